@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace stretto {
+
+//! What is wrong. Every rule of validity has one enumerator of its own; the rest name bad input.
+enum class fault : std::uint8_t {
+  none,
+  unsupported,   //!< the policy does not serve this shape; `verdict::why` says why
+  capacity,      //!< the storage handed in is too small
+  syntax,        //!< text that is no job, row or file of the grammar
+  misassigned,   //!< layers and stages do not fit
+  incomplete,    //!< rule `complete`: a job is missing, doubled, misplaced or out of range
+  disordered,    //!< rule `ordered`: a job stands before one that it needs, on its own rank
+  deadlocked,    //!< rule `live`: the replay stops with jobs left
+  rendezvous,    //!< rule `rendezvous`: sends and receives do not meet
+  over_limit,    //!< rule `bounded`: more memory than the rank's limit
+  race,          //!< rule `race-free`: an access not ordered with another of the same bytes
+  idle_event,    //!< rule `spare`: an event that orders nothing
+};
+
+//! Why, in the words of the rule. Structural, so that it can stand in a template argument.
+enum class reason : std::uint8_t {
+  none,
+  ranks_below_one,
+  microbatches_below_one,
+  chunks_below_one,
+  slices_below_one,
+  chunks_not_one,
+  slices_not_one,
+  group_below_one,
+  group_below_ranks,
+  group_above_microbatches,
+  placement_not_served,
+  missing,
+  duplicate,
+  wrong_rank,
+  out_of_range,
+  both_whole_and_split,
+  weight_gradient_missing,
+  input_gradient_missing,
+  optimizer_not_last,
+  reduction_missing,
+  unexpected_communication,
+  bad_token,
+  trailing_text,
+  empty_row,
+  no_form,
+  needs_earlier,
+  waits_forever,
+  never_replayed,
+  message_mismatch,
+  message_unmatched,
+  above_limit,
+  read_before_write,
+  overwritten_while_read,
+  not_released,
+  event_removable,
+  layers_do_not_fit,
+  empty_stage,
+  buffer_full,
+};
+
+//! The enumerator's name, as written above.
+constexpr std::string_view name(fault what) {
+  constexpr std::string_view names[] = {"none",       "unsupported", "capacity",   "syntax",
+                                        "misassigned", "incomplete",  "disordered", "deadlocked",
+                                        "rendezvous", "over_limit",  "race",       "idle_event"};
+  return names[static_cast<unsigned>(what)];
+}
+
+//! One sentence for people.
+constexpr std::string_view describe(reason why) {
+  switch (why) {
+    case reason::none: return "";
+    case reason::ranks_below_one: return "there must be at least one rank";
+    case reason::microbatches_below_one: return "there must be at least one micro-batch";
+    case reason::chunks_below_one: return "there must be at least one chunk per rank";
+    case reason::slices_below_one: return "there must be at least one slice per micro-batch";
+    case reason::chunks_not_one: return "this schedule has one chunk per rank";
+    case reason::slices_not_one: return "this schedule does not slice micro-batches";
+    case reason::group_below_one: return "a group holds at least one micro-batch";
+    case reason::group_below_ranks:
+      return "a group smaller than the number of ranks starves the pipeline";
+    case reason::group_above_microbatches: return "a group cannot exceed the micro-batches";
+    case reason::placement_not_served: return "this schedule is not made for this placement";
+    case reason::missing: return "the job is missing";
+    case reason::duplicate: return "the job stands here a second time";
+    case reason::wrong_rank: return "the placement puts this stage on another rank";
+    case reason::out_of_range: return "stage, micro-batch or slice is out of range";
+    case reason::both_whole_and_split:
+      return "a whole backward and a split one for the same micro-batch";
+    case reason::weight_gradient_missing:
+      return "a backward for the input has no backward for the weights";
+    case reason::input_gradient_missing:
+      return "a backward for the weights has no backward for the input";
+    case reason::optimizer_not_last: return "the optimizer must be the rank's last job";
+    case reason::reduction_missing: return "gradients must be reduced before the optimizer";
+    case reason::unexpected_communication: return "a compute-only list holds no communication";
+    case reason::bad_token: return "not an action: expected STAGE TYPE [MICROBATCH], as in 2F0";
+    case reason::trailing_text: return "text follows the action";
+    case reason::empty_row: return "the rank has no job";
+    case reason::no_form: return "this job has no form in the format";
+    case reason::needs_earlier: return "it stands before a job of its own rank that it needs";
+    case reason::waits_forever: return "it waits for a job that can never run";
+    case reason::never_replayed: return "the replay ended without it";
+    case reason::message_mismatch: return "send and receive at the same place of a channel differ";
+    case reason::message_unmatched: return "it waits for a partner that never comes";
+    case reason::above_limit: return "memory in use exceeds the rank's limit";
+    case reason::read_before_write: return "a read is not ordered after the write of its bytes";
+    case reason::overwritten_while_read: return "a write is not ordered after the last access";
+    case reason::not_released: return "the step's end is not ordered after it";
+    case reason::event_removable: return "without this event everything stays ordered";
+    case reason::layers_do_not_fit: return "the layers do not sum to the model";
+    case reason::empty_stage: return "a stage would hold no layer";
+    case reason::buffer_full: return "the storage handed in is too small";
+  }
+  return "";
+}
+
+}  // namespace stretto

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stretto {
+
+//! Zero-filled working memory of a size known only to the running function: the same at compile
+//! time (a transient allocation) and at run time. Elements are not range-checked; a constant
+//! evaluation that leaves the range does not compile.
+template <class T>
+class scratch {
+ public:
+  constexpr explicit scratch(std::int64_t count)
+      : items_(new T[static_cast<std::size_t>(count)]{}), count_(count) {}
+  constexpr ~scratch() { delete[] items_; }
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+
+  constexpr T& operator[](std::int64_t at) { return items_[at]; }
+  constexpr const T& operator[](std::int64_t at) const { return items_[at]; }
+  constexpr std::int64_t size() const { return count_; }
+  constexpr T* data() { return items_; }
+  constexpr const T* data() const { return items_; }
+
+ private:
+  T* items_;
+  std::int64_t count_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "stretto/model/job.hpp"
+
+namespace stretto {
+
+//! What one job takes. Integers in any unit, per chunk job.
+struct job_cost {
+  std::int64_t time = 0;
+  //! Memory change: a forward takes it at its start, every other job at its end.
+  std::int64_t change = 0;
+  //! Most memory in use above the level at the job's start while it runs; 0: no more than `change`.
+  std::int64_t peak = 0;
+
+  constexpr bool operator==(const job_cost&) const = default;
+};
+
+inline constexpr int cost_kinds = static_cast<int>(job_kind::recompute) + 1;
+inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+
+//! The job table that schedules and simulations read: one job_cost per (rank, chunk, compute kind),
+//! the time of one hop between different ranks, and per rank a base and a limit of memory (empty:
+//! 0 and unlimited).
+struct job_table_view {
+  std::span<const job_cost> entries;
+  int ranks = 0;
+  int chunks = 0;
+  std::int64_t communication = 0;
+  std::span<const std::int64_t> base;
+  std::span<const std::int64_t> limit;
+
+  constexpr const job_cost& at(int rank, int chunk, job_kind kind) const {
+    return entries[static_cast<std::size_t>((rank * chunks + chunk) * cost_kinds +
+                                            static_cast<int>(kind))];
+  }
+  constexpr std::int64_t base_of(int rank) const {
+    return base.empty() ? 0 : base[static_cast<std::size_t>(rank)];
+  }
+  constexpr std::int64_t limit_of(int rank) const {
+    return limit.empty() ? unlimited : limit[static_cast<std::size_t>(rank)];
+  }
+};
+
+//! The same costs for every rank and chunk. A whole backward costs, and releases, what its halves
+//! do together; a recompute costs a forward and changes nothing.
+struct unit_costs {
+  std::int64_t forward = 1;
+  std::int64_t backward_input = 1;
+  std::int64_t backward_weight = 1;
+  std::int64_t communication = 0;
+  std::int64_t memory_forward = 1;
+  std::int64_t memory_backward_input = 0;
+  std::int64_t memory_backward_weight = -1;
+
+  constexpr bool operator==(const unit_costs&) const = default;
+  constexpr job_cost of(job_kind kind) const {
+    switch (kind) {
+      case job_kind::forward: return {forward, memory_forward, 0};
+      case job_kind::backward_input: return {backward_input, memory_backward_input, 0};
+      case job_kind::backward_weight: return {backward_weight, memory_backward_weight, 0};
+      case job_kind::backward:
+        return {backward_input + backward_weight, memory_backward_input + memory_backward_weight,
+                0};
+      case job_kind::recompute: return {forward, 0, 0};
+      default: return {};
+    }
+  }
+};
+
+//! A job table sized at compile time.
+template <int Ranks, int Chunks>
+struct fixed_job_table {
+  std::array<job_cost, static_cast<std::size_t>(Ranks * Chunks * cost_kinds)> entries{};
+  std::int64_t communication = 0;
+
+  constexpr fixed_job_table() : fixed_job_table(unit_costs{}) {}
+  constexpr explicit fixed_job_table(const unit_costs& costs) : communication(costs.communication) {
+    for (std::size_t at = 0; at < entries.size(); ++at)
+      entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
+  }
+  constexpr job_table_view view() const { return {entries, Ranks, Chunks, communication, {}, {}}; }
+};
+
+//! A job table sized at run time; `base` and `limit` are empty or hold one entry per rank.
+struct job_table {
+  std::vector<job_cost> entries;
+  int ranks = 0;
+  int chunks = 0;
+  std::int64_t communication = 0;
+  std::vector<std::int64_t> base;
+  std::vector<std::int64_t> limit;
+
+  constexpr job_table() = default;
+  constexpr job_table(int ranks_, int chunks_, const unit_costs& costs = {})
+      : entries(static_cast<std::size_t>(ranks_ * chunks_ * cost_kinds)),
+        ranks(ranks_),
+        chunks(chunks_),
+        communication(costs.communication) {
+    for (std::size_t at = 0; at < entries.size(); ++at)
+      entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
+  }
+  constexpr job_cost& at(int rank, int chunk, job_kind kind) {
+    return entries[static_cast<std::size_t>((rank * chunks + chunk) * cost_kinds +
+                                            static_cast<int>(kind))];
+  }
+  constexpr job_table_view view() const {
+    return {entries, ranks, chunks, communication, base, limit};
+  }
+};
+
+}  // namespace stretto

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+
+namespace stretto {
+
+//! What a job does. The letters are those of torch.distributed.pipelining's schedule grammar.
+enum class job_kind : std::uint8_t {
+  forward,           //!< F
+  backward,          //!< B: for the input and the weights at once
+  backward_input,    //!< I: for the input only
+  backward_weight,   //!< W: for the weights only
+  recompute,         //!< R: the forward again, before the backward that needs it
+  send_forward,      //!< SEND_F, carries the sender's stage
+  receive_forward,   //!< RECV_F, carries the receiver's stage
+  send_backward,     //!< SEND_B, carries the sender's stage
+  receive_backward,  //!< RECV_B, carries the receiver's stage
+  offload,           //!< saved activations to the host
+  reload,            //!< and back
+  unshard,           //!< UNSHARD: gather a stage's sharded weights
+  reshard,           //!< RESHARD: drop them again
+  reduce_grad,       //!< REDUCE_GRAD: between replicas, tied parameters, data-parallel peers
+  all_reduce,        //!< the collective that `reduce_grad` prepared; `microbatch` is the group
+  optimizer,         //!< the weight update of the rank's stages
+  end_step,          //!< after everything else of the rank's step; runs nothing
+};
+inline constexpr int job_kind_count = static_cast<int>(job_kind::end_step) + 1;
+
+//! One stage's work on one slice of one micro-batch.
+struct job {
+  std::int32_t stage = 0;
+  std::int32_t microbatch = 0;
+  std::int16_t slice = 0;
+  job_kind kind = job_kind::forward;
+  //! Runs as one node with the job that follows it in the list: a forward and a backward of
+  //! different micro-batches, overlapped.
+  bool paired = false;
+
+  constexpr bool operator==(const job&) const = default;
+};
+
+//! F, B, I, W or R: what occupies a rank's compute stream.
+constexpr bool is_compute(job_kind kind) { return kind <= job_kind::recompute; }
+//! B or I: what produces the gradient that the stage before waits for.
+constexpr bool is_input_gradient(job_kind kind) {
+  return kind == job_kind::backward || kind == job_kind::backward_input;
+}
+constexpr bool is_send(job_kind kind) {
+  return kind == job_kind::send_forward || kind == job_kind::send_backward;
+}
+constexpr bool is_receive(job_kind kind) {
+  return kind == job_kind::receive_forward || kind == job_kind::receive_backward;
+}
+constexpr bool is_message(job_kind kind) { return is_send(kind) || is_receive(kind); }
+
+//! The receive that takes what `send` sends: `0SEND_F3` meets `1RECV_F3`, `1SEND_B3` `0RECV_B3`.
+constexpr job matching_receive(job send) {
+  const bool ahead = send.kind == job_kind::send_forward;
+  send.kind = ahead ? job_kind::receive_forward : job_kind::receive_backward;
+  send.stage += ahead ? 1 : -1;
+  return send;
+}
+//! The send that `receive` takes.
+constexpr job matching_send(job receive) {
+  const bool ahead = receive.kind == job_kind::receive_forward;
+  receive.kind = ahead ? job_kind::send_forward : job_kind::send_backward;
+  receive.stage += ahead ? -1 : 1;
+  return receive;
+}
+
+}  // namespace stretto

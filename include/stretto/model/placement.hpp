@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/model/job.hpp"
+#include "stretto/model/shape.hpp"
+
+namespace stretto {
+
+//! How stages are laid over ranks.
+enum class placement_kind : std::uint8_t {
+  looped,         //!< stage c * p + r on rank r (Megatron-LM's interleaving)
+  wave,           //!< odd chunks run backwards: stage c * p + (p - 1 - r) (the V of ZB-V, Hanayo)
+  bidirectional,  //!< p stages in two replicas; direction 1 puts stage s on rank p - 1 - s
+                  //!< (DualPipe, Chimera); the second half of the micro-batches goes that way
+  table,          //!< an explicit stage -> rank list, as found in an imported schedule
+};
+
+//! Maps stages to ranks and back. `table` (stage -> rank, `table_stages` entries, kept alive by the
+//! caller) is read by placement_kind::table alone.
+struct placement {
+  placement_kind kind = placement_kind::looped;
+  int ranks = 1;
+  int chunks = 1;
+  int microbatches = 1;
+  const std::int32_t* table = nullptr;
+  int table_stages = 0;
+
+  constexpr int stages() const {
+    if (kind == placement_kind::table) return table_stages;
+    return kind == placement_kind::bidirectional ? ranks : ranks * chunks;
+  }
+  //! 0 or 1: which way through the ranks this micro-batch goes.
+  constexpr int direction(int microbatch) const {
+    return kind == placement_kind::bidirectional && 2 * microbatch >= microbatches ? 1 : 0;
+  }
+  constexpr int rank_of(int stage, int microbatch) const {
+    switch (kind) {
+      case placement_kind::looped: return stage % ranks;
+      case placement_kind::wave:
+        return (stage / ranks) % 2 == 0 ? stage % ranks : ranks - 1 - stage % ranks;
+      case placement_kind::bidirectional:
+        return direction(microbatch) == 0 ? stage : ranks - 1 - stage;
+      case placement_kind::table: return table[stage];
+    }
+    return -1;
+  }
+  constexpr int rank_of(const job& work) const { return rank_of(work.stage, work.microbatch); }
+  //! The place of the stage among its rank's stages; for `bidirectional` the direction.
+  constexpr int chunk_of(int stage, int microbatch) const {
+    if (kind == placement_kind::bidirectional) return direction(microbatch);
+    if (kind != placement_kind::table) return stage / ranks;
+    int chunk = 0;
+    for (int before = 0; before < stage; ++before) chunk += table[before] == table[stage];
+    return chunk;
+  }
+  constexpr int chunk_of(const job& work) const { return chunk_of(work.stage, work.microbatch); }
+  //! The stage that is chunk `chunk` of rank `rank`; -1 when the rank has no such chunk.
+  constexpr int stage_of(int rank, int chunk) const {
+    switch (kind) {
+      case placement_kind::looped: return chunk * ranks + rank;
+      case placement_kind::wave:
+        return chunk * ranks + (chunk % 2 == 0 ? rank : ranks - 1 - rank);
+      case placement_kind::bidirectional: return chunk == 0 ? rank : ranks - 1 - rank;
+      case placement_kind::table:
+        for (int stage = 0; stage < table_stages; ++stage)
+          if (table[stage] == rank && chunk-- == 0) return stage;
+        return -1;
+    }
+    return -1;
+  }
+};
+
+//! The placement of that kind for a shape; not for placement_kind::table.
+constexpr placement place(placement_kind kind, const shape& sizes) {
+  return {.kind = kind,
+          .ranks = sizes.ranks,
+          .chunks = sizes.chunks,
+          .microbatches = sizes.microbatches};
+}
+
+}  // namespace stretto

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "stretto/model/job.hpp"
+
+namespace stretto {
+
+//! What an instruction asks of the executor.
+enum class action : std::uint8_t {
+  run,         //!< call the stage
+  send,        //!< hand the message in its one buffer to `peer`
+  receive,     //!< fill its one buffer from `peer`
+  all_reduce,  //!< sum its one buffer over the members of group `peer`, in rank order
+  end_step,    //!< nothing; everything of the rank's step comes before it
+};
+
+//! Why an instruction waits for an event.
+enum class wait_reason : std::uint8_t {
+  data,           //!< a buffer is written before it is read, or read before it is overwritten
+  gate,           //!< not before the previous step of this rank has ended
+  starts_before,  //!< not before another instruction has started
+  bound,          //!< the step's end comes after everything in it
+};
+
+//! Wait for the record of `event`: of this step, or of the step before (`previous_step`; satisfied
+//! in the first step).
+struct event_wait {
+  std::int32_t event = -1;
+  wait_reason why = wait_reason::data;
+  bool previous_step = false;
+
+  constexpr bool operator==(const event_wait&) const = default;
+};
+
+//! What a buffer holds, seen from the stage that uses it.
+enum class buffer_role : std::uint8_t {
+  input,            //!< activations from the stage before
+  output,           //!< activations for the stage after
+  stash,            //!< what the forward saves for the backward
+  output_gradient,  //!< gradient from the stage after
+  input_gradient,   //!< gradient for the stage before
+  collective,       //!< what an all-reduce sums
+};
+inline constexpr int buffer_role_count = static_cast<int>(buffer_role::collective) + 1;
+
+//! A piece of the arena in use from the start of instruction `first` until just before instruction
+//! `release` starts (the instruction count when it lives to the end of the step). Offsets are
+//! multiples of 64 bytes.
+struct buffer {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  std::int32_t stage = 0;  //!< for buffer_role::collective: the group
+  std::int32_t microbatch = 0;
+  std::int16_t slice = 0;
+  buffer_role role = buffer_role::input;
+  std::int32_t first = 0;
+  std::int32_t release = 0;
+
+  constexpr bool operator==(const buffer&) const = default;
+};
+
+enum class access : std::uint8_t { read, write, read_write };
+
+//! One buffer that an instruction touches, under the role that it has for that instruction: a
+//! stage's output that stays on its rank is the next stage's input, the same buffer.
+struct buffer_use {
+  std::int32_t buffer = -1;
+  buffer_role role = buffer_role::input;
+  access mode = access::read;
+
+  constexpr bool operator==(const buffer_use&) const = default;
+};
+
+//! One entry of a rank's plan. The ranges index the plan's arrays.
+struct instruction {
+  job what{};
+  action act = action::run;
+  std::uint8_t stream = 0;         //!< index into plan_view::streams
+  std::int16_t wait_count = 0;
+  std::int16_t use_count = 0;
+  std::int16_t release_count = 0;  //!< buffers free before this instruction starts
+  std::int32_t peer = -1;          //!< rank of the other side; for all_reduce the group
+  std::int32_t first_wait = 0;     //!< into plan_view::waits
+  std::int32_t first_use = 0;      //!< into plan_view::uses
+  std::int32_t first_release = 0;  //!< into plan_view::released
+  std::int32_t record = -1;        //!< event recorded when it is done; -1: none
+
+  constexpr bool operator==(const instruction&) const = default;
+};
+
+//! A stream that the executor creates. Lower numbers are more urgent, as in CUDA.
+struct stream_info {
+  char name[24]{};
+  std::int32_t priority = 0;
+
+  constexpr bool operator==(const stream_info&) const = default;
+};
+
+//! A collective's members are plan_view::members[first ... + count).
+struct group_info {
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+  std::int64_t elements = 0;  //!< of double precision (`wide`) or single precision
+  bool wide = false;
+
+  constexpr bool operator==(const group_info&) const = default;
+};
+
+//! One rank's frozen instruction list: what, on which stream, after which events, with which
+//! buffers, and what is free after it. No template: this is what a compiled executor sees. The
+//! spans point into storage that the plan's owner keeps alive. Instructions are issued in the order
+//! of the list; events and buffers count from 0; a channel is a directed pair of ranks.
+struct plan_view {
+  int rank = 0;
+  int ranks = 1;
+  int stages = 1;
+  int microbatches = 1;
+  int slices = 1;
+  std::int32_t events = 0;
+  std::int64_t arena_bytes = 0;
+  std::uint64_t digest = 0;  //!< of the whole schedule: equal on every rank of one job
+  std::span<const instruction> instructions{};
+  std::span<const event_wait> waits{};
+  std::span<const buffer_use> uses{};
+  std::span<const std::int32_t> released{};
+  std::span<const buffer> buffers{};
+  std::span<const stream_info> streams{};
+  std::span<const group_info> groups{};
+  std::span<const std::int32_t> members{};
+
+  constexpr std::span<const event_wait> waits_of(const instruction& at) const {
+    return waits.subspan(static_cast<std::size_t>(at.first_wait),
+                         static_cast<std::size_t>(at.wait_count));
+  }
+  constexpr std::span<const buffer_use> uses_of(const instruction& at) const {
+    return uses.subspan(static_cast<std::size_t>(at.first_use),
+                        static_cast<std::size_t>(at.use_count));
+  }
+  constexpr std::span<const std::int32_t> released_before(const instruction& at) const {
+    return released.subspan(static_cast<std::size_t>(at.first_release),
+                            static_cast<std::size_t>(at.release_count));
+  }
+  constexpr std::span<const std::int32_t> members_of(const group_info& group) const {
+    return members.subspan(static_cast<std::size_t>(group.first),
+                           static_cast<std::size_t>(group.count));
+  }
+};
+
+}  // namespace stretto

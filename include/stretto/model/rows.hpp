@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "stretto/model/job.hpp"
+
+namespace stretto {
+
+//! One job list per rank, read only. Rank r's jobs are items[r * stride ... + counts[r]).
+struct job_rows {
+  const job* items = nullptr;
+  const std::int32_t* counts = nullptr;
+  int ranks = 0;
+  int stride = 0;
+
+  constexpr std::span<const job> row(int rank) const {
+    return {items + static_cast<std::ptrdiff_t>(rank) * stride,
+            static_cast<std::size_t>(counts[rank])};
+  }
+  constexpr const job& at(int rank, int step) const {
+    return items[static_cast<std::ptrdiff_t>(rank) * stride + step];
+  }
+  constexpr std::int64_t total() const {
+    std::int64_t sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) sum += counts[rank];
+    return sum;
+  }
+};
+
+//! Where a schedule or a lowering writes its lists: storage of the caller's. A push beyond the
+//! stride throws std::length_error (in a constant evaluation: a compile error).
+struct job_sink {
+  job* items = nullptr;
+  std::int32_t* counts = nullptr;
+  int ranks = 0;
+  int stride = 0;
+
+  constexpr void push(int rank, const job& work) {
+    if (counts[rank] == stride) throw std::length_error("stretto::job_sink: row is full");
+    items[static_cast<std::ptrdiff_t>(rank) * stride + counts[rank]++] = work;
+  }
+  constexpr job_rows rows() const { return {items, counts, ranks, stride}; }
+};
+
+//! Lists sized at compile time.
+template <int Ranks, int Stride>
+struct fixed_job_lists {
+  std::array<job, static_cast<std::size_t>(Ranks) * static_cast<std::size_t>(Stride)> items{};
+  std::array<std::int32_t, static_cast<std::size_t>(Ranks)> counts{};
+
+  constexpr job_rows rows() const { return {items.data(), counts.data(), Ranks, Stride}; }
+  constexpr job_sink sink() { return {items.data(), counts.data(), Ranks, Stride}; }
+};
+
+//! Lists sized at run time.
+class job_lists {
+ public:
+  constexpr job_lists() = default;
+  constexpr job_lists(int ranks, int stride)
+      : items_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(stride)),
+        counts_(static_cast<std::size_t>(ranks)),
+        stride_(stride) {}
+  constexpr job_rows rows() const {
+    return {items_.data(), counts_.data(), static_cast<int>(counts_.size()), stride_};
+  }
+  constexpr job_sink sink() {
+    return {items_.data(), counts_.data(), static_cast<int>(counts_.size()), stride_};
+  }
+
+ private:
+  std::vector<job> items_;
+  std::vector<std::int32_t> counts_;
+  int stride_ = 0;
+};
+
+}  // namespace stretto

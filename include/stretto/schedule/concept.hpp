@@ -1,0 +1,40 @@
+#pragma once
+
+#include <concepts>
+#include <string_view>
+
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/rows.hpp"
+#include "stretto/model/shape.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::schedule {
+
+//! What a schedule is: a value without state beyond its options that says what it is called, where
+//! it lays the stages, which shapes it serves, how long a rank's list can get, and that writes the
+//! compute jobs of all ranks. It never sees layers, communication or streams.
+//!
+//! - `name`: as the command-line tool spells it.
+//! - `placed()`: how stages are laid over ranks.
+//! - `supports(shape)`: ok, or fault::unsupported and the reason.
+//! - `capacity(shape)`: jobs that the longest rank may hold.
+//! - `emit(shape, table, sink)`: appends every rank's jobs; the shape is supported. Returns ok, or
+//!   what the costs or limits in `table` make impossible.
+template <class Schedule>
+concept Policy = requires(const Schedule& made, const shape& sizes, const job_table_view& table,
+                             job_sink& sink) {
+  { Schedule::name } -> std::convertible_to<std::string_view>;
+  { made.placed() } -> std::same_as<placement_kind>;
+  { made.supports(sizes) } -> std::same_as<verdict>;
+  { made.capacity(sizes) } -> std::same_as<int>;
+  { made.emit(sizes, table, sink) } -> std::same_as<verdict>;
+};
+
+//! The verdict that most `supports` begin with.
+constexpr verdict positive_or_refuse(const shape& sizes) {
+  const reason why = positive(sizes);
+  return why == reason::none ? verdict{} : refuse(fault::unsupported, why);
+}
+
+}  // namespace stretto::schedule
