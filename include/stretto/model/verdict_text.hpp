@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string_view>
+
+#include "stretto/base/text.hpp"
+#include "stretto/model/job_text.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto {
+
+//! The rule that a fault breaks; empty for bad input that breaks no rule of validity.
+constexpr std::string_view rule_of(fault what) {
+  switch (what) {
+    case fault::incomplete:
+      return "complete";
+    case fault::disordered:
+      return "ordered";
+    case fault::deadlocked:
+      return "live";
+    case fault::rendezvous:
+      return "rendezvous";
+    case fault::over_limit:
+      return "bounded";
+    case fault::race:
+      return "race-free";
+    case fault::idle_event:
+      return "spare";
+    default:
+      return "";
+  }
+}
+
+//! Long enough for every verdict.
+using verdict_text = fixed_text<384>;
+
+//! One sentence for people: the rule (or what is wrong), rank, step (from 0), job, why, the other
+//! job, the amounts. `rule live broken on rank 1, step 0, job 1F1: it waits for a job that can
+//! never run: 0F1`. "ok" when nothing is wrong.
+constexpr verdict_text to_text(const verdict& answer) {
+  verdict_text text;
+  if (answer.ok()) return text << std::string_view("ok");
+  const std::string_view rule = rule_of(answer.what);
+  if (rule.empty())
+    text << name(answer.what);
+  else
+    text << std::string_view("rule ") << rule << std::string_view(" broken");
+  if (answer.rank >= 0) text << std::string_view(" on rank ") << answer.rank;
+  if (answer.step >= 0) text << std::string_view(", step ") << answer.step;
+  if (answer.has_job) text << std::string_view(", job ") << to_text(answer.where).view();
+  if (answer.why != reason::none) text << std::string_view(": ") << describe(answer.why);
+  if (answer.has_other) text << std::string_view(": ") << to_text(answer.other).view();
+  if (answer.amount != 0 || answer.limit != 0)
+    text << std::string_view(" (") << answer.amount << std::string_view(", at most ")
+         << answer.limit << ')';
+  return text;
+}
+
+}  // namespace stretto
