@@ -52,7 +52,8 @@ namespace detail {
 
 //! The state of one replay. A rank runs its list in order; a job runs when its inputs are there.
 //! Ranks that cannot go on wait until the job that feeds them wakes them, so every job is looked at
-//! a bounded number of times whatever the number of ranks.
+//! a bounded number of times whatever the number of ranks. Written in few, large statements: what a
+//! compiler counts in a constant evaluation is statements and calls.
 template <class Observer>
 class replay_engine {
  public:
@@ -60,8 +61,11 @@ class replay_engine {
       : in_(input),
         observer_(observer),
         stages_(input.where.stages()),
-        ended_(2 * cells()),
-        arrived_(input.messages ? 2 * cells() : 1),
+        stride_(input.microbatches * input.slices),
+        forward_end_(static_cast<std::int64_t>(stages_) * stride_),
+        backward_end_(static_cast<std::int64_t>(stages_) * stride_),
+        input_at_(static_cast<std::int64_t>(stages_) * stride_),
+        gradient_at_(static_cast<std::int64_t>(stages_) * stride_),
         clock_(input.rows.ranks),
         cursor_(input.rows.ranks),
         queue_(input.rows.ranks),
@@ -85,87 +89,66 @@ class replay_engine {
   }
 
  private:
-  static constexpr std::int64_t never = 0;  // times are kept plus one
+  // Times are kept plus one, so that zero, what scratch memory holds at first, means "not yet".
+  static constexpr std::int64_t never = 0;
 
-  constexpr std::int64_t cells() const {
-    return static_cast<std::int64_t>(in_.where.stages()) * in_.microbatches * in_.slices;
-  }
-  constexpr std::int64_t cell(int backward, int stage, int microbatch, int slice) const {
-    return ((static_cast<std::int64_t>(backward) * stages_ + stage) * in_.microbatches +
-            microbatch) * in_.slices + slice;
+  constexpr std::int64_t cell(const job& work) const {
+    return (static_cast<std::int64_t>(work.stage) * in_.microbatches + work.microbatch) *
+               in_.slices + work.slice;
   }
   constexpr bool inside(const job& work) const {
     return work.stage >= 0 && work.stage < stages_ && work.microbatch >= 0 &&
            work.microbatch < in_.microbatches && work.slice >= 0 && work.slice < in_.slices;
   }
   constexpr void wake(int rank) {
-    if (rank < 0 || rank >= in_.rows.ranks || queued_[rank]) return;
-    const int ranks = in_.rows.ranks;
-    const int tail = head_ + waiting_ < ranks ? head_ + waiting_ : head_ + waiting_ - ranks;
-    queue_[tail] = rank;
-    ++waiting_;
+    if (queued_[rank]) return;
+    const int tail = head_ + waiting_++;
+    queue_[tail < in_.rows.ranks ? tail : tail - in_.rows.ranks] = rank;
     queued_[rank] = true;
   }
 
-  //! When the input (backward: gradient) that `stage` makes is there for `rank`; never if not yet.
-  constexpr std::int64_t ready_at(int rank, int backward, int stage, const job& work) const {
-    const std::int64_t at = cell(backward, stage, work.microbatch, work.slice);
-    if (in_.where.rank_of(stage, work.microbatch) == rank) return ended_[at];
-    if (in_.messages) return arrived_[at];
-    return ended_[at] == never ? never : ended_[at] + in_.costs.communication;
+  //! When the inputs of `work`, whose cell is `at`, are there, plus one; never while one is missing.
+  constexpr std::int64_t inputs_at(const job& work, std::int64_t at) const {
+    if (work.kind == job_kind::forward)
+      return work.slice > 0 && forward_end_[at - 1] == never ? never
+             : work.stage == 0                               ? 1
+                                                             : input_at_[at];
+    if (work.kind == job_kind::backward_weight) return backward_end_[at];
+    if (work.kind == job_kind::recompute) return forward_end_[at];
+    return forward_end_[at] == never ||
+                   (work.slice + 1 < in_.slices && backward_end_[at + 1] == never)
+               ? never
+           : work.stage + 1 == stages_ ? 1
+                                       : gradient_at_[at];
   }
 
-  //! The earliest start of `work`, plus one; never while an input is missing, and then `missing`
-  //! is the job that makes it.
-  constexpr std::int64_t start_of(int rank, const job& work) {
-    std::int64_t start = clock_[rank] + 1;
-    const auto need = [&](std::int64_t when, int stage, job_kind kind, int slice) {
-      if (when == never) {
-        missing_ = {stage, work.microbatch, static_cast<std::int16_t>(slice), kind, false};
-        start = never;
-      } else if (start != never && when > start) {
-        start = when;
-      }
-    };
-    if (work.kind == job_kind::forward) {
-      if (work.stage > 0)
-        need(ready_at(rank, 0, work.stage - 1, work), work.stage - 1, job_kind::forward, work.slice);
-      if (work.slice > 0)
-        need(ended_[cell(0, work.stage, work.microbatch, work.slice - 1)], work.stage,
-             job_kind::forward, work.slice - 1);
-    } else if (is_input_gradient(work.kind)) {
-      need(ended_[cell(0, work.stage, work.microbatch, work.slice)], work.stage,
-           job_kind::forward, work.slice);
-      if (work.stage + 1 < stages_)
-        need(ready_at(rank, 1, work.stage + 1, work), work.stage + 1, work.kind, work.slice);
-      if (work.slice + 1 < in_.slices)
-        need(ended_[cell(1, work.stage, work.microbatch, work.slice + 1)], work.stage, work.kind,
-             work.slice + 1);
-    } else if (work.kind == job_kind::backward_weight) {
-      need(ended_[cell(1, work.stage, work.microbatch, work.slice)], work.stage,
-           job_kind::backward_input, work.slice);
-    } else if (work.kind == job_kind::recompute) {
-      need(ended_[cell(0, work.stage, work.microbatch, work.slice)], work.stage,
-           job_kind::forward, work.slice);
-    }
-    return start;
-  }
-
-  constexpr void finish(int rank, int step, const job& work, std::int64_t start, std::int64_t end) {
-    if (work.kind == job_kind::forward) {
-      ended_[cell(0, work.stage, work.microbatch, work.slice)] = end;
-      if (!in_.messages && work.stage + 1 < stages_)
-        wake(in_.where.rank_of(work.stage + 1, work.microbatch));
-    } else if (is_input_gradient(work.kind)) {
-      ended_[cell(1, work.stage, work.microbatch, work.slice)] = end;
-      if (!in_.messages && work.stage > 0)
-        wake(in_.where.rank_of(work.stage - 1, work.microbatch));
-    }
+  constexpr void finish(int rank, int step, const job& work, std::int64_t at, std::int64_t start,
+                        std::int64_t end) {
     observer_.ran(rank, step, work, start - 1, end - 1);
+    if (work.kind == job_kind::forward) {
+      forward_end_[at] = end;
+      if (work.stage + 1 == stages_) return;
+      const int peer = in_.where.rank_of(work.stage + 1, work.microbatch);
+      if (peer == rank) {
+        input_at_[at + stride_] = end;
+      } else if (!in_.messages) {
+        input_at_[at + stride_] = end + in_.costs.communication;
+        wake(peer);
+      }
+    } else if (is_input_gradient(work.kind)) {
+      backward_end_[at] = end;
+      if (work.stage == 0) return;
+      const int peer = in_.where.rank_of(work.stage - 1, work.microbatch);
+      if (peer == rank) {
+        gradient_at_[at - stride_] = end;
+      } else if (!in_.messages) {
+        gradient_at_[at - stride_] = end + in_.costs.communication;
+        wake(peer);
+      }
+    }
   }
 
   constexpr std::int64_t time_of(int rank, const job& work) const {
-    if (!is_compute(work.kind)) return 0;
     return in_.costs.at(rank, in_.where.chunk_of(work), work.kind).time;
   }
 
@@ -173,38 +156,46 @@ class replay_engine {
   constexpr bool advance(int rank) {
     const int step = cursor_[rank];
     const job& work = in_.rows.at(rank, step);
-    if (is_message(work.kind)) return in_.messages ? meet(rank, step, work) : skip(rank);
-    if (work.kind == job_kind::all_reduce && in_.messages) return join(rank, work);
-    if (is_compute(work.kind) && !inside(work)) {
-      broken_ = refuse(fault::incomplete, reason::out_of_range, rank, step, work);
-      return false;
-    }
-    const bool pair = work.paired && step + 1 < in_.rows.counts[rank];
-    std::int64_t start = start_of(rank, work);
-    if (start == never) return false;
-    std::int64_t time = time_of(rank, work);
-    if (pair) {
-      const job& second = in_.rows.at(rank, step + 1);
-      if (!is_compute(second.kind) || !inside(second)) {
-        broken_ = refuse(fault::incomplete, reason::out_of_range, rank, step + 1, second);
-        return false;
-      }
-      const std::int64_t other = start_of(rank, second);
-      if (other == never) return false;
-      if (other > start) start = other;
-      const std::int64_t other_time = time_of(rank, second);
-      if (other_time > time) time = other_time;
-    }
-    const std::int64_t end = start + time;
+    if (!is_compute(work.kind)) return pass(rank, step, work);
+    if (!inside(work)) return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
+    if (work.paired && step + 1 < in_.rows.counts[rank]) return pair(rank, step, work);
+    const std::int64_t at = cell(work);
+    const std::int64_t ready = inputs_at(work, at);
+    if (ready == never) return false;
+    const std::int64_t start = ready > clock_[rank] ? ready : clock_[rank] + 1;
+    const std::int64_t end = start + time_of(rank, work);
     clock_[rank] = end - 1;
-    cursor_[rank] = step + (pair ? 2 : 1);
-    finish(rank, step, work, start, end);
-    if (pair) finish(rank, step + 1, in_.rows.at(rank, step + 1), start, end);
+    ++cursor_[rank];
+    finish(rank, step, work, at, start, end);
     return true;
   }
 
-  constexpr bool skip(int rank) {
+  //! Both halves start when all their inputs are there and end together.
+  constexpr bool pair(int rank, int step, const job& work) {
+    const job& second = in_.rows.at(rank, step + 1);
+    if (!is_compute(second.kind) || !inside(second))
+      return breaks(fault::incomplete, reason::out_of_range, rank, step + 1, second);
+    const std::int64_t one = inputs_at(work, cell(work));
+    const std::int64_t two = inputs_at(second, cell(second));
+    if (one == never || two == never) return false;
+    std::int64_t start = one > two ? one : two;
+    if (start <= clock_[rank]) start = clock_[rank] + 1;
+    const std::int64_t time = time_of(rank, work);
+    const std::int64_t second_time = time_of(rank, second);
+    const std::int64_t end = start + (time > second_time ? time : second_time);
+    clock_[rank] = end - 1;
+    cursor_[rank] += 2;
+    finish(rank, step, work, cell(work), start, end);
+    finish(rank, step + 1, second, cell(second), start, end);
+    return true;
+  }
+
+  //! What takes no time of the rank's: messages, collectives, and the ends of a step.
+  constexpr bool pass(int rank, int step, const job& work) {
+    if (in_.messages && is_message(work.kind)) return meet(rank, step, work);
+    if (in_.messages && work.kind == job_kind::all_reduce) return join(rank, work);
     ++cursor_[rank];
+    if (!is_message(work.kind)) observer_.ran(rank, step, work, clock_[rank], clock_[rank]);
     return true;
   }
 
@@ -212,38 +203,30 @@ class replay_engine {
   constexpr bool meet(int rank, int step, const job& work) {
     const bool sends = is_send(work.kind);
     const job partner = sends ? matching_receive(work) : matching_send(work);
-    if (!inside(work) || !inside(partner)) {
-      broken_ = refuse(fault::incomplete, reason::out_of_range, rank, step, work);
-      return false;
-    }
-    missing_ = partner;
+    if (!inside(work) || !inside(partner))
+      return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
     const int peer = in_.where.rank_of(partner);
-    const bool ahead =
-        work.kind == job_kind::send_forward || work.kind == job_kind::receive_forward;
-    const job& sender = sends ? work : partner;
-    const std::int64_t made = cell(ahead ? 0 : 1, sender.stage, sender.microbatch, sender.slice);
-    if (sends && ended_[made] == never) {
-      missing_ = {sender.stage, sender.microbatch, sender.slice,
-                  ahead ? job_kind::forward : job_kind::backward, false};
-      return false;
-    }
     if (cursor_[peer] >= in_.rows.counts[peer]) return false;
     const job& found = in_.rows.at(peer, cursor_[peer]);
-    if (!(found == partner)) {
+    if (found.kind != partner.kind || !(found == partner)) {
       // The peer stands at another message of the same channel: the k-th halves differ.
       const bool opposite = sends ? is_receive(found.kind) : is_send(found.kind);
       if (opposite && inside(found) &&
-          in_.where.rank_of(sends ? matching_send(found) : matching_receive(found)) == rank)
+          in_.where.rank_of(sends ? matching_send(found) : matching_receive(found)) == rank) {
         broken_ = refuse(fault::rendezvous, reason::message_mismatch, rank, step, work, found);
+      }
       return false;
     }
-    if (ended_[made] == never) return false;
-    arrived_[made] = ended_[made] + in_.costs.communication;
-    const int from = sends ? rank : peer;
-    const int to = sends ? peer : rank;
-    const int send_step = cursor_[from]++;
-    const int receive_step = cursor_[to]++;
-    observer_.met(from, send_step, to, receive_step);
+    const bool ahead = (sends ? work : partner).kind == job_kind::send_forward;
+    const std::int64_t from = cell(sends ? work : partner);
+    const std::int64_t made = ahead ? forward_end_[from] : backward_end_[from];
+    if (made == never) return false;
+    (ahead ? input_at_[from + stride_] : gradient_at_[from - stride_]) =
+        made + in_.costs.communication;
+    const int mine = cursor_[rank]++;
+    const int theirs = cursor_[peer]++;
+    observer_.met(sends ? rank : peer, sends ? mine : theirs, sends ? peer : rank,
+                  sends ? theirs : mine);
     wake(peer);
     return true;
   }
@@ -251,19 +234,15 @@ class replay_engine {
   //! A collective runs when all of its members stand at it.
   constexpr bool join(int rank, const job& work) {
     const auto group = static_cast<std::size_t>(work.microbatch);
-    if (work.microbatch < 0 || group >= in_.groups.size() || !in_.groups[group].holds(rank)) {
-      broken_ = refuse(fault::incomplete, reason::out_of_range, rank, cursor_[rank], work);
-      return false;
-    }
-    missing_ = work;
+    if (work.microbatch < 0 || group >= in_.groups.size() || !in_.groups[group].holds(rank))
+      return breaks(fault::incomplete, reason::out_of_range, rank, cursor_[rank], work);
+    std::int64_t latest = 0;
     for (std::int32_t member : in_.groups[group].members) {
       if (cursor_[member] >= in_.rows.counts[member]) return false;
       const job& found = in_.rows.at(member, cursor_[member]);
       if (found.kind != job_kind::all_reduce || found.microbatch != work.microbatch) return false;
-    }
-    std::int64_t latest = 0;
-    for (std::int32_t member : in_.groups[group].members)
       if (clock_[member] > latest) latest = clock_[member];
+    }
     observer_.joined(in_.groups[group], cursor_.data());
     for (std::int32_t member : in_.groups[group].members) {
       clock_[member] = latest;
@@ -273,28 +252,61 @@ class replay_engine {
     return true;
   }
 
-  constexpr verdict stuck(int rank) {
+  constexpr bool breaks(fault what, reason why, int rank, int step, const job& work) {
+    broken_ = refuse(what, why, rank, step, work);
+    return false;
+  }
+
+  //! The verdict on a rank that stands still: its job, and the one that it waits for.
+  constexpr verdict stuck(int rank) const {
     const int step = cursor_[rank];
     const job& work = in_.rows.at(rank, step);
-    advance(rank);  // leaves what is missing in missing_
-    const bool message = is_message(work.kind) || work.kind == job_kind::all_reduce;
-    return refuse(message ? fault::rendezvous : fault::deadlocked,
-                  message ? reason::message_unmatched : reason::waits_forever, rank, step, work,
-                  missing_);
+    if (is_message(work.kind))
+      return refuse(fault::rendezvous, reason::message_unmatched, rank, step, work,
+                    is_send(work.kind) ? matching_receive(work) : matching_send(work));
+    if (!is_compute(work.kind))
+      return refuse(fault::rendezvous, reason::message_unmatched, rank, step, work);
+    job missing = missing_for(work);
+    if (work.paired && inputs_at(work, cell(work)) != never)
+      missing = missing_for(in_.rows.at(rank, step + 1));
+    return refuse(fault::deadlocked, reason::waits_forever, rank, step, work, missing);
+  }
+  constexpr job missing_for(const job& work) const {
+    const std::int64_t at = cell(work);
+    job missing = work;
+    missing.paired = false;
+    if (work.kind == job_kind::forward) {
+      if (work.slice > 0 && forward_end_[at - 1] == never) {
+        --missing.slice;
+      } else {
+        --missing.stage;
+      }
+    } else if (work.kind == job_kind::backward_weight) {
+      missing.kind = job_kind::backward_input;
+    } else if (forward_end_[at] == never) {
+      missing.kind = job_kind::forward;
+    } else if (work.slice + 1 < in_.slices && backward_end_[at + 1] == never) {
+      ++missing.slice;
+    } else {
+      ++missing.stage;
+    }
+    return missing;
   }
 
   const replay_input& in_;
   Observer& observer_;
   int stages_;
-  scratch<std::int64_t> ended_;
-  scratch<std::int64_t> arrived_;
+  std::int64_t stride_;  // cells from one stage to the next
+  scratch<std::int64_t> forward_end_;
+  scratch<std::int64_t> backward_end_;
+  scratch<std::int64_t> input_at_;     // when a stage's input is on its rank
+  scratch<std::int64_t> gradient_at_;  // when a stage's output gradient is on its rank
   scratch<std::int64_t> clock_;
   scratch<std::int32_t> cursor_;
   scratch<std::int32_t> queue_;
   scratch<bool> queued_;
   int head_ = 0;
   int waiting_ = 0;
-  job missing_{};
   verdict broken_{};
 };
 
