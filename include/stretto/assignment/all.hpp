@@ -1,0 +1,4 @@
+#pragma once
+
+#include "stretto/assignment/even.hpp"
+#include "stretto/assignment/round_robin.hpp"
