@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/model/replay.hpp"
+
+namespace stretto::check {
+
+//! The memory of one rank down its list, in the unit of the job table: by prefix sums, because a
+//! rank's jobs run in the order of its list whatever the times. Messages, reductions and updates
+//! cost nothing here; their buffers are the plan's.
+class memory_curve {
+ public:
+  constexpr memory_curve(const replay_input& input, int rank)
+      : in_(input), rank_(rank), level_(input.costs.base_of(rank)), highest_(level_) {}
+
+  //! Runs the job at `step` (and, if that one is paired, the job after it).
+  //! @return how many jobs that were; 0 when one is out of range of the placement or the table.
+  constexpr int run(int step) {
+    const job& work = in_.rows.at(rank_, step);
+    std::int64_t used = level_;
+    if (!add(work, used)) return 0;
+    int count = 1;
+    if (work.paired && step + 1 < in_.rows.counts[rank_]) {
+      // Both halves run at once: what each takes on top of the level is there together.
+      if (!add(in_.rows.at(rank_, step + 1), used)) return 0;
+      count = 2;
+    }
+    // A job that takes memory at its end leaves more than it used.
+    if (level_ > used) used = level_;
+    used_ = used;
+    if (used > highest_) highest_ = used;
+    return count;
+  }
+
+  constexpr std::int64_t level() const { return level_; }      //!< after the last job
+  constexpr std::int64_t used() const { return used_; }        //!< the most during that job
+  constexpr std::int64_t highest() const { return highest_; }  //!< the most so far
+
+ private:
+  constexpr bool add(const job& work, std::int64_t& used) {
+    if (!is_compute(work.kind)) return true;
+    if (work.stage < 0 || work.stage >= in_.where.stages()) return false;
+    const int chunk = in_.where.chunk_of(work);
+    if (rank_ >= in_.costs.ranks || chunk >= in_.costs.chunks) return false;
+    const job_cost& cost = in_.costs.at(rank_, chunk, work.kind);
+    const std::int64_t at_start = work.kind == job_kind::forward ? cost.change : 0;
+    used += cost.peak > at_start ? cost.peak : at_start;
+    level_ += cost.change;
+    return true;
+  }
+
+  const replay_input& in_;
+  int rank_;
+  std::int64_t level_;
+  std::int64_t highest_;
+  std::int64_t used_ = 0;
+};
+
+//! Rule `bounded`. At every point of its list a rank uses no more memory than its limit: its base,
+//! plus the changes so far (a forward's at its start, any other job's at its end), plus the peak of
+//! the job that runs; the halves of a pair run together. Linear in the jobs.
+//! @return ok; fault::over_limit with rank, step, job, amount and limit (step -1: the base alone is
+//!         too much); fault::incomplete for a job that has no entry in the job table.
+constexpr verdict bounded(const replay_input& input) {
+  const auto above = [](verdict found, std::int64_t amount, std::int64_t limit) {
+    found.amount = amount;
+    found.limit = limit;
+    return found;
+  };
+  for (int rank = 0; rank < input.rows.ranks; ++rank) {
+    const std::int64_t limit = input.costs.limit_of(rank);
+    memory_curve curve(input, rank);
+    if (curve.highest() > limit) {
+      verdict found = refuse(fault::over_limit, reason::above_limit);
+      found.rank = rank;
+      return above(found, curve.highest(), limit);
+    }
+    for (int step = 0; step < input.rows.counts[rank];) {
+      const job& work = input.rows.at(rank, step);
+      const int count = curve.run(step);
+      if (count == 0) return refuse(fault::incomplete, reason::out_of_range, rank, step, work);
+      if (curve.used() > limit)
+        return above(refuse(fault::over_limit, reason::above_limit, rank, step, work), curve.used(),
+                     limit);
+      step += count;
+    }
+  }
+  return {};
+}
+
+}  // namespace stretto::check

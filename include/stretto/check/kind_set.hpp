@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/model/job.hpp"
+
+namespace stretto::check {
+
+//! A set of the kinds that one (stage, micro-batch, slice) may have: F up to reload, one bit each.
+using kind_set = std::uint16_t;
+
+constexpr kind_set only(job_kind kind) {
+  return static_cast<kind_set>(1U << static_cast<unsigned>(kind));
+}
+constexpr kind_set only(job_kind one, job_kind other) {
+  return static_cast<kind_set>(only(one) | only(other));
+}
+constexpr bool holds(kind_set set, kind_set any_of) {
+  return (set & any_of) != 0;
+}
+//! Whether jobs of this kind belong to one (stage, micro-batch, slice), not to the whole step.
+constexpr bool is_of_cell(job_kind kind) {
+  return kind <= job_kind::reload;
+}
+
+}  // namespace stretto::check
