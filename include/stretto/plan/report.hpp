@@ -67,15 +67,14 @@ class memory_meter {
     }
   }
   //! The end of what was started.
-  //! @return the level while it ran, outside the jobs' inner peaks
+  //! @return the most in use while it ran
   constexpr std::int64_t finish() {
-    raise(level_ + within_);
-    const std::int64_t during = level_ + before_;
-    raise(during);
-    level_ = during + after_;
+    const std::int64_t most = level_ + (within_ > before_ ? within_ : before_);
+    raise(most);
+    level_ += before_ + after_;
     raise(level_);
     within_ = before_ = after_ = 0;
-    return during;
+    return most;
   }
 
  private:

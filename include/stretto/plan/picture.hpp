@@ -1,0 +1,83 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/model/replay.hpp"
+#include "stretto/plan/report.hpp"
+
+namespace stretto {
+
+//! One job on a picture of a timeline.
+struct picture_bar {
+  int rank = 0;
+  int chunk = 0;
+  job what{};
+  job_time when{};
+  int half = 0;  //!< of a pair: 1 the first job, 2 the second; 0: no pair
+};
+
+//! Memory in use from `time` on, until the next point.
+struct memory_point {
+  std::int64_t time = 0;
+  std::int64_t level = 0;
+};
+
+//! What a drawn timeline shows: bars on one lane per rank, by simulation or as measured. `memory`
+//! is empty or holds one curve per rank.
+struct timeline_picture {
+  std::string title;
+  std::string subtitle;
+  std::string unit;  //!< of time, for the axis; empty: none
+  int ranks = 0;
+  std::int64_t end = 0;  //!< of the axis
+  std::vector<picture_bar> bars;
+  std::vector<std::vector<memory_point>> memory;
+};
+
+//! `makespan 33, bubble 27.3 %`
+inline std::string summary(const report& measured) {
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%.1f", 100 * measured.bubble.value());
+  return "makespan " + std::to_string(measured.makespan) + ", bubble " + percent + " %";
+}
+
+//! The picture of a simulated step: every job that takes time.
+//! @param timeline as `measure` filled it
+//! @param with_memory whether to trace each rank's memory, too
+inline timeline_picture draw_simulated(const replay_input& input, const report& measured,
+                                       std::span<const job_time> timeline, bool with_memory) {
+  timeline_picture made;
+  made.subtitle = summary(measured);
+  made.ranks = input.rows.ranks;
+  made.end = measured.makespan;
+  for (int rank = 0; rank < input.rows.ranks; ++rank) {
+    memory_meter meter(input.costs.base_of(rank));
+    std::vector<memory_point> curve{{0, meter.level()}};
+    bool second_half = false;
+    for (int step = 0; step < input.rows.counts[rank]; ++step) {
+      const job& work = input.rows.at(rank, step);
+      if (!is_compute(work.kind)) continue;
+      const bool first_half = work.paired && step + 1 < input.rows.counts[rank];
+      const auto when =
+          timeline[static_cast<std::size_t>(rank) * static_cast<std::size_t>(input.rows.stride) +
+                   static_cast<std::size_t>(step)];
+      const int chunk = input.where.chunk_of(work);
+      const int half = first_half ? 1 : second_half ? 2 : 0;
+      second_half = first_half;
+      if (when.end > when.start) made.bars.push_back({rank, chunk, work, when, half});
+      meter.start(work.kind, input.costs.at(rank, chunk, work.kind));
+      if (first_half) continue;
+      curve.push_back({when.start, meter.finish()});
+      curve.push_back({when.end, meter.level()});
+    }
+    if (with_memory) made.memory.push_back(std::move(curve));
+  }
+  return made;
+}
+
+}  // namespace stretto
