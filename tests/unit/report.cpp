@@ -21,6 +21,7 @@ using stretto::job_table;
 using stretto::job_time;
 using stretto::measure;
 using stretto::rank_report;
+using stretto::reason;
 using stretto::replay_input;
 
 struct measured {
@@ -198,6 +199,12 @@ TEST_CASE("storage that is too small, and lists that hang, are answered, not run
       .rows = {jobs, &count, 1, 1}, .where = {}, .microbatches = 1, .costs = costs.view()};
   CHECK(measure(input, {}).answer.what == fault::capacity);
   CHECK(run(input).all.answer.what == fault::deadlocked);
+  const job elsewhere[] = {{1, 0, 0, job_kind::forward}};  // chunk 1, of which the table has none
+  CHECK(run({.rows = {elsewhere, &count, 1, 1},
+             .where = {.chunks = 2},
+             .microbatches = 1,
+             .costs = costs.view()})
+            .all.answer.why == reason::out_of_range);
   std::array<rank_report, 1> one;
   const std::int32_t none = 0;
   const auto empty = measure(

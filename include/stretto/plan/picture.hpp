@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/check/bounded.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/report.hpp"
 
@@ -56,8 +57,8 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
   made.ranks = input.rows.ranks;
   made.end = measured.makespan;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
-    memory_meter meter(input.costs.base_of(rank));
-    std::vector<memory_point> curve{{0, meter.level()}};
+    check::memory_curve memory(input, rank);
+    std::vector<memory_point> curve{{0, memory.level()}};
     bool second_half = false;
     for (int step = 0; step < input.rows.counts[rank]; ++step) {
       const job& work = input.rows.at(rank, step);
@@ -70,10 +71,10 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
       const int half = first_half ? 1 : second_half ? 2 : 0;
       second_half = first_half;
       if (when.end > when.start) made.bars.push_back({rank, chunk, work, when, half});
-      meter.start(work.kind, input.costs.at(rank, chunk, work.kind));
-      if (first_half) continue;
-      curve.push_back({when.start, meter.finish()});
-      curve.push_back({when.end, meter.level()});
+      if (half == 2) continue;
+      memory.run(step);
+      curve.push_back({when.start, memory.used()});
+      curve.push_back({when.end, memory.level()});
     }
     if (with_memory) made.memory.push_back(std::move(curve));
   }

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/check/bounded.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto {
@@ -45,49 +46,6 @@ struct report {
   constexpr bool operator==(const report&) const = default;
 };
 
-//! The memory of one rank while its list runs: a forward's change counts from its start, every
-//! other job's from its end, and a job may need more in between. The halves of a pair are in use
-//! together.
-class memory_meter {
- public:
-  constexpr memory_meter() = default;
-  constexpr explicit memory_meter(std::int64_t base) : level_(base), peak_(base) {}
-
-  constexpr std::int64_t level() const { return level_; }  //!< after the last job
-  constexpr std::int64_t peak() const { return peak_; }    //!< so far
-
-  //! One job, or the first half of a pair.
-  constexpr void start(job_kind kind, const job_cost& cost) {
-    if (kind == job_kind::forward) {
-      within_ += cost.peak > cost.change ? cost.peak : cost.change;
-      before_ += cost.change;
-    } else {
-      within_ += cost.peak > 0 ? cost.peak : 0;
-      after_ += cost.change;
-    }
-  }
-  //! The end of what was started.
-  //! @return the most in use while it ran
-  constexpr std::int64_t finish() {
-    const std::int64_t most = level_ + (within_ > before_ ? within_ : before_);
-    raise(most);
-    level_ += before_ + after_;
-    raise(level_);
-    within_ = before_ = after_ = 0;
-    return most;
-  }
-
- private:
-  constexpr void raise(std::int64_t level) {
-    if (level > peak_) peak_ = level;
-  }
-  std::int64_t level_ = 0;
-  std::int64_t peak_ = 0;
-  std::int64_t within_ = 0;
-  std::int64_t before_ = 0;
-  std::int64_t after_ = 0;
-};
-
 namespace detail {
 
 //! Adds up what a replay runs. Jobs that it passes over (messages in a replay without them) take no
@@ -96,7 +54,6 @@ struct report_observer : replay_observer {
   const replay_input& in;
   std::span<rank_report> ranks;
   std::span<job_time> timeline;
-  scratch<memory_meter> memory;
   scratch<std::int32_t> told;       // steps of the rank that the timeline already holds
   scratch<std::int64_t> rank_ends;  // of the rank's last job
   std::int64_t makespan = 0;
@@ -106,12 +63,8 @@ struct report_observer : replay_observer {
       : in(in_),
         ranks(ranks_),
         timeline(timeline_),
-        memory(in_.rows.ranks),
         told(in_.rows.ranks),
-        rank_ends(in_.rows.ranks) {
-    for (int rank = 0; rank < in.rows.ranks; ++rank)
-      memory[rank] = memory_meter(in.costs.base_of(rank));
-  }
+        rank_ends(in_.rows.ranks) {}
 
   constexpr void ran(int rank, int step, const job& work, std::int64_t start, std::int64_t end) {
     pass_over(rank, step);
@@ -119,9 +72,7 @@ struct report_observer : replay_observer {
     rank_ends[rank] = end;
     if (end > makespan) makespan = end;
     if (!is_compute(work.kind)) return;
-    memory[rank].start(work.kind, in.costs.at(rank, in.where.chunk_of(work), work.kind));
     if (work.paired && step + 1 < in.rows.counts[rank]) return;  // the second half ends the node
-    memory[rank].finish();
     ranks[static_cast<std::size_t>(rank)].busy += end - start;
   }
   constexpr void pass_over(int rank, int step) {
@@ -140,14 +91,25 @@ struct report_observer : replay_observer {
 //! @param ranks    one entry per rank, written
 //! @param timeline empty, or one entry per place of the lists: job `step` of `rank` is at
 //!                 rank * rows.stride + step
-//! @return `answer` is fault::capacity when the storage is too small, else what the replay says
+//! @return `answer` is fault::capacity when the storage is too small, fault::incomplete for a
+//!         job without an entry in the job table, else what the replay says
 constexpr report measure(const replay_input& input, std::span<rank_report> ranks,
                          std::span<job_time> timeline = {}) {
   const auto count = static_cast<std::size_t>(input.rows.ranks);
   const std::size_t places = count * static_cast<std::size_t>(input.rows.stride);
   if (ranks.size() < count || (!timeline.empty() && timeline.size() < places))
     return {.answer = refuse(fault::capacity, reason::buffer_full)};
-  for (std::size_t rank = 0; rank < count; ++rank) ranks[rank] = {};
+  for (int rank = 0; rank < input.rows.ranks; ++rank) {
+    check::memory_curve memory(input, rank);
+    for (int step = 0; step < input.rows.counts[rank];) {
+      const int jobs = memory.run(step);
+      if (jobs == 0)
+        return {.answer = refuse(fault::incomplete, reason::out_of_range, rank, step,
+                                 input.rows.at(rank, step))};
+      step += jobs;
+    }
+    ranks[static_cast<std::size_t>(rank)] = {.peak = memory.highest()};
+  }
   detail::report_observer watch(input, ranks, timeline);
   report made{.answer = replay(input, watch)};
   if (!made.answer.ok()) return made;
@@ -158,7 +120,6 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
     rank_report& of = ranks[static_cast<std::size_t>(rank)];
     watch.pass_over(rank, input.rows.counts[rank]);
     of.idle = made.makespan - of.busy;
-    of.peak = watch.memory[rank].peak();
     if (of.idle > most_idle) most_idle = of.idle;
   }
   if (made.makespan > 0) made.bubble = {most_idle, made.makespan};
