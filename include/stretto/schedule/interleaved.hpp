@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/microbatch_groups.hpp"
+
+namespace stretto::schedule {
+
+//! How many forwards precede the first backward of a rank.
+enum class warmup_kind : std::uint8_t {
+  standard,  //!< as many as keep the pipeline full
+  one_more,  //!< so that the forward and the backward of a round do not need each other
+             //!< (Megatron-LM where it overlaps them)
+  all,       //!< every one (Paddle's static graph at m = p)
+};
+
+//! Interleaved 1F1B, or virtual pipeline parallelism: v chunks per rank, visited in groups of
+//! micro-batches, cut the bubble to (p - 1) / v. Narayanan et al. 2021 (Megatron-LM), which wants
+//! p | m; here any m >= 1.
+struct interleaved {
+  static constexpr std::string_view name = "interleaved";
+  //! Micro-batches per group: 0 for min(p, m), else from min(p, m) to m. Megatron-LM's
+  //! microbatch_group_size_per_vp_stage; PyTorch's is m / max(1, m / p), rounded down.
+  int group = 0;
+  remainder_kind remainder = remainder_kind::first;
+  warmup_kind warmup = warmup_kind::standard;
+  placement_kind placement = placement_kind::looped;
+
+  constexpr placement_kind placed() const { return placement; }
+  constexpr verdict supports(const shape& sizes) const {
+    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
+    // On a wave the last stage is on rank 0 when v is even: the warm-up would slope the wrong way.
+    if (placement != placement_kind::looped)
+      return refuse(fault::unsupported, reason::placement_not_served);
+    const verdict sound = positive_or_refuse(sizes);
+    return sound ? group_or_refuse(sizes, group) : sound;
+  }
+  constexpr int capacity(const shape& sizes) const { return 2 * sizes.microbatches * sizes.chunks; }
+  constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
+    const auto where = place(placement, sizes);
+    const auto groups = group_microbatches(sizes, group, remainder);
+    const int steps = groups.steps();
+    const int full = steps - groups.short_last() * sizes.chunks;
+    const int ahead = full + short_group_lead(sizes, groups);
+    for (int rank = 0; rank < sizes.ranks; ++rank) {
+      int forwards = 0;
+      int backwards = 0;
+      const auto forward = [&] {
+        const auto visit = groups.at(forwards++);
+        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, 0, job_kind::forward});
+      };
+      const auto backward = [&] {
+        const auto visit = groups.at(backwards++);
+        out.push(rank, {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch, 0,
+                        job_kind::backward});
+      };
+      const auto round = [&] {
+        forward();
+        backward();
+      };
+      const int first = warmup_steps(sizes, groups, rank);
+      // 1. Warm-up: w forwards.
+      while (forwards < first) forward();
+      // 2. Steady over the full groups: max(0, m v - q v - w) times a forward and a backward, where
+      //    q is the length of a short last group, else 0.
+      while (forwards < full) round();
+      // 3. Lead into a short last group: 0 or q (v - 1) - 1 of its forwards.
+      while (forwards < ahead) forward();
+      // 4. Steady over the forwards that are left.
+      while (forwards < steps) round();
+      // 5. Cool-down: the backwards that are left.
+      while (backwards < steps) backward();
+    }
+    return {};
+  }
+
+ private:
+  //! w = min(m v, (v - 1) g + 2 (p - 1 - r)), with g the length of the first group: its first
+  //! micro-batch goes through the rank's chunks, then two steps for each rank that follows.
+  constexpr int warmup_steps(const shape& sizes, const microbatch_groups& groups, int rank) const {
+    if (warmup == warmup_kind::all) return groups.steps();
+    const int more = warmup == warmup_kind::one_more ? 1 : 0;
+    const int wanted = (sizes.chunks - 1) * groups.first + 2 * (sizes.ranks - 1 - rank) + more;
+    return wanted < groups.steps() ? wanted : groups.steps();
+  }
+
+  //! The standard warm-up is made for full groups. In a short one of q micro-batches, rank 0's
+  //! forward of the next chunk comes q steps on and waits for rank p - 1, whose forward stands
+  //! behind a backward that comes g steps after one of rank 0, which runs 2 (p - 1) steps ahead:
+  //! a circle if g + q < 2 (p - 1) (Paddle's static graph hangs there; Megatron-LM refuses it).
+  //! It is open when all of the short group's forwards but the last chunk's go before the next
+  //! backward; one of them is the next round's own.
+  static constexpr int short_group_lead(const shape& sizes, const microbatch_groups& groups) {
+    const int rest = groups.short_last();
+    const int lead = rest * (sizes.chunks - 1) - 1;
+    return lead > 0 && groups.size + rest < 2 * (sizes.ranks - 1) ? lead : 0;
+  }
+};
+
+}  // namespace stretto::schedule
