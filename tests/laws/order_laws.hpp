@@ -1,0 +1,116 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "stretto/model/cost.hpp"
+#include "stretto/model/job_text.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/replay.hpp"
+#include "stretto/model/rows.hpp"
+#include "stretto/model/shape.hpp"
+#include "stretto/model/verdict_text.hpp"
+
+namespace laws {
+
+//! Whether a schedule emits forwards alone.
+template <class Schedule>
+constexpr bool is_forward_only() {
+  if constexpr (requires { Schedule::forward_only; }) return Schedule::forward_only;
+  return false;
+}
+
+//! A schedule's orders with unit costs. Throws what a row longer than capacity() throws.
+template <class Schedule>
+stretto::job_lists emitted(const Schedule& schedule, const stretto::shape& sizes) {
+  stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
+  const stretto::job_table table(sizes.ranks, sizes.chunks);
+  stretto::job_sink sink = lists.sink();
+  const stretto::verdict made = schedule.emit(sizes, table.view(), sink);
+  if (!made) throw std::string("emit: ") + std::string(stretto::to_text(made).view());
+  return lists;
+}
+
+//! What is wrong with compute orders of whole backwards; empty when nothing is. Counts on its own
+//! that every (stage, micro-batch) has its forward and, unless `forward_only`, its backward, once,
+//! on the placement's rank and after what it needs of the same rank; asks the replay whether the
+//! ranks together come to an end.
+inline std::string broken_law(const stretto::job_rows& rows, const stretto::placement& where,
+                              const stretto::shape& sizes, bool forward_only) {
+  using stretto::job_kind;
+  const int stages = sizes.ranks * sizes.chunks;
+  const int count = sizes.microbatches;
+  std::vector<int> forward_at(static_cast<std::size_t>(stages * count), -1);
+  std::vector<int> backward_at(static_cast<std::size_t>(stages * count), -1);
+  const auto cell = [&](int stage, int microbatch) {
+    return static_cast<std::size_t>(stage * count + microbatch);
+  };
+  if (rows.ranks != sizes.ranks) return "wrong number of ranks";
+  for (int rank = 0; rank < rows.ranks; ++rank) {
+    for (int step = 0; step < rows.counts[rank]; ++step) {
+      const stretto::job& work = rows.at(rank, step);
+      const auto blame = [&](const char* what) {
+        return "rank " + std::to_string(rank) + " step " + std::to_string(step) + " " +
+               std::string(stretto::to_text(work).view()) + ": " + what;
+      };
+      if (work.stage < 0 || work.stage >= stages || work.microbatch < 0 ||
+          work.microbatch >= count || work.slice != 0 || work.paired)
+        return blame("out of range");
+      if (where.rank_of(work) != rank) return blame("on the wrong rank");
+      const bool ahead = work.kind == job_kind::forward;
+      if (!ahead && (forward_only || work.kind != job_kind::backward)) return blame("wrong kind");
+      int& at = (ahead ? forward_at : backward_at)[cell(work.stage, work.microbatch)];
+      if (at >= 0) return blame("a second time");
+      at = step;
+      if (!ahead && forward_at[cell(work.stage, work.microbatch)] < 0)
+        return blame("before its forward");
+      // A stage of the same rank that it needs directly must have been there already.
+      const int before = ahead ? work.stage - 1 : work.stage + 1;
+      if (before >= 0 && before < stages && where.rank_of(before, work.microbatch) == rank &&
+          (ahead ? forward_at : backward_at)[cell(before, work.microbatch)] < 0)
+        return blame("before the neighbouring stage");
+    }
+  }
+  const auto missing = [](int at) { return at < 0; };
+  if (std::any_of(forward_at.begin(), forward_at.end(), missing)) return "a forward is missing";
+  if (!forward_only && std::any_of(backward_at.begin(), backward_at.end(), missing))
+    return "a backward is missing";
+
+  const stretto::job_table table(sizes.ranks, sizes.chunks);
+  const stretto::verdict live =
+      stretto::replay({.rows = rows, .where = where, .microbatches = count, .costs = table.view()});
+  return live ? std::string() : std::string(stretto::to_text(live).view());
+}
+
+//! The same for a schedule at a shape that it supports.
+template <class Schedule>
+std::string broken_law(const Schedule& schedule, const stretto::shape& sizes) {
+  const stretto::job_lists lists = emitted(schedule, sizes);
+  return broken_law(lists.rows(), stretto::place(schedule.placed(), sizes), sizes,
+                    is_forward_only<Schedule>());
+}
+
+//! Whether two sets of lists hold the same jobs.
+inline bool same(const stretto::job_rows& one, const stretto::job_rows& other) {
+  if (one.ranks != other.ranks) return false;
+  for (int rank = 0; rank < one.ranks; ++rank)
+    if (!std::ranges::equal(one.row(rank), other.row(rank))) return false;
+  return true;
+}
+
+inline std::string words(const stretto::shape& sizes) {
+  return "p=" + std::to_string(sizes.ranks) + " m=" + std::to_string(sizes.microbatches) +
+         " v=" + std::to_string(sizes.chunks);
+}
+
+//! Calls `visit` with every shape up to these sizes.
+template <class Visitor>
+void for_each_shape(int ranks, int microbatches, int chunks, Visitor&& visit) {
+  for (int p = 1; p <= ranks; ++p)
+    for (int v = 1; v <= chunks; ++v)
+      for (int m = 1; m <= microbatches; ++m)
+        visit(stretto::shape{.ranks = p, .microbatches = m, .chunks = v});
+}
+
+}  // namespace laws

@@ -1,0 +1,151 @@
+// What is known of each schedule in closed form, and that interleaved 1F1B never hangs.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "laws/order_laws.hpp"
+#include "stretto/plan/report.hpp"
+#include "stretto/schedule/all.hpp"
+
+namespace {
+
+using laws::for_each_shape;
+using laws::same;
+using laws::words;
+using stretto::shape;
+using namespace stretto::schedule;
+
+constexpr auto looped = stretto::placement_kind::looped;
+
+//! Makespan and per-rank peak (a forward takes one unit, a backward gives it back).
+struct measured {
+  stretto::report total;
+  std::vector<stretto::rank_report> ranks;
+};
+
+template <class Schedule>
+measured measure(const Schedule& schedule, const shape& sizes, std::int64_t forward,
+                 std::int64_t backward) {
+  const stretto::job_lists lists = laws::emitted(schedule, sizes);
+  const stretto::job_table table(
+      sizes.ranks, sizes.chunks,
+      {.forward = forward, .backward_input = backward, .backward_weight = 0});
+  measured made;
+  made.ranks.resize(static_cast<std::size_t>(sizes.ranks));
+  made.total = stretto::measure({.rows = lists.rows(),
+                                 .where = stretto::place(schedule.placed(), sizes),
+                                 .microbatches = sizes.microbatches,
+                                 .costs = table.view()},
+                                made.ranks);
+  REQUIRE(made.total.answer.ok());
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("interleaved: live whatever the group, the remainder and the warm-up") {
+  long orders = 0;
+  for_each_shape(10, 40, 5, [&](const shape& sizes) {
+    const stretto::job_table table(sizes.ranks, sizes.chunks);
+    for (int group = 0; group <= sizes.microbatches; ++group)
+      for (auto remainder : {remainder_kind::first, remainder_kind::last})
+        for (auto warmup : {warmup_kind::standard, warmup_kind::one_more}) {
+          const interleaved schedule{.group = group, .remainder = remainder, .warmup = warmup};
+          if (!schedule.supports(sizes)) continue;
+          INFO(words(sizes), " group ", group, " remainder ", static_cast<int>(remainder));
+          const auto lists = laws::emitted(schedule, sizes);
+          const auto answer = stretto::replay({.rows = lists.rows(),
+                                               .where = stretto::place(looped, sizes),
+                                               .microbatches = sizes.microbatches,
+                                               .costs = table.view()});
+          REQUIRE(answer == stretto::verdict{});
+          ++orders;
+        }
+  });
+  CHECK(orders == 139300);
+}
+
+TEST_CASE("interleaved: with nothing left over, the remainder's place does not matter") {
+  for_each_shape(9, 40, 4, [](const shape& sizes) {
+    if (sizes.microbatches % std::min(sizes.ranks, sizes.microbatches) != 0) return;
+    INFO(words(sizes));
+    const auto first = laws::emitted(interleaved{}, sizes);
+    const auto last = laws::emitted(interleaved{.remainder = remainder_kind::last}, sizes);
+    CHECK(same(first.rows(), last.rows()));
+  });
+}
+
+TEST_CASE("interleaved with a short group last departs from the plain warm-up only to stay live") {
+  // What Paddle's static graph emits: the standard warm-up, then rounds to the end.
+  const auto plain_order = [](const shape& sizes) {
+    stretto::job_lists lists(sizes.ranks, interleaved{}.capacity(sizes));
+    auto sink = lists.sink();
+    const auto groups = group_microbatches(sizes, 0, remainder_kind::last);
+    const int v = sizes.chunks;
+    for (int rank = 0; rank < sizes.ranks; ++rank) {
+      const auto push = [&](int step, bool ahead) {
+        const auto [chunk, microbatch] = groups.at(step);
+        sink.push(rank, {(ahead ? chunk : v - 1 - chunk) * sizes.ranks + rank, microbatch, 0,
+                         ahead ? stretto::job_kind::forward : stretto::job_kind::backward});
+      };
+      const int warmup =
+          std::min(groups.steps(), (v - 1) * groups.first + 2 * (sizes.ranks - 1 - rank));
+      for (int k = 0; k < groups.steps() + warmup; ++k) {
+        if (k < groups.steps()) push(k, true);
+        if (k >= warmup) push(k - warmup, false);
+      }
+    }
+    return lists;
+  };
+  int kept = 0;
+  int mended = 0;
+  for_each_shape(9, 40, 4, [&](const shape& sizes) {
+    INFO(words(sizes));
+    const auto plain = plain_order(sizes);
+    const auto ours = laws::emitted(interleaved{.remainder = remainder_kind::last}, sizes);
+    const bool live =
+        laws::broken_law(plain.rows(), stretto::place(looped, sizes), sizes, false) == "";
+    CHECK(same(plain.rows(), ours.rows()) == live);
+    ++(live ? kept : mended);
+  });
+  CHECK(kept > 0);
+  CHECK(mended > 0);
+}
+
+TEST_CASE("gpipe and 1f1b: the makespan is (m + p - 1)(f + b); 1f1b keeps min(m, p - r) alive") {
+  for_each_shape(9, 40, 1, [](const shape& sizes) {
+    INFO(words(sizes));
+    for (auto [f, b] : {std::pair{1, 1}, {1, 2}, {2, 3}, {3, 1}}) {
+      const std::int64_t expected = (sizes.microbatches + sizes.ranks - 1) * (f + b);
+      const measured filled = measure(gpipe{}, sizes, f, b);
+      const measured steady = measure(one_f_one_b{}, sizes, f, b);
+      CHECK(filled.total.makespan == expected);
+      CHECK(steady.total.makespan == expected);
+      for (int rank = 0; rank < sizes.ranks; ++rank) {
+        const auto at = static_cast<std::size_t>(rank);
+        CHECK(filled.ranks[at].peak == sizes.microbatches);
+        CHECK(steady.ranks[at].peak == std::min(sizes.microbatches, sizes.ranks - rank));
+      }
+    }
+  });
+}
+
+TEST_CASE("interleaved: where p divides m the bubble is (p - 1) / v of one micro-batch's work") {
+  for_each_shape(9, 40, 4, [](const shape& sizes) {
+    const auto [p, m, v, slices] = sizes;
+    if (m % p != 0) return;
+    INFO(words(sizes));
+    for (auto [f, b] : {std::pair{1, 1}, {1, 2}, {2, 3}, {3, 1}}) {
+      const measured made = measure(interleaved{}, sizes, f, b);
+      // Idle (p - 1)(f + b) with f and b of one chunk: 1/v of the micro-batch's work on the rank.
+      CHECK(made.total.makespan == (m * v + p - 1) * (f + b));
+      for (int rank = 0; rank < p; ++rank)
+        CHECK(made.ranks[static_cast<std::size_t>(rank)].peak ==
+              std::min(m * v, (v - 1) * p + 2 * (p - 1 - rank) + 1));
+    }
+    CHECK(measure(inference{}, sizes, 3, 1).total.makespan == (m * v + p - 1) * 3);
+  });
+}

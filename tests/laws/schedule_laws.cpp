@@ -1,0 +1,221 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "laws/order_laws.hpp"
+#include "stretto/schedule/all.hpp"
+
+namespace {
+
+using laws::for_each_shape;
+using laws::same;
+using laws::words;
+using stretto::fault;
+using stretto::placement_kind;
+using stretto::reason;
+using stretto::shape;
+using namespace stretto::schedule;
+
+constexpr auto looped = placement_kind::looped;
+constexpr auto wave = placement_kind::wave;
+
+//! The option values under which a schedule is tried at a shape. A schedule without an overload of
+//! its own is tried as it is by default.
+template <class Schedule>
+std::vector<Schedule> variants(const Schedule& plain, const shape&) {
+  return {plain};
+}
+
+std::vector<gpipe> variants(const gpipe&, const shape&) {
+  return {{.placement = looped}, {.placement = wave}, {.placement = placement_kind::bidirectional}};
+}
+
+//! The default, the shortest and longest groups that are served, some between, and one beyond each.
+std::vector<int> groups_of(const shape& sizes) {
+  const int least = std::min(sizes.ranks, sizes.microbatches);
+  const int most = sizes.microbatches;
+  std::vector<int> groups{
+      -1, 0, least - 1, least, least + 1, least + 2, (least + most) / 2, most - 1, most, most + 1};
+  std::sort(groups.begin(), groups.end());
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+  return groups;
+}
+
+std::vector<interleaved> variants(const interleaved&, const shape& sizes) {
+  std::vector<interleaved> all{{.placement = wave}};
+  for (int group : groups_of(sizes))
+    for (auto remainder : {remainder_kind::first, remainder_kind::last})
+      for (auto warmup : {warmup_kind::standard, warmup_kind::one_more, warmup_kind::all})
+        all.push_back({.group = group, .remainder = remainder, .warmup = warmup});
+  return all;
+}
+
+std::vector<inference> variants(const inference&, const shape& sizes) {
+  std::vector<inference> all;
+  for (int group : groups_of(sizes))
+    for (auto remainder : {remainder_kind::first, remainder_kind::last})
+      for (auto placement : {looped, wave})
+        all.push_back({.group = group, .remainder = remainder, .placement = placement});
+  return all;
+}
+
+struct tally {
+  long supported = 0;
+  long refused = 0;
+};
+
+//! The laws of every schedule: what it supports it emits, within its capacity, complete, ordered
+//! and live; what it does not support it refuses with a reason.
+template <Policy Schedule>
+void obeys(const Schedule& schedule, const shape& sizes, tally& seen) {
+  const auto answer = schedule.supports(sizes);
+  if (!answer) {
+    ++seen.refused;
+    CHECK(answer.what == fault::unsupported);
+    CHECK(answer.why != reason::none);
+    return;
+  }
+  ++seen.supported;
+  CHECK(answer == stretto::verdict{});
+  std::string broken;
+  REQUIRE_NOTHROW(broken = laws::broken_law(schedule, sizes));
+  REQUIRE(broken == "");
+}
+
+}  // namespace
+
+TEST_CASE("the laws themselves: a changed order breaks one") {
+  const shape sizes{3, 5, 2};
+  const auto where = stretto::place(looped, sizes);
+  const auto verdict_after = [&](auto change) {
+    auto lists = laws::emitted(interleaved{}, sizes);
+    auto sink = lists.sink();
+    change(sink);
+    return laws::broken_law(sink.rows(), where, sizes, false);
+  };
+  const auto item = [](stretto::job_sink& sink, int rank, int step) -> stretto::job& {
+    return sink.items[rank * sink.stride + step];
+  };
+  const int last = 2 * sizes.microbatches * sizes.chunks - 1;
+  CHECK(verdict_after([](auto&) {}) == "");
+  CHECK(verdict_after([](auto& sink) { --sink.counts[1]; }) == "a backward is missing");
+  CHECK(verdict_after([&](auto& sink) { item(sink, 1, 2) = item(sink, 1, 1); }) ==
+        "rank 1 step 2 1F1: a second time");
+  CHECK(verdict_after([&](auto& sink) { item(sink, 1, 0).stage = 2; }) ==
+        "rank 1 step 0 2F0: on the wrong rank");
+  CHECK(verdict_after([&](auto& sink) { item(sink, 0, 0).microbatch = 5; }) ==
+        "rank 0 step 0 0F5: out of range");
+  CHECK(verdict_after([&](auto& sink) { item(sink, 0, 0).kind = stretto::job_kind::recompute; }) ==
+        "rank 0 step 0 0R0: wrong kind");
+  CHECK(verdict_after([&](auto& sink) { std::swap(item(sink, 2, 0), item(sink, 2, last)); }) ==
+        "rank 2 step 0 2B4: before its forward");
+  // Rank 0's first backward right after its own forward: no list is out of order, yet the ranks
+  // after it wait for forwards that now stand behind it.
+  CHECK(verdict_after([&](auto& sink) {
+          int at = 0;
+          while (item(sink, 0, at).kind == stretto::job_kind::forward) ++at;
+          const auto is_its_forward = [&](const stretto::job& work) {
+            return work.stage == item(sink, 0, at).stage &&
+                   work.microbatch == item(sink, 0, at).microbatch;
+          };
+          for (; !is_its_forward(item(sink, 0, at - 1)); --at)
+            std::swap(item(sink, 0, at), item(sink, 0, at - 1));
+        }).find("waits for a job that can never run") != std::string::npos);
+}
+
+TEST_CASE("every schedule: complete, ordered and live at every shape that it supports") {
+  all::for_each([](const auto& plain) {
+    tally seen;
+    for_each_shape(9, 40, 4, [&](const shape& sizes) {
+      INFO(std::string(plain.name), " ", words(sizes));
+      for (const auto& schedule : variants(plain, sizes)) obeys(schedule, sizes, seen);
+    });
+    MESSAGE(std::string(plain.name), ": ", seen.supported, " served, ", seen.refused, " refused");
+    CHECK(seen.supported >= 9 * 40);
+  });
+}
+
+TEST_CASE("every schedule: the default serves all shapes, but for 1f1b's one chunk") {
+  all::for_each([]<class Schedule>(const Schedule& plain) {
+    for_each_shape(9, 40, 4, [&](const shape& sizes) {
+      INFO(std::string(plain.name), " ", words(sizes));
+      const auto answer = plain.supports(sizes);
+      if (std::is_same_v<Schedule, one_f_one_b> && sizes.chunks > 1)
+        CHECK(answer.why == reason::chunks_not_one);
+      else
+        CHECK(answer.ok());
+    });
+  });
+}
+
+TEST_CASE("every schedule: nothing below one, no slices") {
+  all::for_each([](const auto& plain) {
+    INFO(std::string(plain.name));
+    CHECK(plain.supports({0, 4, 1}).why == reason::ranks_below_one);
+    CHECK(plain.supports({-3, 4, 1}).why == reason::ranks_below_one);
+    CHECK(plain.supports({4, 0, 1}).why == reason::microbatches_below_one);
+    CHECK(plain.supports({4, 4, 0}).why == reason::chunks_below_one);
+    CHECK(plain.supports({4, 4, 1, 0}).why == reason::slices_below_one);
+    CHECK(plain.supports({4, 4, 1, 2}).why == reason::slices_not_one);
+  });
+}
+
+TEST_CASE("options out of their range are refused by name") {
+  const shape sizes{4, 8, 2};
+  const auto refused_for = [&](auto schedule, int group) {
+    schedule.group = group;
+    return schedule.supports(sizes).why;
+  };
+  const auto check = [&](auto schedule) {
+    CHECK(refused_for(schedule, -1) == reason::group_below_one);
+    CHECK(refused_for(schedule, 3) == reason::group_below_ranks);
+    CHECK(refused_for(schedule, 4) == reason::none);
+    CHECK(refused_for(schedule, 8) == reason::none);
+    CHECK(refused_for(schedule, 9) == reason::group_above_microbatches);
+    schedule.placement = placement_kind::bidirectional;
+    CHECK(schedule.supports(sizes).why == reason::placement_not_served);
+    schedule.placement = placement_kind::table;
+    CHECK(schedule.supports(sizes).why == reason::placement_not_served);
+  };
+  check(interleaved{});
+  check(inference{});
+  CHECK(interleaved{.placement = wave}.supports(sizes).why == reason::placement_not_served);
+  CHECK(interleaved{.group = 3}.supports({4, 3, 2}).ok());  // m < p: one group of all
+  for (auto placement : {placement_kind::bidirectional, placement_kind::table})
+    CHECK(gpipe{.placement = placement}.supports(sizes).why == reason::placement_not_served);
+}
+
+namespace {
+
+//! The constant that the compiler made of a schedule against the same function's answer now.
+template <class Schedule, Schedule Chosen, shape Sizes>
+void same_at_both_times() {
+  static constexpr auto constant = [] {
+    stretto::fixed_job_lists<Sizes.ranks, Chosen.capacity(Sizes)> lists;
+    const stretto::fixed_job_table<Sizes.ranks, Sizes.chunks> table;
+    auto sink = lists.sink();
+    if (!Chosen.emit(Sizes, table.view(), sink)) throw "not emitted";
+    return lists;
+  }();
+  static_assert(constant.rows().total() > 0);
+  CHECK(same(constant.rows(), laws::emitted(Chosen, Sizes).rows()));
+}
+
+}  // namespace
+
+TEST_CASE("every schedule: the compile-time orders are the run-time orders") {
+  all::for_each([]<class Schedule>(const Schedule&) {
+    constexpr int chunks = Schedule{}.supports(shape{4, 8, 3}).ok() ? 3 : 1;
+    same_at_both_times<Schedule, Schedule{}, shape{4, 8, chunks}>();
+    same_at_both_times<Schedule, Schedule{}, shape{4, 3, chunks}>();
+    same_at_both_times<Schedule, Schedule{}, shape{3, 7, chunks}>();
+    same_at_both_times<Schedule, Schedule{}, shape{1, 1, 1}>();
+  });
+  same_at_both_times<interleaved, interleaved{.group = 5, .remainder = remainder_kind::last},
+                     shape{5, 11, 2}>();
+  same_at_both_times<interleaved, interleaved{.warmup = warmup_kind::all}, shape{4, 6, 2}>();
+}

@@ -1,0 +1,62 @@
+// Compiling is passing: every schedule makes its orders, and the replay proves them live, within
+// the default limits of the compilers. One constant makes the lists, another replays them.
+#include "stretto/model/replay.hpp"
+#include "stretto/schedule/all.hpp"
+
+namespace {
+
+using stretto::placement_kind;
+using stretto::shape;
+using namespace stretto::schedule;
+
+template <class Schedule, Schedule Chosen, shape Sizes>
+struct proven {
+  static constexpr int capacity = Chosen.capacity(Sizes);
+  static constexpr stretto::fixed_job_table<Sizes.ranks, Sizes.chunks> table{};
+  static constexpr auto lists = [] {
+    stretto::fixed_job_lists<Sizes.ranks, capacity> made;
+    auto sink = made.sink();
+    if (!Chosen.emit(Sizes, table.view(), sink))
+      throw "the schedule does not emit what it supports";
+    return made;
+  }();
+  static constexpr stretto::verdict live =
+      stretto::replay({.rows = lists.rows(),
+                       .where = stretto::place(Chosen.placed(), Sizes),
+                       .microbatches = Sizes.microbatches,
+                       .costs = table.view()});
+  static constexpr bool value = Chosen.supports(Sizes).ok() && live.ok() &&
+                                lists.rows().total() == std::int64_t{Sizes.ranks} * capacity;
+};
+
+template <auto... Values>
+constexpr bool holds = (... && Values);
+
+template <class Schedule, int Chunks, Schedule Chosen = Schedule{}>
+constexpr bool over_shapes = holds<proven<Schedule, Chosen, shape{1, 1, Chunks}>::value,
+                                   proven<Schedule, Chosen, shape{4, 1, Chunks}>::value,
+                                   proven<Schedule, Chosen, shape{4, 3, Chunks}>::value,
+                                   proven<Schedule, Chosen, shape{4, 10, Chunks}>::value,
+                                   proven<Schedule, Chosen, shape{8, 64, Chunks}>::value>;
+
+static_assert(over_shapes<gpipe, 1>);
+static_assert(over_shapes<gpipe, 2>);
+static_assert(over_shapes<gpipe, 2, gpipe{.placement = placement_kind::wave}>);
+static_assert(over_shapes<one_f_one_b, 1>);
+static_assert(over_shapes<interleaved, 1>);
+static_assert(over_shapes<interleaved, 2>);
+static_assert(over_shapes<interleaved, 3>);
+static_assert(over_shapes<interleaved, 3, interleaved{.remainder = remainder_kind::last}>);
+static_assert(over_shapes<interleaved, 2, interleaved{.warmup = warmup_kind::all}>);
+static_assert(proven<interleaved, interleaved{.group = 16}, shape{8, 64, 2}>::value);
+static_assert(over_shapes<inference, 2>);
+static_assert(over_shapes<inference, 2, inference{.placement = placement_kind::wave}>);
+
+// The default of each is a policy and serves a plain shape.
+template <class... Schedules>
+constexpr bool are_policies(schedule_list<Schedules...>) {
+  return (... && Policy<Schedules>)&&(... && (Schedules{}.supports({4, 8, 1}).ok()));
+}
+static_assert(are_policies(stretto::schedule::all{}));
+
+}  // namespace
