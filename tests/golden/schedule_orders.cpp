@@ -1,4 +1,4 @@
-// Our orders against those that other systems' own generators print, entry by entry.
+// Our orders against those of other systems, entry by entry. Each file says where its own are from.
 #include <doctest/doctest.h>
 
 #include <algorithm>
