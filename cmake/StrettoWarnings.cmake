@@ -1,0 +1,12 @@
+# Warnings for our own code, in every target of this project.
+
+add_compile_options(
+  -Wall        # what is nearly always a mistake
+  -Wextra      # and what often is: unused parameters, missing initialisers, mixed signs
+  -Wpedantic   # nothing beyond the standard: the headers go through three compilers
+  -Wconversion # a narrowing that nobody wrote down; indices and bytes are what we compute with
+  -Wshadow)    # a name that hides another is a name that gets mistaken for it
+
+if(STRETTO_WARNINGS_AS_ERRORS)
+  add_compile_options(-Werror)
+endif()

@@ -1,0 +1,25 @@
+// Two micro-batches alive, and room for both.
+#include "stretto/check/bounded.hpp"
+#include "stretto/plan/accepted.hpp"
+
+using stretto::job_kind;
+
+static constexpr stretto::fixed_job_table<1, 1> table{};  // a forward keeps 1, a backward frees it
+static constexpr std::int64_t base[] = {10};
+static constexpr std::int64_t limit[] = {12};
+static constexpr auto lists = [] {
+  stretto::fixed_job_lists<1, 4> made;
+  auto out = made.sink();
+  out.push(0, {0, 0, 0, job_kind::forward});
+  out.push(0, {0, 1, 0, job_kind::forward});
+  out.push(0, {0, 0, 0, job_kind::backward});
+  out.push(0, {0, 1, 0, job_kind::backward});
+  return made;
+}();
+static constexpr stretto::verdict checked = stretto::check::bounded({
+    .rows = lists.rows(),
+    .where = {.ranks = 1, .microbatches = 2},
+    .microbatches = 2,
+    .costs = {table.entries, 1, 1, 0, base, limit},
+});
+static_assert(stretto::accepted_verdict<checked>);

@@ -1,0 +1,12 @@
+# Compiling is passing. Not linked to stretto::stretto, which would raise the limits: what these
+# files prove must fit what every compiler grants by default.
+
+file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
+foreach(source IN LISTS sources)
+  cmake_path(GET source STEM stem)
+  foreach(compiler IN LISTS stretto_compilers)
+    set(name static/${stem}/${compiler})
+    add_test(NAME ${name} COMMAND ${stretto_compiler_${compiler}} "${source}")
+    set_tests_properties(${name} PROPERTIES LABELS "static;${compiler}" TIMEOUT 300)
+  endforeach()
+endforeach()
