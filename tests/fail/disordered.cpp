@@ -1,10 +1,8 @@
 // The backward of micro-batch 1 stands before its forward.
 // expected: stretto: disordered: a job stands before one of its rank that it needs
-// expected-gnu: <stretto::fault::disordered, stretto::reason::needs_earlier, 0, 2,
-// stretto::job_kind::backward, 0, 1> expected-clang: <stretto::fault::disordered,
-// stretto::reason::needs_earlier, 0, 2, stretto::job_kind::backward, 0, 1> expected-nvcc:
-// What=stretto::fault::disordered, Why=stretto::reason::needs_earlier, Rank=0, Step=2,
-// Kind=stretto::job_kind::backward, Stage=0, Microbatch=1
+// expected-gnu: <stretto::fault::disordered, stretto::reason::needs_earlier, 0, 2, stretto::job_kind::backward, 0, 1>
+// expected-clang: <stretto::fault::disordered, stretto::reason::needs_earlier, 0, 2, stretto::job_kind::backward, 0, 1>
+// expected-nvcc: What=stretto::fault::disordered, Why=stretto::reason::needs_earlier, Rank=0, Step=2, Kind=stretto::job_kind::backward, Stage=0, Microbatch=1
 #include "stretto/check/ordered.hpp"
 #include "stretto/plan/accepted.hpp"
 

@@ -1,10 +1,8 @@
 // The backward of micro-batch 1 is forgotten.
 // expected: stretto: incomplete: a job is missing, doubled, misplaced or out of range
-// expected-gnu: <stretto::fault::incomplete, stretto::reason::missing, 0, -1,
-// stretto::job_kind::backward, 0, 1> expected-clang: <stretto::fault::incomplete,
-// stretto::reason::missing, 0, -1, stretto::job_kind::backward, 0, 1> expected-nvcc:
-// What=stretto::fault::incomplete, Why=stretto::reason::missing, Rank=0, Step=-1,
-// Kind=stretto::job_kind::backward, Stage=0, Microbatch=1
+// expected-gnu: <stretto::fault::incomplete, stretto::reason::missing, 0, -1, stretto::job_kind::backward, 0, 1>
+// expected-clang: <stretto::fault::incomplete, stretto::reason::missing, 0, -1, stretto::job_kind::backward, 0, 1>
+// expected-nvcc: What=stretto::fault::incomplete, Why=stretto::reason::missing, Rank=0, Step=-1, Kind=stretto::job_kind::backward, Stage=0, Microbatch=1
 #include "stretto/check/complete.hpp"
 #include "stretto/plan/accepted.hpp"
 
