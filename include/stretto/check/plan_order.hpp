@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/lowering/happens_before.hpp"
+#include "stretto/lowering/walk.hpp"
+#include "stretto/model/plan_view.hpp"
+#include "stretto/model/replay.hpp"
+
+namespace stretto::check {
+
+//! Happens-before of written plans, from nothing but what they say: streams, waits, messages,
+//! collectives. Watches a walk (or replay) of the lists that the plans were written from.
+class plan_order : public replay_observer {
+ public:
+  //! @param plans  one per rank; instruction i of a plan is entry i of the rank's list
+  //! @param stride room per rank in `clocks`, which are fresh
+  constexpr plan_order(std::span<const plan_view> plans, lowering::clock* clocks, int stride)
+      : plans_(plans),
+        known_(clocks, static_cast<int>(plans.size()), stride),
+        clocks_{clocks, static_cast<int>(plans.size()), stride},
+        first_event_(static_cast<std::int64_t>(plans.size()) + 1),
+        recorder_(events(plans)) {
+    for (std::size_t rank = 0; rank < plans.size(); ++rank)
+      first_event_[static_cast<std::int64_t>(rank) + 1] =
+          first_event_[static_cast<std::int64_t>(rank)] + plans[rank].events;
+  }
+
+  constexpr ~plan_order() = default;  // nvcc does not find it constexpr by itself
+
+  //! What is wrong with the plans themselves; look at it when the walk has ended well.
+  constexpr const verdict& found() const { return found_; }
+
+  constexpr void ran(int rank, int index, const job&, std::int64_t, std::int64_t) {
+    const instruction& at = come(rank, index);
+    known_.done(rank, index, at.stream);
+    record(rank, index, at);
+  }
+  constexpr void met(int sender, int send, int receiver, int receive) {
+    const instruction& sends = come(sender, send);
+    const instruction& receives = come(receiver, receive);
+    known_.meet(sender, send, sends.stream, receiver, receive, receives.stream);
+    record(sender, send, sends);
+    record(receiver, receive, receives);
+  }
+  constexpr void joined(const rank_group& group, const std::int32_t* steps) {
+    const int ranks = static_cast<int>(plans_.size());
+    scratch<lowering::clock> before(ranks);
+    scratch<bool> member(ranks);
+    for (std::int32_t rank : group.members) {
+      come(rank, steps[rank]);
+      before[rank] = clocks_.at(rank, steps[rank]);
+      member[rank] = true;
+    }
+    for (std::int32_t rank : group.members) {
+      const int previous = rank == 0 ? ranks - 1 : rank - 1;
+      const int next = rank == ranks - 1 ? 0 : rank + 1;
+      if (member[previous])
+        known_.learn(rank, steps[rank], previous, steps[previous], before[previous],
+                     false);
+      if (member[next]) known_.learn(rank, steps[rank], next, steps[next], before[next], false);
+    }
+    for (std::int32_t rank : group.members) {
+      const instruction& at = instruction_at(rank, steps[rank]);
+      known_.done(rank, steps[rank], at.stream);
+      record(rank, steps[rank], at);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t events(std::span<const plan_view> plans) {
+    std::int64_t sum = 0;
+    for (const plan_view& plan : plans) sum += plan.events;
+    return sum;
+  }
+  constexpr const instruction& instruction_at(int rank, int index) const {
+    return plans_[static_cast<std::size_t>(rank)].instructions[static_cast<std::size_t>(index)];
+  }
+  constexpr const instruction& come(int rank, int index) {
+    const plan_view& plan = plans_[static_cast<std::size_t>(rank)];
+    const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
+    known_.arrive(rank, index, at.stream);
+    if (at.stream == plan.instructions.back().stream) known_.begin(rank, index);
+    for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
+      const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
+      if (event.previous_step) {
+        known_.gate(rank, index);
+      } else if (const std::int32_t by = recorder_[first_event_[rank] + event.event]; by > 0) {
+        known_.after(rank, index, by - 1);
+      } else if (found_.ok()) {
+        // A wait for an event that this step has not recorded yet orders nothing.
+        found_ = refuse(fault::race, reason::read_before_write, rank, index, at.what);
+      }
+    }
+    return at;
+  }
+  constexpr void record(int rank, int index, const instruction& at) {
+    if (at.record >= 0) recorder_[first_event_[rank] + at.record] = index + 1;
+  }
+
+  std::span<const plan_view> plans_;
+  lowering::happens_before known_;
+  lowering::clock_rows clocks_;
+  scratch<std::int32_t> first_event_;
+  scratch<std::int32_t> recorder_;  // index plus one
+  verdict found_{};
+};
+
+}  // namespace stretto::check

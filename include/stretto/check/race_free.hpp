@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/lowering/happens_before.hpp"
+#include "stretto/model/plan_view.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::check {
+
+namespace detail {
+
+//! Whether `earlier` of the plan's rank is done whenever somebody who knows `now` has his turn.
+constexpr bool done_before(const plan_view& plan, lowering::clock_rows known,
+                           std::span<const plan_view> plans, const lowering::clock& now,
+                           std::int32_t earlier) {
+  const instruction& before = plan.instructions[static_cast<std::size_t>(earlier)];
+  if (now.own[before.stream] > earlier) return true;
+  if (before.act != action::send) return false;
+  const std::int32_t there = known.at(plan.rank, earlier).partner;
+  const instruction& receive = plans[static_cast<std::size_t>(before.peer)]
+                                   .instructions[static_cast<std::size_t>(there)];
+  return known.knows_taken(now, plan.rank, before.peer, there, receive.stream);
+}
+
+//! Which buffer each byte of an arena belongs to so far: disjoint pieces, ascending.
+class byte_owners {
+ public:
+  struct piece {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::int32_t owner = -1;
+  };
+
+  constexpr explicit byte_owners(std::int64_t buffers) : pieces_(2 * buffers + 2) {}
+
+  //! Calls `visit(owner)` for every owner of bytes in [begin, end), who loses them to `owner`.
+  template <class Visitor>
+  constexpr void take(std::int64_t begin, std::int64_t end, std::int32_t owner, Visitor&& visit) {
+    if (begin >= end) return;
+    std::int64_t low = 0;
+    for (std::int64_t high = count_; low < high;) {
+      const std::int64_t middle = (low + high) / 2;
+      if (pieces_[middle].end <= begin) low = middle + 1;
+      else high = middle;
+    }
+    std::int64_t last = low;
+    for (; last < count_ && pieces_[last].begin < end; ++last) visit(pieces_[last].owner);
+    if (last == low + 1 && pieces_[low].begin == begin && pieces_[low].end == end) {
+      pieces_[low].owner = owner;
+      return;
+    }
+    // What sticks out at either end stays with its owner.
+    piece kept[3]{};
+    int keeps = 0;
+    if (last > low && pieces_[low].begin < begin)
+      kept[keeps++] = {pieces_[low].begin, begin, pieces_[low].owner};
+    kept[keeps++] = {begin, end, owner};
+    if (last > low && pieces_[last - 1].end > end)
+      kept[keeps++] = {end, pieces_[last - 1].end, pieces_[last - 1].owner};
+    const std::int64_t shift = keeps - (last - low);
+    if (shift > 0)
+      for (std::int64_t at = count_ - 1; at >= last; --at) pieces_[at + shift] = pieces_[at];
+    if (shift < 0)
+      for (std::int64_t at = last; at < count_; ++at) pieces_[at + shift] = pieces_[at];
+    count_ += shift;
+    for (int at = 0; at < keeps; ++at) pieces_[low + at] = kept[at];
+  }
+
+ private:
+  scratch<piece> pieces_;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace detail
+
+//! Rule 6, race-free, for one rank: every read of a buffer comes after its latest write, every
+//! write after all earlier accesses, and the first write after all accesses to whatever buffers held
+//! the same bytes before; every instruction comes after the end of the rank's previous step, and
+//! the step's end after every instruction. The last two make two unrolled steps race-free, both
+//! with the same offsets and events: whatever the first step did is done before the second begins.
+//! A send counts as done when its stream says so, or when something received from the peer proves
+//! that it was taken.
+//! @param known clocks of the plans, as `plan_order` found them
+constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_rows known,
+                            int rank) {
+  const plan_view& plan = plans[static_cast<std::size_t>(rank)];
+  const auto buffers = static_cast<std::int64_t>(plan.buffers.size());
+  const auto count = static_cast<std::int32_t>(plan.instructions.size());
+  constexpr int streams = lowering::max_streams;
+  scratch<std::int32_t> accessed(buffers * streams);  // latest access by stream, index plus one
+  scratch<std::int32_t> written(buffers);             // latest write, index plus one
+  detail::byte_owners owners(buffers);
+  std::int32_t last_on[streams]{};
+
+  for (std::int32_t index = 0; index < count; ++index) {
+    const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
+    const lowering::clock& now = known.at(rank, index);
+    last_on[at.stream] = index + 1;
+    if (!now.begun)
+      return refuse(fault::race, reason::overwritten_while_read, rank, index, at.what);
+    std::int32_t clash = 0;
+    const auto after_accesses = [&](std::int32_t id) {
+      for (int stream = 0; stream < streams; ++stream) {
+        const std::int32_t earlier = accessed[id * streams + stream];
+        if (earlier > 0 && earlier - 1 != index &&
+            !detail::done_before(plan, known, plans, now, earlier - 1))
+          clash = earlier;
+      }
+    };
+    for (int use = at.first_use; use < at.first_use + at.use_count; ++use) {
+      const buffer_use& touched = plan.uses[static_cast<std::size_t>(use)];
+      const std::int32_t id = touched.buffer;
+      const buffer& bytes = plan.buffers[static_cast<std::size_t>(id)];
+      reason why = reason::overwritten_while_read;
+      if (written[id] == 0) {
+        if (touched.mode == access::read)
+          return refuse(fault::race, reason::read_before_write, rank, index, at.what);
+        owners.take(bytes.offset, bytes.offset + bytes.bytes, id, after_accesses);
+      } else if (touched.mode == access::read) {
+        why = reason::read_before_write;
+        if (written[id] - 1 != index &&
+            !detail::done_before(plan, known, plans, now, written[id] - 1))
+          clash = written[id];
+      } else {
+        after_accesses(id);
+      }
+      if (clash > 0)
+        return refuse(fault::race, why, rank, index, at.what,
+                      plan.instructions[static_cast<std::size_t>(clash - 1)].what);
+      if (index < bytes.first || index >= bytes.release)
+        return refuse(fault::race, reason::not_released, rank, index, at.what);
+      if (touched.mode != access::read) written[id] = index + 1;
+      accessed[id * streams + at.stream] = index + 1;
+    }
+  }
+  if (count == 0) return {};
+  const std::int32_t end = count - 1;
+  for (const std::int32_t last : last_on)
+    if (last > 0 && last - 1 != end &&
+        !detail::done_before(plan, known, plans, known.at(rank, end), last - 1))
+      return refuse(fault::race, reason::not_released, rank, last - 1,
+                    plan.instructions[static_cast<std::size_t>(last - 1)].what);
+  return {};
+}
+
+}  // namespace stretto::check

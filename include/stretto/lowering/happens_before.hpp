@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/base/scratch.hpp"
+
+namespace stretto::lowering {
+
+inline constexpr int max_streams = 8;
+
+//! Which neighbour `peer` is of `rank` on the ring of ranks: 0 previous, 1 next, -1 neither. With
+//! two ranks the other one is next of the first and previous of the second.
+constexpr int side_of(int rank, int peer, int ranks) {
+  if (peer == rank) return -1;
+  if (peer == rank + 1) return 1;
+  if (peer == rank - 1) return 0;
+  if (rank == ranks - 1 && peer == 0) return 1;
+  if (rank == 0 && peer == ranks - 1) return 0;
+  return -1;
+}
+
+//! What is certainly done when one instruction is done (itself included): on every stream of its
+//! own rank, and of each neighbour for the latest of its sends to this rank and of its receives from
+//! it, the latest instruction known, as index plus one. Streams run in order, so everything before
+//! is done too. `begun`: the rank's previous step has ended; `gated`:
+//! this very instruction waits for that.
+struct clock {
+  std::int32_t own[max_streams]{};
+  std::int32_t side[4]{};  //!< previous rank: sent, received; next rank: sent, received
+  bool begun = false;
+  bool gated = false;
+  std::int32_t partner = -1;  //!< of a message: index of the other half on its rank
+
+  constexpr bool operator==(const clock&) const = default;
+  //! Keeps the later of each entry. One expression on purpose: constant evaluation counts
+  //! statements.
+  constexpr void join(const clock& other) {
+    const std::int32_t* theirs = other.own;
+    static_assert(max_streams == 8);
+    (own[0] < theirs[0] ? own[0] = theirs[0] : 0, own[1] < theirs[1] ? own[1] = theirs[1] : 0,
+     own[2] < theirs[2] ? own[2] = theirs[2] : 0, own[3] < theirs[3] ? own[3] = theirs[3] : 0,
+     own[4] < theirs[4] ? own[4] = theirs[4] : 0, own[5] < theirs[5] ? own[5] = theirs[5] : 0,
+     own[6] < theirs[6] ? own[6] = theirs[6] : 0, own[7] < theirs[7] ? own[7] = theirs[7] : 0,
+     side[0] < other.side[0] ? side[0] = other.side[0] : 0,
+     side[1] < other.side[1] ? side[1] = other.side[1] : 0,
+     side[2] < other.side[2] ? side[2] = other.side[2] : 0,
+     side[3] < other.side[3] ? side[3] = other.side[3] : 0, begun = begun || other.begun);
+  }
+};
+
+//! Happens-before over the instructions of all ranks, fed in an order in which causes precede
+//! effects. Edges: stream order, events, and messages, whose two halves are one node. Knowledge of
+//! another rank travels with the messages that come back from it; only neighbours are remembered,
+//! so that a clock has constant size: for one or two hops this is all there is, along longer ways
+//! it is a sound under-estimate (Paddle's rule "a receive implies the sends before it", derived
+//! instead of assumed).
+class happens_before {
+ public:
+  //! `clocks` has room for ranks * stride, fresh, and is kept by the caller.
+  constexpr happens_before(clock* clocks, int ranks, int stride)
+      : clocks_(clocks), ranks_(ranks), stride_(stride), last_(ranks * max_streams) {}
+
+  constexpr const clock& at(int rank, int index) const {
+    return clocks_[static_cast<std::int64_t>(rank) * stride_ + index];
+  }
+  //! The instruction comes to its stream: after everything that stream holds.
+  constexpr void arrive(int rank, int index, int stream) {
+    const std::int32_t last = last_[rank * max_streams + stream];
+    clock& here = edit(rank, index);
+    if (last > 0) here = at(rank, last - 1), here.gated = false, here.partner = -1;
+    last_[rank * max_streams + stream] = index + 1;
+  }
+  //! It waits for `earlier`, an instruction of the same rank.
+  constexpr void after(int rank, int index, int earlier) {
+    edit(rank, index).join(at(rank, earlier));
+  }
+  //! It waits for the end of the rank's previous step.
+  constexpr void gate(int rank, int index) {
+    edit(rank, index).begun = true;
+    edit(rank, index).gated = true;
+  }
+  //! It is on the stream on which the previous step ended.
+  constexpr void begin(int rank, int index) { edit(rank, index).begun = true; }
+  //! It is done; all its waits have been given.
+  constexpr void done(int rank, int index, int stream) {
+    edit(rank, index).own[stream] = index + 1;
+  }
+  //! A send and its receive are done, as one.
+  constexpr void meet(int sender, int send, int send_stream, int receiver, int receive,
+                      int receive_stream) {
+    const clock sends = at(sender, send);
+    learn(sender, send, receiver, receive, at(receiver, receive), true);
+    learn(receiver, receive, sender, send, sends, false);
+    edit(sender, send).partner = receive;
+    edit(receiver, receive).partner = send;
+    done(sender, send, send_stream);
+    done(receiver, receive, receive_stream);
+  }
+  //! `index` of `rank` learns what `there` of `peer`, a receive or not, knew before it was done.
+  constexpr void learn(int rank, int index, int peer, int there, const clock& known,
+                       bool receives) {
+    const int mine = 2 * side_of(rank, peer, ranks_);
+    const int theirs = 2 * side_of(peer, rank, ranks_);
+    if (mine < 0 || theirs < 0) return;
+    clock& here = edit(rank, index);
+    if (here.side[mine + receives] < there + 1) here.side[mine + receives] = there + 1;
+    if (known.side[theirs] > 0) here.join(at(rank, known.side[theirs] - 1));
+    if (known.side[theirs + 1] > 0) here.join(at(rank, known.side[theirs + 1] - 1));
+  }
+
+ private:
+  constexpr clock& edit(int rank, int index) {
+    return clocks_[static_cast<std::int64_t>(rank) * stride_ + index];
+  }
+
+  clock* clocks_;
+  int ranks_;
+  int stride_;
+  scratch<std::int32_t> last_;
+};
+
+//! The clocks of all instructions of all ranks, read only: a send is known to be taken through any
+//! instruction of the peer that is known and knows the receive.
+struct clock_rows {
+  const clock* clocks = nullptr;
+  int ranks = 0;
+  int stride = 0;
+
+  constexpr const clock& at(int rank, int index) const {
+    return clocks[static_cast<std::int64_t>(rank) * stride + index];
+  }
+  //! Whether whoever knows `here`, a clock of `rank`, knows that `peer` has done its receive
+  //! `there`, which runs on `stream` of the peer.
+  constexpr bool knows_taken(const clock& here, int rank, int peer, int there, int stream) const {
+    const int side = 2 * side_of(rank, peer, ranks);
+    if (side < 0) return false;
+    const std::int32_t sent = here.side[side];
+    const std::int32_t received = here.side[side + 1];
+    return (sent > 0 && at(peer, sent - 1).own[stream] > there) ||
+           (received > 0 && at(peer, received - 1).own[stream] > there);
+  }
+};
+
+}  // namespace stretto::lowering

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::lowering {
+
+//! How much room one rank's plan needs at most.
+struct plan_capacity {
+  int instructions = 0;
+  int waits = 0;
+  int uses = 0;
+  int buffers = 0;
+
+  constexpr bool operator==(const plan_capacity&) const = default;
+};
+
+//! The room for lists of at most `compute` compute jobs and `groups` collectives a rank: a message
+//! has one use and one wait, a compute job four uses and one wait, and a micro-batch on a stage
+//! five buffers for its two or three jobs.
+constexpr plan_capacity plan_room(int compute, int groups) {
+  const int list = 3 * compute + 2 * groups + 2;
+  return {.instructions = list,
+          .waits = list + 16,
+          .uses = 4 * compute + 2 * compute + groups * (groups + 3),
+          .buffers = 3 * compute + groups};
+}
+
+//! One rank's arrays while a plan is written. A push beyond the room throws std::length_error.
+struct rank_sink {
+  instruction* instructions = nullptr;
+  event_wait* waits = nullptr;
+  buffer_use* uses = nullptr;
+  std::int32_t* released = nullptr;
+  buffer* buffers = nullptr;
+  plan_capacity room{};
+  plan_capacity used{};
+  std::int32_t events = 0;
+  std::int64_t arena_bytes = 0;
+
+  constexpr void push(const event_wait& wait) {
+    if (used.waits == room.waits) throw std::length_error("stretto: plan has no room for waits");
+    waits[used.waits++] = wait;
+  }
+  constexpr void push(const buffer_use& use) {
+    if (used.uses == room.uses) throw std::length_error("stretto: plan has no room for uses");
+    uses[used.uses++] = use;
+  }
+  constexpr std::int32_t push(const buffer& made) {
+    if (used.buffers == room.buffers)
+      throw std::length_error("stretto: plan has no room for buffers");
+    buffers[used.buffers] = made;
+    return used.buffers++;
+  }
+};
+
+namespace detail {
+//! What is written of `plan`, which keeps its arrays by the names of rank_sink.
+template <class Plan>
+constexpr plan_view written_part(const Plan& plan) {
+  const auto part = [](const auto& items, int count) {
+    return std::span(items.data(), static_cast<std::size_t>(count));
+  };
+  plan_view seen;
+  seen.events = plan.events;
+  seen.arena_bytes = plan.arena_bytes;
+  seen.instructions = part(plan.instructions, plan.used.instructions);
+  seen.waits = part(plan.waits, plan.used.waits);
+  seen.uses = part(plan.uses, plan.used.uses);
+  seen.released = part(plan.released, plan.used.buffers);
+  seen.buffers = part(plan.buffers, plan.used.buffers);
+  return seen;
+}
+template <class Plan>
+constexpr void keep_written(Plan& plan, const rank_sink& written) {
+  plan.used = written.used;
+  plan.events = written.events;
+  plan.arena_bytes = written.arena_bytes;
+}
+}  // namespace detail
+
+//! One rank's plan, sized at compile time; trivially copyable.
+template <plan_capacity Room>
+struct fixed_rank_plan {
+  std::array<instruction, static_cast<std::size_t>(Room.instructions)> instructions{};
+  std::array<event_wait, static_cast<std::size_t>(Room.waits)> waits{};
+  std::array<buffer_use, static_cast<std::size_t>(Room.uses)> uses{};
+  std::array<std::int32_t, static_cast<std::size_t>(Room.buffers)> released{};
+  std::array<buffer, static_cast<std::size_t>(Room.buffers)> buffers{};
+  plan_capacity used{};
+  std::int32_t events = 0;
+  std::int64_t arena_bytes = 0;
+
+  constexpr rank_sink sink() {
+    return {instructions.data(), waits.data(), uses.data(), released.data(), buffers.data(), Room};
+  }
+  constexpr void keep(const rank_sink& written) { detail::keep_written(*this, written); }
+  constexpr plan_view view() const { return detail::written_part(*this); }
+};
+
+//! One rank's plan, sized at run time.
+struct rank_plan {
+  std::vector<instruction> instructions;
+  std::vector<event_wait> waits;
+  std::vector<buffer_use> uses;
+  std::vector<std::int32_t> released;
+  std::vector<buffer> buffers;
+  plan_capacity used{};
+  std::int32_t events = 0;
+  std::int64_t arena_bytes = 0;
+
+  constexpr explicit rank_plan(const plan_capacity& room)
+      : instructions(static_cast<std::size_t>(room.instructions)),
+        waits(static_cast<std::size_t>(room.waits)),
+        uses(static_cast<std::size_t>(room.uses)),
+        released(static_cast<std::size_t>(room.buffers)),
+        buffers(static_cast<std::size_t>(room.buffers)) {}
+  constexpr rank_sink sink() {
+    return {instructions.data(), waits.data(), uses.data(), released.data(), buffers.data(),
+            {static_cast<int>(instructions.size()), static_cast<int>(waits.size()),
+             static_cast<int>(uses.size()), static_cast<int>(buffers.size())}};
+  }
+  constexpr void keep(const rank_sink& written) { detail::keep_written(*this, written); }
+  constexpr plan_view view() const { return detail::written_part(*this); }
+};
+
+}  // namespace stretto::lowering

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/lowering/streams/serial.hpp"
+
+namespace stretto::overlap {
+
+//! Calls `visit` with every overlap policy.
+template <class Visitor>
+constexpr void for_each(Visitor&& visit) {
+  visit(serial{});
+  visit(separate{});
+}
+
+}  // namespace stretto::overlap

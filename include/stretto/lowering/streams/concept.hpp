@@ -1,0 +1,38 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "stretto/lowering/happens_before.hpp"
+#include "stretto/model/job.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::overlap {
+
+//! What an overlap policy is: which streams there are and which of them an instruction runs on. A
+//! channel must stay on one stream at either end. Stream 0 is where the stages compute.
+//! - `name`: as the command-line tool spells it.
+//! - `count()`: number of streams, at most lowering::max_streams.
+//! - `stream(i)`: name and priority of stream i.
+//! - `stream_of(kind, rank, peer, ranks)`: the stream of an instruction; `peer` is the rank at the
+//!   other end of a message, else -1.
+template <class Overlap>
+concept Policy = requires(const Overlap& made, job_kind kind, int number) {
+  { Overlap::name } -> std::convertible_to<std::string_view>;
+  { made.count() } -> std::same_as<int>;
+  { made.stream(number) } -> std::same_as<stream_info>;
+  { made.stream_of(kind, number, number, number) } -> std::same_as<int>;
+};
+
+//! A stream's entry in the plan; the name is cut at 23 letters.
+constexpr stream_info named_stream(std::string_view name, int priority) {
+  stream_info made{};
+  for (std::size_t at = 0; at < name.size() && at + 1 < sizeof made.name; ++at)
+    made.name[at] = name[at];
+  made.priority = priority;
+  return made;
+}
+
+}  // namespace stretto::overlap

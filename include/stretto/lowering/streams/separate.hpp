@@ -1,0 +1,39 @@
+#pragma once
+
+#include "stretto/lowering/streams/concept.hpp"
+
+namespace stretto::overlap {
+
+//! Computation on one stream, every direction of communication on one of its own: a message to a
+//! neighbour overlaps with computation and with messages to and from the other. Communication is
+//! the more urgent: it is short, and somebody waits for it.
+struct separate {
+  static constexpr std::string_view name = "separate";
+  enum stream_index : int {
+    compute,
+    send_next,
+    receive_previous,
+    send_previous,
+    receive_next,
+    data_parallel,
+    stream_count
+  };
+
+  constexpr int count() const { return stream_count; }
+  constexpr stream_info stream(int number) const {
+    constexpr std::string_view names[stream_count] = {
+        "compute", "send_next", "receive_previous", "send_previous", "receive_next",
+        "data_parallel"};
+    return named_stream(names[number], number == compute ? 0 : -1);
+  }
+  constexpr int stream_of(job_kind kind, int rank, int peer, int ranks) const {
+    // Ranks that are no neighbours share the streams of the next one.
+    if (is_send(kind))
+      return lowering::side_of(rank, peer, ranks) == 0 ? send_previous : send_next;
+    if (is_receive(kind))
+      return lowering::side_of(rank, peer, ranks) == 0 ? receive_previous : receive_next;
+    return kind == job_kind::all_reduce ? data_parallel : compute;
+  }
+};
+
+}  // namespace stretto::overlap

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/lowering/communication.hpp"
+#include "stretto/model/replay.hpp"
+
+namespace stretto::lowering {
+
+//! Tells `observer` of everything in lists with messages, in the global order that `add_messages`
+//! noted: what a replay would tell, without simulating. The order is a certificate, not trusted: a
+//! list that is not the rank's part of it ends the walk.
+//! @return ok, or fault::rendezvous at the first entry that departs from the order
+template <class Observer>
+constexpr verdict walk(const replay_input& input, const order_sink& order, Observer& observer) {
+  const job_rows& rows = input.rows;
+  scratch<std::int32_t> cursor(rows.ranks);
+  const auto left = [&](int rank) { return cursor[rank] < rows.counts[rank]; };
+  const auto broken = [&](int rank) {
+    const int step = cursor[rank] < rows.counts[rank] ? cursor[rank] : rows.counts[rank] - 1;
+    return step < 0 ? refuse(fault::rendezvous, reason::never_replayed)
+                    : refuse(fault::rendezvous, reason::message_unmatched, rank, step,
+                             rows.at(rank, step));
+  };
+  for (std::int64_t turn = 0; turn < order.count; ++turn) {
+    const std::int32_t rank = order.ranks[turn];
+    if (!left(rank) || !is_compute(rows.at(rank, cursor[rank]).kind)) return broken(rank);
+    const job& work = rows.at(rank, cursor[rank]);
+    observer.ran(rank, cursor[rank]++, work, 0, 0);
+    if (work.paired && left(rank)) {
+      const job& second = rows.at(rank, cursor[rank]);
+      observer.ran(rank, cursor[rank]++, second, 0, 0);
+    }
+    while (cursor[rank] < rows.counts[rank]) {
+      const job& message = rows.at(rank, cursor[rank]);
+      if (!is_send(message.kind)) break;
+      const job receive = matching_receive(message);
+      const int peer = input.where.rank_of(receive);
+      if (!left(peer) || !(rows.at(peer, cursor[peer]) == receive)) return broken(peer);
+      observer.met(rank, cursor[rank]++, peer, cursor[peer]++);
+    }
+  }
+  // The ends of the step: group by group, then what is left of every rank.
+  for (std::size_t group = 0; group < input.groups.size(); ++group) {
+    for (std::int32_t rank : input.groups[group].members) {
+      if (!left(rank) || rows.at(rank, cursor[rank]).kind != job_kind::reduce_grad)
+        return broken(rank);
+      observer.ran(rank, cursor[rank], rows.at(rank, cursor[rank]), 0, 0);
+      if (++cursor[rank] == rows.counts[rank]) return broken(rank);
+      const job& collective = rows.at(rank, cursor[rank]);
+      if (collective.kind != job_kind::all_reduce ||
+          collective.microbatch != static_cast<std::int32_t>(group))
+        return broken(rank);
+    }
+    observer.joined(input.groups[group], cursor.data());
+    for (std::int32_t rank : input.groups[group].members) ++cursor[rank];
+  }
+  for (int rank = 0; rank < rows.ranks; ++rank)
+    for (; left(rank); ++cursor[rank]) {
+      const job& work = rows.at(rank, cursor[rank]);
+      if (work.kind != job_kind::optimizer && work.kind != job_kind::end_step) return broken(rank);
+      observer.ran(rank, cursor[rank], work, 0, 0);
+    }
+  return {};
+}
+
+//! Appends what ends every rank's step: for each group that it is in, `reduce_grad` (the stages
+//! write their part) and the collective; the optimizer, when training; the end itself.
+constexpr void append_ends(job_sink& lists, const placement& where,
+                           std::span<const rank_group> groups, bool train) {
+  for (int rank = 0; rank < lists.ranks; ++rank) {
+    const int stage = where.stage_of(rank, 0);
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      if (!groups[group].holds(rank)) continue;
+      const auto number = static_cast<std::int32_t>(group);
+      lists.push(rank, {stage, number, 0, job_kind::reduce_grad, false});
+      lists.push(rank, {stage, number, 0, job_kind::all_reduce, false});
+    }
+    if (train) lists.push(rank, {stage, 0, 0, job_kind::optimizer, false});
+    lists.push(rank, {stage, 0, 0, job_kind::end_step, false});
+  }
+}
+
+//! Entries that append_ends adds to a list at most.
+constexpr int with_ends(int list, int groups) { return list + 2 * groups + 2; }
+
+}  // namespace stretto::lowering
