@@ -18,16 +18,19 @@ class plan_order : public replay_observer {
   //! @param plans  one per rank; instruction i of a plan is entry i of the rank's list
   //! @param stride room per rank in `clocks`, which are fresh
   constexpr plan_order(std::span<const plan_view> plans, lowering::clock* clocks, int stride)
-      : plans_(plans),
-        known_(clocks, static_cast<int>(plans.size()), stride),
+      : known_(clocks, static_cast<int>(plans.size()), stride),
         clocks_{clocks, static_cast<int>(plans.size()), stride},
-        first_event_(static_cast<std::int64_t>(plans.size()) + 1),
+        plans_(static_cast<std::int64_t>(plans.size())),
         recorder_(events(plans)) {
-    for (std::size_t rank = 0; rank < plans.size(); ++rank)
-      first_event_[static_cast<std::int64_t>(rank) + 1] =
-          first_event_[static_cast<std::int64_t>(rank)] + plans[rank].events;
+    std::int32_t first_event = 0;
+    for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+      const plan_view& plan = plans[rank];
+      plans_[static_cast<std::int64_t>(rank)] = {
+          plan.instructions.data(), plan.waits.data(), first_event,
+          plan.instructions.empty() ? 0 : plan.instructions.back().stream};
+      first_event += plan.events;
+    }
   }
-
   constexpr ~plan_order() = default;  // nvcc does not find it constexpr by itself
 
   //! What is wrong with the plans themselves; look at it when the walk has ended well.
@@ -46,7 +49,7 @@ class plan_order : public replay_observer {
     record(receiver, receive, receives);
   }
   constexpr void joined(const rank_group& group, const std::int32_t* steps) {
-    const int ranks = static_cast<int>(plans_.size());
+    const int ranks = clocks_.ranks;
     scratch<lowering::clock> before(ranks);
     scratch<bool> member(ranks);
     for (std::int32_t rank : group.members) {
@@ -63,7 +66,7 @@ class plan_order : public replay_observer {
       if (member[next]) known_.learn(rank, steps[rank], next, steps[next], before[next], false);
     }
     for (std::int32_t rank : group.members) {
-      const instruction& at = instruction_at(rank, steps[rank]);
+      const instruction& at = plans_[rank].instructions[steps[rank]];
       known_.done(rank, steps[rank], at.stream);
       record(rank, steps[rank], at);
     }
@@ -75,20 +78,26 @@ class plan_order : public replay_observer {
     for (const plan_view& plan : plans) sum += plan.events;
     return sum;
   }
-  constexpr const instruction& instruction_at(int rank, int index) const {
-    return plans_[static_cast<std::size_t>(rank)].instructions[static_cast<std::size_t>(index)];
-  }
+  struct rank_lists {
+    const instruction* instructions = nullptr;
+    const event_wait* waits = nullptr;
+    std::int32_t first_event = 0;  // in recorder_
+    int end_stream = 0;            // the stream that ends the rank's steps
+  };
+
   constexpr const instruction& come(int rank, int index) {
-    const plan_view& plan = plans_[static_cast<std::size_t>(rank)];
-    const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
+    const rank_lists& plan = plans_[rank];
+    const instruction& at = plan.instructions[index];
     known_.arrive(rank, index, at.stream);
-    if (at.stream == plan.instructions.back().stream) known_.begin(rank, index);
+    if (at.stream == plan.end_stream) known_.begin(rank, index);
     for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
-      const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
-      if (event.previous_step) {
-        known_.gate(rank, index);
-      } else if (const std::int32_t by = recorder_[first_event_[rank] + event.event]; by > 0) {
+      const event_wait& event = plan.waits[wait];
+      const std::int32_t by =
+          event.previous_step ? 0 : recorder_[plan.first_event + event.event];
+      if (by > 0) {
         known_.after(rank, index, by - 1);
+      } else if (event.previous_step) {
+        known_.gate(rank, index);
       } else if (found_.ok()) {
         // A wait for an event that this step has not recorded yet orders nothing.
         found_ = refuse(fault::race, reason::read_before_write, rank, index, at.what);
@@ -97,13 +106,12 @@ class plan_order : public replay_observer {
     return at;
   }
   constexpr void record(int rank, int index, const instruction& at) {
-    if (at.record >= 0) recorder_[first_event_[rank] + at.record] = index + 1;
+    if (at.record >= 0) recorder_[plans_[rank].first_event + at.record] = index + 1;
   }
 
-  std::span<const plan_view> plans_;
   lowering::happens_before known_;
   lowering::clock_rows clocks_;
-  scratch<std::int32_t> first_event_;
+  scratch<rank_lists> plans_;
   scratch<std::int32_t> recorder_;  // index plus one
   verdict found_{};
 };

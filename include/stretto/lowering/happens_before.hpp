@@ -11,12 +11,12 @@ inline constexpr int max_streams = 8;
 //! Which neighbour `peer` is of `rank` on the ring of ranks: 0 previous, 1 next, -1 neither. With
 //! two ranks the other one is next of the first and previous of the second.
 constexpr int side_of(int rank, int peer, int ranks) {
-  if (peer == rank) return -1;
-  if (peer == rank + 1) return 1;
-  if (peer == rank - 1) return 0;
-  if (rank == ranks - 1 && peer == 0) return 1;
-  if (rank == 0 && peer == ranks - 1) return 0;
-  return -1;
+  return peer == rank       ? -1
+         : peer == rank + 1 ? 1
+         : peer == rank - 1 ? 0
+         : rank == ranks - 1 && peer == 0 ? 1
+         : rank == 0 && peer == ranks - 1 ? 0
+                                          : -1;
 }
 
 //! What is certainly done when one instruction is done (itself included): on every stream of its
@@ -60,41 +60,38 @@ class happens_before {
   constexpr happens_before(clock* clocks, int ranks, int stride)
       : clocks_(clocks), ranks_(ranks), stride_(stride), last_(ranks * max_streams) {}
 
-  constexpr const clock& at(int rank, int index) const {
-    return clocks_[static_cast<std::int64_t>(rank) * stride_ + index];
-  }
   //! The instruction comes to its stream: after everything that stream holds.
   constexpr void arrive(int rank, int index, int stream) {
-    const std::int32_t last = last_[rank * max_streams + stream];
-    clock& here = edit(rank, index);
-    if (last > 0) here = at(rank, last - 1), here.gated = false, here.partner = -1;
-    last_[rank * max_streams + stream] = index + 1;
+    std::int32_t& last = last_[rank * max_streams + stream];
+    clock* const row = row_of(rank);
+    if (last > 0) row[index] = row[last - 1], row[index].gated = false, row[index].partner = -1;
+    last = index + 1;
   }
   //! It waits for `earlier`, an instruction of the same rank.
   constexpr void after(int rank, int index, int earlier) {
-    edit(rank, index).join(at(rank, earlier));
+    clock* const row = row_of(rank);
+    row[index].join(row[earlier]);
   }
   //! It waits for the end of the rank's previous step.
   constexpr void gate(int rank, int index) {
-    edit(rank, index).begun = true;
-    edit(rank, index).gated = true;
+    row_of(rank)[index].begun = row_of(rank)[index].gated = true;
   }
   //! It is on the stream on which the previous step ended.
-  constexpr void begin(int rank, int index) { edit(rank, index).begun = true; }
+  constexpr void begin(int rank, int index) { row_of(rank)[index].begun = true; }
   //! It is done; all its waits have been given.
   constexpr void done(int rank, int index, int stream) {
-    edit(rank, index).own[stream] = index + 1;
+    row_of(rank)[index].own[stream] = index + 1;
   }
   //! A send and its receive are done, as one.
   constexpr void meet(int sender, int send, int send_stream, int receiver, int receive,
                       int receive_stream) {
-    const clock sends = at(sender, send);
-    learn(sender, send, receiver, receive, at(receiver, receive), true);
-    learn(receiver, receive, sender, send, sends, false);
-    edit(sender, send).partner = receive;
-    edit(receiver, receive).partner = send;
-    done(sender, send, send_stream);
-    done(receiver, receive, receive_stream);
+    clock& sends = row_of(sender)[send];
+    clock& receives = row_of(receiver)[receive];
+    const clock sent = sends;
+    learn(sender, send, receiver, receive, receives, true);
+    learn(receiver, receive, sender, send, sent, false);
+    sends.partner = receive, sends.own[send_stream] = send + 1;
+    receives.partner = send, receives.own[receive_stream] = receive + 1;
   }
   //! `index` of `rank` learns what `there` of `peer`, a receive or not, knew before it was done.
   constexpr void learn(int rank, int index, int peer, int there, const clock& known,
@@ -102,15 +99,15 @@ class happens_before {
     const int mine = 2 * side_of(rank, peer, ranks_);
     const int theirs = 2 * side_of(peer, rank, ranks_);
     if (mine < 0 || theirs < 0) return;
-    clock& here = edit(rank, index);
-    if (here.side[mine + receives] < there + 1) here.side[mine + receives] = there + 1;
-    if (known.side[theirs] > 0) here.join(at(rank, known.side[theirs] - 1));
-    if (known.side[theirs + 1] > 0) here.join(at(rank, known.side[theirs + 1] - 1));
+    clock* const row = row_of(rank);
+    row[index].side[mine + receives] = there + 1;  // of one stream, so later than what was known
+    if (known.side[theirs] > 0) row[index].join(row[known.side[theirs] - 1]);
+    if (known.side[theirs + 1] > 0) row[index].join(row[known.side[theirs + 1] - 1]);
   }
 
  private:
-  constexpr clock& edit(int rank, int index) {
-    return clocks_[static_cast<std::int64_t>(rank) * stride_ + index];
+  constexpr clock* row_of(int rank) {
+    return clocks_ + static_cast<std::int64_t>(rank) * stride_;
   }
 
   clock* clocks_;

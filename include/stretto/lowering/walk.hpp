@@ -25,20 +25,21 @@ constexpr verdict walk(const replay_input& input, const order_sink& order, Obser
   };
   for (std::int64_t turn = 0; turn < order.count; ++turn) {
     const std::int32_t rank = order.ranks[turn];
-    if (!left(rank) || !is_compute(rows.at(rank, cursor[rank]).kind)) return broken(rank);
-    const job& work = rows.at(rank, cursor[rank]);
-    observer.ran(rank, cursor[rank]++, work, 0, 0);
-    if (work.paired && left(rank)) {
-      const job& second = rows.at(rank, cursor[rank]);
-      observer.ran(rank, cursor[rank]++, second, 0, 0);
-    }
-    while (cursor[rank] < rows.counts[rank]) {
-      const job& message = rows.at(rank, cursor[rank]);
-      if (!is_send(message.kind)) break;
-      const job receive = matching_receive(message);
+    const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
+    const std::int32_t count = rows.counts[rank];
+    std::int32_t& at = cursor[rank];
+    if (at >= count || !is_compute(list[at].kind)) return broken(rank);
+    const bool paired = list[at].paired && at + 1 < count;
+    observer.ran(rank, at, list[at], 0, 0);
+    ++at;
+    if (paired) observer.ran(rank, at, list[at], 0, 0), ++at;
+    while (at < count && is_send(list[at].kind)) {
+      const job receive = matching_receive(list[at]);
       const int peer = input.where.rank_of(receive);
-      if (!left(peer) || !(rows.at(peer, cursor[peer]) == receive)) return broken(peer);
-      observer.met(rank, cursor[rank]++, peer, cursor[peer]++);
+      std::int32_t& there = cursor[peer];
+      if (there >= rows.counts[peer] || !(rows.at(peer, there) == receive)) return broken(peer);
+      observer.met(rank, at, peer, there);
+      ++at, ++there;
     }
   }
   // The ends of the step: group by group, then what is left of every rank.
