@@ -1,0 +1,90 @@
+// What the model is: its sizes, and which layers it is made of.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace train {
+
+//! The kinds of layers that an assignment policy deals out to stages.
+enum class layer_kind { embedding, block, head };
+
+//! Sizes of a decoder-only transformer over bytes.
+//! Layer 0 is the embedding, layers 1 to `layers` are the blocks, the last one is the head
+//! (final norm, projection, loss).
+struct config {
+  int layers = 8;        //!< transformer blocks, without embedding and head
+  int width = 128;       //!< features per token
+  int heads = 4;         //!< attention heads; each has width / heads features
+  int context = 128;     //!< tokens per sequence
+  int microbatch = 2;    //!< sequences per micro-batch
+  int vocabulary = 256;  //!< distinct tokens, at most 256 because a token is a byte
+  int expansion = 4;     //!< hidden features of the MLP, as a multiple of width
+  bool tied = true;      //!< the head projects with the embedding's own table
+
+  //! Refuses sizes that make no model.
+  //! @throws std::invalid_argument naming the member and the rule that it breaks
+  void check() const;
+
+  //! Blocks plus embedding and head.
+  int layer_count() const { return layers + 2; }
+
+  //! @throws std::invalid_argument if there is no such layer
+  layer_kind kind(int layer) const;
+
+  //! Rows of an activation: tokens in one micro-batch.
+  std::size_t rows() const { return size(microbatch) * size(context); }
+
+  //! Scalars of one activation or of its gradient: row-major [microbatch * context, width].
+  std::size_t activation_scalars() const { return rows() * size(width); }
+
+  bool operator==(const config&) const = default;
+
+  static std::size_t size(int value) { return static_cast<std::size_t>(value); }
+};
+
+inline void config::check() const {
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument("model config: " + what);
+  };
+  const struct {
+    const char* name;
+    int value;
+    int limit;
+  } members[] = {{"layers", layers, 1 << 16},         {"width", width, 1 << 16},
+                 {"heads", heads, 1 << 16},           {"context", context, 1 << 20},
+                 {"microbatch", microbatch, 1 << 20}, {"vocabulary", vocabulary, 256},
+                 {"expansion", expansion, 64}};
+  for (const auto& member : members) {
+    if (member.value < 1 || member.value > member.limit) {
+      refuse(std::string(member.name) + " is " + std::to_string(member.value) +
+             ", it must be between 1 and " + std::to_string(member.limit));
+    }
+  }
+  if (width % heads != 0) {
+    refuse("width " + std::to_string(width) + " is not a multiple of heads " +
+           std::to_string(heads));
+  }
+  // The largest buffers of a block; in double, because the products can pass 64 bits.
+  const double tokens = static_cast<double>(microbatch) * context;
+  const double largest = tokens * (static_cast<double>(width) * expansion +
+                                   static_cast<double>(heads) * context + vocabulary);
+  if (largest > 1e11) {
+    refuse(
+        "microbatch * context * (width * expansion + heads * context + vocabulary) passes 1e11 "
+        "scalars: one block's activations would not fit any memory");
+  }
+}
+
+inline layer_kind config::kind(int layer) const {
+  if (layer < 0 || layer >= layer_count()) {
+    throw std::invalid_argument("layer " + std::to_string(layer) +
+                                " does not exist: layers are 0 (" + "embedding) to " +
+                                std::to_string(layer_count() - 1) + " (head)");
+  }
+  if (layer == 0) return layer_kind::embedding;
+  return layer <= layers ? layer_kind::block : layer_kind::head;
+}
+
+}  // namespace train

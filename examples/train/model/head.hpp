@@ -1,0 +1,57 @@
+// Layer L + 1: final norm, projection onto the vocabulary, softmax cross-entropy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/config.hpp"
+#include "model/tensor.hpp"
+
+namespace train {
+
+//! The head. Stateless: parameters, gradients, activations and stash are the caller's. The
+//! projection is a table [vocabulary, width]; a tied head has its own copy of the embedding's table
+//! and its own gradient for it, see stage.hpp for how the two stay equal.
+template <class Scalar>
+class head {
+ public:
+  explicit head(const config& model);
+
+  std::size_t parameter_scalars() const { return parameters_.end(); }
+  std::size_t stash_scalars() const { return stash_.end(); }
+  std::vector<tensor> tensors() const { return {gamma_, beta_, table_}; }
+  tensor table() const { return table_; }
+  void initialise(std::uint64_t seed, std::span<Scalar> parameters) const;
+
+  //! The mean cross-entropy of the micro-batch in nats per token, times `loss_scale`. This is the
+  //! one place where the loss is scaled: its gradient, left in the stash, carries the same factor.
+  double forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
+                 std::span<const std::uint8_t> targets, double loss_scale, std::span<Scalar> stash,
+                 std::uint64_t& multiply_adds) const;
+
+  //! After forward. Leaves in the stash the intermediate gradient that the weights need.
+  void backward_input(std::span<const Scalar> parameters, std::span<Scalar> input_gradient,
+                      std::span<Scalar> stash, std::uint64_t& multiply_adds) const;
+
+  //! After backward_input. Adds to `gradients`.
+  void backward_weight(std::span<const Scalar> stash, std::span<Scalar> gradients,
+                       std::uint64_t& multiply_adds) const;
+
+  //! The logits [vocabulary] of one row [width], with no loss; the stash is scratch.
+  void logits(std::span<const Scalar> parameters, std::span<const Scalar> row,
+              std::span<Scalar> result, std::span<Scalar> stash) const;
+
+ private:
+  config model_;
+  std::size_t rows_, width_, vocabulary_;
+  tensor_layout parameters_, stash_;
+  tensor gamma_, beta_, table_;
+  tensor normal_, deviation_, output_, logits_, output_gradient_;
+};
+
+extern template class head<float>;
+extern template class head<double>;
+
+}  // namespace train

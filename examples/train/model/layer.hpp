@@ -1,0 +1,47 @@
+// A layer of any kind by its number: sizes and first values, for those who deal layers to stages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/config.hpp"
+#include "model/tensor.hpp"
+
+namespace train {
+
+//! The tensors of a layer's parameters, in order.
+std::vector<tensor> parameter_tensors(const config& model, int layer);
+
+//! Trained numbers of a layer. A tied head counts its own copy of the table.
+std::size_t parameter_count(const config& model, int layer);
+
+//! Scalars of the buffer that holds them: the count plus what alignment adds.
+std::size_t parameter_scalars(const config& model, int layer);
+
+//! Scalars that a layer keeps for one micro-batch from its forward to its backward for weights,
+//! beside the activation between layers.
+std::size_t stash_scalars(const config& model, int layer);
+
+//! Sets a layer's parameters (`parameter_scalars` of them) from the seed and the layer's number
+//! alone, whatever the partition.
+template <class Scalar>
+void initialise(const config& model, int layer, std::uint64_t seed, std::span<Scalar> parameters);
+
+extern template void initialise(const config&, int, std::uint64_t, std::span<float>);
+extern template void initialise(const config&, int, std::uint64_t, std::span<double>);
+
+//! Multiply-adds of the matrix products that a layer does for one micro-batch.
+struct product_counts {
+  std::uint64_t forward = 0;
+  std::uint64_t backward_input = 0;
+  std::uint64_t backward_weight = 0;
+
+  bool operator==(const product_counts&) const = default;
+};
+
+//! What a layer's products cost, in closed form: for assignment policies and predictions.
+product_counts expected_products(const config& model, int layer);
+
+}  // namespace train

@@ -1,0 +1,57 @@
+// AdamW, its learning rate over time, and global-norm clipping.
+#pragma once
+
+#include <span>
+
+namespace train {
+
+//! AdamW (Loshchilov and Hutter 2019): Adam with weight decay beside the gradient, not in it.
+struct adamw {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  //!< per unit of learning rate; matrices only, not norms and biases
+
+  //! @throws std::invalid_argument naming the member and the rule that it breaks
+  void check() const;
+
+  bool operator==(const adamw&) const = default;
+};
+
+//! One update of one tensor, in place. All spans have the same size.
+//! \param step          1 for the first update
+//! \param clip_factor   multiplies the gradient, see clip_factor()
+//! \param decayed       whether weight decay applies
+template <class Scalar>
+void update(const adamw& rule, long step, double learning_rate, double clip_factor, bool decayed,
+            std::span<Scalar> parameters, std::span<const Scalar> gradients, std::span<Scalar> mean,
+            std::span<Scalar> square);
+
+extern template void update(const adamw&, long, double, double, bool, std::span<float>,
+                            std::span<const float>, std::span<float>, std::span<float>);
+extern template void update(const adamw&, long, double, double, bool, std::span<double>,
+                            std::span<const double>, std::span<double>, std::span<double>);
+
+//! Linear warm-up from 0 to `peak`, then half a cosine down to `floor`.
+struct learning_rate_schedule {
+  double peak = 1e-3;
+  double floor = 1e-4;
+  long warmup = 10;  //!< steps until the peak
+  long steps = 100;  //!< steps until the floor, warm-up included
+
+  //! @throws std::invalid_argument naming the member and the rule that it breaks
+  void check() const;
+
+  //! The learning rate of a step; 1 is the first.
+  double at(long step) const;
+};
+
+//! The root of the sum, in the order given: one squared norm per layer, in layer order, makes the
+//! result independent of how layers are dealt to stages.
+double global_norm(std::span<const double> squared_norms);
+
+//! What gradients are multiplied by, so that their global norm is at most `limit`.
+//! @throws std::runtime_error if the norm is not finite: the step would destroy the model
+double clip_factor(double norm, double limit);
+
+}  // namespace train

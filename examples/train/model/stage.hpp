@@ -1,0 +1,143 @@
+// A run of consecutive layers with all that belongs to it: what one pipeline stage computes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/block.hpp"
+#include "model/config.hpp"
+#include "model/embedding.hpp"
+#include "model/head.hpp"
+#include "model/layer.hpp"
+#include "model/optimizer.hpp"
+#include "model/tensor.hpp"
+
+namespace train {
+
+//! Layers [first, last) of a model: parameters, gradients and AdamW moments, and the jobs on them.
+//!
+//! For one micro-batch: forward, then backward_input, then backward_weight (or backward, both at
+//! once), any number of micro-batches interleaved, each with its own stash. A job reads and writes
+//! the caller's message buffers during the call only; what a later job needs is in the stash, whose
+//! old content never matters. So an activation received is free after forward, a gradient received
+//! after backward_input. All buffers are aligned to 64 bytes and distinct.
+//!
+//! No job allocates. Jobs of one category (forward, backward for input, for weights) must not run
+//! at the same time on one stage; different categories may, each on its own micro-batch.
+//!
+//! Gradients are sums over the micro-batches in the order of their backward_weight calls: the same
+//! order gives the same bits, however the layers are dealt to stages.
+template <class Scalar>
+class basic_stage {
+ public:
+  //! Sets the parameters from the seed; gradients and moments start at zero.
+  //! @throws std::invalid_argument for a bad config or an empty or unknown range of layers
+  basic_stage(const config& model, int first, int last, std::uint64_t seed);
+
+  const config& model() const { return model_; }
+  int first() const { return first_; }
+  int last() const { return last_; }
+  bool has_embedding() const { return first_ == 0; }
+  bool has_head() const { return last_ == model_.layer_count(); }
+
+  //! What one micro-batch in flight needs, and its size in bytes.
+  std::size_t stash_scalars() const { return stash_.end(); }
+  std::size_t stash_bytes() const { return stash_.end() * sizeof(Scalar); }
+
+  //! An activation or its gradient between stages, in bytes: [microbatch * context, width].
+  std::size_t message_bytes() const { return model_.activation_scalars() * sizeof(Scalar); }
+
+  //! Parameters, gradients and moments, in bytes.
+  std::size_t state_bytes() const { return 4 * parameters_.span().size_bytes(); }
+
+  //! \param tokens      with the embedding: the micro-batch's input bytes; otherwise ignored
+  //! \param targets     with the head: the bytes to predict; otherwise ignored
+  //! \param input       without the embedding: the activation received; otherwise ignored
+  //! \param output      without the head: the activation to send; otherwise ignored
+  //! \param loss_scale  with the head: 1 / micro-batches; see head::forward
+  //! \return            with the head: loss_scale * mean cross-entropy (nats per byte), otherwise 0
+  //! @throws std::invalid_argument naming a buffer of the wrong size or alignment, or a token
+  //!         outside the vocabulary
+  double forward(std::span<const std::uint8_t> tokens, std::span<const std::uint8_t> targets,
+                 std::span<const Scalar> input, std::span<Scalar> output, std::span<Scalar> stash,
+                 double loss_scale);
+
+  //! \param output_gradient  without the head: the gradient received; otherwise ignored
+  //! \param input_gradient   without the embedding: the gradient to send; otherwise ignored
+  void backward_input(std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
+                      std::span<Scalar> stash);
+
+  //! Adds the micro-batch's part to the gradients. Does the weights' products only.
+  void backward_weight(std::span<const Scalar> stash);
+
+  //! Both backwards, layer by layer: the same bits as one after the other.
+  void backward(std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
+                std::span<Scalar> stash);
+
+  void zero_gradients();
+
+  //! The gradient of the tied table on one side, empty where this stage has no such side or the
+  //! model is not tied. Complete after the last backward_weight of the step; then the stages of
+  //! both sides exchange them and each calls join_tied.
+  std::span<Scalar> tied_gradient(layer_kind side);
+
+  //! Sets the table's gradient on both sides that this stage has to from_embedding + from_head.
+  //! The arguments may be this stage's own spans.
+  //! @throws std::invalid_argument naming a span of the wrong size
+  void join_tied(std::span<const Scalar> from_embedding, std::span<const Scalar> from_head);
+
+  //! Writes slot[layer] for its own layers: the squared norm of the layer's gradient. The tied
+  //! table counts once, with the embedding; so after join_tied. `slots` has one slot per layer of
+  //! the model: joined from all stages and summed in order they give the global norm.
+  void squared_norms(std::span<double> slots) const;
+
+  //! One AdamW step on every layer; step 1 is the first.
+  void clip_and_update(const adamw& rule, long step, double learning_rate, double clip_factor);
+
+  std::span<Scalar> parameters(int layer) { return part(parameters_.span(), layer); }
+  std::span<const Scalar> parameters(int layer) const { return part(parameters_.span(), layer); }
+  std::span<Scalar> gradients(int layer) { return part(gradients_.span(), layer); }
+  std::span<const Scalar> gradients(int layer) const { return part(gradients_.span(), layer); }
+
+  //! Multiply-adds of the matrix products done so far, by category.
+  const product_counts& products() const { return products_; }
+
+ private:
+  // A layer's place: its parameters, and in the stash its own part and the slot between it and the
+  // next layer. The slot holds the layer's output, and later the gradient of that output.
+  struct place {
+    tensor parameters, stash, slot;
+    std::vector<tensor> tensors;
+  };
+
+  const place& at(int layer) const { return places_[static_cast<std::size_t>(layer - first_)]; }
+  template <class Value>
+  std::span<Value> part(std::span<Value> whole, int layer) const;
+  std::span<const std::uint8_t> stashed_tokens(std::span<const Scalar> stash) const;
+  void receive_gradient(std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
+                        std::span<Scalar> stash) const;
+  void layer_backward_input(int layer, std::span<Scalar> input_gradient, std::span<Scalar> stash);
+  void layer_backward_weight(int layer, std::span<const Scalar> stash);
+  tensor tied_table(layer_kind side) const;
+
+  config model_;
+  int first_, last_;
+  embedding<Scalar> embedding_;
+  block<Scalar> block_;
+  head<Scalar> head_;
+  std::vector<place> places_;
+  tensor tokens_;
+  tensor_layout stash_;
+  aligned_array<Scalar> parameters_, gradients_, mean_, square_;
+  product_counts products_;
+};
+
+using stage = basic_stage<float>;
+
+extern template class basic_stage<float>;
+extern template class basic_stage<double>;
+
+}  // namespace train

@@ -1,0 +1,150 @@
+// No job and no optimizer step takes memory from the heap, at sizes that reach Eigen's blocked
+// products and its panels. Counts at malloc itself, below operator new and Eigen's own allocator;
+// so this file must be in one executable once, and is empty where malloc cannot be replaced.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+#include "model/corpus.hpp"
+#include "model/reference.hpp"
+#include "model/sample.hpp"
+#include "model_support.hpp"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MODEL_TEST_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MODEL_TEST_SANITIZED
+#endif
+
+#if defined(__GLIBC__) && !defined(MODEL_TEST_SANITIZED)
+
+namespace {
+std::atomic<long> allocations{0};
+void count() {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+
+void* malloc(std::size_t size) {
+  count();
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t number, std::size_t size) {
+  count();
+  return __libc_calloc(number, size);
+}
+void* realloc(void* old, std::size_t size) {
+  count();
+  return __libc_realloc(old, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
+  count();
+  *result = __libc_memalign(alignment, size);
+  return *result == nullptr ? ENOMEM : 0;
+}
+}
+
+using namespace train;
+
+namespace {
+
+template <class Work>
+long allocations_of(Work&& work) {
+  const long before = allocations.load();
+  work();
+  return allocations.load() - before;
+}
+
+void check_stage(const config& model, int first, int last) {
+  CAPTURE(model_test::name(model));
+  CAPTURE(first);
+  stage one(model, first, last, 1);
+  aligned_array<float> stash(one.stash_scalars());
+  aligned_array<float> input(model.activation_scalars()), output(model.activation_scalars());
+  model_test::fill_normal(input.span(), 1.0, 1);
+  const auto tokens = model_test::tokens(model, 1), targets = model_test::tokens(model, 2);
+  std::vector<double> norms(config::size(model.layer_count()));
+
+  CHECK(allocations_of([&] {
+          one.forward(tokens, targets, input.span(), output.span(), stash.span(), 1);
+        }) == 0);
+  CHECK(allocations_of([&] { one.backward_input(output.span(), input.span(), stash.span()); }) ==
+        0);
+  CHECK(allocations_of([&] { one.backward_weight(stash.span()); }) == 0);
+  CHECK(allocations_of([&] { one.backward(output.span(), input.span(), stash.span()); }) == 0);
+  CHECK(allocations_of([&] {
+          one.squared_norms(norms);
+          one.clip_and_update({}, 1, 1e-3, clip_factor(global_norm(norms), 1));
+          one.zero_gradients();
+        }) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("the counter sees every way to the heap") {
+  CHECK(allocations_of([] {
+          void* volatile memory = std::malloc(100);
+          std::free(memory);
+        }) == 1);
+  CHECK(allocations_of([] {
+          void* volatile memory = ::operator new(100);
+          ::operator delete(memory);
+        }) == 1);
+  CHECK(allocations_of([] {
+          void* volatile memory = ::operator new (100, std::align_val_t{64});
+          ::operator delete (memory, std::align_val_t{64});
+        }) == 1);
+  CHECK(allocations_of([] { stage(model_test::small(true), 0, 4, 1); }) > 10);
+}
+
+TEST_CASE("stage jobs and optimizer steps do not allocate") {
+  for (const bool tied : {false, true}) {
+    check_stage(model_test::small(tied), 0, 4);
+    check_stage(model_test::medium(tied), 0, 4);
+  }
+  check_stage({.layers = 2, .microbatch = 4}, 0, 4);  // the default sizes
+  check_stage({.layers = 2, .microbatch = 4}, 3, 4);
+  // Products wider than a panel, deeper than a cache block, and attention over a long context.
+  check_stage({.layers = 1, .width = 640, .heads = 4, .context = 160, .microbatch = 1}, 1, 2);
+  check_stage({.layers = 1, .width = 32, .heads = 1, .context = 1100, .microbatch = 1}, 1, 2);
+}
+
+TEST_CASE("a whole step with its data, and a sampled byte, do not allocate") {
+  const config model = model_test::medium(true);
+  std::vector<std::uint8_t> bytes(3000, 'x');
+  const corpus text(bytes, model.context);
+  reference whole(model, 1);
+  CHECK(allocations_of([&] {
+          whole.step(1, 2, 1e-3, 1, {},
+                     [&](int i, auto to, auto next) { text.batch(1, 1, i, to, next); });
+          whole.evaluate(2, [&](int i, auto to, auto next) { text.held_back_batch(i, to, next); });
+        }) == 0);
+
+  std::vector<std::span<const float>> parameters;
+  for (int layer = 0; layer < model.layer_count(); ++layer) {
+    parameters.push_back(whole.stage().parameters(layer));
+  }
+  forward_only logits(model, parameters);
+  CHECK(allocations_of([&] { logits(text.training().first(20)); }) == 0);
+}
+
+#endif
