@@ -7,17 +7,9 @@
 #include "stretto/lowering/plan_storage.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/plan_view.hpp"
-#include "stretto/model/shape.hpp"
+#include "stretto/model/stage_bytes.hpp"
 
 namespace stretto::lowering {
-
-//! Bytes of one micro-batch (slice) at one stage.
-struct stage_bytes {
-  std::int64_t output = 64;  //!< activations for the next stage; their gradient is as large
-  std::int64_t stash = 64;   //!< what the forward saves for the backward
-
-  constexpr bool operator==(const stage_bytes&) const = default;
-};
 
 //! What buffers are sized and released by. `stages` has an entry per stage, or one for all.
 struct buffer_sizes {

@@ -15,6 +15,17 @@ struct order_sink {
   std::int64_t count = 0;
 };
 
+//! The same, read only.
+struct order_view {
+  const std::int32_t* ranks = nullptr;
+  std::int64_t count = 0;
+
+  constexpr order_view() = default;
+  constexpr order_view(const std::int32_t* ranks_, std::int64_t count_)
+      : ranks(ranks_), count(count_) {}
+  constexpr order_view(const order_sink& written) : ranks(written.ranks), count(written.count) {}
+};
+
 //! Jobs that the longest list may hold once messages are added: every compute job receives at most
 //! one message and sends at most one.
 constexpr int with_messages(int compute_jobs) { return 3 * compute_jobs; }

@@ -13,15 +13,15 @@ namespace stretto::lowering {
 //! list that is not the rank's part of it ends the walk.
 //! @return ok, or fault::rendezvous at the first entry that departs from the order
 template <class Observer>
-constexpr verdict walk(const replay_input& input, const order_sink& order, Observer& observer) {
+constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer) {
   const job_rows& rows = input.rows;
   scratch<std::int32_t> cursor(rows.ranks);
   const auto left = [&](int rank) { return cursor[rank] < rows.counts[rank]; };
   const auto broken = [&](int rank) {
-    const int step = cursor[rank] < rows.counts[rank] ? cursor[rank] : rows.counts[rank] - 1;
-    return step < 0 ? refuse(fault::rendezvous, reason::never_replayed)
-                    : refuse(fault::rendezvous, reason::message_unmatched, rank, step,
-                             rows.at(rank, step));
+    const int at = cursor[rank] < rows.counts[rank] ? cursor[rank] : rows.counts[rank] - 1;
+    return at < 0 ? refuse(fault::rendezvous, reason::never_replayed)
+                    : refuse(fault::rendezvous, reason::message_unmatched, rank, at,
+                             rows.at(rank, at));
   };
   for (std::int64_t turn = 0; turn < order.count; ++turn) {
     const std::int32_t rank = order.ranks[turn];

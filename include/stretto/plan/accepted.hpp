@@ -42,6 +42,9 @@ inline constexpr bool accepted_verdict =
 //! `static_assert(stretto::valid<step>)`: every rule holds for a stretto::pipeline (or whatever
 //! else has a `static constexpr verdict checked`), or the build stops and says which does not.
 template <class Checked>
-inline constexpr bool valid = accepted_verdict<Checked::checked>;
+inline constexpr bool valid =  // written out: nvcc's host pass loses a member's reference
+    accepted<Checked::checked.what, Checked::checked.why, Checked::checked.rank,
+             Checked::checked.step, Checked::checked.where.kind, Checked::checked.where.stage,
+             Checked::checked.where.microbatch>::value;
 
 }  // namespace stretto

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+
+#include "stretto/check/bounded.hpp"
+#include "stretto/check/complete.hpp"
+#include "stretto/check/live.hpp"
+#include "stretto/check/ordered.hpp"
+#include "stretto/check/race_free.hpp"
+#include "stretto/check/rendezvous.hpp"
+#include "stretto/check/spare.hpp"
+
+namespace stretto::check {
+
+//! The rules that job lists must keep, in order; the first that is broken. Lists with messages also
+//! meet the rendezvous rule.
+constexpr verdict schedule(const replay_input& input) {
+  if (const verdict found = complete(input); !found.ok()) return found;
+  if (const verdict found = ordered(input); !found.ok()) return found;
+  if (const verdict found = input.messages ? rendezvous(input) : live(input); !found.ok())
+    return found;
+  return bounded(input);
+}
+
+//! The rules that written plans must keep, over all ranks; the first that is broken.
+constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows known) {
+  for (int rank = 0; rank < known.ranks; ++rank) {
+    if (const verdict found = race_free(written, known, rank); !found.ok()) return found;
+    if (const verdict found = spare(written, known, rank); !found.ok()) return found;
+  }
+  return {};
+}
+
+}  // namespace stretto::check

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "stretto/memory/keep.hpp"
+#include "stretto/memory/release_early.hpp"
+
+namespace stretto::memory {
+
+//! Calls `visit` with every memory policy.
+template <class Visitor>
+constexpr void for_each(Visitor&& visit) {
+  visit(release_early{});
+  visit(keep{});
+}
+
+}  // namespace stretto::memory

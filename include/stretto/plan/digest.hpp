@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "stretto/base/version.hpp"
+#include "stretto/model/plan_view.hpp"
+#include "stretto/model/rows.hpp"
+
+namespace stretto {
+
+//! FNV-1a over 64-bit words.
+struct digest {
+  std::uint64_t value = 14695981039346656037u;
+
+  constexpr void add(std::uint64_t word) { value = (value ^ word) * 1099511628211u; }
+};
+
+//! One number for the whole schedule of all ranks: lists with messages and ends, the size of every
+//! stage's message, the groups, and the version of this library. Ranks that compute different
+//! plans have different digests, which is looked at before the first step.
+template <class MessageBytes>
+constexpr std::uint64_t digest_of(const job_rows& lists, int stages, MessageBytes&& message_bytes,
+                                  std::span<const group_info> groups) {
+  digest sum;
+  for (char letter : version) sum.add(static_cast<unsigned char>(letter));
+  for (int rank = 0; rank < lists.ranks; ++rank) {
+    sum.add(static_cast<std::uint64_t>(lists.counts[rank]));
+    for (const job& work : lists.row(rank))
+      sum.add(static_cast<std::uint64_t>(work.kind) + (work.paired ? 64u : 0u) +
+              (static_cast<std::uint64_t>(work.microbatch) << 8u) +
+              (static_cast<std::uint64_t>(work.stage) << 36u) +
+              (static_cast<std::uint64_t>(work.slice) << 52u));
+  }
+  for (int stage = 0; stage + 1 < stages; ++stage)
+    sum.add(static_cast<std::uint64_t>(message_bytes(stage)));
+  for (const group_info& group : groups)
+    sum.add(static_cast<std::uint64_t>(group.elements) * 2u + (group.wide ? 1u : 0u));
+  return sum.value;
+}
+
+}  // namespace stretto

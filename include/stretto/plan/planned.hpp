@@ -1,0 +1,164 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "stretto/check/all.hpp"
+#include "stretto/check/plan_order.hpp"
+#include "stretto/lowering/communication.hpp"
+#include "stretto/lowering/instructions.hpp"
+#include "stretto/lowering/streams/concept.hpp"
+#include "stretto/lowering/walk.hpp"
+#include "stretto/plan/digest.hpp"
+#include "stretto/schedule/concept.hpp"
+
+namespace stretto {
+
+//! What a plan is made for, beside the schedule and the streams. `stages`: bytes per stage (one
+//! entry serves all). `groups` index into `members`: the collectives at the end of a step, in the
+//! order in which they run.
+struct plan_request {
+  std::vector<stage_bytes> stages{stage_bytes{}};
+  std::vector<group_info> groups;
+  std::vector<std::int32_t> members;
+  bool release_sends = true;
+  bool train = true;  //!< an optimizer ends the step
+};
+
+//! Plans of all ranks, computed at run time by the functions that stretto::pipeline evaluates at
+//! compile time: for shapes known only at launch, for imported lists, and for many ranks.
+class planned {
+ public:
+  //! From a schedule: compute jobs, then as below. `answer` tells what went wrong, if anything.
+  template <schedule::Policy Schedule, overlap::Policy Overlap>
+  planned(const Schedule& schedule, const shape& sizes, const job_table_view& costs,
+          const Overlap& overlap, plan_request request = {})
+      : request_(std::move(request)) {
+    answer_ = schedule.supports(sizes);
+    if (!answer_.ok()) return;
+    where_ = place(schedule.placed(), sizes);
+    jobs_ = job_lists(sizes.ranks, schedule.capacity(sizes));
+    job_sink out = jobs_.sink();
+    answer_ = schedule.emit(sizes, costs, out);
+    if (answer_.ok())
+      lower({jobs_.rows(), where_, sizes.microbatches, sizes.slices, costs, false, {}}, overlap);
+  }
+  //! From compute lists, which are copied; `compute.where`'s table is kept by the caller.
+  template <overlap::Policy Overlap>
+  planned(const replay_input& compute, const Overlap& overlap, plan_request request = {})
+      : request_(std::move(request)), where_(compute.where) {
+    jobs_ = job_lists(compute.rows.ranks, compute.rows.stride);
+    job_sink out = jobs_.sink();
+    for (int rank = 0; rank < compute.rows.ranks; ++rank)
+      for (const job& work : compute.rows.row(rank)) out.push(rank, work);
+    replay_input mine = compute;
+    mine.rows = jobs_.rows();
+    lower(mine, overlap);
+  }
+
+  planned(const planned&) = delete;
+  planned& operator=(const planned&) = delete;
+
+  //! Ok, or the first rule that is broken, over all seven rules; the rest means something when ok.
+  const verdict& answer() const { return answer_; }
+  job_rows jobs() const { return jobs_.rows(); }    //!< compute only
+  job_rows lists() const { return lists_.rows(); }  //!< with messages and ends
+  const placement& where() const { return where_; }
+  //! One per rank, valid as long as this object.
+  std::span<const plan_view> plans() const { return plans_; }
+
+ private:
+  template <class Overlap>
+  void lower(const replay_input& compute, const Overlap& overlap) {
+    answer_ = check::schedule(compute);
+    if (!answer_.ok()) return;
+    const int ranks = compute.rows.ranks;
+    const int groups = static_cast<int>(request_.groups.size());
+    const int list_room =
+        lowering::with_ends(lowering::with_messages(compute.rows.stride), groups);
+    for (const group_info& info : request_.groups)
+      groups_.push_back({std::span<const std::int32_t>(request_.members)
+                             .subspan(static_cast<std::size_t>(info.first),
+                                      static_cast<std::size_t>(info.count))});
+    lists_ = job_lists(ranks, list_room);
+    job_sink out = lists_.sink();
+    std::vector<std::int32_t> turns(static_cast<std::size_t>(compute.rows.total()));
+    lowering::order_sink order{turns.data()};
+    answer_ = lowering::add_messages(compute, out, &order);
+    if (!answer_.ok()) return;
+    lowering::append_ends(out, where_, groups_, request_.train);
+
+    replay_input issued = compute;
+    issued.rows = lists_.rows();
+    issued.messages = true;
+    issued.groups = groups_;
+    answer_ = check::rendezvous(issued);
+    if (!answer_.ok()) return;
+    write(issued, order, overlap, lowering::plan_room(compute.rows.stride, groups));
+  }
+
+  template <class Overlap>
+  void write(const replay_input& issued, const lowering::order_view& order, const Overlap& overlap,
+             const lowering::plan_capacity& room) {
+    const int ranks = issued.rows.ranks;
+    const int stride = issued.rows.stride;
+    std::vector<lowering::clock> clocks(static_cast<std::size_t>(ranks) *
+                                        static_cast<std::size_t>(stride));
+    lowering::data_order<Overlap> by_data(issued, overlap, clocks.data());
+    answer_ = lowering::walk(issued, order, by_data);
+    if (!answer_.ok()) return;
+    const lowering::buffer_sizes sizes{request_.stages, request_.groups, request_.release_sends};
+    for (int rank = 0; rank < ranks; ++rank) {
+      written_.emplace_back(room);
+      lowering::rank_sink out = written_.back().sink();
+      lowering::write_instructions(issued, {clocks.data(), ranks, stride}, overlap, sizes, rank,
+                                   out);
+      written_.back().keep(out);
+    }
+    freeze(issued, overlap);
+
+    clocks.assign(clocks.size(), {});
+    check::plan_order by_plan(plans_, clocks.data(), stride);
+    answer_ = lowering::walk(issued, order, by_plan);
+    if (answer_.ok()) answer_ = by_plan.found();
+    if (answer_.ok()) answer_ = check::plans(plans_, {clocks.data(), ranks, stride});
+  }
+
+  template <class Overlap>
+  void freeze(const replay_input& issued, const Overlap& overlap) {
+    for (int stream = 0; stream < overlap.count(); ++stream)
+      streams_.push_back(overlap.stream(stream));
+    const lowering::buffer_sizes sizes{request_.stages, request_.groups, request_.release_sends};
+    const std::uint64_t digest = digest_of(
+        issued.rows, where_.stages(), [&](int stage) { return sizes.of(stage).output; },
+        request_.groups);
+    for (std::size_t rank = 0; rank < written_.size(); ++rank) {
+      plan_view seen = written_[rank].view();
+      seen.rank = static_cast<int>(rank);
+      seen.ranks = issued.rows.ranks;
+      seen.stages = where_.stages();
+      seen.microbatches = issued.microbatches;
+      seen.slices = issued.slices;
+      seen.digest = digest;
+      seen.streams = streams_;
+      seen.groups = request_.groups;
+      seen.members = request_.members;
+      plans_.push_back(seen);
+    }
+  }
+
+  plan_request request_;
+  placement where_{};
+  verdict answer_{};
+  job_lists jobs_;
+  job_lists lists_;
+  std::vector<rank_group> groups_;
+  std::vector<lowering::rank_plan> written_;
+  std::vector<stream_info> streams_;
+  std::vector<plan_view> plans_;
+};
+
+}  // namespace stretto
