@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+
+#include "stretto/check/all.hpp"
+#include "stretto/model/job_text.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/rows.hpp"
+#include "stretto/plan/csv_read.hpp"
+#include "stretto/plan/csv_schedule.hpp"
+
+namespace stretto {
+
+//! Holds an imported schedule against the rules, and its memory against the limits in `costs`.
+//! @return ok, or the first broken rule with its row and cell
+inline csv_fault verify(const imported_schedule& schedule, const job_table_view& costs) {
+  return schedule.locate(check::schedule(schedule.input(costs)));
+}
+
+//! Appends a schedule in PyTorch's CSV: one row per rank, CRLF. Compute-only lists give
+//! compute_only, lists with messages compute_comms.
+//! @return ok, or fault::unsupported: `no_form` with the job that the format cannot express (a
+//!         slice, a recompute, an offload, a collective), `placement_not_served` for a
+//!         bidirectional placement, whose stages lie on two ranks. `out` is then as it was.
+inline verdict write_csv(const job_rows& rows, const placement& where, std::string& out) {
+  if (where.kind == placement_kind::bidirectional && where.ranks > 1)
+    return refuse(fault::unsupported, reason::placement_not_served);
+  std::string text;
+  for (int rank = 0; rank < rows.ranks; ++rank) {
+    for (int step = 0; step < rows.counts[rank]; ++step) {
+      const job& work = rows.at(rank, step);
+      const bool pair = work.paired && step + 1 < rows.counts[rank];
+      for (int half = 0; half <= (pair ? 1 : 0); ++half)
+        if (!has_pytorch_form(rows.at(rank, step + half)))
+          return refuse(fault::unsupported, reason::no_form, rank, step + half,
+                        rows.at(rank, step + half));
+      if (step > 0) text += ',';
+      if (pair)
+        text += to_text(work, rows.at(rank, ++step)).view();
+      else
+        text += to_text(work).view();
+    }
+    text += "\r\n";
+  }
+  out += text;
+  return {};
+}
+
+}  // namespace stretto

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stretto/model/job_text.hpp"
+#include "stretto/model/replay.hpp"
+#include "stretto/model/verdict_text.hpp"
+
+namespace stretto {
+
+//! The two forms of torch.distributed.pipelining's schedule CSV. One row per rank, one action per
+//! cell; no placement: a stage lies on the rank whose row computes it.
+enum class csv_format : std::uint8_t {
+  compute_only,   //!< F, B, I, W and pairs; an empty cell is a bubble
+  compute_comms,  //!< with sends, receives, UNSHARD, RESHARD and REDUCE_GRAD; no empty cell
+};
+
+//! What is wrong with a file and where. Row and cell count from 1; 0: none in particular.
+struct csv_fault {
+  verdict what{};
+  int row = 0;
+  int cell = 0;
+  std::string text{};  //!< the cell's text
+
+  bool ok() const { return what.ok(); }
+  //! One sentence: `row 2 (rank 1), cell 3, "0X0": syntax: not an action: ...`
+  std::string sentence() const {
+    if (ok()) return "ok";
+    std::string words;
+    if (row > 0) words += "row " + std::to_string(row) + " (rank " + std::to_string(row - 1) + ")";
+    if (cell > 0) words += ", cell " + std::to_string(cell);
+    if (!text.empty()) words += ", \"" + text + "\"";
+    if (!words.empty()) words += ": ";
+    // Row and cell say the rank and the step; the cell's text mostly says the job.
+    verdict rest = what;
+    if (row > 0) rest.rank = -1;
+    if (cell > 0) rest.step = -1;
+    if (rest.has_job && text == to_text(rest.where).view()) rest.has_job = false;
+    return words.append(to_text(rest).view());
+  }
+};
+
+//! A schedule read from a file, in the library's own vocabulary.
+struct imported_schedule {
+  csv_format format = csv_format::compute_only;
+  job_lists lists{};
+  std::vector<std::int32_t> stage_to_rank{};
+  int microbatches = 0;                           //!< 1 + the highest
+  int chunks = 0;                                 //!< most stages of any rank
+  std::vector<std::vector<int>> cells{};          //!< cells[rank][step]: the cell, from 1
+  std::vector<std::vector<std::string>> texts{};  //!< texts[rank][cell - 1]
+
+  //! Points into this object.
+  placement where() const {
+    return {.kind = placement_kind::table,
+            .ranks = lists.rows().ranks,
+            .chunks = chunks,
+            .microbatches = microbatches,
+            .table = stage_to_rank.data(),
+            .table_stages = static_cast<int>(stage_to_rank.size())};
+  }
+  //! What a replay or a check takes.
+  replay_input input(const job_table_view& costs) const {
+    return {.rows = lists.rows(),
+            .where = where(),
+            .microbatches = microbatches,
+            .costs = costs,
+            .messages = format == csv_format::compute_comms};
+  }
+  //! A verdict on `lists`, told in rows and cells.
+  csv_fault locate(const verdict& answer) const {
+    csv_fault found{.what = answer};
+    if (answer.ok() || answer.rank < 0) return found;
+    found.row = answer.rank + 1;
+    const auto rank = static_cast<std::size_t>(answer.rank);
+    if (rank >= cells.size()) return found;
+    int step = answer.step;
+    // What is missing has no place: tell that of the job because of which it is missed.
+    for (int at = 0; step < 0 && answer.has_other && at < lists.rows().counts[rank]; ++at)
+      if (lists.rows().at(answer.rank, at) == answer.other) step = at;
+    if (step < 0 || static_cast<std::size_t>(step) >= cells[rank].size()) return found;
+    found.cell = cells[rank][static_cast<std::size_t>(step)];
+    found.text = texts[rank][static_cast<std::size_t>(found.cell) - 1];
+    return found;
+  }
+};
+
+//! What `read_csv` made of a file; `schedule` means something when `answer` is ok.
+struct csv_result {
+  imported_schedule schedule{};
+  csv_fault answer{};
+};
+
+}  // namespace stretto

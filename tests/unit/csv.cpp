@@ -1,0 +1,252 @@
+#include "stretto/plan/csv.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/schedule/gpipe.hpp"
+
+namespace {
+
+using stretto::csv_fault;
+using stretto::csv_format;
+using stretto::csv_result;
+using stretto::fault;
+using stretto::job;
+using stretto::job_kind;
+using stretto::job_lists;
+using stretto::job_table;
+using stretto::read_csv;
+using stretto::reason;
+using stretto::verify;
+using stretto::write_csv;
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  REQUIRE(file.good());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::filesystem::path> files(std::string_view folder) {
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(STRETTO_CSV_DIR "/") + std::string(folder)))
+    if (entry.path().extension() == ".csv") found.push_back(entry.path());
+  return found;
+}
+
+csv_fault accept(std::string_view text) {
+  const csv_result read = read_csv(text);
+  if (!read.answer.ok()) return read.answer;
+  const int ranks = read.schedule.lists.rows().ranks;
+  return verify(read.schedule, job_table(ranks, read.schedule.chunks).view());
+}
+
+TEST_CASE("every file that PyTorch wrote is valid, and is written back byte for byte") {
+  const auto good = files("csv");
+  CHECK(good.size() == 13);
+  for (const auto& path : good) {
+    INFO(path.filename().string());
+    const std::string text = contents(path);
+    const csv_result read = read_csv(text);
+    REQUIRE(read.answer.ok());
+    const bool messages = path.string().find("compute_comms") != std::string::npos;
+    CHECK(read.schedule.format ==
+          (messages ? csv_format::compute_comms : csv_format::compute_only));
+    CHECK(accept(text).sentence() == "ok");
+    std::string written;
+    REQUIRE(write_csv(read.schedule.lists.rows(), read.schedule.where(), written).ok());
+    if (text.find(",,") == std::string::npos) CHECK(written == text);
+    CHECK(accept(written).ok());
+  }
+}
+
+TEST_CASE("every broken file is refused, with row, cell and rule") {
+  struct expected {
+    fault what;
+    reason why;
+    int row;
+    int cell;
+  };
+  const std::map<std::string, expected> all{
+      {"b_without_w.csv", {fault::incomplete, reason::weight_gradient_missing, 1, 2}},
+      {"backward_before_forward.csv", {fault::disordered, reason::needs_earlier, 1, 3}},
+      {"bad_token.csv", {fault::syntax, reason::bad_token, 1, 2}},
+      {"comm_in_compute_only.csv", {fault::rendezvous, reason::unexpected_communication, 1, 2}},
+      {"cross_rank_deadlock.csv", {fault::deadlocked, reason::waits_forever, 1, 2}},
+      {"duplicate_backward.csv", {fault::incomplete, reason::duplicate, 1, 4}},
+      {"duplicate_forward.csv", {fault::incomplete, reason::duplicate, 1, 2}},
+      {"empty_rank_row.csv", {fault::syntax, reason::empty_row, 2, 0}},
+      {"i_w_and_b_both.csv", {fault::incomplete, reason::both_whole_and_split, 1, 4}},
+      {"microbatch_out_of_range.csv", {fault::incomplete, reason::missing, 1, 0}},
+      {"missing_microbatch.csv", {fault::incomplete, reason::missing, 1, 0}},
+      {"stage_on_two_ranks.csv", {fault::incomplete, reason::wrong_rank, 2, 5}},
+      {"torch_1f1b_ir_last_rank.csv", {fault::incomplete, reason::missing, 1, 0}},
+      {"trailing_garbage.csv", {fault::syntax, reason::trailing_text, 1, 1}},
+      {"w_before_i.csv", {fault::disordered, reason::needs_earlier, 1, 2}}};
+  const auto bad = files("csv_invalid");
+  CHECK(bad.size() == all.size());
+  for (const auto& path : bad) {
+    INFO(path.filename().string());
+    const csv_fault found = accept(contents(path));
+    const auto at = all.find(path.filename().string());
+    REQUIRE(at != all.end());
+    INFO(found.sentence());
+    CHECK(found.what.what == at->second.what);
+    CHECK(found.what.why == at->second.why);
+    CHECK(found.row == at->second.row);
+    CHECK(found.cell == at->second.cell);
+  }
+}
+
+TEST_CASE("the sentence names row, rank, cell and rule") {
+  CHECK(accept("0F0,0B0\n1F0,1X0\n").sentence() ==
+        "row 2 (rank 1), cell 2, \"1X0\": syntax: not an action: expected STAGE TYPE [MICROBATCH],"
+        " as in 2F0");
+  CHECK(accept("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n").sentence() ==
+        "row 1 (rank 0), cell 2, \"0B0\": rule live broken: it waits for a job that can never run:"
+        " 1B0");
+}
+
+TEST_CASE("line ends, spaces and bubbles") {
+  const std::string plain = "0F0,0B0\n1F0,1B0\n";
+  for (std::string_view same :
+       {"0F0,0B0\r\n1F0,1B0\r\n", "0F0,0B0\n1F0,1B0", "0F0,0B0\r\n1F0,1B0\n",
+        " 0F0 ,\t0B0\n 1F0,1B0 \n", "0F0,,,0B0\n,1F0,1B0\n", "0F0,0B0,,\r\n,1F0,1B0,\r\n"}) {
+    INFO(std::string(same));
+    const auto read = read_csv(same);
+    REQUIRE(read.answer.ok());
+    std::string written;
+    REQUIRE(write_csv(read.schedule.lists.rows(), read.schedule.where(), written).ok());
+    CHECK(written == "0F0,0B0\r\n1F0,1B0\r\n");
+  }
+  // Cells count bubbles too.
+  const auto late = accept("0F0,,0B0\n,1F0,,1B0,1F0\n");
+  CHECK(late.what.why == reason::duplicate);
+  CHECK(late.row == 2);
+  CHECK(late.cell == 5);
+  // A format with communication has no bubbles.
+  const auto bubble = accept("0UNSHARD,0F0,,0B0\n");
+  CHECK(bubble.what.what == fault::syntax);
+  CHECK(bubble.row == 1);
+  CHECK(bubble.cell == 3);
+}
+
+TEST_CASE("what is no schedule at all is refused, whatever its numbers") {
+  const auto broken = [](std::string_view text, fault what, reason why, int row, int cell) {
+    INFO(std::string(text.substr(0, 60)));
+    const csv_fault found = accept(text);
+    CHECK(found.what.what == what);
+    CHECK(found.what.why == why);
+    CHECK(found.row == row);
+    CHECK(found.cell == cell);
+  };
+  broken("", fault::syntax, reason::empty_row, 0, 0);
+  broken("\n", fault::syntax, reason::empty_row, 1, 0);
+  broken("0F0,0B0\n\n", fault::syntax, reason::empty_row, 2, 0);
+  broken("0F0,0B0\n,,\n", fault::syntax, reason::empty_row, 2, 0);
+  broken("\"0F0\",0B0\n", fault::syntax, reason::bad_token, 1, 1);
+  broken(
+      "\xEF\xBB\xBF"
+      "0F0,0B0\n",
+      fault::syntax, reason::bad_token, 1, 1);
+  broken("0F0\r,0B0\n", fault::syntax, reason::trailing_text, 1, 1);
+  broken(std::string_view("0F0\0,0B0\n", 9), fault::syntax, reason::trailing_text, 1, 1);
+  broken("0F0,0R0,0B0\n", fault::syntax, reason::no_form, 1, 2);
+  broken("0F0.1,0B0.1\n", fault::syntax, reason::no_form, 1, 1);
+  broken("0F0,0B0\n1UNSHARD,1F0,1B0\n", fault::rendezvous, reason::unexpected_communication, 2, 1);
+  broken("0UNSHARD\n", fault::incomplete, reason::missing, 0, 0);
+  broken("1F0,1B0\n", fault::incomplete, reason::missing, 0, 0);
+  broken("2147483647F0,0F0\n", fault::incomplete, reason::missing, 0, 0);
+  broken("0F2147483647,0B2147483647\n", fault::incomplete, reason::missing, 1, 0);
+  broken("0F2147483648\n", fault::syntax, reason::out_of_range, 1, 1);
+  broken("0F0,0B0,2147483647SEND_F0\n", fault::incomplete, reason::out_of_range, 1, 3);
+  broken("0F0,0B0,0SEND_F2147483647\n", fault::incomplete, reason::out_of_range, 1, 3);
+}
+
+TEST_CASE("whatever is done to a file, the answer is a verdict with a place, or a schedule") {
+  std::uint32_t seed = 1;
+  const auto draw = [&](std::size_t below) {
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) % static_cast<std::uint32_t>(below);
+  };
+  constexpr std::string_view letters = "0123456789FBIWSENDRCV_();,.\r\n \0-";
+  int accepted = 0;
+  int refused = 0;
+  for (const auto& path : files("csv")) {
+    const std::string good = contents(path);
+    for (int round = 0; round < 120; ++round) {
+      std::string text = good;
+      for (std::uint32_t change = 0; change <= draw(3); ++change) {
+        const std::size_t at = draw(text.size());
+        switch (draw(4)) {
+          case 0:
+            text[at] = letters[draw(letters.size())];
+            break;
+          case 1:
+            text.erase(at, 1 + draw(12));
+            break;
+          case 2:
+            text.insert(at, 1, letters[draw(letters.size())]);
+            break;
+          default:
+            text.insert(at, text.substr(draw(text.size()), draw(12)));
+            break;
+        }
+      }
+      const csv_fault found = accept(text);
+      (found.ok() ? accepted : refused) += 1;
+      CHECK(found.ok() == (found.sentence() == "ok"));
+    }
+  }
+  CHECK(accepted > 0);  // spaces and line ends, mostly
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("a wave is found from the rows") {
+  const stretto::schedule::gpipe schedule{stretto::placement_kind::wave};
+  const stretto::shape sizes{.ranks = 3, .microbatches = 2, .chunks = 2};
+  job_lists lists(3, schedule.capacity(sizes));
+  auto sink = lists.sink();
+  REQUIRE(schedule.emit(sizes, job_table(3, 2).view(), sink).ok());
+  const auto where = place(stretto::placement_kind::wave, sizes);
+  std::string text;
+  REQUIRE(write_csv(lists.rows(), where, text).ok());
+  const auto read = read_csv(text);
+  REQUIRE(read.answer.ok());
+  CHECK(read.schedule.stage_to_rank == std::vector<std::int32_t>{0, 1, 2, 2, 1, 0});
+  CHECK(read.schedule.chunks == 2);
+  CHECK(read.schedule.microbatches == 2);
+  CHECK(read.schedule.where().chunk_of(5, 0) == 1);
+}
+
+TEST_CASE("export refuses by name what has no form, and leaves the text alone") {
+  const std::int32_t count = 2;
+  std::string out = "before";
+  const auto refused = [&](const job& second, const stretto::placement& where) {
+    const job jobs[] = {{0, 0, 0, job_kind::forward}, second};
+    const auto answer = write_csv({jobs, &count, 1, 2}, where, out);
+    CHECK(answer.what == fault::unsupported);
+    CHECK(out == "before");
+    return answer;
+  };
+  for (const job& work : {job{0, 0, 0, job_kind::recompute}, job{0, 0, 1, job_kind::forward},
+                          job{0, 0, 0, job_kind::offload}, job{0, 0, 0, job_kind::optimizer},
+                          job{0, 0, 0, job_kind::all_reduce}, job{0, 0, 0, job_kind::end_step}}) {
+    const auto answer = refused(work, {});
+    CHECK(answer.why == reason::no_form);
+    CHECK(answer.step == 1);
+    CHECK(answer.where == work);
+  }
+  CHECK(refused({}, {stretto::placement_kind::bidirectional, 2}).why ==
+        reason::placement_not_served);
+}
+
+}  // namespace
