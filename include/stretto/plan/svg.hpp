@@ -77,12 +77,12 @@ class svg_writer {
     row_ = lane_height + strip_ + (strip_ > 0 ? 12 : 6);
     legend_rows_ = 1;
     double x = 16;
-    for (double entry : legend_entries(true)) {
-      if (x + entry > width_ - 16 && x > 16) {
+    for (const double wide : legend_entries(true)) {
+      if (x + wide > width_ - 16 && x > 16) {
         ++legend_rows_;
         x = 16;
       }
-      x += entry;
+      x += wide;
     }
     top_ = 58 + 20 * legend_rows_;
     height_ = top_ + row_ * in_.ranks + 44;

@@ -1,0 +1,124 @@
+#include "catalogue.hpp"
+
+#include <string_view>
+
+#include "command.hpp"
+#include "stretto/schedule/all.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+template <class Schedule>
+constexpr bool has_placement = requires(Schedule made) {
+  made.placement;
+};
+template <class Schedule>
+constexpr bool has_group = requires(Schedule made) {
+  made.group;
+};
+template <class Schedule>
+constexpr bool has_remainder = requires(Schedule made) {
+  made.remainder;
+};
+template <class Schedule>
+constexpr bool has_warmup = requires(Schedule made) {
+  made.warmup;
+};
+
+std::string spell(int value) {
+  return std::to_string(value);
+}
+std::string spell(placement_kind value) {
+  return value == placement_kind::wave ? "wave" : "looped";
+}
+std::string spell(schedule::remainder_kind value) {
+  return value == schedule::remainder_kind::first ? "first" : "last";
+}
+std::string spell(schedule::warmup_kind value) {
+  return value == schedule::warmup_kind::all ? "all" : "standard";
+}
+
+//! Sets a schedule's option, or says that it has none. Generic in the schedule, so that an absent
+//! member is not looked at.
+template <bool Has, class Schedule, class Value, class Assign>
+void set(Schedule& made, const std::string& option, const std::optional<Value>& value,
+         Assign assign) {
+  if (!value) return;
+  if constexpr (Has)
+    assign(made, *value);
+  else
+    throw bad_option(option, spell(*value), std::string(Schedule::name) + " has no such option");
+}
+
+template <class Schedule>
+Schedule configured(const schedule_options& options) {
+  Schedule made{};
+  // A schedule that is laid one way only may be asked for just that.
+  const bool as_is = options.placement && *options.placement == made.placed();
+  if (!as_is)
+    set<has_placement<Schedule>>(made, "--placement", options.placement,
+                                 [](auto& one, auto value) { one.placement = value; });
+  set<has_group<Schedule>>(made, "--group", options.group,
+                           [](auto& one, auto value) { one.group = value; });
+  set<has_remainder<Schedule>>(made, "--remainder", options.remainder,
+                               [](auto& one, auto value) { one.remainder = value; });
+  set<has_warmup<Schedule>>(made, "--warmup", options.warmup,
+                            [](auto& one, auto value) { one.warmup = value; });
+  return made;
+}
+
+template <class Schedule>
+schedule_facts facts_of(const Schedule& made) {
+  schedule_facts facts;
+  facts.name = Schedule::name;
+  facts.chunks = made.supports({.ranks = 2, .microbatches = 4, .chunks = 2}).ok();
+  if constexpr (requires { Schedule::forward_only; }) facts.forward_only = Schedule::forward_only;
+  if constexpr (has_placement<Schedule>) {
+    Schedule other = made;
+    other.placement = placement_kind::wave;
+    if (other.supports({.ranks = 2, .microbatches = 4, .chunks = 2}).ok())
+      facts.options.emplace_back("--placement");
+  }
+  if constexpr (has_group<Schedule>) facts.options.emplace_back("--group");
+  if constexpr (has_remainder<Schedule>) facts.options.emplace_back("--remainder");
+  if constexpr (has_warmup<Schedule>) facts.options.emplace_back("--warmup");
+  return facts;
+}
+
+}  // namespace
+
+std::vector<schedule_facts> catalogue() {
+  std::vector<schedule_facts> all;
+  schedule::all::for_each([&](const auto& made) { all.push_back(facts_of(made)); });
+  return all;
+}
+
+std::string schedule_names() {
+  std::string names;
+  for (const auto& facts : catalogue()) names += (names.empty() ? "" : ", ") + facts.name;
+  return names;
+}
+
+generated generate(const std::string& name, const shape& sizes, const schedule_options& options,
+                   const std::function<job_table(const placement&)>& costs) {
+  generated result;
+  bool found = false;
+  schedule::all::for_each([&]<class Schedule>(const Schedule&) {
+    if (name != Schedule::name) return;
+    found = true;
+    const Schedule made = configured<Schedule>(options);
+    result.answer = made.supports(sizes);
+    result.refused = !result.answer.ok();
+    if (result.refused) return;
+    result.where = place(made.placed(), sizes);
+    result.costs = costs(result.where);
+    result.lists = job_lists(sizes.ranks, made.capacity(sizes));
+    job_sink sink = result.lists.sink();
+    result.answer = made.emit(sizes, result.costs.view(), sink);
+  });
+  if (!found) throw bad_option("NAME", name, "no such schedule; there are " + schedule_names());
+  return result;
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/rows.hpp"
+#include "stretto/model/shape.hpp"
+#include "stretto/model/verdict.hpp"
+#include "stretto/schedule/interleaved.hpp"
+
+namespace stretto::tool {
+
+//! What the command line says about a schedule beyond its shape; unset: the schedule's default.
+struct schedule_options {
+  std::optional<placement_kind> placement;
+  std::optional<int> group;
+  std::optional<schedule::remainder_kind> remainder;
+  std::optional<schedule::warmup_kind> warmup;
+};
+
+//! What a schedule can be asked for, found by trying it.
+struct schedule_facts {
+  std::string name;
+  bool chunks = false;  //!< serves more than one chunk per rank
+  bool forward_only = false;
+  std::vector<std::string> options;  //!< as the command line spells them
+};
+
+//! A schedule's lists, where its stages lie, and what it says of the shape (`refused`: it does not
+//! serve it) or of the costs.
+struct generated {
+  verdict answer;
+  bool refused = false;
+  job_lists lists;
+  placement where;
+  job_table costs;
+};
+
+//! Every schedule of the library's list.
+std::vector<schedule_facts> catalogue();
+//! `gpipe, 1f1b, ...`
+std::string schedule_names();
+
+//! Runs the schedule of that name, under the job table that `costs` makes for its placement.
+//! @throws bad_input when there is no such schedule or it has no such option
+generated generate(const std::string& name, const shape& sizes, const schedule_options& options,
+                   const std::function<job_table(const placement&)>& costs);
+
+}  // namespace stretto::tool

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace stretto::tool {
+
+//! A wrong option, file or shape: exit 2. The text names the option, its value and the rule.
+struct bad_input : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+//! A schedule that breaks a rule: exit 1. The text is the verdict's sentence.
+struct broken_schedule : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+//! The subcommands: each adds itself to `app` and runs as CLI11 calls it back.
+void add_assign(CLI::App& app);
+void add_check(CLI::App& app);
+void add_compare(CLI::App& app);
+void add_list(CLI::App& app);
+void add_plot(CLI::App& app);
+void add_schedule(CLI::App& app);
+void add_simulate(CLI::App& app);
+void add_trace(CLI::App& app);
+
+//! Whole files; std::string holds bytes. A path of "-" writes to standard output.
+//! @throws bad_input when the file cannot be read or written; `option` is named in it
+std::string read_file(const std::string& option, const std::string& path);
+void write_file(const std::string& option, const std::string& path, const std::string& text);
+
+//! `option` with its value as typed, a colon, the rule.
+inline bad_input bad_option(const std::string& option, const std::string& value,
+                            const std::string& rule) {
+  return bad_input(option + " " + value + ": " + rule);
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
+
+namespace stretto::tool {
+
+//! --cost, --memory, --limit and --costs.
+struct cost_options {
+  std::string cost;
+  std::string memory;
+  std::string costs_file;
+  std::optional<std::int64_t> limit;
+
+  void add(CLI::App& command);
+  //! The same for a schedule that runs forwards only: it keeps nothing unless --memory says so.
+  cost_options for_schedule(const std::string& name) const;
+};
+
+//! The job table that the options ask for.
+//!
+//! The file of --costs is one object; every key may be left out:
+//!   {"communication": 1,             time of one hop between ranks
+//!    "loss": 2,                      added to F, I and W of the last stage (and so twice to B)
+//!    "base": 10, "limit": [40, 50],  memory: one number for all ranks, or one per rank
+//!    "jobs": [{"rank": 0, "chunk": 1, "kind": "F", "cost": 3, "change": 1, "peak": 2}]}
+//! An entry of "jobs" without rank or chunk speaks for all of them; later entries win; what no
+//! entry gives comes from --cost and --memory. Kinds are F, B, I, W, R. A whole backward is what I
+//! and W are together, unless an entry gives it.
+//! @throws bad_input naming option, value and rule
+job_table make_costs(const cost_options& options, const placement& where);
+
+}  // namespace stretto::tool

@@ -1,0 +1,168 @@
+#include <array>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+#include "step.hpp"
+#include "stretto/model/job_text.hpp"
+#include "stretto/plan/svg.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+//! Chrome/Perfetto trace events of a simulated step: a process per rank with its jobs, an arrow per
+//! message, a counter for the memory. One unit of time is one microsecond.
+class trace_writer {
+ public:
+  trace_writer(const step& from, const timeline_picture& picture) : from_(from) {
+    for (int rank = 0; rank < picture.ranks; ++rank) {
+      events_.push_back({{"ph", "M"},
+                         {"name", "process_name"},
+                         {"pid", rank},
+                         {"args", {{"name", "rank " + std::to_string(rank)}}}});
+      events_.push_back({{"ph", "M"},
+                         {"name", "process_sort_index"},
+                         {"pid", rank},
+                         {"args", {{"sort_index", rank}}}});
+      for (int half = 0; half < 2; ++half)
+        events_.push_back({{"ph", "M"},
+                           {"name", "thread_name"},
+                           {"pid", rank},
+                           {"tid", half},
+                           {"args", {{"name", half == 0 ? "compute" : "compute, paired"}}}});
+    }
+    for (const picture_bar& bar : picture.bars) add(bar);
+    for (std::size_t rank = 0; rank < picture.memory.size(); ++rank)
+      for (const memory_point& point : picture.memory[rank])
+        events_.push_back({{"ph", "C"},
+                           {"name", "memory"},
+                           {"pid", rank},
+                           {"ts", point.time},
+                           {"args", {{"in use", point.level}}}});
+    const job_lists lowered = with_messages(from);
+    const job_rows rows = lowered.rows();
+    for (int rank = 0; rank < rows.ranks; ++rank)
+      for (const job& work : rows.row(rank))
+        if (is_send(work.kind)) connect(work);
+  }
+
+  std::string text() const {
+    return ordered_json{{"displayTimeUnit", "ms"},
+                        {"otherData", {{"title", from_.title}}},
+                        {"traceEvents", events_}}
+               .dump() +
+           "\n";
+  }
+
+ private:
+  //! Where a forward (0) or the backward for the input (1) of a stage and micro-batch is drawn.
+  struct drawn {
+    int rank, track;
+    job_time when;
+  };
+  using place_of_work = std::array<int, 4>;
+
+  static place_of_work key(bool ahead, int stage, const job& work) {
+    return {ahead ? 0 : 1, stage, work.microbatch, work.slice};
+  }
+
+  void add(const picture_bar& bar) {
+    // The second half of a pair has a track of its own: slices of one track must nest.
+    const int track = bar.half == 2 ? 1 : 0;
+    events_.push_back(
+        {{"ph", "X"},
+         {"name", to_text(bar.what).view()},
+         {"cat", detail::words_for(bar.what.kind)},
+         {"pid", bar.rank},
+         {"tid", track},
+         {"ts", bar.when.start},
+         {"dur", bar.when.end - bar.when.start},
+         {"args",
+          {{"stage", bar.what.stage}, {"chunk", bar.chunk}, {"microbatch", bar.what.microbatch}}}});
+    const bool ahead = bar.what.kind == job_kind::forward;
+    if (ahead || is_input_gradient(bar.what.kind))
+      places_[key(ahead, bar.what.stage, bar.what)] = {bar.rank, track, bar.when};
+  }
+
+  //! An arrow from the job that made a message to the job that takes it; none where one of them
+  //! takes no time and so is not drawn.
+  void connect(const job& send) {
+    const bool ahead = send.kind == job_kind::send_forward;
+    const auto from = places_.find(key(ahead, send.stage, send));
+    const auto to = places_.find(key(ahead, matching_receive(send).stage, send));
+    if (from == places_.end() || to == places_.end()) return;
+    const int id = ++messages_;
+    const auto end = [&](const drawn& at, const char* phase, double time) {
+      ordered_json event{{"ph", phase},      {"name", to_text(send).view()},
+                         {"cat", "message"}, {"id", id},
+                         {"pid", at.rank},   {"tid", at.track},
+                         {"ts", time}};
+      if (phase[0] == 'f') event["bp"] = "e";
+      events_.push_back(std::move(event));
+    };
+    // Within the slices, so that a viewer knows which ones the arrow joins.
+    const auto middle = [](const job_time& when) {
+      return 0.5 * (static_cast<double>(when.start) + static_cast<double>(when.end));
+    };
+    end(from->second, "s", middle(from->second.when));
+    end(to->second, "f", middle(to->second.when));
+  }
+
+  const step& from_;
+  ordered_json events_ = ordered_json::array();
+  std::map<place_of_work, drawn> places_;
+  int messages_ = 0;
+};
+
+// Beyond this no viewer opens the file.
+constexpr std::int64_t most_jobs = 200'000;
+
+struct draw_command {
+  step_options options;
+  std::string out = "-";
+  bool show_memory = false;
+
+  timeline_picture picture(const step& made, bool with_memory) const {
+    if (made.input().rows.total() > most_jobs)
+      throw bad_input(made.title + ": " + std::to_string(made.input().rows.total()) +
+                      " jobs, at most " + std::to_string(most_jobs) + " can be drawn");
+    const simulated all = simulate(made);
+    timeline_picture drawn = draw_simulated(made.input(), all.all, all.timeline, with_memory);
+    drawn.title = made.title;
+    return drawn;
+  }
+  void plot() const {
+    const step made = make_step(options);
+    write_file("-o", out, to_svg(picture(made, show_memory)));
+  }
+  void trace() const {
+    const step made = make_step(options);
+    write_file("-o", out, trace_writer(made, picture(made, true)).text());
+  }
+};
+
+}  // namespace
+
+void add_plot(CLI::App& app) {
+  auto* command = app.add_subcommand("plot", "Draw a simulated step as SVG");
+  const auto mine = std::make_shared<draw_command>();
+  mine->options.add(*command, true);
+  command->add_flag("--show-memory", mine->show_memory, "With each rank's memory below its lane");
+  command->add_option("-o,--output", mine->out, "File to write (default standard output)");
+  command->callback([mine] { mine->plot(); });
+}
+
+void add_trace(CLI::App& app) {
+  auto* command =
+      app.add_subcommand("trace", "Write a simulated step as a Chrome/Perfetto trace (JSON)");
+  const auto mine = std::make_shared<draw_command>();
+  mine->options.add(*command, true);
+  command->add_option("-o,--output", mine->out, "File to write (default standard output)");
+  command->callback([mine] { mine->trace(); });
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,121 @@
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+#include "grid.hpp"
+#include "step.hpp"
+#include "stretto/model/job_text.hpp"
+#include "stretto/plan/csv.hpp"
+#include "stretto/plan/picture.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+struct schedule_command {
+  step_options options;
+  std::string format = "grid";
+  bool comms = false;
+  std::string out = "-";
+
+  void run() const {
+    const step made = make_step(options);
+    job_lists lowered;
+    if (comms) lowered = with_messages(made);
+    const job_rows rows = comms ? lowered.rows() : made.input().rows;
+    if (format == "csv")
+      write_file("-o", out, csv(made, rows));
+    else if (format == "json")
+      write_file("-o", out, json_text(made, rows));
+    else
+      write_file("-o", out, grid(made, rows));
+  }
+
+ private:
+  static std::string csv(const step& made, const job_rows& rows) {
+    std::string text;
+    const verdict answer = write_csv(rows, made.made.where, text);
+    if (answer.ok()) return text;
+    if (answer.why == reason::placement_not_served)
+      throw bad_input("--format csv: a bidirectional placement has no form in PyTorch's CSV");
+    throw bad_input("--format csv: " + std::string(to_text(answer.where).view()) + " of rank " +
+                    std::to_string(answer.rank) + ": " + std::string(describe(answer.why)));
+  }
+
+  std::string grid(const step& made, const job_rows& rows) const {
+    const bool terminal = out == "-" && isatty(STDOUT_FILENO) == 1;
+    const char* wide = std::getenv("COLUMNS");
+    const int columns = terminal && wide != nullptr ? std::atoi(wide) : 200;
+    const simulated all = simulate(made);
+    std::string text = made.title + "; " + summary(all.all) + "\n";
+    const bool timed = !comms && !made.messages;
+    return text +
+           print_grid(rows,
+                      timed ? std::span<const job_time>(all.timeline) : std::span<const job_time>{},
+                      columns, terminal && std::getenv("NO_COLOR") == nullptr);
+  }
+
+  std::string json_text(const step& made, const job_rows& rows) const {
+    const simulated all = simulate(made);
+    nlohmann::ordered_json text;
+    text["schedule"] = made.schedule;
+    text["ranks"] = rows.ranks;
+    text["microbatches"] = made.microbatches;
+    text["stages"] = made.made.where.stages();
+    text["makespan"] = all.all.makespan;
+    for (int rank = 0; rank < rows.ranks; ++rank) {
+      nlohmann::ordered_json list{{"rank", rank}, {"jobs", nlohmann::json::array()}};
+      for (int step = 0; step < rows.counts[rank]; ++step) {
+        const job& work = rows.at(rank, step);
+        nlohmann::ordered_json one{{"job", to_text(work).view()},
+                                   {"stage", work.stage},
+                                   {"kind", letters(work.kind)},
+                                   {"microbatch", work.microbatch}};
+        if (work.slice != 0) one["slice"] = work.slice;
+        if (work.paired) one["paired"] = true;
+        if (!comms) {
+          const auto at = static_cast<std::size_t>(rank) * static_cast<std::size_t>(rows.stride) +
+                          static_cast<std::size_t>(step);
+          one["start"] = all.timeline[at].start;
+          one["end"] = all.timeline[at].end;
+        }
+        list["jobs"].push_back(std::move(one));
+      }
+      text["lists"].push_back(std::move(list));
+    }
+    return text.dump(1) + "\n";
+  }
+};
+
+}  // namespace
+
+void add_list(CLI::App& app) {
+  app.add_subcommand("list", "The schedules there are")->callback([] {
+    for (const schedule_facts& facts : catalogue()) {
+      std::cout << facts.name
+                << std::string(facts.name.size() < 16 ? 16 - facts.name.size() : 1, ' ')
+                << (facts.chunks ? "any number of chunks" : "one chunk per rank");
+      if (facts.forward_only) std::cout << ", forwards only";
+      for (std::size_t at = 0; at < facts.options.size(); ++at)
+        std::cout << (at == 0 ? "; takes " : " ") << facts.options[at];
+      std::cout << '\n';
+    }
+  });
+}
+
+void add_schedule(CLI::App& app) {
+  auto* command = app.add_subcommand("schedule", "Print a schedule");
+  const auto mine = std::make_shared<schedule_command>();
+  mine->options.add(*command, false);
+  command->add_option("--format", mine->format, "grid, csv (PyTorch's) or json")
+      ->check(CLI::IsMember({"grid", "csv", "json"}));
+  command->add_flag("--comms", mine->comms, "With sends and receives");
+  command->add_option("-o,--output", mine->out, "File to write (default standard output)");
+  command->callback([mine] { mine->run(); });
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,52 @@
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+#include "step.hpp"
+#include "table.hpp"
+
+namespace stretto::tool {
+
+void add_simulate(CLI::App& app) {
+  struct simulate_command {
+    step_options options;
+    std::string format = "table";
+  };
+  auto* command = app.add_subcommand("simulate", "Makespan, bubble and memory under given costs");
+  const auto mine = std::make_shared<simulate_command>();
+  mine->options.add(*command, true);
+  command->add_option("--format", mine->format, "table or json")
+      ->check(CLI::IsMember({"table", "json"}));
+  command->callback([mine] {
+    const step made = make_step(mine->options);
+    const simulated all = simulate(made);
+    if (mine->format == "json") {
+      nlohmann::ordered_json text{{"schedule", made.schedule},
+                                  {"ranks", made.made.where.ranks},
+                                  {"microbatches", made.microbatches},
+                                  {"makespan", all.all.makespan},
+                                  {"bubble", all.all.bubble.value()}};
+      for (const rank_report& rank : all.ranks) {
+        text["busy"].push_back(rank.busy);
+        text["idle"].push_back(rank.idle);
+        text["peak"].push_back(rank.peak);
+      }
+      std::cout << text.dump(1) << '\n';
+      return;
+    }
+    std::vector<std::vector<std::string>> rows{{"rank", "busy", "idle", "idle/makespan", "peak"}};
+    for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
+      const rank_report& of = all.ranks[rank];
+      const fraction idle{of.idle, std::max<std::int64_t>(1, all.all.makespan)};
+      rows.push_back({std::to_string(rank), std::to_string(of.busy), std::to_string(of.idle),
+                      percent(idle.value()), std::to_string(of.peak)});
+    }
+    std::cout << made.title << "\nmakespan " << all.all.makespan << "\nbubble   "
+              << percent(all.all.bubble.value()) << " (" << all.all.bubble.numerator << " of "
+              << all.all.bubble.denominator << ")\n\n"
+              << print_table(rows);
+  });
+}
+
+}  // namespace stretto::tool

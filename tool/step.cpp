@@ -1,0 +1,202 @@
+#include "step.hpp"
+
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "command.hpp"
+#include "stretto/check/all.hpp"
+#include "stretto/lowering/communication.hpp"
+#include "stretto/model/verdict_text.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+// Bounds memory and, with the bounds on costs, every sum of times.
+constexpr std::int64_t most_cells = 4'000'000;
+
+//! The option that a refusal of a shape speaks of.
+std::string option_of(reason why, const shape& sizes, const schedule_options& options) {
+  switch (why) {
+    case reason::ranks_below_one:
+      return "--ranks " + std::to_string(sizes.ranks);
+    case reason::microbatches_below_one:
+      return "--microbatches " + std::to_string(sizes.microbatches);
+    case reason::chunks_below_one:
+    case reason::chunks_not_one:
+      return "--chunks " + std::to_string(sizes.chunks);
+    case reason::group_below_one:
+    case reason::group_below_ranks:
+    case reason::group_above_microbatches:
+      return "--group " + std::to_string(options.group.value_or(0));
+    case reason::placement_not_served:
+      return options.placement == placement_kind::wave ? "--placement wave" : "--placement looped";
+    default:
+      return "shape";
+  }
+}
+
+std::string count_of(int count, const std::string& what) {
+  return std::to_string(count) + " " + what +
+         (count == 1              ? ""
+          : what == "micro-batch" ? "es"
+                                  : "s");
+}
+
+step read_step(const step_options& options) {
+  csv_result read = read_csv(read_file(options.csv_option, options.csv));
+  if (!read.answer.ok()) throw broken_schedule(options.csv + ": " + read.answer.sentence());
+  step made;
+  made.schedule = options.csv;
+  made.imported = std::move(read.schedule);
+  made.made.where = made.imported->where();
+  made.microbatches = made.imported->microbatches;
+  made.messages = made.imported->format == csv_format::compute_comms;
+  made.made.costs = make_costs(options.costs, made.made.where);
+  made.title = std::filesystem::path(options.csv).filename().string() + ": " +
+               count_of(made.made.where.ranks, "rank") + ", " +
+               count_of(made.microbatches, "micro-batch");
+  if (made.imported->chunks > 1) made.title += ", " + count_of(made.imported->chunks, "chunk");
+  const csv_fault found = verify(*made.imported, made.made.costs.view());
+  if (!found.ok()) throw broken_schedule(options.csv + ": " + found.sentence());
+  return made;
+}
+
+}  // namespace
+
+void shape_options::add(CLI::App& command, bool required) {
+  constexpr int greatest = std::numeric_limits<int>::max();
+  command.add_option("--ranks", ranks, "Ranks of the pipeline")
+      ->check(CLI::Range(1, greatest).description(""))
+      ->required(required);
+  command.add_option("--microbatches", microbatches, "Micro-batches in a step")
+      ->check(CLI::Range(1, greatest).description(""))
+      ->required(required);
+  command.add_option("--chunks", chunks, "Stages per rank (default 1)")
+      ->check(CLI::Range(1, greatest).description(""));
+}
+
+shape shape_options::sizes() const {
+  // Each is below 2^31, so two of them multiply in 64 bits.
+  const std::int64_t stages = std::int64_t{ranks} * chunks;
+  if (stages > most_cells || stages * microbatches > most_cells)
+    throw bad_input("--ranks " + std::to_string(ranks) + " --microbatches " +
+                    std::to_string(microbatches) + " --chunks " + std::to_string(chunks) +
+                    ": their product must be at most " + std::to_string(most_cells));
+  return {.ranks = ranks, .microbatches = microbatches, .chunks = chunks};
+}
+
+void step_options::add(CLI::App& command, bool from_file) {
+  auto* schedule = command.add_option("NAME", name, "Schedule: " + schedule_names());
+  schedule->required(!from_file);
+  sizes.add(command, !from_file);
+  command.add_option("--placement", placement, "How stages are laid over ranks: looped or wave")
+      ->check(CLI::IsMember({"looped", "wave"}));
+  command.add_option("--group", group, "Micro-batches per group (interleaved)")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
+  command.add_option("--remainder", remainder, "Which group is the odd one: first or last")
+      ->check(CLI::IsMember({"first", "last"}));
+  command.add_option("--warmup", warmup, "Forwards before the first backward: standard or all")
+      ->check(CLI::IsMember({"standard", "all"}));
+  if (from_file) {
+    auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
+    for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--placement",
+                              "--group", "--remainder", "--warmup"})
+      file->excludes(command.get_option(other));
+  }
+  costs.add(command);
+}
+
+schedule_options step_options::schedule() const {
+  schedule_options made;
+  made.group = group;
+  if (!placement.empty())
+    made.placement = placement == "wave" ? placement_kind::wave : placement_kind::looped;
+  if (!remainder.empty())
+    made.remainder =
+        remainder == "first" ? schedule::remainder_kind::first : schedule::remainder_kind::last;
+  if (!warmup.empty())
+    made.warmup = warmup == "all" ? schedule::warmup_kind::all : schedule::warmup_kind::standard;
+  return made;
+}
+
+replay_input step::input() const {
+  if (imported) return imported->input(made.costs.view());
+  return {.rows = made.lists.rows(),
+          .where = made.where,
+          .microbatches = microbatches,
+          .costs = made.costs.view()};
+}
+
+std::optional<step> make_step(const std::string& name, const shape& sizes,
+                              const schedule_options& options,
+                              const std::function<job_table(const placement&)>& costs,
+                              std::string* why) {
+  step made;
+  made.schedule = name;
+  made.microbatches = sizes.microbatches;
+  made.made = generate(name, sizes, options, costs);
+  made.title = name + ": " + count_of(sizes.ranks, "rank") + ", " +
+               count_of(sizes.microbatches, "micro-batch");
+  if (sizes.chunks > 1) made.title += ", " + count_of(sizes.chunks, "chunk");
+  verdict answer = made.made.answer;
+  if (made.made.refused) {
+    if (why == nullptr)
+      throw bad_input(option_of(answer.why, sizes, options) + ": " + name +
+                      " does not serve this: " + std::string(describe(answer.why)));
+    *why = describe(answer.why);
+    return std::nullopt;
+  }
+  if (answer.ok()) answer = check::schedule(made.input());
+  if (!answer.ok()) {
+    const std::string sentence(to_text(answer).view());
+    if (why == nullptr) throw broken_schedule(name + ": " + sentence);
+    *why = sentence;
+    return std::nullopt;
+  }
+  return made;
+}
+
+step make_step(const step_options& options) {
+  if (!options.csv.empty()) return read_step(options);
+  if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
+  if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
+  if (options.sizes.microbatches == 0)
+    throw bad_input("--microbatches: required with a schedule's name");
+  const shape sizes = options.sizes.sizes();
+  return *make_step(options.name, sizes, options.schedule(),
+                    [&](const placement& where) { return make_costs(options.costs, where); });
+}
+
+job_lists with_messages(const step& from) {
+  const replay_input compute = from.input();
+  if (from.messages) return from.imported->lists;
+  job_lists lists(compute.rows.ranks, lowering::with_messages(compute.rows.stride));
+  job_sink sink = lists.sink();
+  verdict answer = lowering::add_messages(compute, sink);
+  if (answer.ok()) {
+    replay_input lowered = compute;
+    lowered.rows = lists.rows();
+    lowered.messages = true;
+    answer = check::schedule(lowered);
+  }
+  if (!answer.ok())
+    throw broken_schedule(from.schedule +
+                          ", with messages: " + std::string(to_text(answer).view()));
+  return lists;
+}
+
+simulated simulate(const step& from) {
+  const replay_input input = from.input();
+  const auto ranks = static_cast<std::size_t>(input.rows.ranks);
+  simulated made{{},
+                 std::vector<rank_report>(ranks),
+                 std::vector<job_time>(ranks * static_cast<std::size_t>(input.rows.stride))};
+  made.all = measure(input, made.ranks, made.timeline);
+  if (!made.all.answer.ok())
+    throw broken_schedule(from.schedule + ": " + std::string(to_text(made.all.answer).view()));
+  return made;
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalogue.hpp"
+#include "costs.hpp"
+#include "stretto/model/replay.hpp"
+#include "stretto/plan/csv.hpp"
+#include "stretto/plan/report.hpp"
+
+namespace stretto::tool {
+
+//! --ranks, --microbatches, --chunks.
+struct shape_options {
+  int ranks = 0;
+  int microbatches = 0;
+  int chunks = 1;
+
+  //! @param required whether the command cannot do without
+  void add(CLI::App& command, bool required);
+  //! @throws bad_input for a shape with more jobs than the tool takes on
+  shape sizes() const;
+};
+
+//! The options that name a step to work on: a schedule and its shape, or an imported file.
+struct step_options {
+  std::string name;
+  std::string csv;
+  std::string csv_option = "--csv";  //!< as errors about the file name it
+  shape_options sizes;
+  std::string placement;
+  std::string remainder;
+  std::string warmup;
+  std::optional<int> group;
+  cost_options costs;
+
+  //! @param from_file whether --csv may stand in for a name and a shape
+  void add(CLI::App& command, bool from_file);
+  schedule_options schedule() const;
+};
+
+//! One valid step. Not copied: `input` points into it.
+struct step {
+  std::string title;     //!< `1f1b: 4 ranks, 8 micro-batches`
+  std::string schedule;  //!< its name, or the file's
+  generated made;        //!< lists, placement and costs
+  int microbatches = 1;
+  bool messages = false;
+  std::optional<imported_schedule> imported;
+
+  replay_input input() const;
+};
+
+//! Makes or reads the step and holds it against every rule.
+//! @throws bad_input, broken_schedule
+step make_step(const step_options& options);
+//! The same for a generated step alone, by its parts. With `why`, a shape that the schedule does
+//! not serve is told there and not thrown.
+std::optional<step> make_step(const std::string& name, const shape& sizes,
+                              const schedule_options& options,
+                              const std::function<job_table(const placement&)>& costs,
+                              std::string* why = nullptr);
+//! The compute lists with sends and receives; the lists themselves if they hold messages.
+//! @throws broken_schedule when the messages break a rule
+job_lists with_messages(const step& from);
+
+//! A step's report with its ranks and its timeline (as stretto::measure has them).
+struct simulated {
+  report all;
+  std::vector<rank_report> ranks;
+  std::vector<job_time> timeline;
+};
+simulated simulate(const step& from);
+
+}  // namespace stretto::tool
