@@ -8,6 +8,7 @@
 #include "stretto/lowering/data_order.hpp"
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/plan_storage.hpp"
+#include "stretto/lowering/untaken_sends.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto::lowering {
@@ -185,15 +186,7 @@ class instruction_writer {
     touch(id, role, access::read);
     need(out_.buffers[id].first);
     wait_for_needs();
-    // Into the queue of its stream: what a channel carries is taken in order.
-    const int stream = out_.instructions[at_].stream;
-    untaken_[at_] = {id, -1};
-    if (oldest_[stream] > 0) {
-      untaken_[newest_[stream] - 1].next = at_;
-    } else {
-      oldest_[stream] = at_ + 1;
-    }
-    newest_[stream] = at_ + 1;
+    untaken_.push(out_.instructions[at_].stream, at_, id);
   }
 
   constexpr void receive(const job& work) {
@@ -273,17 +266,9 @@ class instruction_writer {
   }
   constexpr void release_taken() {
     for (int stream = 0; stream < overlap_.count(); ++stream)
-      while (oldest_[stream] > 0 && taken(oldest_[stream] - 1)) {
-        const queued_send& sent = untaken_[oldest_[stream] - 1];
-        book_.close(sent.message, at_);
-        oldest_[stream] = sent.next + 1;
-      }
+      while (untaken_.holds(stream) && taken(untaken_.oldest(stream)))
+        book_.close(untaken_.pop(stream), at_);
   }
-
-  struct queued_send {
-    std::int32_t message = -1;
-    std::int32_t next = -1;
-  };
 
   const replay_input& in_;
   clock_rows known_;
@@ -295,10 +280,8 @@ class instruction_writer {
   std::int64_t cells_;
   scratch<std::int32_t> ids_;  // buffer by (role, cell), plus one
   scratch<job_kind> last_reader_;
-  scratch<queued_send> untaken_;
+  untaken_sends untaken_;
   scratch<std::int32_t> collective_;      // buffer by group, plus one
-  std::int32_t oldest_[max_streams]{};    // sends not known to be taken, plus one
-  std::int32_t newest_[max_streams]{};
   std::int32_t last_on_[max_streams]{};   // latest instruction of each stream, plus one
   std::int32_t waited_[max_streams]{};    // latest job that a receive stream has waited for
   std::int32_t needed_[max_streams + 8]{};

@@ -171,7 +171,12 @@ class pipeline {
   }
 
  private:
-  static constexpr verdict rendezvous_ = bounded_.ok() ? check::rendezvous(issued()) : bounded_;
+  static constexpr verdict issued_complete_ =
+      bounded_.ok() ? check::complete(issued()) : bounded_;
+  static constexpr verdict issued_ordered_ =
+      issued_complete_.ok() ? check::ordered(issued()) : issued_complete_;
+  static constexpr verdict rendezvous_ =
+      issued_ordered_.ok() ? check::rendezvous(issued()) : issued_ordered_;
 
   struct clock_table {
     std::array<lowering::clock,

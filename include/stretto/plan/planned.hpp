@@ -95,7 +95,7 @@ class planned {
     issued.rows = lists_.rows();
     issued.messages = true;
     issued.groups = groups_;
-    answer_ = check::rendezvous(issued);
+    answer_ = check::schedule(issued);
     if (!answer_.ok()) return;
     write(issued, order, overlap, lowering::plan_room(compute.rows.stride, groups));
   }

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/rows.hpp"
+
+namespace stretto {
+
+//! The ranks that one collective joins; ascending.
+struct rank_group {
+  std::span<const std::int32_t> members;
+
+  constexpr bool holds(int rank) const {
+    for (std::int32_t member : members)
+      if (member == rank) return true;
+    return false;
+  }
+};
+
+//! What a replay runs: the lists, where the stages lie, how many micro-batches and slices there
+//! are, and the costs. With `messages` a cross-rank input arrives by the list's own receives, and
+//! each rank stops at a message until its partner stands at the other half (rendezvous in the
+//! host's issue order); without, it arrives by itself.
+struct replay_input {
+  job_rows rows;
+  placement where;
+  int microbatches = 1;
+  int slices = 1;
+  job_table_view costs;
+  bool messages = false;
+  std::span<const rank_group> groups{};
+};
+
+//! Told of everything that runs, in an order in which every cause precedes its effects. Derive and
+//! override by hiding what you need.
+struct replay_observer {
+  //! A job of `rank`, at `step` of its list. Both halves of a pair are told of, one by one.
+  constexpr void ran(int /*rank*/, int /*step*/, const job& /*work*/, std::int64_t /*start*/,
+                     std::int64_t /*end*/) {}
+  //! A send and the receive it meets; only with replay_input::messages.
+  constexpr void met(int /*sender*/, int /*send_step*/, int /*receiver*/, int /*receive_step*/) {}
+  //! The collective of `group`, at steps[r] of every member r.
+  constexpr void joined(const rank_group& /*group*/, const std::int32_t* /*steps*/) {}
+};
+
+}  // namespace stretto
