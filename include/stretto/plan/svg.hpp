@@ -61,7 +61,10 @@ class svg_writer {
         least_ = std::min(least_, point.level);
       }
     left_ = 16 + text_width("rank " + std::to_string(std::max(0, in_.ranks - 1)), 12);
-    right_ = in_.memory.empty() ? 24 : 24 + text_width("peak " + std::to_string(most_), 10);
+    // The last tick's label is centred on the end of the axis.
+    right_ = std::max(24.0, 8 + text_width(std::to_string(in_.end), 11) / 2);
+    if (!in_.memory.empty())
+      right_ = std::max(right_, 24 + text_width("peak " + std::to_string(most_), 10));
     // Wide enough for the micro-batch in the shortest job, within what a page can show.
     const auto units = static_cast<double>(std::max<std::int64_t>(1, in_.end));
     const double wanted =

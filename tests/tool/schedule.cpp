@@ -1,0 +1,198 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using tool_tests::contents;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+const std::string csv_dir = STRETTO_CSV_DIR "/csv/";
+
+TEST_CASE("list names the schedules") {
+  const outcome ran = run("list");
+  CHECK(ran.exit == 0);
+  for (const char* name : {"gpipe ", "1f1b ", "interleaved ", "inference "})
+    CHECK(ran.out.find(name) != std::string::npos);
+}
+
+TEST_CASE("csv is what PyTorch writes for the same schedule, byte for byte") {
+  const struct {
+    const char* arguments;
+    const char* file;
+  } cases[] = {{"gpipe --ranks 4 --microbatches 4", "gpipe_p4_v1_m4_compute_only.csv"},
+               {"1f1b --ranks 4 --microbatches 8", "1f1b_p4_v1_m8_compute_only.csv"},
+               {"interleaved --ranks 4 --microbatches 8 --chunks 2",
+                "interleaved1f1b_p4_v2_m8_compute_only.csv"},
+               {"interleaved --ranks 4 --microbatches 10 --chunks 2 --group 5",
+                "interleaved1f1b_p4_v2_m10_compute_only.csv"}};
+  for (const auto& one : cases) {
+    INFO(one.file);
+    const outcome ran = run(std::string("schedule --format csv ") + one.arguments);
+    CHECK(ran.exit == 0);
+    // PyTorch pads with empty cells for bubbles; ours has none.
+    std::string expected;
+    for (const char letter : contents(csv_dir + one.file)) {
+      if ((letter == ',' || letter == '\r') && !expected.empty() && expected.back() == ',') {
+        if (letter == ',') continue;
+        expected.pop_back();
+      }
+      if (letter == ',' && (expected.empty() || expected.back() == '\n')) continue;
+      expected += letter;
+    }
+    CHECK(ran.out == expected);
+  }
+}
+
+TEST_CASE("with messages, a schedule passes the tool's own check and takes as long") {
+  for (const std::string arguments :
+       {"gpipe --ranks 3 --microbatches 2", "1f1b --ranks 4 --microbatches 3",
+        "interleaved --ranks 4 --microbatches 9 --chunks 3",
+        "gpipe --ranks 3 --microbatches 4 --chunks 2 --placement wave",
+        "interleaved --ranks 1 --microbatches 2 --chunks 2",
+        "inference --ranks 3 --microbatches 5 --chunks 2"}) {
+    INFO(arguments);
+    const temporary file("comms.csv");
+    REQUIRE(run("schedule --comms --format csv -o " + file.path() + " " + arguments).exit == 0);
+    const outcome checked = run("check " + file.path());
+    INFO(checked.err);
+    CHECK(checked.exit == 0);
+    const auto named = run_json("simulate --cost 3,4,2,5 --format json " + arguments);
+    const auto read = run_json("simulate --cost 3,4,2,5 --format json --csv " + file.path());
+    for (const char* key : {"makespan", "bubble", "idle"}) CHECK(named[key] == read[key]);
+  }
+}
+
+TEST_CASE("the grid shows every job where and as long as it runs") {
+  const outcome ran = run("schedule 1f1b --ranks 2 --microbatches 2 --cost 1,1,1,1");
+  CHECK(ran.exit == 0);
+  CHECK(ran.out ==
+        "1f1b: 2 ranks, 2 micro-batches; makespan 11, bubble 45.5 %\n"
+        "time   0   1   2   3   4   5   6   7   8   9   10\n"
+        "rank 0 0F0 0F1 .   .   .   .   0B0---- .   0B1----\n"
+        "rank 1 .   .   1F0 1B0---- 1F1 1B1---- .   .   .\n");
+  const outcome large = run("schedule 1f1b --ranks 2 --microbatches 40");
+  CHECK(large.out.find("step  rank 0  rank 1\n0     0F0     1F0\n1     0F1     1B0\n") !=
+        std::string::npos);
+  const outcome comms = run("schedule 1f1b --ranks 2 --microbatches 1 --comms");
+  CHECK(comms.out.find("step  rank 0    rank 1\n"
+                       "0     0F0       1RECV_F0\n"
+                       "1     0SEND_F0  1F0\n"
+                       "2     0RECV_B0  1B0\n"
+                       "3     0B0       1SEND_B0\n") != std::string::npos);
+  CHECK(ran.out.find('\033') == std::string::npos);
+}
+
+TEST_CASE("json holds the same jobs and their times") {
+  const auto text = run_json(
+      "schedule interleaved --ranks 2 --microbatches 3 --chunks 2 "
+      "--cost 2,1,1,0 --format json");
+  CHECK(text["ranks"] == 2);
+  CHECK(text["stages"] == 4);
+  REQUIRE(text["lists"].size() == 2);
+  std::int64_t last = 0;
+  for (const auto& list : text["lists"]) {
+    CHECK(list["jobs"].size() == 12);
+    std::int64_t before = 0;
+    for (const auto& job : list["jobs"]) {
+      CHECK(job["start"].get<std::int64_t>() >= before);
+      CHECK(job["end"].get<std::int64_t>() == job["start"].get<std::int64_t>() + 2);
+      before = job["end"];
+      last = std::max(last, before);
+    }
+  }
+  CHECK(text["makespan"] == last);
+  CHECK(text["lists"][1]["jobs"][0]["job"] == "1F0");
+}
+
+TEST_CASE("a limit holds a schedule to account, with the rule and the numbers") {
+  CHECK(run("schedule 1f1b --ranks 4 --microbatches 8 --limit 4").exit == 0);
+  const outcome ran = run("schedule 1f1b --ranks 4 --microbatches 8 --limit 3");
+  CHECK(ran.exit == 1);
+  CHECK(ran.err ==
+        "stretto: 1f1b: rule bounded broken on rank 0, step 3, job 0F3: memory in use exceeds the "
+        "rank's limit (4, at most 3)\n");
+  CHECK(run("simulate gpipe --ranks 2 --microbatches 5 --memory 2,-1,-1 --limit 9").exit == 1);
+  CHECK(run("simulate gpipe --ranks 2 --microbatches 5 --memory 2,-1,-1 --limit 10").exit == 0);
+}
+
+TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") {
+  const struct {
+    const char* arguments;
+    const char* words[2];
+  } cases[] = {
+      {"", {"subcommand", "required"}},
+      {"fold", {"COMMAND fold", "schedule, check"}},
+      {"schedule", {"NAME", "required"}},
+      {"schedule zigzag --ranks 2 --microbatches 2", {"NAME zigzag", "gpipe, 1f1b"}},
+      {"schedule 1f1b --microbatches 2", {"--ranks", "required"}},
+      {"schedule 1f1b --ranks 2", {"--microbatches", "required"}},
+      {"schedule 1f1b --ranks 0 --microbatches 2", {"--ranks", "0"}},
+      {"schedule 1f1b --ranks -3 --microbatches 2", {"--ranks", "-3"}},
+      {"schedule 1f1b --ranks two --microbatches 2", {"--ranks", "two"}},
+      {"schedule 1f1b --ranks 99999999999 --microbatches 2", {"--ranks", "99999999999"}},
+      {"schedule 1f1b --ranks 60000 --microbatches 60000", {"--ranks 60000", "at most"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --chunks 2", {"--chunks 2", "one chunk"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --group 2", {"--group 2", "no such option"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --placement wave", {"--placement wave", "1f1b"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --placement spiral", {"--placement", "spiral"}},
+      {"schedule gpipe --ranks 2 --microbatches 2 --warmup all", {"--warmup all", "no such"}},
+      {"schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --group 3",
+       {"--group 3", "smaller than the number of ranks"}},
+      {"schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --group 9",
+       {"--group 9", "exceed the micro-batches"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3", {"--cost 1,2,3", "4 integers"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3,4,5", {"--cost 1,2", "4 integers"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3,x", {"--cost 1,2,3,x", "integers"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,-3,4", {"-3", "from 0"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3,99999999999999999999",
+       {"--cost", "integers"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --memory 1,2", {"--memory 1,2", "3 integers"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --limit -1", {"--limit", "-1"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --format xml", {"--format", "xml"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --colour", {"--colour", ""}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 -o /no/such/folder/x", {"-o /no", "written"}},
+      {"simulate", {"NAME", "--csv"}},
+      {"simulate 1f1b", {"--ranks", "required"}},
+      {"simulate 1f1b --ranks 2", {"--microbatches", "required"}},
+      {"simulate 1f1b --csv a.csv", {"NAME", "--csv"}},
+      {"simulate --ranks 2 --csv a.csv", {"--ranks", "--csv"}},
+      {"simulate --csv /no/such/file.csv", {"--csv /no/such/file.csv", "No such file"}},
+      {"simulate --csv /tmp", {"--csv /tmp", "folder"}},
+      {"check", {"FILE.csv", "required"}},
+      {"check /no/such/file.csv", {"FILE.csv /no/such/file.csv", "No such file"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --costs /no/such.json", {"--costs /no", "read"}},
+      {"plot 1f1b --ranks 2000 --microbatches 2000", {"jobs", "at most"}},
+      {"assign", {"--per-rank", "required"}},
+      {"assign --per-rank 5,x", {"--per-rank 5,x", "layer counts"}},
+      {"assign --per-rank 5,", {"--per-rank 5,", "layer counts"}},
+      {"assign --per-rank 5,-1", {"--per-rank 5,-1", "layer counts"}},
+      {"assign --per-rank 2147483647,1", {"--per-rank", "too many"}},
+      {"assign --per-rank 7,1 --chunks 2", {"rank 1 has 1 layer", "no layer"}},
+      {"assign --per-rank 5,3 --chunks 0", {"--chunks", "0"}},
+  };
+  for (const auto& one : cases) {
+    INFO(one.arguments);
+    const outcome ran = run(one.arguments);
+    INFO(ran.err);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.starts_with("stretto: "));
+    CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+    for (const char* words : one.words) CHECK(ran.err.find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("help is no error, a full disk is") {
+  CHECK(run("--help").exit == 0);
+  CHECK(run("schedule --help").out.find("--remainder") != std::string::npos);
+  if (std::filesystem::exists("/dev/full"))
+    CHECK(std::system("\"" STRETTO_TOOL_PATH "\" list >/dev/full 2>/dev/null") != 0);
+}
+
+}  // namespace

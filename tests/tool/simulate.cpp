@@ -1,0 +1,185 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+const std::string csv_dir = STRETTO_CSV_DIR "/";
+
+std::vector<std::filesystem::path> files(const std::string& folder) {
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(csv_dir + folder))
+    if (entry.path().extension() == ".csv") found.push_back(entry.path());
+  return found;
+}
+
+// From sail-sg's zero-bubble evaluator, which replays the same orders.
+TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
+  const struct {
+    const char* arguments;
+    std::int64_t makespan;
+    double bubble;
+    std::vector<std::int64_t> peak;
+  } cases[] = {{"1f1b --ranks 4 --microbatches 8", 33, 0.272727, {4, 3, 2, 1}},
+               {"1f1b --ranks 4 --microbatches 8 --cost 10,12,8,1", 346, 0.306358, {4, 3, 2, 1}},
+               {"1f1b --ranks 4 --microbatches 8 --cost 18522,18086,9337,601",
+                515011,
+                0.286307,
+                {4, 3, 2, 1}},
+               {"interleaved --ranks 4 --microbatches 8 --chunks 2", 57, 0.157895, {11, 9, 7, 5}},
+               {"interleaved --ranks 4 --microbatches 8 --chunks 2 --cost 10,12,8,1",
+                584,
+                0.178082,
+                {11, 9, 7, 5}},
+               {"interleaved --ranks 4 --microbatches 8 --chunks 2 --cost 5,6,4,1",
+                299,
+                0.197324,
+                {11, 9, 7, 5}}};
+  for (const auto& one : cases) {
+    INFO(one.arguments);
+    const json text = run_json(std::string("simulate --format json ") + one.arguments);
+    CHECK(text["makespan"] == one.makespan);
+    CHECK(text["bubble"].get<double>() == doctest::Approx(one.bubble).epsilon(1e-5));
+    CHECK(text["peak"] == json(one.peak));
+    std::int64_t most_idle = 0;
+    for (std::int64_t idle : text["idle"]) most_idle = std::max(most_idle, idle);
+    CHECK(static_cast<double>(most_idle) / static_cast<double>(one.makespan) ==
+          doctest::Approx(text["bubble"].get<double>()));
+  }
+}
+
+TEST_CASE("every file of PyTorch's is accepted and simulated") {
+  for (const auto& path : files("csv")) {
+    INFO(path.filename().string());
+    const outcome checked = run("check " + path.string());
+    INFO(checked.err);
+    CHECK(checked.exit == 0);
+    const json text = run_json("simulate --format json --cost 2,3,1,1 --csv " + path.string());
+    REQUIRE(text.contains("makespan"));
+    for (std::size_t rank = 0; rank < text["idle"].size(); ++rank)
+      CHECK(text["idle"][rank].get<std::int64_t>() + text["busy"][rank].get<std::int64_t>() ==
+            text["makespan"]);
+    CHECK(run("simulate --csv " + path.string()).exit == 0);
+  }
+  // ZB-V with unit costs idles p - 1 units; its memory is that of 1F1B.
+  const json zbv = run_json("simulate --format json --csv " + csv_dir +
+                            "csv/zbvzerobubble_p4_v2_m8_compute_only.csv");
+  CHECK(zbv["makespan"] == 51);
+  CHECK(zbv["idle"] == json({3, 3, 3, 3}));
+  CHECK(zbv["peak"] == json({8, 8, 8, 8}));
+}
+
+TEST_CASE("every broken file is refused with row and rule, by each command that reads one") {
+  for (const auto& path : files("csv_invalid"))
+    for (const std::string command : {"check ", "simulate --csv ", "plot --csv ", "trace --csv "}) {
+      INFO((command + path.filename().string()));
+      const outcome ran = run(command + path.string());
+      INFO(ran.err);
+      CHECK(ran.exit == 1);
+      CHECK(ran.out.empty());
+      CHECK(ran.err.find(": row ") != std::string::npos);
+      const bool rule = ran.err.find("rule ") != std::string::npos;
+      const bool syntax = ran.err.find("syntax: ") != std::string::npos;
+      CHECK((rule || syntax));
+      CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+    }
+}
+
+TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and loss") {
+  const temporary file("costs.json");
+  const auto simulate = [&](const std::string& text, const std::string& more = "") {
+    file.write(text);
+    return run_json("simulate gpipe --ranks 2 --microbatches 1 --chunks 2 --format json --costs " +
+                    file.path() + " " + more);
+  };
+  CHECK(simulate("{}")["makespan"] == 12);
+  CHECK(simulate("{}", "--cost 2,1,1,0")["makespan"] == 16);
+  CHECK(simulate(R"({"communication": 4})")["makespan"] == 12 + 6 * 4);
+  // The loss falls on F, I and W of stage 3: one forward and, as I + W, one backward.
+  CHECK(simulate(R"({"loss": 5})")["makespan"] == 12 + 15);
+  CHECK(simulate(R"({"base": [10, 20]})")["peak"] == json({12, 22}));
+  CHECK(simulate(R"({"base": 7})")["peak"] == json({9, 9}));
+  CHECK(simulate(R"({"jobs": [{"kind": "F", "cost": 10}]})")["makespan"] == 48);
+  CHECK(simulate(R"({"jobs": [{"rank": 1, "kind": "I", "cost": 10}]})")["makespan"] == 12 + 18);
+  CHECK(simulate(R"({"jobs": [{"rank": 1, "chunk": 0, "kind": "I", "cost": 10},
+                              {"rank": 1, "chunk": 0, "kind": "B", "cost": 1}]})")["makespan"] ==
+        11);
+  CHECK(simulate(R"({"jobs": [{"kind": "F", "change": 3, "peak": 8}]})")["peak"] == json({11, 11}));
+  // A whole backward's peak is that of I, then W.
+  CHECK(simulate(R"({"jobs": [{"kind": "I", "change": 1, "peak": 1},
+                              {"kind": "W", "change": -2, "peak": 6}]})")["peak"] == json({9, 9}));
+
+  const auto refused = [&](const std::string& text, const std::string& words, int exit = 2) {
+    INFO(text);
+    const json answer = simulate(text);
+    REQUIRE(answer.contains("failed"));
+    INFO(answer["failed"].get<std::string>());
+    CHECK(answer["failed"].get<std::string>().find(words) != std::string::npos);
+    CHECK(run("simulate gpipe --ranks 2 --microbatches 1 --chunks 2 --costs " + file.path()).exit ==
+          exit);
+  };
+  refused(R"({"limit": [2, 1]})", "rule bounded broken on rank 1", 1);
+  refused("", "not JSON");
+  refused("{", "not JSON");
+  refused("[]", "one object");
+  refused(R"({"cost": 1})", "unknown key, \"cost\"");
+  refused(R"({"base": [1]})", "base has 1 entries for 2 ranks");
+  refused(R"({"base": "1"})", "base is \"1\"");
+  refused(R"({"limit": 1.5})", "limit is 1.5");
+  refused(R"({"loss": -1})", "loss is -1");
+  refused(R"({"communication": 18446744073709551615})", "communication is 18446744073709551615");
+  refused(R"({"jobs": {}})", "jobs must be a list");
+  refused(R"({"jobs": [1]})", "jobs[0] must be an object");
+  refused(R"({"jobs": [{"cost": 1}]})", "jobs[0] needs a kind");
+  refused(R"({"jobs": [{"kind": "F"}, {"kind": "Q"}]})", "jobs[1] needs a kind");
+  refused(R"({"jobs": [{"kind": "F", "rank": 2}]})", "jobs[0].rank is 2");
+  refused(R"({"jobs": [{"kind": "F", "chunk": 2}]})", "jobs[0].chunk is 2");
+  refused(R"({"jobs": [{"kind": "F", "cost": -1}]})", "jobs[0].cost is -1");
+  refused(R"({"jobs": [{"kind": "F", "time": 1}]})", "unknown key, \"time\"");
+}
+
+TEST_CASE("compare runs every schedule on one model") {
+  const json all = run_json("compare --ranks 4 --microbatches 8 --chunks 2 --format json");
+  REQUIRE(all.is_array());
+  const auto find = [&](const std::string& name) {
+    for (const json& one : all)
+      if (one["schedule"] == name) return one;
+    return json{};
+  };
+  // 1F1B has one stage of two chunks per rank: twice its 33 units and its peaks.
+  CHECK(find("1f1b")["makespan"] == 66);
+  CHECK(find("1f1b")["chunks"] == 1);
+  CHECK(find("1f1b")["peak"] == json({8, 6, 4, 2}));
+  CHECK(find("interleaved")["makespan"] == 57);
+  CHECK(find("interleaved")["peak"] == json({11, 9, 7, 5}));
+  CHECK(find("gpipe")["peak"] == json({16, 16, 16, 16}));
+  CHECK(find("inference")["peak"] == json({0, 0, 0, 0}));
+  const json tight = run_json("compare --ranks 4 --microbatches 8 --limit 4 --format json");
+  for (const json& one : tight)
+    if (one["schedule"] == "gpipe")
+      CHECK(one["refused"].get<std::string>().find("bounded") != std::string::npos);
+  CHECK(run("compare --ranks 4 --microbatches 8 --limit 4").out.find("gpipe: rule bounded") !=
+        std::string::npos);
+}
+
+TEST_CASE("assign deals layers in pipeline order") {
+  CHECK(run_json("assign --per-rank 5,3 --chunks 2 --format json") ==
+        json::parse(R"([{"rank":0,"chunk":0,"layers":[0,1,2]},{"rank":1,"chunk":0,"layers":[3,4]},
+                        {"rank":0,"chunk":1,"layers":[5,6]},{"rank":1,"chunk":1,"layers":[7]}])"));
+  CHECK(run_json("assign --per-rank 3,2 --chunks 2 --placement wave --format json") ==
+        json::parse(R"([{"rank":0,"chunk":0,"layers":[0,1]},{"rank":1,"chunk":0,"layers":[2]},
+                        {"rank":1,"chunk":1,"layers":[3]},{"rank":0,"chunk":1,"layers":[4]}])"));
+  CHECK(run("assign --per-rank 2,1 --format table").out ==
+        "stage  rank  chunk  layers\n0         0      0     0-1\n1         1      0       2\n");
+}
+
+}  // namespace

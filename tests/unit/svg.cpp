@@ -1,0 +1,181 @@
+#include "stretto/plan/svg.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/schedule/gpipe.hpp"
+#include "stretto/schedule/interleaved.hpp"
+
+namespace {
+
+using stretto::draw_simulated;
+using stretto::job_lists;
+using stretto::job_table;
+using stretto::timeline_picture;
+using stretto::to_svg;
+
+template <class Schedule>
+timeline_picture picture(const Schedule& schedule, const stretto::shape& sizes,
+                         const stretto::unit_costs& costs, bool memory) {
+  job_lists lists(sizes.ranks, schedule.capacity(sizes));
+  auto sink = lists.sink();
+  const job_table table(sizes.ranks, sizes.chunks, costs);
+  REQUIRE(schedule.emit(sizes, table.view(), sink).ok());
+  const stretto::replay_input input{.rows = lists.rows(),
+                                    .where = place(schedule.placed(), sizes),
+                                    .microbatches = sizes.microbatches,
+                                    .costs = table.view()};
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+  std::vector<stretto::job_time> times(static_cast<std::size_t>(sizes.ranks * lists.rows().stride));
+  const auto all = measure(input, ranks, times);
+  REQUIRE(all.answer.ok());
+  timeline_picture made = draw_simulated(input, all, times, memory);
+  made.title = std::string(Schedule::name) + " with a title & <signs> that must be escaped";
+  return made;
+}
+
+struct box {
+  double left, top, right, bottom;
+};
+
+double attribute(std::string_view element, std::string_view name) {
+  const std::string key = " " + std::string(name) + "=\"";
+  const std::size_t at = element.find(key);
+  return at == std::string_view::npos
+             ? -1
+             : std::atof(std::string(element.substr(at + key.size())).c_str());
+}
+
+//! Every text of the picture with the space it takes: widths of letters are at most 0.62 em.
+std::vector<box> texts(const std::string& svg) {
+  std::vector<box> all;
+  const std::size_t size_at = svg.find(".mb{font-size:");
+  const std::map<std::string, double> sizes{{"head", 16},
+                                            {"text", 12},
+                                            {"tick", 11},
+                                            {"small", 10},
+                                            {"mb dark", std::atof(svg.c_str() + size_at + 14)},
+                                            {"mb pale", std::atof(svg.c_str() + size_at + 14)}};
+  for (std::size_t at = svg.find("<text"); at != std::string::npos;
+       at = svg.find("<text", at + 1)) {
+    const std::size_t close = svg.find('>', at);
+    const std::string_view head(svg.data() + at, close - at);
+    const std::size_t style = head.find("class=\"") + 7;
+    const std::string name(head.substr(style, head.find('"', style) - style));
+    const double size = sizes.at(name);
+    std::size_t letters = 0;
+    bool entity = false;
+    for (char letter : svg.substr(close + 1, svg.find("</text>", at) - close - 1)) {
+      if (letter == '&') entity = true;
+      if (!entity) ++letters;
+      if (letter == ';' && entity) {
+        entity = false;
+        ++letters;
+      }
+    }
+    const double wide = 0.62 * size * static_cast<double>(letters);
+    const double x = attribute(head, "x");
+    const double y = attribute(head, "y");
+    const bool middle = name.starts_with("mb") || head.find("\"middle\"") != std::string_view::npos;
+    const double left = middle                                           ? x - wide / 2
+                        : head.find("\"end\"") != std::string_view::npos ? x - wide
+                                                                         : x;
+    all.push_back({left, y - 0.75 * size, left + wide, y + 0.25 * size});
+  }
+  return all;
+}
+
+void check_layout(const timeline_picture& drawn) {
+  const std::string svg = to_svg(drawn);
+  const double width = attribute(svg, "width");
+  const double height = attribute(svg, "height");
+  CHECK(width > 0);
+  auto all = texts(svg);
+  CHECK(all.size() > static_cast<std::size_t>(drawn.ranks) + 3);
+  int outside = 0;
+  int overlaps = 0;
+  for (const box& one : all)
+    outside += one.left < 0 || one.right > width || one.top < 0 || one.bottom > height;
+  std::sort(all.begin(), all.end(), [](const box& a, const box& b) { return a.left < b.left; });
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = a + 1; b < all.size() && all[b].left < all[a].right - 0.05; ++b)
+      overlaps += all[b].top < all[a].bottom - 0.05 && all[a].top < all[b].bottom - 0.05;
+  CHECK(outside == 0);
+  CHECK(overlaps == 0);
+}
+
+TEST_CASE("no text leaves the picture or runs into another, whatever the shape and the costs") {
+  for (const int ranks : {1, 2, 4, 12})
+    for (const int microbatches : {1, 8, 33, 120})
+      for (const int chunks : {1, 2, 10})
+        for (const std::int64_t unit : {1, 7, 1'000'000'000}) {
+          CAPTURE(ranks);
+          CAPTURE(microbatches);
+          CAPTURE(chunks);
+          CAPTURE(unit);
+          const stretto::shape sizes{
+              .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
+          if (ranks * microbatches * chunks > 2000) continue;
+          check_layout(picture(stretto::schedule::interleaved{}, sizes,
+                               {.forward = unit,
+                                .backward_input = unit,
+                                .backward_weight = unit,
+                                .communication = unit / 3},
+                               chunks != 2));
+        }
+}
+
+TEST_CASE("a job of no length is left out, an empty picture is still one") {
+  const auto drawn = picture(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
+                             {.forward = 0, .backward_input = 0, .backward_weight = 0}, true);
+  CHECK(drawn.bars.empty());
+  check_layout(drawn);
+  CHECK(to_svg({}).ends_with("</svg>\n"));
+}
+
+TEST_CASE("bars stand where the times say, the halves of a pair share a lane") {
+  timeline_picture drawn;
+  drawn.title = "t";
+  drawn.ranks = 1;
+  drawn.end = 10;
+  drawn.bars = {{0, 0, {0, 1, 0, stretto::job_kind::forward, true}, {2, 6}, 1},
+                {0, 0, {0, 0, 0, stretto::job_kind::backward}, {2, 6}, 2}};
+  const std::string svg = to_svg(drawn);
+  std::vector<box> bars;
+  double lane_left = -1;
+  double lane_right = -1;
+  for (std::size_t at = svg.find("<rect"); at != std::string::npos;
+       at = svg.find("<rect", at + 1)) {
+    const std::string_view head(svg.data() + at, svg.find('>', at) - at);
+    const double x = attribute(head, "x");
+    const double y = attribute(head, "y");
+    const box here{x, y, x + attribute(head, "width"), y + attribute(head, "height")};
+    if (head.find("class=\"k") != std::string_view::npos) bars.push_back(here);
+    if (head.find("class=\"lane\"") != std::string_view::npos && here.right - here.left > 100) {
+      lane_left = here.left;
+      lane_right = here.right;
+    }
+  }
+  REQUIRE(bars.size() == 2);
+  const double unit = (lane_right - lane_left) / 10;
+  for (const box& bar : bars) {
+    CHECK(bar.left == doctest::Approx(lane_left + 2 * unit).epsilon(0.01));
+    CHECK(bar.right == doctest::Approx(lane_left + 6 * unit).epsilon(0.01));
+  }
+  CHECK(bars[0].bottom <= bars[1].top);
+  CHECK(svg.find("0F1: 2 to 6") != std::string::npos);
+}
+
+TEST_CASE("text in titles cannot break the file") {
+  const std::string svg = to_svg(picture(stretto::schedule::gpipe{}, {}, {}, false));
+  CHECK(svg.find("title &amp; &lt;signs&gt; that") != std::string::npos);
+  CHECK(svg.find("<signs>") == std::string::npos);
+}
+
+}  // namespace
