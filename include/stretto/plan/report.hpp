@@ -54,17 +54,15 @@ struct report_observer : replay_observer {
   const replay_input& in;
   std::span<rank_report> ranks;
   std::span<job_time> timeline;
-  scratch<std::int32_t> told;       // steps of the rank that the timeline already holds
-  scratch<std::int64_t> rank_ends;  // of the rank's last job
+  // References: a class that owns scratch is no literal type for nvcc.
+  scratch<std::int32_t>& told;       // steps of the rank that the timeline already holds
+  scratch<std::int64_t>& rank_ends;  // of the rank's last job
   std::int64_t makespan = 0;
 
   constexpr report_observer(const replay_input& in_, std::span<rank_report> ranks_,
-                            std::span<job_time> timeline_)
-      : in(in_),
-        ranks(ranks_),
-        timeline(timeline_),
-        told(in_.rows.ranks),
-        rank_ends(in_.rows.ranks) {}
+                            std::span<job_time> timeline_, scratch<std::int32_t>& told_,
+                            scratch<std::int64_t>& rank_ends_)
+      : in(in_), ranks(ranks_), timeline(timeline_), told(told_), rank_ends(rank_ends_) {}
 
   constexpr void ran(int rank, int step, const job& work, std::int64_t start, std::int64_t end) {
     pass_over(rank, step);
@@ -110,7 +108,9 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
     }
     ranks[static_cast<std::size_t>(rank)] = {.peak = memory.highest()};
   }
-  detail::report_observer watch(input, ranks, timeline);
+  scratch<std::int32_t> told(input.rows.ranks);
+  scratch<std::int64_t> rank_ends(input.rows.ranks);
+  detail::report_observer watch(input, ranks, timeline, told, rank_ends);
   report made{.answer = replay(input, watch)};
   if (!made.answer.ok()) return made;
 
