@@ -2,6 +2,14 @@
 # files prove must fit what every compiler grants by default.
 
 file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
+
+# And every header at once, for the compilers that do not build the project.
+set(everything "${CMAKE_CURRENT_BINARY_DIR}/all_headers.cpp")
+list(TRANSFORM stretto_headers REPLACE "(.+)" "#include \"\\1\"" OUTPUT_VARIABLE includes)
+list(JOIN includes "\n" includes)
+file(CONFIGURE OUTPUT "${everything}" CONTENT "${includes}\n" @ONLY)
+list(APPEND sources "${everything}")
+
 foreach(source IN LISTS sources)
   cmake_path(GET source STEM stem)
   foreach(compiler IN LISTS stretto_compilers)

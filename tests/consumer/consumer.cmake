@@ -1,0 +1,29 @@
+# Projects of their own that use this one: from its installed package, and from its source tree.
+
+set(prefix "${CMAKE_CURRENT_BINARY_DIR}/consumer/prefix")
+set(with_executor $<BOOL:$<TARGET_EXISTS:stretto_executor>>)
+
+# stretto_consumer(name options...)
+function(stretto_consumer name)
+  add_test(NAME consumer/${name} COMMAND "${CMAKE_CTEST_COMMAND}"
+    --build-and-test "${CMAKE_CURRENT_LIST_DIR}/${name}"
+    "${CMAKE_CURRENT_BINARY_DIR}/consumer/${name}"
+    --build-generator "${CMAKE_GENERATOR}"
+    --build-options "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" -DCMAKE_BUILD_TYPE=$<CONFIG>
+    -DWITH_EXECUTOR=${with_executor} ${ARGN}
+    --test-command "${CMAKE_CTEST_COMMAND}" --output-on-failure --no-tests=error)
+  set_tests_properties(consumer/${name} PROPERTIES LABELS consumer TIMEOUT 600)
+endfunction()
+
+if(STRETTO_INSTALL)
+  add_test(NAME consumer/install COMMAND "${CMAKE_COMMAND}"
+    --install "${PROJECT_BINARY_DIR}" --config $<CONFIG> --prefix "${prefix}")
+  set_tests_properties(consumer/install PROPERTIES LABELS consumer FIXTURES_SETUP installed)
+  set(with_nvcc)
+  if(STRETTO_NVCC)
+    set(with_nvcc "-DWITH_NVCC=${STRETTO_NVCC}")
+  endif()
+  stretto_consumer(find_package "-DCMAKE_PREFIX_PATH=${prefix}" ${with_nvcc})
+  set_tests_properties(consumer/find_package PROPERTIES FIXTURES_REQUIRED installed)
+endif()
+stretto_consumer(add_subdirectory "-DSTRETTO_SOURCE=${PROJECT_SOURCE_DIR}")
