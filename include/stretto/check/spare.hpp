@@ -107,15 +107,18 @@ constexpr bool clash(const plan_view& plan, const instruction& one, const instru
 //! Rule 7, spare, for one rank: every event is waited for, and every wait has its reason and is
 //! needed for it. `data`: the two instructions touch the same bytes, one writing, and without the
 //! wait nothing orders them. `gate`: without it the instruction could run before the previous step
-//! has ended. `bound`: without it the step could end before the instruction. So removing any one
+//! has ended. `bound`: the instruction is the last of its stream, and nobody else waits for it, so
+//! that the step could end before it without the wait. So removing any one
 //! breaks the rule of its reason.
 constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows known, int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
   const detail::knowledge_without knowledge(plans, known, rank);
   scratch<bool> waited(plan.events);
+  std::int32_t last_on[lowering::max_streams]{};
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
   for (std::int32_t index = 0; index < count; ++index) {
     const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
+    last_on[at.stream] = index + 1;
     if (at.wait_count == 0) continue;
     const bool message = at.act == action::send || at.act == action::receive;
     const std::int32_t before = knowledge.before(rank, index);
@@ -123,17 +126,21 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
         message ? knowledge.before(at.peer, known.at(rank, index).partner) : -1;
     for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
       const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
-      waited[event.event] = true;
       const std::int32_t by = knowledge.recorder(event.event);
       const instruction& recorded = plan.instructions[static_cast<std::size_t>(by)];
-      const lowering::clock now = knowledge.at(index, wait, before, peer_before);
-      const bool ordered = event.why == wait_reason::gate
-                               ? now.begun
-                               : detail::done_before(plan, known, plans, now, by);
-      const bool reasoned = event.why == wait_reason::gate    ? event.previous_step
-                            : event.why == wait_reason::bound ? at.act == action::end_step
-                                                              : detail::clash(plan, recorded, at);
-      if (ordered || !reasoned)
+      bool needed = false;
+      if (event.why == wait_reason::bound) {
+        needed = at.act == action::end_step && !waited[event.event] &&
+                 last_on[recorded.stream] == by + 1;
+      } else {
+        const lowering::clock now = knowledge.at(index, wait, before, peer_before);
+        needed = event.why == wait_reason::gate
+                     ? event.previous_step && !now.begun
+                     : !detail::done_before(plan, known, plans, now, by) &&
+                           detail::clash(plan, recorded, at);
+      }
+      waited[event.event] = true;
+      if (!needed)
         return refuse(fault::idle_event, reason::event_removable, rank, index, at.what,
                       recorded.what);
     }

@@ -69,6 +69,7 @@ class data_order : public replay_observer {
     known_.arrive(sender, send, from);
     known_.after(sender, send, (ahead ? forward_ : backward_)[cell_(sent)] - 1);
     known_.arrive(receiver, receive, to);
+    if (to == 0) known_.begin(receiver, receive);  // the step ended on that stream
     known_.meet(sender, send, from, receiver, receive, to);
     if (!clocks_.at(receiver, receive).begun) known_.gate(receiver, receive);
     (ahead ? input_ : gradient_)[cell_(taken)] = receive + 1;

@@ -117,7 +117,7 @@ class instruction_writer {
   }
 
   //! Turns what is needed into waits, without those that another wait implies.
-  constexpr void wait_for_needs(wait_reason why = wait_reason::data) {
+  constexpr void wait_for_needs() {
     for (int one = 0; one < needs_; ++one) {
       const std::int32_t earlier = needed_[one];
       const int stream = out_.instructions[earlier].stream;
@@ -126,7 +126,7 @@ class instruction_writer {
         implied = other != one && (needed_[other] == earlier
                                        ? other < one
                                        : known_.at(rank_, needed_[other]).own[stream] > earlier);
-      if (!implied) wait_for(earlier, why);
+      if (!implied) wait_for(earlier, wait_reason::data);
     }
   }
   constexpr void wait_for(std::int32_t earlier, wait_reason why) {
@@ -227,8 +227,7 @@ class instruction_writer {
       for (std::size_t earlier = 0; earlier < in_.groups.size(); ++earlier)
         read_collective(earlier);
     } else if (work.kind == job_kind::end_step) {
-      for (int stream = 0; stream < overlap_.count(); ++stream) need_end_of(stream);
-      wait_for_needs(wait_reason::bound);
+      for (int stream = 0; stream < overlap_.count(); ++stream) wait_for_end_of(stream);
       name_gate();
       return;
     }
@@ -238,11 +237,13 @@ class instruction_writer {
     if (const std::int32_t id = collective_[static_cast<std::int64_t>(group)] - 1; id >= 0)
       use(id, buffer_role::collective, access::read);
   }
-  //! Everything that `stream` holds is done before the step ends.
-  constexpr void need_end_of(int stream) {
+  //! Everything that `stream` holds is done before the step ends, by this rank's own events: what a
+  //! peer has heard of may still be running here. Where somebody waits for the stream's last
+  //! instruction, his own stream's last is waited for in turn.
+  constexpr void wait_for_end_of(int stream) {
     const std::int32_t last = last_on_[stream] - 1;
-    if (last < 0 || last == at_) return;
-    if (!(out_.instructions[last].act == action::send && taken(last))) need(last);
+    if (last >= 0 && last != at_ && out_.instructions[last].record < 0)
+      wait_for(last, wait_reason::bound);
   }
   //! The record that the streams' first instructions wait for in the next step.
   constexpr void name_gate() {
