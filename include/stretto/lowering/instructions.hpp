@@ -77,7 +77,8 @@ class instruction_writer {
                                              : -1;
     const int stream = overlap_.stream_of(work.kind, rank_, peer, in_.rows.ranks);
     instruction& made = out_.instructions[at_];
-    made.what = work, made.stream = static_cast<std::uint8_t>(stream), made.peer = peer;
+    made.what = work, made.stream = static_cast<std::uint8_t>(stream);
+    made.peer = work.kind == job_kind::all_reduce ? work.microbatch : peer;
     made.first_wait = out_.used.waits, made.first_use = out_.used.uses;
     made.act = is_send(work.kind)                    ? action::send
                : is_receive(work.kind)               ? action::receive
