@@ -123,8 +123,10 @@ TEST_CASE("stage jobs and optimizer steps do not allocate") {
   }
   check_stage({.layers = 2, .microbatch = 4}, 0, 4);  // the default sizes
   check_stage({.layers = 2, .microbatch = 4}, 3, 4);
-  // Products wider than a panel, deeper than a cache block, and attention over a long context.
+  // Products wider than a panel; both wide and deeper than a cache block, where Eigen would pack
+  // without bounds; attention over a long context.
   check_stage({.layers = 1, .width = 640, .heads = 4, .context = 160, .microbatch = 1}, 1, 2);
+  check_stage({.layers = 1, .context = 32, .microbatch = 50, .expansion = 64}, 1, 2);
   check_stage({.layers = 1, .width = 32, .heads = 1, .context = 1100, .microbatch = 1}, 1, 2);
 }
 

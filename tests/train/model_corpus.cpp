@@ -1,11 +1,12 @@
 // Text from files: bytes as they are, a tenth held back, batches that follow from their key.
 #include <doctest/doctest.h>
+#include <stdlib.h>  // mkdtemp
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "model/corpus.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -210,6 +211,39 @@ TEST_CASE("the address of a buffer does not show in the bits") {
   };
   CHECK(same_bits<float>(run(0), run(16)));
   CHECK(same_bits<float>(run(0), run(48)));
+}
+
+TEST_CASE("jobs of different categories may run at the same time on one stage") {
+  const config model = model_test::medium(false);
+  const auto tokens = model_test::tokens(model, 1), targets = model_test::tokens(model, 2);
+  const auto run = [&](bool together) {
+    stage one(model, 0, model.layer_count(), 7);
+    std::vector<aligned_array<float>> stashes;
+    for (int i = 0; i < 3; ++i) stashes.emplace_back(one.stash_scalars());
+    const auto forward = [&](std::size_t i) {
+      one.forward(tokens, targets, {}, {}, stashes[i].span(), 1);
+    };
+    const auto input = [&](std::size_t i) { one.backward_input({}, {}, stashes[i].span()); };
+    const auto weight = [&](std::size_t i) { one.backward_weight(stashes[i].span()); };
+    forward(0);
+    forward(1);
+    input(0);
+    if (together) {
+      std::thread first(forward, 2), second(input, 1), third(weight, 0);
+      first.join();
+      second.join();
+      third.join();
+    } else {
+      forward(2);
+      input(1);
+      weight(0);
+    }
+    input(2);
+    weight(1);
+    weight(2);
+    return std::vector<float>(one.gradients(1).begin(), one.gradients(1).end());
+  };
+  CHECK(same_bits<float>(run(true), run(false)));
 }
 
 TEST_CASE("first values depend on the seed and the layer, not on the partition") {
