@@ -26,8 +26,9 @@ namespace train {
 //! after backward_input. All buffers are aligned to 64 bytes and distinct.
 //!
 //! No job allocates; Eigen's scratch is on the stack instead: below 1 MiB at the default sizes, at
-//! most about 4 MiB at any, so threads want the usual 8 MiB. Jobs of one category (forward, backward for input, for weights) must not run
-//! at the same time on one stage; different categories may, each on its own micro-batch.
+//! most about 4 MiB at any, so threads want the usual 8 MiB. Jobs of one category (forward,
+//! backward for input, for weights) must not run at the same time on one stage; different
+//! categories may, each on its own micro-batch.
 //!
 //! Gradients are sums over the micro-batches in the order of their backward_weight calls: the same
 //! order gives the same bits, however the layers are dealt to stages.
