@@ -53,6 +53,7 @@ enum class reason : std::uint8_t {
   never_replayed,
   message_mismatch,
   message_unmatched,
+  channel_on_two_streams,
   above_limit,
   read_before_write,
   overwritten_while_read,
@@ -108,6 +109,7 @@ constexpr std::string_view describe(reason why) {
     case reason::never_replayed: return "the replay ended without it";
     case reason::message_mismatch: return "send and receive at the same place of a channel differ";
     case reason::message_unmatched: return "it waits for a partner that never comes";
+    case reason::channel_on_two_streams: return "a channel's end must stay on one stream";
     case reason::above_limit: return "memory in use exceeds the rank's limit";
     case reason::read_before_write: return "a read is not ordered after the write of its bytes";
     case reason::overwritten_while_read: return "a write is not ordered after the last access";

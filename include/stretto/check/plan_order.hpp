@@ -27,7 +27,8 @@ class plan_order : public replay_observer {
       const plan_view& plan = plans[rank];
       plans_[static_cast<std::int64_t>(rank)] = {
           plan.instructions.data(), plan.waits.data(), first_event,
-          plan.instructions.empty() ? 0 : plan.instructions.back().stream};
+          plan.instructions.empty() ? 0 : plan.instructions.back().stream,
+          plan.instructions.empty() ? -1 : plan.instructions.back().record};
       first_event += plan.events;
     }
   }
@@ -83,6 +84,7 @@ class plan_order : public replay_observer {
     const event_wait* waits = nullptr;
     std::int32_t first_event = 0;  // in recorder_
     int end_stream = 0;            // the stream that ends the rank's steps
+    std::int32_t end_event = -1;   // recorded when they have ended
   };
 
   constexpr const instruction& come(int rank, int index) {
@@ -96,17 +98,24 @@ class plan_order : public replay_observer {
           event.previous_step ? 0 : recorder_[plan.first_event + event.event];
       if (by > 0) {
         known_.after(rank, index, by - 1);
-      } else if (event.previous_step) {
-        known_.gate(rank, index);
-      } else if (found_.ok()) {
+      } else if (!event.previous_step) {
         // A wait for an event that this step has not recorded yet orders nothing.
-        found_ = refuse(fault::race, reason::read_before_write, rank, index, at.what);
+        blame(rank, index, at);
+      } else if (event.event == plan.end_event) {
+        known_.gate(rank, index);
       }
     }
     return at;
   }
   constexpr void record(int rank, int index, const instruction& at) {
-    if (at.record >= 0) recorder_[plans_[rank].first_event + at.record] = index + 1;
+    if (at.record < 0) return;
+    std::int32_t& by = recorder_[plans_[rank].first_event + at.record];
+    if (by > 0) blame(rank, index, at);  // which of the two records would a wait be for?
+    by = index + 1;
+  }
+  constexpr void blame(int rank, int index, const instruction& at) {
+    if (found_.ok())
+      found_ = refuse(fault::race, reason::read_before_write, rank, index, at.what);
   }
 
   lowering::happens_before known_;

@@ -78,7 +78,7 @@ class byte_owners {
 
 //! Rule 6, race-free, for one rank: every read of a buffer comes after its latest write, every
 //! write after all earlier accesses, and the first write after all accesses to whatever buffers held
-//! the same bytes before; every instruction comes after the end of the rank's previous step, and
+//! the same bytes before, whose lives are over; every channel stays on one stream; every instruction comes after the end of the rank's previous step, and
 //! the step's end after every instruction. The last two make two unrolled steps race-free, both
 //! with the same offsets and events: whatever the first step did is done before the second begins.
 //! A send counts as done when its stream says so, or when something received from the peer proves
@@ -94,6 +94,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   scratch<std::int32_t> written(buffers);             // latest write, index plus one
   detail::byte_owners owners(buffers);
   scratch<bool> awaited(plan.events);
+  scratch<std::int32_t> channel_on(2 * std::int64_t{plan.ranks});  // to and from: stream plus one
   std::int32_t last_on[streams]{};
 
   for (std::int32_t index = 0; index < count; ++index) {
@@ -106,6 +107,13 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
         awaited[event.event] = true;
     if (!now.begun)
       return refuse(fault::race, reason::overwritten_while_read, rank, index, at.what);
+    if (at.act == action::send || at.act == action::receive) {
+      // Streams number the messages of a channel; two streams would not agree.
+      std::int32_t& stream = channel_on[2 * at.peer + (at.act == action::send)];
+      if (stream != 0 && stream != at.stream + 1)
+        return refuse(fault::rendezvous, reason::channel_on_two_streams, rank, index, at.what);
+      stream = at.stream + 1;
+    }
     std::int32_t clash = 0;
     const auto after_accesses = [&](std::int32_t id) {
       for (int stream = 0; stream < streams; ++stream) {
@@ -121,9 +129,13 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       const buffer& bytes = plan.buffers[static_cast<std::size_t>(id)];
       reason why = reason::overwritten_while_read;
       if (written[id] == 0) {
-        if (touched.mode == access::read)
+        if (touched.mode != access::write)
           return refuse(fault::race, reason::read_before_write, rank, index, at.what);
-        owners.take(bytes.offset, bytes.offset + bytes.bytes, id, after_accesses);
+        owners.take(bytes.offset, bytes.offset + bytes.bytes, id, [&](std::int32_t owner) {
+          after_accesses(owner);
+          if (plan.buffers[static_cast<std::size_t>(owner)].release > bytes.first)
+            clash = written[owner];
+        });
       } else if (touched.mode == access::read) {
         why = reason::read_before_write;
         if (written[id] - 1 != index &&

@@ -40,7 +40,7 @@ class knowledge_without {
       if (wait == left_out) continue;
       const event_wait& event = plan(rank_).waits[static_cast<std::size_t>(wait)];
       if (event.previous_step) {
-        now.begun = true;
+        now.begun = now.begun || event.event == plan(rank_).instructions.back().record;
       } else {
         now.join(known_.at(rank_, recorder_[event.event]));
       }
@@ -129,13 +129,15 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
       const std::int32_t by = knowledge.recorder(event.event);
       const instruction& recorded = plan.instructions[static_cast<std::size_t>(by)];
       bool needed = false;
-      if (event.why == wait_reason::bound) {
+      if (event.previous_step != (event.why == wait_reason::gate)) {
+        needed = false;  // only the step's end is waited for from the step before
+      } else if (event.why == wait_reason::bound) {
         needed = at.act == action::end_step && !waited[event.event] &&
                  last_on[recorded.stream] == by + 1;
       } else {
         const lowering::clock now = knowledge.at(index, wait, before, peer_before);
         needed = event.why == wait_reason::gate
-                     ? event.previous_step && !now.begun
+                     ? by + 1 == count && !now.begun
                      : !detail::done_before(plan, known, plans, now, by) &&
                            detail::clash(plan, recorded, at);
       }

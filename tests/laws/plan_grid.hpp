@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "laws/order_laws.hpp"
+#include "stretto/lowering/streams/all.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/schedule/all.hpp"
+
+//! Plans over many shapes and options.
+namespace laws {
+
+//! Collectives at the end of a step.
+enum class joined { nobody, everybody, tie_and_everybody };
+
+inline stretto::plan_request requested(int ranks, joined groups, bool release_sends, bool train) {
+  stretto::plan_request made;
+  made.release_sends = release_sends;
+  made.train = train;
+  const auto add = [&](std::initializer_list<std::int32_t> members, std::int64_t elements,
+                       bool wide) {
+    made.groups.push_back({static_cast<std::int32_t>(made.members.size()),
+                           static_cast<std::int32_t>(members.size()), elements, wide});
+    made.members.insert(made.members.end(), members);
+  };
+  // First and last rank share the embedding; all share the norm of the gradient.
+  if (groups == joined::tie_and_everybody && ranks > 1) add({0, ranks - 1}, 100, false);
+  if (groups != joined::nobody) {
+    made.groups.push_back({static_cast<std::int32_t>(made.members.size()), ranks, 1, true});
+    for (int rank = 0; rank < ranks; ++rank) made.members.push_back(rank);
+  }
+  return made;
+}
+
+//! What a plan was made from.
+struct grid_point {
+  stretto::shape sizes{};
+  std::string schedule{};
+  std::string overlap{};
+  bool release_sends = true;
+  joined groups = joined::nobody;
+  bool line = true;  //!< messages and ties join ranks r and r + 1 alone; else they close a ring
+
+  std::string words() const {
+    return schedule + " p=" + std::to_string(sizes.ranks) + " m=" +
+           std::to_string(sizes.microbatches) + " v=" + std::to_string(sizes.chunks) + " " +
+           overlap + (release_sends ? "" : " keep") +
+           (groups == joined::nobody       ? ""
+            : groups == joined::everybody ? " all"
+                                          : " tie+all");
+  }
+};
+
+//! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
+//! sizes, with every overlap policy and every option; each shape takes its turn with one part of
+//! `parts` of the options, or with all of them when `parts` is 1.
+template <class Visitor>
+void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&& visit) {
+  int number = 0;
+  stretto::schedule::all::for_each([&](const auto& schedule) {
+    using schedule_type = std::remove_cvref_t<decltype(schedule)>;
+    for (int p = 1; p <= ranks; ++p)
+      for (int m = 1; m <= microbatches; ++m)
+        for (int v = 1; v <= chunks; ++v) {
+          const stretto::shape sizes{.ranks = p, .microbatches = m, .chunks = v};
+          if (!schedule.supports(sizes)) continue;
+          const stretto::job_table table(p, v);
+          stretto::overlap::for_each([&](const auto& overlap) {
+            for (bool release : {true, false})
+              for (joined groups :
+                   {joined::nobody, joined::everybody, joined::tie_and_everybody}) {
+                if (number++ % parts != 0) continue;
+                const stretto::planned made(
+                    schedule, sizes, table.view(), overlap,
+                    requested(p, groups, release, !is_forward_only<schedule_type>()));
+                visit(grid_point{sizes, std::string(schedule.name), std::string(overlap.name),
+                                 release, groups,
+                                 p <= 2 || (v == 1 && groups != joined::tie_and_everybody)},
+                      made);
+              }
+          });
+        }
+  });
+}
+
+}  // namespace laws

@@ -1,0 +1,90 @@
+// Rule 7, spare: no wait of a plan can go, and none can be added.
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+
+#include "laws/oracle_plans.hpp"
+#include "laws/oracle_race.hpp"
+#include "laws/plan_grid.hpp"
+#include "laws/plan_judged.hpp"
+#include "stretto/model/verdict_text.hpp"
+
+using oracle::flaw;
+using stretto::wait_reason;
+
+TEST_CASE("without any one wait something is out of order, and it is what the wait is for") {
+  long waits = 0, on_a_ring = 0, idle = 0;
+  laws::for_each_plan(6, 13, 3, 5, [&](const laws::grid_point& point, const auto& made) {
+    INFO(point.words());
+    REQUIRE(made.answer() == stretto::verdict{});
+    oracle::two_steps judge(made.plans());
+    for (int rank = 0; rank < point.sizes.ranks; ++rank) {
+      const auto& plan = made.plans()[static_cast<std::size_t>(rank)];
+      for (int index = 0; index < static_cast<int>(plan.instructions.size()); ++index) {
+        const auto here = plan.waits_of(plan.instructions[static_cast<std::size_t>(index)]);
+        for (int wait = 0; wait < static_cast<int>(here.size()); ++wait) {
+          const auto found = judge.found_without({rank, index, wait});
+          INFO("rank ", rank, " instruction ", index, ": ", found.words());
+          ++waits;
+          on_a_ring += !point.line;
+          if (found.what == flaw::none) {
+            // Known only to who has heard of it all around the ring of ranks: the clocks of the
+            // lowering and of the rules do not reach that far.
+            REQUIRE_FALSE(point.line);
+            ++idle;
+            continue;
+          }
+          const wait_reason why = here[static_cast<std::size_t>(wait)].why;
+          // What a wait for the step's end or the step before orders may touch the same bytes too.
+          const bool expected = found.what == flaw::race ||
+                                (why == wait_reason::gate && found.what == flaw::gate) ||
+                                (why == wait_reason::bound && found.what == flaw::bound);
+          REQUIRE(expected);
+        }
+      }
+    }
+  });
+  MESSAGE(waits, " waits, each left out once; ", waits - on_a_ring, " of them where ranks form a",
+          " line, all needed; ", on_a_ring, " where they form a ring, ", idle, " not needed");
+  CHECK(waits - on_a_ring > 30000);
+  CHECK(idle * 100 < on_a_ring);
+}
+
+TEST_CASE("spare refuses every wait that is added") {
+  std::minstd_rand random(7);
+  long added = 0;
+  laws::for_each_plan(5, 7, 3, 5, [&](const laws::grid_point& point, const auto& made) {
+    INFO(point.words());
+    REQUIRE(made.answer().ok());
+    laws::judged rules(made);
+    REQUIRE(rules.spare(made.plans()) == stretto::verdict{});
+    const oracle::loose_plans sound(made.plans());
+    for (int times = 0; times < 40; ++times) {
+      oracle::loose_plans more = sound;
+      const auto rank = random() % more.ranks.size();
+      auto& plan = more.ranks[rank];
+      const auto later = random() % plan.list.size();
+      const bool previous = random() % 8 == 0;
+      const auto earlier = previous || later == 0
+                               ? (random() % 2 == 0 ? plan.list.size() - 1
+                                                    : random() % plan.list.size())
+                               : random() % later;
+      auto& recorded = plan.list[earlier].itself;
+      if (recorded.record < 0) recorded.record = plan.head.events++;
+      const stretto::event_wait wait{recorded.record, static_cast<wait_reason>(random() % 4),
+                                     previous || later == 0};
+      auto& waits = plan.list[later].waits;
+      waits.insert(waits.begin() + static_cast<std::ptrdiff_t>(random() % (waits.size() + 1)),
+                   wait);
+      const auto views = more.views();
+      REQUIRE(rules.race_free(views) == stretto::verdict{});
+      const stretto::verdict answer = rules.spare(views);
+      INFO("rank ", rank, " instruction ", later, " waits for ", earlier, ", reason ",
+           static_cast<int>(wait.why));
+      ++added;
+      REQUIRE(answer.what == stretto::fault::idle_event);
+    }
+  });
+  CHECK(added > 20000);
+}
