@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::executor {
+
+//! One allocation for all buffers of a rank: zeroed, aligned to 64 bytes, never grown.
+class arena {
+ public:
+  explicit arena(std::int64_t bytes);
+
+  std::span<std::byte> bytes() const { return {memory_.get(), size_}; }
+
+ private:
+  struct release {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  std::size_t size_ = 0;
+  std::unique_ptr<std::byte, release> memory_;
+};
+
+//! Bytes of the buffers that live at the instruction, from their `first` and `release`, without
+//! what alignment adds.
+std::int64_t bytes_in_use(const plan_view& plan, int instruction);
+
+//! The most bytes in use at once, and the first instruction at which they are.
+struct high_water_mark {
+  std::int64_t bytes = 0;
+  int instruction = 0;
+};
+high_water_mark most_in_use(const plan_view& plan);
+
+}  // namespace stretto::executor

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "stretto/executor/monitor.hpp"
+#include "stretto/executor/stage.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::executor {
+
+//! When a command of a step ran, in nanoseconds of std::chrono::steady_clock; `end` is 0 while it
+//! runs.
+struct timing {
+  std::int64_t step = -1;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+};
+
+//! Work for a stream: one plain call. What it points to is kept alive by its issuer.
+struct command {
+  void (*call)(const command&) = nullptr;
+  void* self = nullptr;
+  const void* payload = nullptr;
+  std::int64_t argument = 0;  //!< for the call's own use
+  std::int64_t step = 0;
+  //! Grows in issue order; names the instruction that the command belongs to. Negative: none, and
+  //! the command leaves no mark in the stream's progress.
+  std::int64_t ticket = -1;
+  timing* stamp = nullptr;  //!< filled when not null
+};
+
+//! The last ticket that a stream has started and the last that it has finished; -1 at first.
+struct progress {
+  std::int64_t started = -1;
+  std::int64_t finished = -1;
+};
+
+//! One rank's place of work: streams, events and an arena, all made at construction. Work on one
+//! stream runs in the order of the calls; different streams are ordered by events alone. The calls
+//! of one step come from one thread at a time, allocate nothing, and may block while a stream's
+//! queue is full. What they enqueue may be held back until submit().
+//!
+//! A command that throws is reported to the monitor with its ticket, and its stream runs nothing
+//! more. Once the monitor is stopped, streams run nothing more either, as soon as wake() is called.
+class device {
+ public:
+  virtual ~device() = default;
+
+  //! Runs the command on the stream.
+  virtual void enqueue(int stream, const command& work) = 0;
+  //! The event counts as recorded for `step` once the stream's work so far is done.
+  virtual void record(int stream, int event, std::int64_t step) = 0;
+  //! The stream's later work waits until the event is recorded for `step` or a later one. Negative
+  //! steps count as recorded.
+  virtual void wait(int stream, int event, std::int64_t step) = 0;
+
+  //! Lets the streams begin what was enqueued so far.
+  virtual void submit() = 0;
+
+  virtual std::span<std::byte> arena() = 0;
+  virtual stream_handle stream(int index) const = 0;
+  virtual int streams() const = 0;
+  virtual progress progress_of(int stream) const = 0;
+
+  //! Wakes whatever sleeps, so that it sees the monitor's stop flag. Never blocks.
+  virtual void wake() noexcept = 0;
+  //! After wake(): waits for the streams to stop, at most until the time given, and frees their
+  //! threads.
+  //! @return the number of streams still held by a call that has not returned.
+  virtual int join(time_point limit) noexcept = 0;
+};
+
+}  // namespace stretto::executor

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "stretto/executor/device.hpp"
+#include "stretto/executor/error.hpp"
+#include "stretto/executor/host_device.hpp"
+#include "stretto/executor/runner.hpp"
+#include "stretto/executor/stage.hpp"
+#include "stretto/executor/trace.hpp"
+#include "stretto/executor/transport.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::executor {
+
+//! Who walks the plans.
+enum class issuing : std::uint8_t {
+  caller,           //!< the thread that calls step(), rank after rank; needs whole-step queues
+  thread_per_rank,  //!< one thread for each rank, kept between steps; works with queues of any
+                    //!< depth
+};
+
+//! Makes the device of one rank, when it is not to be the host.
+using device_factory = std::function<std::unique_ptr<device>(const plan_view&, monitor&)>;
+
+struct options {
+  //! For each step; positive. A step that takes longer ends with an error.
+  std::chrono::nanoseconds deadline = std::chrono::minutes(5);
+  //! How long a failed step waits for callbacks to return, before it is reported without them.
+  std::chrono::nanoseconds grace = std::chrono::seconds(10);
+  int capacity = 0;     //!< of the loopback transport's channels; 0: rendezvous
+  int trace_steps = 0;  //!< how many of the last steps to keep times of; 0: none
+  issuing issue = issuing::caller;
+  host_settings host{};
+  random_delay delay{};
+  device_factory make_device{};       //!< empty: host devices
+  std::unique_ptr<transport> wire{};  //!< empty: the loopback transport
+};
+
+//! All ranks of one process: their devices, runners and the transport between them. Everything is
+//! made and checked at construction; a step allocates nothing and takes no lock.
+//!
+//! Not to be called from more than one thread at a time, nor from a callback.
+class engine {
+ public:
+  //! @param plans one for each rank of this process; what they point to outlives the engine.
+  //! @param stages the stage of each of these ranks; they outlive the engine.
+  //! @throws plan_error when a plan is invalid, ranks differ, a stage lacks a callback, or the
+  //!         options make no sense.
+  engine(std::span<const plan_view> plans, std::span<stage* const> stages, options with = {});
+  //! Ends the threads. Waits for a callback that has not returned after a failed step, and says so
+  //! on the standard error stream.
+  ~engine();
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+
+  //! Runs one step on all ranks; returns when the end_step of every rank is done.
+  //! @throws execution_error when a stage throws, the transport fails or the deadline passes. The
+  //!         other ranks are then aborted and all threads joined first. A callback cannot be ended
+  //!         from outside: one that does not return within the grace time keeps its thread
+  //!         (execution_error::threads_left), and the destructor waits for it; callbacks that may
+  //!         run long poll context::stopped(). Every later call is refused with the same type.
+  void step();
+
+  //! Steps completed.
+  std::int64_t steps() const;
+  bool failed() const;
+  //! The memory of the plan at the index.
+  std::span<std::byte> arena(std::size_t index) const;
+  //! Times of the steps kept, oldest first, by rank and instruction; of a failed step those of the
+  //! instructions that ended. Empty without trace_steps, and while threads are left.
+  std::vector<trace_record> trace() const;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace stretto::executor

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "stretto/model/job.hpp"
+
+namespace stretto::executor {
+
+//! A plan that cannot be run, or options that make no sense; found before the first step.
+class plan_error : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+//! What a transport throws when a message or a collective fails.
+class transport_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+//! What ended a step.
+enum class failure : std::uint8_t {
+  stage,      //!< a stage threw; `cause` holds what
+  transport,  //!< a message or a collective failed; `cause` holds what
+  deadline,   //!< the step did not end in time; the instruction is the one that holds it up
+  refused,    //!< an earlier step had failed, so this one was not begun
+};
+
+//! The instruction that failed, or that is missing.
+struct culprit {
+  int rank = -1;
+  int instruction = -1;  //!< index into the plan of the rank; -1 when there is none to name
+  job what{};
+  std::int64_t step = 0;
+};
+
+//! The one exception that ends a step. what() names rank, instruction and cause. When it is thrown
+//! every thread of the engine has been joined, except for those counted by threads_left().
+class execution_error : public std::runtime_error {
+ public:
+  execution_error(failure kind, const culprit& where, const std::string& text,
+                  std::exception_ptr cause, int threads_left);
+
+  failure kind() const { return kind_; }
+  int rank() const { return where_.rank; }
+  int instruction() const { return where_.instruction; }
+  const job& what_job() const { return where_.what; }
+  std::int64_t step() const { return where_.step; }
+  //! What the stage or the transport threw; null for a deadline.
+  const std::exception_ptr& cause() const { return cause_; }
+  //! Threads whose callback had not returned when the engine stopped waiting for it. They still
+  //! belong to the engine, whose destructor waits for them.
+  int threads_left() const { return threads_left_; }
+
+ private:
+  failure kind_;
+  culprit where_;
+  std::exception_ptr cause_;
+  int threads_left_;
+};
+
+}  // namespace stretto::executor

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include "stretto/executor/device.hpp"
+#include "stretto/executor/monitor.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::executor {
+
+struct host_settings {
+  //! Commands that a stream's queue holds; 0: all of a step, so that issuing never waits.
+  int queue_depth = 0;
+  //! How often a thread looks again before it sleeps; negative: chosen from the number of cores and
+  //! of threads.
+  int spins = -1;
+  //! Threads of all devices of the process, for that choice; 0: those of this device.
+  int threads = 0;
+};
+
+//! A device on the host: a stream is a thread with a bounded queue, an event a counter of steps,
+//! the arena one allocation of `plan.arena_bytes` zeroed bytes, aligned to 64. What different
+//! streams of a GPU would overlap is really overlapped here. Priorities are handed to the stage and
+//! otherwise have no effect: the operating system's scheduler decides.
+//!
+//! The destructor stops the streams and waits for a call that has not returned, telling so once on
+//! the standard error stream.
+//! @throws std::bad_alloc, std::system_error (threads).
+std::unique_ptr<device> make_host_device(const plan_view& plan, const host_settings& settings,
+                                         monitor& watch);
+
+}  // namespace stretto::executor

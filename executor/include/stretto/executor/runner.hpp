@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stretto/executor/device.hpp"
+#include "stretto/executor/monitor.hpp"
+#include "stretto/executor/stage.hpp"
+#include "stretto/executor/transport.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::executor {
+
+//! Waits of random length before instructions, to shake the order of things in tests. The same
+//! seed gives the same lengths.
+struct random_delay {
+  std::uint64_t seed = 0;
+  std::chrono::microseconds longest{0};  //!< 0: none
+};
+
+//! One rank: walks the plan, and for each instruction enqueues its waits, the work and the record.
+//! Knows neither how a schedule is made nor what device and transport are.
+class runner {
+ public:
+  struct parts {
+    device* on = nullptr;
+    transport* via = nullptr;
+    stage* work = nullptr;
+    monitor* watch = nullptr;
+  };
+
+  //! Prepares every instruction, so that a step only walks them. `plan` is valid and outlives the
+  //! runner, like all parts.
+  //! @param trace_steps how many of the last steps are measured; 0: none.
+  //! @throws plan_error when the stage does not serve an instruction.
+  runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay);
+  runner(const runner&) = delete;
+  runner& operator=(const runner&) = delete;
+
+  //! Enqueues the whole step. A failure goes to the monitor.
+  void issue(std::int64_t step) noexcept;
+
+  const plan_view& plan() const { return plan_; }
+  //! Whether the instruction has begun and has ended in the step or a later one.
+  bool started(int instruction, std::int64_t step) const;
+  bool finished(int instruction, std::int64_t step) const;
+  //! The instruction that a command's ticket names.
+  int instruction_of(std::int64_t ticket) const;
+  //! Timings of the instruction; step -1 where nothing was measured. Only between steps.
+  const timing& measured(int instruction, std::int64_t step) const;
+
+ private:
+  struct prepared {
+    action act = action::run;
+    int stream = 0;
+    int record = -1;
+    std::span<const event_wait> waits{};
+    context at{};
+    operation message{};
+  };
+
+  void issue_one(int index, std::int64_t step);
+  void delay_before(int index, std::int64_t step);
+  static void run_stage(const command& work);
+  static void nothing(const command& work);
+  static void sleep(const command& work);
+  static void end_step(const command& work);
+
+  plan_view plan_;
+  parts with_;
+  int trace_steps_;
+  random_delay delay_;
+  std::vector<bound_buffer> buffers_;
+  std::vector<prepared> instructions_;
+  std::vector<timing> timings_;
+};
+
+}  // namespace stretto::executor

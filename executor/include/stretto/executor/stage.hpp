@@ -1,0 +1,98 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "stretto/model/job.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::executor {
+
+//! One buffer of an instruction, as the stage sees it.
+struct bound_buffer {
+  std::span<std::byte> data{};  //!< 64-byte-aligned memory of the device
+  buffer_role role = buffer_role::input;
+  access mode = access::read;
+  std::int32_t stage = 0;  //!< for buffer_role::collective: the group
+  std::int32_t microbatch = 0;
+  std::int16_t slice = 0;
+};
+
+//! The stream on which a stage's work is to run.
+struct stream_handle {
+  int index = 0;           //!< into plan_view::streams
+  int priority = 0;        //!< lower is more urgent
+  void* native = nullptr;  //!< a cudaStream_t on a GPU; null on the host, where run() is the work
+};
+
+//! What a stage is asked to do. Valid during the call only; the buffers' memory is that of the
+//! whole step.
+struct context {
+  job what{};
+  int rank = 0;
+  std::int64_t step = 0;
+  int piece = 0;  //!< which piece of a split op, of `pieces`
+  int pieces = 1;
+  stream_handle stream{};
+  int sm_budget = 0;  //!< multiprocessors (cores on the host) that the op may use; 0: all
+  std::span<const bound_buffer> buffers{};
+  const std::atomic<bool>* stop = nullptr;
+
+  //! True once the step has failed or its deadline has passed: return soon, the result is not used.
+  //! A callback that may run long should poll this; no other means can end it.
+  bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
+
+  //! The first buffer with the role, else an empty span.
+  std::span<std::byte> find(buffer_role role) const {
+    for (const bound_buffer& each : buffers)
+      if (each.role == role) return each.data;
+    return {};
+  }
+  //! The first buffer with the role that belongs to the stage (the group, for collectives).
+  std::span<std::byte> find(buffer_role role, int stage) const {
+    for (const bound_buffer& each : buffers)
+      if (each.role == role && each.stage == stage) return each.data;
+    return {};
+  }
+  //! The same as elements; bytes that fill no whole element at the end are left out.
+  template <class Element>
+  std::span<Element> view(buffer_role role) const {
+    return elements_of<Element>(find(role));
+  }
+  template <class Element>
+  std::span<Element> view(buffer_role role, int stage) const {
+    return elements_of<Element>(find(role, stage));
+  }
+
+  std::span<std::byte> input() const { return find(buffer_role::input); }
+  std::span<std::byte> output() const { return find(buffer_role::output); }
+  std::span<std::byte> stash() const { return find(buffer_role::stash); }
+  std::span<std::byte> output_gradient() const { return find(buffer_role::output_gradient); }
+  std::span<std::byte> input_gradient() const { return find(buffer_role::input_gradient); }
+  std::span<std::byte> collective() const { return find(buffer_role::collective); }
+
+ private:
+  template <class Element>
+  static std::span<Element> elements_of(std::span<std::byte> bytes) {
+    static_assert(alignof(Element) <= 64, "buffers are aligned to 64 bytes");
+    return {reinterpret_cast<Element*>(bytes.data()), bytes.size() / sizeof(Element)};
+  }
+};
+
+//! The model's side of a rank: all the stages that the rank holds.
+class stage {
+ public:
+  virtual ~stage() = default;
+
+  //! Does the work of one instruction. On the host it runs on the stream's own thread and is done
+  //! when it returns, so that instructions on different streams run at the same time; on a GPU it
+  //! launches its work on `at.stream` and returns. An exception ends the step.
+  virtual void run(const context& at) = 0;
+
+  //! Whether run() knows the kind. Asked once for each instruction before the first step.
+  virtual bool serves(job_kind) const { return true; }
+};
+
+}  // namespace stretto::executor

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "stretto/executor/device.hpp"
+#include "stretto/executor/monitor.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::executor {
+
+//! One message or collective of a plan; stays in place from its enqueuing to the end of the step.
+struct operation {
+  int rank = 0;         //!< whose
+  int peer = 0;         //!< the other side; for a collective the group
+  int instruction = 0;  //!< index into the rank's plan
+  job what{};
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+//! Where and when an operation is enqueued.
+struct launch {
+  device* on = nullptr;
+  int stream = 0;
+  std::int64_t step = 0;
+  std::int64_t ticket = -1;  //!< of the command, see device.hpp
+  timing* stamp = nullptr;
+};
+
+//! Moves messages between ranks. Every call only enqueues on the launch's stream; whatever fails
+//! later is reported there as transport_error. A channel is a directed pair of ranks: its k-th send
+//! meets its k-th receive, in the order of the calls, whatever streams they are on. Calls of one
+//! rank come from one thread at a time.
+class transport {
+ public:
+  virtual ~transport() = default;
+
+  //! Called once, before the first step, with the plans of the ranks in this process: makes
+  //! channels and groups ready and compares the digests with those of remote ranks.
+  //! @throws plan_error when the plans do not fit the transport or one another.
+  virtual void open(std::span<const plan_view> plans, monitor& watch) = 0;
+
+  virtual void send(const launch& at, const operation& what) = 0;
+  virtual void receive(const launch& at, const operation& what) = 0;
+  //! Sums the buffers of the group's members in the order of their ranks; every member gets the
+  //! same bits.
+  virtual void all_reduce(const launch& at, const operation& what) = 0;
+
+  //! Ends all operations under way. Never blocks. Nothing may be enqueued afterwards.
+  virtual void abort() noexcept = 0;
+};
+
+}  // namespace stretto::executor

@@ -1,0 +1,213 @@
+#include "stretto/executor/engine.hpp"
+
+#include <string>
+#include <utility>
+
+#include "issuers.hpp"
+#include "stall.hpp"
+#include "stretto/executor/loopback_transport.hpp"
+#include "stretto/executor/validate.hpp"
+
+namespace stretto::executor {
+namespace {
+
+time_point after(std::chrono::nanoseconds length) {
+  const time_point now = std::chrono::steady_clock::now();
+  // A length that means "never" must not overflow.
+  return length > time_point::max() - now ? time_point::max() : now + length;
+}
+
+std::string text_of(const std::exception_ptr& cause) {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+bool is_transport_error(const std::exception_ptr& cause) {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const transport_error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+void check(const options& with) {
+  if (with.deadline <= std::chrono::nanoseconds::zero())
+    throw plan_error("the deadline must be positive");
+  if (with.grace < std::chrono::nanoseconds::zero())
+    throw plan_error("the grace time cannot be negative");
+  if (with.trace_steps < 0) throw plan_error("the number of traced steps cannot be negative");
+  if (with.delay.longest.count() < 0) throw plan_error("a delay cannot be negative");
+  if (with.host.queue_depth < 0) throw plan_error("the depth of a queue cannot be negative");
+  if (with.host.queue_depth > 0 && with.issue == issuing::caller)
+    throw plan_error(
+        "a limited queue depth needs one issuing thread for each rank: a single one would wait for "
+        "the queue of one rank while another rank has work to get");
+}
+
+void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
+  if (stages.size() != plans.size())
+    throw plan_error(std::to_string(plans.size()) + " plans, but " + std::to_string(stages.size()) +
+                     " stages");
+  for (std::size_t at = 0; at < stages.size(); ++at)
+    if (stages[at] == nullptr)
+      throw plan_error("rank " + std::to_string(plans[at].rank) + " has no stage");
+}
+
+}  // namespace
+
+//! Members are destroyed from the last to the first: threads before what they use.
+struct engine::state {
+  options with;
+  std::vector<plan_view> plans;
+  meetings met;
+  monitor watch;
+  std::unique_ptr<transport> wire;
+  std::vector<std::unique_ptr<runner>> runners;
+  std::vector<std::unique_ptr<device>> devices;
+  std::unique_ptr<issuers> threads;
+  std::int64_t steps = 0;  // completed
+  bool failed = false;
+  int threads_left = 0;  // after a failure
+
+  state(std::span<const plan_view> given, std::span<stage* const> stages, options wanted)
+      : with(std::move(wanted)),
+        plans(given.begin(), given.end()),
+        met(plans),
+        watch(static_cast<int>(plans.size())),
+        wire(with.wire ? std::move(with.wire) : make_loopback_transport(with.capacity)) {
+    int streams = 0;
+    for (const plan_view& plan : plans) streams += static_cast<int>(plan.streams.size());
+    if (with.host.threads == 0) with.host.threads = streams;
+    wire->open(plans, watch);
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      devices.push_back(with.make_device ? with.make_device(plans[at], watch)
+                                         : make_host_device(plans[at], with.host, watch));
+      const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch};
+      runners.push_back(std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay));
+    }
+    if (with.issue == issuing::thread_per_rank) threads = std::make_unique<issuers>(runners, watch);
+  }
+
+  ~state() { end_threads(time_point::min()); }
+
+  //! @return threads that have not ended by then.
+  int end_threads(time_point limit) noexcept {
+    watch.stop();
+    wire->abort();
+    for (const auto& each : devices) each->wake();
+    int left = 0;
+    if (threads) {
+      threads->wake();
+      left += threads->join(limit);
+    }
+    for (const auto& each : devices) left += each->join(limit);
+    return left;
+  }
+
+  culprit culprit_at(std::size_t plan, int instruction) const {
+    culprit where{plans[plan].rank, instruction, {}, steps};
+    if (instruction >= 0)
+      where.what = plans[plan].instructions[static_cast<std::size_t>(instruction)].what;
+    return where;
+  }
+
+  [[noreturn]] void fail(failure kind, const culprit& where, std::string text,
+                         std::exception_ptr cause) {
+    failed = true;
+    threads_left = end_threads(after(with.grace));
+    if (threads_left > 0)
+      text += "; threads held by a callback that has not returned: " + std::to_string(threads_left);
+    throw execution_error(kind, where, text, std::move(cause), threads_left);
+  }
+
+  [[noreturn]] void fail_as_reported() {
+    const monitor::report& first = watch.first_failure();
+    std::size_t plan = 0;
+    while (plan + 1 < plans.size() && plans[plan].rank != first.rank) ++plan;
+    const int instruction = runners[plan]->instruction_of(first.ticket);
+    const std::string where = instruction >= 0 ? describe(plans[plan], instruction)
+                                               : "rank " + std::to_string(first.rank);
+    fail(is_transport_error(first.cause) ? failure::transport : failure::stage,
+         culprit_at(plan, instruction),
+         "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause), first.cause);
+  }
+
+  [[noreturn]] void fail_late() {
+    const stall found = find_stall(runners, met, steps);
+    fail(failure::deadline,
+         culprit_at(static_cast<std::size_t>(found.at.plan), found.at.instruction),
+         "step " + std::to_string(steps) + " has not ended in time: " + found.text, nullptr);
+  }
+};
+
+engine::engine(std::span<const plan_view> plans, std::span<stage* const> stages, options with) {
+  check(with);
+  validate(plans);
+  check(plans, stages);
+  state_ = std::make_unique<state>(plans, stages, std::move(with));
+}
+
+engine::~engine() = default;
+
+void engine::step() {
+  state& my = *state_;
+  if (my.failed)
+    throw execution_error(failure::refused, {-1, -1, {}, my.steps},
+                          "step " + std::to_string(my.steps) +
+                              " is refused: the engine has failed in an earlier call",
+                          nullptr, 0);
+  const time_point deadline = after(my.with.deadline);
+  my.watch.begin_step();
+  if (my.threads)
+    my.threads->begin(my.steps);
+  else
+    for (const auto& each : my.runners) each->issue(my.steps);
+  switch (my.watch.wait_until(deadline)) {
+    case monitor::outcome::ended:
+      ++my.steps;
+      return;
+    case monitor::outcome::failed:
+      my.fail_as_reported();
+    case monitor::outcome::late:
+      my.fail_late();
+  }
+}
+
+std::int64_t engine::steps() const {
+  return state_->steps;
+}
+
+bool engine::failed() const {
+  return state_->failed;
+}
+
+std::span<std::byte> engine::arena(std::size_t index) const {
+  return state_->devices.at(index)->arena();
+}
+
+std::vector<trace_record> engine::trace() const {
+  const state& my = *state_;
+  std::vector<trace_record> records;
+  // A thread that still runs may write to the timings.
+  if (my.threads_left > 0) return records;
+  const std::int64_t last = my.steps - (my.failed ? 0 : 1);
+  for (std::int64_t step = last - my.with.trace_steps + 1; step <= last; ++step)
+    for (const auto& rank : my.runners) {
+      const int count = static_cast<int>(rank->plan().instructions.size());
+      for (int index = 0; index < count; ++index) {
+        const timing& kept = rank->measured(index, step);
+        if (kept.step == step && kept.end != 0)
+          records.push_back({rank->plan().rank, index, step, kept.start, kept.end});
+      }
+    }
+  return records;
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,124 @@
+#include "stretto/executor/host_device.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host_stream.hpp"
+#include "stretto/executor/arena.hpp"
+
+namespace stretto::executor {
+namespace {
+
+//! Commands that a step puts on the stream: for each instruction its waits, the work, a delay and a
+//! record; and one that ends the step.
+std::uint32_t whole_step(const plan_view& plan, int stream) {
+  std::uint32_t count = 1;
+  for (const instruction& each : plan.instructions)
+    if (each.stream == stream) count += 3U + static_cast<std::uint32_t>(each.wait_count);
+  return count;
+}
+
+std::string name_of(const stream_info& info) {
+  return {info.name, strnlen(info.name, sizeof info.name)};
+}
+
+class host_device final : public device {
+ public:
+  host_device(const plan_view& plan, const host_settings& settings, monitor& watch)
+      : rank_(plan.rank),
+        watch_(watch),
+        arena_(plan.arena_bytes),
+        events_(std::make_unique<host_event[]>(static_cast<std::size_t>(plan.events))),
+        event_count_(plan.events) {
+    const int count = static_cast<int>(plan.streams.size());
+    const int threads = settings.threads > 0 ? settings.threads : count;
+    const int spins = settings.spins >= 0 ? settings.spins : spins_for(threads);
+    streams_.reserve(plan.streams.size());
+    try {
+      for (int index = 0; index < count; ++index) {
+        const stream_info& info = plan.streams[static_cast<std::size_t>(index)];
+        const std::uint32_t depth = settings.queue_depth > 0
+                                        ? static_cast<std::uint32_t>(settings.queue_depth)
+                                        : whole_step(plan, index);
+        const host_stream::place where{rank_, info.priority, name_of(info), spins, depth};
+        streams_.push_back(std::make_unique<host_stream>(where, events_.get(), watch));
+      }
+    } catch (...) {
+      // The threads that did start must not outlive the failure of one that did not.
+      end_threads();
+      throw;
+    }
+  }
+
+  ~host_device() override { end_threads(); }
+
+  void enqueue(int stream, const command& work) override {
+    at(stream).push({work, -1, queued::kind::call});
+  }
+  void record(int stream, int event, std::int64_t step) override {
+    at(stream).push({{nullptr, nullptr, nullptr, 0, step}, event, queued::kind::record});
+  }
+  void wait(int stream, int event, std::int64_t step) override {
+    if (step < 0) return;
+    at(stream).push({{nullptr, nullptr, nullptr, 0, step}, event, queued::kind::wait});
+  }
+
+  void submit() override {
+    for (const auto& each : streams_) each->submit();
+  }
+
+  std::span<std::byte> arena() override { return arena_.bytes(); }
+  stream_handle stream(int index) const override {
+    return {index, streams_[static_cast<std::size_t>(index)]->priority(), nullptr};
+  }
+  int streams() const override { return static_cast<int>(streams_.size()); }
+  progress progress_of(int stream) const override {
+    return streams_[static_cast<std::size_t>(stream)]->done();
+  }
+
+  void wake() noexcept override {
+    for (std::int32_t event = 0; event < event_count_; ++event) events_.get()[event].wake();
+    for (const auto& each : streams_) each->wake();
+  }
+
+  int join(time_point limit) noexcept override {
+    int left = 0;
+    for (const auto& each : streams_)
+      if (!each->join_until(limit)) ++left;
+    return left;
+  }
+
+ private:
+  host_stream& at(int stream) { return *streams_[static_cast<std::size_t>(stream)]; }
+
+  void end_threads() noexcept {
+    watch_.stop();
+    wake();
+    if (join(std::chrono::steady_clock::now() + std::chrono::seconds(10)) == 0) return;
+    for (const auto& each : streams_)
+      if (!each->join_until(time_point::min()))
+        std::fprintf(
+            stderr, "stretto: waiting for a callback on rank %d, stream %s, that does not return\n",
+            rank_, each->name().c_str());
+    // The streams' destructors wait without limit: the callback may still use what we own.
+  }
+
+  int rank_;
+  monitor& watch_;
+  stretto::executor::arena arena_;
+  std::unique_ptr<host_event[]> events_;
+  std::int32_t event_count_;
+  std::vector<std::unique_ptr<host_stream>> streams_;
+};
+
+}  // namespace
+
+std::unique_ptr<device> make_host_device(const plan_view& plan, const host_settings& settings,
+                                         monitor& watch) {
+  return std::make_unique<host_device>(plan, settings, watch);
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "stretto/executor/transport.hpp"
+#include "wake_signal.hpp"
+
+namespace stretto::executor {
+
+//! The all-reduce of one group: each member sums one part of the elements over all members' buffers
+//! and writes it to all of them, so that no further memory is needed and every member gets the same
+//! bits, whoever comes first.
+class loopback_group {
+ public:
+  //! @param ranks the members, in any order
+  loopback_group(int index, std::vector<int> ranks, std::int64_t elements, bool wide, int spins,
+                 const std::atomic<bool>& stop);
+
+  //! The number of the rank's next all-reduce; called from its issuing thread.
+  std::int64_t next(int rank) { return members_[position_of(rank)].issued++; }
+
+  //! Returns early when stopped.
+  //! @throws transport_error when the members' operations do not fit.
+  void all_reduce(const operation& what, std::int64_t step, std::int64_t number);
+
+  void wake() noexcept { changed_.notify(); }
+
+ private:
+  struct alignas(64) member {
+    int rank = 0;
+    std::int64_t issued = 0;
+    std::int64_t step = 0;
+    const operation* what = nullptr;
+    std::atomic<std::int64_t> done{0};
+  };
+
+  bool stopped() const { return stop_.load(std::memory_order_acquire); }
+  std::size_t position_of(int rank) const;
+  //! Counts this member in and waits for the others of the same round.
+  void gather(std::atomic<std::int64_t>& counter, std::int64_t number);
+  void compare(const member& mine) const;
+  template <class Element>
+  void sum_part(std::size_t part) const;
+
+  const int index_;
+  const std::int64_t elements_;
+  const bool wide_;
+  const int spins_;
+  const std::atomic<bool>& stop_;
+  const std::int64_t count_;
+  std::unique_ptr<member[]> members_;  // in the order of their ranks
+  std::atomic<std::int64_t> arrived_{0};
+  std::atomic<std::int64_t> summed_{0};
+  wake_signal changed_;
+};
+
+}  // namespace stretto::executor

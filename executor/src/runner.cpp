@@ -1,0 +1,171 @@
+#include "stretto/executor/runner.hpp"
+
+#include <exception>
+#include <thread>
+
+#include "stretto/executor/error.hpp"
+#include "stretto/executor/validate.hpp"
+
+namespace stretto::executor {
+namespace {
+
+const timing not_measured{};
+
+//! Instructions between two submits: enough to share out what waking a thread costs, few enough
+//! that the first ones do not wait for long.
+constexpr int batch = 256;
+
+//! A number that looks random, the same for the same input (the finalizer of splitmix64).
+std::uint64_t scramble(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15U;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+runner::runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay)
+    : plan_(plan), with_(with), trace_steps_(trace_steps), delay_(delay) {
+  const std::span<std::byte> memory = with_.on->arena();
+  buffers_.reserve(plan_.uses.size());
+  for (const buffer_use& use : plan_.uses) {
+    // A use that belongs to no instruction was not checked.
+    const bool exists =
+        use.buffer >= 0 && static_cast<std::size_t>(use.buffer) < plan_.buffers.size();
+    if (!exists) {
+      buffers_.push_back({});
+      continue;
+    }
+    const buffer& from = plan_.buffers[static_cast<std::size_t>(use.buffer)];
+    buffers_.push_back({memory.subspan(static_cast<std::size_t>(from.offset),
+                                       static_cast<std::size_t>(from.bytes)),
+                        use.role, use.mode, from.stage, from.microbatch, from.slice});
+  }
+  instructions_.reserve(plan_.instructions.size());
+  for (std::size_t index = 0; index < plan_.instructions.size(); ++index) {
+    const instruction& from = plan_.instructions[index];
+    prepared to;
+    to.act = from.act;
+    to.stream = from.stream;
+    to.record = from.record;
+    to.waits = plan_.waits_of(from);
+    to.at.what = from.what;
+    to.at.rank = plan_.rank;
+    to.at.stream = with_.on->stream(from.stream);
+    to.at.buffers = std::span<const bound_buffer>(buffers_).subspan(
+        static_cast<std::size_t>(from.first_use), static_cast<std::size_t>(from.use_count));
+    to.at.stop = &with_.watch->stop_flag();
+    to.message = {plan_.rank, from.peer, static_cast<int>(index), from.what};
+    if (from.act != action::run && from.act != action::end_step) {
+      to.message.data = to.at.buffers.front().data.data();
+      to.message.bytes = static_cast<std::int64_t>(to.at.buffers.front().data.size());
+    }
+    if (from.act == action::run && !with_.work->serves(from.what.kind))
+      throw plan_error("plan of " + describe(plan_, static_cast<int>(index)) +
+                       ": the rank's stage does not serve this kind");
+    instructions_.push_back(to);
+  }
+  timings_.resize(static_cast<std::size_t>(trace_steps_) * instructions_.size());
+}
+
+void runner::issue(std::int64_t step) noexcept {
+  const int count = static_cast<int>(instructions_.size());
+  int index = 0;
+  try {
+    for (; index < count && !with_.watch->stopped(); ++index) {
+      issue_one(index, step);
+      if (index % batch == batch - 1) with_.on->submit();
+    }
+    with_.on->submit();
+  } catch (...) {
+    with_.watch->fail(plan_.rank, step * count + index, std::current_exception());
+  }
+}
+
+void runner::issue_one(int index, std::int64_t step) {
+  const auto number = static_cast<std::size_t>(index);
+  prepared& each = instructions_[number];
+  const std::size_t count = instructions_.size();
+  const std::int64_t ticket = step * static_cast<std::int64_t>(count) + index;
+  timing* const stamp =
+      trace_steps_ == 0 ? nullptr
+                        : &timings_[static_cast<std::size_t>(step % trace_steps_) * count + number];
+  for (const event_wait& wait : each.waits)
+    with_.on->wait(each.stream, wait.event, wait.previous_step ? step - 1 : step);
+  if (delay_.longest.count() > 0) delay_before(index, step);
+  switch (each.act) {
+    case action::run:
+      with_.on->enqueue(each.stream, {run_stage, this, &each.at, 0, step, ticket, stamp});
+      break;
+    case action::send:
+      with_.via->send({with_.on, each.stream, step, ticket, stamp}, each.message);
+      break;
+    case action::receive:
+      with_.via->receive({with_.on, each.stream, step, ticket, stamp}, each.message);
+      break;
+    case action::all_reduce:
+      with_.via->all_reduce({with_.on, each.stream, step, ticket, stamp}, each.message);
+      break;
+    case action::end_step:
+      with_.on->enqueue(each.stream, {nothing, this, nullptr, 0, step, ticket, stamp});
+      break;
+  }
+  if (each.record >= 0) with_.on->record(each.stream, each.record, step);
+  // A command of its own: what is measured of end_step must be written before the step is over.
+  if (each.act == action::end_step)
+    with_.on->enqueue(each.stream, {end_step, with_.watch, nullptr, 0, step});
+}
+
+void runner::delay_before(int index, std::int64_t step) {
+  const auto longest = static_cast<std::uint64_t>(delay_.longest.count());
+  const std::uint64_t where = scramble(delay_.seed + static_cast<std::uint64_t>(plan_.rank)) +
+                              static_cast<std::uint64_t>(index);
+  const std::uint64_t length = scramble(scramble(where) + static_cast<std::uint64_t>(step));
+  with_.on->enqueue(
+      instructions_[static_cast<std::size_t>(index)].stream,
+      {sleep, this, nullptr, static_cast<std::int64_t>(length % (longest + 1)), step});
+}
+
+void runner::run_stage(const command& work) {
+  context at = *static_cast<const context*>(work.payload);
+  at.step = work.step;
+  static_cast<runner*>(work.self)->with_.work->run(at);
+}
+
+void runner::nothing(const command&) {}
+
+void runner::sleep(const command& work) {
+  std::this_thread::sleep_for(std::chrono::microseconds(work.argument));
+}
+
+void runner::end_step(const command& work) {
+  static_cast<monitor*>(work.self)->rank_ended();
+}
+
+int runner::instruction_of(std::int64_t ticket) const {
+  if (ticket < 0) return -1;
+  return static_cast<int>(ticket % static_cast<std::int64_t>(instructions_.size()));
+}
+
+bool runner::started(int instruction, std::int64_t step) const {
+  const prepared& each = instructions_[static_cast<std::size_t>(instruction)];
+  return with_.on->progress_of(each.stream).started >=
+         step * static_cast<std::int64_t>(instructions_.size()) + instruction;
+}
+
+bool runner::finished(int instruction, std::int64_t step) const {
+  const prepared& each = instructions_[static_cast<std::size_t>(instruction)];
+  return with_.on->progress_of(each.stream).finished >=
+         step * static_cast<std::int64_t>(instructions_.size()) + instruction;
+}
+
+const timing& runner::measured(int instruction, std::int64_t step) const {
+  if (trace_steps_ == 0 || step < 0) return not_measured;
+  const timing& kept =
+      timings_[static_cast<std::size_t>(step % trace_steps_) * instructions_.size() +
+               static_cast<std::size_t>(instruction)];
+  return kept.step == step ? kept : not_measured;
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,128 @@
+#include "stall.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace stretto::executor {
+namespace {
+
+//! What an instruction waits for, and in which words; no place: it is the end of the chain.
+struct obstacle {
+  std::optional<place> next{};
+  std::string why{};
+};
+
+class search {
+ public:
+  search(std::span<const std::unique_ptr<runner>> ranks, const meetings& met, std::int64_t step)
+      : ranks_(ranks), met_(met), step_(step) {}
+
+  //! The first instruction of the rank in issue order that is not done; none when all are.
+  std::optional<place> first_missing(int rank) const {
+    const int count = static_cast<int>(plan(rank).instructions.size());
+    for (int index = 0; index < count; ++index)
+      if (!finished({rank, index})) return place{rank, index};
+    return {};
+  }
+
+  obstacle obstacle_of(place at) const {
+    const instruction& mine = instruction_at(at);
+    if (!started(at)) {
+      for (int before = 0; before < at.instruction; ++before) {
+        const place earlier{at.plan, before};
+        if (instruction_at(earlier).stream == mine.stream && !finished(earlier))
+          return {earlier, "stands on its stream behind"};
+      }
+      for (const event_wait& wait : plan(at.plan).waits_of(mine)) {
+        if (wait.previous_step) continue;
+        const place recorder{at.plan, recorder_of(at.plan, wait.event)};
+        if (!finished(recorder)) return {recorder, "waits for"};
+      }
+      return {{}, "has not been started, though nothing holds it up"};
+    }
+    if (mine.act == action::run) return {{}, "has not returned"};
+    if (mine.act == action::end_step) return {{}, "is being ended"};
+    const std::span<const place> others = met_.others(at);
+    for (const place& other : others)
+      if (!started(other)) return {other, "waits for its partner,"};
+    for (const place& other : others)
+      if (finished(other)) return {{}, "waits for a message that its partner has finished with"};
+    return {{}, "has met its partner and is not done"};
+  }
+
+  stall run() const {
+    std::optional<place> from;
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()) && !from; ++rank)
+      from = first_missing(rank);
+    if (!from) return {{0, last(0)}, "everything was done a moment too late"};
+    std::vector<place> chain{*from};
+    while (true) {
+      const obstacle met = obstacle_of(chain.back());
+      if (!met.next)
+        return {chain.back(), name(chain.back()) + ' ' + met.why + text_of_others({chain.back()})};
+      const auto seen = std::find(chain.begin(), chain.end(), *met.next);
+      if (seen != chain.end()) return circle({seen, chain.end()});
+      chain.push_back(*met.next);
+    }
+  }
+
+ private:
+  const plan_view& plan(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->plan(); }
+  const instruction& instruction_at(place at) const {
+    return plan(at.plan).instructions[static_cast<std::size_t>(at.instruction)];
+  }
+  int last(int rank) const { return static_cast<int>(plan(rank).instructions.size()) - 1; }
+  bool started(place at) const {
+    return ranks_[static_cast<std::size_t>(at.plan)]->started(at.instruction, step_);
+  }
+  bool finished(place at) const {
+    return ranks_[static_cast<std::size_t>(at.plan)]->finished(at.instruction, step_);
+  }
+  int recorder_of(int rank, int event) const {
+    int index = 0;
+    while (plan(rank).instructions[static_cast<std::size_t>(index)].record != event) ++index;
+    return index;
+  }
+  std::string name(place at) const { return describe(plan(at.plan), at.instruction); }
+
+  //! Where the ranks stand of which nothing was said.
+  std::string text_of_others(const std::vector<place>& said) const {
+    std::string text;
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+      const std::optional<place> missing = first_missing(rank);
+      const auto of_rank = [rank](const place& each) { return each.plan == rank; };
+      if (missing && std::none_of(said.begin(), said.end(), of_rank))
+        text += "; first missing of the others: " + name(*missing);
+    }
+    return text;
+  }
+
+  //! The instructions wait for one another. The first of them in rank and issue order that has been
+  //! started is named.
+  stall circle(std::vector<place> all) const {
+    const auto before = [this](const place& left, const place& right) {
+      if (started(left) != started(right)) return started(left);
+      return left.plan != right.plan ? left.plan < right.plan
+                                     : left.instruction < right.instruction;
+    };
+    std::rotate(all.begin(), std::min_element(all.begin(), all.end(), before), all.end());
+    std::string text = "deadlock: " + name(all.front());
+    for (std::size_t at = 0; at < all.size(); ++at)
+      text += ' ' + obstacle_of(all[at]).why + ' ' +
+              (at + 1 < all.size() ? name(all[at + 1]) + ", which" : "the first of these");
+    return {all.front(), text + text_of_others(all)};
+  }
+
+  std::span<const std::unique_ptr<runner>> ranks_;
+  const meetings& met_;
+  std::int64_t step_;
+};
+
+}  // namespace
+
+stall find_stall(std::span<const std::unique_ptr<runner>> ranks, const meetings& met,
+                 std::int64_t step) {
+  return search(ranks, met, step).run();
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/executor/runner.hpp"
+#include "stretto/executor/validate.hpp"
+
+namespace stretto::executor {
+
+//! Why a step does not end.
+struct stall {
+  place at{};          //!< the instruction that holds up the rest
+  std::string text{};  //!< what it does, and who waits for it
+};
+
+//! Looks at what the ranks have started and finished and follows, from the first missing
+//! instruction, what each one waits for: to a callback that runs, a message that nobody takes, or
+//! around a circle. The picture is one of running threads; it is exact once nothing moves.
+stall find_stall(std::span<const std::unique_ptr<runner>> ranks, const meetings& met,
+                 std::int64_t step);
+
+}  // namespace stretto::executor

@@ -1,0 +1,215 @@
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stretto/executor/error.hpp"
+#include "stretto/executor/validate.hpp"
+
+namespace stretto::executor {
+namespace {
+
+//! The checks of one plan; refuse() is their only way to fail.
+class plan_check {
+ public:
+  explicit plan_check(const plan_view& plan)
+      : plan_(plan),
+        count_(static_cast<int>(plan.instructions.size())),
+        recorder_(static_cast<std::size_t>(plan.events > 0 ? plan.events : 0), -1) {}
+
+  void run() {
+    check_header();
+    check_buffers();
+    check_groups();
+    for (int index = 0; index < count_; ++index) check_shape(index);
+    for (int index = 0; index < count_; ++index) {
+      check_waits(index);
+      check_uses(index);
+      check_action(index);
+    }
+    check_end();
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& rule) const {
+    throw plan_error("plan of rank " + std::to_string(plan_.rank) + ": " + rule);
+  }
+  [[noreturn]] void refuse(int index, const std::string& rule) const {
+    throw plan_error("plan of " + describe(plan_, index) + ": " + rule);
+  }
+  const instruction& at(int index) const {
+    return plan_.instructions[static_cast<std::size_t>(index)];
+  }
+  static bool inside(std::int64_t first, std::int64_t count, std::size_t size) {
+    return first >= 0 && count >= 0 && first + count <= static_cast<std::int64_t>(size);
+  }
+
+  void check_header() const {
+    if (plan_.ranks < 1) refuse("there must be at least one rank");
+    if (plan_.rank < 0 || plan_.rank >= plan_.ranks)
+      refuse("the rank must be below the number of ranks, " + std::to_string(plan_.ranks));
+    if (plan_.events < 0) refuse("the number of events is negative");
+    if (plan_.arena_bytes < 0) refuse("the size of the arena is negative");
+    if (plan_.streams.empty()) refuse("there is no stream");
+    if (count_ == 0) refuse("there is no instruction");
+  }
+
+  void check_buffers() const {
+    for (std::size_t index = 0; index < plan_.buffers.size(); ++index) {
+      const buffer& each = plan_.buffers[index];
+      const std::string name = "buffer " + std::to_string(index);
+      if (each.offset < 0 || each.bytes < 0 || each.offset > plan_.arena_bytes ||
+          each.bytes > plan_.arena_bytes - each.offset)
+        refuse(name + " lies outside the arena of " + std::to_string(plan_.arena_bytes) + " bytes");
+      if (each.offset % 64 != 0) refuse(name + " is not aligned to 64 bytes");
+      if (each.first < 0 || each.release < each.first || each.release > count_)
+        refuse(name + " has a life outside the plan: instructions " + std::to_string(each.first) +
+               " to " + std::to_string(each.release));
+    }
+  }
+
+  void check_groups() const {
+    for (std::size_t index = 0; index < plan_.groups.size(); ++index) {
+      const group_info& group = plan_.groups[index];
+      const std::string name = "group " + std::to_string(index);
+      if (!inside(group.first, group.count, plan_.members.size()) || group.count < 1)
+        refuse(name + " has members outside the plan's list, or none");
+      if (group.elements < 0) refuse(name + " has a negative number of elements");
+      std::vector<bool> seen(static_cast<std::size_t>(plan_.ranks));
+      for (const std::int32_t member : plan_.members_of(group)) {
+        if (member < 0 || member >= plan_.ranks)
+          refuse(name + " has member " + std::to_string(member) + ", which is no rank");
+        if (seen[static_cast<std::size_t>(member)])
+          refuse(name + " has member " + std::to_string(member) + " twice");
+        seen[static_cast<std::size_t>(member)] = true;
+      }
+    }
+  }
+
+  //! Ranges, indices, and who records which event: what the other checks rely on.
+  void check_shape(int index) {
+    const instruction& each = at(index);
+    if (static_cast<int>(each.what.kind) >= job_kind_count || each.act > action::end_step)
+      refuse(index, "job kind or action is unknown");
+    if (each.stream >= plan_.streams.size())
+      refuse(index, "stream " + std::to_string(each.stream) + " does not exist");
+    if (!inside(each.first_wait, each.wait_count, plan_.waits.size()))
+      refuse(index, "its waits lie outside the plan's list");
+    if (!inside(each.first_use, each.use_count, plan_.uses.size()))
+      refuse(index, "its buffers lie outside the plan's list");
+    if (!inside(each.first_release, each.release_count, plan_.released.size()))
+      refuse(index, "its released buffers lie outside the plan's list");
+    for (const std::int32_t freed : plan_.released_before(each))
+      if (!inside(freed, 1, plan_.buffers.size()))
+        refuse(index, "released buffer " + std::to_string(freed) + " does not exist");
+    if (each.record == -1) return;
+    if (!inside(each.record, 1, recorder_.size()))
+      refuse(index, "recorded event " + std::to_string(each.record) + " does not exist");
+    int& recorder = recorder_[static_cast<std::size_t>(each.record)];
+    if (recorder >= 0)
+      refuse(index, "event " + std::to_string(each.record) +
+                        " is already recorded by instruction " + std::to_string(recorder));
+    recorder = index;
+  }
+
+  void check_waits(int index) const {
+    for (const event_wait& each : plan_.waits_of(at(index))) {
+      const std::string name = "event " + std::to_string(each.event);
+      if (!inside(each.event, 1, recorder_.size()))
+        refuse(index, name + ", waited for, does not exist");
+      const int recorder = recorder_[static_cast<std::size_t>(each.event)];
+      if (recorder < 0) refuse(index, name + ", waited for, is never recorded");
+      if (!each.previous_step && recorder >= index)
+        refuse(index, name + " is waited for before instruction " + std::to_string(recorder) +
+                          " records it");
+    }
+  }
+
+  void check_uses(int index) const {
+    for (const buffer_use& each : plan_.uses_of(at(index))) {
+      const std::string name = "buffer " + std::to_string(each.buffer);
+      if (!inside(each.buffer, 1, plan_.buffers.size())) refuse(index, name + " does not exist");
+      if (static_cast<int>(each.role) >= buffer_role_count)
+        refuse(index, name + " is used in an unknown role");
+      const buffer& used = plan_.buffers[static_cast<std::size_t>(each.buffer)];
+      if (index < used.first || index >= used.release)
+        refuse(index, name + " is used outside its life, instructions " +
+                          std::to_string(used.first) + " to " + std::to_string(used.release));
+    }
+  }
+
+  void check_action(int index) const {
+    const instruction& each = at(index);
+    switch (each.act) {
+      case action::run:
+        return;
+      case action::send:
+      case action::receive:
+        return check_message(index);
+      case action::all_reduce:
+        return check_collective(index);
+      case action::end_step:
+        if (index + 1 != count_) refuse(index, "the end of the step must be the last instruction");
+    }
+  }
+
+  void check_message(int index) const {
+    const instruction& each = at(index);
+    const bool sends = each.act == action::send;
+    if (sends ? !is_send(each.what.kind) : !is_receive(each.what.kind))
+      refuse(index,
+             sends ? "it sends, but its job is no send" : "it receives, but its job does not");
+    if (each.peer < 0 || each.peer >= plan_.ranks || each.peer == plan_.rank)
+      refuse(index, "its peer " + std::to_string(each.peer) + " is no other rank");
+    if (each.use_count != 1) refuse(index, "a message has exactly one buffer");
+  }
+
+  void check_collective(int index) const {
+    const instruction& each = at(index);
+    if (!inside(each.peer, 1, plan_.groups.size()))
+      refuse(index, "its group " + std::to_string(each.peer) + " does not exist");
+    if (each.use_count != 1) refuse(index, "an all-reduce has exactly one buffer");
+    const group_info& group = plan_.groups[static_cast<std::size_t>(each.peer)];
+    bool member = false;
+    for (const std::int32_t rank : plan_.members_of(group)) member = member || rank == plan_.rank;
+    if (!member) refuse(index, "the rank is no member of its group " + std::to_string(each.peer));
+    const std::int64_t size = group.wide ? 8 : 4;
+    const buffer_use& use = plan_.uses_of(each).front();
+    const std::int64_t bytes = plan_.buffers[static_cast<std::size_t>(use.buffer)].bytes;
+    if (bytes / size < group.elements)
+      refuse(index, "its buffer of " + std::to_string(bytes) + " bytes does not hold the group's " +
+                        std::to_string(group.elements) + " elements of " + std::to_string(size));
+  }
+
+  //! The step is over when end_step is done: nothing may be left running then.
+  void check_end() const {
+    if (at(count_ - 1).act != action::end_step)
+      refuse(count_ - 1, "the last instruction must be the end of the step");
+    // Backwards in issue order, each instruction's followers are known before it: the next one on
+    // its stream, and those that wait for its event.
+    std::vector<bool> before_end(static_cast<std::size_t>(count_));
+    std::vector<bool> stream_reached(plan_.streams.size());
+    std::vector<bool> event_reached(recorder_.size());
+    for (int index = count_ - 1; index >= 0; --index) {
+      const instruction& each = at(index);
+      const bool reached =
+          index == count_ - 1 || stream_reached[each.stream] ||
+          (each.record >= 0 && event_reached[static_cast<std::size_t>(each.record)]);
+      if (!reached) refuse(index, "the end of the step does not wait for it");
+      stream_reached[each.stream] = true;
+      for (const event_wait& wait : plan_.waits_of(each))
+        if (!wait.previous_step) event_reached[static_cast<std::size_t>(wait.event)] = true;
+    }
+  }
+
+  const plan_view& plan_;
+  int count_;
+  std::vector<int> recorder_;  // of each event; -1: none
+};
+
+}  // namespace
+
+void validate(const plan_view& plan) {
+  plan_check(plan).run();
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,188 @@
+// A step allocates nothing and takes no mutex.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "pipeline.hpp"
+#include "stretto/executor/callbacks.hpp"
+#include "stretto/executor/engine.hpp"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STRETTO_TEST_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define STRETTO_TEST_SANITIZED
+#endif
+#endif
+
+// Sanitizers have their own malloc and mutexes; there only operator new is counted.
+#if defined(__GLIBC__) && !defined(STRETTO_TEST_SANITIZED)
+#define STRETTO_TEST_HOOKS
+#include <dlfcn.h>
+#include <pthread.h>
+#endif
+
+namespace {
+
+std::atomic<long> allocations{0};
+std::atomic<long> locks{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  ++allocations;
+  const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  void* const memory = std::aligned_alloc(alignment, whole == 0 ? alignment : whole);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// Inlined, gcc takes std::free in operator delete for a mistake.
+#define NOINLINE [[gnu::noinline]]
+
+NOINLINE void* operator new(std::size_t bytes) {
+  return counted(bytes, alignof(std::max_align_t));
+}
+NOINLINE void* operator new[](std::size_t bytes) {
+  return counted(bytes, alignof(std::max_align_t));
+}
+NOINLINE void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+NOINLINE void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+NOINLINE void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+NOINLINE void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+NOINLINE void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+NOINLINE void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+NOINLINE void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+NOINLINE void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+NOINLINE void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+NOINLINE void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+#if defined(STRETTO_TEST_HOOKS)
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+
+void* malloc(std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_realloc(memory, bytes);
+}
+int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  using function = int (*)(pthread_mutex_t*);
+  static const auto original = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  ++locks;
+  return original(mutex);
+}
+}
+#endif
+
+using namespace stretto;
+using namespace stretto::test;
+
+TEST_CASE("the counters count") {
+  const long before = allocations;
+  ::operator delete(::operator new(1));
+  CHECK(allocations > before);
+#if defined(STRETTO_TEST_HOOKS)
+  const long between = allocations;
+  // Called through a pointer that the compiler does not see through.
+  void* (*volatile take)(std::size_t) = std::malloc;
+  std::free(take(1));
+  CHECK(allocations == between + 1);
+  const long unlocked = locks;
+  std::mutex mutex;
+  { const std::lock_guard<std::mutex> hold(mutex); }
+  CHECK(locks == unlocked + 1);
+#endif
+}
+
+TEST_CASE("no allocation and no mutex from the second step on") {
+  for (const executor::issuing issue :
+       {executor::issuing::caller, executor::issuing::thread_per_rank})
+    for (const int capacity : {0, 2})
+      for (const int trace_steps : {0, 3}) {
+        CAPTURE(capacity);
+        CAPTURE(trace_steps);
+        const std::vector<plan_builder> plans = pipeline_plans(4, 6, 16, layout::separate);
+        sample_stages stages(4);
+        executor::options with;
+        with.issue = issue;
+        with.capacity = capacity;
+        with.trace_steps = trace_steps;
+        executor::engine engine(views(plans), stages.pointers, std::move(with));
+        engine.step();
+        const long allocated = allocations;
+        const long locked = locks;
+        for (int step = 0; step < 100; ++step) engine.step();
+        CHECK(allocations == allocated);
+        CHECK(locks == locked);
+      }
+}
+
+TEST_CASE("nor with collectives, callbacks and queues of little depth") {
+  std::vector<plan_builder> plans;
+  for (int r = 0; r < 3; ++r) {
+    plan_builder plan(r, 3, {"compute", "collective"});
+    plan.add_group({0, 1, 2}, 1000, true);
+    const int where = plan.add_buffer(buffer_role::collective, 0, 0, 8000);
+    const int ready = plan.run({r, 0, 0, job_kind::reduce_grad}, 0,
+                               {{where, buffer_role::collective, access::write}});
+    const int done = plan.all_reduce(0, 1, where, {ready});
+    plan.run({r, 0, 0, job_kind::optimizer}, 0, {{where, buffer_role::collective, access::read}},
+             {done});
+    plans.push_back(plan.end());
+  }
+  std::atomic<double> total{0};
+  executor::job_callbacks callbacks;
+  callbacks.reduce_grad = [](const executor::context& at) {
+    for (double& each : at.view<double>(buffer_role::collective)) each = at.rank + 1;
+  };
+  callbacks.optimizer = [&](const executor::context& at) {
+    total = at.view<double>(buffer_role::collective, 0).back();
+  };
+  executor::callback_stage stage(callbacks);
+  executor::stage* const stages[] = {&stage, &stage, &stage};
+  executor::options with;
+  with.issue = executor::issuing::thread_per_rank;
+  with.host.queue_depth = 1;
+  executor::engine engine(views(plans), stages, std::move(with));
+  engine.step();
+  const long allocated = allocations;
+  const long locked = locks;
+  for (int step = 0; step < 100; ++step) engine.step();
+  CHECK(allocations == allocated);
+  CHECK(locks == locked);
+  CHECK(total == 6);
+}

@@ -1,0 +1,211 @@
+// Whatever ends a step ends it with one exception that names rank, instruction and cause, and
+// leaves no thread.
+#include <atomic>
+#include <stdexcept>
+
+#include "failures.hpp"
+#include "pipeline.hpp"
+#include "stretto/executor/callbacks.hpp"
+#include "threads.hpp"
+
+using namespace stretto;
+using namespace stretto::test;
+using std::chrono::milliseconds;
+
+namespace {
+
+//! A pipeline whose callbacks do nothing but what the test adds to one job of one step.
+struct spoiled {
+  template <class Call>
+  spoiled(int ranks, const job& where, std::int64_t step, Call what, executor::options with = {})
+      : plans(pipeline_plans(ranks, 3, 8, layout::separate)), stage([=] {
+          executor::job_callbacks callbacks;
+          callbacks.forward = [=](const executor::context& at) {
+            if (at.what == where && at.step == step) what(at);
+          };
+          callbacks.backward = callbacks.forward;
+          return callbacks;
+        }()) {
+    const std::vector<executor::stage*> stages(plans.size(), &stage);
+    engine = std::make_unique<executor::engine>(views(plans), stages, std::move(with));
+  }
+  std::vector<plan_builder> plans;
+  executor::callback_stage stage;
+  std::unique_ptr<executor::engine> engine;
+};
+
+}  // namespace
+
+TEST_CASE("what a callback throws ends the step and names the job") {
+  const int before = thread_count();
+  for (const executor::issuing mode :
+       {executor::issuing::caller, executor::issuing::thread_per_rank})
+    for (const int rank : {0, 1, 3})
+      for (const job_kind kind : {job_kind::forward, job_kind::backward}) {
+        executor::options with;
+        with.issue = mode;
+        const job where{rank, 2, 0, kind};
+        spoiled run(
+            4, where, 2, [](const executor::context&) { throw std::runtime_error("not a number"); },
+            std::move(with));
+        run.engine->step();
+        run.engine->step();
+        const executor::execution_error error = error_of(*run.engine);
+        CHECK(error.kind() == executor::failure::stage);
+        CHECK(error.rank() == rank);
+        CHECK(error.what_job() == where);
+        CHECK(error.step() == 2);
+        CHECK(error.threads_left() == 0);
+        const instruction& named =
+            run.plans[static_cast<std::size_t>(rank)].at(error.instruction());
+        CHECK(named.what == where);
+        expect_part(error.what(), "step 2, rank " + std::to_string(rank) + ", instruction ");
+        expect_part(error.what(), kind == job_kind::forward ? "F2 (stage " : "B2 (stage ");
+        expect_part(error.what(), "not a number");
+        REQUIRE(error.cause() != nullptr);
+        CHECK_THROWS_WITH_AS(std::rethrow_exception(error.cause()), "not a number",
+                             std::runtime_error);
+        // The threads are gone already, not only with the engine.
+        CHECK(settle_to(before));
+        CHECK(run.engine->failed());
+        CHECK(run.engine->steps() == 2);
+      }
+}
+
+TEST_CASE("what is thrown need not be an exception of the standard library") {
+  spoiled run(2, {1, 0, 0, job_kind::forward}, 0, [](const executor::context&) { throw 7; });
+  const executor::execution_error error = error_of(*run.engine);
+  expect_part(error.what(), "an exception that is no std::exception");
+  CHECK_THROWS_AS(std::rethrow_exception(error.cause()), int);
+}
+
+TEST_CASE("after a failure every step is refused") {
+  spoiled run(2, {0, 0, 0, job_kind::forward}, 0,
+              [](const executor::context&) { throw std::runtime_error("once"); });
+  CHECK(error_of(*run.engine).kind() == executor::failure::stage);
+  for (int turn = 0; turn < 3; ++turn) {
+    const executor::execution_error error = error_of(*run.engine);
+    CHECK(error.kind() == executor::failure::refused);
+    CHECK(error.instruction() == -1);
+    expect_part(error.what(), "refused");
+  }
+}
+
+TEST_CASE("when all ranks fail at once, one error comes and it is one of theirs") {
+  for (int turn = 0; turn < 20; ++turn) {
+    const std::vector<plan_builder> plans = pipeline_plans(4, 2, 8, layout::separate);
+    executor::job_callbacks callbacks;
+    callbacks.forward = [](const executor::context&) {};
+    callbacks.backward = [](const executor::context& at) {
+      throw std::runtime_error("rank " + std::to_string(at.rank));
+    };
+    executor::callback_stage stage(callbacks);
+    executor::stage* const stages[] = {&stage, &stage, &stage, &stage};
+    executor::engine engine(views(plans), stages);
+    const executor::execution_error error = error_of(engine);
+    CHECK(error.kind() == executor::failure::stage);
+    CHECK_THROWS_WITH(std::rethrow_exception(error.cause()),
+                      ("rank " + std::to_string(error.rank())).c_str());
+  }
+}
+
+TEST_CASE("a callback that polls the stop flag is ended by another rank's failure") {
+  const int before = thread_count();
+  std::atomic<bool> polling{false};
+  const std::vector<plan_builder> plans = pipeline_plans(2, 1, 8, layout::serial);
+  executor::job_callbacks callbacks;
+  callbacks.backward = [](const executor::context&) {};
+  // Rank 0 goes on to wait in its receive; rank 1 fails once a stream of rank 0 is busy.
+  callbacks.forward = [&](const executor::context& at) {
+    if (at.rank == 1) {
+      while (!polling) std::this_thread::yield();
+      throw std::runtime_error("gone");
+    }
+  };
+  std::vector<plan_builder> with_poller = plans;
+  executor::callback_stage stage(callbacks);
+  struct poller final : executor::stage {
+    std::atomic<bool>& polling_now;
+    executor::stage& inner;
+    poller(std::atomic<bool>& flag, executor::stage& work) : polling_now(flag), inner(work) {}
+    void run(const executor::context& at) override {
+      inner.run(at);
+      if (at.what.kind != job_kind::recompute) return;
+      polling_now = true;
+      while (!at.stopped()) std::this_thread::yield();
+    }
+  };
+  callbacks.recompute = [](const executor::context&) {};
+  executor::callback_stage with_recompute(callbacks);
+  poller busy(polling, with_recompute);
+  // Rank 0 gets a second stream whose job runs until it is stopped.
+  plan_builder& first = with_poller[0];
+  first.instructions.pop_back();
+  first.waits.clear();
+  first.head.events = 0;
+  first.streams.push_back({});
+  first.run({0, 0, 0, job_kind::recompute}, 1);
+  first.end();
+  executor::stage* const stages[] = {&busy, &busy};
+  executor::engine engine(views(with_poller), stages);
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.rank() == 1);
+  CHECK(error.kind() == executor::failure::stage);
+  CHECK(error.threads_left() == 0);
+  CHECK(settle_to(before));
+}
+
+TEST_CASE("a callback that does not return keeps its thread, and the error says so") {
+  const int before = thread_count();
+  std::atomic<bool> release{false};
+  {
+    executor::options with;
+    with.deadline = milliseconds(300);
+    with.grace = milliseconds(10);
+    spoiled run(
+        3, {1, 1, 0, job_kind::forward}, 0,
+        [&](const executor::context&) {
+          while (!release) std::this_thread::sleep_for(milliseconds(1));
+        },
+        std::move(with));
+    const executor::execution_error error = error_of(*run.engine);
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.rank() == 1);
+    CHECK(error.what_job() == job{1, 1, 0, job_kind::forward});
+    CHECK(error.threads_left() >= 1);
+    expect_part(error.what(), "has not returned");
+    expect_part(error.what(), "threads held by a callback that has not returned: ");
+    CHECK(run.engine->trace().empty());
+    CHECK(error_of(*run.engine).kind() == executor::failure::refused);
+    release = true;
+  }
+  CHECK(settle_to(before));
+}
+
+TEST_CASE("options that make no sense are refused") {
+  const std::vector<plan_builder> plans = pipeline_plans(2, 1, 4, layout::serial);
+  sample_stages stages(2);
+  const auto refused = [&](auto change) {
+    executor::options with;
+    change(with);
+    return refusal_of([&] { executor::engine(views(plans), stages.pointers, std::move(with)); });
+  };
+  expect_part(refused([](auto& with) { with.deadline = milliseconds(0); }), "deadline");
+  expect_part(refused([](auto& with) { with.grace = milliseconds(-1); }), "grace");
+  expect_part(refused([](auto& with) { with.trace_steps = -1; }), "traced steps");
+  expect_part(refused([](auto& with) { with.capacity = -1; }), "capacity is -1");
+  expect_part(refused([](auto& with) { with.host.queue_depth = -1; }), "depth of a queue");
+  expect_part(refused([](auto& with) { with.host.queue_depth = 4; }),
+              "one issuing thread for each");
+  expect_part(refused([](auto& with) { with.delay.longest = milliseconds(-1); }), "delay");
+}
+
+TEST_CASE("a deadline that means never does not overflow") {
+  const std::vector<plan_builder> plans = pipeline_plans(2, 1, 4, layout::separate);
+  sample_stages stages(2);
+  executor::options with;
+  with.deadline = std::chrono::nanoseconds::max();
+  executor::engine engine(views(plans), stages.pointers, std::move(with));
+  engine.step();
+  CHECK(engine.steps() == 1);
+}
