@@ -203,7 +203,7 @@ class two_steps {
     for (int now = 0; now < 2 * total_; ++now)
       if (item(joint_, now) == now && item(turn, now) < 0) still_ = {flaw::circle, -1, -1, -1};
     if (still_.what != flaw::none) return;
-    std::stable_sort(edges_.begin(), edges_.end(), [&](const edge& one, const edge& other) {
+    std::sort(edges_.begin(), edges_.end(), [&](const edge& one, const edge& other) {
       return item(turn, one.to) < item(turn, other.to);
     });
     turns_ = ready;

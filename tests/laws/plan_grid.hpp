@@ -40,7 +40,7 @@ struct grid_point {
   std::string overlap{};
   bool release_sends = true;
   joined groups = joined::nobody;
-  bool line = true;  //!< messages and ties join ranks r and r + 1 alone; else they close a ring
+  bool tied = false;  //!< a collective joins ranks with others between them
 
   std::string words() const {
     return schedule + " p=" + std::to_string(sizes.ranks) + " m=" +
@@ -76,7 +76,7 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
                     requested(p, groups, release, !is_forward_only<schedule_type>()));
                 visit(grid_point{sizes, std::string(schedule.name), std::string(overlap.name),
                                  release, groups,
-                                 p <= 2 || (v == 1 && groups != joined::tie_and_everybody)},
+                                 p > 2 && groups == joined::tie_and_everybody},
                       made);
               }
           });

@@ -1,6 +1,6 @@
 // Rule 6, race-free, on plans that are spoilt in one place: it never accepts what the judge, who
 // writes two steps out with full clocks, finds wrong, and it refuses nothing else but what it
-// cannot know: knowledge that has gone round a ring of ranks.
+// cannot know: what a collective tells of ranks that are no neighbours.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -124,8 +124,8 @@ TEST_CASE("race_free refuses every spoilt plan that the judge refuses, and hardl
       } else if (answer.ok()) {
         ++seen[what].harmless, ++harmless;
       } else {
-        // Only who has heard of it all around a ring of ranks knows that this is in order.
-        REQUIRE_FALSE(point.line);
+        // Only who has heard of it across other ranks and a collective knows it is in order.
+        REQUIRE(point.tied);
         ++seen[what].untold, ++untold;
       }
     }
@@ -137,5 +137,5 @@ TEST_CASE("race_free refuses every spoilt plan that the judge refuses, and hardl
   }
   CHECK(mutants == caught + harmless + untold);
   CHECK(mutants > 30000);
-  CHECK(untold * 200 < mutants);
+  CHECK(untold * 5000 < mutants);
 }

@@ -14,7 +14,7 @@ using oracle::flaw;
 using stretto::wait_reason;
 
 TEST_CASE("without any one wait something is out of order, and it is what the wait is for") {
-  long waits = 0, on_a_ring = 0, idle = 0;
+  long waits = 0;
   laws::for_each_plan(6, 13, 3, 5, [&](const laws::grid_point& point, const auto& made) {
     INFO(point.words());
     REQUIRE(made.answer() == stretto::verdict{});
@@ -25,30 +25,20 @@ TEST_CASE("without any one wait something is out of order, and it is what the wa
         const auto here = plan.waits_of(plan.instructions[static_cast<std::size_t>(index)]);
         for (int wait = 0; wait < static_cast<int>(here.size()); ++wait) {
           const auto found = judge.found_without({rank, index, wait});
-          INFO("rank ", rank, " instruction ", index, ": ", found.words());
-          ++waits;
-          on_a_ring += !point.line;
-          if (found.what == flaw::none) {
-            // Known only to who has heard of it all around the ring of ranks: the clocks of the
-            // lowering and of the rules do not reach that far.
-            REQUIRE_FALSE(point.line);
-            ++idle;
-            continue;
-          }
           const wait_reason why = here[static_cast<std::size_t>(wait)].why;
+          INFO("rank ", rank, " instruction ", index, " reason ", static_cast<int>(why), ": ",
+               found.words());
           // What a wait for the step's end or the step before orders may touch the same bytes too.
           const bool expected = found.what == flaw::race ||
                                 (why == wait_reason::gate && found.what == flaw::gate) ||
                                 (why == wait_reason::bound && found.what == flaw::bound);
           REQUIRE(expected);
+          ++waits;
         }
       }
     }
   });
-  MESSAGE(waits, " waits, each left out once; ", waits - on_a_ring, " of them where ranks form a",
-          " line, all needed; ", on_a_ring, " where they form a ring, ", idle, " not needed");
-  CHECK(waits - on_a_ring > 30000);
-  CHECK(idle * 100 < on_a_ring);
+  CHECK(waits > 150000);
 }
 
 TEST_CASE("spare refuses every wait that is added") {

@@ -5,6 +5,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/happens_before.hpp"
+#include "stretto/lowering/laps.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/model/replay.hpp"
@@ -21,7 +22,9 @@ class plan_order : public replay_observer {
       : known_(clocks, static_cast<int>(plans.size()), stride),
         clocks_{clocks, static_cast<int>(plans.size()), stride},
         plans_(static_cast<std::int64_t>(plans.size())),
-        recorder_(events(plans)) {
+        recorder_(events(plans)),
+        laps_(static_cast<int>(plans.size()), plans.front().stages, plans.front().microbatches,
+              plans.front().slices) {
     std::int32_t first_event = 0;
     for (std::size_t rank = 0; rank < plans.size(); ++rank) {
       const plan_view& plan = plans[rank];
@@ -46,6 +49,7 @@ class plan_order : public replay_observer {
     const instruction& sends = come(sender, send);
     const instruction& receives = come(receiver, receive);
     known_.meet(sender, send, sends.stream, receiver, receive, receives.stream);
+    laps_.met(known_, clocks_, sends.what, sender, send, receiver, receive, receives.stream);
     record(sender, send, sends);
     record(receiver, receive, receives);
   }
@@ -122,6 +126,7 @@ class plan_order : public replay_observer {
   lowering::clock_rows clocks_;
   scratch<rank_lists> plans_;
   scratch<std::int32_t> recorder_;  // index plus one
+  lowering::laps laps_;
   verdict found_{};
 };
 

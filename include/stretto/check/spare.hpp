@@ -46,6 +46,8 @@ class knowledge_without {
       }
     }
     if (here.act != action::send && here.act != action::receive) return now;
+    if (const std::int32_t lap = known_.at(rank_, index).lap; lap >= 0)
+      now.join(known_.at(rank_, lap));
     // The other half brings what its own stream and waits know of this rank.
     const std::int32_t there = known_.at(rank_, index).partner;
     const int side = 2 * lowering::side_of(here.peer, rank_, known_.ranks);

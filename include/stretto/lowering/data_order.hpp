@@ -4,6 +4,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/happens_before.hpp"
+#include "stretto/lowering/laps.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto::lowering {
@@ -39,7 +40,8 @@ class data_order : public replay_observer {
         backward_(cells()),
         input_(cells()),
         gradient_(cells()),
-        collective_(input.rows.ranks) {}
+        collective_(input.rows.ranks),
+        laps_(input.rows.ranks, input.where.stages(), input.microbatches, input.slices) {}
 
   constexpr void ran(int rank, int index, const job& work, std::int64_t, std::int64_t) {
     known_.arrive(rank, index, 0);
@@ -71,6 +73,7 @@ class data_order : public replay_observer {
     known_.arrive(receiver, receive, to);
     if (to == 0) known_.begin(receiver, receive);  // the step ended on that stream
     known_.meet(sender, send, from, receiver, receive, to);
+    laps_.met(known_, clocks_, sent, sender, send, receiver, receive, to);
     if (!clocks_.at(receiver, receive).begun) known_.gate(receiver, receive);
     (ahead ? input_ : gradient_)[cell_(taken)] = receive + 1;
   }
@@ -115,6 +118,7 @@ class data_order : public replay_observer {
   scratch<std::int32_t> input_;     // of RECV_F
   scratch<std::int32_t> gradient_;  // of RECV_B
   scratch<std::int32_t> collective_;
+  laps laps_;
 };
 
 }  // namespace stretto::lowering

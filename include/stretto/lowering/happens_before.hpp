@@ -30,6 +30,7 @@ struct clock {
   bool begun = false;
   bool gated = false;
   std::int32_t partner = -1;  //!< of a message: index of the other half on its rank
+  std::int32_t lap = -1;      //!< of a receive: index of the rank's send that it is the end of
 
   constexpr bool operator==(const clock&) const = default;
   //! Keeps the later of each entry. One expression on purpose: constant evaluation counts
@@ -64,7 +65,7 @@ class happens_before {
   constexpr void arrive(int rank, int index, int stream) {
     std::int32_t& last = last_[rank * max_streams + stream];
     clock* const row = row_of(rank);
-    if (last > 0) row[index] = row[last - 1], row[index].gated = false, row[index].partner = -1;
+    if (last > 0) row[index] = row[last - 1], row[index].gated = false, row[index].partner = row[index].lap = -1;
     last = index + 1;
   }
   //! It waits for `earlier`, an instruction of the same rank.
@@ -92,6 +93,11 @@ class happens_before {
     learn(receiver, receive, sender, send, sent, false);
     sends.partner = receive, sends.own[send_stream] = send + 1;
     receives.partner = send, receives.own[receive_stream] = receive + 1;
+  }
+  //! What the receive `index` brings began with `send`, of the same rank.
+  constexpr void lap(int rank, int index, int send) {
+    after(rank, index, send);
+    row_of(rank)[index].lap = send;
   }
   //! `index` of `rank` learns what `there` of `peer`, a receive or not, knew before it was done.
   constexpr void learn(int rank, int index, int peer, int there, const clock& known,

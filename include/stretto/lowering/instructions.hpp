@@ -261,7 +261,7 @@ class instruction_writer {
     const instruction& sent = out_.instructions[send];
     const clock& now = known_.at(rank_, at_);
     const std::int32_t there = known_.at(rank_, send).partner;
-    return stream_knows(send) ||
+    return now.own[sent.stream] > send ||
            known_.knows_taken(now, rank_, sent.peer, there,
                               overlap_.stream_of(matching_receive(sent.what).kind, sent.peer,
                                                  rank_, in_.rows.ranks));

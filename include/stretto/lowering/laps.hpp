@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/lowering/happens_before.hpp"
+#include "stretto/model/job.hpp"
+
+namespace stretto::lowering {
+
+//! Messages that come around. Where the stages of a rank's chunks lie a full lap apart, as with
+//! interleaving, what a rank sends for a micro-batch comes back as the input of its next chunk:
+//! that receive proves that the send which began the lap is done, long before the gradient says so,
+//! and clocks that remember neighbours alone cannot tell. Follows every message hop by hop, each
+//! of which must be ordered after the one before, so nothing is taken for granted.
+class laps {
+ public:
+  constexpr laps(int ranks, int stages, int microbatches, int slices)
+      : ranks_(ranks),
+        stages_(stages),
+        microbatches_(microbatches),
+        slices_(slices),
+        // One rank has no messages, and two are neighbours both ways.
+        hops_(ranks < 3 ? 0 : 2 * static_cast<std::int64_t>(stages) * microbatches * slices) {}
+
+  //! A send and its receive are done, and their clocks written.
+  constexpr void met(happens_before& known, const clock_rows& clocks, const job& sent, int sender,
+                     int send, int receiver, int receive, int receive_stream) {
+    if (ranks_ < 3) return;
+    const int onward = sent.kind == job_kind::send_forward ? 1 : -1;
+    const std::int64_t per_stage = static_cast<std::int64_t>(microbatches_) * slices_;
+    const std::int64_t from = (static_cast<std::int64_t>(onward > 0 ? 0 : stages_) + sent.stage) *
+                                  per_stage + sent.microbatch * slices_ + sent.slice;
+    hop& before = hops_[from];
+    hop& here = hops_[from + onward * per_stage];
+    before.sender = sender + 1, before.send = send;
+    const bool goes_on = before.length > 0 &&
+                         clocks.at(sender, send).own[before.receive_stream] > before.receive;
+    here.length = goes_on ? before.length + 1 : 1;
+    here.receive = receive, here.receive_stream = receive_stream;
+    if (here.length < ranks_) return;
+    const hop& first = hops_[from - (ranks_ - 1) * onward * per_stage];
+    if (first.sender == receiver + 1) known.lap(receiver, receive, first.send);
+  }
+
+ private:
+  //! What is known of a stage's message for one slice: of the one that brings its input, and of
+  //! the one that takes on its output.
+  struct hop {
+    std::int32_t length = 0;  // hops in a row that end with the input
+    std::int32_t receive = 0;
+    std::int32_t receive_stream = 0;
+    std::int32_t sender = 0;  // plus one
+    std::int32_t send = 0;
+  };
+
+  int ranks_;
+  int stages_;
+  int microbatches_;
+  int slices_;
+  scratch<hop> hops_;  // forwards, then backwards
+};
+
+}  // namespace stretto::lowering

@@ -1,0 +1,164 @@
+// What is known in closed form of the buffers of a plan: how many sent messages live at once, that
+// the arena does not grow with the micro-batches, and that what lives together shares nothing.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "laws/plan_grid.hpp"
+
+namespace {
+
+using stretto::buffer_role;
+using stretto::shape;
+using namespace stretto::schedule;
+
+//! Most sent messages of the role that live at once, counted along the rank's list.
+int live_sends(const stretto::plan_view& plan, buffer_role role) {
+  std::vector<int> change(plan.instructions.size() + 1);
+  for (const auto& at : plan.instructions) {
+    if (at.act != stretto::action::send) continue;
+    const auto& sent = plan.buffers[static_cast<std::size_t>(plan.uses_of(at).front().buffer)];
+    if (sent.role != role) continue;
+    ++change[static_cast<std::size_t>(sent.first)];
+    --change[static_cast<std::size_t>(sent.release)];
+  }
+  int live = 0, most = 0;
+  for (int step : change) most = std::max(most, live += step);
+  return most;
+}
+
+struct facts {
+  std::vector<int> activations{};  // of every rank
+  std::vector<int> gradients{};
+  std::vector<std::int64_t> arena{};  // in units of 64 bytes, the size of every buffer
+
+  bool operator==(const facts&) const = default;
+};
+
+template <class Schedule>
+facts facts_of(const Schedule& schedule, const shape& sizes, bool release_sends = true) {
+  const stretto::job_table table(sizes.ranks, sizes.chunks);
+  const stretto::planned made(schedule, sizes, table.view(), stretto::overlap::separate{},
+                              laws::requested(sizes.ranks, laws::joined::nobody, release_sends,
+                                              !laws::is_forward_only<Schedule>()));
+  REQUIRE(made.answer() == stretto::verdict{});
+  facts found;
+  for (const auto& plan : made.plans()) {
+    found.activations.push_back(live_sends(plan, buffer_role::output));
+    found.gradients.push_back(live_sends(plan, buffer_role::input_gradient));
+    found.arena.push_back(plan.arena_bytes / 64);
+  }
+  return found;
+}
+
+using counts = std::vector<int>;
+
+}  // namespace
+
+TEST_CASE("1f1b: p - s sent activations and p - s + 1 sent gradients live, whatever m >= p") {
+  for (int p = 2; p <= 8; ++p) {
+    counts activations, gradients;
+    for (int s = 0; s < p; ++s) {
+      activations.push_back(s == p - 1 ? 0 : p - s);
+      gradients.push_back(s == 0 ? 0 : p - s + 1);
+    }
+    const facts first = facts_of(one_f_one_b{}, {.ranks = p, .microbatches = p});
+    for (int m = p; m <= 40; ++m) {
+      INFO("p=", p, " m=", m);
+      const facts found = facts_of(one_f_one_b{}, {.ranks = p, .microbatches = m});
+      CHECK(found.activations == activations);
+      CHECK(found.gradients == gradients);
+      CHECK(found.arena == first.arena);
+    }
+  }
+}
+
+TEST_CASE("without releases a rank keeps one message more for every micro-batch that it sends") {
+  for (int p = 2; p <= 6; ++p)
+    for (int m = 1; m <= 20; ++m) {
+      INFO("p=", p, " m=", m);
+      const facts found = facts_of(one_f_one_b{}, {.ranks = p, .microbatches = m}, false);
+      counts activations(static_cast<std::size_t>(p), m), gradients = activations;
+      activations.back() = gradients.front() = 0;
+      CHECK(found.activations == activations);
+      CHECK(found.gradients == gradients);
+    }
+}
+
+TEST_CASE("interleaved: four ranks of two chunks keep 7, 5, 4, 4 and 4, 7, 5, 4, whatever m >= 2p") {
+  // The peaks that full clocks over the job lists give (an analysis of Paddle's VPP order).
+  const facts first =
+      facts_of(interleaved{}, {.ranks = 4, .microbatches = 12, .chunks = 2});
+  for (int m = 8; m <= 40; m += 4) {
+    INFO("m=", m);
+    const facts found =
+        facts_of(interleaved{}, {.ranks = 4, .microbatches = m, .chunks = 2});
+    CHECK(found.activations == counts{7, 5, 4, 4});
+    CHECK(found.gradients == counts{4, 7, 5, 4});
+    if (m >= 12) CHECK(found.arena == first.arena);
+  }
+}
+
+TEST_CASE("gpipe keeps all m of a chunk; what comes around frees the chunk before") {
+  for (int p = 3; p <= 6; ++p)
+    for (int m = 2 * p; m <= 20; ++m) {
+      INFO("p=", p, " m=", m);
+      const auto n = static_cast<std::size_t>(p);
+      counts activations(n, m), gradients(n, m);
+      const facts twice = facts_of(gpipe{}, {.ranks = p, .microbatches = m, .chunks = 2});
+      CHECK(twice.activations == activations);
+      CHECK(twice.gradients == gradients);
+      activations.back() = gradients.front() = 0;
+      const facts once = facts_of(gpipe{}, {.ranks = p, .microbatches = m});
+      CHECK(once.activations == activations);
+      CHECK(once.gradients == gradients);
+    }
+}
+
+TEST_CASE("inference of several chunks keeps 2p messages; of one chunk nothing ever comes back") {
+  for (int p = 3; p <= 6; ++p)
+    for (int m = 2 * p; m <= 6 * p; m += p) {
+      INFO("p=", p, " m=", m);
+      const auto n = static_cast<std::size_t>(p);
+      counts around(n, 2 * p);
+      around.back() = p;
+      const facts twice = facts_of(inference{}, {.ranks = p, .microbatches = m, .chunks = 2});
+      CHECK(twice.activations == around);
+      counts straight(n, m);
+      straight.back() = 0;
+      CHECK(facts_of(inference{}, {.ranks = p, .microbatches = m}).activations == straight);
+    }
+}
+
+TEST_CASE("what lives together shares no byte; offsets are aligned and inside the arena") {
+  laws::for_each_plan(5, 9, 3, 1, [](const laws::grid_point& point, const auto& made) {
+    INFO(point.words());
+    REQUIRE(made.answer().ok());
+    for (const auto& plan : made.plans()) {
+      const auto count = static_cast<std::int32_t>(plan.instructions.size());
+      std::vector<int> released(plan.buffers.size());
+      for (std::int32_t index = 0; index < count; ++index)
+        for (std::int32_t id :
+             plan.released_before(plan.instructions[static_cast<std::size_t>(index)])) {
+          REQUIRE(plan.buffers[static_cast<std::size_t>(id)].release == index);
+          ++released[static_cast<std::size_t>(id)];
+        }
+      bool sound = true;
+      for (std::size_t one = 0; one < plan.buffers.size(); ++one) {
+        const auto& mine = plan.buffers[one];
+        sound = sound && mine.offset % 64 == 0 && mine.offset >= 0 && mine.bytes > 0 &&
+                mine.offset + mine.bytes <= plan.arena_bytes && mine.first < mine.release &&
+                released[one] == (mine.release < count ? 1 : 0);
+        for (std::size_t other = 0; other < one; ++other) {
+          const auto& theirs = plan.buffers[other];
+          const bool together = mine.first < theirs.release && theirs.first < mine.release;
+          sound = sound && !(together && mine.offset < theirs.offset + theirs.bytes &&
+                             theirs.offset < mine.offset + mine.bytes);
+        }
+      }
+      REQUIRE(sound);
+    }
+  });
+}
