@@ -30,8 +30,15 @@ class command_ring {
         entries_(std::make_unique<queued[]>(mask_ + 1)),
         stop_(stop) {}
 
+  //! Whether push() would wait; from the thread that pushes.
+  bool full() {
+    const std::uint32_t at = tail_.load(std::memory_order_relaxed);
+    if (at - head_seen_ == depth_) head_seen_ = head_.load(std::memory_order_acquire);
+    return at - head_seen_ == depth_;
+  }
+
   //! Waits while the queue is full. Drops the entry when stopped. The other thread, when it sleeps,
-  //! is not woken before submit() or a wait: waking costs a system call.
+  //! is not woken before submit(): waking costs a system call.
   void push(const queued& entry) {
     const std::uint32_t at = tail_.load(std::memory_order_relaxed);
     if (at - head_seen_ == depth_) {
@@ -39,7 +46,6 @@ class command_ring {
         head_seen_ = head_.load(std::memory_order_acquire);
         return at - head_seen_ != depth_ || stopped();
       };
-      submit();
       space_.wait(0, has_space);
       if (at - head_seen_ == depth_) return;
     }

@@ -12,12 +12,12 @@
 namespace stretto::executor {
 namespace {
 
-//! Commands that a step puts on the stream: for each instruction its waits, the work, a delay and a
-//! record; and one that ends the step.
+//! Room for all commands that a step puts on the stream: for each instruction its waits, the work,
+//! a delay, a record and one more that a decorator may add; and one that ends the step.
 std::uint32_t whole_step(const plan_view& plan, int stream) {
   std::uint32_t count = 1;
   for (const instruction& each : plan.instructions)
-    if (each.stream == stream) count += 3U + static_cast<std::uint32_t>(each.wait_count);
+    if (each.stream == stream) count += 4U + static_cast<std::uint32_t>(each.wait_count);
   return count;
 }
 
@@ -56,14 +56,14 @@ class host_device final : public device {
   ~host_device() override { end_threads(); }
 
   void enqueue(int stream, const command& work) override {
-    at(stream).push({work, -1, queued::kind::call});
+    push(stream, {work, -1, queued::kind::call});
   }
   void record(int stream, int event, std::int64_t step) override {
-    at(stream).push({{nullptr, nullptr, nullptr, 0, step}, event, queued::kind::record});
+    push(stream, {{nullptr, nullptr, nullptr, 0, step}, event, queued::kind::record});
   }
   void wait(int stream, int event, std::int64_t step) override {
     if (step < 0) return;
-    at(stream).push({{nullptr, nullptr, nullptr, 0, step}, event, queued::kind::wait});
+    push(stream, {{nullptr, nullptr, nullptr, 0, step}, event, queued::kind::wait});
   }
 
   void submit() override {
@@ -92,7 +92,12 @@ class host_device final : public device {
   }
 
  private:
-  host_stream& at(int stream) { return *streams_[static_cast<std::size_t>(stream)]; }
+  void push(int stream, const queued& entry) {
+    host_stream& to = *streams_[static_cast<std::size_t>(stream)];
+    // What the full stream waits for may have been enqueued on another one, and not been submitted.
+    if (to.full()) submit();
+    to.push(entry);
+  }
 
   void end_threads() noexcept {
     watch_.stop();

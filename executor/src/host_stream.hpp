@@ -50,6 +50,7 @@ class host_stream {
   //! Only after a join that succeeded or with the monitor stopped and the stream woken.
   ~host_stream();
 
+  bool full() { return ring_.full(); }
   void push(const queued& entry) { ring_.push(entry); }
   void submit() { ring_.submit(); }
   progress done() const {
