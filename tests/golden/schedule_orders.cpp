@@ -28,6 +28,7 @@ struct entry {
   int group = -1;         //!< -1: the header does not say
   std::string remainder;  //!< empty: the header does not say
   std::string warmup;
+  std::string split;
   bool refused = false;
   std::vector<std::vector<stretto::job>> rows;
 };
@@ -59,6 +60,8 @@ entry read_header(const std::string& file, int line, const std::string& text) {
       read.remainder = value;
     else if (key == "warmup")
       read.warmup = value;
+    else if (key == "split")
+      read.split = value;
     else
       fail_at(file, line, "unknown word " + word);
   }
@@ -125,7 +128,14 @@ bool set_options(const entry& asked, Schedule& schedule) {
     else
       return false;
   }
-  return (asked.remainder.empty() || asked.remainder == "last" || asked.remainder == "first") &&
+  if (!asked.split.empty()) {
+    if constexpr (requires { schedule.split; })
+      schedule.split = asked.split == "partial" ? split_kind::partial : split_kind::full;
+    else
+      return false;
+  }
+  return (asked.split.empty() || asked.split == "partial") &&
+         (asked.remainder.empty() || asked.remainder == "last" || asked.remainder == "first") &&
          (asked.warmup.empty() || asked.warmup == "all" || asked.warmup == "one_more");
 }
 
@@ -192,7 +202,7 @@ tally compare_file(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("the orders of Paddle, PyTorch and Megatron-LM") {
+TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and the Zero Bubble paper") {
   struct expectation {
     const char* file;
     tally counts;
@@ -201,6 +211,9 @@ TEST_CASE("the orders of Paddle, PyTorch and Megatron-LM") {
       {"paddle_fthenb.txt", {37, 0, 0}},   {"paddle_1f1b.txt", {37, 4, 0}},
       {"paddle_vpp_dyn.txt", {111, 0, 0}}, {"paddle_vpp_static.txt", {69, 54, 0}},
       {"pytorch.txt", {126, 17, 0}},       {"megatron.txt", {149, 85, 34}},
+      {"deepspeed.txt", {50, 0, 0}},       {"paddle_eager_1f1b.txt", {30, 7, 0}},
+      {"paddle_zb_h1.txt", {37, 4, 0}},    {"pytorch_zero_bubble.txt", {194, 12, 0}},
+      {"zero_bubble.txt", {21, 0, 0}},
   };
   for (const auto& [file, expected] : files) {
     const tally seen = compare_file(file);

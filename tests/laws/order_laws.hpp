@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/model/cost.hpp"
@@ -32,10 +33,10 @@ stretto::job_lists emitted(const Schedule& schedule, const stretto::shape& sizes
   return lists;
 }
 
-//! What is wrong with compute orders of whole backwards; empty when nothing is. Counts on its own
-//! that every (stage, micro-batch) has its forward and, unless `forward_only`, its backward, once,
-//! on the placement's rank and after what it needs of the same rank; asks the replay whether the
-//! ranks together come to an end.
+//! What is wrong with compute orders; empty when nothing is. Counts on its own that every (stage,
+//! micro-batch) has its forward and, unless `forward_only`, its backward, whole or in two halves,
+//! once, on the placement's rank and after what it needs of the same rank; asks the replay whether
+//! the ranks together come to an end.
 inline std::string broken_law(const stretto::job_rows& rows, const stretto::placement& where,
                               const stretto::shape& sizes, bool forward_only) {
   using stretto::job_kind;
@@ -43,6 +44,7 @@ inline std::string broken_law(const stretto::job_rows& rows, const stretto::plac
   const int count = sizes.microbatches;
   std::vector<int> forward_at(static_cast<std::size_t>(stages * count), -1);
   std::vector<int> backward_at(static_cast<std::size_t>(stages * count), -1);
+  std::vector<int> weight_at(static_cast<std::size_t>(stages * count), -1);
   const auto cell = [&](int stage, int microbatch) {
     return static_cast<std::size_t>(stage * count + microbatch);
   };
@@ -59,10 +61,19 @@ inline std::string broken_law(const stretto::job_rows& rows, const stretto::plac
         return blame("out of range");
       if (where.rank_of(work) != rank) return blame("on the wrong rank");
       const bool ahead = work.kind == job_kind::forward;
-      if (!ahead && (forward_only || work.kind != job_kind::backward)) return blame("wrong kind");
+      if (!ahead && (forward_only || work.kind > job_kind::backward_weight))
+        return blame("wrong kind");
+      if (work.kind == job_kind::backward_weight) {
+        if (backward_at[cell(work.stage, work.microbatch)] < 0)
+          return blame("before the backward for its input");
+        if (std::exchange(weight_at[cell(work.stage, work.microbatch)], step) >= 0)
+          return blame("a second time");
+        continue;
+      }
       int& at = (ahead ? forward_at : backward_at)[cell(work.stage, work.microbatch)];
       if (at >= 0) return blame("a second time");
       at = step;
+      if (work.kind == job_kind::backward) weight_at[cell(work.stage, work.microbatch)] = step;
       if (!ahead && forward_at[cell(work.stage, work.microbatch)] < 0)
         return blame("before its forward");
       // A stage of the same rank that it needs directly must have been there already.
@@ -76,6 +87,8 @@ inline std::string broken_law(const stretto::job_rows& rows, const stretto::plac
   if (std::any_of(forward_at.begin(), forward_at.end(), missing)) return "a forward is missing";
   if (!forward_only && std::any_of(backward_at.begin(), backward_at.end(), missing))
     return "a backward is missing";
+  if (!forward_only && std::any_of(weight_at.begin(), weight_at.end(), missing))
+    return "a backward for the weights is missing";
 
   const stretto::job_table table(sizes.ranks, sizes.chunks);
   const stretto::verdict live =

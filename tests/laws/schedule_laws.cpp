@@ -63,6 +63,16 @@ std::vector<inference> variants(const inference&, const shape& sizes) {
   return all;
 }
 
+std::vector<interleaved_zb> variants(const interleaved_zb&, const shape& sizes) {
+  std::vector<interleaved_zb> all;
+  for (int group : groups_of(sizes)) all.push_back({.group = group});
+  return all;
+}
+
+std::vector<zb_h1> variants(const zb_h1&, const shape&) {
+  return {{.split = split_kind::full}, {.split = split_kind::partial}};
+}
+
 struct tally {
   long supported = 0;
   long refused = 0;
@@ -139,12 +149,29 @@ TEST_CASE("every schedule: complete, ordered and live at every shape that it sup
   });
 }
 
-TEST_CASE("every schedule: the default serves all shapes, but for 1f1b's one chunk") {
+namespace {
+
+template <class Schedule>
+constexpr bool one_chunk = false;
+template <>
+constexpr bool one_chunk<one_f_one_b> = true;
+template <>
+constexpr bool one_chunk<eager_1f1b> = true;
+template <>
+constexpr bool one_chunk<zb_h1> = true;
+template <>
+constexpr bool one_chunk<zb_h1_light> = true;
+template <>
+constexpr bool one_chunk<zb_h2> = true;
+
+}  // namespace
+
+TEST_CASE("every schedule: the default serves all shapes, but for one chunk where it has but one") {
   all::for_each([]<class Schedule>(const Schedule& plain) {
     for_each_shape(9, 40, 4, [&](const shape& sizes) {
       INFO(std::string(plain.name), " ", words(sizes));
       const auto answer = plain.supports(sizes);
-      if (std::is_same_v<Schedule, one_f_one_b> && sizes.chunks > 1)
+      if (one_chunk<Schedule> && sizes.chunks > 1)
         CHECK(answer.why == reason::chunks_not_one);
       else
         CHECK(answer.ok());
@@ -183,6 +210,10 @@ TEST_CASE("options out of their range are refused by name") {
   };
   check(interleaved{});
   check(inference{});
+  CHECK(refused_for(interleaved_zb{}, -1) == reason::group_below_one);
+  CHECK(refused_for(interleaved_zb{}, 3) == reason::group_below_ranks);
+  CHECK(refused_for(interleaved_zb{}, 8) == reason::none);
+  CHECK(refused_for(interleaved_zb{}, 9) == reason::group_above_microbatches);
   CHECK(interleaved{.placement = wave}.supports(sizes).why == reason::placement_not_served);
   CHECK(interleaved{.group = 3}.supports({4, 3, 2}).ok());  // m < p: one group of all
   for (auto placement : {placement_kind::bidirectional, placement_kind::table})

@@ -1,9 +1,15 @@
 #pragma once
 
+#include "stretto/schedule/eager_1f1b.hpp"
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/interleaved_zb.hpp"
+#include "stretto/schedule/looped_bfs.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/zb_h1.hpp"
+#include "stretto/schedule/zb_h1_light.hpp"
+#include "stretto/schedule/zb_h2.hpp"
 
 namespace stretto::schedule {
 
@@ -22,7 +28,13 @@ struct schedule_list {
 using all = schedule_list<  //
     gpipe,                  // fill and drain
     one_f_one_b,            // the same bubble with less memory
+    eager_1f1b,             // messages have a round's time on their way
     interleaved,            // a smaller bubble with more messages
+    looped_bfs,             // chunk after chunk
+    zb_h1,                  // split backwards fill the end
+    zb_h1_light,            // with few of them split
+    zb_h2,                  // more forwards ahead fill the start too
+    interleaved_zb,         // split backwards with chunks
     inference>;             // forwards alone
 
 }  // namespace stretto::schedule

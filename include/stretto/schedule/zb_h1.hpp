@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/late_weights.hpp"
+
+namespace stretto::schedule {
+
+//! Which backwards are split into one for the input and one for the weights.
+enum class split_kind : std::uint8_t {
+  full,     //!< all of them
+  partial,  //!< as few as fill the bubble: r + 1 on rank r > 0, none on rank 0 (Paddle)
+};
+
+//! Zero bubble with 1F1B's memory: rank r puts off its backwards for the weights by r rounds, which
+//! fills the end of the step: a bubble of (p - 1)(f + b - w), with p micro-batches alive on every
+//! rank. ZB-H1 (Qi et al. 2023); the partial split is Paddle's, which wants m >= p; here any m.
+struct zb_h1 {
+  static constexpr std::string_view name = "zb_h1";
+  split_kind split = split_kind::full;
+
+  constexpr placement_kind placed() const { return placement_kind::looped; }
+  constexpr verdict supports(const shape& sizes) const {
+    if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
+    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
+    return positive_or_refuse(sizes);
+  }
+  constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches; }
+  constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
+    for (int rank = 0; rank < sizes.ranks; ++rank) {
+      if (split == split_kind::full)
+        push_late_weights(sizes, rank, sizes.ranks - rank, rank, out);
+      else
+        push_partial(sizes, rank, out);
+    }
+    return {};
+  }
+
+ private:
+  static constexpr void push_partial(const shape& sizes, int rank, job_sink& out) {
+    const int count = sizes.microbatches;
+    const auto push = [&](job_kind kind, int microbatch) {
+      out.push(rank, {rank, microbatch, 0, kind});
+    };
+    const int warmup = sizes.ranks - rank;
+    const int late = rank < count - 1 ? rank : count - 1;
+    // 1. Warm-up: min(p - r, m) forwards.
+    for (int k = 0; k < warmup && k < count; ++k) push(job_kind::forward, k);
+    // 2. A backward and the next forward, while there is one: of the first min(r, m - 1) micro-
+    //    batches and of the last only for the input.
+    for (int k = 0; k < count; ++k) {
+      const bool halves = rank > 0 && (k < late || k == count - 1);
+      push(halves ? job_kind::backward_input : job_kind::backward, k);
+      if (k + warmup < count) push(job_kind::forward, k + warmup);
+    }
+    // 3. The weights: the last first, whose inputs are still at hand, then in order.
+    if (rank > 0) push(job_kind::backward_weight, count - 1);
+    for (int k = 0; k < late; ++k) push(job_kind::backward_weight, k);
+  }
+};
+
+}  // namespace stretto::schedule

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string_view>
+
+#include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/late_weights.hpp"
+
+namespace stretto::schedule {
+
+//! Zero bubble with twice 1F1B's memory: 2 (p - 1 - r) + 1 forwards ahead fill the start as the
+//! weights put off by 2 r rounds fill the end. A rank is never idle between its first and its last
+//! job when f = b = w, with 2 p - 1 micro-batches alive on every rank. ZB-H2 (Qi et al. 2023),
+//! which wants m >= 2 p - 1; here any m.
+struct zb_h2 {
+  static constexpr std::string_view name = "zb_h2";
+
+  constexpr placement_kind placed() const { return placement_kind::looped; }
+  constexpr verdict supports(const shape& sizes) const {
+    if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
+    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
+    return positive_or_refuse(sizes);
+  }
+  constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches; }
+  constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      push_late_weights(sizes, rank, 2 * (sizes.ranks - 1 - rank) + 1, 2 * rank, out);
+    return {};
+  }
+};
+
+}  // namespace stretto::schedule
