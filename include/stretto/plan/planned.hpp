@@ -21,7 +21,7 @@ namespace stretto {
 //! entry serves all). `groups` index into `members`: the collectives at the end of a step, in the
 //! order in which they run.
 struct plan_request {
-  std::vector<stage_bytes> stages{stage_bytes{}};
+  std::vector<stage_bytes> stages = std::vector<stage_bytes>(1);
   std::vector<group_info> groups;
   std::vector<std::int32_t> members;
   bool release_sends = true;

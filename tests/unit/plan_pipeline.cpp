@@ -1,0 +1,149 @@
+// What stretto::pipeline computes at compile time is, entry by entry, what stretto::planned computes
+// at run time: instructions, waits, uses, releases, buffers, streams, groups, digests.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "stretto/assignment/all.hpp"
+#include "stretto/lowering/streams/all.hpp"
+#include "stretto/memory/all.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/schedule/all.hpp"
+
+namespace {
+
+using stretto::shape;
+namespace schedule = stretto::schedule;
+namespace memory = stretto::memory;
+namespace overlap = stretto::overlap;
+
+//! First and last of three ranks share the embedding; all share the gradients' norm.
+struct tie_and_norm {
+  static constexpr std::array<stretto::group_info, 2> infos{{{0, 2, 100, false}, {2, 3, 1, true}}};
+  static constexpr std::array<std::int32_t, 5> members{0, 2, 0, 1, 2};
+};
+
+//! Stages of different sizes, and jobs of different lengths.
+struct uneven : memory::release_early {
+  constexpr stretto::unit_costs costs() const {
+    return {.forward = 2, .backward_input = 3, .communication = 1};
+  }
+  constexpr stretto::stage_bytes bytes(int stage) const { return {100 + 10 * stage, 1000}; }
+};
+
+template <class T>
+bool same(std::span<const T> one, std::span<const T> other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end());
+}
+
+template <shape Shape, class Schedule, class Memory, class Overlap, class Groups>
+void compare() {
+  using step = stretto::pipeline<Shape, Schedule, stretto::assignment::unassigned, Memory, Overlap,
+                                 Groups>;
+  static_assert(stretto::valid<step>);
+  stretto::plan_request request;
+  request.stages.clear();
+  for (int stage = 0; stage < step::where.stages(); ++stage)
+    request.stages.push_back(Memory{}.bytes(stage));
+  request.groups.assign(Groups::infos.begin(), Groups::infos.end());
+  request.members.assign(Groups::members.begin(), Groups::members.end());
+  request.release_sends = Memory::release_sends;
+  request.train = !step::forward_only;
+  const stretto::job_table table(Shape.ranks, Shape.chunks, Memory{}.costs());
+  const stretto::planned made(Schedule{}, Shape, table.view(), Overlap{}, request);
+  REQUIRE(made.answer() == stretto::verdict{});
+
+  for (int rank = 0; rank < Shape.ranks; ++rank) {
+    INFO(Schedule::name, " rank ", rank);
+    CHECK(same(step::jobs().row(rank), made.jobs().row(rank)));
+    CHECK(same(step::lists().row(rank), made.lists().row(rank)));
+  }
+  REQUIRE(step::plans().size() == made.plans().size());
+  for (std::size_t rank = 0; rank < made.plans().size(); ++rank) {
+    INFO(Schedule::name, " rank ", rank);
+    const stretto::plan_view& one = step::plans()[rank];
+    const stretto::plan_view& other = made.plans()[rank];
+    CHECK(one.rank == other.rank);
+    CHECK(one.ranks == other.ranks);
+    CHECK(one.stages == other.stages);
+    CHECK(one.microbatches == other.microbatches);
+    CHECK(one.slices == other.slices);
+    CHECK(one.events == other.events);
+    CHECK(one.arena_bytes == other.arena_bytes);
+    CHECK(one.digest == other.digest);
+    CHECK(one.digest == step::plans()[0].digest);
+    CHECK(one.instructions.size() == static_cast<std::size_t>(step::lists().counts[rank]));
+    CHECK(same(one.instructions, other.instructions));
+    CHECK(same(one.waits, other.waits));
+    CHECK(same(one.uses, other.uses));
+    CHECK(same(one.released, other.released));
+    CHECK(same(one.buffers, other.buffers));
+    CHECK(same(one.streams, other.streams));
+    CHECK(same(one.groups, other.groups));
+    CHECK(same(one.members, other.members));
+  }
+}
+
+template <shape Shape, class Schedule>
+void compare_all() {
+  using stretto::no_groups;
+  compare<Shape, Schedule, memory::release_early, overlap::separate, no_groups>();
+  if constexpr (Shape.ranks == 3) {
+    compare<Shape, Schedule, memory::keep, overlap::serial, no_groups>();
+    compare<Shape, Schedule, uneven, overlap::separate, tie_and_norm>();
+  }
+}
+
+//! Chunks for the schedules that have them.
+template <class Schedule>
+void compare_shapes() {
+  compare_all<shape{.ranks = 1, .microbatches = 3}, Schedule>();
+  compare_all<shape{.ranks = 3, .microbatches = 2}, Schedule>();
+  compare_all<shape{.ranks = 4, .microbatches = 7}, Schedule>();
+  if constexpr (Schedule{}.supports({.ranks = 3, .microbatches = 5, .chunks = 2}).ok())
+    compare_all<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, Schedule>();
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
+  schedule::all::for_each([](auto made) { compare_shapes<decltype(made)>(); });
+}
+
+TEST_CASE("a digest tells plans apart that cannot run together") {
+  const stretto::job_table table(3, 1);
+  const auto digest = [&](int microbatches, const stretto::plan_request& request) {
+    return stretto::planned(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = microbatches},
+                            table.view(), overlap::separate{}, request)
+        .plans()[0]
+        .digest;
+  };
+  stretto::plan_request larger;
+  larger.stages = {{128, 64}};
+  stretto::plan_request joined;
+  joined.groups = {{0, 3, 1, true}};
+  joined.members = {0, 1, 2};
+  stretto::plan_request narrower = joined;
+  narrower.groups[0].wide = false;
+  stretto::plan_request forward_only;
+  forward_only.train = false;
+  std::vector<std::uint64_t> all = {digest(4, {}),     digest(5, {}),       digest(4, larger),
+                                    digest(4, joined), digest(4, narrower), digest(4, forward_only)};
+  CHECK(all[0] == digest(4, {}));
+  std::sort(all.begin(), all.end());
+  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+}
+
+TEST_CASE("layers of a pipeline are what its assignment deals") {
+  using step = stretto::pipeline<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
+                                 schedule::interleaved, stretto::assignment::round_robin<5, 3>>;
+  static_assert(stretto::valid<step>);
+  std::vector<int> counts;
+  for (const auto& range : step::layers) counts.push_back(range.count);
+  CHECK(counts == std::vector<int>{3, 2, 2, 1});
+  CHECK(step::layers.back().first + step::layers.back().count == 8);
+}
