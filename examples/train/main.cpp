@@ -1,0 +1,167 @@
+// Trains a byte-level transformer in a pipeline: ./run train --help
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "default_text.hpp"
+#include "model/corpus.hpp"
+#include "model/reference.hpp"
+#include "options.hpp"
+#include "pipeline/footprint.hpp"
+#include "pipeline/pipeline.hpp"
+#include "progress.hpp"
+#include "stretto/executor/error.hpp"
+#include "summary.hpp"
+
+namespace train {
+namespace {
+
+//! Opened before training, so that a folder that cannot be written is no surprise after it.
+std::ofstream open(const options& with, const char* name) {
+  std::error_code error;
+  std::filesystem::create_directories(with.out, error);
+  std::ofstream file;
+  if (!error) file.open(with.out / name);
+  if (error || !file)
+    throw bad_setting("out", with.out.string(),
+                      std::string(name) + " cannot be written there: " +
+                          (error ? error.message() : std::strerror(errno)));
+  return file;
+}
+
+//! Written to the last byte, or an error.
+void close(std::ofstream& file, const options& with, const char* name) {
+  file.close();
+  if (!file)
+    throw bad_setting("out", with.out.string(),
+                      std::string(name) + " cannot be written there: " + std::strerror(errno));
+}
+
+corpus read(const options& with) {
+  try {
+    return {with.files.empty() ? repository_text() : with.files, with.model.context};
+  } catch (const std::runtime_error& wrong) {
+    throw early_exit(2, std::string("FILES: ") + wrong.what());
+  }
+}
+
+void introduce(std::ostream& out, const pipeline& made, const options& with, const corpus& text,
+               int cores) {
+  const auto& sizes = made.sizes();
+  out << with.model.layers << " blocks of width " << with.model.width << ", "
+      << (made.parameter_count() + 500) / 1000 << " k parameters; text of "
+      << (text.training().size() + text.held_back().size() + 500) / 1000 << " kB\n"
+      << with.pipeline.schedule << ": " << sizes.ranks << " ranks of " << sizes.chunks
+      << (sizes.chunks == 1 ? " chunk" : " chunks") << " on " << cores
+      << (cores == 1 ? " core, " : " cores, ") << sizes.microbatches << " micro-batches of "
+      << with.model.microbatch << " x " << with.model.context << " bytes\n";
+}
+
+//! The unpipelined model beside the pipelined one.
+class shadow {
+ public:
+  shadow(const options& with, const corpus& text)
+      : with_(with), text_(text), whole_(with.model, with.learning.seed) {}
+
+  //! @throws std::runtime_error naming what differs after the step
+  void compare(const pipeline& pipelined, long number, const step_result& result) {
+    const step_result expected =
+        whole_.step(number, pipelined.sizes().microbatches, with_.learning.rate.at(number),
+                    with_.learning.norm_limit, with_.learning.rule,
+                    [&](int microbatch, auto tokens, auto targets) {
+                      text_.batch(with_.learning.seed, number, microbatch, tokens, targets);
+                    });
+    const std::string found = first_difference(pipelined, result, whole_, expected);
+    if (!found.empty())
+      throw std::runtime_error("--check: after step " + std::to_string(number) + " " + found);
+  }
+
+ private:
+  const options& with_;
+  const corpus& text_;
+  reference whole_;
+};
+
+void train_steps(pipeline& made, const options& with, const corpus& text) {
+  std::unique_ptr<shadow> reference;
+  if (with.check) reference = std::make_unique<shadow>(with, text);
+  const double tokens =
+      static_cast<double>(made.model().rows()) * static_cast<double>(made.sizes().microbatches);
+  progress shown(std::cout, isatty(STDOUT_FILENO) != 0, with.steps, tokens);
+  for (long number = 1; number <= with.steps; ++number) {
+    const step_result result = made.step();
+    // The first step touches memory for the first time, which costs more than the work.
+    if (number == 1 && with.steps > 1) made.forget_times();
+    if (reference) reference->compare(made, number, result);
+    shown.update(number, result);
+  }
+  if (reference)
+    std::cout << "equal to the unpipelined model after each step: loss, norm, gradients and "
+                 "parameters, to the bit\n";
+}
+
+void run(const options& with) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const corpus text = read(with);
+  pipeline made(with.model, text, with.pipeline, with.learning);
+  std::ofstream trace = open(with, "trace.json");
+  std::ofstream picture = open(with, "timeline.svg");
+  for (std::size_t rank = 0; rank < config::size(made.where().ranks); ++rank)
+    paint(made.engine().arena(rank));
+
+  introduce(std::cout, made, with, text, cores);
+  const double before = made.evaluate();
+  train_steps(made, with, text);
+  const double after = made.evaluate();
+  char line[100];
+  std::snprintf(line, sizeof line, "held-back text: %.3f nats per byte before, %.3f after\n\n",
+                before, after);
+  std::cout << line;
+  write_table(std::cout, made, cores);
+  write_trace(trace, made);
+  close(trace, with, "trace.json");
+  const std::string drawn = write_picture(picture, made, cores);
+  close(picture, with, "timeline.svg");
+  std::cout << "\n"
+            << (with.out / "trace.json").string() << ": the last steps, for ui.perfetto.dev\n"
+            << (with.out / "timeline.svg").string() << ": " << drawn
+            << "\n\nheld-back beginning | what the model makes of it:\n"
+            << sampled_line(made, text, with.learning.seed) << '\n';
+}
+
+int complain(const std::string& words, int code) {
+  std::cerr << "train: " << words << '\n';
+  return code;
+}
+
+}  // namespace
+}  // namespace train
+
+int main(int argc, char** argv) {
+  using namespace train;
+  try {
+    run(read_options(argc, argv));
+    if (!std::cout.flush()) return complain("standard output cannot be written", 1);
+    return 0;
+  } catch (const early_exit& early) {
+    if (early.code != 0) return complain(early.what(), early.code);
+    std::cout << early.what();
+    return 0;
+  } catch (const stretto::executor::execution_error& failed) {
+    return complain(failed.what(), 1);
+  } catch (const std::invalid_argument& wrong) {
+    return complain(wrong.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory for this model", 2);
+  } catch (const std::exception& failed) {
+    return complain(failed.what(), 1);
+  }
+}

@@ -1,0 +1,180 @@
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "pipeline/plans.hpp"
+
+namespace train {
+namespace {
+
+//! A number above 0, and not infinite.
+CLI::Validator above_zero() {
+  return {[](std::string& typed) {
+            std::istringstream text(typed);
+            double value = 0;
+            text >> value;
+            return !text.fail() && value > 0 && std::isfinite(value)
+                       ? std::string()
+                       : "Value " + typed + " is not a finite number above 0";
+          },
+          "ABOVE 0"};
+}
+
+//! What CLI11 reads by itself may wrap around (-1) or stop at the largest number.
+CLI::Validator whole_number() {
+  return {[](std::string& typed) {
+            std::uint64_t value = 0;
+            const char* const end = typed.data() + typed.size();
+            const auto read = std::from_chars(typed.data(), end, value);
+            return read.ec == std::errc() && read.ptr == end
+                       ? std::string()
+                       : "Value " + typed + " is not a whole number below 2^64";
+          },
+          "BELOW 2^64"};
+}
+
+CLI::Range count_up_to(int most) {
+  return {1, most};
+}
+
+//! CLI11 writes sentences on several lines, and "ranks: Value 0 ..." without what was typed before.
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+//! Values as typed, where they are not those of the library's structs.
+struct raw_options {
+  std::optional<int> layers;
+  double deadline = 300;
+  double learning_rate = 3e-3;
+  bool untied = false;
+};
+
+void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
+  pipeline_settings& to = made.pipeline;
+  app.add_option("--schedule", to.schedule, "One of " + training_schedules())
+      ->capture_default_str();
+  app.add_option("--ranks", to.ranks, "Ranks of the pipeline: threads of this process")
+      ->check(count_up_to(64))
+      ->capture_default_str();
+  app.add_option("--microbatches", to.microbatches, "Micro-batches in a step")
+      ->check(count_up_to(100'000))
+      ->capture_default_str();
+  app.add_option("--chunks", to.chunks, "Stages per rank [2, or 1 where the schedule has one]")
+      ->check(count_up_to(1000));
+  app.add_option("--group", to.group, "Micro-batches per group (interleaved) [min(ranks, all)]")
+      ->check(count_up_to(100'000));
+  app.add_option("--layers-per-rank", to.layers_per_rank,
+                 "Layers of each rank, embedding and head included, dealt to its chunks in turn: "
+                 "4,4,4,4 [even]")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is a file
+      ->check(count_up_to(1 << 16));
+  app.add_option("--overlap", to.overlap, "Streams: serial or separate")->capture_default_str();
+  app.add_option("--transport-capacity", to.transport_capacity,
+                 "Messages that a channel holds; 0: the sender waits for the receiver")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  app.add_option("--deadline", raw.deadline, "Seconds that a step may take")
+      ->check(above_zero())
+      ->capture_default_str();
+}
+
+void add_model(CLI::App& app, options& made, raw_options& raw) {
+  app.add_option("--layers", raw.layers, "Transformer blocks, without embedding and head [14]")
+      ->check(count_up_to(4096));
+  app.add_option("--width", made.model.width, "Features per token")
+      ->check(count_up_to(1 << 14))
+      ->capture_default_str();
+  app.add_option("--heads", made.model.heads, "Attention heads; width is a multiple of it")
+      ->check(count_up_to(1 << 14))
+      ->capture_default_str();
+  app.add_option("--context", made.model.context, "Bytes per sequence")
+      ->check(count_up_to(1 << 16))
+      ->capture_default_str();
+  app.add_option("--batch", made.model.microbatch, "Sequences per micro-batch")
+      ->check(count_up_to(1 << 16))
+      ->capture_default_str();
+  app.add_flag("--untied", raw.untied, "The head has a table of its own");
+}
+
+void add_learning(CLI::App& app, options& made, raw_options& raw) {
+  app.add_option("--steps", made.steps, "Training steps")
+      ->check(count_up_to(std::numeric_limits<int>::max()))
+      ->capture_default_str();
+  app.add_option("--seed", made.learning.seed, "Of parameters, batches and the sample")
+      ->check(whole_number())
+      ->capture_default_str();
+  app.add_option("--learning-rate", raw.learning_rate, "Peak; falls to a tenth at the end")
+      ->check(above_zero())
+      ->capture_default_str();
+  app.add_option("--clip", made.learning.norm_limit, "Most that the gradient's global norm may be")
+      ->check(above_zero())
+      ->capture_default_str();
+  app.add_flag("--check", made.check,
+               "Also train the unpipelined model and compare all bits after each step");
+}
+
+void complete(options& made, const raw_options& raw) {
+  // Told the layers of every rank, nobody need say how many that makes.
+  const auto& per_rank = made.pipeline.layers_per_rank;
+  std::int64_t sum = -2;
+  for (const std::int32_t count : per_rank) sum += count;
+  if (raw.layers)
+    made.model.layers = *raw.layers;
+  else if (!per_rank.empty())
+    made.model.layers = static_cast<int>(std::clamp<std::int64_t>(sum, 1, 1 << 16));
+  made.model.tied = !raw.untied;
+  made.learning.rate = {.peak = raw.learning_rate,
+                        .floor = raw.learning_rate / 10,
+                        .warmup = std::min(20L, made.steps / 10),
+                        .steps = made.steps};
+  // Also what "never" may look like fits into nanoseconds.
+  made.pipeline.deadline =
+      std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(raw.deadline, 1e9) * 1e9) + 1);
+  if (made.model.width % made.model.heads != 0)
+    throw bad_setting("heads", std::to_string(made.model.heads),
+                      "the width, " + std::to_string(made.model.width) + ", is no multiple of it");
+}
+
+}  // namespace
+
+options read_options(int argc, const char* const* argv) {
+  options made;
+  raw_options raw;
+  made.model = {.layers = 14, .width = 64, .heads = 4, .context = 64, .microbatch = 2};
+  made.pipeline.evaluation_microbatches = 64;
+  made.pipeline.trace_steps = 3;
+  made.steps = 1000;
+  made.out = "out";
+  CLI::App app{"Trains a small transformer on text, byte by byte, in a pipeline of threads.",
+               "train"};
+  app.option_defaults()->always_capture_default(false);
+  app.add_option("FILES", made.files, "Text to train on [what this repository ships]");
+  add_pipeline(app, made, raw);
+  add_model(app, made, raw);
+  add_learning(app, made, raw);
+  app.add_option("--out", made.out, "Folder for trace.json and timeline.svg")
+      ->capture_default_str();
+  app.footer("Exit: 0 when all is well, 1 when training fails, 2 for wrong input.");
+  try {
+    app.parse(argc, argv);
+    complete(made, raw);
+  } catch (const CLI::CallForHelp&) {
+    throw early_exit(0, app.help());
+  } catch (const CLI::ParseError& wrong) {
+    throw early_exit(2, one_line(wrong.what()));
+  } catch (const bad_setting& wrong) {
+    throw early_exit(2, wrong.what());
+  }
+  return made;
+}
+
+}  // namespace train

@@ -1,0 +1,35 @@
+// The command line of the trainer.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/config.hpp"
+#include "pipeline/settings.hpp"
+
+namespace train {
+
+struct options {
+  config model;
+  pipeline_settings pipeline;
+  learning_settings learning;
+  long steps = 0;
+  bool check = false;  //!< run the reference beside the pipeline and compare
+  std::filesystem::path out;
+  std::vector<std::filesystem::path> files;  //!< empty: what the repository ships
+};
+
+//! Ends the program with this code after printing the text: help, or what is wrong.
+struct early_exit : std::runtime_error {
+  early_exit(int code_, const std::string& text) : std::runtime_error(text), code(code_) {}
+  int code;
+};
+
+//! @throws early_exit for --help (0) and for wrong options (2): one line that names the option, the
+//!         value and the rule
+options read_options(int argc, const char* const* argv);
+
+}  // namespace train

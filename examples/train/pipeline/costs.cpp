@@ -1,0 +1,48 @@
+#include "pipeline/costs.hpp"
+
+#include <cstdint>
+
+#include "model/layer.hpp"
+
+namespace train {
+
+using stretto::job_kind;
+
+stretto::job_table product_costs(const config& model, const stretto::placement& where,
+                                 std::span<const stretto::assignment::layer_range> layers) {
+  stretto::job_table table(where.ranks, where.chunks);
+  for (int rank = 0; rank < where.ranks; ++rank)
+    for (int chunk = 0; chunk < where.chunks; ++chunk) {
+      const auto& mine = layers[config::size(where.stage_of(rank, chunk))];
+      product_counts sum;
+      for (int layer = mine.first; layer < mine.first + mine.count; ++layer) {
+        const product_counts one = expected_products(model, layer);
+        sum.forward += one.forward;
+        sum.backward_input += one.backward_input;
+        sum.backward_weight += one.backward_weight;
+      }
+      const auto set = [&](job_kind kind, std::uint64_t time) {
+        table.at(rank, chunk, kind).time = static_cast<std::int64_t>(time);
+      };
+      set(job_kind::forward, sum.forward);
+      set(job_kind::backward, sum.backward_input + sum.backward_weight);
+      set(job_kind::backward_input, sum.backward_input);
+      set(job_kind::backward_weight, sum.backward_weight);
+      set(job_kind::recompute, sum.forward);
+    }
+  return table;
+}
+
+stretto::job_table measured_costs(std::span<const training_stage* const> ranks,
+                                  const stretto::placement& where) {
+  stretto::job_table table(where.ranks, where.chunks);
+  for (int rank = 0; rank < where.ranks; ++rank)
+    for (int chunk = 0; chunk < where.chunks; ++chunk)
+      for (int kind = 0; kind < stretto::cost_kinds; ++kind) {
+        const auto each = static_cast<job_kind>(kind);
+        table.at(rank, chunk, each).time = ranks[config::size(rank)]->clock().mean(chunk, each);
+      }
+  return table;
+}
+
+}  // namespace train

@@ -1,0 +1,23 @@
+// What jobs cost: before a run by the model's multiply-adds, after it by the clock.
+#pragma once
+
+#include <span>
+
+#include "model/config.hpp"
+#include "pipeline/training_stage.hpp"
+#include "stretto/assignment/concept.hpp"
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
+
+namespace train {
+
+//! Times are multiply-adds of the matrix products, per job: so stages of unequal layers differ, and
+//! an embedding, which multiplies nothing, costs nothing. Messages cost nothing.
+stretto::job_table product_costs(const config& model, const stretto::placement& where,
+                                 std::span<const stretto::assignment::layer_range> layers);
+
+//! Times are nanoseconds of processor time, the mean of what each rank has measured.
+stretto::job_table measured_costs(std::span<const training_stage* const> ranks,
+                                  const stretto::placement& where);
+
+}  // namespace train

@@ -1,0 +1,38 @@
+// What a rank does in a forward-only step on held-back text, as the executor calls it.
+#pragma once
+
+#include <numeric>
+#include <vector>
+
+#include "model/corpus.hpp"
+#include "pipeline/rank_model.hpp"
+#include "stretto/executor/stage.hpp"
+
+namespace train {
+
+//! One rank's work in evaluation, on the stages that training updates.
+class evaluation_stage final : public stretto::executor::stage {
+ public:
+  //! Everything is kept by reference. `microbatches`: of an evaluation.
+  evaluation_stage(rank_model& model, const corpus& text, int microbatches)
+      : model_(model), text_(text), losses_(config::size(microbatches)) {}
+
+  void run(const stretto::executor::context& at) override {
+    const train::stage& here = model_.stage_of(at.what);
+    if (here.has_embedding() || here.has_head())
+      text_.held_back_batch(at.what.microbatch, model_.tokens(), model_.targets());
+    const double loss = model_.forward(at, 1.0 / static_cast<double>(losses_.size()));
+    if (here.has_head()) losses_[config::size(at.what.microbatch)] = loss;
+  }
+  bool serves(stretto::job_kind kind) const override { return kind == stretto::job_kind::forward; }
+
+  //! The mean loss of the last step where the rank has the head, otherwise 0.
+  double loss() const { return std::accumulate(losses_.begin(), losses_.end(), 0.0); }
+
+ private:
+  rank_model& model_;
+  const corpus& text_;
+  std::vector<double> losses_;
+};
+
+}  // namespace train

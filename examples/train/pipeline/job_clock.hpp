@@ -1,0 +1,56 @@
+// Processor time of jobs: what a job costs, also where ranks share cores.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <vector>
+
+#include "stretto/model/cost.hpp"
+#include "stretto/model/job.hpp"
+
+namespace train {
+
+//! Processor time of the calling thread so far, in nanoseconds.
+inline std::int64_t thread_cpu_time() {
+  std::timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+//! Sums one rank's times by chunk and kind of compute job. Filled by the thread that runs the jobs,
+//! read between steps.
+class job_clock {
+ public:
+  explicit job_clock(int chunks)
+      : entries_(static_cast<std::size_t>(chunks) * stretto::cost_kinds) {}
+
+  //! Runs `work` and adds its time.
+  template <class Work>
+  void measure(int chunk, stretto::job_kind kind, Work&& work) {
+    const std::int64_t start = thread_cpu_time();
+    work();
+    entry& to = at(chunk, kind);
+    to.sum += thread_cpu_time() - start;
+    ++to.count;
+  }
+  //! Nanoseconds of one job; 0 where none was run.
+  std::int64_t mean(int chunk, stretto::job_kind kind) const {
+    const entry& from = entries_[index(chunk, kind)];
+    return from.count == 0 ? 0 : from.sum / from.count;
+  }
+  void clear() { entries_.assign(entries_.size(), {}); }
+
+ private:
+  struct entry {
+    std::int64_t sum = 0;
+    std::int64_t count = 0;
+  };
+  static std::size_t index(int chunk, stretto::job_kind kind) {
+    return static_cast<std::size_t>(chunk) * stretto::cost_kinds + static_cast<std::size_t>(kind);
+  }
+  entry& at(int chunk, stretto::job_kind kind) { return entries_[index(chunk, kind)]; }
+
+  std::vector<entry> entries_;
+};
+
+}  // namespace train

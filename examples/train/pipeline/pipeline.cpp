@@ -1,0 +1,174 @@
+#include "pipeline/pipeline.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "model/embedding.hpp"
+#include "model/layer.hpp"
+#include "pipeline/costs.hpp"
+#include "pipeline/plans.hpp"
+
+namespace train {
+namespace {
+
+namespace executor = stretto::executor;
+
+learning_settings checked(const learning_settings& learning) {
+  learning.rule.check();
+  learning.rate.check();
+  return learning;
+}
+
+config checked(const config& model) {
+  model.check();
+  return model;
+}
+
+template <class Stage>
+std::unique_ptr<executor::engine> make_engine(const stretto::planned& plan,
+                                              std::span<const std::unique_ptr<Stage>> stages,
+                                              const pipeline_settings& settings) {
+  std::vector<executor::stage*> pointers;
+  for (const auto& each : stages) pointers.push_back(each.get());
+  executor::options with;
+  with.deadline = settings.deadline;
+  with.capacity = settings.transport_capacity;
+  with.trace_steps = settings.trace_steps;
+  with.delay = settings.delay;
+  if (settings.make_transport) with.wire = settings.make_transport();
+  return std::make_unique<executor::engine>(plan.plans(), pointers, std::move(with));
+}
+
+}  // namespace
+
+pipeline::pipeline(const config& model, const corpus& text, const pipeline_settings& settings,
+                   const learning_settings& learning)
+    : model_(checked(model)),
+      learning_(checked(learning)),
+      sizes_(training_shape(settings)),
+      where_(stage_placement(settings)),
+      layers_(deal_layers(model, where_, settings)),
+      costs_(product_costs(model, where_, layers_)) {
+  const int first = where_.rank_of(0, 0);
+  const int last = where_.rank_of(where_.stages() - 1, 0);
+  if (model_.tied && first != last) groups_ = {.tied = 0, .norms = 1};
+
+  build_ranks(text, settings.evaluation_microbatches);
+  training_plan_ = plan_training(settings, costs_.view(), request());
+  evaluation_plan_ = plan_evaluation(settings, costs_.view(), request());
+  training_ = make_engine<training_stage>(*training_plan_, trainers_, settings);
+  pipeline_settings untraced = settings;
+  untraced.trace_steps = 0;
+  evaluation_ = make_engine<evaluation_stage>(*evaluation_plan_, evaluators_, untraced);
+}
+
+void pipeline::build_ranks(const corpus& text, int evaluation_microbatches) {
+  if (evaluation_microbatches < 1)
+    throw bad_setting("evaluation-microbatches", std::to_string(evaluation_microbatches),
+                      "it must be at least 1");
+  for (int rank = 0; rank < where_.ranks; ++rank) {
+    ranks_.push_back(std::make_unique<rank_model>(model_, where_, rank, layers_, learning_.seed));
+    trainers_.push_back(std::make_unique<training_stage>(*ranks_.back(), text, learning_,
+                                                         sizes_.microbatches, groups_));
+    evaluators_.push_back(
+        std::make_unique<evaluation_stage>(*ranks_.back(), text, evaluation_microbatches));
+  }
+}
+
+// Bytes of every stage's buffers, and the collectives that step_groups describes.
+stretto::plan_request pipeline::request() const {
+  stretto::plan_request made;
+  made.stages.clear();
+  for (const auto& range : layers_) {
+    const stage& here = holder(range.first);
+    made.stages.push_back({.output = static_cast<std::int64_t>(here.message_bytes()),
+                           .stash = static_cast<std::int64_t>(here.stash_bytes())});
+  }
+  const auto add_group = [&](std::vector<std::int32_t> members, std::size_t elements, bool wide) {
+    std::ranges::sort(members);
+    made.groups.push_back({.first = static_cast<std::int32_t>(made.members.size()),
+                           .count = static_cast<std::int32_t>(members.size()),
+                           .elements = static_cast<std::int64_t>(elements),
+                           .wide = wide});
+    made.members.insert(made.members.end(), members.begin(), members.end());
+  };
+  if (groups_.tied >= 0)
+    add_group({where_.rank_of(0, 0), where_.rank_of(where_.stages() - 1, 0)},
+              2 * embedding<float>(model_).table().size, false);
+  std::vector<std::int32_t> all(config::size(where_.ranks));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = static_cast<int>(rank);
+  add_group(all, config::size(model_.layer_count()) + 1, true);
+  return made;
+}
+
+step_result pipeline::step() {
+  training_->step();
+  return trainers_.front()->result();
+}
+
+double pipeline::evaluate() {
+  evaluation_->step();
+  double loss = 0;  // every rank but the one with the head has none
+  for (const auto& each : evaluators_) loss += each->loss();
+  return loss;
+}
+
+stage& pipeline::holder(int layer) const {
+  model_.kind(layer);  // refuses a layer that does not exist
+  int number = 0;
+  const auto end_of = [this](int stage_number) {
+    const auto& range = layers_[config::size(stage_number)];
+    return range.first + range.count;
+  };
+  while (layer >= end_of(number)) ++number;
+  return ranks_[config::size(where_.rank_of(number, 0))]->chunk(where_.chunk_of(number, 0));
+}
+
+std::size_t pipeline::parameter_count() const {
+  std::size_t sum = 0;
+  for (int layer = 0; layer < model_.layer_count(); ++layer)
+    sum += train::parameter_count(model_, layer);
+  // A tied head's table is the embedding's.
+  return sum - (model_.tied ? embedding<float>(model_).table().size : 0);
+}
+
+stretto::job_table pipeline::measured_costs() const {
+  std::vector<const training_stage*> ranks;
+  for (const auto& each : trainers_) ranks.push_back(each.get());
+  return train::measured_costs(ranks, where_);
+}
+
+void pipeline::forget_times() {
+  for (const auto& each : trainers_) each->clock().clear();
+}
+
+std::string first_difference(const pipeline& pipelined, const step_result& result,
+                             const reference& whole, const step_result& expected) {
+  const struct {
+    const char* name;
+    double got, wanted;
+  } numbers[] = {{"loss", result.loss, expected.loss},
+                 {"gradient norm", result.gradient_norm, expected.gradient_norm},
+                 {"clipping factor", result.clip_factor, expected.clip_factor}};
+  for (const auto& each : numbers)
+    if (std::bit_cast<std::uint64_t>(each.got) != std::bit_cast<std::uint64_t>(each.wanted))
+      return std::string(each.name) + " is " + std::to_string(each.got) + ", the reference's is " +
+             std::to_string(each.wanted);
+
+  for (int layer = 0; layer < pipelined.model().layer_count(); ++layer) {
+    const auto differ = [&](std::span<const float> got, std::span<const float> wanted) {
+      return got.size() != wanted.size() ||
+             std::memcmp(got.data(), wanted.data(), got.size_bytes()) != 0;
+    };
+    const std::string of = " of layer " + std::to_string(layer) + " differ from the reference's";
+    if (differ(pipelined.gradients(layer), whole.stage().gradients(layer)))
+      return "the gradients" + of;
+    if (differ(pipelined.parameters(layer), whole.stage().parameters(layer)))
+      return "the parameters" + of;
+  }
+  return "";
+}
+
+}  // namespace train

@@ -1,0 +1,89 @@
+// The pipelined trainer: what basic_reference does in one piece, on the ranks of a pipeline.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/config.hpp"
+#include "model/corpus.hpp"
+#include "model/reference.hpp"
+#include "pipeline/evaluation_stage.hpp"
+#include "pipeline/rank_model.hpp"
+#include "pipeline/settings.hpp"
+#include "pipeline/training_stage.hpp"
+#include "stretto/assignment/concept.hpp"
+#include "stretto/executor/engine.hpp"
+#include "stretto/model/cost.hpp"
+#include "stretto/model/shape.hpp"
+#include "stretto/plan/planned.hpp"
+
+namespace train {
+
+//! A model split into stages, with the plans and the engines that train and evaluate it: the same
+//! stages, two plans. After the first step, a step allocates nothing.
+class pipeline {
+ public:
+  //! @param text outlives the pipeline
+  //! @throws bad_setting, or std::invalid_argument from the model's config and the learning rule
+  pipeline(const config& model, const corpus& text, const pipeline_settings& settings,
+           const learning_settings& learning);
+
+  //! One training step on all ranks.
+  //! @throws stretto::executor::execution_error naming rank, job and cause; no step can follow
+  step_result step();
+
+  //! The mean loss over micro-batches of held-back text, forward only.
+  //! @throws as step()
+  double evaluate();
+
+  //! Of a layer, wherever it lies. Gradients are those of the last step, tied ones joined, not
+  //! clipped. Between steps only.
+  std::span<float> parameters(int layer) { return holder(layer).parameters(layer); }
+  std::span<const float> parameters(int layer) const { return holder(layer).parameters(layer); }
+  std::span<const float> gradients(int layer) const { return holder(layer).gradients(layer); }
+
+  const config& model() const { return model_; }
+  const stretto::shape& sizes() const { return sizes_; }
+  const stretto::placement& where() const { return where_; }
+  //! Of every stage, in pipeline order.
+  std::span<const stretto::assignment::layer_range> layers() const { return layers_; }
+  const stretto::planned& plan() const { return *training_plan_; }
+  stretto::executor::engine& engine() { return *training_; }
+  std::size_t parameter_count() const;
+
+  //! Multiply-adds of every stage's jobs.
+  const stretto::job_table& predicted_costs() const { return costs_; }
+  //! Processor time of the jobs since the start, or since forget_times().
+  stretto::job_table measured_costs() const;
+  void forget_times();
+
+ private:
+  stretto::plan_request request() const;
+  void build_ranks(const corpus& text, int evaluation_microbatches);
+  stage& holder(int layer) const;
+
+  config model_;
+  learning_settings learning_;
+  stretto::shape sizes_;
+  stretto::placement where_;
+  std::vector<stretto::assignment::layer_range> layers_;
+  stretto::job_table costs_;
+  step_groups groups_;
+  std::vector<std::unique_ptr<rank_model>> ranks_;
+  std::vector<std::unique_ptr<training_stage>> trainers_;
+  std::vector<std::unique_ptr<evaluation_stage>> evaluators_;
+  std::unique_ptr<stretto::planned> training_plan_, evaluation_plan_;
+  // Destroyed first: their threads use all of the above.
+  std::unique_ptr<stretto::executor::engine> training_, evaluation_;
+};
+
+//! The first thing in which the pipeline and the reference differ after a step, to the bit: the
+//! loss, the norm, the clipping factor, a layer's gradients or parameters. Empty: nothing.
+std::string first_difference(const pipeline& pipelined, const step_result& result,
+                             const reference& whole, const step_result& expected);
+
+}  // namespace train

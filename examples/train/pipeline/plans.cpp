@@ -1,0 +1,200 @@
+#include "pipeline/plans.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "stretto/assignment/all.hpp"
+#include "stretto/lowering/streams/all.hpp"
+#include "stretto/model/verdict_text.hpp"
+#include "stretto/schedule/all.hpp"
+
+namespace train {
+namespace {
+
+using stretto::reason;
+using stretto::verdict;
+
+// Bounds the plans' memory long before any of their sizes can overflow.
+constexpr std::int64_t most_jobs = 1'000'000;
+
+template <class Schedule>
+constexpr bool trains() {
+  if constexpr (requires { Schedule::forward_only; }) return !Schedule::forward_only;
+  return true;
+}
+
+//! Calls `visit` with the schedule that the settings name.
+template <class Visitor>
+void with_schedule(const pipeline_settings& settings, Visitor&& visit) {
+  bool found = false;
+  stretto::schedule::all::for_each([&]<class Schedule>(Schedule made) {
+    if (!trains<Schedule>() || settings.schedule != Schedule::name) return;
+    found = true;
+    if constexpr (requires { made.group; })
+      made.group = settings.group;
+    else if (settings.group != 0)
+      throw bad_setting("group", std::to_string(settings.group),
+                        "the schedule " + settings.schedule + " has no groups");
+    visit(made);
+  });
+  if (!found)
+    throw bad_setting("schedule", settings.schedule,
+                      "no such schedule trains; there are " + training_schedules());
+}
+
+//! Calls `visit` with the overlap policy that the settings name.
+template <class Visitor>
+void with_overlap(const pipeline_settings& settings, Visitor&& visit) {
+  std::string names;
+  bool found = false;
+  stretto::overlap::for_each([&]<class Overlap>(Overlap made) {
+    names += (names.empty() ? "" : ", ") + std::string(Overlap::name);
+    if (settings.overlap != Overlap::name) return;
+    found = true;
+    visit(made);
+  });
+  if (!found) throw bad_setting("overlap", settings.overlap, "no such policy; there are " + names);
+}
+
+std::string sentence(const verdict& answer) {
+  return std::string(stretto::to_text(answer).view());
+}
+
+//! Says which setting a refused shape is about.
+[[noreturn]] void refuse(const pipeline_settings& settings, const stretto::shape& sizes,
+                         const verdict& answer) {
+  const std::string rule(stretto::describe(answer.why));
+  switch (answer.why) {
+    case reason::ranks_below_one:
+      throw bad_setting("ranks", std::to_string(sizes.ranks), rule);
+    case reason::microbatches_below_one:
+      throw bad_setting("microbatches", std::to_string(sizes.microbatches), rule);
+    case reason::chunks_below_one:
+    case reason::chunks_not_one:
+      throw bad_setting("chunks", std::to_string(sizes.chunks), settings.schedule + ": " + rule);
+    case reason::group_below_one:
+    case reason::group_below_ranks:
+    case reason::group_above_microbatches:
+      throw bad_setting("group", std::to_string(settings.group), rule);
+    default:
+      throw bad_setting("schedule", settings.schedule, sentence(answer));
+  }
+}
+
+template <class Schedule>
+stretto::shape shape_for(const Schedule& made, const pipeline_settings& settings) {
+  stretto::shape sizes{
+      .ranks = settings.ranks, .microbatches = settings.microbatches, .chunks = settings.chunks};
+  if (sizes.chunks == 0) {
+    sizes.chunks = 2;
+    if (made.supports(sizes).why == reason::chunks_not_one) sizes.chunks = 1;
+  }
+  if (const verdict answer = made.supports(sizes); !answer.ok()) refuse(settings, sizes, answer);
+  if (std::int64_t{sizes.ranks} * sizes.chunks > most_jobs / sizes.microbatches)
+    throw bad_setting("microbatches", std::to_string(sizes.microbatches),
+                      "with " + std::to_string(sizes.ranks) + " ranks of " +
+                          std::to_string(sizes.chunks) + " chunks, more than " +
+                          std::to_string(most_jobs) + " jobs of a kind in a step");
+  return sizes;
+}
+
+template <class Schedule>
+std::unique_ptr<stretto::planned> plan(const Schedule& schedule, const stretto::shape& sizes,
+                                       const pipeline_settings& settings,
+                                       const stretto::job_table_view& costs,
+                                       stretto::plan_request request) {
+  std::unique_ptr<stretto::planned> made;
+  with_overlap(settings, [&](const auto& overlap) {
+    made = std::make_unique<stretto::planned>(schedule, sizes, costs, overlap, std::move(request));
+  });
+  if (!made->answer().ok()) refuse(settings, sizes, made->answer());
+  return made;
+}
+
+}  // namespace
+
+std::string training_schedules() {
+  std::string names;
+  stretto::schedule::all::for_each([&]<class Schedule>(Schedule) {
+    if (trains<Schedule>()) names += (names.empty() ? "" : ", ") + std::string(Schedule::name);
+  });
+  return names;
+}
+
+stretto::shape training_shape(const pipeline_settings& settings) {
+  stretto::shape sizes;
+  with_schedule(settings, [&](const auto& schedule) { sizes = shape_for(schedule, settings); });
+  return sizes;
+}
+
+stretto::placement stage_placement(const pipeline_settings& settings) {
+  stretto::placement where;
+  with_schedule(settings, [&](const auto& schedule) {
+    where = stretto::place(schedule.placed(), shape_for(schedule, settings));
+  });
+  if (where.kind == stretto::placement_kind::bidirectional)
+    throw bad_setting("schedule", settings.schedule,
+                      "it needs two replicas of each stage, the trainer holds one");
+  return where;
+}
+
+std::vector<stretto::assignment::layer_range> deal_layers(const config& model,
+                                                          const stretto::placement& where,
+                                                          const pipeline_settings& settings) {
+  std::vector<stretto::assignment::layer_range> stages(config::size(where.stages()));
+  const std::vector<std::int32_t>& per_rank = settings.layers_per_rank;
+  if (per_rank.empty()) {
+    if (!stretto::assignment::deal_evenly(model.layer_count(), where, stages).ok())
+      throw bad_setting("layers", std::to_string(model.layers),
+                        "with embedding and head that makes " +
+                            std::to_string(model.layer_count()) + " layers, " +
+                            std::to_string(where.stages()) + " stages need one each");
+    return stages;
+  }
+
+  std::string typed;
+  std::int64_t sum = 0;
+  for (const std::int32_t count : per_rank) {
+    typed += (typed.empty() ? "" : ",") + std::to_string(count);
+    sum += count;
+  }
+  const auto refuse_layers = [&](const std::string& rule) {
+    throw bad_setting("layers-per-rank", typed, rule);
+  };
+  if (per_rank.size() != config::size(where.ranks))
+    refuse_layers("one number for each of " + std::to_string(where.ranks) + " ranks is needed");
+  if (sum != model.layer_count())
+    refuse_layers("they sum to " + std::to_string(sum) + ", but --layers " +
+                  std::to_string(model.layers) + ", embedding and head make " +
+                  std::to_string(model.layer_count()));
+  const verdict answer = stretto::assignment::deal_round_robin(per_rank, where, stages);
+  if (!answer.ok()) refuse_layers(sentence(answer));
+  return stages;
+}
+
+std::unique_ptr<stretto::planned> plan_training(const pipeline_settings& settings,
+                                                const stretto::job_table_view& costs,
+                                                stretto::plan_request request) {
+  std::unique_ptr<stretto::planned> made;
+  with_schedule(settings, [&](const auto& schedule) {
+    made = plan(schedule, shape_for(schedule, settings), settings, costs, std::move(request));
+  });
+  return made;
+}
+
+std::unique_ptr<stretto::planned> plan_evaluation(const pipeline_settings& settings,
+                                                  const stretto::job_table_view& costs,
+                                                  stretto::plan_request request) {
+  const stretto::placement where = stage_placement(settings);
+  stretto::schedule::inference forwards;
+  forwards.placement = where.kind;
+  const stretto::shape sizes{.ranks = where.ranks,
+                             .microbatches = settings.evaluation_microbatches,
+                             .chunks = where.chunks};
+  request.train = false;
+  request.groups.clear();
+  request.members.clear();
+  return plan(forwards, sizes, settings, costs, std::move(request));
+}
+
+}  // namespace train

@@ -1,0 +1,52 @@
+// One rank's part of the model: its stages, one for each chunk, and the batch that they read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/config.hpp"
+#include "model/stage.hpp"
+#include "stretto/assignment/concept.hpp"
+#include "stretto/executor/stage.hpp"
+#include "stretto/model/job.hpp"
+#include "stretto/model/placement.hpp"
+
+namespace train {
+
+//! The stages that a placement puts on a rank. Training and evaluation run on the same ones, one
+//! after the other.
+class rank_model {
+ public:
+  //! @param layers of every stage of the pipeline, in its order
+  rank_model(const config& model, const stretto::placement& where, int rank,
+             std::span<const stretto::assignment::layer_range> layers, std::uint64_t seed);
+
+  int chunks() const { return static_cast<int>(stages_.size()); }
+  stage& chunk(int index) { return *stages_[config::size(index)]; }
+  const stage& chunk(int index) const { return *stages_[config::size(index)]; }
+  int chunk_of(const stretto::job& work) const { return where_.chunk_of(work); }
+  stage& stage_of(const stretto::job& work) { return chunk(chunk_of(work)); }
+
+  //! The stage that holds layer 0 or the last one; null on the ranks that do not.
+  stage* with_embedding() { return embedding_; }
+  stage* with_head() { return head_; }
+
+  //! Where a batch is put before a forward that reads it.
+  std::span<std::uint8_t> tokens() { return tokens_; }
+  std::span<std::uint8_t> targets() { return targets_; }
+
+  //! Runs the forward that the executor asks for, on the batch in tokens() and targets().
+  //! @return the loss, scaled, where the stage has the head; otherwise 0
+  double forward(const stretto::executor::context& at, double loss_scale);
+
+ private:
+  stretto::placement where_;
+  std::vector<std::unique_ptr<stage>> stages_;
+  stage* embedding_ = nullptr;
+  stage* head_ = nullptr;
+  std::vector<std::uint8_t> tokens_, targets_;
+};
+
+}  // namespace train

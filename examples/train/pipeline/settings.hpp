@@ -1,0 +1,52 @@
+// What a pipelined training run is made of, and how a setting is refused.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/optimizer.hpp"
+#include "stretto/executor/runner.hpp"
+#include "stretto/executor/transport.hpp"
+
+namespace train {
+
+//! Refuses a setting: which one, its value as typed, and the rule that it breaks.
+class bad_setting : public std::invalid_argument {
+ public:
+  bad_setting(const std::string& name, const std::string& value, const std::string& rule)
+      : std::invalid_argument("--" + name + " " + value + ": " + rule) {}
+};
+
+//! How a step is cut up and run. Names of settings are those of the command line.
+struct pipeline_settings {
+  std::string schedule = "interleaved";  //!< one that trains, see training_schedules()
+  int ranks = 4;
+  int microbatches = 8;
+  int chunks = 0;  //!< 0: 2 where the schedule serves them, else 1
+  int group = 0;   //!< micro-batches per group; 0: the schedule's choice
+  std::vector<std::int32_t> layers_per_rank{};  //!< embedding and head included; empty: even
+  std::string overlap = "separate";             //!< streams: separate or serial
+  int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
+
+  int transport_capacity = 0;  //!< messages that a channel holds; 0: rendezvous
+  std::chrono::nanoseconds deadline = std::chrono::minutes(5);  //!< of one step
+  int trace_steps = 0;                                          //!< last steps to keep times of
+  stretto::executor::random_delay delay{};                      //!< for tests
+  //! Makes the transport of one engine, when it is not to be the loopback one.
+  std::function<std::unique_ptr<stretto::executor::transport>()> make_transport{};
+};
+
+//! How the weights are learnt.
+struct learning_settings {
+  std::uint64_t seed = 1;  //!< of parameters and batches
+  adamw rule{};
+  learning_rate_schedule rate{};
+  double norm_limit = 1;  //!< of the gradient's global norm
+};
+
+}  // namespace train

@@ -1,0 +1,136 @@
+#include "pipeline/training_stage.hpp"
+
+#include <algorithm>
+
+namespace train {
+
+using stretto::buffer_role;
+using stretto::job_kind;
+
+training_stage::training_stage(rank_model& model, const corpus& text,
+                               const learning_settings& learning, int microbatches,
+                               step_groups groups)
+    : model_(model),
+      text_(text),
+      learning_(learning),
+      groups_(groups),
+      losses_(config::size(microbatches)),
+      clock_(model.chunks()) {}
+
+bool training_stage::serves(job_kind kind) const {
+  switch (kind) {
+    case job_kind::forward:
+    case job_kind::backward:
+    case job_kind::backward_input:
+    case job_kind::backward_weight:
+    case job_kind::reduce_grad:
+    case job_kind::optimizer:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void training_stage::run(const stretto::executor::context& at) {
+  if (at.step != step_) begin_step(at.step);
+  switch (at.what.kind) {
+    case job_kind::reduce_grad:
+      if (at.what.microbatch == groups_.tied) {
+        write_tied(at.view<float>(buffer_role::collective, groups_.tied));
+      } else {
+        join_tied(at);
+        write_norms(at.view<double>(buffer_role::collective, groups_.norms));
+      }
+      break;
+    case job_kind::optimizer:
+      optimizer(at);
+      break;
+    default:
+      clock_.measure(model_.chunk_of(at.what), at.what.kind, [&] { compute(at); });
+  }
+}
+
+void training_stage::begin_step(std::int64_t step) {
+  step_ = step;
+  for (int chunk = 0; chunk < model_.chunks(); ++chunk) model_.chunk(chunk).zero_gradients();
+}
+
+void training_stage::compute(const stretto::executor::context& at) {
+  train::stage& here = model_.stage_of(at.what);
+  const auto from = at.view<float>(buffer_role::output_gradient);
+  const auto to = at.view<float>(buffer_role::input_gradient);
+  const auto stash = at.view<float>(buffer_role::stash);
+  switch (at.what.kind) {
+    case job_kind::forward:
+      forward(at);
+      break;
+    case job_kind::backward:
+      here.backward(from, to, stash);
+      break;
+    case job_kind::backward_input:
+      here.backward_input(from, to, stash);
+      break;
+    default:
+      here.backward_weight(stash);
+  }
+}
+
+void training_stage::forward(const stretto::executor::context& at) {
+  const train::stage& here = model_.stage_of(at.what);
+  if (here.has_embedding() || here.has_head())
+    text_.batch(learning_.seed, at.step + 1, at.what.microbatch, model_.tokens(), model_.targets());
+  const double loss = model_.forward(at, 1.0 / static_cast<double>(losses_.size()));
+  if (here.has_head()) losses_[config::size(at.what.microbatch)] = loss;
+}
+
+void training_stage::write_tied(std::span<float> sides) {
+  const auto put = [](std::span<const float> gradient, std::span<float> slot) {
+    if (gradient.empty())
+      std::ranges::fill(slot, 0.0f);
+    else
+      std::ranges::copy(gradient, slot.begin());
+  };
+  const std::size_t table = sides.size() / 2;
+  train::stage* const first = model_.with_embedding();
+  train::stage* const last = model_.with_head();
+  put(first ? first->tied_gradient(layer_kind::embedding) : std::span<float>{}, sides.first(table));
+  put(last ? last->tied_gradient(layer_kind::head) : std::span<float>{}, sides.last(table));
+}
+
+// Sets the table's gradient on each side that the rank holds to the sum of both.
+void training_stage::join_tied(const stretto::executor::context& at) {
+  train::stage* const first = model_.with_embedding();
+  train::stage* const last = model_.with_head();
+  if (!model_.chunk(0).model().tied) return;
+  if (first != nullptr && last != nullptr) {
+    const auto from_embedding = first->tied_gradient(layer_kind::embedding);
+    const auto from_head = last->tied_gradient(layer_kind::head);
+    first->join_tied(from_embedding, from_head);
+    if (first != last) std::ranges::copy(from_embedding, from_head.begin());
+  } else if (train::stage* const here = first != nullptr ? first : last) {
+    const std::span<const float> sides = at.view<float>(buffer_role::collective, groups_.tied);
+    here->join_tied(sides.first(sides.size() / 2), sides.last(sides.size() / 2));
+  }
+}
+
+void training_stage::write_norms(std::span<double> slots) {
+  std::ranges::fill(slots, 0.0);
+  for (int chunk = 0; chunk < model_.chunks(); ++chunk)
+    model_.chunk(chunk).squared_norms(slots.first(slots.size() - 1));
+  // In the order of the micro-batches, whatever the order of their forwards.
+  if (model_.with_head() != nullptr)
+    for (const double loss : losses_) slots.back() += loss;
+}
+
+void training_stage::optimizer(const stretto::executor::context& at) {
+  const std::span<const double> slots = at.view<double>(buffer_role::collective, groups_.norms);
+  const long number = static_cast<long>(at.step) + 1;
+  result_.loss = slots.back();
+  result_.gradient_norm = global_norm(slots.first(slots.size() - 1));
+  result_.clip_factor = clip_factor(result_.gradient_norm, learning_.norm_limit);
+  for (int chunk = 0; chunk < model_.chunks(); ++chunk)
+    model_.chunk(chunk).clip_and_update(learning_.rule, number, learning_.rate.at(number),
+                                        result_.clip_factor);
+}
+
+}  // namespace train

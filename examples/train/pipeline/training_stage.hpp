@@ -1,0 +1,66 @@
+// What a rank does in a training step, as the executor calls it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/corpus.hpp"
+#include "model/reference.hpp"
+#include "pipeline/job_clock.hpp"
+#include "pipeline/rank_model.hpp"
+#include "pipeline/settings.hpp"
+#include "stretto/executor/stage.hpp"
+
+namespace train {
+
+//! The collectives that end a step, as indices into the plan's groups.
+//!
+//! - `tied`, where the table lies on two ranks: floats [2, table], the embedding's gradient and the
+//!   head's. Each side writes its own and zeros the other.
+//! - `norms`, of all ranks: doubles, the squared norm of every layer's gradient and then the loss.
+//!   Each rank writes what it holds and zeros the rest.
+//!
+//! Every slot has one writer, so sums are exact, whatever the partition. (A gradient is a sum that
+//! began at +0, so it is never -0, the one value that adding +0 would change.)
+struct step_groups {
+  int tied = -1;  //!< -1: no such group
+  int norms = 0;
+};
+
+//! One rank's work in training, on one stream. Gradients stay until the first job of the next step,
+//! which zeros them. No call allocates.
+class training_stage final : public stretto::executor::stage {
+ public:
+  //! Everything is kept by reference. `microbatches`: of a step.
+  training_stage(rank_model& model, const corpus& text, const learning_settings& learning,
+                 int microbatches, step_groups groups);
+
+  void run(const stretto::executor::context& at) override;
+  bool serves(stretto::job_kind kind) const override;
+
+  //! Of the last step; every rank computes the same.
+  const step_result& result() const { return result_; }
+  job_clock& clock() { return clock_; }
+  const job_clock& clock() const { return clock_; }
+
+ private:
+  void begin_step(std::int64_t step);
+  void compute(const stretto::executor::context& at);
+  void forward(const stretto::executor::context& at);
+  void write_tied(std::span<float> sides);
+  void join_tied(const stretto::executor::context& at);
+  void write_norms(std::span<double> slots);
+  void optimizer(const stretto::executor::context& at);
+
+  rank_model& model_;
+  const corpus& text_;
+  const learning_settings& learning_;
+  step_groups groups_;
+  std::vector<double> losses_;  // by micro-batch, on the rank with the head
+  std::int64_t step_ = -1;
+  step_result result_;
+  job_clock clock_;
+};
+
+}  // namespace train

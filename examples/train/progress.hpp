@@ -1,0 +1,35 @@
+// How far training has come: one line that renews itself, or a line now and then where output is no
+// terminal.
+#pragma once
+
+#include <chrono>
+#include <ostream>
+
+#include "model/reference.hpp"
+
+namespace train {
+
+class progress {
+ public:
+  //! @param tokens of a step
+  progress(std::ostream& out, bool terminal, long steps, double tokens)
+      : out_(out), terminal_(terminal), steps_(steps), tokens_(tokens) {}
+
+  //! After step `number`; 1 is the first.
+  void update(long number, const step_result& result);
+  //! Since the first step; bytes and tokens are the same.
+  double tokens_per_second() const;
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  std::ostream& out_;
+  bool terminal_;
+  long steps_;
+  double tokens_;
+  long done_ = 0;
+  double loss_ = 0;  // smoothed, for people
+  clock::time_point start_ = clock::now(), shown_{};
+};
+
+}  // namespace train

@@ -1,0 +1,127 @@
+#include "summary.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "model/sample.hpp"
+#include "pipeline/footprint.hpp"
+#include "stretto/executor/trace.hpp"
+#include "stretto/plan/svg.hpp"
+#include "timeline.hpp"
+
+namespace train {
+namespace {
+
+std::string format(const char* how, auto... values) {
+  char text[200];
+  std::snprintf(text, sizeof text, how, values...);
+  return text;
+}
+
+bool one_core_each(const pipeline& from, int cores) {
+  return from.where().ranks <= cores;
+}
+
+//! "2+1": of each chunk.
+std::string layers_of(const pipeline& from, int rank) {
+  std::string text;
+  for (int chunk = 0; chunk < from.where().chunks; ++chunk) {
+    const auto stage = static_cast<std::size_t>(from.where().stage_of(rank, chunk));
+    if (chunk > 0) text += '+';
+    text += std::to_string(from.layers()[stage].count);
+  }
+  return text;
+}
+
+std::string percent(const std::optional<double>& part) {
+  return part ? format("%9.1f %%", 100 * *part) : format("%11s", "-");
+}
+
+double kibibytes(std::int64_t bytes) {
+  return static_cast<double>(bytes) / 1024;
+}
+
+//! From nanoseconds to microseconds.
+void shorten(stretto::timeline_picture& picture) {
+  const auto shorter = [](std::int64_t time) { return (time + 500) / 1000; };
+  picture.end = shorter(picture.end);
+  for (auto& bar : picture.bars) bar.when = {shorter(bar.when.start), shorter(bar.when.end)};
+  picture.unit = "µs";
+}
+
+//! The first bytes of a line that is long enough to be worth continuing.
+std::string prompt_from(std::span<const std::uint8_t> held_back) {
+  const std::string_view text(reinterpret_cast<const char*>(held_back.data()), held_back.size());
+  constexpr std::size_t long_enough = 40, taken = 20;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    if (end - start >= long_enough) return std::string(text.substr(start, taken));
+    start = end + 1;
+  }
+  return std::string(text.substr(0, std::min(taken, text.size())));
+}
+
+}  // namespace
+
+void write_table(std::ostream& out, pipeline& from, int cores) {
+  const step_timeline predicted = replay(from, from.predicted_costs());
+  const step_timeline replayed = replay(from, from.measured_costs());
+  std::optional<step_timeline> real;
+  if (one_core_each(from, cores)) real = measured(from);
+
+  out << "rank  layers    memory, KiB: planned   touched     idle: predicted   replayed   "
+         "measured\n";
+  for (int rank = 0; rank < from.where().ranks; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const auto& plan = from.plan().plans()[at];
+    const std::int64_t touched = touched_bytes(from.engine().arena(at));
+    out << format("%4d  %-15.15s", rank, layers_of(from, rank).c_str())
+        << format("%15.1f%10.1f", kibibytes(plan.arena_bytes), kibibytes(touched))
+        << format("%11s", "") << percent(predicted.idle[at]) << percent(replayed.idle[at])
+        << percent(real ? std::optional(real->idle[at]) : std::nullopt) << '\n';
+  }
+  out << format("%-57s", "bubble: the largest of them") << percent(predicted.bubble)
+      << percent(replayed.bubble) << percent(real ? std::optional(real->bubble) : std::nullopt)
+      << "\npredicted: by the model's multiply-adds. replayed: by the processor time of each kind "
+         "of job.\n";
+  if (!real)
+    out << "measured: not, because " << from.where().ranks << " ranks share " << cores
+        << (cores == 1 ? " core.\n" : " cores.\n");
+}
+
+void write_trace(std::ostream& out, pipeline& from) {
+  stretto::executor::write_chrome_trace(out, from.plan().plans(), from.engine().trace());
+}
+
+std::string write_picture(std::ostream& out, pipeline& from, int cores) {
+  std::optional<step_timeline> shown;
+  const bool real = one_core_each(from, cores);
+  if (real) shown = measured(from);
+  if (!shown) shown = replay(from, from.measured_costs());
+  const std::string what = real ? "the last step as measured" : "a replay of measured job times";
+  shorten(shown->picture);
+  const auto& sizes = from.sizes();
+  shown->picture.title = std::to_string(sizes.ranks) + " ranks, " + std::to_string(sizes.chunks) +
+                         (sizes.chunks == 1 ? " chunk, " : " chunks, ") +
+                         std::to_string(sizes.microbatches) + " micro-batches";
+  shown->picture.subtitle =
+      what + format(": %.1f ms, bubble %.1f %%", static_cast<double>(shown->picture.end) / 1000,
+                    100 * shown->drawn_bubble);
+  out << stretto::to_svg(shown->picture);
+  return what;
+}
+
+std::string sampled_line(const pipeline& from, const corpus& text, std::uint64_t seed) {
+  std::vector<std::span<const float>> parameters;
+  for (int layer = 0; layer < from.model().layer_count(); ++layer)
+    parameters.push_back(from.parameters(layer));
+  forward_only logits(from.model(), std::move(parameters));
+  const std::string prompt = prompt_from(text.held_back());
+  const sampling how{.length = 76, .temperature = 0.5, .seed = seed};
+  return printable(prompt) + "|" + printable(sample(logits, prompt, how));
+}
+
+}  // namespace train

@@ -1,0 +1,89 @@
+#include "timeline.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "stretto/executor/trace.hpp"
+#include "stretto/model/replay.hpp"
+
+namespace train {
+namespace {
+
+using stretto::executor::trace_record;
+
+//! The compute jobs of one step.
+struct traced_step {
+  std::vector<stretto::picture_bar> bars;
+  std::vector<std::int64_t> busy;  // of each rank
+  std::int64_t start = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end = 0;
+
+  double idle(std::size_t rank) const {
+    return 1 - static_cast<double>(busy[rank]) /
+                   static_cast<double>(std::max<std::int64_t>(1, end - start));
+  }
+};
+
+std::map<std::int64_t, traced_step> steps_of(pipeline& from) {
+  std::map<std::int64_t, traced_step> steps;
+  for (const trace_record& each : from.engine().trace()) {
+    const auto rank = static_cast<std::size_t>(each.rank);
+    const auto& plan = from.plan().plans()[rank];
+    const stretto::job& what = plan.instructions[static_cast<std::size_t>(each.instruction)].what;
+    if (!stretto::is_compute(what.kind)) continue;
+    traced_step& step = steps[each.step];
+    step.busy.resize(static_cast<std::size_t>(from.where().ranks));
+    step.bars.push_back({each.rank, from.where().chunk_of(what), what, {each.start, each.end}, 0});
+    step.busy[rank] += each.end - each.start;
+    step.start = std::min(step.start, each.start);
+    step.end = std::max(step.end, each.end);
+  }
+  return steps;
+}
+
+}  // namespace
+
+step_timeline replay(const pipeline& from, const stretto::job_table& costs) {
+  const stretto::replay_input input{.rows = from.plan().jobs(),
+                                    .where = from.where(),
+                                    .microbatches = from.sizes().microbatches,
+                                    .costs = costs.view()};
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(from.where().ranks));
+  std::vector<stretto::job_time> times(ranks.size() * static_cast<std::size_t>(input.rows.stride));
+  const stretto::report all = stretto::measure(input, ranks, times);
+  step_timeline made;
+  made.picture = stretto::draw_simulated(input, all, times, false);
+  made.bubble = made.drawn_bubble = all.bubble.value();
+  for (const auto& each : ranks)
+    made.idle.push_back(static_cast<double>(each.idle) /
+                        static_cast<double>(std::max<std::int64_t>(1, all.makespan)));
+  return made;
+}
+
+std::optional<step_timeline> measured(pipeline& from) {
+  const auto steps = steps_of(from);
+  if (steps.empty()) return std::nullopt;
+  step_timeline made;
+  made.idle.resize(static_cast<std::size_t>(from.where().ranks));
+  for (const auto& [number, step] : steps) {
+    double most = 0;
+    for (std::size_t rank = 0; rank < made.idle.size(); ++rank) {
+      made.idle[rank] += step.idle(rank) / static_cast<double>(steps.size());
+      most = std::max(most, step.idle(rank));
+    }
+    made.bubble += most / static_cast<double>(steps.size());
+    made.drawn_bubble = most;
+  }
+  const traced_step& last = steps.rbegin()->second;
+  made.picture.ranks = from.where().ranks;
+  made.picture.end = last.end - last.start;
+  for (stretto::picture_bar bar : last.bars) {
+    bar.when.start -= last.start;
+    bar.when.end -= last.start;
+    made.picture.bars.push_back(bar);
+  }
+  return made;
+}
+
+}  // namespace train

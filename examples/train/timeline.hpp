@@ -1,0 +1,30 @@
+// The last step seen three ways: as predicted, as replayed from measured times, as it was.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/pipeline.hpp"
+#include "stretto/plan/picture.hpp"
+#include "stretto/plan/report.hpp"
+
+namespace train {
+
+//! When every rank was busy.
+struct step_timeline {
+  stretto::timeline_picture picture;
+  std::vector<double> idle;  //!< of each rank, as a fraction of the step
+  double bubble = 0;         //!< the largest
+  double drawn_bubble = 0;   //!< of the step in the picture
+};
+
+//! Replays the training plan under a job table.
+step_timeline replay(const pipeline& from, const stretto::job_table& costs);
+
+//! Reads the last traced step, from the first job's start to the last one's end, in nanoseconds;
+//! `bubble` and `idle` are means over all traced steps.
+//! @return nothing when no step was traced
+std::optional<step_timeline> measured(pipeline& from);
+
+}  // namespace train

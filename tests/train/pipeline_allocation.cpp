@@ -1,0 +1,89 @@
+// A training step takes no memory from the heap after the first one, on any thread. Counts at
+// malloc itself, below operator new and Eigen's own allocator; so this file must be in one
+// executable once, and is empty where malloc cannot be replaced.
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+#include "pipeline_support.hpp"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PIPELINE_TEST_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PIPELINE_TEST_SANITIZED
+#endif
+
+#if defined(__GLIBC__) && !defined(PIPELINE_TEST_SANITIZED)
+
+namespace {
+std::atomic<long> allocations{0};
+void count() {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+
+void* malloc(std::size_t size) {
+  count();
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t number, std::size_t size) {
+  count();
+  return __libc_calloc(number, size);
+}
+void* realloc(void* old, std::size_t size) {
+  count();
+  return __libc_realloc(old, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
+  count();
+  *result = __libc_memalign(alignment, size);
+  return *result == nullptr ? ENOMEM : 0;
+}
+}
+
+using namespace train;
+using namespace pipeline_test;
+
+TEST_CASE("steps and evaluations do not allocate, on any thread") {
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
+    for (const char* overlap : {"serial", "separate"})
+      for (const int capacity : {0, 2}) {
+        pipeline_settings settings{
+            .schedule = schedule, .ranks = 3, .microbatches = 4, .overlap = overlap};
+        settings.transport_capacity = capacity;
+        settings.trace_steps = 2;
+        const config model = tiny(8, true);
+        CAPTURE(name(settings, model));
+        const long before_all = allocations.load();
+        pipeline pipelined(model, text(), settings, learning());
+        CHECK(allocations.load() - before_all > 100);  // the counter counts
+        pipelined.step();
+        pipelined.evaluate();
+
+        const long before = allocations.load();
+        for (int step = 0; step < 4; ++step) {
+          pipelined.step();
+          pipelined.evaluate();
+        }
+        CHECK(allocations.load() - before == 0);
+      }
+}
+
+#endif

@@ -1,0 +1,147 @@
+// The pipelined trainer equals the unpipelined one to the bit: losses, norms, gradients, updated
+// parameters, evaluations; whatever the schedule, the shape, the streams and the transport.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "pipeline_support.hpp"
+
+using namespace train;
+using namespace pipeline_test;
+
+namespace {
+
+void check_equal(const config& model, const pipeline_settings& settings, int steps = 3) {
+  CAPTURE(name(settings, model));
+  CHECK(compare(model, settings, steps) == "");
+}
+
+//! Settings of the n-th case: streams, transport and ties alternate, so that all combinations occur
+//! with small and large shapes.
+pipeline_settings vary(pipeline_settings settings, int number) {
+  settings.overlap = number % 2 == 0 ? "separate" : "serial";
+  settings.transport_capacity = number / 2 % 3;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("every schedule, 1 to 4 ranks, 1 to 3 chunks, 1 to 7 micro-batches") {
+  int number = 0;
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
+    for (int ranks = 1; ranks <= 4; ++ranks)
+      for (int chunks = 1; chunks <= (std::string(schedule) == "1f1b" ? 1 : 3); ++chunks)
+        for (int microbatches = 1; microbatches <= 7; ++microbatches, ++number) {
+          // A layer for each stage and up to two more, so that stages are uneven, too.
+          const int layers = std::max(3, ranks * chunks + number % 3);
+          pipeline_settings settings{
+              .schedule = schedule, .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
+          check_equal(tiny(layers, number % 5 < 3), vary(settings, number), 2);
+        }
+  CHECK(number == 2 * 4 * 3 * 7 + 4 * 7);
+}
+
+TEST_CASE("groups of any size, with a remainder") {
+  int number = 0;
+  for (int ranks = 2; ranks <= 3; ++ranks)
+    for (int microbatches = ranks + 1; microbatches <= 7; microbatches += 2)
+      for (int group = ranks; group <= microbatches; ++group, ++number) {
+        const pipeline_settings settings{.schedule = "interleaved",
+                                         .ranks = ranks,
+                                         .microbatches = microbatches,
+                                         .chunks = 2,
+                                         .group = group};
+        check_equal(tiny(2 * ranks, number % 2 == 0), vary(settings, number), 2);
+      }
+  CHECK(number > 15);
+}
+
+TEST_CASE("uneven layers: as the ranks are told") {
+  for (const bool tied : {false, true}) {
+    check_equal(tiny(10, tied), {.ranks = 4, .chunks = 2, .layers_per_rank = {3, 2, 2, 3}});
+    check_equal(tiny(9, tied), {.ranks = 3, .chunks = 2, .layers_per_rank = {2, 5, 2}});
+    check_equal(tiny(7, tied),
+                {.schedule = "1f1b", .ranks = 3, .chunks = 1, .layers_per_rank = {1, 5, 1}});
+    check_equal(tiny(8, tied), {.ranks = 2, .chunks = 3, .layers_per_rank = {5, 3}});
+  }
+}
+
+TEST_CASE("the table on one rank and on two, in one stage and in two") {
+  for (const int chunks : {1, 2, 3}) {
+    check_equal(tiny(6, true), {.ranks = 1, .chunks = chunks}, 4);
+    check_equal(tiny(6, true), {.ranks = 2, .chunks = chunks}, 4);
+  }
+}
+
+TEST_CASE("random delays change nothing") {
+  for (const char* overlap : {"serial", "separate"})
+    for (const int capacity : {0, 2})
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        pipeline_settings settings{.ranks = 3, .microbatches = 4, .chunks = 2, .overlap = overlap};
+        settings.transport_capacity = capacity;
+        settings.delay = {seed, std::chrono::microseconds(300)};
+        check_equal(tiny(7, true), settings, 2);
+      }
+}
+
+TEST_CASE("sizes that are no multiple of a vector, several sequences in a micro-batch") {
+  config model = tiny(6, true);
+  model.width = 14;
+  model.context = 8;
+  model.microbatch = 3;
+  model.expansion = 3;
+  check_equal(model, {.ranks = 2, .microbatches = 3, .chunks = 2});
+}
+
+TEST_CASE("a difference would be found, and named") {
+  const config model = tiny(6, true);
+  const pipeline_settings settings{.ranks = 2, .microbatches = 3, .chunks = 2};
+  const auto after = [&](auto&& change) {
+    pipeline pipelined(model, text(), settings, learning());
+    reference whole(model, learning().seed);
+    REQUIRE(compare(pipelined, whole, 1) == "");
+    change(pipelined, whole);
+    return compare(pipelined, whole, 1);
+  };
+  // The last bit of one parameter on either side is enough.
+  CHECK(after([](pipeline& pipelined, reference&) {
+          float& value = pipelined.parameters(2)[0];
+          value = std::nextafter(value, 2.0f);
+        }) != "");
+  CHECK(after([](pipeline&, reference& whole) {
+          float& value = whole.stage().parameters(5)[0];
+          value = std::nextafter(value, 2.0f);
+        }) != "");
+
+  step_result result{.loss = 1, .gradient_norm = 2, .clip_factor = 0.5};
+  pipeline pipelined(model, text(), settings, learning());
+  reference whole(model, learning().seed);
+  CHECK(first_difference(pipelined, result, whole, result) == "");
+  step_result wrong = result;
+  wrong.loss = 1.25;
+  CHECK(first_difference(pipelined, wrong, whole, result) ==
+        "loss is 1.250000, the reference's is 1.000000");
+  wrong = result;
+  wrong.clip_factor = 1;
+  CHECK(first_difference(pipelined, wrong, whole, result).starts_with("clipping factor"));
+  whole.stage().parameters(3)[1] = 7;
+  CHECK(first_difference(pipelined, result, whole, result) ==
+        "the parameters of layer 3 differ from the reference's");
+  whole.stage().gradients(1)[0] = 7;
+  CHECK(first_difference(pipelined, result, whole, result) ==
+        "the gradients of layer 1 differ from the reference's");
+}
+
+TEST_CASE("clipping is on in these tests, and training makes progress") {
+  pipeline pipelined(tiny(6, true), text(), {.ranks = 2, .microbatches = 3, .chunks = 2},
+                     learning());
+  const double before = pipelined.evaluate();
+  CHECK(pipelined.evaluate() == before);
+  step_result result;
+  for (int step = 0; step < 10; ++step) {
+    result = pipelined.step();
+    CHECK(result.clip_factor < 1);
+    CHECK(result.clip_factor * result.gradient_norm == doctest::Approx(0.5));
+  }
+  CHECK(pipelined.evaluate() < before);
+}

@@ -1,0 +1,135 @@
+// Settings that make no pipeline are refused by name, value and rule; layers go where they should;
+// costs are the model's products.
+#include "model/layer.hpp"
+#include "pipeline/plans.hpp"
+#include "pipeline_support.hpp"
+#include "stretto/plan/report.hpp"
+
+using namespace train;
+using namespace pipeline_test;
+
+namespace {
+
+void refused(const pipeline_settings& settings, const std::string& message, int layers = 10) {
+  CHECK_THROWS_WITH_AS(pipeline(tiny(layers, true), text(), settings, learning()), message.c_str(),
+                       bad_setting);
+}
+
+std::vector<int> dealt(const config& model, const pipeline_settings& settings) {
+  const pipeline pipelined(model, text(), settings, learning());
+  std::vector<int> counts;
+  for (const auto& each : pipelined.layers()) counts.push_back(each.count);
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("what makes no pipeline is refused by name, value and rule") {
+  refused({.schedule = "zigzag"},
+          "--schedule zigzag: no such schedule trains; there are " + training_schedules());
+  refused({.schedule = "inference"},
+          "--schedule inference: no such schedule trains; there are " + training_schedules());
+  refused({.ranks = 0}, "--ranks 0: there must be at least one rank");
+  refused({.microbatches = 0}, "--microbatches 0: there must be at least one micro-batch");
+  refused({.chunks = -1}, "--chunks -1: interleaved: there must be at least one chunk per rank");
+  refused({.schedule = "1f1b", .chunks = 2},
+          "--chunks 2: 1f1b: this schedule has one chunk per rank");
+  refused({.group = 3}, "--group 3: a group smaller than the number of ranks starves the pipeline");
+  refused({.group = 9}, "--group 9: a group cannot exceed the micro-batches");
+  refused({.schedule = "gpipe", .group = 4}, "--group 4: the schedule gpipe has no groups");
+  refused({.overlap = "sometimes"},
+          "--overlap sometimes: no such policy; there are serial, "
+          "separate");
+  refused({.microbatches = 2'000'000'000},
+          "--microbatches 2000000000: with 4 ranks of 2 chunks, more than 1000000 jobs of a kind "
+          "in a step");
+  refused({.evaluation_microbatches = 0}, "--evaluation-microbatches 0: it must be at least 1");
+  refused({.ranks = 6},
+          "--layers 8: with embedding and head that makes 10 layers, 12 stages need one each");
+  refused({.layers_per_rank = {5, 5}},
+          "--layers-per-rank 5,5: one number for each of 4 ranks is needed");
+  refused({.layers_per_rank = {3, 3, 3, 3}},
+          "--layers-per-rank 3,3,3,3: they sum to 12, but --layers 8, embedding and head make 10");
+  refused({.layers_per_rank = {4, 1, 2, 3}},
+          "--layers-per-rank 4,1,2,3: misassigned on rank 1: a stage would hold no layer");
+  CHECK(training_schedules().find("inference") == std::string::npos);
+
+  learning_settings wrong = learning();
+  wrong.rate.peak = -1;
+  CHECK_THROWS_WITH_AS(pipeline(tiny(10, true), text(), {}, wrong), doctest::Contains("peak"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("two chunks where the schedule serves them, else one") {
+  CHECK(training_shape({}).chunks == 2);
+  CHECK(training_shape({.schedule = "gpipe"}).chunks == 2);
+  CHECK(training_shape({.schedule = "1f1b"}).chunks == 1);
+}
+
+TEST_CASE("layers: even, or as told, round robin over the chunks") {
+  CHECK(dealt(tiny(10, true), {}) == std::vector<int>{2, 2, 1, 1, 1, 1, 1, 1});
+  CHECK(dealt(tiny(10, true), {.layers_per_rank = {3, 2, 2, 3}}) ==
+        std::vector<int>{2, 1, 1, 2, 1, 1, 1, 1});
+  CHECK(dealt(tiny(9, true), {.ranks = 2, .chunks = 3, .layers_per_rank = {4, 5}}) ==
+        std::vector<int>{2, 2, 1, 2, 1, 1});
+}
+
+TEST_CASE("parameters: as many as the unpipelined model has, the tied table once") {
+  for (const bool tied : {false, true}) {
+    const config model = tiny(10, tied);
+    std::size_t sum = 0;
+    for (int layer = 0; layer < model.layer_count(); ++layer) sum += parameter_count(model, layer);
+    if (tied) sum -= config::size(model.vocabulary) * config::size(model.width);
+    CHECK(pipeline(model, text(), {}, learning()).parameter_count() == sum);
+  }
+}
+
+TEST_CASE("predicted costs are the products that the stages really do") {
+  const config model = tiny(10, true);
+  for (const auto& per_rank : {std::vector<std::int32_t>{}, {3, 2, 2, 3}}) {
+    pipeline pipelined(model, text(), {.microbatches = 3, .layers_per_rank = per_rank}, learning());
+    for (int number = 0; number < pipelined.where().stages(); ++number) {
+      CAPTURE(number);
+      const auto& range = pipelined.layers()[config::size(number)];
+      stage alone(model, range.first, range.first + range.count, 1);
+      aligned_array<float> stash(alone.stash_scalars());
+      aligned_array<float> in(model.activation_scalars()), out(model.activation_scalars());
+      const std::vector<std::uint8_t> bytes(model.rows(), 1);
+      alone.forward(bytes, bytes, in.span(), out.span(), stash.span(), 1);
+      alone.backward(out.span(), in.span(), stash.span());
+
+      stretto::job_table table = pipelined.predicted_costs();
+      const auto cost = [&](stretto::job_kind kind) {
+        return static_cast<std::uint64_t>(table
+                                              .at(pipelined.where().rank_of(number, 0),
+                                                  pipelined.where().chunk_of(number, 0), kind)
+                                              .time);
+      };
+      using stretto::job_kind;
+      CHECK(cost(job_kind::forward) == alone.products().forward);
+      CHECK(cost(job_kind::backward_input) == alone.products().backward_input);
+      CHECK(cost(job_kind::backward_weight) == alone.products().backward_weight);
+      CHECK(cost(job_kind::backward) ==
+            alone.products().backward_input + alone.products().backward_weight);
+    }
+  }
+}
+
+TEST_CASE("measured costs: of every kind of job that the plan has, and of no other") {
+  pipeline pipelined(tiny(8, true), text(), {.ranks = 3, .microbatches = 4, .chunks = 2},
+                     learning());
+  using stretto::job_kind;
+  const auto times = [&](job_kind kind) {
+    stretto::job_table table = pipelined.measured_costs();
+    std::vector<std::int64_t> all;
+    for (int rank = 0; rank < 3; ++rank)
+      for (int chunk = 0; chunk < 2; ++chunk) all.push_back(table.at(rank, chunk, kind).time);
+    return all;
+  };
+  pipelined.step();
+  for (const auto time : times(job_kind::forward)) CHECK(time > 0);
+  for (const auto time : times(job_kind::backward)) CHECK(time > 0);
+  for (const auto time : times(job_kind::backward_weight)) CHECK(time == 0);
+  pipelined.forget_times();
+  for (const auto time : times(job_kind::forward)) CHECK(time == 0);
+}
