@@ -12,7 +12,8 @@ template <class T>
 class scratch {
  public:
   constexpr explicit scratch(std::int64_t count)
-      : items_(new T[static_cast<std::size_t>(count)]{}), count_(count) {}
+      : items_(new T[static_cast<std::size_t>(count > 0 ? count : 1)]{}),  // nvcc: never empty
+        count_(count) {}
   constexpr ~scratch() { delete[] items_; }
   scratch(const scratch&) = delete;
   scratch& operator=(const scratch&) = delete;

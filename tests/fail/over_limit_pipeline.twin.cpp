@@ -1,0 +1,12 @@
+// 1F1B keeps no more than three micro-batches alive on three ranks.
+#include "stretto/memory/release_early.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+
+// Room for the activations of three micro-batches.
+struct small : stretto::memory::release_early {
+  constexpr std::int64_t limit() const { return 3; }
+};
+static_assert(stretto::valid<stretto::pipeline<stretto::shape{.ranks = 3, .microbatches = 4},
+                                               stretto::schedule::one_f_one_b,
+                                               stretto::assignment::unassigned, small>>);

@@ -1,0 +1,14 @@
+// Micro-batches that live at once are saved in bytes of their own.
+#include "stretto/plan/accepted.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+#include "support/spoilt_plan.hpp"
+
+using step = stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 3},
+                               stretto::schedule::one_f_one_b>;
+// Rank 0 issues 0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0F2 0SEND_F2 and so on.
+struct spoil {
+  constexpr void operator()(auto& list, auto& buffers) const {
+    (void)list, (void)buffers;
+  }
+};
+static_assert(stretto::valid<support::spoilt<step, spoil>>);
