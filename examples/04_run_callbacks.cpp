@@ -1,0 +1,68 @@
+// A compiled plan, run with one's own callbacks from the loop of a trainer that knows no pipeline.
+// g++ -std=c++20 -I{,executor/}include examples/04_run_callbacks.cpp executor/src/*.cpp -pthread
+#include <iostream>
+
+#include "stretto/executor/callbacks.hpp"
+#include "stretto/executor/engine.hpp"
+#include "stretto/stretto.hpp"
+
+using step = stretto::pipeline<stretto::shape{.ranks = 4, .microbatches = 8},
+                               stretto::schedule::one_f_one_b>;
+using stretto::executor::context, stretto::buffer_role;
+
+//! Four stages, each multiplying by its weight; the loss is the mean squared distance from 1.
+struct model {
+  double weight[4] = {0.5, 1.5, 0.75, 1.25}, gradient[4]{}, loss = 0;
+
+  static double data(int microbatch) { return 0.5 + 0.125 * microbatch; }
+  double forward(int s, double input) const { return weight[s] * input; }
+  double lose(double output) { return loss += (output - 1) * (output - 1) / 8, 2 * (output - 1); }
+  double backward(int s, double input, double arrived) {
+    gradient[s] += arrived * input / 8;
+    return arrived * weight[s];
+  }
+  void update(int s) { weight[s] -= 0.05 * gradient[s], gradient[s] = 0; }
+};
+
+double& value(const context& at, buffer_role role) {
+  return at.view<double>(role)[0];
+}
+
+int main() {
+  model mine, plain;
+  stretto::executor::callback_stage callbacks({
+      .forward =
+          [&](const context& at) {
+            const int s = at.what.stage;
+            double& input = value(at, buffer_role::stash);  // kept for the backward
+            input = s > 0 ? value(at, buffer_role::input) : model::data(at.what.microbatch);
+            if (s < 3) value(at, buffer_role::output) = mine.forward(s, input);
+          },
+      .backward =
+          [&](const context& at) {
+            const int s = at.what.stage;
+            const double input = value(at, buffer_role::stash);
+            const double arrived =
+                s < 3 ? value(at, buffer_role::output_gradient) : mine.lose(mine.forward(s, input));
+            const double passed = mine.backward(s, input, arrived);
+            if (s > 0) value(at, buffer_role::input_gradient) = passed;
+          },
+      .optimizer = [&](const context& at) { mine.update(at.rank); },  // one stage a rank
+  });
+  stretto::executor::stage* const stages[] = {&callbacks, &callbacks, &callbacks, &callbacks};
+  stretto::executor::engine engine(step::plans(), stages);
+
+  for (int turn = 0; turn < 5; ++turn) {  // the trainer's own loop
+    mine.loss = plain.loss = 0;
+    engine.step();
+    for (int i = 0; i < 8; ++i) {  // the same without a pipeline
+      double passed[5] = {model::data(i)};
+      for (int s = 0; s < 4; ++s) passed[s + 1] = plain.forward(s, passed[s]);
+      double arrived = plain.lose(passed[4]);
+      for (int s = 3; s >= 0; --s) arrived = plain.backward(s, passed[s], arrived);
+    }
+    for (int s = 0; s < 4; ++s) plain.update(s);
+    std::cout << "step " << turn << ": loss " << mine.loss << ", without a pipeline " << plain.loss
+              << (mine.loss == plain.loss ? ", equal" : ", DIFFERENT") << '\n';
+  }
+}
