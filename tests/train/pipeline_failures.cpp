@@ -1,6 +1,10 @@
 // What goes wrong in a step ends it with one error that says where, and leaves no thread behind.
+#include <algorithm>
+#include <chrono>
 #include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "../executor/threads.hpp"
 #include "pipeline_support.hpp"
@@ -75,7 +79,6 @@ TEST_CASE("a gradient that is not finite ends the step before it touches the par
 }
 
 TEST_CASE("a byte outside the vocabulary is named with its rank and job") {
-  std::vector<std::uint8_t> bytes(1000, 5);
   const corpus bad(std::vector<std::uint8_t>(1000, 99), 8);
   pipeline pipelined(tiny(7, false), bad, small(), learning());
   const execution_error error = error_of(pipelined);
