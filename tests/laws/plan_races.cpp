@@ -3,12 +3,15 @@
 // steps written out, by a judge that shares nothing with the rules.
 #include <doctest/doctest.h>
 
+#include <map>
+#include <string>
+
 #include "laws/oracle_race.hpp"
 #include "laws/plan_grid.hpp"
 
 TEST_CASE("every plan is free of races over two steps, with rendezvous and with buffers") {
-  long plans = 0;
-  laws::for_each_plan(6, 13, 3, 1, [&](const laws::grid_point& point, const auto& made) {
+  std::map<std::string, long> plans;
+  laws::for_each_plan(6, 13, 3, 2, [&](const laws::grid_point& point, const auto& made) {
     INFO(point.words());
     REQUIRE(made.answer() == stretto::verdict{});
     for (auto how : {oracle::carried::rendezvous, oracle::carried::buffered}) {
@@ -16,7 +19,12 @@ TEST_CASE("every plan is free of races over two steps, with rendezvous and with 
       INFO(found.words());
       REQUIRE(found.what == oracle::flaw::none);
     }
-    ++plans;
+    ++plans[point.schedule];
   });
-  CHECK(plans == 9360);
+  // Half of 12 options, for 78 shapes at the least of every schedule: one chunk, any micro-batches.
+  CHECK(plans.size() == static_cast<std::size_t>(stretto::schedule::all::size));
+  for (const auto& [schedule, count] : plans) {
+    INFO(schedule);
+    CHECK(count >= 78 * 6);
+  }
 }

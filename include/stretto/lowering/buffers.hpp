@@ -40,14 +40,15 @@ struct buffer_sizes {
 
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-//! The buffers of one rank while its plan is written. Buffers of one (role, chunk) are equally
+//! The buffers of one rank while its plan is written. Buffers of one (role, owner) are equally
 //! large and share slots: a new one takes the slot that has been free the longest, so that its
 //! previous occupant's last access lies as far back as can be.
 class buffer_book {
  public:
-  constexpr buffer_book(rank_sink& sink, int chunks)
+  //! `owners`: the rank's chunks, and after them its collectives.
+  constexpr buffer_book(rank_sink& sink, int owners)
       : sink_(sink),
-        classes_((chunks + 1) * roles),
+        classes_(owners * roles),
         about_(sink.room.buffers),
         slots_(classes_) {}
 
@@ -61,8 +62,8 @@ class buffer_book {
   constexpr about_buffer& about(std::int32_t id) { return about_[id]; }
 
   //! A buffer that instruction `first` is the first to write.
-  constexpr std::int32_t open(std::int32_t first, buffer_role role, int chunk, const job& work) {
-    const int pool = chunk * roles + static_cast<int>(role);
+  constexpr std::int32_t open(std::int32_t first, buffer_role role, int owner, const job& work) {
+    const int pool = owner * roles + static_cast<int>(role);
     const std::int32_t id =
         sink_.push(buffer{0, 0, work.stage, work.microbatch, work.slice, role, first, -1});
     about_buffer& made = about_[id];

@@ -27,7 +27,7 @@ class instruction_writer {
         sizes_(sizes),
         rank_(rank),
         out_(out),
-        book_(out, input.where.chunks),
+        book_(out, input.where.chunks + static_cast<int>(input.groups.size())),
         cells_(input.where.chunks * static_cast<std::int64_t>(input.microbatches) * input.slices),
         ids_(stage_roles * cells_),
         last_reader_(cells_),
@@ -219,7 +219,7 @@ class instruction_writer {
     if (work.kind == job_kind::reduce_grad) {
       for (std::size_t earlier = 0; earlier < group; ++earlier) read_collective(earlier);
       collective_[static_cast<std::int64_t>(group)] =
-          open(buffer_role::collective, in_.where.chunks,
+          open(buffer_role::collective, in_.where.chunks + work.microbatch,
                {work.microbatch, 0, 0, work.kind, false}) + 1;
     } else if (work.kind == job_kind::all_reduce) {
       use(collective_[static_cast<std::int64_t>(group)] - 1, buffer_role::collective,
