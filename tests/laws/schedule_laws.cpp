@@ -69,6 +69,18 @@ std::vector<interleaved_zb> variants(const interleaved_zb&, const shape& sizes) 
   return all;
 }
 
+std::vector<grouped> variants(const grouped&, const shape& sizes) {
+  std::vector<grouped> all;
+  for (int group = -1; group <= sizes.ranks + 1; ++group) all.push_back({.group = group});
+  return all;
+}
+
+std::vector<zb_auto> variants(const zb_auto&, const shape& sizes) {
+  std::vector<zb_auto> all{{}, {.objective = objective_kind::span}, {.variant = 8}};
+  all.push_back({.variant = sizes.microbatches % 8});
+  return all;
+}
+
 std::vector<zb_h1> variants(const zb_h1&, const shape&) {
   return {{.split = split_kind::full}, {.split = split_kind::partial}};
 }
@@ -158,6 +170,8 @@ constexpr bool one_chunk<one_f_one_b> = true;
 template <>
 constexpr bool one_chunk<eager_1f1b> = true;
 template <>
+constexpr bool one_chunk<zb_auto> = true;
+template <>
 constexpr bool one_chunk<zb_h1> = true;
 template <>
 constexpr bool one_chunk<zb_h1_light> = true;
@@ -214,6 +228,11 @@ TEST_CASE("options out of their range are refused by name") {
   CHECK(refused_for(interleaved_zb{}, 3) == reason::group_below_ranks);
   CHECK(refused_for(interleaved_zb{}, 8) == reason::none);
   CHECK(refused_for(interleaved_zb{}, 9) == reason::group_above_microbatches);
+  CHECK(refused_for(grouped{}, -1) == reason::group_below_one);
+  CHECK(refused_for(grouped{}, 4) == reason::none);
+  CHECK(refused_for(grouped{}, 5) == reason::group_above_ranks);
+  CHECK(zb_auto{.variant = 8}.supports({4, 8, 1}).why == reason::variant_out_of_range);
+  CHECK(zb_auto{.variant = -2}.supports({4, 8, 1}).why == reason::variant_out_of_range);
   CHECK(interleaved{.placement = wave}.supports(sizes).why == reason::placement_not_served);
   CHECK(interleaved{.group = 3}.supports({4, 3, 2}).ok());  // m < p: one group of all
   for (auto placement : {placement_kind::bidirectional, placement_kind::table})

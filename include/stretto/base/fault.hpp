@@ -62,6 +62,8 @@ enum class reason : std::uint8_t {
   layers_do_not_fit,
   empty_stage,
   buffer_full,
+  group_above_ranks,
+  variant_out_of_range,
 };
 
 //! The enumerator's name, as written above.
@@ -118,6 +120,8 @@ constexpr std::string_view describe(reason why) {
     case reason::layers_do_not_fit: return "the layers do not sum to the model";
     case reason::empty_stage: return "a stage would hold no layer";
     case reason::buffer_full: return "the storage handed in is too small";
+    case reason::group_above_ranks: return "a group of this schedule cannot exceed the ranks";
+    case reason::variant_out_of_range: return "there is no such variant of this schedule";
   }
   return "";
 }

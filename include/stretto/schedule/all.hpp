@@ -2,11 +2,13 @@
 
 #include "stretto/schedule/eager_1f1b.hpp"
 #include "stretto/schedule/gpipe.hpp"
+#include "stretto/schedule/grouped.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/interleaved_zb.hpp"
 #include "stretto/schedule/looped_bfs.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zb_h1.hpp"
 #include "stretto/schedule/zb_h1_light.hpp"
 #include "stretto/schedule/zb_h2.hpp"
@@ -34,7 +36,9 @@ using all = schedule_list<  //
     zb_h1,                  // split backwards fill the end
     zb_h1_light,            // with few of them split
     zb_h2,                  // more forwards ahead fill the start too
+    zb_auto,                // made for the costs at hand, within a limit of memory
     interleaved_zb,         // split backwards with chunks
+    grouped,                // the same in small groups, with less memory
     inference>;             // forwards alone
 
 }  // namespace stretto::schedule
