@@ -152,7 +152,8 @@ class generator {
   //! One thing is put elsewhere, lost, doubled, or becomes another message; or two jobs become one
   //! node.
   void scramble(lists& spoiled) {
-    auto& row = spoiled.ranks[static_cast<std::size_t>(below(static_cast<int>(spoiled.ranks.size())))];
+    const int ranks = static_cast<int>(spoiled.ranks.size());
+    auto& row = spoiled.ranks[static_cast<std::size_t>(below(ranks))];
     if (row.size() < 2) return;
     const int count = static_cast<int>(row.size());
     const auto one = row.begin() + below(count);

@@ -87,7 +87,7 @@ TEST_CASE("without releases a rank keeps one message more for every micro-batch 
     }
 }
 
-TEST_CASE("interleaved: four ranks of two chunks keep 7, 5, 4, 4 and 4, 7, 5, 4, whatever m >= 2p") {
+TEST_CASE("interleaved: 4 ranks of 2 chunks keep 7, 5, 4, 4 and 4, 7, 5, 4, whatever m >= 8") {
   // The peaks that full clocks over the job lists give (an analysis of Paddle's VPP order).
   const facts first =
       facts_of(interleaved{}, {.ranks = 4, .microbatches = 12, .chunks = 2});

@@ -54,7 +54,8 @@ struct grid_point {
 
 //! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
 //! sizes, with every overlap policy and every option; each shape takes its turn with one part of
-//! `parts` of the options, or with all of them when `parts` is 1.
+//! `parts` of the 12 options, or with all of them when `parts` is 1. No divisor of 12, or every
+//! shape would get the same options.
 template <class Visitor>
 void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&& visit) {
   int number = 0;

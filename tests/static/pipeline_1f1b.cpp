@@ -1,5 +1,5 @@
-// Compiling is passing: all rules over the plans of one forward, one backward at 8 ranks, 64 micro-batches and
-// 1 chunk a rank, within the default limits of the compilers.
+// Compiling is passing: all rules over the plans of one forward, one backward at 8 ranks, 64
+// micro-batches and 1 chunk a rank, within the default limits of the compilers.
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

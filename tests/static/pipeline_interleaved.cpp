@@ -1,5 +1,5 @@
-// Compiling is passing: all rules over the plans of interleaved 1F1B at 8 ranks, 64 micro-batches and
-// 2 chunks a rank, within the default limits of the compilers.
+// Compiling is passing: all rules over the plans of interleaved 1F1B at 8 ranks, 64 micro-batches
+// and 2 chunks a rank, within the default limits of the compilers.
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/interleaved.hpp"
 

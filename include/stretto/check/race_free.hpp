@@ -77,12 +77,13 @@ class byte_owners {
 }  // namespace detail
 
 //! Rule 6, race-free, for one rank: every read of a buffer comes after its latest write, every
-//! write after all earlier accesses, and the first write after all accesses to whatever buffers held
-//! the same bytes before, whose lives are over; every channel stays on one stream; every instruction comes after the end of the rank's previous step, and
-//! the step's end after every instruction. The last two make two unrolled steps race-free, both
-//! with the same offsets and events: whatever the first step did is done before the second begins.
-//! A send counts as done when its stream says so, or when something received from the peer proves
-//! that it was taken; not so at the step's end, where nothing may be left running here.
+//! write after all earlier accesses, and the first write after all accesses to whatever buffers
+//! held the same bytes before, whose lives are over; every channel stays on one stream; every
+//! instruction comes after the end of the rank's previous step, and the step's end after every
+//! instruction. The last two make two unrolled steps race-free, both with the same offsets and
+//! events: whatever the first step did is done before the second begins. A send counts as done when
+//! its stream says so, or when something received from the peer proves that it was taken; not so at
+//! the step's end, where nothing may be left running here.
 //! @param known clocks of the plans, as `plan_order` found them
 constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_rows known,
                             int rank) {
