@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
+
+namespace stretto {
+
+//! What no order of a training step can be faster than, in the unit of the costs.
+struct step_bound {
+  std::int64_t flush = 0;  //!< for the makespan: from the first job of any rank to the last of any
+  std::int64_t span = 0;   //!< for the longest rank's first to last job
+
+  constexpr bool operator==(const step_bound&) const = default;
+};
+
+namespace detail {
+
+//! What one rank brings into the bound: extremes over its stages.
+struct rank_bound {
+  std::int64_t work = 0;    // of all its jobs
+  std::int64_t start = 0;   // the earliest start of its first forward
+  std::int64_t back = 0;    // the earliest start of its first backward for the input
+  std::int64_t tail = 0;    // from the end of its last one to the end of the first stage's
+  std::int64_t longest_forward = 0;
+  std::int64_t longest_weight = 0;
+  std::int64_t least_kept = 0;     // memory that a forward takes
+  std::int64_t least_pending = 0;  // memory that a backward for the weights gives back
+  bool balanced = true;            // no micro-batch gives back more than it took
+};
+
+constexpr void keep_less(std::int64_t& least, std::int64_t value, bool first) {
+  if (first || value < least) least = value;
+}
+constexpr void keep_more(std::int64_t& most, std::int64_t value) {
+  if (value > most) most = value;
+}
+
+//! One chain of stages: a direction of the placement.
+struct bound_chain {
+  const placement& where;
+  const job_table_view& costs;
+  int microbatch;  // any that goes this way
+
+  constexpr int rank(int stage) const { return where.rank_of(stage, microbatch); }
+  constexpr std::int64_t time(int stage, job_kind kind) const {
+    return costs.at(rank(stage), where.chunk_of(stage, microbatch), kind).time;
+  }
+  constexpr std::int64_t hop(int stage) const {  // from this stage to the next
+    return rank(stage) == rank(stage + 1) ? 0 : costs.communication;
+  }
+};
+
+constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound>& ranks,
+                         scratch<bool>& seen) {
+  const int stages = chain.where.stages();
+  std::int64_t through = 0;
+  for (int stage = 0; stage < stages; ++stage)
+    through += chain.time(stage, job_kind::forward) + (stage + 1 < stages ? chain.hop(stage) : 0);
+  std::int64_t arrives = 0;
+  std::int64_t returns = through;  // when stage 0's gradient could be there, less what follows
+  std::int64_t tail = 0;
+  for (int stage = stages - 1; stage > 0; --stage)
+    returns += chain.time(stage, job_kind::backward_input) + chain.hop(stage - 1);
+  for (int stage = 0; stage < stages; ++stage) {
+    const int rank = chain.rank(stage);
+    rank_bound& of = ranks[rank];
+    const bool first = !seen[rank];
+    seen[rank] = true;
+    const int chunk = chain.where.chunk_of(stage, chain.microbatch);
+    const job_cost& f = chain.costs.at(rank, chunk, job_kind::forward);
+    const job_cost& b = chain.costs.at(rank, chunk, job_kind::backward_input);
+    const job_cost& w = chain.costs.at(rank, chunk, job_kind::backward_weight);
+    of.work += count * (f.time + b.time + w.time);
+    keep_less(of.start, arrives, first);
+    keep_less(of.back, returns, first);
+    keep_less(of.tail, tail, first);
+    keep_less(of.least_kept, f.change, first);
+    keep_less(of.least_pending, -w.change, first);
+    keep_more(of.longest_forward, f.time);
+    keep_more(of.longest_weight, w.time);
+    of.balanced = of.balanced && f.change + b.change + w.change >= 0;
+    if (stage + 1 == stages) break;
+    arrives += f.time + chain.hop(stage);
+    returns -= chain.time(stage + 1, job_kind::backward_input) + chain.hop(stage);
+    tail += b.time + chain.hop(stage);
+  }
+}
+
+constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_t count) {
+  if (each <= 0 || room / each >= count) return count;
+  return room < 0 ? 0 : room / each;
+}
+
+}  // namespace detail
+
+//! Lower bounds on a training step of whole or split backwards, for any order within the table's
+//! limits of memory. With, on rank r, P forwards that fit its limit at once, and Q backwards for
+//! the weights that can be put off while the last one for the input runs:
+//! - the rank is idle until its first forward can start, and again for I_r when P forwards are done
+//!   before the first gradient can be back;
+//! - its last backward for the input ends no earlier than its work less Q + 1 for the weights, and
+//!   from there the chain to stage 0 and one more for the weights follow.
+//! flush >= work + start + I + max(0, tail - Q w), span >= work + max(I, start + I + tail - Q w),
+//! for every rank; the last because rank 0's step holds every chain from its start to its end. With
+//! one chunk, memory given back by the weights alone, and M < m micro-batches that fit, forward k
+//! also waits for the weights of k - M. Where costs differ between the chunks of a rank, the
+//! largest, or smallest, stand in for them. Exact for one chunk, f = b = w and M >= p; loose where
+//! memory is tight and v >= 2. The extension to limits of the bubble formulas of Qi et al. 2023.
+constexpr step_bound lower_bound(const placement& where, const job_table_view& costs) {
+  using namespace detail;
+  const int count = where.microbatches;
+  const bool two_ways = where.kind == placement_kind::bidirectional && count > 1;
+  scratch<rank_bound> ranks(where.ranks);
+  scratch<bool> seen(where.ranks);
+  const int back = two_ways ? count / 2 : 0;
+  add_chain({where, costs, 0}, count - back, ranks, seen);
+  if (two_ways) add_chain({where, costs, count - 1}, back, ranks, seen);
+
+  // The last job of all is a backward for the weights on the rank of a first stage.
+  std::int64_t last_weight = unlimited;
+  for (int chunk = 0; chunk < costs.chunks; ++chunk) {
+    keep_less(last_weight, costs.at(0, chunk, job_kind::backward_weight).time, false);
+    if (two_ways)
+      keep_less(last_weight, costs.at(where.ranks - 1, chunk, job_kind::backward_weight).time,
+                false);
+  }
+  const std::int64_t stages = where.stages();
+  const std::int64_t jobs = two_ways ? count : count * ((stages + where.ranks - 1) / where.ranks);
+  step_bound found;
+  for (int rank = 0; rank < where.ranks; ++rank) {
+    if (!seen[rank]) continue;
+    const rank_bound& of = ranks[rank];
+    const std::int64_t limit = costs.limit_of(rank);
+    const bool free = limit == unlimited;
+    const std::int64_t room = free ? 0 : limit - costs.base_of(rank);
+    const std::int64_t ahead = free ? jobs : at_most(room, of.least_kept, jobs);
+    const std::int64_t pending =
+        free || !of.balanced ? jobs - 1 : at_most(room - of.least_kept, of.least_pending, jobs - 1);
+    std::int64_t idle = of.back - of.start - ahead * of.longest_forward;
+    if (idle < 0) idle = 0;
+    const std::int64_t early = of.work + idle;
+    const std::int64_t chained =
+        of.start + early + of.tail + last_weight - (pending + 1) * of.longest_weight;
+    keep_more(found.flush, of.start + early);
+    keep_more(found.flush, chained);
+    keep_more(found.span, early);
+    if (!two_ways) keep_more(found.span, chained);
+
+    const auto change = [&](job_kind kind) { return costs.at(rank, 0, kind).change; };
+    if (stages != where.ranks || two_ways || ahead >= count || ahead < 1 ||
+        change(job_kind::backward_input) < 0)
+      continue;
+    const std::int64_t f = costs.at(rank, 0, job_kind::forward).time;
+    const std::int64_t held = of.back - of.start + costs.at(rank, 0, job_kind::backward_input).time +
+                              costs.at(rank, 0, job_kind::backward_weight).time;
+    const std::int64_t chain = (count - 1) / ahead * held + (count - 1) % ahead * f + held;
+    keep_more(found.flush, of.start + chain);
+    keep_more(found.span, chain);
+  }
+  return found;
+}
+
+}  // namespace stretto

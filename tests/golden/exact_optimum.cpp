@@ -1,0 +1,130 @@
+// The lower bounds against proven optima, and these against every schedule that fits the memory.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "laws/order_laws.hpp"
+#include "stretto/plan/bound.hpp"
+#include "stretto/plan/report.hpp"
+#include "stretto/schedule/all.hpp"
+
+namespace {
+
+struct optimum {
+  stretto::shape sizes{};
+  stretto::placement_kind placement{};
+  stretto::unit_costs costs{};
+  std::int64_t limit = 0;
+  bool flush = true;   //!< else span
+  bool whole = false;  //!< backwards are not split
+  std::int64_t least = 0;
+};
+
+std::vector<optimum> read_optima(const std::string& file) {
+  std::ifstream in(std::string(STRETTO_GOLDEN_DIR) + "/" + file);
+  if (!in) throw std::runtime_error(file + ": cannot be opened");
+  std::vector<optimum> all;
+  int line = 0;
+  for (std::string text; std::getline(in, text);) {
+    ++line;
+    if (text.empty() || text.front() == '#') continue;
+    std::istringstream words(text);
+    optimum one;
+    std::string placement, objective, split, bar[3];
+    auto& c = one.costs;
+    words >> one.sizes.ranks >> one.sizes.microbatches >> one.sizes.chunks >> placement >> bar[0] >>
+        c.forward >> c.backward_input >> c.backward_weight >> c.communication >> bar[1] >>
+        one.limit >> bar[2] >> objective >> split >> one.least;
+    if (!words || std::any_of(bar, bar + 3, [](const auto& word) { return word != "|"; }) ||
+        (placement != "looped" && placement != "wave") ||
+        (objective != "flush" && objective != "span") || (split != "split" && split != "whole"))
+      throw std::runtime_error(file + ":" + std::to_string(line) + ": not an optimum");
+    one.placement = placement == "wave" ? stretto::placement_kind::wave
+                                        : stretto::placement_kind::looped;
+    one.flush = objective == "flush";
+    one.whole = split == "whole";
+    all.push_back(one);
+  }
+  return all;
+}
+
+struct tally {
+  int fits = 0;
+  int optimal = 0;
+};
+
+//! Runs the schedule where it serves the shape, placement and limit.
+template <class Schedule>
+void compare(Schedule schedule, const optimum& best, const stretto::job_table& table,
+             tally& seen) {
+  if constexpr (requires { schedule.placement; }) schedule.placement = best.placement;
+  if (laws::is_forward_only<Schedule>() || schedule.placed() != best.placement ||
+      !schedule.supports(best.sizes))
+    return;
+  stretto::job_lists lists(best.sizes.ranks, schedule.capacity(best.sizes));
+  stretto::job_sink sink = lists.sink();
+  if (!schedule.emit(best.sizes, table.view(), sink)) return;  // nothing of it fits the limit
+  for (int rank = 0; rank < best.sizes.ranks; ++rank)
+    for (const stretto::job& work : lists.rows().row(rank))
+      if (best.whole && work.kind == stretto::job_kind::backward_input) return;
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(best.sizes.ranks));
+  std::vector<stretto::job_time> times(static_cast<std::size_t>(best.sizes.ranks) *
+                                       static_cast<std::size_t>(lists.rows().stride));
+  const auto made = stretto::measure({.rows = lists.rows(),
+                                      .where = stretto::place(best.placement, best.sizes),
+                                      .microbatches = best.sizes.microbatches,
+                                      .costs = table.view()},
+                                     ranks, times);
+  REQUIRE(made.answer.ok());
+  std::int64_t span = 0;
+  for (int rank = 0; rank < best.sizes.ranks; ++rank) {
+    if (ranks[static_cast<std::size_t>(rank)].peak > best.limit) return;
+    const auto first = static_cast<std::size_t>(rank * lists.rows().stride);
+    const auto last = first + lists.rows().row(rank).size() - 1;
+    span = std::max(span, times[last].end - times[first].start);
+  }
+  const std::int64_t ours = best.flush ? made.makespan : span;
+  CHECK_MESSAGE(best.least <= ours, std::string(schedule.name));
+  ++seen.fits;
+  seen.optimal += ours == best.least;
+}
+
+}  // namespace
+
+TEST_CASE("the bound is at most the optimum, the optimum at most every schedule") {
+  const auto optima = read_optima("exact_optimum.txt");
+  int tight = 0;
+  int one_chunk = 0;
+  tally seen;
+  for (const optimum& best : optima) {
+    const auto& c = best.costs;
+    INFO(laws::words(best.sizes), " f=", c.forward, " b=", c.backward_input,
+         " w=", c.backward_weight, " c=", c.communication, " limit ", best.limit,
+         best.flush ? " flush" : " span");
+    stretto::job_table table(best.sizes.ranks, best.sizes.chunks, c);
+    table.limit.assign(static_cast<std::size_t>(best.sizes.ranks), best.limit);
+    const auto bound =
+        stretto::lower_bound(stretto::place(best.placement, best.sizes), table.view());
+    const std::int64_t of = best.flush ? bound.flush : bound.span;
+    CHECK(of <= best.least);
+    tight += of == best.least;
+    // The case in which the bound is known to be exact.
+    if (best.sizes.chunks == 1 && !best.whole && c.communication == 0 && c.forward == 1 &&
+        c.backward_input == 1 && c.backward_weight == 1 && best.limit >= best.sizes.ranks) {
+      CHECK(of == best.least);
+      ++one_chunk;
+    }
+    stretto::schedule::all::for_each(
+        [&](const auto& schedule) { compare(schedule, best, table, seen); });
+  }
+  MESSAGE(optima.size(), " optima: the bound meets ", tight, "; ", seen.fits,
+          " orders fit, of which ", seen.optimal, " are optimal; ", one_chunk, " exact cases");
+  CHECK(optima.size() == 517);
+  CHECK(one_chunk > 0);
+  CHECK(seen.optimal > 0);
+}
