@@ -29,6 +29,7 @@ enum class reason : std::uint8_t {
   chunks_below_one,
   slices_below_one,
   chunks_not_one,
+  chunks_not_two,
   slices_not_one,
   group_below_one,
   group_below_ranks,
@@ -83,6 +84,7 @@ constexpr std::string_view describe(reason why) {
     case reason::chunks_below_one: return "there must be at least one chunk per rank";
     case reason::slices_below_one: return "there must be at least one slice per micro-batch";
     case reason::chunks_not_one: return "this schedule has one chunk per rank";
+    case reason::chunks_not_two: return "this schedule has two chunks per rank";
     case reason::slices_not_one: return "this schedule does not slice micro-batches";
     case reason::group_below_one: return "a group holds at least one micro-batch";
     case reason::group_below_ranks:

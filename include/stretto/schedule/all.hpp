@@ -12,6 +12,7 @@
 #include "stretto/schedule/zb_h1.hpp"
 #include "stretto/schedule/zb_h1_light.hpp"
 #include "stretto/schedule/zb_h2.hpp"
+#include "stretto/schedule/zbv.hpp"
 
 namespace stretto::schedule {
 
@@ -39,6 +40,7 @@ using all = schedule_list<  //
     zb_auto,                // made for the costs at hand, within a limit of memory
     interleaved_zb,         // split backwards with chunks
     grouped,                // the same in small groups, with less memory
+    zbv,                    // no bubble with 1F1B's memory, laid as a V
     inference>;             // forwards alone
 
 }  // namespace stretto::schedule
