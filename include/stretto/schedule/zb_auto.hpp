@@ -48,7 +48,7 @@ struct zb_auto {
     const int last = variant < 0 ? 7 : variant;
     // From 7 down: what the authors try first wins a tie.
     for (int tried = last; tried >= first; --tried) {
-      zb_pass pass(sizes, table, lowest, tried, ranks, ends, out);
+      zb_pass pass(sizes, table, lowest, tried, ranks, ends);
       if (!pass.run()) {
         failed = pass.failed_rank();
         continue;
@@ -61,9 +61,8 @@ struct zb_auto {
       second = other;
       best = tried;
     }
-    if (best < 0) return over(sizes, table, failed, ranks, ends, out);
-    if (best == first) return {};  // its order stands
-    zb_pass(sizes, table, lowest, best, ranks, ends, out).run();
+    if (best < 0) return over(sizes, table, failed, ranks, ends);
+    zb_pass(sizes, table, lowest, best, ranks, ends, &out).run();
     return {};
   }
 
@@ -73,11 +72,10 @@ struct zb_auto {
   //! The smallest limit, for all ranks whose own is lower, under which some pass fits: by halving
   //! between one that does not and the peak of a pass without limits.
   constexpr verdict over(const shape& sizes, const job_table_view& table, int rank,
-                         scratch<zb_rank>& ranks, scratch<std::int64_t>& ends,
-                         job_sink& out) const {
+                         scratch<zb_rank>& ranks, scratch<std::int64_t>& ends) const {
     const auto fits = [&](std::int64_t limit, std::int64_t& peak) {
       for (int tried = variant < 0 ? 7 : variant; tried >= (variant < 0 ? 0 : variant); --tried) {
-        zb_pass pass(sizes, table, limit, tried, ranks, ends, out);
+        zb_pass pass(sizes, table, limit, tried, ranks, ends);
         if (!pass.run()) continue;
         peak = pass.peak();
         return true;
@@ -92,7 +90,6 @@ struct zb_auto {
       std::int64_t peak = 0;
       (fits(middle, peak) ? enough : short_of) = middle;
     }
-    for (int other = 0; other < sizes.ranks; ++other) out.counts[other] = 0;
     verdict answer = refuse(fault::over_limit, reason::above_limit);
     answer.rank = rank;
     answer.limit = table.limit_of(rank);

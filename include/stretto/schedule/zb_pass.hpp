@@ -30,16 +30,18 @@ struct zb_rank {
 //! than delay the first backward; 2 has a rank that is far ahead wait for the backward that comes;
 //! 1 fills a wait too short for a whole backward even where another rank waits longer.
 //!
-//! Given its memory by the caller: `ranks` one entry a rank, `ends` 2 p m.
+//! Given its memory by the caller: `ranks` one entry a rank, `ends` 2 p m; without `out` it only
+//! measures.
 class zb_pass {
  public:
   constexpr zb_pass(const shape& sizes, const job_table_view& table, std::int64_t least_limit,
                     int variant, scratch<zb_rank>& ranks, scratch<std::int64_t>& ends,
-                    job_sink& out)
+                    job_sink* out = nullptr)
       : ranks_(ranks),
         ends_(ends),
         out_(out),
         count_(sizes.microbatches),
+        stride_(sizes.ranks),
         last_(sizes.ranks - 1),
         hop_(table.communication),
         early_((variant & 4) != 0),
@@ -50,7 +52,6 @@ class zb_pass {
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       zb_rank& at = ranks_[rank];
       at = {};
-      out.counts[rank] = 0;
       for (int kind = 0; kind < 3; ++kind) {
         const job_cost& cost = table.at(rank, 0, kinds[kind]);
         at.time[kind] = cost.time;
@@ -119,11 +120,10 @@ class zb_pass {
   //! When the input of the rank's next job of the kind is there.
   constexpr std::int64_t arrival(int rank, int kind) const {
     if (kind == forward)
-      return rank == 0 ? 0 : ends_[(rank - 1) * stride() + ranks_[rank].done[forward]] + hop_;
+      return rank == 0 ? 0 : ends_[ranks_[rank].done[forward] * stride_ + rank - 1] + hop_;
     if (rank == last_) return 0;
-    return ends_[(last_ + 2 + rank) * stride() + ranks_[rank].done[input]] + hop_;
+    return ends_[(count_ + ranks_[rank].done[input]) * stride_ + rank + 1] + hop_;
   }
-  constexpr std::int64_t stride() const { return count_; }
 
   //! Appends the rank's next job of the kind.
   constexpr void put(int rank, int kind) {
@@ -135,24 +135,29 @@ class zb_pass {
         at.end = input_at;
       }
       if (kind == forward && at.done[forward] == 0) at.start = at.end;
-      ends_[(kind * (last_ + 1) + rank) * stride() + at.done[kind]] = at.end + at.time[kind];
+      ends_[(kind * count_ + at.done[kind]) * stride_ + rank] = at.end + at.time[kind];
     }
     const std::int64_t most = at.memory + at.need[kind];
     if (most > at.limit && failed_ < 0) failed_ = rank;
     if (most > at.peak) at.peak = most;
     at.end += at.time[kind];
     at.memory += at.change[kind];
-    out_.push(rank, {rank, at.done[kind]++, 0,
-                     kind == forward ? job_kind::forward
-                     : kind == input ? job_kind::backward_input
-                                     : job_kind::backward_weight});
+    const int microbatch = at.done[kind]++;
+    if (out_ != nullptr)
+      out_->push(rank, {rank, microbatch, 0,
+                        kind == forward ? job_kind::forward
+                        : kind == input ? job_kind::backward_input
+                                        : job_kind::backward_weight});
   }
 
   //! The same after the backwards for the weights that make room for it or fill the wait.
   constexpr void put_filled(int rank, int kind) {
     zb_rank& at = ranks_[rank];
     const std::int64_t needed = kind == forward ? at.reserve : at.need[kind];
-    while (at.memory + needed > at.limit && pending(at)) put(rank, weight);
+    // After a forward, what is put off must still fit too.
+    const std::int64_t beside = kind == forward ? at.change[forward] + at.need[weight] : 0;
+    const std::int64_t room = needed > beside ? needed : beside;
+    while (pending(at) && at.memory + room > at.limit) put(rank, weight);
     const std::int64_t until = arrival(rank, kind);
     while (pending(at) && at.end + at.time[weight] <= until) put(rank, weight);
     // One that does not fit delays this rank; that harms nobody while another waits for longer.
@@ -177,10 +182,11 @@ class zb_pass {
       }
       first_back = (end > first_back + hop_ ? end : first_back + hop_) + at.time[input];
     }
-    // 2. Every rank at least one ahead of the next.
+    // 2. Every rank at least one ahead of the next, unless it has run all.
     for (int rank = 1; rank <= last_; ++rank) {
-      std::int32_t& more = ranks_[rank].more;
-      while (more > 0 && more >= ranks_[rank - 1].more && more < count_ - 1) --more;
+      const std::int32_t before = ranks_[rank - 1].more;
+      const std::int32_t most = before == count_ - 1 || before == 0 ? before : before - 1;
+      if (ranks_[rank].more > most) ranks_[rank].more = most;
     }
     for (int rank = 0; rank <= last_; ++rank)
       for (int k = ranks_[rank].more; k > 0; --k) put(rank, forward);
@@ -217,9 +223,12 @@ class zb_pass {
   }
 
   scratch<zb_rank>& ranks_;
-  scratch<std::int64_t>& ends_;  // of the forwards, then of the backwards for the input
-  job_sink& out_;
+  // Of the forwards, then of the backwards for the input: micro-batch by micro-batch, because
+  // neighbouring ranks ask for each other's.
+  scratch<std::int64_t>& ends_;
+  job_sink* out_;
   int count_;
+  std::int64_t stride_;
   int last_;
   std::int64_t hop_;
   std::int64_t most_ = 0;  // the largest bubble of any rank

@@ -1,0 +1,159 @@
+// Automatic zero bubble under costs and limits drawn at random, and when nothing fits.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "laws/order_laws.hpp"
+#include "stretto/check/all.hpp"
+#include "stretto/plan/bound.hpp"
+#include "stretto/plan/report.hpp"
+#include "stretto/schedule/zb_auto.hpp"
+
+namespace {
+
+using stretto::job_kind;
+using stretto::shape;
+using stretto::schedule::objective_kind;
+using stretto::schedule::zb_auto;
+
+struct drawn {
+  shape sizes{};
+  stretto::job_table table;
+  std::int64_t needed = 0;  //!< of one micro-batch, on the rank that needs most above its base
+};
+
+//! Costs that differ from rank to rank, memory that a forward takes and both halves give back, some
+//! of it only within a job, and a limit a rank from one micro-batch's need to that of all.
+drawn draw(std::mt19937& random) {
+  const auto pick = [&](std::int64_t from, std::int64_t to) {
+    return from + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(to - from + 1));
+  };
+  drawn made;
+  made.sizes = {.ranks = static_cast<int>(pick(1, 6)), .microbatches = static_cast<int>(pick(1, 16))};
+  made.table = stretto::job_table(made.sizes.ranks, 1);
+  made.table.communication = pick(0, 5);
+  for (int rank = 0; rank < made.sizes.ranks; ++rank) {
+    const std::int64_t taken = pick(1, 9);
+    const std::int64_t early = pick(0, taken);
+    const std::int64_t peaks[] = {pick(0, 1) * pick(1, 12), pick(0, 1) * pick(1, 4),
+                                  pick(0, 1) * pick(1, 4)};
+    made.table.at(rank, 0, job_kind::forward) = {pick(1, 20), taken, peaks[0]};
+    made.table.at(rank, 0, job_kind::backward_input) = {pick(1, 20), -early, peaks[1]};
+    made.table.at(rank, 0, job_kind::backward_weight) = {pick(0, 20), early - taken, peaks[2]};
+    const std::int64_t one =
+        std::max({taken, peaks[0], taken + peaks[1], taken - early + peaks[2]});
+    made.needed = std::max(made.needed, one);
+    made.table.base.push_back(pick(0, 30));
+    made.table.limit.push_back(made.table.base.back() + one +
+                               pick(0, taken * made.sizes.microbatches));
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("zb_auto: valid and within every rank's limit, whatever the costs") {
+  std::mt19937 random(20231130);
+  int variants_that_fit = 0;
+  for (int round = 0; round < 10'000; ++round) {
+    const drawn made = draw(random);
+    INFO("round ", round, " ", laws::words(made.sizes));
+    std::int64_t best = stretto::unlimited;
+    std::int64_t single = stretto::unlimited;
+    for (int variant = -1; variant < 8; ++variant) {
+      if (variant >= 0 && round % 10 != 0) break;  // each by itself: now and then
+      const zb_auto schedule{.variant = variant};
+      stretto::job_lists lists(made.sizes.ranks, schedule.capacity(made.sizes));
+      stretto::job_sink sink = lists.sink();
+      const auto answer = schedule.emit(made.sizes, made.table.view(), sink);
+      REQUIRE(std::string(stretto::to_text(answer).view()) == "ok");
+      ++variants_that_fit;
+      const stretto::replay_input input{.rows = lists.rows(),
+                                        .where = stretto::place(schedule.placed(), made.sizes),
+                                        .microbatches = made.sizes.microbatches,
+                                        .costs = made.table.view()};
+      const auto valid = stretto::check::schedule(input);
+      REQUIRE(std::string(stretto::to_text(valid).view()) == "ok");
+      std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(made.sizes.ranks));
+      const auto measured = stretto::measure(input, ranks);
+      (variant < 0 ? best : single) =
+          variant < 0 ? measured.makespan : std::min(single, measured.makespan);
+      const auto bound = stretto::lower_bound(input.where, input.costs);
+      REQUIRE(bound.flush <= measured.makespan);
+    }
+    if (round % 10 == 0) CHECK(best == single);
+  }
+  CHECK(variants_that_fit == 18'000);
+}
+
+TEST_CASE("zb_auto: where nothing fits it names the rank and the smallest limit that does") {
+  std::mt19937 random(20240101);
+  for (int round = 0; round < 300; ++round) {
+    drawn made = draw(random);
+    INFO("round ", round, " ", laws::words(made.sizes));
+    const int rank = round % made.sizes.ranks;
+    const auto at = static_cast<std::size_t>(rank);
+    made.table.limit[at] = made.table.base[at];  // less than any forward takes
+    const zb_auto schedule;
+    const auto emit = [&] {
+      stretto::job_lists lists(made.sizes.ranks, schedule.capacity(made.sizes));
+      stretto::job_sink sink = lists.sink();
+      const auto answer = schedule.emit(made.sizes, made.table.view(), sink);
+      if (!answer) CHECK(lists.rows().total() == 0);
+      return answer;
+    };
+    const auto refused = emit();
+    CHECK(refused.what == stretto::fault::over_limit);
+    CHECK(refused.rank == rank);
+    CHECK(refused.limit == made.table.limit[at]);
+    REQUIRE(refused.amount > refused.limit);
+    const auto raised = made.table.limit;
+    const auto raise = [&](std::int64_t to) {
+      made.table.limit = raised;
+      for (std::int64_t& limit : made.table.limit) limit = std::max(limit, to);
+    };
+    raise(refused.amount);
+    CHECK(emit().ok());
+    raise(refused.amount - 1);
+    CHECK(!emit().ok());
+  }
+}
+
+TEST_CASE("zb_auto: under a span objective the span is no longer than under a flush") {
+  for (int p = 1; p <= 6; ++p)
+    for (int m = 1; m <= 16; ++m) {
+      const shape sizes{.ranks = p, .microbatches = m};
+      stretto::job_table table(p, 1, {10, 12, 8, 1});
+      table.limit.assign(static_cast<std::size_t>(p), 2 * p);
+      const auto measured = [&](objective_kind objective) {
+        const zb_auto schedule{.objective = objective};
+        stretto::job_lists lists(p, schedule.capacity(sizes));
+        stretto::job_sink sink = lists.sink();
+        REQUIRE(schedule.emit(sizes, table.view(), sink).ok());
+        std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(p));
+        std::vector<stretto::job_time> times(static_cast<std::size_t>(p * 3 * m));
+        const auto made = stretto::measure({.rows = lists.rows(),
+                                            .where = stretto::place(schedule.placed(), sizes),
+                                            .microbatches = m,
+                                            .costs = table.view()},
+                                           ranks, times);
+        std::int64_t span = 0;
+        for (int rank = 0; rank < p; ++rank) {
+          const auto first = static_cast<std::size_t>(rank * 3 * m);
+          span = std::max(span, times[first + static_cast<std::size_t>(3 * m - 1)].end -
+                                    times[first].start);
+        }
+        return std::pair{made.makespan, span};
+      };
+      const auto flush = measured(objective_kind::flush);
+      const auto span = measured(objective_kind::span);
+      INFO(laws::words(sizes));
+      CHECK(flush.first <= span.first);
+      CHECK(span.second <= flush.second);
+    }
+}
