@@ -34,7 +34,8 @@ drawn draw(std::mt19937& random) {
     return from + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(to - from + 1));
   };
   drawn made;
-  made.sizes = {.ranks = static_cast<int>(pick(1, 6)), .microbatches = static_cast<int>(pick(1, 16))};
+  made.sizes.ranks = static_cast<int>(pick(1, 6));
+  made.sizes.microbatches = static_cast<int>(pick(1, 16));
   made.table = stretto::job_table(made.sizes.ranks, 1);
   made.table.communication = pick(0, 5);
   for (int rank = 0; rank < made.sizes.ranks; ++rank) {

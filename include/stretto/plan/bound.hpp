@@ -154,7 +154,8 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
         change(job_kind::backward_input) < 0)
       continue;
     const std::int64_t f = costs.at(rank, 0, job_kind::forward).time;
-    const std::int64_t held = of.back - of.start + costs.at(rank, 0, job_kind::backward_input).time +
+    const std::int64_t held = of.back - of.start +
+                              costs.at(rank, 0, job_kind::backward_input).time +
                               costs.at(rank, 0, job_kind::backward_weight).time;
     const std::int64_t chain = (count - 1) / ahead * held + (count - 1) % ahead * f + held;
     keep_more(found.flush, of.start + chain);

@@ -37,7 +37,7 @@ struct grouped {
     const int blocks = (least_group(sizes, table) + size - 1) / size;
     const int even = sizes.chunks / std::gcd(sizes.chunks, blocks);
     const auto chunk_offset = [&](int chunk) {
-      return 3 * size * (blocks * chunk + chunk / even);  // shifted where the slots would meet again
+      return 3 * size * (blocks * chunk + chunk / even);  // shifted where slots would meet again
     };
     scratch<slot> block(length);
     for (int rank = 0; rank < sizes.ranks; ++rank) {
