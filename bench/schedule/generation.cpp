@@ -1,0 +1,146 @@
+// Run-time generation of schedules and plans, by compute job:
+//
+//   emit      the schedule alone, into vectors
+//   rules     complete, ordered, live and bounded, on emitted lists
+//   messages  one global order; sends and receives; the step's ends
+//   plans     all of it, with streams, buffers and events, and all seven rules on the result
+//
+// Closed forms should emit a job in at most 20 ns at 64 ranks, 1024 micro-batches and 2 chunks.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stretto/stretto.hpp"
+
+namespace {
+
+using benchmark::State;
+
+//! Prints the time per job and what it should be at most, in seconds; 0: no target.
+void count_jobs(State& state, std::int64_t jobs, double at_most = 0) {
+  using benchmark::Counter;
+  state.counters["jobs"] = static_cast<double>(jobs);
+  state.counters["per_job"] =
+      Counter(static_cast<double>(jobs), Counter::kIsIterationInvariantRate | Counter::kInvert);
+  if (at_most > 0) state.counters["per_job_at_most"] = at_most;
+}
+
+template <class Schedule>
+struct emitted {
+  Schedule schedule{};
+  stretto::shape sizes;
+  stretto::job_table table;
+  stretto::job_lists lists;
+  stretto::verdict answer{};
+
+  explicit emitted(const stretto::shape& sizes_)
+      : sizes(sizes_),
+        table(sizes.ranks, sizes.chunks),
+        lists(sizes.ranks, schedule.capacity(sizes)) {
+    emit();
+  }
+  void emit() {
+    stretto::job_sink out = lists.sink();
+    for (int rank = 0; rank < out.ranks; ++rank) out.counts[rank] = 0;
+    answer = schedule.emit(sizes, table.view(), out);
+  }
+  stretto::replay_input input() const {
+    return {lists.rows(),
+            place(schedule.placed(), sizes),
+            sizes.microbatches,
+            sizes.slices,
+            table.view(),
+            false,
+            {}};
+  }
+};
+
+//! Ends the measurement when what is measured has failed.
+bool refused(State& state, const stretto::verdict& answer) {
+  if (!answer.ok()) state.SkipWithError(std::string(to_text(answer).view()).c_str());
+  return !answer.ok();
+}
+
+template <class Schedule>
+void emit(State& state, stretto::shape sizes) {
+  emitted<Schedule> step(sizes);
+  for (auto _ : state) {
+    step.emit();
+    benchmark::ClobberMemory();
+  }
+  if (refused(state, step.answer)) return;
+  const bool aim = sizes.ranks == 64 && sizes.microbatches == 1024;
+  count_jobs(state, step.lists.rows().total(), aim ? 20e-9 : 0);
+}
+
+template <class Schedule>
+void rules(State& state, stretto::shape sizes) {
+  const emitted<Schedule> step(sizes);
+  stretto::verdict answer = step.answer;
+  for (auto _ : state) benchmark::DoNotOptimize(answer = stretto::check::schedule(step.input()));
+  if (!refused(state, answer)) count_jobs(state, step.lists.rows().total());
+}
+
+template <class Schedule>
+void messages(State& state, stretto::shape sizes) {
+  namespace lowering = stretto::lowering;
+  const emitted<Schedule> step(sizes);
+  const stretto::replay_input compute = step.input();
+  const int room = lowering::with_ends(lowering::with_messages(compute.rows.stride), 0);
+  stretto::job_lists lists(sizes.ranks, room);
+  std::vector<std::int32_t> turns(static_cast<std::size_t>(compute.rows.total()));
+  stretto::verdict answer = step.answer;
+  for (auto _ : state) {
+    stretto::job_sink out = lists.sink();
+    for (int rank = 0; rank < out.ranks; ++rank) out.counts[rank] = 0;
+    lowering::order_sink order{turns.data()};
+    answer = lowering::add_messages(compute, out, &order);
+    lowering::append_ends(out, compute.where, {}, true);
+    benchmark::ClobberMemory();
+  }
+  if (!refused(state, answer)) count_jobs(state, compute.rows.total());
+}
+
+template <class Schedule>
+void plans(State& state, stretto::shape sizes) {
+  const stretto::job_table table(sizes.ranks, sizes.chunks);
+  stretto::verdict answer;
+  std::int64_t jobs = 0;
+  for (auto _ : state) {
+    const stretto::planned made(Schedule{}, sizes, table.view(), stretto::overlap::separate{});
+    answer = made.answer();
+    jobs = made.jobs().total();
+  }
+  if (!refused(state, answer)) count_jobs(state, jobs);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  stretto::schedule::all::for_each([]<class Schedule>(const Schedule& schedule) {
+    const auto add = [&](const char* part, auto run, stretto::shape sizes) {
+      if (!schedule.supports(sizes).ok()) sizes.chunks = 1;
+      if (!schedule.supports(sizes).ok()) return;
+      const std::string name = std::string(part) + '/' + std::string(Schedule::name) + '/' +
+                               std::to_string(sizes.ranks) + 'x' +
+                               std::to_string(sizes.microbatches) + 'x' +
+                               std::to_string(sizes.chunks);
+      benchmark::RegisterBenchmark(name.c_str(), run, sizes)->Unit(benchmark::kMillisecond);
+    };
+    for (const stretto::shape& sizes :
+         {stretto::shape{8, 64, 2}, stretto::shape{64, 1024, 2}, stretto::shape{1024, 2048, 1}}) {
+      add("emit", emit<Schedule>, sizes);
+      add("rules", rules<Schedule>, sizes);
+      add("messages", messages<Schedule>, sizes);
+    }
+    for (const stretto::shape& sizes :
+         {stretto::shape{8, 64, 2}, stretto::shape{64, 256, 2}, stretto::shape{1024, 512, 1}})
+      add("plans", plans<Schedule>, sizes);
+  });
+  benchmark::Initialize(&count, words);
+  if (benchmark::ReportUnrecognizedArguments(count, words)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
