@@ -52,10 +52,11 @@ static_assert(proven<interleaved, interleaved{.group = 16}, shape{8, 64, 2}>::va
 static_assert(over_shapes<inference, 2>);
 static_assert(over_shapes<inference, 2, inference{.placement = placement_kind::wave}>);
 
-// The default of each is a policy and serves a plain shape.
+// The default of each is a policy and serves a plain shape, of one chunk or of the two of a V.
 template <class... Schedules>
 constexpr bool are_policies(schedule_list<Schedules...>) {
-  return (... && Policy<Schedules>)&&(... && (Schedules{}.supports({4, 8, 1}).ok()));
+  return (... && Policy<Schedules>)&&(... && (Schedules{}.supports({4, 8, 1}).ok() ||
+                                               Schedules{}.supports({4, 8, 2}).ok()));
 }
 static_assert(are_policies(stretto::schedule::all{}));
 
