@@ -25,6 +25,10 @@ template <class Schedule>
 constexpr bool has_warmup = requires(Schedule made) {
   made.warmup;
 };
+template <class Schedule>
+constexpr bool has_split = requires(Schedule made) {
+  made.split;
+};
 
 std::string spell(int value) {
   return std::to_string(value);
@@ -37,6 +41,9 @@ std::string spell(schedule::remainder_kind value) {
 }
 std::string spell(schedule::warmup_kind value) {
   return value == schedule::warmup_kind::all ? "all" : "standard";
+}
+std::string spell(schedule::split_kind value) {
+  return value == schedule::split_kind::full ? "full" : "partial";
 }
 
 //! Sets a schedule's option, or says that it has none. Generic in the schedule, so that an absent
@@ -65,6 +72,8 @@ Schedule configured(const schedule_options& options) {
                                [](auto& one, auto value) { one.remainder = value; });
   set<has_warmup<Schedule>>(made, "--warmup", options.warmup,
                             [](auto& one, auto value) { one.warmup = value; });
+  set<has_split<Schedule>>(made, "--split", options.split,
+                           [](auto& one, auto value) { one.split = value; });
   return made;
 }
 
@@ -83,6 +92,7 @@ schedule_facts facts_of(const Schedule& made) {
   if constexpr (has_group<Schedule>) facts.options.emplace_back("--group");
   if constexpr (has_remainder<Schedule>) facts.options.emplace_back("--remainder");
   if constexpr (has_warmup<Schedule>) facts.options.emplace_back("--warmup");
+  if constexpr (has_split<Schedule>) facts.options.emplace_back("--split");
   return facts;
 }
 

@@ -11,6 +11,7 @@
 #include "stretto/model/shape.hpp"
 #include "stretto/model/verdict.hpp"
 #include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/zb_h1.hpp"
 
 namespace stretto::tool {
 
@@ -20,6 +21,7 @@ struct schedule_options {
   std::optional<int> group;
   std::optional<schedule::remainder_kind> remainder;
   std::optional<schedule::warmup_kind> warmup;
+  std::optional<schedule::split_kind> split;
 };
 
 //! What a schedule can be asked for, found by trying it.

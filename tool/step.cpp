@@ -99,10 +99,12 @@ void step_options::add(CLI::App& command, bool from_file) {
       ->check(CLI::IsMember({"first", "last"}));
   command.add_option("--warmup", warmup, "Forwards before the first backward: standard or all")
       ->check(CLI::IsMember({"standard", "all"}));
+  command.add_option("--split", split, "Which backwards are split (zb_h1): full or partial")
+      ->check(CLI::IsMember({"full", "partial"}));
   if (from_file) {
     auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
     for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--placement",
-                              "--group", "--remainder", "--warmup"})
+                              "--group", "--remainder", "--warmup", "--split"})
       file->excludes(command.get_option(other));
   }
   costs.add(command);
@@ -118,6 +120,8 @@ schedule_options step_options::schedule() const {
         remainder == "first" ? schedule::remainder_kind::first : schedule::remainder_kind::last;
   if (!warmup.empty())
     made.warmup = warmup == "all" ? schedule::warmup_kind::all : schedule::warmup_kind::standard;
+  if (!split.empty())
+    made.split = split == "full" ? schedule::split_kind::full : schedule::split_kind::partial;
   return made;
 }
 

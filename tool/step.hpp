@@ -34,6 +34,7 @@ struct step_options {
   std::string placement;
   std::string remainder;
   std::string warmup;
+  std::string split;
   std::optional<int> group;
   cost_options costs;
 
