@@ -88,20 +88,24 @@ class byte_owners {
 constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_rows known,
                             int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
-  const auto buffers = static_cast<std::int64_t>(plan.buffers.size());
+  const instruction* const list = plan.instructions.data();
+  const buffer* const buffers = plan.buffers.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
+  const auto kept = static_cast<std::int64_t>(plan.buffers.size());
   constexpr int streams = lowering::max_streams;
-  scratch<std::int32_t> accessed(buffers * streams);  // latest access by stream, index plus one
-  scratch<std::int32_t> written(buffers);             // latest write, index plus one
-  detail::byte_owners owners(buffers);
+  scratch<std::int32_t> accessed(kept * streams);  // latest access by stream, index plus one
+  scratch<std::int32_t> written(kept);             // latest write, index plus one
+  detail::byte_owners owners(kept);
   scratch<bool> awaited(plan.events);
   scratch<std::int32_t> channel_on(2 * std::int64_t{plan.ranks});  // to and from: stream plus one
   std::int32_t last_on[streams]{};
+  int streams_seen = 0;
 
   for (std::int32_t index = 0; index < count; ++index) {
-    const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
+    const instruction& at = list[index];
     const lowering::clock& now = known.at(rank, index);
     last_on[at.stream] = index + 1;
+    if (at.stream >= streams_seen) streams_seen = at.stream + 1;
     for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait)
       if (const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
           !event.previous_step)
@@ -117,37 +121,36 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     }
     std::int32_t clash = 0;
     const auto after_accesses = [&](std::int32_t id) {
-      for (int stream = 0; stream < streams; ++stream) {
-        const std::int32_t earlier = accessed[id * streams + stream];
-        if (earlier > 0 && earlier - 1 != index &&
-            !detail::done_before(plan, known, plans, now, earlier - 1))
-          clash = earlier;
-      }
+      const std::int32_t* const latest = accessed.data() + id * streams;
+      for (int stream = 0; stream < streams_seen; ++stream)
+        // Mostly the rank's own streams have told; what they have not may be a send that was taken.
+        if (latest[stream] > now.own[stream] && latest[stream] - 1 != index &&
+            !detail::done_before(plan, known, plans, now, latest[stream] - 1))
+          clash = latest[stream];
     };
     for (int use = at.first_use; use < at.first_use + at.use_count; ++use) {
       const buffer_use& touched = plan.uses[static_cast<std::size_t>(use)];
       const std::int32_t id = touched.buffer;
-      const buffer& bytes = plan.buffers[static_cast<std::size_t>(id)];
+      const buffer& bytes = buffers[id];
+      const std::int32_t wrote = written[id];
       reason why = reason::overwritten_while_read;
-      if (written[id] == 0) {
+      if (wrote == 0) {
         if (touched.mode != access::write)
           return refuse(fault::race, reason::read_before_write, rank, index, at.what);
         owners.take(bytes.offset, bytes.offset + bytes.bytes, id, [&](std::int32_t owner) {
           after_accesses(owner);
-          if (plan.buffers[static_cast<std::size_t>(owner)].release > bytes.first)
-            clash = written[owner];
+          if (buffers[owner].release > bytes.first) clash = written[owner];
         });
       } else if (touched.mode == access::read) {
         why = reason::read_before_write;
-        if (written[id] - 1 != index &&
-            !detail::done_before(plan, known, plans, now, written[id] - 1))
-          clash = written[id];
+        if (wrote > now.own[list[wrote - 1].stream] && wrote - 1 != index &&
+            !detail::done_before(plan, known, plans, now, wrote - 1))
+          clash = wrote;
       } else {
         after_accesses(id);
       }
       if (clash > 0)
-        return refuse(fault::race, why, rank, index, at.what,
-                      plan.instructions[static_cast<std::size_t>(clash - 1)].what);
+        return refuse(fault::race, why, rank, index, at.what, list[clash - 1].what);
       if (index < bytes.first || index >= bytes.release)
         return refuse(fault::race, reason::not_released, rank, index, at.what);
       if (touched.mode != access::read) written[id] = index + 1;
@@ -158,7 +161,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   // stream's last comes later in the list, and the same is asked of it, up to the end itself.
   for (const std::int32_t last : last_on) {
     if (last == 0 || last == count) continue;
-    const instruction& at = plan.instructions[static_cast<std::size_t>(last - 1)];
+    const instruction& at = list[last - 1];
     if (at.record < 0 || !awaited[at.record])
       return refuse(fault::race, reason::not_released, rank, last - 1, at.what);
   }

@@ -13,91 +13,106 @@ namespace stretto::check {
 
 namespace detail {
 
-//! What is known at the turn of one instruction, with one of its waits left out.
+//! What one rank's instructions know at their turn, with one of their waits left out. Clocks are
+//! looked at where they lie, one source of knowledge after the other, instead of joined: an
+//! instruction knows what any of its sources knows, and a copy is what costs a compiler most.
 class knowledge_without {
  public:
-  constexpr knowledge_without(std::span<const plan_view> plans, lowering::clock_rows known,
+  constexpr knowledge_without(std::span<const plan_view> plans, const lowering::clock_rows& known,
                               int rank)
-      : plans_(plans), known_(known), rank_(rank), recorder_(plan(rank).events) {
-    const auto list = plan(rank).instructions;
-    for (std::size_t at = 0; at < list.size(); ++at)
-      if (list[at].record >= 0) recorder_[list[at].record] = static_cast<std::int32_t>(at);
+      : plans_(plans.data()),
+        list_(plans_[rank].instructions.data()),
+        known_(known),
+        mine_(known.clocks + static_cast<std::int64_t>(rank) * known.stride),
+        rank_(rank),
+        recorder_(plans_[rank].events) {
+    const auto count = static_cast<std::int32_t>(plans_[rank].instructions.size());
+    for (std::int32_t at = 0; at < count; ++at)
+      if (list_[at].record >= 0) recorder_[list_[at].record] = at;
   }
 
   constexpr ~knowledge_without() = default;  // nvcc does not find it constexpr by itself
 
   constexpr std::int32_t recorder(std::int32_t event) const { return recorder_[event]; }
 
+  //! Whether `knows(clock)` holds of any source of what `index` knows.
   //! @param before the instruction before `index` on its stream, or -1
   //! @param peer_before the same for the other half of a message, on its rank
-  constexpr lowering::clock at(std::int32_t index, int left_out, std::int32_t before,
-                               std::int32_t peer_before) const {
-    const instruction& here = plan(rank_).instructions[static_cast<std::size_t>(index)];
-    lowering::clock now{};
-    if (before >= 0) now = known_.at(rank_, before);
-    if (here.stream == plan(rank_).instructions.back().stream) now.begun = true;
-    for (int wait = here.first_wait; wait < here.first_wait + here.wait_count; ++wait) {
-      if (wait == left_out) continue;
-      const event_wait& event = plan(rank_).waits[static_cast<std::size_t>(wait)];
-      if (event.previous_step) {
-        now.begun = now.begun || event.event == plan(rank_).instructions.back().record;
-      } else {
-        now.join(known_.at(rank_, recorder_[event.event]));
-      }
-    }
-    if (here.act != action::send && here.act != action::receive) return now;
-    if (const std::int32_t lap = known_.at(rank_, index).lap; lap >= 0)
-      now.join(known_.at(rank_, lap));
-    // The other half brings what its own stream and waits know of this rank.
-    const std::int32_t there = known_.at(rank_, index).partner;
-    const int side = 2 * lowering::side_of(here.peer, rank_, known_.ranks);
-    if (side < 0) return now;
-    const auto learn = [&](const lowering::clock& told) {
-      for (int of : {side, side + 1})
-        if (told.side[of] > 0) now.join(known_.at(rank_, told.side[of] - 1));
-    };
-    if (peer_before >= 0) learn(known_.at(here.peer, peer_before));
-    const instruction& half = plan(here.peer).instructions[static_cast<std::size_t>(there)];
-    for (const event_wait& event : plan(here.peer).waits_of(half))
-      if (!event.previous_step)
-        if (const std::int32_t by = recorder_at(here.peer, event.event, there); by >= 0)
-          learn(known_.at(here.peer, by));
-    return now;
+  template <class Knows>
+  constexpr bool any(std::int32_t index, int left_out, std::int32_t before,
+                     std::int32_t peer_before, const Knows& knows) const {
+    if (before >= 0 && knows(mine_[before])) return true;
+    const instruction& here = list_[index];
+    const event_wait* const waits = plans_[rank_].waits.data();
+    for (int wait = here.first_wait; wait < here.first_wait + here.wait_count; ++wait)
+      if (wait != left_out && !waits[wait].previous_step &&
+          knows(mine_[recorder_[waits[wait].event]]))
+        return true;
+    return (here.act == action::send || here.act == action::receive) &&
+           ((mine_[index].lap >= 0 && knows(mine_[mine_[index].lap])) ||
+            peer_knows(here.peer, mine_[index].partner, peer_before, knows));
   }
 
   //! The instruction before `index` on its stream; walks back, a few entries as a rule.
   constexpr std::int32_t before(int rank, std::int32_t index) const {
-    const auto list = plan(rank).instructions;
-    const auto stream = list[static_cast<std::size_t>(index)].stream;
-    while (--index >= 0 && list[static_cast<std::size_t>(index)].stream != stream) {
+    const instruction* const list = plans_[rank].instructions.data();
+    const int stream = list[index].stream;
+    while (--index >= 0 && list[index].stream != stream) {
     }
     return index;
   }
 
  private:
-  constexpr const plan_view& plan(int rank) const {
-    return plans_[static_cast<std::size_t>(rank)];
+  //! The other half of a message, `there` of `peer`, brings what its own stream and waits know of
+  //! this rank.
+  template <class Knows>
+  constexpr bool peer_knows(int peer, std::int32_t there, std::int32_t peer_before,
+                            const Knows& knows) const {
+    const int side = 2 * lowering::side_of(peer, rank_, known_.ranks);
+    if (side < 0) return false;
+    const lowering::clock* const theirs =
+        known_.clocks + static_cast<std::int64_t>(peer) * known_.stride;
+    const auto told = [&](std::int32_t source) {
+      const std::int32_t* const of = theirs[source].side + side;
+      return (of[0] > 0 && knows(mine_[of[0] - 1])) || (of[1] > 0 && knows(mine_[of[1] - 1]));
+    };
+    if (peer_before >= 0 && told(peer_before)) return true;
+    const plan_view& plan = plans_[peer];
+    const instruction& half = plan.instructions[static_cast<std::size_t>(there)];
+    for (int wait = half.first_wait; wait < half.first_wait + half.wait_count; ++wait) {
+      const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
+      if (event.previous_step) continue;
+      const std::int32_t by = recorder_at(plan, event.event, there);
+      if (by >= 0 && told(by)) return true;
+    }
+    return false;
   }
-  constexpr std::int32_t recorder_at(int rank, std::int32_t event, std::int32_t from) const {
-    const auto list = plan(rank).instructions;
-    while (--from >= 0 && list[static_cast<std::size_t>(from)].record != event) {
+  static constexpr std::int32_t recorder_at(const plan_view& plan, std::int32_t event,
+                                            std::int32_t from) {
+    const instruction* const list = plan.instructions.data();
+    while (--from >= 0 && list[from].record != event) {
     }
     return from;
   }
 
-  std::span<const plan_view> plans_;
+  const plan_view* plans_;
+  const instruction* list_;
   lowering::clock_rows known_;
+  const lowering::clock* mine_;
   int rank_;
   scratch<std::int32_t> recorder_;
 };
 
 //! Whether two instructions touch a common byte and one of them writes it.
 constexpr bool clash(const plan_view& plan, const instruction& one, const instruction& other) {
-  for (const buffer_use& a : plan.uses_of(one))
-    for (const buffer_use& b : plan.uses_of(other)) {
-      if (a.mode == access::read && b.mode == access::read) continue;
-      const buffer& mine = plan.buffers[static_cast<std::size_t>(a.buffer)];
-      const buffer& theirs = plan.buffers[static_cast<std::size_t>(b.buffer)];
+  const buffer_use* const uses = plan.uses.data();
+  const buffer* const buffers = plan.buffers.data();
+  for (const buffer_use* a = uses + one.first_use; a < uses + one.first_use + one.use_count; ++a)
+    for (const buffer_use* b = uses + other.first_use; b < uses + other.first_use + other.use_count;
+         ++b) {
+      if (a->mode == access::read && b->mode == access::read) continue;
+      const buffer& mine = buffers[a->buffer];
+      const buffer& theirs = buffers[b->buffer];
       if (mine.offset < theirs.offset + theirs.bytes && theirs.offset < mine.offset + mine.bytes)
         return true;
     }
@@ -117,31 +132,42 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
   const detail::knowledge_without knowledge(plans, known, rank);
   scratch<bool> waited(plan.events);
   std::int32_t last_on[lowering::max_streams]{};
+  const instruction* const list = plan.instructions.data();
+  const event_wait* const waits = plan.waits.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
   for (std::int32_t index = 0; index < count; ++index) {
-    const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
+    const instruction& at = list[index];
+    const std::int32_t before = last_on[at.stream] - 1;
     last_on[at.stream] = index + 1;
     if (at.wait_count == 0) continue;
     const bool message = at.act == action::send || at.act == action::receive;
-    const std::int32_t before = knowledge.before(rank, index);
     const std::int32_t peer_before =
         message ? knowledge.before(at.peer, known.at(rank, index).partner) : -1;
     for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
-      const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
+      const event_wait& event = waits[wait];
       const std::int32_t by = knowledge.recorder(event.event);
-      const instruction& recorded = plan.instructions[static_cast<std::size_t>(by)];
+      const instruction& recorded = list[by];
       bool needed = false;
       if (event.previous_step != (event.why == wait_reason::gate)) {
         needed = false;  // only the step's end is waited for from the step before
       } else if (event.why == wait_reason::bound) {
         needed = at.act == action::end_step && !waited[event.event] &&
                  last_on[recorded.stream] == by + 1;
+      } else if (event.why == wait_reason::gate) {
+        // The step before ended on the stream of the last instruction.
+        needed = by + 1 == count && at.stream != list[count - 1].stream;
+        for (int other = at.first_wait; other < at.first_wait + at.wait_count; ++other)
+          if (other != wait && waits[other].previous_step && waits[other].event == event.event)
+            needed = false;
+        needed = needed && !knowledge.any(index, wait, before, peer_before,
+                                          [](const lowering::clock& now) { return now.begun; });
       } else {
-        const lowering::clock now = knowledge.at(index, wait, before, peer_before);
-        needed = event.why == wait_reason::gate
-                     ? by + 1 == count && !now.begun
-                     : !detail::done_before(plan, known, plans, now, by) &&
-                           detail::clash(plan, recorded, at);
+        needed = detail::clash(plan, recorded, at) &&
+                 !knowledge.any(index, wait, before, peer_before, [&](const lowering::clock& now) {
+                   return now.own[recorded.stream] > by ||
+                          (recorded.act == action::send &&
+                           detail::done_before(plan, known, plans, now, by));
+                 });
       }
       waited[event.event] = true;
       if (!needed)
@@ -149,11 +175,9 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
                       recorded.what);
     }
   }
-  for (std::int32_t index = 0; index < count; ++index) {
-    const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
-    if (at.record >= 0 && !waited[at.record])
-      return refuse(fault::idle_event, reason::event_removable, rank, index, at.what);
-  }
+  for (std::int32_t index = 0; index < count; ++index)
+    if (list[index].record >= 0 && !waited[list[index].record])
+      return refuse(fault::idle_event, reason::event_removable, rank, index, list[index].what);
   return {};
 }
 
