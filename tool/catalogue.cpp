@@ -26,6 +26,10 @@ constexpr bool has_warmup = requires(Schedule made) {
   made.warmup;
 };
 template <class Schedule>
+constexpr bool has_objective = requires(Schedule made) {
+  made.objective;
+};
+template <class Schedule>
 constexpr bool has_split = requires(Schedule made) {
   made.split;
 };
@@ -41,6 +45,9 @@ std::string spell(schedule::remainder_kind value) {
 }
 std::string spell(schedule::warmup_kind value) {
   return value == schedule::warmup_kind::all ? "all" : "standard";
+}
+std::string spell(schedule::objective_kind value) {
+  return value == schedule::objective_kind::flush ? "flush" : "span";
 }
 std::string spell(schedule::split_kind value) {
   return value == schedule::split_kind::full ? "full" : "partial";
@@ -74,6 +81,8 @@ Schedule configured(const schedule_options& options) {
                             [](auto& one, auto value) { one.warmup = value; });
   set<has_split<Schedule>>(made, "--split", options.split,
                            [](auto& one, auto value) { one.split = value; });
+  set<has_objective<Schedule>>(made, "--objective", options.objective,
+                               [](auto& one, auto value) { one.objective = value; });
   return made;
 }
 
@@ -81,7 +90,9 @@ template <class Schedule>
 schedule_facts facts_of(const Schedule& made) {
   schedule_facts facts;
   facts.name = Schedule::name;
-  facts.chunks = made.supports({.ranks = 2, .microbatches = 4, .chunks = 2}).ok();
+  for (int chunks = 1; chunks <= 3; ++chunks)
+    if (made.supports({.ranks = 2, .microbatches = 4, .chunks = chunks}).ok())
+      facts.chunks.push_back(chunks);
   if constexpr (requires { Schedule::forward_only; }) facts.forward_only = Schedule::forward_only;
   if constexpr (has_placement<Schedule>) {
     Schedule other = made;
@@ -93,6 +104,7 @@ schedule_facts facts_of(const Schedule& made) {
   if constexpr (has_remainder<Schedule>) facts.options.emplace_back("--remainder");
   if constexpr (has_warmup<Schedule>) facts.options.emplace_back("--warmup");
   if constexpr (has_split<Schedule>) facts.options.emplace_back("--split");
+  if constexpr (has_objective<Schedule>) facts.options.emplace_back("--objective");
   return facts;
 }
 
@@ -108,6 +120,14 @@ std::string schedule_names() {
   std::string names;
   for (const auto& facts : catalogue()) names += (names.empty() ? "" : ", ") + facts.name;
   return names;
+}
+
+verdict serves(const std::string& name, const shape& sizes) {
+  verdict answer;
+  schedule::all::for_each([&](const auto& made) {
+    if (name == made.name) answer = made.supports(sizes);
+  });
+  return answer;
 }
 
 generated generate(const std::string& name, const shape& sizes, const schedule_options& options,

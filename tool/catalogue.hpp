@@ -11,6 +11,7 @@
 #include "stretto/model/shape.hpp"
 #include "stretto/model/verdict.hpp"
 #include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zb_h1.hpp"
 
 namespace stretto::tool {
@@ -22,12 +23,13 @@ struct schedule_options {
   std::optional<schedule::remainder_kind> remainder;
   std::optional<schedule::warmup_kind> warmup;
   std::optional<schedule::split_kind> split;
+  std::optional<schedule::objective_kind> objective;
 };
 
 //! What a schedule can be asked for, found by trying it.
 struct schedule_facts {
   std::string name;
-  bool chunks = false;  //!< serves more than one chunk per rank
+  std::vector<int> chunks;  //!< per rank, of 1 to 3: those that it serves
   bool forward_only = false;
   std::vector<std::string> options;  //!< as the command line spells them
 };
@@ -46,6 +48,9 @@ struct generated {
 std::vector<schedule_facts> catalogue();
 //! `gpipe, 1f1b, ...`
 std::string schedule_names();
+
+//! Whether the schedule of that name, with its default options, serves the shape.
+verdict serves(const std::string& name, const shape& sizes);
 
 //! Runs the schedule of that name, under the job table that `costs` makes for its placement.
 //! @throws bad_input when there is no such schedule or it has no such option

@@ -2,129 +2,203 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "command.hpp"
 #include "step.hpp"
+#include "stretto/plan/bound.hpp"
 #include "table.hpp"
 
 namespace stretto::tool {
 
 namespace {
 
-//! The table of a rank whose chunks are one stage: what its chunks do one after another.
-job_table merged(const job_table& chunked) {
-  job_table table(chunked.ranks, 1);
-  table.communication = chunked.communication;
-  table.base = chunked.base;
-  table.limit = chunked.limit;
-  for (int rank = 0; rank < chunked.ranks; ++rank)
-    for (int at = 0; at < cost_kinds; ++at) {
-      const auto kind = static_cast<job_kind>(at);
-      job_cost sum;
-      for (int chunk = 0; chunk < chunked.chunks; ++chunk) {
-        const job_cost& one = chunked.view().at(rank, chunk, kind);
-        sum.peak = std::max({sum.peak, sum.change + one.peak, sum.change + one.change});
-        sum.time += one.time;
-        sum.change += one.change;
-      }
-      table.at(rank, 0, kind) = sum;
-    }
-  return table;
-}
-
 struct compared {
   std::string name;
+  bool forward_only = false;
   int chunks = 1;
   std::string why;  //!< it is not there
   simulated all;
+  step_bound bound;
+
+  std::int64_t peak() const {
+    std::int64_t greatest = 0;
+    for (const rank_report& rank : all.ranks) greatest = std::max(greatest, rank.peak);
+    return greatest;
+  }
 };
 
 struct compare_command {
   shape_options sizes;
   cost_options costs;
+  std::string objective = "flush";
+  std::string sort;
   std::string format = "table";
 
-  //! A schedule for one chunk per rank runs the same model with its rank's chunks as one.
-  compared run(const schedule_facts& facts, shape wanted) const {
-    compared result;
-    result.name = facts.name;
-    const placement split = place(placement_kind::looped, wanted);
-    const cost_options mine = costs.for_schedule(facts.name);
-    const bool merges = wanted.chunks > 1 && !facts.chunks;
-    if (merges) wanted.chunks = 1;
-    result.chunks = wanted.chunks;
-    const auto made = make_step(
-        facts.name, wanted, {},
-        [&](const placement& where) {
-          return merges ? merged(make_costs(mine, split)) : make_costs(mine, where);
-        },
-        &result.why);
-    if (made) result.all = simulate(*made);
-    return result;
-  }
-
-  void run() const {
+  void run() {
+    wanted_ = sizes.sizes();
     std::vector<compared> all;
-    for (const schedule_facts& facts : catalogue()) all.push_back(run(facts, sizes.sizes()));
+    std::vector<compared> absent;
+    for (const schedule_facts& facts : catalogue()) times_ = std::lcm(times_, cut_of(facts));
+    for (const schedule_facts& facts : catalogue()) {
+      compared one = run(facts);
+      (one.why.empty() ? all : absent).push_back(std::move(one));
+    }
+    std::stable_sort(all.begin(), all.end(), [&](const compared& one, const compared& other) {
+      if (one.forward_only != other.forward_only) return other.forward_only;
+      return before(one, other);
+    });
     if (format == "json")
-      print_json(all);
+      print_json(all, absent);
     else
-      print(all);
+      print(all, absent);
   }
 
  private:
-  static std::int64_t most(const simulated& all, std::int64_t rank_report::*part) {
-    std::int64_t greatest = 0;
-    for (const rank_report& rank : all.ranks) greatest = std::max(greatest, rank.*part);
-    return greatest;
+  bool spans() const { return objective == "span"; }
+  std::int64_t length(const compared& one) const {
+    return spans() ? one.all.all.span : one.all.all.makespan;
   }
-  static void print(const std::vector<compared>& all) {
-    std::vector<std::vector<std::string>> rows{
-        {"schedule", "chunks", "makespan", "bubble", "idle", "peak"}};
-    std::string absent;
-    for (const compared& one : all) {
-      if (!one.why.empty()) {
-        absent += one.name + ": " + one.why + "\n";
-        continue;
-      }
-      rows.push_back({one.name, std::to_string(one.chunks), std::to_string(one.all.all.makespan),
-                      percent(one.all.all.bubble.value()),
-                      std::to_string(most(one.all, &rank_report::idle)),
-                      std::to_string(most(one.all, &rank_report::peak))});
+  std::int64_t bound(const compared& one) const {
+    return spans() ? one.bound.span : one.bound.flush;
+  }
+  bool before(const compared& one, const compared& other) const {
+    if (sort == "name") return one.name < other.name;
+    if (sort == "peak" && one.peak() != other.peak()) return one.peak() < other.peak();
+    const double bubbles[] = {one.all.all.bubble.value(), other.all.all.bubble.value()};
+    if (sort == "bubble" && bubbles[0] != bubbles[1]) return bubbles[0] < bubbles[1];
+    return length(one) < length(other);
+  }
+
+  //! The chunks per rank that a schedule runs with: the shape's, or what it can be asked for.
+  int chunks_of(const schedule_facts& facts) const {
+    shape tried = wanted_;
+    if (serves(facts.name, tried).ok()) return tried.chunks;
+    for (const int chunks : facts.chunks) {
+      tried.chunks = chunks;
+      if (serves(facts.name, tried).ok()) return chunks;
     }
-    std::cout << print_table(rows) << absent;
+    return wanted_.chunks;
   }
-  static void print_json(const std::vector<compared>& all) {
+  //! What its costs must be multiplied by lest a part of them be rounded.
+  std::int64_t cut_of(const schedule_facts& facts) const {
+    const int chunks = chunks_of(facts);
+    return chunks == wanted_.chunks ? 1 : chunks;
+  }
+
+  compared run(const schedule_facts& facts) const {
+    compared result;
+    result.name = facts.name;
+    result.forward_only = facts.forward_only;
+    shape cut = wanted_;
+    cut.chunks = result.chunks = chunks_of(facts);
+    schedule_options options;
+    if (spans() && std::count(facts.options.begin(), facts.options.end(), "--objective") > 0)
+      options.objective = schedule::objective_kind::span;
+    const cost_options mine = costs.for_schedule(facts.name);
+    const auto made = make_step(
+        facts.name, cut, options,
+        [&](const placement& where) {
+          return make_costs(mine, where, {.given = wanted_.chunks, .times = times_});
+        },
+        &result.why);
+    if (!made) return result;
+    result.all = simulate(*made);
+    if (!facts.forward_only) result.bound = lower_bound(made->made.where, made->made.costs.view());
+    return result;
+  }
+
+  //! In the user's unit.
+  std::string number(std::int64_t value) const {
+    if (value % times_ == 0) return std::to_string(value / times_);
+    char text[40];
+    std::snprintf(text, sizeof text, "%.2f",
+                  static_cast<double>(value) / static_cast<double>(times_));
+    return text;
+  }
+  nlohmann::ordered_json json_number(std::int64_t value) const {
+    if (value % times_ == 0) return value / times_;
+    return static_cast<double>(value) / static_cast<double>(times_);
+  }
+  //! `1/2`: its chunk's cost over that of a chunk of the shape.
+  std::string scale(const compared& one) const {
+    const int common = std::gcd(wanted_.chunks, one.chunks);
+    const int below = one.chunks / common;
+    return std::to_string(wanted_.chunks / common) +
+           (below == 1 ? "" : "/" + std::to_string(below));
+  }
+  double above(const compared& one) const {
+    return static_cast<double>(length(one) - bound(one)) / static_cast<double>(bound(one));
+  }
+
+  void print(const std::vector<compared>& all, const std::vector<compared>& absent) const {
+    std::vector<std::vector<std::string>> rows{
+        {"schedule", "chunks", "job", "makespan", "bubble", "peak", "bound", "above it"}};
+    if (spans()) rows[0].insert(rows[0].begin() + 4, "span");
+    for (const compared& one : all) {
+      const bool bounded = !one.forward_only && bound(one) > 0;
+      rows.push_back({one.name, std::to_string(one.chunks), "x " + scale(one),
+                      number(one.all.all.makespan), percent(one.all.all.bubble.value()),
+                      number(one.peak()), bounded ? number(bound(one)) : "-",
+                      bounded ? percent(above(one)) : "-"});
+      if (spans()) rows.back().insert(rows.back().begin() + 4, number(one.all.all.span));
+    }
+    std::cout << print_table(rows);
+    for (const compared& one : absent) std::cout << one.name << ": " << one.why << '\n';
+  }
+  void print_json(const std::vector<compared>& all, const std::vector<compared>& absent) const {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const compared& one : all) {
-      nlohmann::ordered_json entry{{"schedule", one.name}, {"chunks", one.chunks}};
-      if (!one.why.empty()) {
-        entry["refused"] = one.why;
-      } else {
-        entry["makespan"] = one.all.all.makespan;
-        entry["bubble"] = one.all.all.bubble.value();
-        for (const rank_report& rank : one.all.ranks) {
-          entry["idle"].push_back(rank.idle);
-          entry["peak"].push_back(rank.peak);
-        }
+      nlohmann::ordered_json entry{{"schedule", one.name},
+                                   {"chunks", one.chunks},
+                                   {"makespan", json_number(one.all.all.makespan)},
+                                   {"span", json_number(one.all.all.span)},
+                                   {"bubble", one.all.all.bubble.value()}};
+      if (!one.forward_only) {
+        entry["bound"] = json_number(one.bound.flush);
+        entry["span_bound"] = json_number(one.bound.span);
+      }
+      for (const rank_report& rank : one.all.ranks) {
+        entry["idle"].push_back(json_number(rank.idle));
+        entry["peak"].push_back(json_number(rank.peak));
       }
       list.push_back(std::move(entry));
     }
+    for (const compared& one : absent)
+      list.push_back({{"schedule", one.name}, {"chunks", one.chunks}, {"refused", one.why}});
     std::cout << list.dump(1) << '\n';
   }
+
+  shape wanted_;
+  std::int64_t times_ = 1;
 };
 
 }  // namespace
 
 void add_compare(CLI::App& app) {
   auto* command = app.add_subcommand(
-      "compare", "All schedules on one model; idle and peak are those of the worst rank");
+      "compare", "All schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
   mine->sizes.add(*command, true);
   mine->costs.add(*command);
+  command
+      ->add_option("--objective", mine->objective,
+                   "What is to be short: flush (the makespan) or span (the longest rank's first to "
+                   "last job, for steps that no barrier separates)")
+      ->check(CLI::IsMember({"flush", "span"}));
+  command
+      ->add_option("--sort", mine->sort, "makespan (or span, by --objective), bubble, peak or name")
+      ->check(CLI::IsMember({"makespan", "span", "bubble", "peak", "name"}));
   command->add_option("--format", mine->format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
-  command->footer("A schedule for one chunk per rank runs with the rank's chunks as one.");
+  command->footer(
+      "Costs are those of a job of one of --chunks chunks. A schedule that has another number of\n"
+      "chunks cuts the same model anew: column `job` says how many times that its jobs take, in\n"
+      "time and memory; a hop between ranks and the limit stay. With --chunks 1 the costs are a\n"
+      "whole rank's, and a schedule of two chunks has jobs of half of them.\n"
+      "bubble and peak are those of the worst rank. bound: no order of split backwards on this\n"
+      "placement and within this limit is shorter. Forward-only schedules stand last, schedules\n"
+      "that do not serve the shape or fit the limit below the table, with the reason.");
   command->callback([mine] { mine->run(); });
 }
 

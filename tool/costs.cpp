@@ -45,8 +45,8 @@ std::array<std::int64_t, Count> numbers(const std::string& option, const std::st
 //! Reads the file of --costs into a table.
 class costs_file {
  public:
-  costs_file(const std::string& path, const placement& where, job_table& table)
-      : path_(path), where_(where), table_(table), whole_given_(table.entries.size()) {}
+  costs_file(const std::string& path, job_table& table)
+      : path_(path), table_(table), whole_given_(table.entries.size()) {}
 
   void apply() {
     json all;
@@ -67,9 +67,11 @@ class costs_file {
       for (const json& entry : all["jobs"])
         job_entry(entry, "jobs[" + std::to_string(count++) + "]");
     }
-    if (all.contains("loss")) add_loss(integer(all["loss"], "loss", 0, most));
+    if (all.contains("loss")) loss_ = integer(all["loss"], "loss", 0, most);
     join_backwards();
   }
+  //! What the loss takes; apply() does not add it.
+  std::int64_t loss() const { return loss_; }
 
  private:
   [[noreturn]] void fail(const std::string& rule) const {
@@ -135,15 +137,6 @@ class costs_file {
         if (kind == job_kind::backward) whole_given_[index(rank, chunk, kind)] = true;
       }
   }
-  void add_loss(std::int64_t time) {
-    const int last = where_.stages() - 1;
-    const int rank = where_.rank_of(last, 0);
-    const int chunk = where_.chunk_of(last, 0);
-    for (const job_kind kind :
-         {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
-      table_.at(rank, chunk, kind).time += time;
-    table_.at(rank, chunk, job_kind::backward).time += 2 * time;
-  }
   //! A whole backward that no entry gives runs I, then W.
   void join_backwards() {
     for (int rank = 0; rank < table_.ranks; ++rank)
@@ -158,10 +151,61 @@ class costs_file {
   }
 
   const std::string& path_;
-  const placement& where_;
   job_table& table_;
+  std::int64_t loss_ = 0;
   std::vector<bool> whole_given_;
 };
+
+//! Of one chunk of `parts`, what `chunks` chunks of the table do one after another.
+job_cost share(const job_table& table, int rank, job_kind kind, int parts, std::int64_t times) {
+  job_cost sum;
+  for (int chunk = 0; chunk < table.chunks; ++chunk) {
+    const job_cost& one = table.view().at(rank, chunk, kind);
+    sum.peak = std::max({sum.peak, sum.change + one.peak, sum.change + one.change});
+    sum.time += one.time;
+    sum.change += one.change;
+  }
+  return {sum.time * times / parts, sum.change * times / parts, sum.peak * times / parts};
+}
+
+//! The same rank's work in the chunks of a placement, every number `times` as large.
+job_table cut_anew(const job_table& given, const placement& where, std::int64_t times) {
+  const bool replicas = where.kind == placement_kind::bidirectional;
+  job_table table(where.ranks, where.chunks);
+  table.communication = given.communication * times;
+  table.base = given.base;
+  table.limit = given.limit;
+  for (auto* all : {&table.base, &table.limit})
+    for (std::int64_t& one : *all) one *= times;
+  for (int rank = 0; rank < where.ranks; ++rank)
+    for (int chunk = 0; chunk < where.chunks; ++chunk)
+      for (int at = 0; at < cost_kinds; ++at) {
+        const auto kind = static_cast<job_kind>(at);
+        job_cost& cost = table.at(rank, chunk, kind);
+        if (given.chunks != where.chunks || replicas) {
+          cost = share(given, rank, kind, replicas ? 1 : where.chunks, times);
+        } else {
+          cost = given.view().at(rank, chunk, kind);
+          cost = {cost.time * times, cost.change * times, cost.peak * times};
+        }
+      }
+  return table;
+}
+
+//! The loss falls on the last stage.
+void add_loss(job_table& table, const placement& where, std::int64_t time) {
+  const int ways = where.direction(where.microbatches - 1) + 1;
+  for (int way = 0; way < ways; ++way) {
+    const int microbatch = way == 0 ? 0 : where.microbatches - 1;
+    const int last = where.stages() - 1;
+    const int rank = where.rank_of(last, microbatch);
+    const int chunk = where.chunk_of(last, microbatch);
+    for (const job_kind kind :
+         {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
+      table.at(rank, chunk, kind).time += time;
+    table.at(rank, chunk, job_kind::backward).time += 2 * time;
+  }
+}
 
 }  // namespace
 
@@ -185,7 +229,7 @@ cost_options cost_options::for_schedule(const std::string& name) const {
   return costs;
 }
 
-job_table make_costs(const cost_options& options, const placement& where) {
+job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut) {
   unit_costs units;
   if (!options.cost.empty()) {
     const auto given = numbers<4>("--cost", options.cost, "F,I,W,C", 0);
@@ -200,9 +244,16 @@ job_table make_costs(const cost_options& options, const placement& where) {
     units.memory_backward_input = given[1];
     units.memory_backward_weight = given[2];
   }
-  job_table table(where.ranks, where.chunks, units);
-  if (!options.costs_file.empty()) costs_file(options.costs_file, where, table).apply();
+  job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
+  std::int64_t loss = 0;
+  if (!options.costs_file.empty()) {
+    costs_file file(options.costs_file, table);
+    file.apply();
+    loss = file.loss();
+  }
   if (options.limit) table.limit.assign(static_cast<std::size_t>(where.ranks), *options.limit);
+  if (cut.given > 0) table = cut_anew(table, where, cut.times);
+  add_loss(table, where, loss * cut.times);
   return table;
 }
 

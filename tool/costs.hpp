@@ -22,7 +22,15 @@ struct cost_options {
   cost_options for_schedule(const std::string& name) const;
 };
 
-//! The job table that the options ask for.
+//! How a rank's share of the model is cut, when not as the options say.
+struct cost_cut {
+  int given = 0;           //!< chunks that the options speak of; 0: those of the placement
+  std::int64_t times = 1;  //!< what every number comes multiplied by, so that none is rounded
+};
+
+//! The job table that the options ask for. Options that speak of another number of chunks than the
+//! placement has are added up over a rank's chunks, and the sum is cut evenly; a placement of two
+//! replicas gives each the whole sum.
 //!
 //! The file of --costs is one object; every key may be left out:
 //!   {"communication": 1,             time of one hop between ranks
@@ -33,6 +41,6 @@ struct cost_options {
 //! entry gives comes from --cost and --memory. Kinds are F, B, I, W, R. A whole backward is what I
 //! and W are together, unless an entry gives it.
 //! @throws bad_input naming option, value and rule
-job_table make_costs(const cost_options& options, const placement& where);
+job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {});
 
 }  // namespace stretto::tool

@@ -91,6 +91,12 @@ struct schedule_command {
   }
 };
 
+std::string chunks_of(const schedule_facts& facts) {
+  if (facts.chunks == std::vector{1}) return "one chunk per rank";
+  if (facts.chunks == std::vector{2}) return "two chunks per rank";
+  return "any number of chunks";
+}
+
 }  // namespace
 
 void add_list(CLI::App& app) {
@@ -98,7 +104,7 @@ void add_list(CLI::App& app) {
     for (const schedule_facts& facts : catalogue()) {
       std::cout << facts.name
                 << std::string(facts.name.size() < 16 ? 16 - facts.name.size() : 1, ' ')
-                << (facts.chunks ? "any number of chunks" : "one chunk per rank");
+                << chunks_of(facts);
       if (facts.forward_only) std::cout << ", forwards only";
       for (std::size_t at = 0; at < facts.options.size(); ++at)
         std::cout << (at == 0 ? "; takes " : " ") << facts.options[at];

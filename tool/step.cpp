@@ -101,10 +101,15 @@ void step_options::add(CLI::App& command, bool from_file) {
       ->check(CLI::IsMember({"standard", "all"}));
   command.add_option("--split", split, "Which backwards are split (zb_h1): full or partial")
       ->check(CLI::IsMember({"full", "partial"}));
+  command
+      .add_option("--objective", objective,
+                  "What a search makes short: flush (the makespan) or span (the longest rank's "
+                  "first to last job)")
+      ->check(CLI::IsMember({"flush", "span"}));
   if (from_file) {
     auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
     for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--placement",
-                              "--group", "--remainder", "--warmup", "--split"})
+                              "--group", "--remainder", "--warmup", "--split", "--objective"})
       file->excludes(command.get_option(other));
   }
   costs.add(command);
@@ -122,6 +127,9 @@ schedule_options step_options::schedule() const {
     made.warmup = warmup == "all" ? schedule::warmup_kind::all : schedule::warmup_kind::standard;
   if (!split.empty())
     made.split = split == "full" ? schedule::split_kind::full : schedule::split_kind::partial;
+  if (!objective.empty())
+    made.objective =
+        objective == "flush" ? schedule::objective_kind::flush : schedule::objective_kind::span;
   return made;
 }
 

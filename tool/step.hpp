@@ -35,6 +35,7 @@ struct step_options {
   std::string remainder;
   std::string warmup;
   std::string split;
+  std::string objective;
   std::optional<int> group;
   cost_options costs;
 

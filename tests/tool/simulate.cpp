@@ -163,11 +163,73 @@ TEST_CASE("compare runs every schedule on one model") {
   CHECK(find("interleaved")["peak"] == json({11, 9, 7, 5}));
   CHECK(find("gpipe")["peak"] == json({16, 16, 16, 16}));
   CHECK(find("inference")["peak"] == json({0, 0, 0, 0}));
+  CHECK(find("inference").contains("bound") == false);
+  // Every schedule is there, the shortest first, forwards alone last; none beats its bound.
+  const std::string listed = run("list").out;
+  CHECK(static_cast<std::ptrdiff_t>(all.size()) == std::count(listed.begin(), listed.end(), '\n'));
+  CHECK(all.back()["schedule"] == "inference");
+  double before = 0;
+  for (const json& one : all) {
+    INFO(one.dump());
+    if (one.contains("refused") || one["schedule"] == "inference") continue;
+    CHECK(one["makespan"].get<double>() >= before);
+    before = one["makespan"];
+    CHECK(one["makespan"].get<double>() >= one["bound"].get<double>());
+    CHECK(one["span"].get<double>() >= one["span_bound"].get<double>());
+  }
   const json tight = run_json("compare --ranks 4 --microbatches 8 --limit 4 --format json");
   for (const json& one : tight)
     if (one["schedule"] == "gpipe")
       CHECK(one["refused"].get<std::string>().find("bounded") != std::string::npos);
   CHECK(run("compare --ranks 4 --microbatches 8 --limit 4").out.find("gpipe: rule bounded") !=
+        std::string::npos);
+}
+
+TEST_CASE("compare cuts one model into the chunks that a schedule has") {
+  const temporary file("costs.json");
+  const auto find = [](const std::string& arguments, const std::string& name) {
+    for (const json& one :
+         run_json("compare --ranks 4 --microbatches 8 --format json " + arguments))
+      if (one["schedule"] == name) return one;
+    return json{};
+  };
+  // A stage of 3, 5, 7 in two halves; the hop is the same.
+  const json halves = find("--cost 3,5,7,1", "zbv");
+  const json doubled =
+      run_json("simulate zbv --ranks 4 --microbatches 8 --chunks 2 --cost 3,5,7,2 --format json");
+  CHECK(halves["chunks"] == 2);
+  CHECK(2 * halves["makespan"].get<double>() == doubled["makespan"]);
+  CHECK(halves["peak"] == json({4, 4, 4, 4}));
+  // Within a limit of whole activations.
+  CHECK(find("--cost 3,5,7,1 --limit 4", "zbv")["makespan"] == halves["makespan"]);
+  CHECK(find("--cost 3,5,7,1 --limit 3", "zbv")["refused"].get<std::string>().find("bounded") !=
+        std::string::npos);
+  // Three chunks in two: a half more each.
+  const json thirds = find("--chunks 3 --cost 2,2,2,0", "zbv");
+  CHECK(thirds["makespan"] == 153);
+  CHECK(thirds["peak"] == json({12, 12, 12, 12}));
+  // From a file: the loss stays on the last stage, which is rank 0's; the rest is cut.
+  file.write(R"({"loss": 10, "jobs": [{"rank": 1, "kind": "F", "cost": 4}]})");
+  const json given = find("--costs " + file.path(), "zbv");
+  file.write(R"({"loss": 20, "jobs": [{"rank": 1, "kind": "F", "cost": 4}]})");
+  const json same = run_json(
+      "simulate zbv --ranks 4 --microbatches 8 --chunks 2 --format json --cost 1,1,1,0 --costs " +
+      file.path());
+  CHECK(2 * given["makespan"].get<double>() == same["makespan"]);
+
+  const auto first = [](const std::string& arguments) {
+    const std::string out = run("compare --ranks 4 --microbatches 8 " + arguments).out;
+    const auto line = out.find('\n') + 1;
+    return out.substr(line, out.find(' ', line) - line);
+  };
+  CHECK(first("--sort name") == "1f1b");
+  CHECK(first("--sort bubble") == "zbv");
+  CHECK(run("compare --ranks 4 --microbatches 8 --sort peek").exit == 2);
+  // A search is asked for what is compared.
+  const std::string tight = "--cost 10,12,8,1 --limit 3 --objective ";
+  CHECK(find(tight + "span", "zb_auto")["span"].get<std::int64_t>() <=
+        find(tight + "flush", "zb_auto")["span"].get<std::int64_t>());
+  CHECK(run("compare --ranks 4 --microbatches 8 --objective span").out.find("span") !=
         std::string::npos);
 }
 

@@ -8,6 +8,7 @@
 
 #include "stretto/model/rows.hpp"
 #include "stretto/schedule/gpipe.hpp"
+#include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 
 namespace {
@@ -84,6 +85,7 @@ TEST_CASE("fill and drain, and 1F1B, take (m + p - 1) (F + B) and idle (p - 1) (
       for (const auto* made : {&filled, &alternating}) {
         REQUIRE(made->all.answer.ok());
         CHECK(made->all.makespan == (microbatches + ranks - 1) * 6);
+        CHECK(made->all.span == made->all.makespan);  // rank 0's is the first job and the last
         CHECK(made->all.bubble ==
               stretto::fraction{(ranks - 1) * 6, (microbatches + ranks - 1) * 6});
         for (const auto& rank : made->ranks) {
@@ -97,6 +99,13 @@ TEST_CASE("fill and drain, and 1F1B, take (m + p - 1) (F + B) and idle (p - 1) (
         CHECK(alternating.ranks[at].peak == std::min(microbatches, ranks - rank));
       }
     }
+}
+
+TEST_CASE("a span is one rank's, from its own first job") {
+  const stretto::shape sizes{.ranks = 3, .microbatches = 2};
+  const auto forwards = run(stretto::schedule::inference{}, sizes, job_table(3, 1));
+  CHECK(forwards.all.makespan == 4);
+  CHECK(forwards.all.span == 2);
 }
 
 TEST_CASE("a hop between ranks is charged once per message, none within a rank") {

@@ -41,6 +41,7 @@ struct rank_report {
 struct report {
   verdict answer{};           //!< of the replay; the rest means something when it is ok
   std::int64_t makespan = 0;  //!< from 0 to the end of the last job of any rank
+  std::int64_t span = 0;      //!< from the start of a rank's first job to its last end; the longest
   fraction bubble{};          //!< the largest idle / makespan of any rank
 
   constexpr bool operator==(const report&) const = default;
@@ -55,14 +56,21 @@ struct report_observer : replay_observer {
   std::span<rank_report> ranks;
   std::span<job_time> timeline;
   // References: a class that owns scratch is no literal type for nvcc.
-  scratch<std::int32_t>& told;       // steps of the rank that the timeline already holds
-  scratch<std::int64_t>& rank_ends;  // of the rank's last job
+  scratch<std::int32_t>& told;         // steps of the rank that the timeline already holds
+  scratch<std::int64_t>& rank_starts;  // of the rank's first job; below 0: not yet
+  scratch<std::int64_t>& rank_ends;    // of the rank's last job
   std::int64_t makespan = 0;
+  std::int64_t span = 0;
 
   constexpr report_observer(const replay_input& in_, std::span<rank_report> ranks_,
                             std::span<job_time> timeline_, scratch<std::int32_t>& told_,
-                            scratch<std::int64_t>& rank_ends_)
-      : in(in_), ranks(ranks_), timeline(timeline_), told(told_), rank_ends(rank_ends_) {}
+                            scratch<std::int64_t>& rank_starts_, scratch<std::int64_t>& rank_ends_)
+      : in(in_),
+        ranks(ranks_),
+        timeline(timeline_),
+        told(told_),
+        rank_starts(rank_starts_),
+        rank_ends(rank_ends_) {}
 
   constexpr void ran(int rank, int step, const job& work, std::int64_t start, std::int64_t end) {
     pass_over(rank, step);
@@ -70,6 +78,8 @@ struct report_observer : replay_observer {
     rank_ends[rank] = end;
     if (end > makespan) makespan = end;
     if (!is_compute(work.kind)) return;
+    if (rank_starts[rank] < 0) rank_starts[rank] = start;
+    if (end - rank_starts[rank] > span) span = end - rank_starts[rank];
     if (work.paired && step + 1 < in.rows.counts[rank]) return;  // the second half ends the node
     ranks[static_cast<std::size_t>(rank)].busy += end - start;
   }
@@ -109,12 +119,15 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
     ranks[static_cast<std::size_t>(rank)] = {.peak = memory.highest()};
   }
   scratch<std::int32_t> told(input.rows.ranks);
+  scratch<std::int64_t> rank_starts(input.rows.ranks);
   scratch<std::int64_t> rank_ends(input.rows.ranks);
-  detail::report_observer watch(input, ranks, timeline, told, rank_ends);
+  for (int rank = 0; rank < input.rows.ranks; ++rank) rank_starts[rank] = -1;
+  detail::report_observer watch(input, ranks, timeline, told, rank_starts, rank_ends);
   report made{.answer = replay(input, watch)};
   if (!made.answer.ok()) return made;
 
   made.makespan = watch.makespan;
+  made.span = watch.span;
   std::int64_t most_idle = 0;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
     rank_report& of = ranks[static_cast<std::size_t>(rank)];
