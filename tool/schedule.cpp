@@ -7,6 +7,7 @@
 
 #include "command.hpp"
 #include "grid.hpp"
+#include "header.hpp"
 #include "step.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/csv.hpp"
@@ -22,12 +23,15 @@ struct schedule_command {
   bool comms = false;
   std::string out = "-";
 
-  void run() const {
+  void run(const CLI::App& command) const {
     const step made = make_step(options);
     job_lists lowered;
     if (comms) lowered = with_messages(made);
     const job_rows rows = comms ? lowered.rows() : made.input().rows;
-    if (format == "csv")
+    if (format == "header") {
+      if (comms) throw bad_input("--comms: a header holds compute jobs alone");
+      write_file("-o", out, print_header(made, options.sizes.sizes(), line_of(command)));
+    } else if (format == "csv")
       write_file("-o", out, csv(made, rows));
     else if (format == "json")
       write_file("-o", out, json_text(made, rows));
@@ -36,6 +40,17 @@ struct schedule_command {
   }
 
  private:
+  //! The command line that asks for the same, but for where it goes.
+  static std::string line_of(const CLI::App& command) {
+    std::string line = "stretto schedule";
+    for (const CLI::Option* option : command.get_options()) {
+      if (option->count() == 0 || option->check_name("-o")) continue;
+      if (!option->get_positional()) line += " --" + option->get_lnames().back();
+      for (const std::string& word : option->results()) line += " " + word;
+    }
+    return line;
+  }
+
   static std::string csv(const step& made, const job_rows& rows) {
     std::string text;
     const verdict answer = write_csv(rows, made.made.where, text);
@@ -117,11 +132,13 @@ void add_schedule(CLI::App& app) {
   auto* command = app.add_subcommand("schedule", "Print a schedule");
   const auto mine = std::make_shared<schedule_command>();
   mine->options.add(*command, false);
-  command->add_option("--format", mine->format, "grid, csv (PyTorch's) or json")
-      ->check(CLI::IsMember({"grid", "csv", "json"}));
+  command
+      ->add_option("--format,--emit", mine->format,
+                   "grid, csv (PyTorch's), json, or header: C++, the order as a constant table")
+      ->check(CLI::IsMember({"grid", "csv", "json", "header"}));
   command->add_flag("--comms", mine->comms, "With sends and receives");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
-  command->callback([mine] { mine->run(); });
+  command->callback([mine, command] { mine->run(*command); });
 }
 
 }  // namespace stretto::tool

@@ -22,3 +22,4 @@
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/all.hpp"
+#include "stretto/schedule/frozen.hpp"

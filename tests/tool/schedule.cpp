@@ -1,11 +1,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <regex>
+#include <sstream>
+#include <string>
 
 #include "run_tool.hpp"
 
 namespace {
 
+using nlohmann::json;
 using tool_tests::contents;
 using tool_tests::outcome;
 using tool_tests::run;
@@ -193,6 +197,44 @@ TEST_CASE("help is no error, a full disk is") {
   CHECK(run("schedule --help").out.find("--remainder") != std::string::npos);
   if (std::filesystem::exists("/dev/full"))
     CHECK(std::system("\"" STRETTO_TOOL_PATH "\" list >/dev/full 2>/dev/null") != 0);
+}
+
+TEST_CASE("a header holds every schedule's jobs, rank after rank") {
+  const std::regex entry(R"(\{(\d+), ([FBIWR]), (\d+)(, (\d+)(, true)?)?\},)");
+  std::istringstream names(run("list").out);
+  int headers = 0;
+  for (std::string line; std::getline(names, line); ++headers) {
+    const std::string name = line.substr(0, line.find(' '));
+    std::string asked;
+    json made;
+    for (int chunks = 1; chunks <= 2 && !made.contains("lists"); ++chunks) {
+      asked = "schedule " + name + " --ranks 4 --microbatches 8 --chunks " + std::to_string(chunks);
+      made = run_json(asked + " --format json");
+    }
+    INFO(asked);
+    REQUIRE(made.contains("lists"));
+    const outcome header = run(asked + " --emit header");
+    REQUIRE(header.exit == 0);
+    CHECK(header.out.find("stretto schedule " + name + " --ranks 4") != std::string::npos);
+    std::string expected;
+    std::string found;
+    for (const json& list : made["lists"])
+      for (const json& one : list["jobs"])
+        expected += std::to_string(one["stage"].get<int>()) + one["kind"].get<std::string>() +
+                    std::to_string(one["microbatch"].get<int>()) + "/" +
+                    std::to_string(one.value("slice", 0)) +
+                    (one.value("paired", false) ? "+ " : " ");
+    for (std::sregex_iterator at(header.out.begin(), header.out.end(), entry), end; at != end; ++at)
+      found += (*at)[1].str() + (*at)[2].str() + (*at)[3].str() + "/" +
+               ((*at)[5].matched ? (*at)[5].str() : "0") + ((*at)[6].matched ? "+ " : " ");
+    CHECK(found == expected);
+  }
+  CHECK(headers > 0);
+  CHECK(run("schedule zb_auto --ranks 4 --microbatches 12 --cost 5,6,3,1 --limit 5 --emit header")
+            .out == contents(STRETTO_SOURCE_DIR "/examples/09_frozen_order.hpp"));
+  CHECK(run("schedule 1f1b --ranks 2 --microbatches 2 --emit header")
+            .out.find("struct frozen_1f1b_2x2 {") != std::string::npos);
+  CHECK(run("schedule 1f1b --ranks 2 --microbatches 2 --emit header --comms").exit == 2);
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ enum class reason : std::uint8_t {
   buffer_full,
   group_above_ranks,
   variant_out_of_range,
+  shape_frozen,
 };
 
 //! The enumerator's name, as written above.
@@ -124,6 +125,7 @@ constexpr std::string_view describe(reason why) {
     case reason::buffer_full: return "the storage handed in is too small";
     case reason::group_above_ranks: return "a group of this schedule cannot exceed the ranks";
     case reason::variant_out_of_range: return "there is no such variant of this schedule";
+    case reason::shape_frozen: return "this order was frozen for another shape";
   }
   return "";
 }
