@@ -93,6 +93,7 @@ schedule_facts facts_of(const Schedule& made) {
   for (int chunks = 1; chunks <= 3; ++chunks)
     if (made.supports({.ranks = 2, .microbatches = 4, .chunks = chunks}).ok())
       facts.chunks.push_back(chunks);
+  facts.slices = made.supports({.ranks = 2, .microbatches = 4, .slices = 2}).ok();
   if constexpr (requires { Schedule::forward_only; }) facts.forward_only = Schedule::forward_only;
   if constexpr (has_placement<Schedule>) {
     Schedule other = made;

@@ -30,6 +30,7 @@ struct schedule_options {
 struct schedule_facts {
   std::string name;
   std::vector<int> chunks;  //!< per rank, of 1 to 3: those that it serves
+  bool slices = false;      //!< cuts micro-batches in slices
   bool forward_only = false;
   std::vector<std::string> options;  //!< as the command line spells them
 };

@@ -17,6 +17,7 @@ struct compared {
   std::string name;
   bool forward_only = false;
   int chunks = 1;
+  int slices = 1;
   std::string why;  //!< it is not there
   simulated all;
   step_bound bound;
@@ -70,19 +71,21 @@ struct compare_command {
     return length(one) < length(other);
   }
 
-  //! The chunks per rank that a schedule runs with: the shape's, or what it can be asked for.
-  int chunks_of(const schedule_facts& facts) const {
+  //! The shape that a schedule runs with: the one asked for, in slices and chunks that it has.
+  shape shape_of(const schedule_facts& facts) const {
     shape tried = wanted_;
-    if (serves(facts.name, tried).ok()) return tried.chunks;
+    if (!facts.slices) tried.slices = 1;
+    if (serves(facts.name, tried).ok()) return tried;
     for (const int chunks : facts.chunks) {
       tried.chunks = chunks;
-      if (serves(facts.name, tried).ok()) return chunks;
+      if (serves(facts.name, tried).ok()) return tried;
     }
-    return wanted_.chunks;
+    tried.chunks = wanted_.chunks;
+    return tried;
   }
   //! What its costs must be multiplied by lest a part of them be rounded.
   std::int64_t cut_of(const schedule_facts& facts) const {
-    const int chunks = chunks_of(facts);
+    const int chunks = shape_of(facts).chunks;
     return chunks == wanted_.chunks ? 1 : chunks;
   }
 
@@ -90,8 +93,9 @@ struct compare_command {
     compared result;
     result.name = facts.name;
     result.forward_only = facts.forward_only;
-    shape cut = wanted_;
-    cut.chunks = result.chunks = chunks_of(facts);
+    const shape cut = shape_of(facts);
+    result.chunks = cut.chunks;
+    result.slices = cut.slices;
     schedule_options options;
     if (spans() && std::count(facts.options.begin(), facts.options.end(), "--objective") > 0)
       options.objective = schedule::objective_kind::span;
@@ -99,12 +103,17 @@ struct compare_command {
     const auto made = make_step(
         facts.name, cut, options,
         [&](const placement& where) {
-          return make_costs(mine, where, {.given = wanted_.chunks, .times = times_});
+          return make_costs(
+              mine, where,
+              {.given = wanted_.chunks, .joined = wanted_.slices / cut.slices, .times = times_});
         },
         &result.why);
     if (!made) return result;
     result.all = simulate(*made);
-    if (!facts.forward_only) result.bound = lower_bound(made->made.where, made->made.costs.view());
+    // Slices run as micro-batches would, but for what more orders them.
+    placement parts = made->made.where;
+    parts.microbatches *= cut.slices;
+    if (!facts.forward_only) result.bound = lower_bound(parts, made->made.costs.view());
     return result;
   }
 
@@ -120,12 +129,12 @@ struct compare_command {
     if (value % times_ == 0) return value / times_;
     return static_cast<double>(value) / static_cast<double>(times_);
   }
-  //! `1/2`: its chunk's cost over that of a chunk of the shape.
+  //! `1/2`: its job's cost over that of a job of the shape.
   std::string scale(const compared& one) const {
-    const int common = std::gcd(wanted_.chunks, one.chunks);
+    const int above = wanted_.chunks * (wanted_.slices / one.slices);
+    const int common = std::gcd(above, one.chunks);
     const int below = one.chunks / common;
-    return std::to_string(wanted_.chunks / common) +
-           (below == 1 ? "" : "/" + std::to_string(below));
+    return std::to_string(above / common) + (below == 1 ? "" : "/" + std::to_string(below));
   }
   double above(const compared& one) const {
     return static_cast<double>(length(one) - bound(one)) / static_cast<double>(bound(one));
@@ -134,7 +143,9 @@ struct compare_command {
   void print(const std::vector<compared>& all, const std::vector<compared>& absent) const {
     std::vector<std::vector<std::string>> rows{
         {"schedule", "chunks", "job", "makespan", "bubble", "peak", "bound", "above it"}};
+    const bool sliced = wanted_.slices > 1;
     if (spans()) rows[0].insert(rows[0].begin() + 4, "span");
+    if (sliced) rows[0].insert(rows[0].begin() + 2, "slices");
     for (const compared& one : all) {
       const bool bounded = !one.forward_only && bound(one) > 0;
       rows.push_back({one.name, std::to_string(one.chunks), "x " + scale(one),
@@ -142,6 +153,7 @@ struct compare_command {
                       number(one.peak()), bounded ? number(bound(one)) : "-",
                       bounded ? percent(above(one)) : "-"});
       if (spans()) rows.back().insert(rows.back().begin() + 4, number(one.all.all.span));
+      if (sliced) rows.back().insert(rows.back().begin() + 2, std::to_string(one.slices));
     }
     std::cout << print_table(rows);
     for (const compared& one : absent) std::cout << one.name << ": " << one.why << '\n';
@@ -154,6 +166,7 @@ struct compare_command {
                                    {"makespan", json_number(one.all.all.makespan)},
                                    {"span", json_number(one.all.all.span)},
                                    {"bubble", one.all.all.bubble.value()}};
+      if (wanted_.slices > 1) entry["slices"] = one.slices;
       if (!one.forward_only) {
         entry["bound"] = json_number(one.bound.flush);
         entry["span_bound"] = json_number(one.bound.span);
@@ -195,7 +208,9 @@ void add_compare(CLI::App& app) {
       "Costs are those of a job of one of --chunks chunks. A schedule that has another number of\n"
       "chunks cuts the same model anew: column `job` says how many times that its jobs take, in\n"
       "time and memory; a hop between ranks and the limit stay. With --chunks 1 the costs are a\n"
-      "whole rank's, and a schedule of two chunks has jobs of half of them.\n"
+      "whole rank's, and a schedule of two chunks has jobs of half of them. With --slices, costs "
+      "are\n"
+      "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
       "bubble and peak are those of the worst rank. bound: no order of split backwards on this\n"
       "placement and within this limit is shorter. Forward-only schedules stand last, schedules\n"
       "that do not serve the shape or fit the limit below the table, with the reason.");

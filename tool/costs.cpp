@@ -168,8 +168,9 @@ job_cost share(const job_table& table, int rank, job_kind kind, int parts, std::
   return {sum.time * times / parts, sum.change * times / parts, sum.peak * times / parts};
 }
 
-//! The same rank's work in the chunks of a placement, every number `times` as large.
-job_table cut_anew(const job_table& given, const placement& where, std::int64_t times) {
+//! The same rank's work in the chunks of a placement, by jobs of so many slices.
+job_table cut_anew(const job_table& given, const placement& where, const cost_cut& cut) {
+  const std::int64_t times = cut.times;
   const bool replicas = where.kind == placement_kind::bidirectional;
   job_table table(where.ranks, where.chunks);
   table.communication = given.communication * times;
@@ -188,6 +189,9 @@ job_table cut_anew(const job_table& given, const placement& where, std::int64_t 
           cost = given.view().at(rank, chunk, kind);
           cost = {cost.time * times, cost.change * times, cost.peak * times};
         }
+        cost.peak = std::max(cost.peak, (cut.joined - 1) * cost.change + cost.peak);
+        cost.time *= cut.joined;
+        cost.change *= cut.joined;
       }
   return table;
 }
@@ -252,8 +256,8 @@ job_table make_costs(const cost_options& options, const placement& where, const 
     loss = file.loss();
   }
   if (options.limit) table.limit.assign(static_cast<std::size_t>(where.ranks), *options.limit);
-  if (cut.given > 0) table = cut_anew(table, where, cut.times);
-  add_loss(table, where, loss * cut.times);
+  if (cut.given > 0) table = cut_anew(table, where, cut);
+  add_loss(table, where, loss * cut.joined * cut.times);
   return table;
 }
 

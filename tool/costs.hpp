@@ -25,6 +25,7 @@ struct cost_options {
 //! How a rank's share of the model is cut, when not as the options say.
 struct cost_cut {
   int given = 0;           //!< chunks that the options speak of; 0: those of the placement
+  int joined = 1;          //!< slices that a job takes together, one after another
   std::int64_t times = 1;  //!< what every number comes multiplied by, so that none is rounded
 };
 

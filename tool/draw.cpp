@@ -71,18 +71,19 @@ class trace_writer {
   }
 
   void add(const picture_bar& bar) {
-    // The second half of a pair has a track of its own: slices of one track must nest.
+    // The second half of a pair has a track of its own: events of one track must nest.
     const int track = bar.half == 2 ? 1 : 0;
-    events_.push_back(
-        {{"ph", "X"},
-         {"name", to_text(bar.what).view()},
-         {"cat", detail::words_for(bar.what.kind)},
-         {"pid", bar.rank},
-         {"tid", track},
-         {"ts", bar.when.start},
-         {"dur", bar.when.end - bar.when.start},
-         {"args",
-          {{"stage", bar.what.stage}, {"chunk", bar.chunk}, {"microbatch", bar.what.microbatch}}}});
+    ordered_json args{
+        {"stage", bar.what.stage}, {"chunk", bar.chunk}, {"microbatch", bar.what.microbatch}};
+    if (from_.slices > 1) args["slice"] = bar.what.slice;
+    events_.push_back({{"ph", "X"},
+                       {"name", to_text(bar.what).view()},
+                       {"cat", detail::words_for(bar.what.kind)},
+                       {"pid", bar.rank},
+                       {"tid", track},
+                       {"ts", bar.when.start},
+                       {"dur", bar.when.end - bar.when.start},
+                       {"args", std::move(args)}});
     const bool ahead = bar.what.kind == job_kind::forward;
     if (ahead || is_input_gradient(bar.what.kind))
       places_[key(ahead, bar.what.stage, bar.what)] = {bar.rank, track, bar.when};
@@ -104,7 +105,7 @@ class trace_writer {
       if (phase[0] == 'f') event["bp"] = "e";
       events_.push_back(std::move(event));
     };
-    // Within the slices, so that a viewer knows which ones the arrow joins.
+    // Within the events, so that a viewer knows which ones the arrow joins.
     const auto middle = [](const job_time& when) {
       return 0.5 * (static_cast<double>(when.start) + static_cast<double>(when.end));
     };

@@ -80,6 +80,7 @@ struct schedule_command {
     text["schedule"] = made.schedule;
     text["ranks"] = rows.ranks;
     text["microbatches"] = made.microbatches;
+    if (made.slices > 1) text["slices"] = made.slices;
     text["stages"] = made.made.where.stages();
     text["makespan"] = all.all.makespan;
     for (int rank = 0; rank < rows.ranks; ++rank) {
@@ -119,7 +120,7 @@ void add_list(CLI::App& app) {
     for (const schedule_facts& facts : catalogue()) {
       std::cout << facts.name
                 << std::string(facts.name.size() < 16 ? 16 - facts.name.size() : 1, ' ')
-                << chunks_of(facts);
+                << chunks_of(facts) << (facts.slices ? ", any number of slices" : "");
       if (facts.forward_only) std::cout << ", forwards only";
       for (std::size_t at = 0; at < facts.options.size(); ++at)
         std::cout << (at == 0 ? "; takes " : " ") << facts.options[at];

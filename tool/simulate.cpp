@@ -27,6 +27,7 @@ void add_simulate(CLI::App& app) {
                                   {"microbatches", made.microbatches},
                                   {"makespan", all.all.makespan},
                                   {"bubble", all.all.bubble.value()}};
+      if (made.slices > 1) text["slices"] = made.slices;
       for (const rank_report& rank : all.ranks) {
         text["busy"].push_back(rank.busy);
         text["idle"].push_back(rank.idle);

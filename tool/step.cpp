@@ -26,6 +26,9 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
     case reason::chunks_below_one:
     case reason::chunks_not_one:
       return "--chunks " + std::to_string(sizes.chunks);
+    case reason::slices_below_one:
+    case reason::slices_not_one:
+      return "--slices " + std::to_string(sizes.slices);
     case reason::group_below_one:
     case reason::group_below_ranks:
     case reason::group_above_microbatches:
@@ -75,16 +78,22 @@ void shape_options::add(CLI::App& command, bool required) {
       ->required(required);
   command.add_option("--chunks", chunks, "Stages per rank (default 1)")
       ->check(CLI::Range(1, greatest).description(""));
+  command
+      .add_option("--slices", slices, "Slices per micro-batch; costs are those of one (default 1)")
+      ->check(
+          CLI::Range(1, std::int32_t{std::numeric_limits<std::int16_t>::max()}).description(""));
 }
 
 shape shape_options::sizes() const {
   // Each is below 2^31, so two of them multiply in 64 bits.
   const std::int64_t stages = std::int64_t{ranks} * chunks;
-  if (stages > most_cells || stages * microbatches > most_cells)
+  const std::int64_t parts = std::int64_t{microbatches} * slices;
+  if (stages > most_cells || parts > most_cells || stages * parts > most_cells)
     throw bad_input("--ranks " + std::to_string(ranks) + " --microbatches " +
                     std::to_string(microbatches) + " --chunks " + std::to_string(chunks) +
+                    (slices > 1 ? " --slices " + std::to_string(slices) : "") +
                     ": their product must be at most " + std::to_string(most_cells));
-  return {.ranks = ranks, .microbatches = microbatches, .chunks = chunks};
+  return {.ranks = ranks, .microbatches = microbatches, .chunks = chunks, .slices = slices};
 }
 
 void step_options::add(CLI::App& command, bool from_file) {
@@ -108,8 +117,9 @@ void step_options::add(CLI::App& command, bool from_file) {
       ->check(CLI::IsMember({"flush", "span"}));
   if (from_file) {
     auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
-    for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--placement",
-                              "--group", "--remainder", "--warmup", "--split", "--objective"})
+    for (const char* other :
+         {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
+          "--remainder", "--warmup", "--split", "--objective"})
       file->excludes(command.get_option(other));
   }
   costs.add(command);
@@ -138,6 +148,7 @@ replay_input step::input() const {
   return {.rows = made.lists.rows(),
           .where = made.where,
           .microbatches = microbatches,
+          .slices = slices,
           .costs = made.costs.view()};
 }
 
@@ -148,10 +159,12 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   step made;
   made.schedule = name;
   made.microbatches = sizes.microbatches;
+  made.slices = sizes.slices;
   made.made = generate(name, sizes, options, costs);
   made.title = name + ": " + count_of(sizes.ranks, "rank") + ", " +
                count_of(sizes.microbatches, "micro-batch");
   if (sizes.chunks > 1) made.title += ", " + count_of(sizes.chunks, "chunk");
+  if (sizes.slices > 1) made.title += ", " + count_of(sizes.slices, "slice");
   verdict answer = made.made.answer;
   if (made.made.refused) {
     if (why == nullptr)

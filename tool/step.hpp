@@ -13,11 +13,12 @@
 
 namespace stretto::tool {
 
-//! --ranks, --microbatches, --chunks.
+//! --ranks, --microbatches, --chunks, --slices.
 struct shape_options {
   int ranks = 0;
   int microbatches = 0;
   int chunks = 1;
+  int slices = 1;
 
   //! @param required whether the command cannot do without
   void add(CLI::App& command, bool required);
@@ -50,6 +51,7 @@ struct step {
   std::string schedule;  //!< its name, or the file's
   generated made;        //!< lists, placement and costs
   int microbatches = 1;
+  int slices = 1;
   bool messages = false;
   std::optional<imported_schedule> imported;
 

@@ -3,14 +3,15 @@
 here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 include=$here/../../include
 
-# define SCHEDULE SHAPE PART: the options that choose what step.cpp proves; SHAPE is 8x64 or 8x64x2.
+# define SCHEDULE SHAPE PART: the options that choose what step.cpp proves; SHAPE is 8x64, 8x64x2
+# for 2 chunks, or 8x64x1x2 for 2 slices.
 define() {
-  local ranks microbatches chunks
-  IFS=x read -r ranks microbatches chunks <<<"$2"
+  local ranks microbatches chunks slices
+  IFS=x read -r ranks microbatches chunks slices <<<"$2"
   local name=$1
   [[ $name == 1f1b ]] && name=one_f_one_b
-  printf -- '-DSCHEDULE=%s -DRANKS=%d -DMICROBATCHES=%d -DCHUNKS=%d -DPART=%d' \
-    "$name" "$ranks" "$microbatches" "${chunks:-1}" "$3"
+  printf -- '-DSCHEDULE=%s -DRANKS=%d -DMICROBATCHES=%d -DCHUNKS=%d -DSLICES=%d -DPART=%d' \
+    "$name" "$ranks" "$microbatches" "${chunks:-1}" "${slices:-1}" "$3"
 }
 
 # compile COMPILER OPTION...: whether step.cpp compiles; under the compiler's own limits.

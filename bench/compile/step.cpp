@@ -4,11 +4,12 @@
 //   2  lists: also messages from one global order
 //   3  plans: also streams, buffers, events, and all seven rules: stretto::valid
 //   4  only whether the schedule serves the shape
-// -DSCHEDULE=interleaved -DRANKS=8 -DMICROBATCHES=64 -DCHUNKS=2 -DPART=3
+// -DSCHEDULE=interleaved -DRANKS=8 -DMICROBATCHES=64 -DCHUNKS=2 -DSLICES=1 -DPART=3
 #include "stretto/stretto.hpp"
 
 using step = stretto::pipeline<
-    stretto::shape{.ranks = RANKS, .microbatches = MICROBATCHES, .chunks = CHUNKS},
+    stretto::shape{
+        .ranks = RANKS, .microbatches = MICROBATCHES, .chunks = CHUNKS, .slices = SLICES},
     stretto::schedule::SCHEDULE>;
 
 #if PART == 1 || PART == 2

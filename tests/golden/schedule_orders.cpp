@@ -54,6 +54,8 @@ entry read_header(const std::string& file, int line, const std::string& text) {
       read.sizes.microbatches = std::stoi(value);
     else if (key == "v")
       read.sizes.chunks = std::stoi(value);
+    else if (key == "k")
+      read.sizes.slices = std::stoi(value);
     else if (key == "group")
       read.group = std::stoi(value);
     else if (key == "remainder")
@@ -213,7 +215,8 @@ TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and the Zero Bu
       {"pytorch.txt", {126, 17, 0}},       {"megatron.txt", {149, 85, 34}},
       {"deepspeed.txt", {50, 0, 0}},       {"paddle_eager_1f1b.txt", {30, 7, 0}},
       {"paddle_zb_h1.txt", {37, 4, 0}},    {"pytorch_zero_bubble.txt", {194, 12, 0}},
-      {"zero_bubble.txt", {21, 0, 0}},      {"zbv.txt", {42, 0, 0}},
+      {"zero_bubble.txt", {21, 0, 0}},     {"zbv.txt", {42, 0, 0}},
+      {"seq_1f1b.txt", {24, 0, 0}},
   };
   for (const auto& [file, expected] : files) {
     const tally seen = compare_file(file);

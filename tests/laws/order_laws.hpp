@@ -34,19 +34,20 @@ stretto::job_lists emitted(const Schedule& schedule, const stretto::shape& sizes
 }
 
 //! What is wrong with compute orders; empty when nothing is. Counts on its own that every (stage,
-//! micro-batch) has its forward and, unless `forward_only`, its backward, whole or in two halves,
-//! once, on the placement's rank and after what it needs of the same rank; asks the replay whether
-//! the ranks together come to an end.
+//! micro-batch, slice) has its forward and, unless `forward_only`, its backward, whole or in two
+//! halves, once, on the placement's rank and after what it needs of the same rank; asks the replay
+//! whether the ranks together come to an end.
 inline std::string broken_law(const stretto::job_rows& rows, const stretto::placement& where,
                               const stretto::shape& sizes, bool forward_only) {
   using stretto::job_kind;
   const int stages = sizes.ranks * sizes.chunks;
   const int count = sizes.microbatches;
-  std::vector<int> forward_at(static_cast<std::size_t>(stages * count), -1);
-  std::vector<int> backward_at(static_cast<std::size_t>(stages * count), -1);
-  std::vector<int> weight_at(static_cast<std::size_t>(stages * count), -1);
-  const auto cell = [&](int stage, int microbatch) {
-    return static_cast<std::size_t>(stage * count + microbatch);
+  const auto cells = static_cast<std::size_t>(stages * count * sizes.slices);
+  std::vector<int> forward_at(cells, -1);
+  std::vector<int> backward_at(cells, -1);
+  std::vector<int> weight_at(cells, -1);
+  const auto cell = [&](int stage, const stretto::job& work, int slice) {
+    return static_cast<std::size_t>((stage * count + work.microbatch) * sizes.slices + slice);
   };
   if (rows.ranks != sizes.ranks) return "wrong number of ranks";
   for (int rank = 0; rank < rows.ranks; ++rank) {
@@ -57,30 +58,33 @@ inline std::string broken_law(const stretto::job_rows& rows, const stretto::plac
                std::string(stretto::to_text(work).view()) + ": " + what;
       };
       if (work.stage < 0 || work.stage >= stages || work.microbatch < 0 ||
-          work.microbatch >= count || work.slice != 0 || work.paired)
+          work.microbatch >= count || work.slice < 0 || work.slice >= sizes.slices || work.paired)
         return blame("out of range");
       if (where.rank_of(work) != rank) return blame("on the wrong rank");
       const bool ahead = work.kind == job_kind::forward;
+      const std::size_t here = cell(work.stage, work, work.slice);
       if (!ahead && (forward_only || work.kind > job_kind::backward_weight))
         return blame("wrong kind");
       if (work.kind == job_kind::backward_weight) {
-        if (backward_at[cell(work.stage, work.microbatch)] < 0)
-          return blame("before the backward for its input");
-        if (std::exchange(weight_at[cell(work.stage, work.microbatch)], step) >= 0)
-          return blame("a second time");
+        if (backward_at[here] < 0) return blame("before the backward for its input");
+        if (std::exchange(weight_at[here], step) >= 0) return blame("a second time");
         continue;
       }
-      int& at = (ahead ? forward_at : backward_at)[cell(work.stage, work.microbatch)];
+      int& at = (ahead ? forward_at : backward_at)[here];
       if (at >= 0) return blame("a second time");
       at = step;
-      if (work.kind == job_kind::backward) weight_at[cell(work.stage, work.microbatch)] = step;
-      if (!ahead && forward_at[cell(work.stage, work.microbatch)] < 0)
-        return blame("before its forward");
+      if (work.kind == job_kind::backward) weight_at[here] = step;
+      if (!ahead && forward_at[here] < 0) return blame("before its forward");
       // A stage of the same rank that it needs directly must have been there already.
       const int before = ahead ? work.stage - 1 : work.stage + 1;
       if (before >= 0 && before < stages && where.rank_of(before, work.microbatch) == rank &&
-          (ahead ? forward_at : backward_at)[cell(before, work.microbatch)] < 0)
+          (ahead ? forward_at : backward_at)[cell(before, work, work.slice)] < 0)
         return blame("before the neighbouring stage");
+      // Attention looks back: forwards go up the slices, backwards down.
+      const int beside = ahead ? work.slice - 1 : work.slice + 1;
+      if (beside >= 0 && beside < sizes.slices &&
+          (ahead ? forward_at : backward_at)[cell(work.stage, work, beside)] < 0)
+        return blame("before the neighbouring slice");
     }
   }
   const auto missing = [](int at) { return at < 0; };
@@ -91,8 +95,11 @@ inline std::string broken_law(const stretto::job_rows& rows, const stretto::plac
     return "a backward for the weights is missing";
 
   const stretto::job_table table(sizes.ranks, sizes.chunks);
-  const stretto::verdict live =
-      stretto::replay({.rows = rows, .where = where, .microbatches = count, .costs = table.view()});
+  const stretto::verdict live = stretto::replay({.rows = rows,
+                                                 .where = where,
+                                                 .microbatches = count,
+                                                 .slices = sizes.slices,
+                                                 .costs = table.view()});
   return live ? std::string() : std::string(stretto::to_text(live).view());
 }
 
@@ -114,10 +121,11 @@ inline bool same(const stretto::job_rows& one, const stretto::job_rows& other) {
 
 inline std::string words(const stretto::shape& sizes) {
   return "p=" + std::to_string(sizes.ranks) + " m=" + std::to_string(sizes.microbatches) +
-         " v=" + std::to_string(sizes.chunks);
+         " v=" + std::to_string(sizes.chunks) +
+         (sizes.slices > 1 ? " k=" + std::to_string(sizes.slices) : "");
 }
 
-//! Calls `visit` with every shape up to these sizes.
+//! Calls `visit` with every shape up to these sizes, of one slice.
 template <class Visitor>
 void for_each_shape(int ranks, int microbatches, int chunks, Visitor&& visit) {
   for (int p = 1; p <= ranks; ++p)

@@ -162,3 +162,56 @@ TEST_CASE("what lives together shares no byte; offsets are aligned and inside th
     }
   });
 }
+
+TEST_CASE("a slice uses what earlier slices of its micro-batch and stage keep, after its own") {
+  long sliced = 0;
+  laws::for_each_plan(4, 5, 2, 1, [&](const laws::grid_point& point, const auto& made) {
+    if (point.sizes.slices == 1) return;
+    INFO(point.words());
+    REQUIRE(made.answer().ok());
+    for (const auto& plan : made.plans())
+      for (const auto& at : plan.instructions) {
+        if (!stretto::is_compute(at.what.kind)) continue;
+        const bool backward = stretto::is_input_gradient(at.what.kind);
+        int next = -1;  // the slice whose stash comes next; -1: the job's own
+        for (const auto& use : plan.uses_of(at)) {
+          if (use.role != buffer_role::stash) continue;
+          const auto& kept = plan.buffers[static_cast<std::size_t>(use.buffer)];
+          REQUIRE(kept.stage == at.what.stage);
+          REQUIRE(kept.microbatch == at.what.microbatch);
+          REQUIRE(kept.slice == (next < 0 ? at.what.slice : next));
+          REQUIRE(use.mode == (backward   ? stretto::access::read_write
+                               : next < 0 ? stretto::access::write
+                                          : stretto::access::read));
+          ++next;
+        }
+        REQUIRE(next == at.what.slice);
+        ++sliced;
+      }
+  });
+  CHECK(sliced > 1000);
+}
+
+TEST_CASE("forwards alone: a slice's stash lives until the last slice of its micro-batch") {
+  const shape sizes{.ranks = 2, .microbatches = 3, .chunks = 1, .slices = 3};
+  stretto::job_lists lists(2, 9);
+  stretto::job_sink out = lists.sink();
+  for (int rank = 0; rank < 2; ++rank)
+    for (std::int32_t at = 0; at < 9; ++at)
+      out.push(rank, {rank, at / 3, static_cast<std::int16_t>(at % 3), stretto::job_kind::forward});
+  const stretto::job_table table(2, 1);
+  stretto::plan_request request = laws::requested(2, laws::joined::nobody, true, false);
+  const stretto::planned made({.rows = lists.rows(),
+                               .where = place(stretto::placement_kind::looped, sizes),
+                               .microbatches = 3,
+                               .slices = 3,
+                               .costs = table.view()},
+                              stretto::overlap::separate{}, request);
+  REQUIRE(made.answer() == stretto::verdict{});
+  for (const auto& plan : made.plans())
+    for (const auto& kept : plan.buffers) {
+      if (kept.role != buffer_role::stash) continue;
+      const auto& last = plan.instructions[static_cast<std::size_t>(kept.release - 1)].what;
+      CHECK(last == stretto::job{kept.stage, kept.microbatch, 2, stretto::job_kind::forward});
+    }
+}

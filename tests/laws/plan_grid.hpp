@@ -43,19 +43,20 @@ struct grid_point {
   bool tied = false;  //!< a collective joins ranks with others between them
 
   std::string words() const {
-    return schedule + " p=" + std::to_string(sizes.ranks) + " m=" +
-           std::to_string(sizes.microbatches) + " v=" + std::to_string(sizes.chunks) + " " +
-           overlap + (release_sends ? "" : " keep") +
-           (groups == joined::nobody       ? ""
+    return schedule + " p=" + std::to_string(sizes.ranks) +
+           " m=" + std::to_string(sizes.microbatches) + " v=" + std::to_string(sizes.chunks) +
+           (sizes.slices > 1 ? " k=" + std::to_string(sizes.slices) : "") + " " + overlap +
+           (release_sends ? "" : " keep") +
+           (groups == joined::nobody      ? ""
             : groups == joined::everybody ? " all"
                                           : " tie+all");
   }
 };
 
 //! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
-//! sizes, with every overlap policy and every option; each shape takes its turn with one part of
-//! `parts` of the 12 options, or with all of them when `parts` is 1. No divisor of 12, or every
-//! shape would get the same options.
+//! sizes, of one to three slices where it cuts them, with every overlap policy and every option;
+//! each shape takes its turn with one part of `parts` of the 12 options, or with all of them when
+//! `parts` is 1. No divisor of 12, or every shape would get the same options.
 template <class Visitor>
 void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&& visit) {
   int number = 0;
@@ -63,8 +64,8 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
     using schedule_type = std::remove_cvref_t<decltype(schedule)>;
     for (int p = 1; p <= ranks; ++p)
       for (int m = 1; m <= microbatches; ++m)
-        for (int v = 1; v <= chunks; ++v) {
-          const stretto::shape sizes{.ranks = p, .microbatches = m, .chunks = v};
+        for (int v = 1, k = 1; v <= chunks; k == 3 ? (k = 1, ++v) : ++k) {
+          const stretto::shape sizes{.ranks = p, .microbatches = m, .chunks = v, .slices = k};
           if (!schedule.supports(sizes)) continue;
           const stretto::job_table table(p, v);
           stretto::overlap::for_each([&](const auto& overlap) {

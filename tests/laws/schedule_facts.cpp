@@ -38,6 +38,7 @@ measured measure(const Schedule& schedule, const shape& sizes, std::int64_t forw
   made.total = stretto::measure({.rows = lists.rows(),
                                  .where = stretto::place(schedule.placed(), sizes),
                                  .microbatches = sizes.microbatches,
+                                 .slices = sizes.slices,
                                  .costs = table.view()},
                                 made.ranks);
   REQUIRE(made.total.answer.ok());
@@ -130,6 +131,25 @@ TEST_CASE("gpipe and 1f1b: the makespan is (m + p - 1)(f + b); 1f1b keeps min(m,
         CHECK(steady.ranks[at].peak == std::min(sizes.microbatches, sizes.ranks - rank));
       }
     }
+  });
+}
+
+TEST_CASE("seq_1f1b: the bubble is 1f1b's of one slice; at most p - r + k - 1 slices are alive") {
+  for_each_shape(9, 14, 1, [](shape sizes) {
+    for (sizes.slices = 1; sizes.slices <= 7; ++sizes.slices) {
+      INFO(words(sizes));
+      const int all = sizes.microbatches * sizes.slices;
+      for (auto [f, b] : {std::pair{1, 1}, {1, 2}, {2, 3}, {3, 1}}) {
+        const measured made = measure(seq_1f1b{}, sizes, f, b);
+        CHECK(made.total.makespan == (all + sizes.ranks - 1) * (f + b));
+        for (int rank = 0; rank < sizes.ranks; ++rank)
+          CHECK(made.ranks[static_cast<std::size_t>(rank)].peak ==
+                std::min(all, sizes.ranks - rank + sizes.slices - 1));
+      }
+    }
+    sizes.slices = 1;
+    CHECK(
+        same(laws::emitted(seq_1f1b{}, sizes).rows(), laws::emitted(one_f_one_b{}, sizes).rows()));
   });
 }
 

@@ -114,6 +114,21 @@ TEST_CASE("json holds the same jobs and their times") {
   CHECK(text["lists"][1]["jobs"][0]["job"] == "1F0");
 }
 
+TEST_CASE("slices: in the grid, in json, in messages and in pictures") {
+  const std::string sliced = "seq_1f1b --ranks 2 --microbatches 2 --slices 2";
+  CHECK(run("schedule " + sliced).out.find("rank 1 .     1F0-- 1F0.1 1B0.1------ 1F1--") !=
+        std::string::npos);
+  const auto text = run_json("schedule --format json " + sliced);
+  CHECK(text["slices"] == 2);
+  CHECK(text["lists"][1]["jobs"][1]["job"] == "1F0.1");
+  CHECK(text["lists"][1]["jobs"][1]["slice"] == 1);
+  CHECK(run("schedule --comms " + sliced).out.find("1RECV_F0.1") != std::string::npos);
+  CHECK(run("plot " + sliced).out.find(">0.1</text>") != std::string::npos);
+  const std::string trace = run("trace " + sliced).out;
+  CHECK(trace.find("\"name\":\"0SEND_F0.1\"") != std::string::npos);
+  CHECK(trace.find("\"slice\":1") != std::string::npos);
+}
+
 TEST_CASE("a limit holds a schedule to account, with the rule and the numbers") {
   CHECK(run("schedule 1f1b --ranks 4 --microbatches 8 --limit 4").exit == 0);
   const outcome ran = run("schedule 1f1b --ranks 4 --microbatches 8 --limit 3");
@@ -142,6 +157,14 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"schedule 1f1b --ranks 99999999999 --microbatches 2", {"--ranks", "99999999999"}},
       {"schedule 1f1b --ranks 60000 --microbatches 60000", {"--ranks 60000", "at most"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --chunks 2", {"--chunks 2", "one chunk"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --slices 2", {"--slices 2", "does not slice"}},
+      {"schedule seq_1f1b --ranks 2 --microbatches 2 --slices 0", {"--slices", "0"}},
+      {"schedule seq_1f1b --ranks 2 --microbatches 2 --slices 40000", {"--slices", "40000"}},
+      {"schedule seq_1f1b --ranks 2 --microbatches 2 --slices 2 --chunks 2",
+       {"--chunks 2", "one chunk"}},
+      {"schedule seq_1f1b --ranks 9 --microbatches 99999 --slices 9", {"--slices 9", "at most"}},
+      {"schedule seq_1f1b --ranks 2 --microbatches 2 --slices 2 --format csv",
+       {"--format csv: 0F0.1", "no form"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --group 2", {"--group 2", "no such option"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --placement wave", {"--placement wave", "1f1b"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --placement spiral", {"--placement", "spiral"}},

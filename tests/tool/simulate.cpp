@@ -43,7 +43,11 @@ TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
                {"interleaved --ranks 4 --microbatches 8 --chunks 2 --cost 5,6,4,1",
                 299,
                 0.197324,
-                {11, 9, 7, 5}}};
+                {11, 9, 7, 5}},
+               {"seq_1f1b --ranks 4 --microbatches 8 --slices 2 --cost 5,6,4,1",
+                311,
+                0.228296,
+                {5, 4, 3, 2}}};
   for (const auto& one : cases) {
     INFO(one.arguments);
     const json text = run_json(std::string("simulate --format json ") + one.arguments);
@@ -177,6 +181,20 @@ TEST_CASE("compare runs every schedule on one model") {
     CHECK(one["makespan"].get<double>() >= one["bound"].get<double>());
     CHECK(one["span"].get<double>() >= one["span_bound"].get<double>());
   }
+  // Two chunks of one slice make a job of seq_1f1b, of a whole micro-batch four parts one of 1F1B.
+  const std::string sliced = "compare --ranks 4 --microbatches 8 --chunks 2 --slices 2";
+  for (const json& one : run_json(sliced + " --format json")) {
+    const bool slices = one["schedule"] == "seq_1f1b";
+    CHECK(one["slices"] == (slices ? 2 : 1));
+    if (slices) {
+      CHECK(one["makespan"] == 2 * (8 * 2 + 3) * 3);
+      CHECK(one["peak"] == json({10, 8, 6, 4}));
+    } else if (one["schedule"] == "1f1b") {
+      CHECK(one["makespan"] == 132);
+      CHECK(one["peak"] == json({16, 12, 8, 4}));
+    }
+  }
+  CHECK(run(sliced).out.find("schedule        chunks  slices  job") == 0);
   const json tight = run_json("compare --ranks 4 --microbatches 8 --limit 4 --format json");
   for (const json& one : tight)
     if (one["schedule"] == "gpipe")

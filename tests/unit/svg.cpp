@@ -11,6 +11,7 @@
 
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/seq_1f1b.hpp"
 
 namespace {
 
@@ -30,6 +31,7 @@ timeline_picture picture(const Schedule& schedule, const stretto::shape& sizes,
   const stretto::replay_input input{.rows = lists.rows(),
                                     .where = place(schedule.placed(), sizes),
                                     .microbatches = sizes.microbatches,
+                                    .slices = sizes.slices,
                                     .costs = table.view()};
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
   std::vector<stretto::job_time> times(static_cast<std::size_t>(sizes.ranks * lists.rows().stride));
@@ -129,6 +131,20 @@ TEST_CASE("no text leaves the picture or runs into another, whatever the shape a
                                 .communication = unit / 3},
                                chunks != 2));
         }
+}
+
+TEST_CASE("slices follow the micro-batch, and the labels still fit") {
+  for (const int microbatches : {1, 8, 33})
+    for (const int slices : {2, 11, 40}) {
+      CAPTURE(microbatches);
+      CAPTURE(slices);
+      const stretto::shape sizes{.ranks = 2, .microbatches = microbatches, .slices = slices};
+      check_layout(picture(stretto::schedule::seq_1f1b{}, sizes, {}, true));
+    }
+  const std::string svg = to_svg(picture(stretto::schedule::seq_1f1b{},
+                                         {.ranks = 2, .microbatches = 3, .slices = 2}, {}, false));
+  CHECK(svg.find(">2.1</text>") != std::string::npos);
+  CHECK(svg.find(">2</text>") != std::string::npos);
 }
 
 TEST_CASE("a job of no length is left out, an empty picture is still one") {

@@ -36,7 +36,8 @@ class instruction_writer {
 
   constexpr void write() {
     const std::span<const job> list = in_.rows.row(rank_);
-    // What a stage keeps is kept to the last job of the micro-batch that reads it.
+    // What a stage keeps is kept to the last job of its micro-batch (slice) that reads it; the
+    // backwards of later slices, which read it, too, come before.
     for (const job& work : list)
       if (work.kind == job_kind::backward || work.kind == job_kind::backward_weight)
         last_reader_[here(work)] = work.kind;
@@ -153,12 +154,14 @@ class instruction_writer {
     std::int32_t& stash = id_of(buffer_role::stash, cell);
     if (forward) {
       stash = open(buffer_role::stash, chunk, work) + 1;
+      if (work.slice > 0) use_earlier_slices(work, cell);
       if (work.stage + 1 < in_.where.stages())
         make(work, buffer_role::output, chunk, work.stage + 1, buffer_role::input);
     } else {
       touch(stash - 1, buffer_role::stash,
             work.kind == job_kind::backward_weight ? access::read : access::read_write);
       book_.about(stash - 1).last = at_;
+      if (work.slice > 0) use_earlier_slices(work, cell);
       if (is_input_gradient(work.kind) && work.stage > 0)
         make(work, buffer_role::input_gradient, chunk, work.stage - 1,
              buffer_role::output_gradient);
@@ -166,7 +169,24 @@ class instruction_writer {
     if (last_reader_[cell] != work.kind) return;  // zero is forward: no backward comes
     if (input >= 0) book_.close(input, at_ + 1);
     if (gradient >= 0) book_.close(gradient, at_ + 1);
-    book_.close(stash - 1, at_ + 1);
+    if (!forward) {
+      book_.close(stash - 1, at_ + 1);
+    } else if (work.slice + 1 == in_.slices) {  // no later slice reads any
+      for (std::int64_t of = cell - work.slice; of <= cell; ++of)
+        book_.close(id_of(buffer_role::stash, of) - 1, at_ + 1);
+    }
+  }
+
+  //! Attention looks back: a slice reads what earlier slices of its micro-batch keep, and its
+  //! backward for the input adds to their gradients. Their stashes come after the job's own.
+  constexpr void use_earlier_slices(const job& work, std::int64_t cell) {
+    if (work.kind == job_kind::backward_weight) return;
+    const access mode = is_input_gradient(work.kind) ? access::read_write : access::read;
+    for (std::int64_t earlier = cell - work.slice; earlier < cell; ++earlier) {
+      const std::int32_t id = id_of(buffer_role::stash, earlier) - 1;
+      touch(id, buffer_role::stash, mode);
+      book_.about(id).last = at_;
+    }
   }
 
   //! What the job makes for stage `to`, which knows it as `role_there` when it is on this rank.

@@ -76,7 +76,7 @@ class pipeline {
   static constexpr int list_room =
       lowering::with_ends(lowering::with_messages(compute_room), group_count);
   static constexpr lowering::plan_capacity room =
-      lowering::plan_room(compute_room, group_count);
+      lowering::plan_room(compute_room, group_count, sized ? Shape.slices : 1);
   template <class T>
   using per_rank = std::array<T, static_cast<std::size_t>(ranks)>;
   template <class T>

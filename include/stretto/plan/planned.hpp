@@ -97,7 +97,7 @@ class planned {
     issued.groups = groups_;
     answer_ = check::schedule(issued);
     if (!answer_.ok()) return;
-    write(issued, order, overlap, lowering::plan_room(compute.rows.stride, groups));
+    write(issued, order, overlap, lowering::plan_room(compute.rows.stride, groups, compute.slices));
   }
 
   template <class Overlap>

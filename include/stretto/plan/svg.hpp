@@ -38,6 +38,11 @@ class svg_writer {
   static double text_width(std::string_view words, double size) {
     return letter * size * static_cast<double>(words.size());
   }
+  //! The micro-batch, and the slice unless it is 0: 3, 3.1.
+  static std::string label(const job& work) {
+    const std::string slice = work.slice == 0 ? "" : "." + std::to_string(work.slice);
+    return std::to_string(work.microbatch) + slice;
+  }
   static std::string number(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", value);
@@ -51,7 +56,7 @@ class svg_writer {
     std::int64_t shortest = in_.end > 0 ? in_.end : 1;
     for (const picture_bar& bar : in_.bars) {
       shortest = std::min(shortest, std::max<std::int64_t>(1, bar.when.end - bar.when.start));
-      digits_ = std::max(digits_, std::to_string(bar.what.microbatch).size());
+      digits_ = std::max(digits_, label(bar.what).size());
       chunks_ = std::max(chunks_, bar.chunk + 1);
       kinds_.insert(bar.what.kind);
     }
@@ -204,7 +209,6 @@ class svg_writer {
     const double high = bar.half == 0 ? lane_height : lane_height / 2;
     const double y = y_of(bar.rank) + (bar.half == 2 ? high : 0);
     const double gap = std::min(1.0, wide / 5);
-    const std::string label = std::to_string(bar.what.microbatch);
     text_ += "<g>";
     box(x + gap / 2, y + 0.5, wide - gap, high - 1,
         "rx=\"1.5\" class=\"" + fill_class(bar.what.kind, bar.chunk) + "\"><title>" +
@@ -214,7 +218,7 @@ class svg_writer {
     if (wide - 2 >= letter * 6.5 * static_cast<double>(digits_))
       words(x + wide / 2, y + high / 2 + 3.5,
             shade(colour_of(bar.what.kind), bar.chunk, chunks_).light() ? "mb dark" : "mb pale",
-            label);
+            label(bar.what));
     text_ += "</g>\n";
   }
 
@@ -253,7 +257,7 @@ class svg_writer {
   const timeline_picture& in_;
   std::string text_;
   std::set<job_kind> kinds_;
-  std::size_t digits_ = 1;  // of the largest micro-batch
+  std::size_t digits_ = 1;  // of the longest label
   int chunks_ = 1;
   int legend_rows_ = 1;
   std::int64_t most_ = 0;
@@ -265,8 +269,9 @@ class svg_writer {
 }  // namespace detail
 
 //! Draws a timeline: one lane per rank, jobs as bars, colour by kind, shade by chunk, the
-//! micro-batch inside where it fits, the lane's ground where the rank is idle; below a lane its
-//! memory, if there. Follows the reader's light or dark theme. Needs no font file or script.
+//! micro-batch (and slice) inside where it fits, the lane's ground where the rank is idle; below a
+//! lane its memory, if there. Follows the reader's light or dark theme. Needs no font file or
+//! script.
 inline std::string to_svg(const timeline_picture& picture) {
   return detail::svg_writer(picture).write();
 }

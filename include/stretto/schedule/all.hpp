@@ -8,6 +8,7 @@
 #include "stretto/schedule/interleaved_zb.hpp"
 #include "stretto/schedule/looped_bfs.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/seq_1f1b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zb_h1.hpp"
 #include "stretto/schedule/zb_h1_light.hpp"
@@ -32,6 +33,7 @@ using all = schedule_list<  //
     gpipe,                  // fill and drain
     one_f_one_b,            // the same bubble with less memory
     eager_1f1b,             // messages have a round's time on their way
+    seq_1f1b,               // a smaller bubble with less memory, micro-batches cut in slices
     interleaved,            // a smaller bubble with more messages
     looped_bfs,             // chunk after chunk
     zb_h1,                  // split backwards fill the end
