@@ -18,7 +18,8 @@ class judged {
   explicit judged(const stretto::planned& made)
       : made_(made), table_(made.where().ranks, made.where().chunks) {
     const auto& any = made.plans().front();
-    for (const stretto::group_info& group : any.groups) groups_.push_back({any.members_of(group)});
+    for (const stretto::group_info& group : any.groups)
+      groups_.push_back({any.members_of(group), group.stage});
   }
 
   //! Rule 6 for `plans`, which are those of the constructor, spoilt.

@@ -124,6 +124,17 @@ inline bool complete(const lists& in) {
         if (whole + input != (any_backward ? 1 : 0)) return false;
         if (has(job_kind::recompute) > whole + input) return false;
       }
+  // Two jobs as one node: a forward and a backward of different micro-batches.
+  for (const auto& row : in.ranks)
+    for (std::size_t at = 0; at < row.size(); ++at) {
+      if (!row[at].paired) continue;
+      if (at + 1 == row.size() || row[at + 1].paired) return false;
+      const job& one = row[at];
+      const job& other = row[at + 1];
+      const bool there = one.kind == job_kind::forward && makes_gradient(other);
+      const bool back = makes_gradient(one) && other.kind == job_kind::forward;
+      if (one.microbatch == other.microbatch || !(there || back)) return false;
+    }
   // A recompute that comes after its backward is as good as none.
   for (const auto& row : in.ranks)
     for (std::size_t at = 0; at < row.size(); ++at)

@@ -53,7 +53,7 @@ void compare() {
   request.members.assign(Groups::members.begin(), Groups::members.end());
   request.release_sends = Memory::release_sends;
   request.train = !step::forward_only;
-  const stretto::job_table table(Shape.ranks, Shape.chunks, Memory{}.costs());
+  const stretto::job_table table(Shape.ranks, step::where.chunks, Memory{}.costs());
   const stretto::planned made(Schedule{}, Shape, table.view(), Overlap{}, request);
   REQUIRE(made.answer() == stretto::verdict{});
 
@@ -93,7 +93,8 @@ template <class Schedule>
 void compare_shapes() {
   using stretto::no_groups;
   constexpr bool chunked = Schedule{}.supports({.ranks = 3, .microbatches = 5, .chunks = 2}).ok();
-  constexpr shape wide{.ranks = 3, .microbatches = 5, .chunks = chunked ? 2 : 1};
+  constexpr bool even = Schedule{}.placed() == stretto::placement_kind::bidirectional;
+  constexpr shape wide{.ranks = even ? 4 : 3, .microbatches = 5, .chunks = chunked ? 2 : 1};
   compare<wide, Schedule, uneven, overlap::separate, tie_and_norm>();
   constexpr bool single = Schedule{}.supports({.ranks = 2, .microbatches = 3}).ok();
   constexpr shape narrow{.ranks = 2, .microbatches = 3, .chunks = single ? 1 : 2};

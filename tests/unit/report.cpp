@@ -155,7 +155,7 @@ TEST_CASE(
   CHECK(peak() == 119);  // a growing I counts from its end: 118, and 1 more inside W
 }
 
-TEST_CASE("a pair runs once: the longer half's time, both halves' memory at once") {
+TEST_CASE("a pair runs once: for as long as is not hidden, with both halves' memory at once") {
   const job jobs[] = {{0, 0, 0, job_kind::forward},
                       {0, 1, 0, job_kind::forward, true},
                       {0, 0, 0, job_kind::backward},
@@ -164,13 +164,16 @@ TEST_CASE("a pair runs once: the longer half's time, both halves' memory at once
   job_table costs(1, 1);
   costs.at(0, 0, job_kind::forward) = {3, 2, 3};
   costs.at(0, 0, job_kind::backward) = {5, -2, 4};
-  const auto made =
-      run({.rows = {jobs, &count, 1, 4}, .where = {}, .microbatches = 2, .costs = costs.view()});
-  REQUIRE(made.all.answer.ok());
-  CHECK(made.at(0, 1) == job_time{3, 8});
-  CHECK(made.at(0, 2) == job_time{3, 8});
-  CHECK(made.all.makespan == 13);
-  CHECK(made.ranks[0] == rank_report{13, 0, 2 + 3 + 4});
+  for (const auto& [hides, time] : {std::pair{0, 8}, {50, 7}, {100, 5}}) {
+    costs.pair_hides = hides;
+    const auto made =
+        run({.rows = {jobs, &count, 1, 4}, .where = {}, .microbatches = 2, .costs = costs.view()});
+    REQUIRE(made.all.answer.ok());
+    CHECK(made.at(0, 1) == job_time{3, 3 + time});
+    CHECK(made.at(0, 2) == job_time{3, 3 + time});
+    CHECK(made.all.makespan == 3 + time + 5);
+    CHECK(made.ranks[0] == rank_report{3 + time + 5, 0, 2 + 3 + 4});
+  }
 }
 
 TEST_CASE("what costs nothing stands in the timeline where the job before it ended") {

@@ -66,6 +66,8 @@ enum class reason : std::uint8_t {
   group_above_ranks,
   variant_out_of_range,
   shape_frozen,
+  ranks_odd,
+  not_a_pair,
 };
 
 //! The enumerator's name, as written above.
@@ -126,6 +128,9 @@ constexpr std::string_view describe(reason why) {
     case reason::group_above_ranks: return "a group of this schedule cannot exceed the ranks";
     case reason::variant_out_of_range: return "there is no such variant of this schedule";
     case reason::shape_frozen: return "this order was frozen for another shape";
+    case reason::ranks_odd: return "this schedule needs an even number of ranks";
+    case reason::not_a_pair:
+      return "a pair is a forward and a backward of different micro-batches";
   }
   return "";
 }

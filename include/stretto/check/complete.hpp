@@ -33,7 +33,9 @@ class completeness {
       updates_ += updated_ ? 1 : 0;
     }
     if (const verdict found = absent_jobs(); !found) return found;
-    return updates_ == 0 ? verdict{} : absent_updates();
+    if (updates_ > 0)
+      if (const verdict found = absent_updates(); !found) return found;
+    return pairs();
   }
 
  private:
@@ -220,6 +222,26 @@ class completeness {
     return false;
   }
 
+  //! What runs as one node is a forward and a backward that do not need each other.
+  constexpr verdict pairs() const {
+    for (int rank = 0; rank < in_.rows.ranks; ++rank) {
+      const int count = in_.rows.counts[rank];
+      for (int step = 0; step < count; ++step) {
+        const job& work = in_.rows.at(rank, step);
+        if (!work.paired) continue;
+        if (step + 1 == count)
+          return refuse(fault::incomplete, reason::not_a_pair, rank, step, work);
+        const job& second = in_.rows.at(rank, step + 1);
+        const job_kind other = work.kind == job_kind::forward ? second.kind : work.kind;
+        const bool ahead = work.kind == job_kind::forward || second.kind == job_kind::forward;
+        if (!ahead || !is_input_gradient(other) || second.paired ||
+            work.microbatch == second.microbatch)
+          return refuse(fault::incomplete, reason::not_a_pair, rank, step, work, second);
+      }
+    }
+    return {};
+  }
+
   //! The rank of one of a stage's two replicas; the same rank twice where there is but one.
   constexpr int host(int stage, int replica) const {
     if (in_.where.kind == placement_kind::bidirectional)
@@ -243,7 +265,8 @@ class completeness {
 
 //! Rule `complete`. Each (stage, micro-batch, slice) has one forward, and either one whole backward
 //! or one for the input and one for the weights (none at all when no list holds any: forward-only);
-//! a recompute stands before the backward that needs it; every job lies on the rank that the
+//! a recompute stands before the backward that needs it; a pair is a forward and a backward for the
+//! input, whole or not, of different micro-batches; every job lies on the rank that the
 //! placement names. Once a rank has an optimizer, every rank has one, last but for `end_step`, and
 //! every reduction comes before it: of each stage with replicas on two ranks, of each group.
 //! Messages are looked at one by one only (range, rank, doubles): whether they suffice is the

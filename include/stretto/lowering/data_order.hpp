@@ -55,7 +55,7 @@ class data_order : public replay_observer {
         if (is_input_gradient(work.kind)) backward_[here] = index + 1;
         if (gradient_[here] > 0) known_.after(rank, index, gradient_[here] - 1);
       }
-    } else if (collective_[rank] > 0) {
+    } else if (collective_[rank] > 0 && !in_.sums_replicas(work)) {
       known_.after(rank, index, collective_[rank] - 1);
     }
     known_.done(rank, index, 0);

@@ -237,7 +237,8 @@ class instruction_writer {
   constexpr void finish(const job& work) {
     const auto group = static_cast<std::size_t>(work.microbatch);
     if (work.kind == job_kind::reduce_grad) {
-      for (std::size_t earlier = 0; earlier < group; ++earlier) read_collective(earlier);
+      for (std::size_t earlier = 0; earlier < group && !in_.sums_replicas(work); ++earlier)
+        read_collective(earlier);
       collective_[static_cast<std::int64_t>(group)] =
           open(buffer_role::collective, in_.where.chunks + work.microbatch,
                {work.microbatch, 0, 0, work.kind, false}) + 1;

@@ -71,15 +71,16 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
 constexpr void append_ends(job_sink& lists, const placement& where,
                            std::span<const rank_group> groups, bool train) {
   for (int rank = 0; rank < lists.ranks; ++rank) {
-    const int stage = where.stage_of(rank, 0);
+    const int first = where.stage_of(rank, 0);
     for (std::size_t group = 0; group < groups.size(); ++group) {
       if (!groups[group].holds(rank)) continue;
       const auto number = static_cast<std::int32_t>(group);
+      const int stage = groups[group].stage < 0 ? first : groups[group].stage;
       lists.push(rank, {stage, number, 0, job_kind::reduce_grad, false});
       lists.push(rank, {stage, number, 0, job_kind::all_reduce, false});
     }
-    if (train) lists.push(rank, {stage, 0, 0, job_kind::optimizer, false});
-    lists.push(rank, {stage, 0, 0, job_kind::end_step, false});
+    if (train) lists.push(rank, {first, 0, 0, job_kind::optimizer, false});
+    lists.push(rank, {first, 0, 0, job_kind::end_step, false});
   }
 }
 

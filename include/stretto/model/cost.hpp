@@ -35,7 +35,13 @@ struct job_table_view {
   std::int64_t communication = 0;
   std::span<const std::int64_t> base;
   std::span<const std::int64_t> limit;
+  int pair_hides = 0;  //!< see unit_costs
 
+  //! Time of a pair whose halves take so long alone.
+  constexpr std::int64_t pair_time(std::int64_t one, std::int64_t other) const {
+    const std::int64_t shorter = one < other ? one : other;
+    return one + other - shorter * pair_hides / 100;
+  }
   constexpr const job_cost& at(int rank, int chunk, job_kind kind) const {
     return entries[static_cast<std::size_t>((rank * chunks + chunk) * cost_kinds +
                                             static_cast<int>(kind))];
@@ -58,6 +64,9 @@ struct unit_costs {
   std::int64_t memory_forward = 1;
   std::int64_t memory_backward_input = 0;
   std::int64_t memory_backward_weight = -1;
+  //! How much of the shorter half of a pair the longer one hides, in percent. Measured, not
+  //! assumed: nothing by default; 100 makes a pair as long as its longer half.
+  int pair_hides = 0;
 
   constexpr bool operator==(const unit_costs&) const = default;
   constexpr job_cost of(job_kind kind) const {
@@ -79,13 +88,17 @@ template <int Ranks, int Chunks>
 struct fixed_job_table {
   std::array<job_cost, static_cast<std::size_t>(Ranks * Chunks * cost_kinds)> entries{};
   std::int64_t communication = 0;
+  int pair_hides = 0;
 
   constexpr fixed_job_table() : fixed_job_table(unit_costs{}) {}
-  constexpr explicit fixed_job_table(const unit_costs& costs) : communication(costs.communication) {
+  constexpr explicit fixed_job_table(const unit_costs& costs)
+      : communication(costs.communication), pair_hides(costs.pair_hides) {
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
   }
-  constexpr job_table_view view() const { return {entries, Ranks, Chunks, communication, {}, {}}; }
+  constexpr job_table_view view() const {
+    return {entries, Ranks, Chunks, communication, {}, {}, pair_hides};
+  }
 };
 
 //! A job table sized at run time; `base` and `limit` are empty or hold one entry per rank.
@@ -96,13 +109,15 @@ struct job_table {
   std::int64_t communication = 0;
   std::vector<std::int64_t> base;
   std::vector<std::int64_t> limit;
+  int pair_hides = 0;
 
   constexpr job_table() = default;
   constexpr job_table(int ranks_, int chunks_, const unit_costs& costs = {})
       : entries(static_cast<std::size_t>(ranks_ * chunks_ * cost_kinds)),
         ranks(ranks_),
         chunks(chunks_),
-        communication(costs.communication) {
+        communication(costs.communication),
+        pair_hides(costs.pair_hides) {
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
   }
@@ -111,7 +126,7 @@ struct job_table {
                                             static_cast<int>(kind))];
   }
   constexpr job_table_view view() const {
-    return {entries, ranks, chunks, communication, base, limit};
+    return {entries, ranks, chunks, communication, base, limit, pair_hides};
   }
 };
 

@@ -21,7 +21,7 @@ enum class placement_kind : std::uint8_t {
 struct placement {
   placement_kind kind = placement_kind::looped;
   int ranks = 1;
-  int chunks = 1;
+  int chunks = 1;  //!< stages that a rank holds; two for `bidirectional`, one a direction
   int microbatches = 1;
   const std::int32_t* table = nullptr;
   int table_stages = 0;
@@ -71,11 +71,12 @@ struct placement {
   }
 };
 
-//! The placement of that kind for a shape; not for placement_kind::table.
+//! The placement of that kind for a shape; not for placement_kind::table. The shape's chunks are
+//! those of one direction: one where the placement is bidirectional.
 constexpr placement place(placement_kind kind, const shape& sizes) {
   return {.kind = kind,
           .ranks = sizes.ranks,
-          .chunks = sizes.chunks,
+          .chunks = kind == placement_kind::bidirectional ? 2 : sizes.chunks,
           .microbatches = sizes.microbatches};
 }
 

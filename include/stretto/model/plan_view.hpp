@@ -104,6 +104,7 @@ struct group_info {
   std::int32_t count = 0;
   std::int64_t elements = 0;  //!< of double precision (`wide`) or single precision
   bool wide = false;
+  std::int32_t stage = -1;  //!< whose replicas' gradients it sums; -1: something else
 
   constexpr bool operator==(const group_info&) const = default;
 };

@@ -68,7 +68,8 @@ class replay_engine {
     queued_[rank] = true;
   }
 
-  //! When the inputs of `work`, whose cell is `at`, are there, plus one; never while one is missing.
+  //! When the inputs of `work`, whose cell is `at`, are there, plus one; never while one is
+  //! missing.
   constexpr std::int64_t inputs_at(const job& work, std::int64_t at) const {
     if (work.kind == job_kind::forward)
       return work.slice > 0 && forward_end_[at - 1] == never ? never
@@ -131,7 +132,8 @@ class replay_engine {
     return true;
   }
 
-  //! Both halves start when all their inputs are there and end together.
+  //! Both halves start when all their inputs are there and end together, so what they make leaves
+  //! then.
   constexpr bool pair(int rank, int step, const job& work) {
     const job& second = in_.rows.at(rank, step + 1);
     if (!is_compute(second.kind) || !inside(second))
@@ -141,9 +143,8 @@ class replay_engine {
     if (one == never || two == never) return false;
     std::int64_t start = one > two ? one : two;
     if (start <= clock_[rank]) start = clock_[rank] + 1;
-    const std::int64_t time = time_of(rank, work);
-    const std::int64_t second_time = time_of(rank, second);
-    const std::int64_t end = start + (time > second_time ? time : second_time);
+    const std::int64_t end =
+        start + in_.costs.pair_time(time_of(rank, work), time_of(rank, second));
     clock_[rank] = end - 1;
     cursor_[rank] += 2;
     finish(rank, step, work, cell(work), start, end);

@@ -9,9 +9,11 @@
 
 namespace stretto {
 
-//! The ranks that one collective joins; ascending.
+//! The ranks that one collective joins; ascending. `stage`: whose replicas' gradients it sums; -1
+//! for what else there is to join.
 struct rank_group {
   std::span<const std::int32_t> members;
+  int stage = -1;
 
   constexpr bool holds(int rank) const {
     for (std::int32_t member : members)
@@ -32,6 +34,12 @@ struct replay_input {
   job_table_view costs;
   bool messages = false;
   std::span<const rank_group> groups{};
+
+  //! Whether `work` prepares the sum of a stage's replicas, which needs no earlier collective.
+  constexpr bool sums_replicas(const job& work) const {
+    return work.kind == job_kind::reduce_grad &&
+           groups[static_cast<std::size_t>(work.microbatch)].stage >= 0;
+  }
 };
 
 //! Told of everything that runs, in an order in which every cause precedes its effects. Derive and

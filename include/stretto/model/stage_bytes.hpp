@@ -4,10 +4,13 @@
 
 namespace stretto {
 
-//! Bytes of one micro-batch (slice) at one stage.
+//! Bytes at one stage; messages and stash for one micro-batch (slice).
 struct stage_bytes {
   std::int64_t output = 64;  //!< activations for the next stage; their gradient is as large
   std::int64_t stash = 64;   //!< what the forward saves for the backward
+  //! The gradients of the stage's weights, once: what replicas of the stage sum. In single
+  //! precision.
+  std::int64_t gradients = 64;
 
   constexpr bool operator==(const stage_bytes&) const = default;
 };

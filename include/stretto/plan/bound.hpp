@@ -20,10 +20,11 @@ namespace detail {
 
 //! What one rank brings into the bound: extremes over its stages.
 struct rank_bound {
-  std::int64_t work = 0;    // of all its jobs
-  std::int64_t start = 0;   // the earliest start of its first forward
-  std::int64_t back = 0;    // the earliest start of its first backward for the input
-  std::int64_t tail = 0;    // from the end of its last one to the end of the first stage's
+  std::int64_t forwards = 0;  // time of all of them
+  std::int64_t backwards = 0;
+  std::int64_t start = 0;  // the earliest start of its first forward
+  std::int64_t back = 0;   // the earliest start of its first backward for the input
+  std::int64_t tail = 0;   // from the end of its last one to the end of the first stage's
   std::int64_t longest_forward = 0;
   std::int64_t longest_weight = 0;
   std::int64_t least_kept = 0;     // memory that a forward takes
@@ -73,7 +74,8 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
     const job_cost& f = chain.costs.at(rank, chunk, job_kind::forward);
     const job_cost& b = chain.costs.at(rank, chunk, job_kind::backward_input);
     const job_cost& w = chain.costs.at(rank, chunk, job_kind::backward_weight);
-    of.work += count * (f.time + b.time + w.time);
+    of.forwards += count * f.time;
+    of.backwards += count * (b.time + w.time);
     keep_less(of.start, arrives, first);
     keep_less(of.back, returns, first);
     keep_less(of.tail, tail, first);
@@ -107,8 +109,9 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! for every rank; the last because rank 0's step holds every chain from its start to its end. With
 //! one chunk, memory given back by the weights alone, and M < m micro-batches that fit, forward k
 //! also waits for the weights of k - M. Where costs differ between the chunks of a rank, the
-//! largest, or smallest, stand in for them. Exact for one chunk, f = b = w and M >= p; loose where
-//! memory is tight and v >= 2. The extension to limits of the bubble formulas of Qi et al. 2023.
+//! largest, or smallest, stand in for them; where pairs save time, all is taken to be paired. Exact
+//! for one chunk, f = b = w and M >= p; loose where memory is tight and v >= 2. The extension to
+//! limits of the bubble formulas of Qi et al. 2023.
 constexpr step_bound lower_bound(const placement& where, const job_table_view& costs) {
   using namespace detail;
   const int count = where.microbatches;
@@ -141,7 +144,8 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
         free || !of.balanced ? jobs - 1 : at_most(room - of.least_kept, of.least_pending, jobs - 1);
     std::int64_t idle = of.back - of.start - ahead * of.longest_forward;
     if (idle < 0) idle = 0;
-    const std::int64_t early = of.work + idle;
+    const std::int64_t work = costs.pair_time(of.forwards, of.backwards);  // all paired, at best
+    const std::int64_t early = work + idle;
     const std::int64_t chained =
         of.start + early + of.tail + last_weight - (pending + 1) * of.longest_weight;
     keep_more(found.flush, of.start + early);

@@ -35,7 +35,8 @@ constexpr std::uint64_t digest_of(const job_rows& lists, int stages, MessageByte
   for (int stage = 0; stage + 1 < stages; ++stage)
     sum.add(static_cast<std::uint64_t>(message_bytes(stage)));
   for (const group_info& group : groups)
-    sum.add(static_cast<std::uint64_t>(group.elements) * 2u + (group.wide ? 1u : 0u));
+    sum.add(static_cast<std::uint64_t>(group.elements) * 2u + (group.wide ? 1u : 0u) +
+            (static_cast<std::uint64_t>(group.stage + 1) << 40u));
   return sum.value;
 }
 

@@ -10,6 +10,7 @@
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/communication.hpp"
+#include "stretto/lowering/groups.hpp"
 #include "stretto/lowering/instructions.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/walk.hpp"
@@ -21,7 +22,8 @@
 namespace stretto {
 
 //! No collectives at the end of a step. A groups policy names, with these two members, the groups
-//! whose sums the optimizer needs: tied parameters, the global norm.
+//! whose sums the optimizer needs: tied parameters, the global norm. Where stages have replicas,
+//! their sums come first by themselves, and number first.
 struct no_groups {
   static constexpr std::array<group_info, 0> infos{};
   static constexpr std::array<std::int32_t, 0> members{};
@@ -70,9 +72,11 @@ class pipeline {
 
  private:
   static constexpr int ranks = supported.ok() ? Shape.ranks : 1;
-  static constexpr int chunks = supported.ok() ? Shape.chunks : 1;
+  static constexpr int chunks = supported.ok() ? where.chunks : 1;
   static constexpr int compute_room = supported.ok() ? Schedule{}.capacity(Shape) : 1;
-  static constexpr int group_count = static_cast<int>(Groups::infos.size());
+  static constexpr int replicated =
+      supported.ok() && !forward_only ? lowering::replicated_stages(where) : 0;
+  static constexpr int group_count = replicated + static_cast<int>(Groups::infos.size());
   static constexpr int list_room =
       lowering::with_ends(lowering::with_messages(compute_room), group_count);
   static constexpr lowering::plan_capacity room =
@@ -97,15 +101,21 @@ class pipeline {
       made[static_cast<std::size_t>(stage)] = Memory{}.bytes(stage);
     return made;
   }();
+  struct group_table {
+    per_group<group_info> infos{};
+    std::array<std::int32_t, 2 * std::size_t{replicated} + Groups::members.size()> members{};
+  };
+  static constexpr group_table group_table_ = [] {
+    group_table made;
+    lowering::write_groups(
+        where, replicated, [](int stage) { return Memory{}.bytes(stage); }, Groups::infos,
+        Groups::members, made.infos.data(), made.members.data());
+    return made;
+  }();
   static constexpr per_group<rank_group> groups_ = [] {
     per_group<rank_group> made{};
-    std::size_t group = 0;
-    for (rank_group& one : made) {
-      const group_info& info = Groups::infos[group++];
-      one.members = std::span<const std::int32_t>(Groups::members)
-                        .subspan(static_cast<std::size_t>(info.first),
-                                 static_cast<std::size_t>(info.count));
-    }
+    const group_info* info = group_table_.infos.data();
+    for (rank_group& one : made) one = lowering::joined_by(*info++, group_table_.members);
     return made;
   }();
 
@@ -197,7 +207,7 @@ class pipeline {
   }();
 
   static constexpr lowering::buffer_sizes buffer_sizes() {
-    return {bytes_, Groups::infos, Memory::release_sends};
+    return {bytes_, group_table_.infos, Memory::release_sends};
   }
   template <int Rank>
   static constexpr lowering::fixed_rank_plan<room> written_ = [] {
@@ -212,7 +222,7 @@ class pipeline {
 
   static constexpr std::uint64_t digest_ = digest_of(
       lists(), stage_room, [](int stage) { return bytes_[static_cast<std::size_t>(stage)].output; },
-      Groups::infos);
+      group_table_.infos);
   static constexpr std::array<stream_info, static_cast<std::size_t>(Overlap{}.count())> streams_ =
       [] {
     std::array<stream_info, static_cast<std::size_t>(Overlap{}.count())> made{};
@@ -236,8 +246,8 @@ class pipeline {
     made.slices = Shape.slices;
     made.digest = digest_;
     made.streams = streams_;
-    made.groups = Groups::infos;
-    made.members = Groups::members;
+    made.groups = group_table_.infos;
+    made.members = group_table_.members;
     return made;
   }
   static constexpr per_rank<plan_view> plans_ = views(std::make_integer_sequence<int, ranks>{});

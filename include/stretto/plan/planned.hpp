@@ -9,6 +9,7 @@
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/communication.hpp"
+#include "stretto/lowering/groups.hpp"
 #include "stretto/lowering/instructions.hpp"
 #include "stretto/lowering/streams/concept.hpp"
 #include "stretto/lowering/walk.hpp"
@@ -19,7 +20,8 @@ namespace stretto {
 
 //! What a plan is made for, beside the schedule and the streams. `stages`: bytes per stage (one
 //! entry serves all). `groups` index into `members`: the collectives at the end of a step, in the
-//! order in which they run.
+//! order in which they run; where stages have replicas, their sums come first by themselves, and
+//! number first.
 struct plan_request {
   std::vector<stage_bytes> stages = std::vector<stage_bytes>(1);
   std::vector<group_info> groups;
@@ -76,13 +78,12 @@ class planned {
     answer_ = check::schedule(compute);
     if (!answer_.ok()) return;
     const int ranks = compute.rows.ranks;
+    join_replicas();
     const int groups = static_cast<int>(request_.groups.size());
     const int list_room =
         lowering::with_ends(lowering::with_messages(compute.rows.stride), groups);
     for (const group_info& info : request_.groups)
-      groups_.push_back({std::span<const std::int32_t>(request_.members)
-                             .subspan(static_cast<std::size_t>(info.first),
-                                      static_cast<std::size_t>(info.count))});
+      groups_.push_back(lowering::joined_by(info, request_.members));
     lists_ = job_lists(ranks, list_room);
     job_sink out = lists_.sink();
     std::vector<std::int32_t> turns(static_cast<std::size_t>(compute.rows.total()));
@@ -98,6 +99,20 @@ class planned {
     answer_ = check::schedule(issued);
     if (!answer_.ok()) return;
     write(issued, order, overlap, lowering::plan_room(compute.rows.stride, groups, compute.slices));
+  }
+
+  void join_replicas() {
+    const int replicated = request_.train ? lowering::replicated_stages(where_) : 0;
+    if (replicated == 0) return;
+    const lowering::buffer_sizes sizes{request_.stages, {}, false};
+    std::vector<group_info> infos(static_cast<std::size_t>(replicated) + request_.groups.size());
+    std::vector<std::int32_t> members(2 * static_cast<std::size_t>(replicated) +
+                                      request_.members.size());
+    lowering::write_groups(
+        where_, replicated, [&](int stage) { return sizes.of(stage); }, request_.groups,
+        request_.members, infos.data(), members.data());
+    request_.groups = std::move(infos);
+    request_.members = std::move(members);
   }
 
   template <class Overlap>
