@@ -70,16 +70,17 @@ entry read_header(const std::string& file, int line, const std::string& text) {
   return read;
 }
 
-//! The jobs of a row. That two of them run as one node belongs to another schedule's option: here
-//! the order counts, so the mark goes.
-std::vector<stretto::job> read_row(const std::string& file, int line, const std::string& text) {
+//! The jobs of a row. With `pairs` it counts which of them run as one node; otherwise the mark,
+//! which belongs to another schedule's option, goes.
+std::vector<stretto::job> read_row(const std::string& file, int line, const std::string& text,
+                                   bool pairs) {
   std::vector<stretto::job> row;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     const auto action = stretto::parse_action(word);
     if (!action.answer) fail_at(file, line, "not an action: " + word);
     for (stretto::job work : action.jobs) {
-      work.paired = false;
+      work.paired = work.paired && pairs;
       row.push_back(work);
     }
   }
@@ -102,7 +103,7 @@ std::vector<entry> read_file(const std::string& file) {
     entry read = read_header(file, line, text);
     for (int rank = 0; !read.refused && rank < read.sizes.ranks; ++rank) {
       if (!next(text)) fail_at(file, line, "a row is missing");
-      read.rows.push_back(read_row(file, line, text));
+      read.rows.push_back(read_row(file, line, text, read.schedule.starts_with("dualpipe")));
     }
     entries.push_back(read);
   }
@@ -217,6 +218,7 @@ TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and the Zero Bu
       {"paddle_zb_h1.txt", {37, 4, 0}},    {"pytorch_zero_bubble.txt", {194, 12, 0}},
       {"zero_bubble.txt", {21, 0, 0}},     {"zbv.txt", {42, 0, 0}},
       {"seq_1f1b.txt", {24, 0, 0}},
+      {"dualpipe.txt", {33, 0, 0}},
   };
   for (const auto& [file, expected] : files) {
     const tally seen = compare_file(file);
@@ -242,5 +244,5 @@ TEST_CASE("the comparison itself: a changed order, a missing file and a bad word
   CHECK(difference(changed, ours.rows()) != "");
   CHECK_THROWS_AS(read_file("no_such_file.txt"), std::runtime_error);
   CHECK_THROWS_AS(read_header("-", 1, "gpipe p=2 q=3"), std::runtime_error);
-  CHECK_THROWS_AS(read_row("-", 1, "0F0 0F1x"), std::runtime_error);
+  CHECK_THROWS_AS(read_row("-", 1, "0F0 0F1x", false), std::runtime_error);
 }

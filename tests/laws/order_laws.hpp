@@ -26,7 +26,7 @@ constexpr bool is_forward_only() {
 template <class Schedule>
 stretto::job_lists emitted(const Schedule& schedule, const stretto::shape& sizes) {
   stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
-  const stretto::job_table table(sizes.ranks, sizes.chunks);
+  const stretto::job_table table(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
   stretto::job_sink sink = lists.sink();
   const stretto::verdict made = schedule.emit(sizes, table.view(), sink);
   if (!made) throw std::string("emit: ") + std::string(stretto::to_text(made).view());
@@ -40,7 +40,7 @@ stretto::job_lists emitted(const Schedule& schedule, const stretto::shape& sizes
 inline std::string broken_law(const stretto::job_rows& rows, const stretto::placement& where,
                               const stretto::shape& sizes, bool forward_only) {
   using stretto::job_kind;
-  const int stages = sizes.ranks * sizes.chunks;
+  const int stages = where.stages();
   const int count = sizes.microbatches;
   const auto cells = static_cast<std::size_t>(stages * count * sizes.slices);
   std::vector<int> forward_at(cells, -1);
@@ -58,8 +58,12 @@ inline std::string broken_law(const stretto::job_rows& rows, const stretto::plac
                std::string(stretto::to_text(work).view()) + ": " + what;
       };
       if (work.stage < 0 || work.stage >= stages || work.microbatch < 0 ||
-          work.microbatch >= count || work.slice < 0 || work.slice >= sizes.slices || work.paired)
+          work.microbatch >= count || work.slice < 0 || work.slice >= sizes.slices)
         return blame("out of range");
+      if (work.paired && (work.kind != job_kind::forward || step + 1 == rows.counts[rank] ||
+                          rows.at(rank, step + 1).kind == job_kind::forward ||
+                          rows.at(rank, step + 1).kind == job_kind::backward_weight))
+        return blame("half a pair");
       if (where.rank_of(work) != rank) return blame("on the wrong rank");
       const bool ahead = work.kind == job_kind::forward;
       const std::size_t here = cell(work.stage, work, work.slice);
@@ -94,7 +98,7 @@ inline std::string broken_law(const stretto::job_rows& rows, const stretto::plac
   if (!forward_only && std::any_of(weight_at.begin(), weight_at.end(), missing))
     return "a backward for the weights is missing";
 
-  const stretto::job_table table(sizes.ranks, sizes.chunks);
+  const stretto::job_table table(sizes.ranks, where.chunks);
   const stretto::verdict live = stretto::replay({.rows = rows,
                                                  .where = where,
                                                  .microbatches = count,

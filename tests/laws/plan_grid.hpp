@@ -67,7 +67,8 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
         for (int v = 1, k = 1; v <= chunks; k == 3 ? (k = 1, ++v) : ++k) {
           const stretto::shape sizes{.ranks = p, .microbatches = m, .chunks = v, .slices = k};
           if (!schedule.supports(sizes)) continue;
-          const stretto::job_table table(p, v);
+          const stretto::placement where = stretto::place(schedule.placed(), sizes);
+          const stretto::job_table table(p, where.chunks);
           stretto::overlap::for_each([&](const auto& overlap) {
             for (bool release : {true, false})
               for (joined groups :
@@ -78,7 +79,8 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
                     requested(p, groups, release, !is_forward_only<schedule_type>()));
                 visit(grid_point{sizes, std::string(schedule.name), std::string(overlap.name),
                                  release, groups,
-                                 p > 2 && groups == joined::tie_and_everybody},
+                                 p > 2 && (groups == joined::tie_and_everybody ||
+                                           where.kind == stretto::placement_kind::bidirectional)},
                       made);
               }
           });

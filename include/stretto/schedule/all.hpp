@@ -1,5 +1,8 @@
 #pragma once
 
+#include "stretto/schedule/chimera.hpp"
+#include "stretto/schedule/dualpipe.hpp"
+#include "stretto/schedule/dualpipe_v.hpp"
 #include "stretto/schedule/eager_1f1b.hpp"
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/grouped.hpp"
@@ -43,6 +46,9 @@ using all = schedule_list<  //
     interleaved_zb,         // split backwards with chunks
     grouped,                // the same in small groups, with less memory
     zbv,                    // no bubble with 1F1B's memory, laid as a V
+    chimera,                // two replicas in opposite directions
+    dualpipe,               // the same, backwards of one beside forwards of the other
+    dualpipe_v,             // the same with one replica, laid as a V
     inference>;             // forwards alone
 
 }  // namespace stretto::schedule

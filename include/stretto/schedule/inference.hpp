@@ -3,12 +3,14 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/dual_order.hpp"
 #include "stretto/schedule/microbatch_groups.hpp"
 
 namespace stretto::schedule {
 
 //! Forwards alone, in the order of interleaved 1F1B: evaluation, scoring, prompt processing.
-//! Megatron-LM's forward_only; DeepSpeed's InferenceSchedule is v = 1.
+//! Megatron-LM's forward_only; DeepSpeed's InferenceSchedule is v = 1. On two replicas in opposite
+//! directions in the order of DualPipe's forwards.
 struct inference {
   static constexpr std::string_view name = "inference";
   static constexpr bool forward_only = true;  //!< no job has a backward
@@ -20,6 +22,10 @@ struct inference {
   constexpr placement_kind placed() const { return placement; }
   constexpr verdict supports(const shape& sizes) const {
     if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
+    if (placement == placement_kind::bidirectional) {
+      if (group != 0) return refuse(fault::unsupported, reason::placement_not_served);
+      return two_ways_or_refuse(sizes);
+    }
     if (placement != placement_kind::looped && placement != placement_kind::wave)
       return refuse(fault::unsupported, reason::placement_not_served);
     const verdict sound = positive_or_refuse(sizes);
@@ -27,6 +33,13 @@ struct inference {
   }
   constexpr int capacity(const shape& sizes) const { return sizes.microbatches * sizes.chunks; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
+    if (placement == placement_kind::bidirectional) {
+      for (int rank = 0; rank < sizes.ranks; ++rank) {
+        dual_rank list{.out = out, .rank = rank, .forward_only = true};
+        dual_order_two_ways(list, sizes.ranks, sizes.microbatches);
+      }
+      return {};
+    }
     const auto where = place(placement, sizes);
     const auto groups = group_microbatches(sizes, group, remainder);
     for (int rank = 0; rank < sizes.ranks; ++rank) {
