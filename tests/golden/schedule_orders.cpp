@@ -217,6 +217,7 @@ TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and the Zero Bu
       {"deepspeed.txt", {50, 0, 0}},       {"paddle_eager_1f1b.txt", {30, 7, 0}},
       {"paddle_zb_h1.txt", {37, 4, 0}},    {"pytorch_zero_bubble.txt", {194, 12, 0}},
       {"zero_bubble.txt", {21, 0, 0}},     {"zbv.txt", {42, 0, 0}},
+      {"v_1f1b.txt", {12, 0, 0}},
       {"seq_1f1b.txt", {24, 0, 0}},
       {"dualpipe.txt", {33, 0, 0}},
   };

@@ -153,6 +153,24 @@ TEST_CASE("seq_1f1b: the bubble is 1f1b's of one slice; at most p - r + k - 1 sl
   });
 }
 
+TEST_CASE("controllable memory: what the rank keeps that keeps most, in activations of a chunk") {
+  const auto most = [](const auto& schedule, const shape& sizes) {
+    std::int64_t kept = 0;
+    for (const auto& rank : measure(schedule, sizes, 1, 1).ranks) kept = std::max(kept, rank.peak);
+    return kept;
+  };
+  for_each_shape(12, 40, 2, [&](const shape& sizes) {
+    const auto [p, m, v, slices] = sizes;
+    if (v != 2) return;
+    INFO(words(sizes));
+    const auto keeps = [&](const auto& schedule, int promised) {
+      CHECK(most(schedule, sizes) <= std::min(promised, 2 * m));
+      if (m >= 2 * p) CHECK(most(schedule, sizes) == promised);
+    };
+    keeps(v_1f1b{}, 2 * (2 * p / 3 + 1));
+  });
+}
+
 TEST_CASE("interleaved: where p divides m the bubble is (p - 1) / v of one micro-batch's work") {
   for_each_shape(9, 40, 4, [](const shape& sizes) {
     const auto [p, m, v, slices] = sizes;

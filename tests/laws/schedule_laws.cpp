@@ -192,6 +192,8 @@ constexpr int only_chunks<zb_h1_light> = 1;
 template <>
 constexpr int only_chunks<zb_h2> = 1;
 template <>
+constexpr int only_chunks<v_1f1b> = 2;
+template <>
 constexpr int only_chunks<zbv> = 2;
 template <>
 constexpr int only_chunks<chimera> = 1;

@@ -12,6 +12,7 @@
 #include "stretto/schedule/looped_bfs.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/seq_1f1b.hpp"
+#include "stretto/schedule/v_1f1b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zb_h1.hpp"
 #include "stretto/schedule/zb_h1_light.hpp"
@@ -45,6 +46,7 @@ using all = schedule_list<  //
     zb_auto,                // made for the costs at hand, within a limit of memory
     interleaved_zb,         // split backwards with chunks
     grouped,                // the same in small groups, with less memory
+    v_1f1b,                 // whole backwards on a V, with less memory than 1F1B
     zbv,                    // no bubble with 1F1B's memory, laid as a V
     chimera,                // two replicas in opposite directions
     dualpipe,               // the same, backwards of one beside forwards of the other

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/schedule/v_block.hpp"
+
+namespace stretto::schedule {
+
+//! A job in a rank's list; its micro-batch follows from how many of its stream stand before it.
+struct v_placed {
+  std::int32_t start = 0;  //!< slot
+  std::int8_t stream = 0;
+};
+
+//! Lays the building block of a V schedule once for each micro-batch, then moves every job, from
+//! left to right, into the first free slots after its inputs and the job of its stream before it: a
+//! forward only as far as no more than `most` activations are kept. What is left of each rank is
+//! the order of its streams; within a stream micro-batches follow each other. A rank's jobs are
+//! kept as a list in order of time, so that the effort follows the jobs, not the slots.
+template <class Block = v_block>
+class v_compaction {
+ public:
+  //! @param keep  the jobs stay where they are from the first backward of rank 0's first stage to
+  //!              its last forward
+  constexpr v_compaction(const shape& sizes, const Block* blocks, int most, bool keep)
+      : p_(sizes.ranks),
+        m_(sizes.microbatches),
+        streams_(blocks[0].whole ? v_weight_upper : v_streams),
+        width_(blocks[0].whole ? 2 : 1),
+        releases_(blocks[0].whole ? v_back_down : v_weight_upper),
+        most_(most),
+        row_(apart(m_)),
+        list_(apart(streams_ * m_)),
+        ends_(row_ * v_weight_upper * p_),
+        placed_(list_ * p_),
+        counts_(p_),
+        kept_(p_) {
+    const std::int64_t lists = std::int64_t{streams_} * p_;
+    std::int32_t slots = 0;
+    for (int rank = 0; rank < p_; ++rank)
+      for (int stream = 0; stream < streams_; ++stream)
+        if (blocks[rank].at[stream] > slots) slots = blocks[rank].at[stream];
+    // Which streams have their next job in a slot: lists, by their first plus one.
+    scratch<std::int32_t> first(slots + std::int64_t{v_period} * m_ + 1);
+    scratch<std::int32_t> next(lists);
+    scratch<std::int32_t> done(lists);
+    for (int rank = 0; rank < p_; ++rank)
+      for (int stream = 0; stream < streams_; ++stream) {
+        const std::int32_t slot = blocks[rank].at[stream];
+        next[rank * streams_ + stream] = first[slot];
+        first[slot] = rank * streams_ + stream + 1;
+      }
+    const int keep_from = keep ? blocks[0].at[v_back_up] : 0;
+    const int keep_to = keep ? blocks[0].at[v_down] + v_period * (m_ - 1) : -1;
+    slots += v_period * (m_ - 1);
+    for (std::int32_t slot = 0; slot <= slots; ++slot) {
+      const bool stays = slot >= keep_from && slot <= keep_to;
+      for (std::int32_t list = first[slot] - 1; list >= 0;) {
+        const std::int32_t after = next[list] - 1;
+        const int rank = list / streams_;
+        const int microbatch = done[list]++;
+        if (microbatch + 1 < m_) {
+          next[list] = first[slot + v_period];
+          first[slot + v_period] = list + 1;
+        }
+        put(rank, list - rank * streams_, microbatch, stays ? slot : 0);
+        list = after;
+      }
+    }
+  }
+
+  //! The rank's jobs in order, one for each stream and micro-batch.
+  constexpr const v_placed* order(int rank) const { return placed_.data() + list_ * rank; }
+
+ private:
+  //! The length of a row that keeps rows in different places of a cache.
+  static constexpr std::int64_t apart(std::int64_t count) { return ((count + 15) / 16 | 1) * 16; }
+
+  //! When the job's input is there; its own stream's last job has ended by then.
+  constexpr std::int32_t input_at(int rank, int stream, int microbatch) const {
+    const std::int32_t* ends = ends_.data() + microbatch;
+    const auto end = [&](int of, int there) { return ends[(of * p_ + there) * row_]; };
+    switch (stream) {
+      case v_down:
+        return rank > 0 ? end(v_down, rank - 1) : 0;
+      case v_up:
+        return rank + 1 < p_ ? end(v_up, rank + 1) : end(v_down, rank);
+      case v_back_down:
+        return rank > 0 ? end(v_back_down, rank - 1) : end(v_up, rank);
+      case v_back_up:
+        return rank + 1 < p_ ? end(v_back_up, rank + 1) : end(v_back_down, rank);
+      default:
+        return end(stream - 2, rank);
+    }
+  }
+
+  constexpr void put(int rank, int stream, int microbatch, std::int32_t earliest) {
+    v_placed* order = placed_.data() + list_ * rank;
+    const std::int32_t input = input_at(rank, stream, microbatch);
+    if (input > earliest) earliest = input;
+    const bool forward = stream < v_back_down;
+    const bool releases = stream >= releases_;
+    int at = counts_[rank]++;
+    int level = kept_[rank] + 1;
+    // 1. Back to the last job that ends no later, or that a forward must wait for.
+    int place = at;
+    while (place > 0) {
+      const int before = order[place - 1].stream;
+      if (before == stream) break;
+      const std::int32_t end = order[place - 1].start + (before >= v_back_down ? width_ : 1);
+      if (end <= earliest) break;
+      if (forward) {
+        if (before >= releases_ && ++level > most_) break;
+        if (before < v_back_down) --level;
+      }
+      --place;
+    }
+    // 2. From there to the first gap that is long enough.
+    const std::int32_t width = forward || stream >= v_weight_upper ? 1 : width_;
+    std::int32_t start = earliest;
+    for (;; ++place) {
+      if (place > 0) {
+        const v_placed& before = order[place - 1];
+        const std::int32_t end = before.start + (before.stream >= v_back_down ? width_ : 1);
+        if (end > start) start = end;
+      }
+      if (place == at || start + width <= order[place].start) break;
+    }
+    for (; at > place; --at) order[at] = order[at - 1];
+    order[place] = {start, static_cast<std::int8_t>(stream)};
+    if (forward) ++kept_[rank];
+    if (releases) --kept_[rank];
+    if (stream < v_weight_upper) ends_[(stream * p_ + rank) * row_ + microbatch] = start + width;
+  }
+
+  int p_, m_, streams_;
+  int width_;     // of a backward for the input, or a whole one
+  int releases_;  // the first stream that gives memory back
+  int most_;
+  std::int64_t row_, list_;     // lengths of rows: of a stream, of a rank's list
+  scratch<std::int32_t> ends_;  // of (stream, rank, micro-batch)
+  scratch<v_placed> placed_;
+  scratch<std::int32_t> counts_;
+  scratch<std::int32_t> kept_;
+};
+
+}  // namespace stretto::schedule
