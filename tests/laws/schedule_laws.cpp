@@ -86,6 +86,13 @@ std::vector<zb_h1> variants(const zb_h1&, const shape&) {
   return {{.split = split_kind::full}, {.split = split_kind::partial}};
 }
 
+std::vector<zbv_greedy> variants(const zbv_greedy&, const shape&) {
+  std::vector<zbv_greedy> all{{}};
+  for (int variant = 0; variant <= zbv_greedy::variants; ++variant)
+    all.push_back({.variant = variant});
+  return all;
+}
+
 //! Schedules of two directions want an even number of ranks.
 template <class Schedule>
 constexpr bool two_ways = std::remove_cvref_t<Schedule>{}.placed() == placement_kind::bidirectional;
@@ -278,6 +285,7 @@ TEST_CASE("options out of their range are refused by name") {
   CHECK(refused_for(grouped{}, 5) == reason::group_above_ranks);
   CHECK(zb_auto{.variant = 8}.supports({4, 8, 1}).why == reason::variant_out_of_range);
   CHECK(zb_auto{.variant = -2}.supports({4, 8, 1}).why == reason::variant_out_of_range);
+  CHECK(zbv_greedy{.variant = -2}.supports(sizes).why == reason::variant_out_of_range);
   CHECK(interleaved{.placement = wave}.supports(sizes).why == reason::placement_not_served);
   CHECK(interleaved{.group = 3}.supports({4, 3, 2}).ok());  // m < p: one group of all
   for (auto placement : {placement_kind::bidirectional, placement_kind::table})

@@ -18,6 +18,7 @@
 #include "stretto/plan/accepted.hpp"
 #include "stretto/plan/digest.hpp"
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/variants.hpp"
 
 namespace stretto {
 
@@ -128,6 +129,23 @@ class pipeline {
   }
 
  private:
+  // Where a schedule tries several variants, each one's score is a constant of its own.
+  template <int Variant>
+  static constexpr schedule::variant_score score_ = Schedule{}.score(Shape, costs(), Variant);
+  template <int... Variant>
+  static constexpr int best(std::integer_sequence<int, Variant...>) {
+    schedule::variant_choice choice;
+    (choice.offer(Variant, score_<Variant>), ...);
+    return choice.best;
+  }
+  static constexpr Schedule chosen_ = [] {
+    Schedule made{};
+    if constexpr (schedule::Search<Schedule> && supported.ok())
+      if constexpr (Schedule{}.variant < 0)
+        made.variant = best(std::make_integer_sequence<int, Schedule::variants>{});
+    return made;
+  }();
+
   struct emitted_jobs {
     fixed_job_lists<ranks, compute_room> lists{};
     verdict answer{};
@@ -135,7 +153,7 @@ class pipeline {
   static constexpr emitted_jobs emitted_ = [] {
     emitted_jobs made;
     auto out = made.lists.sink();
-    made.answer = supported.ok() ? Schedule{}.emit(Shape, costs(), out) : supported;
+    made.answer = supported.ok() ? chosen_.emit(Shape, costs(), out) : supported;
     return made;
   }();
 

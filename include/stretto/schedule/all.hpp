@@ -18,6 +18,7 @@
 #include "stretto/schedule/zb_h1_light.hpp"
 #include "stretto/schedule/zb_h2.hpp"
 #include "stretto/schedule/zbv.hpp"
+#include "stretto/schedule/zbv_greedy.hpp"
 
 namespace stretto::schedule {
 
@@ -48,6 +49,7 @@ using all = schedule_list<  //
     grouped,                // the same in small groups, with less memory
     v_1f1b,                 // whole backwards on a V, with less memory than 1F1B
     zbv,                    // no bubble with 1F1B's memory, laid as a V
+    zbv_greedy,             // the same for the costs at hand, within a limit of memory
     chimera,                // two replicas in opposite directions
     dualpipe,               // the same, backwards of one beside forwards of the other
     dualpipe_v,             // the same with one replica, laid as a V

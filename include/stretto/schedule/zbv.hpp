@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/zbv_order.hpp"
 
 namespace stretto::schedule {
 
@@ -23,54 +24,13 @@ struct zbv {
   }
   constexpr int capacity(const shape& sizes) const { return 6 * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
-    const int p = sizes.ranks;
-    const int count = sizes.microbatches;
-    const int full = 2 * p - 1 > count ? 2 * p - 1 : count;
-    for (int rank = 0; rank < p; ++rank) {
-      const int stages[2] = {rank, 2 * p - 1 - rank};
+    for (int rank = 0; rank < sizes.ranks; ++rank) {
+      const int stages[2] = {rank, 2 * sizes.ranks - 1 - rank};
       int next[2][4] = {};  // of each chunk and kind
-      const auto push = [&](int chunk, job_kind kind) {
+      zbv_order(sizes.ranks, rank, sizes.microbatches, [&](int chunk, job_kind kind) {
         const int microbatch = next[chunk][static_cast<int>(kind)]++;
-        if (microbatch < count) out.push(rank, {stages[chunk], microbatch, 0, kind});
-      };
-      const auto forward = [&](int chunk) { push(chunk, job_kind::forward); };
-      const auto input = [&](int chunk) { push(chunk, job_kind::backward_input); };
-      const auto weight = [&](int chunk) { push(chunk, job_kind::backward_weight); };
-      const int& forwards = next[0][static_cast<int>(job_kind::forward)];
-      const int& returns = next[1][static_cast<int>(job_kind::forward)];
-      // 1. Warm-up: 2 (p - r) - 1 forwards, until the first comes back up the V.
-      for (int k = 0; k < 2 * (p - rank) - 1; ++k) forward(0);
-      // 2. r times both forwards, until the first gradient comes.
-      for (int k = 0; k < rank; ++k) {
-        forward(1);
-        forward(0);
-      }
-      // 3. p - r times the upper chunk alone.
-      for (int k = 0; k < p - rank; ++k) {
-        forward(1);
-        input(1);
-        weight(1);
-      }
-      // 4. Steady: all of the lower chunk, all of the upper one.
-      while (returns < full) {
-        if (forwards < full) forward(0);
-        input(0);
-        weight(0);
-        forward(1);
-        input(1);
-        weight(1);
-      }
-      // 5. Cool-down: gradients first, the weights fill what is left.
-      for (int k = 0; k < rank; ++k) {
-        input(0);
-        input(1);
-      }
-      for (int k = 0; k < p - rank; ++k) {
-        input(0);
-        weight(0);
-      }
-      for (int chunk : {1, 0})
-        while (next[chunk][static_cast<int>(job_kind::backward_weight)] < full) weight(chunk);
+        if (microbatch < sizes.microbatches) out.push(rank, {stages[chunk], microbatch, 0, kind});
+      });
     }
     return {};
   }

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "stretto/schedule/concept.hpp"
+
+namespace stretto::schedule {
+
+//! What a search makes as short as it can.
+enum class objective_kind : std::uint8_t {
+  flush,  //!< from the first job of any rank to the last of any: steps are separated by a barrier
+  span,   //!< the longest rank's first to last job: steps follow each other without one
+};
+
+//! How good one variant of a schedule is: the less the better, `first` before `second`.
+struct variant_score {
+  bool fits = false;  //!< it serves the shape and keeps within the limits
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+
+  constexpr bool operator==(const variant_score&) const = default;
+};
+
+constexpr variant_score score_of(objective_kind objective, std::int64_t makespan,
+                                 std::int64_t span) {
+  const bool flush = objective == objective_kind::flush;
+  return {true, flush ? makespan : span, flush ? span : makespan};
+}
+
+//! A schedule that tries several orders and emits the best: `variants` of them, numbered from 0.
+//! `score(shape, table, variant)` says how good one is; the option `variant` asks for one alone,
+//! -1 for the best. stretto::pipeline scores each in a constant of its own, because compilers count
+//! their limits per constant; at run time `emit` does it all.
+template <class Schedule>
+concept Search = Policy<Schedule> &&
+    requires(Schedule made, const shape& sizes, const job_table_view& table) {
+  { Schedule::variants } -> std::convertible_to<int>;
+  { made.variant } -> std::convertible_to<int>;
+  { made.score(sizes, table, 0) } -> std::same_as<variant_score>;
+};
+
+//! The best of the variants offered: of equals the last. The one pick of both times.
+struct variant_choice {
+  int best = -1;  //!< -1: none fits
+  variant_score least{};
+
+  constexpr void offer(int variant, const variant_score& score) {
+    const bool longer =
+        score.first > least.first || (score.first == least.first && score.second > least.second);
+    if (!score.fits || (best >= 0 && longer)) return;
+    best = variant;
+    least = score;
+  }
+};
+
+//! The best of all variants; -1 when none fits.
+template <class Schedule>
+constexpr int best_variant(const Schedule& made, const shape& sizes, const job_table_view& table) {
+  variant_choice choice;
+  for (int variant = 0; variant < Schedule::variants; ++variant)
+    choice.offer(variant, made.score(sizes, table, variant));
+  return choice.best;
+}
+
+}  // namespace stretto::schedule
