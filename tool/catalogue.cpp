@@ -30,6 +30,10 @@ constexpr bool has_objective = requires(Schedule made) {
   made.objective;
 };
 template <class Schedule>
+constexpr bool has_variant = requires(Schedule made) {
+  made.variant;
+};
+template <class Schedule>
 constexpr bool has_split = requires(Schedule made) {
   made.split;
 };
@@ -83,6 +87,8 @@ Schedule configured(const schedule_options& options) {
                            [](auto& one, auto value) { one.split = value; });
   set<has_objective<Schedule>>(made, "--objective", options.objective,
                                [](auto& one, auto value) { one.objective = value; });
+  set<has_variant<Schedule>>(made, "--variant", options.variant,
+                             [](auto& one, auto value) { one.variant = value; });
   return made;
 }
 
@@ -106,6 +112,7 @@ schedule_facts facts_of(const Schedule& made) {
   if constexpr (has_warmup<Schedule>) facts.options.emplace_back("--warmup");
   if constexpr (has_split<Schedule>) facts.options.emplace_back("--split");
   if constexpr (has_objective<Schedule>) facts.options.emplace_back("--objective");
+  if constexpr (has_variant<Schedule>) facts.options.emplace_back("--variant");
   return facts;
 }
 

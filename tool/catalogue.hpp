@@ -11,7 +11,7 @@
 #include "stretto/model/shape.hpp"
 #include "stretto/model/verdict.hpp"
 #include "stretto/schedule/interleaved.hpp"
-#include "stretto/schedule/zb_auto.hpp"
+#include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/zb_h1.hpp"
 
 namespace stretto::tool {
@@ -24,6 +24,7 @@ struct schedule_options {
   std::optional<schedule::warmup_kind> warmup;
   std::optional<schedule::split_kind> split;
   std::optional<schedule::objective_kind> objective;
+  std::optional<int> variant;
 };
 
 //! What a schedule can be asked for, found by trying it.

@@ -25,6 +25,7 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
       return "--microbatches " + std::to_string(sizes.microbatches);
     case reason::chunks_below_one:
     case reason::chunks_not_one:
+    case reason::chunks_not_two:
       return "--chunks " + std::to_string(sizes.chunks);
     case reason::slices_below_one:
     case reason::slices_not_one:
@@ -33,6 +34,8 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
     case reason::group_below_ranks:
     case reason::group_above_microbatches:
       return "--group " + std::to_string(options.group.value_or(0));
+    case reason::variant_out_of_range:
+      return "--variant " + std::to_string(options.variant.value_or(-1));
     case reason::placement_not_served:
       return options.placement == placement_kind::wave ? "--placement wave" : "--placement looped";
     default:
@@ -115,11 +118,13 @@ void step_options::add(CLI::App& command, bool from_file) {
                   "What a search makes short: flush (the makespan) or span (the longest rank's "
                   "first to last job)")
       ->check(CLI::IsMember({"flush", "span"}));
+  command.add_option("--variant", variant, "One variant of a search, from 0 (default: the best)")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   if (from_file) {
     auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
     for (const char* other :
          {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
-          "--remainder", "--warmup", "--split", "--objective"})
+          "--remainder", "--warmup", "--split", "--objective", "--variant"})
       file->excludes(command.get_option(other));
   }
   costs.add(command);
@@ -128,6 +133,7 @@ void step_options::add(CLI::App& command, bool from_file) {
 schedule_options step_options::schedule() const {
   schedule_options made;
   made.group = group;
+  made.variant = variant;
   if (!placement.empty())
     made.placement = placement == "wave" ? placement_kind::wave : placement_kind::looped;
   if (!remainder.empty())

@@ -38,6 +38,7 @@ struct step_options {
   std::string split;
   std::string objective;
   std::optional<int> group;
+  std::optional<int> variant;
   cost_options costs;
 
   //! @param from_file whether --csv may stand in for a name and a shape

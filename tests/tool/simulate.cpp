@@ -251,6 +251,24 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
         std::string::npos);
 }
 
+TEST_CASE("one variant of a search is no shorter than the best") {
+  const std::string shape = " --ranks 4 --microbatches 9 --chunks ";
+  const auto makespan = [](const std::string& arguments) {
+    return run_json("simulate --format json --cost 10,12,8,1 " + arguments)["makespan"]
+        .get<std::int64_t>();
+  };
+  for (const std::string& search : {"zb_auto" + shape + "1", "zbv_greedy" + shape + "2"}) {
+    std::int64_t least = makespan(search + " --variant 0");
+    for (const char* other : {" --variant 1", " --variant 2", " --variant 3"})
+      least = std::min(least, makespan(search + other));
+    CHECK(makespan(search) <= least);
+  }
+  const auto refused = run("simulate zbv_greedy" + shape + "2 --variant 99");
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("--variant 99") != std::string::npos);
+  CHECK(run("simulate zbv" + shape + "2 --variant 0").exit == 2);
+}
+
 TEST_CASE("assign deals layers in pipeline order") {
   CHECK(run_json("assign --per-rank 5,3 --chunks 2 --format json") ==
         json::parse(R"([{"rank":0,"chunk":0,"layers":[0,1,2]},{"rank":1,"chunk":0,"layers":[3,4]},
