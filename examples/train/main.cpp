@@ -74,7 +74,7 @@ class shadow {
   //! @throws std::runtime_error naming what differs after the step
   void compare(const pipeline& pipelined, long number, const step_result& result) {
     const step_result expected =
-        whole_.step(number, pipelined.sizes().microbatches, with_.learning.rate.at(number),
+        whole_.step(number, pipelined.sums(), with_.learning.rate.at(number),
                     with_.learning.norm_limit, with_.learning.rule,
                     [&](int microbatch, auto tokens, auto targets) {
                       text_.batch(with_.learning.seed, number, microbatch, tokens, targets);

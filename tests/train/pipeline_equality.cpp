@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "pipeline_support.hpp"
+#include "stretto/schedule/all.hpp"
 
 using namespace train;
 using namespace pipeline_test;
@@ -26,7 +27,32 @@ pipeline_settings vary(pipeline_settings settings, int number) {
 
 }  // namespace
 
-TEST_CASE("every schedule, 1 to 4 ranks, 1 to 3 chunks, 1 to 7 micro-batches") {
+TEST_CASE("every schedule that there is, on 2 to 4 ranks, 1 to 7 micro-batches, 1 to 3 chunks") {
+  int number = 0;
+  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
+    if constexpr (requires { Schedule::forward_only; }) return;
+    const int before = number;
+    for (int ranks = 2; ranks <= 4; ++ranks)
+      for (int chunks = 1; chunks <= 3; ++chunks)
+        for (const int microbatches : {1, 2, 5, 7}) {
+          if (!schedule.supports(
+                  {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}))
+            continue;
+          ++number;
+          const int layers = std::max(3, ranks * chunks + number % 3);
+          const pipeline_settings settings{.schedule = std::string(Schedule::name),
+                                           .ranks = ranks,
+                                           .microbatches = microbatches,
+                                           .chunks = chunks};
+          check_equal(tiny(layers, number % 5 < 3), vary(settings, number), 2);
+        }
+    CAPTURE(std::string(Schedule::name));
+    CHECK(number >= before + 8);  // an even number of ranks, one number of chunks
+  });
+  CHECK(number > 150);
+}
+
+TEST_CASE("the first schedules on 1 to 4 ranks, 1 to 3 chunks, 1 to 7 micro-batches") {
   int number = 0;
   for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
     for (int ranks = 1; ranks <= 4; ++ranks)

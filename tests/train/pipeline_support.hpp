@@ -61,11 +61,11 @@ inline std::string name(const train::pipeline_settings& of, const train::config&
 //! @return what differs first, with the step; empty: nothing
 inline std::string compare(train::pipeline& pipelined, train::reference& whole, int steps) {
   const train::learning_settings how = learning();
-  const int microbatches = pipelined.sizes().microbatches;
+  const std::vector<train::layer_sums> order = pipelined.sums();
   for (int step = 1; step <= steps; ++step) {
     const train::step_result result = pipelined.step();
     const train::step_result expected =
-        whole.step(step, microbatches, how.rate.at(step), how.norm_limit, how.rule,
+        whole.step(step, order, how.rate.at(step), how.norm_limit, how.rule,
                    [&](int microbatch, auto tokens, auto targets) {
                      text().batch(how.seed, step, microbatch, tokens, targets);
                    });

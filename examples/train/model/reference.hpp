@@ -2,6 +2,7 @@
 // bit.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -24,7 +25,18 @@ struct step_result {
   bool operator==(const step_result&) const = default;
 };
 
-//! Trains on micro-batches in ascending order with the same layer functions as the pipeline.
+//! In which order a step's micro-batches are summed into the gradients: each part in its order, from
+//! zero, then the parts one after the other.
+using sum_order = std::vector<std::vector<int>>;
+
+//! The order for some layers, [first, last).
+struct layer_sums {
+  int first = 0;
+  int last = 0;
+  sum_order order;
+};
+
+//! Trains with the same layer functions as the pipeline.
 //! `fill(microbatch, tokens, targets)` writes one micro-batch of data into the two spans.
 template <class Scalar>
 class basic_reference {
@@ -36,25 +48,42 @@ class basic_reference {
         targets_(model.rows()),
         norms_(config::size(model.layer_count())) {}
 
-  //! One step: forward and backward of each micro-batch, clipping, AdamW. The gradients stay (not
-  //! clipped, tied ones joined) until the next step.
+  //! One step: forward and backward of each micro-batch in ascending order, clipping, AdamW. The
+  //! gradients stay (not clipped, tied ones joined) until the next step. Allocates nothing.
   //! @throws std::invalid_argument if there are no micro-batches
   //! @throws std::runtime_error if the gradient is not finite; parameters are then untouched
   template <class Fill>
   step_result step(long number, int microbatches, double learning_rate, double norm_limit,
                    const adamw& rule, Fill&& fill) {
-    step_result result;
     stage_.zero_gradients();
-    result.loss = each(microbatches, fill, [&] { stage_.backward({}, {}, stash_.span()); });
-    if (stage_.model().tied) {
-      stage_.join_tied(stage_.tied_gradient(layer_kind::embedding),
-                       stage_.tied_gradient(layer_kind::head));
+    const double loss =
+        each(microbatches, fill, [&] { stage_.backward({}, {}, stash_.span()); });
+    return update(number, loss, learning_rate, norm_limit, rule);
+  }
+
+  //! The same with the gradients summed in other orders. The loss is summed in ascending order.
+  //! @param sums every layer once, every micro-batch once in each order; the whole model runs once
+  //!             for every order among them
+  //! @throws as above
+  template <class Fill>
+  step_result step(long number, std::span<const layer_sums> sums, double learning_rate,
+                   double norm_limit, const adamw& rule, Fill&& fill) {
+    std::vector<Scalar> chosen(stage_.gradients().size());
+    std::vector<double> losses;
+    for (std::size_t one = 0; one < sums.size(); ++one) {
+      const auto same = [&](const layer_sums& other) { return other.order == sums[one].order; };
+      if (std::ranges::any_of(sums.first(one), same)) continue;
+      accumulate(sums[one].order, losses, fill);
+      for (const layer_sums& of : sums.subspan(one))
+        for (int layer = of.first; same(of) && layer < of.last; ++layer) {
+          const auto from = stage_.gradients(layer);
+          std::ranges::copy(from, chosen.begin() + (from.data() - stage_.gradients().data()));
+        }
     }
-    stage_.squared_norms(norms_);
-    result.gradient_norm = global_norm(norms_);
-    result.clip_factor = clip_factor(result.gradient_norm, norm_limit);
-    stage_.clip_and_update(rule, number, learning_rate, result.clip_factor);
-    return result;
+    std::ranges::copy(chosen, stage_.gradients().begin());
+    double loss = 0;
+    for (const double part : losses) loss += part;
+    return update(number, loss, learning_rate, norm_limit, rule);
   }
 
   //! The loss alone, over `microbatches` micro-batches.
@@ -67,6 +96,12 @@ class basic_reference {
   const basic_stage<Scalar>& stage() const { return stage_; }
 
  private:
+  template <class Fill>
+  double forward(int microbatch, int microbatches, Fill& fill) {
+    fill(microbatch, std::span<std::uint8_t>(tokens_), std::span<std::uint8_t>(targets_));
+    return stage_.forward(tokens_, targets_, {}, {}, stash_.span(), 1.0 / microbatches);
+  }
+
   template <class Fill, class After>
   double each(int microbatches, Fill& fill, After&& after) {
     if (microbatches < 1) {
@@ -75,11 +110,44 @@ class basic_reference {
     }
     double loss = 0;
     for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
-      fill(microbatch, std::span<std::uint8_t>(tokens_), std::span<std::uint8_t>(targets_));
-      loss += stage_.forward(tokens_, targets_, {}, {}, stash_.span(), 1.0 / microbatches);
+      loss += forward(microbatch, microbatches, fill);
       after();
     }
     return loss;
+  }
+
+  //! Leaves the sums in the stage's gradients.
+  template <class Fill>
+  void accumulate(const sum_order& order, std::vector<double>& losses, Fill& fill) {
+    int microbatches = 0;
+    for (const std::vector<int>& part : order) microbatches += static_cast<int>(part.size());
+    losses.assign(config::size(microbatches), 0.0);
+    const std::span<Scalar> sums = stage_.gradients();
+    std::vector<Scalar> before;
+    for (const std::vector<int>& part : order) {
+      before.assign(sums.begin(), sums.end());
+      stage_.zero_gradients();
+      for (const int microbatch : part) {
+        losses[config::size(microbatch)] = forward(microbatch, microbatches, fill);
+        stage_.backward({}, {}, stash_.span());
+      }
+      if (&part != &order.front())
+        for (std::size_t at = 0; at < sums.size(); ++at) sums[at] = before[at] + sums[at];
+    }
+  }
+
+  step_result update(long number, double loss, double learning_rate, double norm_limit,
+                     const adamw& rule) {
+    step_result result{.loss = loss};
+    if (stage_.model().tied) {
+      stage_.join_tied(stage_.tied_gradient(layer_kind::embedding),
+                       stage_.tied_gradient(layer_kind::head));
+    }
+    stage_.squared_norms(norms_);
+    result.gradient_norm = global_norm(norms_);
+    result.clip_factor = clip_factor(result.gradient_norm, norm_limit);
+    stage_.clip_and_update(rule, number, learning_rate, result.clip_factor);
+    return result;
   }
 
   basic_stage<Scalar> stage_;

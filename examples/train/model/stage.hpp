@@ -101,6 +101,8 @@ class basic_stage {
 
   std::span<Scalar> parameters(int layer) { return part(parameters_.span(), layer); }
   std::span<const Scalar> parameters(int layer) const { return part(parameters_.span(), layer); }
+  //! Of all layers, as they lie in memory, 64-byte padding included.
+  std::span<Scalar> gradients() { return gradients_.span(); }
   std::span<Scalar> gradients(int layer) { return part(gradients_.span(), layer); }
   std::span<const Scalar> gradients(int layer) const { return part(gradients_.span(), layer); }
 

@@ -1,7 +1,7 @@
 // What a rank does in a forward-only step on held-back text, as the executor calls it.
 #pragma once
 
-#include <numeric>
+#include <span>
 #include <vector>
 
 #include "model/corpus.hpp"
@@ -18,7 +18,7 @@ class evaluation_stage final : public stretto::executor::stage {
       : model_(model), text_(text), losses_(config::size(microbatches)) {}
 
   void run(const stretto::executor::context& at) override {
-    const train::stage& here = model_.stage_of(at.what);
+    const train::stage& here = model_.stage_of(at.what.stage);
     if (here.has_embedding() || here.has_head())
       text_.held_back_batch(at.what.microbatch, model_.tokens(), model_.targets());
     const double loss = model_.forward(at, 1.0 / static_cast<double>(losses_.size()));
@@ -26,8 +26,9 @@ class evaluation_stage final : public stretto::executor::stage {
   }
   bool serves(stretto::job_kind kind) const override { return kind == stretto::job_kind::forward; }
 
-  //! The mean loss of the last step where the rank has the head, otherwise 0.
-  double loss() const { return std::accumulate(losses_.begin(), losses_.end(), 0.0); }
+  //! Of every micro-batch of the last step its part of the mean loss, where this rank has found it;
+  //! otherwise 0.
+  std::span<const double> losses() const { return losses_; }
 
  private:
   rank_model& model_;

@@ -9,6 +9,7 @@
 #include "model/layer.hpp"
 #include "pipeline/costs.hpp"
 #include "pipeline/plans.hpp"
+#include "stretto/lowering/groups.hpp"
 
 namespace train {
 namespace {
@@ -53,7 +54,10 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
       costs_(product_costs(model, where_, layers_)) {
   const int first = where_.rank_of(0, 0);
   const int last = where_.rank_of(where_.stages() - 1, 0);
-  if (model_.tied && first != last) groups_ = {.tied = 0, .norms = 1};
+  groups_.replicated = stretto::lowering::replicated_stages(where_);
+  // Both ranks at the ends of a bidirectional placement hold both sides of the table.
+  if (model_.tied && first != last && groups_.replicated == 0) groups_.tied = 0;
+  groups_.norms = groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
 
   build_ranks(text, settings.evaluation_microbatches);
   training_plan_ = plan_training(settings, costs_.view(), request());
@@ -84,7 +88,8 @@ stretto::plan_request pipeline::request() const {
   for (const auto& range : layers_) {
     const stage& here = holder(range.first);
     made.stages.push_back({.output = static_cast<std::int64_t>(here.message_bytes()),
-                           .stash = static_cast<std::int64_t>(here.stash_bytes())});
+                           .stash = static_cast<std::int64_t>(here.stash_bytes()),
+                           .gradients = static_cast<std::int64_t>(here.state_bytes() / 4)});
   }
   const auto add_group = [&](std::vector<std::int32_t> members, std::size_t elements, bool wide) {
     std::ranges::sort(members);
@@ -99,7 +104,7 @@ stretto::plan_request pipeline::request() const {
               2 * embedding<float>(model_).table().size, false);
   std::vector<std::int32_t> all(config::size(where_.ranks));
   for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = static_cast<int>(rank);
-  add_group(all, config::size(model_.layer_count()) + 1, true);
+  add_group(all, config::size(model_.layer_count() + sizes_.microbatches), true);
   return made;
 }
 
@@ -110,12 +115,29 @@ step_result pipeline::step() {
 
 double pipeline::evaluate() {
   evaluation_->step();
-  double loss = 0;  // every rank but the one with the head has none
-  for (const auto& each : evaluators_) loss += each->loss();
+  double loss = 0;
+  for (std::size_t microbatch = 0; microbatch < evaluators_.front()->losses().size(); ++microbatch)
+    for (const auto& each : evaluators_) loss += each->losses()[microbatch];  // one found it
   return loss;
 }
 
-stage& pipeline::holder(int layer) const {
+std::vector<layer_sums> pipeline::sums() const {
+  std::vector<layer_sums> made;
+  for (const auto& range : layers_)
+    made.push_back({range.first, range.first + range.count, sum_order(config::size(replicas()))});
+  for (int rank = 0; rank < where_.ranks; ++rank)
+    for (const stretto::job& work : training_plan_->jobs().row(rank))
+      if (work.kind == stretto::job_kind::backward ||
+          work.kind == stretto::job_kind::backward_weight)
+        made[config::size(work.stage)]
+            .order[config::size(where_.direction(work.microbatch))]
+            .push_back(work.microbatch);
+  for (layer_sums& of : made)
+    std::erase_if(of.order, [](const std::vector<int>& part) { return part.empty(); });
+  return made;
+}
+
+stage& pipeline::holder(int layer, int replica) const {
   model_.kind(layer);  // refuses a layer that does not exist
   int number = 0;
   const auto end_of = [this](int stage_number) {
@@ -123,6 +145,7 @@ stage& pipeline::holder(int layer) const {
     return range.first + range.count;
   };
   while (layer >= end_of(number)) ++number;
+  if (replica == 1) return ranks_[config::size(where_.ranks - 1 - number)]->chunk(1);
   return ranks_[config::size(where_.rank_of(number, 0))]->chunk(where_.chunk_of(number, 0));
 }
 
@@ -167,6 +190,9 @@ std::string first_difference(const pipeline& pipelined, const step_result& resul
       return "the gradients" + of;
     if (differ(pipelined.parameters(layer), whole.stage().parameters(layer)))
       return "the parameters" + of;
+    if (pipelined.replicas() == 2 &&
+        differ(pipelined.parameters(layer, 1), pipelined.parameters(layer)))
+      return "the parameters of layer " + std::to_string(layer) + " differ between its replicas";
   }
   return "";
 }

@@ -42,9 +42,17 @@ class pipeline {
 
   //! Of a layer, wherever it lies. Gradients are those of the last step, tied ones joined, not
   //! clipped. Between steps only.
+  //! `replica`: 0, or 1 of two.
   std::span<float> parameters(int layer) { return holder(layer).parameters(layer); }
-  std::span<const float> parameters(int layer) const { return holder(layer).parameters(layer); }
+  std::span<const float> parameters(int layer, int replica = 0) const {
+    return holder(layer, replica).parameters(layer);
+  }
   std::span<const float> gradients(int layer) const { return holder(layer).gradients(layer); }
+
+  //! How often every stage is held: twice where the schedule goes both ways.
+  int replicas() const { return where_.kind == stretto::placement_kind::bidirectional ? 2 : 1; }
+  //! The orders of sums that a reference must keep to be equal to the bit.
+  std::vector<layer_sums> sums() const;
 
   const config& model() const { return model_; }
   const stretto::shape& sizes() const { return sizes_; }
@@ -64,7 +72,7 @@ class pipeline {
  private:
   stretto::plan_request request() const;
   void build_ranks(const corpus& text, int evaluation_microbatches);
-  stage& holder(int layer) const;
+  stage& holder(int layer, int replica = 0) const;
 
   config model_;
   learning_settings learning_;

@@ -132,9 +132,6 @@ stretto::placement stage_placement(const pipeline_settings& settings) {
   with_schedule(settings, [&](const auto& schedule) {
     where = stretto::place(schedule.placed(), shape_for(schedule, settings));
   });
-  if (where.kind == stretto::placement_kind::bidirectional)
-    throw bad_setting("schedule", settings.schedule,
-                      "it needs two replicas of each stage, the trainer holds one");
   return where;
 }
 
@@ -190,7 +187,7 @@ std::unique_ptr<stretto::planned> plan_evaluation(const pipeline_settings& setti
   forwards.placement = where.kind;
   const stretto::shape sizes{.ranks = where.ranks,
                              .microbatches = settings.evaluation_microbatches,
-                             .chunks = where.chunks};
+                             .chunks = training_shape(settings).chunks};
   request.train = false;
   request.groups.clear();
   request.members.clear();

@@ -26,8 +26,17 @@ class rank_model {
   int chunks() const { return static_cast<int>(stages_.size()); }
   stage& chunk(int index) { return *stages_[config::size(index)]; }
   const stage& chunk(int index) const { return *stages_[config::size(index)]; }
-  int chunk_of(const stretto::job& work) const { return where_.chunk_of(work); }
-  stage& stage_of(const stretto::job& work) { return chunk(chunk_of(work)); }
+  //! The rank's chunk that is this stage of the pipeline.
+  int chunk_of(int number) const {
+    int index = 0;
+    while (where_.stage_of(rank_, index) != number) ++index;
+    return index;
+  }
+  //! Whether another rank holds the same stage as the first of two.
+  bool is_second_replica(int index) const {
+    return index == 1 && where_.kind == stretto::placement_kind::bidirectional;
+  }
+  stage& stage_of(int number) { return chunk(chunk_of(number)); }
 
   //! The stage that holds layer 0 or the last one; null on the ranks that do not.
   stage* with_embedding() { return embedding_; }
@@ -43,6 +52,7 @@ class rank_model {
 
  private:
   stretto::placement where_;
+  int rank_;
   std::vector<std::unique_ptr<stage>> stages_;
   stage* embedding_ = nullptr;
   stage* head_ = nullptr;

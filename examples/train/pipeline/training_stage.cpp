@@ -1,6 +1,7 @@
 #include "pipeline/training_stage.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace train {
 
@@ -35,6 +36,11 @@ void training_stage::run(const stretto::executor::context& at) {
   if (at.step != step_) begin_step(at.step);
   switch (at.what.kind) {
     case job_kind::reduce_grad:
+      if (at.what.microbatch < groups_.replicated) {
+        write_replica(at);
+        break;
+      }
+      read_replicas(at);
       if (at.what.microbatch == groups_.tied) {
         write_tied(at.view<float>(buffer_role::collective, groups_.tied));
       } else {
@@ -46,7 +52,7 @@ void training_stage::run(const stretto::executor::context& at) {
       optimizer(at);
       break;
     default:
-      clock_.measure(model_.chunk_of(at.what), at.what.kind, [&] { compute(at); });
+      clock_.measure(model_.chunk_of(at.what.stage), at.what.kind, [&] { compute(at); });
   }
 }
 
@@ -56,7 +62,7 @@ void training_stage::begin_step(std::int64_t step) {
 }
 
 void training_stage::compute(const stretto::executor::context& at) {
-  train::stage& here = model_.stage_of(at.what);
+  train::stage& here = model_.stage_of(at.what.stage);
   const auto from = at.view<float>(buffer_role::output_gradient);
   const auto to = at.view<float>(buffer_role::input_gradient);
   const auto stash = at.view<float>(buffer_role::stash);
@@ -76,11 +82,24 @@ void training_stage::compute(const stretto::executor::context& at) {
 }
 
 void training_stage::forward(const stretto::executor::context& at) {
-  const train::stage& here = model_.stage_of(at.what);
+  const train::stage& here = model_.stage_of(at.what.stage);
   if (here.has_embedding() || here.has_head())
     text_.batch(learning_.seed, at.step + 1, at.what.microbatch, model_.tokens(), model_.targets());
   const double loss = model_.forward(at, 1.0 / static_cast<double>(losses_.size()));
   if (here.has_head()) losses_[config::size(at.what.microbatch)] = loss;
+}
+
+// The rank holds a replica of two stages; those of the stage that `at` names are to be summed.
+void training_stage::write_replica(const stretto::executor::context& at) {
+  const auto sums = at.view<float>(buffer_role::collective, at.what.microbatch);
+  std::ranges::copy(model_.stage_of(at.what.stage).gradients(), sums.begin());
+}
+
+// Both replicas go on with the sum. It may be read twice: the second time changes nothing.
+void training_stage::read_replicas(const stretto::executor::context& at) {
+  for (int group = 0; group < groups_.replicated; ++group)
+    if (const auto sums = at.view<float>(buffer_role::collective, group); !sums.empty())
+      std::ranges::copy(sums, model_.stage_of(group).gradients().begin());
 }
 
 void training_stage::write_tied(std::span<float> sides) {
@@ -115,18 +134,20 @@ void training_stage::join_tied(const stretto::executor::context& at) {
 
 void training_stage::write_norms(std::span<double> slots) {
   std::ranges::fill(slots, 0.0);
+  const auto norms = slots.first(slots.size() - losses_.size());
   for (int chunk = 0; chunk < model_.chunks(); ++chunk)
-    model_.chunk(chunk).squared_norms(slots.first(slots.size() - 1));
-  // In the order of the micro-batches, whatever the order of their forwards.
+    if (!model_.is_second_replica(chunk)) model_.chunk(chunk).squared_norms(norms);
   if (model_.with_head() != nullptr)
-    for (const double loss : losses_) slots.back() += loss;
+    std::ranges::copy(losses_, slots.last(losses_.size()).begin());
 }
 
 void training_stage::optimizer(const stretto::executor::context& at) {
   const std::span<const double> slots = at.view<double>(buffer_role::collective, groups_.norms);
   const long number = static_cast<long>(at.step) + 1;
-  result_.loss = slots.back();
-  result_.gradient_norm = global_norm(slots.first(slots.size() - 1));
+  // In the order of the micro-batches, whatever the order of their forwards.
+  const auto losses = slots.last(losses_.size());
+  result_.loss = std::accumulate(losses.begin(), losses.end(), 0.0);
+  result_.gradient_norm = global_norm(slots.first(slots.size() - losses.size()));
   result_.clip_factor = clip_factor(result_.gradient_norm, learning_.norm_limit);
   for (int chunk = 0; chunk < model_.chunks(); ++chunk)
     model_.chunk(chunk).clip_and_update(learning_.rule, number, learning_.rate.at(number),

@@ -16,14 +16,18 @@ namespace train {
 
 //! The collectives that end a step, as indices into the plan's groups.
 //!
+//! - The first `replicated`, where stages lie on two ranks: floats, a stage's gradients, summed over
+//!   both.
 //! - `tied`, where the table lies on two ranks: floats [2, table], the embedding's gradient and the
 //!   head's. Each side writes its own and zeros the other.
-//! - `norms`, of all ranks: doubles, the squared norm of every layer's gradient and then the loss.
-//!   Each rank writes what it holds and zeros the rest.
+//! - `norms`, of all ranks: doubles, the squared norm of every layer's gradient and then the loss of
+//!   every micro-batch. Each rank writes what it holds (of two replicas the first) and zeros the
+//!   rest.
 //!
-//! Every slot has one writer, so sums are exact, whatever the partition. (A gradient is a sum that
-//! began at +0, so it is never -0, the one value that adding +0 would change.)
+//! Every slot of the last two has one writer, so sums are exact, whatever the partition. (A gradient
+//! is a sum that began at +0, so it is never -0, the one value that adding +0 would change.)
 struct step_groups {
+  int replicated = 0;
   int tied = -1;  //!< -1: no such group
   int norms = 0;
 };
@@ -48,6 +52,8 @@ class training_stage final : public stretto::executor::stage {
   void begin_step(std::int64_t step);
   void compute(const stretto::executor::context& at);
   void forward(const stretto::executor::context& at);
+  void write_replica(const stretto::executor::context& at);
+  void read_replicas(const stretto::executor::context& at);
   void write_tied(std::span<float> sides);
   void join_tied(const stretto::executor::context& at);
   void write_norms(std::span<double> slots);
