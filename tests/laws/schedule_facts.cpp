@@ -171,6 +171,34 @@ TEST_CASE("controllable memory: what the rank keeps that keeps most, in activati
   });
 }
 
+TEST_CASE("hanayo: never more than 1f1b's memory; p - 1 forwards longer than interleaved, p | m") {
+  for_each_shape(9, 40, 6, [](const shape& sizes) {
+    const auto [p, m, v, slices] = sizes;
+    INFO(words(sizes));
+    const measured made = measure(hanayo{}, sizes, 1, 2);
+    for (int rank = 0; rank < p; ++rank)
+      CHECK(made.ranks[static_cast<std::size_t>(rank)].peak <=
+            (v == 1 || v % 2 == 0 ? std::min(m, p) * v : std::min(m * v, p * (v + 1))));
+    // The same model in one chunk a rank.
+    const std::int64_t plain = 3 * v * (m + p - 1);
+    CHECK(made.total.makespan <= plain);
+    if (v % 2 == 0 && m % p == 0) CHECK(made.total.makespan == (m * v + p - 1) * 3 + p - 1);
+    if (v == 1) CHECK(made.total.makespan == plain);
+    if (v == 1)
+      CHECK(
+          same(laws::emitted(hanayo{}, sizes).rows(), laws::emitted(one_f_one_b{}, sizes).rows()));
+  });
+}
+
+TEST_CASE("hanayo: no order of whole backwards on a wave of two chunks is shorter, p <= 4") {
+  // Optima proven by a SAT solver for f = b = w; the first two hold for 1F1B's memory, p v chunk
+  // activations, the others for that and more.
+  CHECK(measure(hanayo{}, {2, 2, 2}, 1, 2).total.makespan == 16);
+  CHECK(measure(hanayo{}, {2, 4, 2}, 1, 2).total.makespan == 28);
+  CHECK(measure(hanayo{}, {3, 3, 2}, 1, 2).total.makespan == 26);
+  CHECK(measure(hanayo{}, {4, 4, 2}, 1, 2).total.makespan == 36);
+}
+
 TEST_CASE("interleaved: where p divides m the bubble is (p - 1) / v of one micro-batch's work") {
   for_each_shape(9, 40, 4, [](const shape& sizes) {
     const auto [p, m, v, slices] = sizes;

@@ -6,6 +6,7 @@
 #include "stretto/schedule/eager_1f1b.hpp"
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/grouped.hpp"
+#include "stretto/schedule/hanayo.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/interleaved_zb.hpp"
@@ -40,6 +41,7 @@ using all = schedule_list<  //
     eager_1f1b,             // messages have a round's time on their way
     seq_1f1b,               // a smaller bubble with less memory, micro-batches cut in slices
     interleaved,            // a smaller bubble with more messages
+    hanayo,                 // nearly the same with 1F1B's memory, laid as waves
     looped_bfs,             // chunk after chunk
     zb_h1,                  // split backwards fill the end
     zb_h1_light,            // with few of them split
