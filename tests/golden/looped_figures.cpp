@@ -52,4 +52,6 @@ TEST_CASE("no makespan is longer than the authors', no peak above their limit") 
   CHECK(cells("zb_auto") == 360);
   CHECK(cells("seq_1f1b") == 120);
   CHECK(cells("v_1f1b") == 105);
+  CHECK(cells("v_half") == 105);
+  CHECK(cells("v_min") == 105);
 }

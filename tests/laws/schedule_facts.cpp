@@ -168,6 +168,8 @@ TEST_CASE("controllable memory: what the rank keeps that keeps most, in activati
       if (m >= 2 * p) CHECK(most(schedule, sizes) == promised);
     };
     keeps(v_1f1b{}, 2 * (2 * p / 3 + 1));
+    keeps(v_half{}, 2 * ((p + 2) / 2));
+    keeps(v_min{}, 2 * ((p + 4) / 3));
   });
 }
 

@@ -201,6 +201,10 @@ constexpr int only_chunks<zb_h2> = 1;
 template <>
 constexpr int only_chunks<v_1f1b> = 2;
 template <>
+constexpr int only_chunks<v_half> = 2;
+template <>
+constexpr int only_chunks<v_min> = 2;
+template <>
 constexpr int only_chunks<zbv> = 2;
 template <>
 constexpr int only_chunks<chimera> = 1;

@@ -14,6 +14,8 @@
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/seq_1f1b.hpp"
 #include "stretto/schedule/v_1f1b.hpp"
+#include "stretto/schedule/v_half.hpp"
+#include "stretto/schedule/v_min.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zb_h1.hpp"
 #include "stretto/schedule/zb_h1_light.hpp"
@@ -50,6 +52,8 @@ using all = schedule_list<  //
     interleaved_zb,         // split backwards with chunks
     grouped,                // the same in small groups, with less memory
     v_1f1b,                 // whole backwards on a V, with less memory than 1F1B
+    v_half,                 // half of 1F1B's memory and bubble
+    v_min,                  // a third of its memory
     zbv,                    // no bubble with 1F1B's memory, laid as a V
     zbv_greedy,             // the same for the costs at hand, within a limit of memory
     chimera,                // two replicas in opposite directions

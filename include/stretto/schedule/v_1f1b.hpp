@@ -27,7 +27,7 @@ struct v_1f1b {
       int done[v_weight_upper] = {};
       const v_placed* order = made.order(rank);
       for (int step = 0; step < 4 * sizes.microbatches; ++step) {
-        const int stream = order[step].stream;
+        const int stream = order[step].stream();
         out.push(rank, {stages[v_chunk(stream)], done[stream]++, 0, v_kind(stream, true)});
       }
     }

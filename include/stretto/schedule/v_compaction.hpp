@@ -9,8 +9,10 @@ namespace stretto::schedule {
 
 //! A job in a rank's list; its micro-batch follows from how many of its stream stand before it.
 struct v_placed {
-  std::int32_t start = 0;  //!< slot
-  std::int8_t stream = 0;
+  std::int32_t packed = 0;  //!< start and stream, since lists are long
+
+  constexpr std::int32_t start() const { return packed / 8; }  //!< slot
+  constexpr int stream() const { return packed % 8; }
 };
 
 //! Lays the building block of a V schedule once for each micro-batch, then moves every job, from
@@ -30,9 +32,8 @@ class v_compaction {
         width_(blocks[0].whole ? 2 : 1),
         releases_(blocks[0].whole ? v_back_down : v_weight_upper),
         most_(most),
-        row_(apart(m_)),
-        list_(apart(streams_ * m_)),
-        ends_(row_ * v_weight_upper * p_),
+        list_((streams_ * m_ / 16 | 1) * 16 + 16),
+        ends_(std::int64_t{recent} * v_weight_upper * p_),
         placed_(list_ * p_),
         counts_(p_),
         kept_(p_) {
@@ -72,15 +73,17 @@ class v_compaction {
 
   //! The rank's jobs in order, one for each stream and micro-batch.
   constexpr const v_placed* order(int rank) const { return placed_.data() + list_ * rank; }
+  //! The most activations that any rank keeps.
+  constexpr int most() const { return most_; }
 
  private:
-  //! The length of a row that keeps rows in different places of a cache.
-  static constexpr std::int64_t apart(std::int64_t count) { return ((count + 15) / 16 | 1) * 16; }
+  //! Ends that are remembered: an input is used within two periods after it is made.
+  static constexpr int recent = 4;
 
   //! When the job's input is there; its own stream's last job has ended by then.
   constexpr std::int32_t input_at(int rank, int stream, int microbatch) const {
-    const std::int32_t* ends = ends_.data() + microbatch;
-    const auto end = [&](int of, int there) { return ends[(of * p_ + there) * row_]; };
+    const std::int32_t* ends = ends_.data() + microbatch % recent;
+    const auto end = [&](int of, int there) { return ends[(of * p_ + there) * recent]; };
     switch (stream) {
       case v_down:
         return rank > 0 ? end(v_down, rank - 1) : 0;
@@ -106,9 +109,9 @@ class v_compaction {
     // 1. Back to the last job that ends no later, or that a forward must wait for.
     int place = at;
     while (place > 0) {
-      const int before = order[place - 1].stream;
+      const int before = order[place - 1].stream();
       if (before == stream) break;
-      const std::int32_t end = order[place - 1].start + (before >= v_back_down ? width_ : 1);
+      const std::int32_t end = order[place - 1].start() + (before >= v_back_down ? width_ : 1);
       if (end <= earliest) break;
       if (forward) {
         if (before >= releases_ && ++level > most_) break;
@@ -122,24 +125,25 @@ class v_compaction {
     for (;; ++place) {
       if (place > 0) {
         const v_placed& before = order[place - 1];
-        const std::int32_t end = before.start + (before.stream >= v_back_down ? width_ : 1);
+        const std::int32_t end = before.start() + (before.stream() >= v_back_down ? width_ : 1);
         if (end > start) start = end;
       }
-      if (place == at || start + width <= order[place].start) break;
+      if (place == at || start + width <= order[place].start()) break;
     }
     for (; at > place; --at) order[at] = order[at - 1];
-    order[place] = {start, static_cast<std::int8_t>(stream)};
+    order[place] = {8 * start + stream};
     if (forward) ++kept_[rank];
     if (releases) --kept_[rank];
-    if (stream < v_weight_upper) ends_[(stream * p_ + rank) * row_ + microbatch] = start + width;
+    if (stream < v_weight_upper)
+      ends_[(stream * p_ + rank) * recent + microbatch % recent] = start + width;
   }
 
   int p_, m_, streams_;
   int width_;     // of a backward for the input, or a whole one
   int releases_;  // the first stream that gives memory back
   int most_;
-  std::int64_t row_, list_;     // lengths of rows: of a stream, of a rank's list
-  scratch<std::int32_t> ends_;  // of (stream, rank, micro-batch)
+  std::int64_t list_;           // length of a rank's list; odd in lines of a cache
+  scratch<std::int32_t> ends_;  // of (stream, rank, micro-batch % recent)
   scratch<v_placed> placed_;
   scratch<std::int32_t> counts_;
   scratch<std::int32_t> kept_;

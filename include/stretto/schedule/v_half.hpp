@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/schedule/v_block.hpp"
+#include "stretto/schedule/v_compaction.hpp"
+#include "stretto/schedule/v_fill.hpp"
+
+namespace stretto::schedule {
+
+//! V-Half: half of what 1F1B keeps, at most (p + 2) / 2 activations of a stage, rounded down, and
+//! half its bubble. No bubble in every period as long as w + 2 b >= 2 f and w + 2 f >= 2 b. Any m.
+//! Qi et al. 2024, "Pipeline Parallelism with Controllable Memory".
+struct v_half {
+  static constexpr std::string_view name = "v_half";
+
+  constexpr placement_kind placed() const { return placement_kind::wave; }
+  constexpr verdict supports(const shape& sizes) const { return v_or_refuse(sizes); }
+  constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
+  constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
+    scratch<v_block> blocks(sizes.ranks);
+    lay(sizes.ranks, blocks.data());
+    const v_compaction slots(sizes, blocks.data(), most_kept(blocks.data(), sizes),
+                             forwards_are_longer(sizes, table));
+    v_fill(sizes, table, slots, out);
+    return {};
+  }
+
+  //! The building block: the first chunk's forwards and the second's backwards go two slots a rank,
+  //! the others one.
+  static constexpr void lay(int p, v_block* blocks) {
+    const int apart = p % 2 == 0 ? 3 : 0;  // or two streams meet in a slot
+    for (int rank = 0; rank < p; ++rank) {
+      const int back = 3 * p + apart + 2 * rank - 1;
+      blocks[rank] = {.at = {2 * rank, 3 * p - 2 - rank, back, 6 * p + apart - 2 - rank}};
+      blocks[rank].add_weights();
+    }
+  }
+
+ private:
+  //! Then the block as it is serves the steady part best; else its slots had better close up, which
+  //! lets backwards go first.
+  static constexpr bool forwards_are_longer(const shape& sizes, const job_table_view& table) {
+    std::int64_t longer = 0;
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      for (int chunk = 0; chunk < 2; ++chunk)
+        longer += table.at(rank, chunk, job_kind::forward).time -
+                  table.at(rank, chunk, job_kind::backward_input).time;
+    return longer >= 0;
+  }
+};
+
+}  // namespace stretto::schedule

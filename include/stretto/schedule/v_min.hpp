@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string_view>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/schedule/v_block.hpp"
+#include "stretto/schedule/v_compaction.hpp"
+#include "stretto/schedule/v_fill.hpp"
+
+namespace stretto::schedule {
+
+//! V-Min: the least memory that a V of two chunks can keep without a bubble in every period: at
+//! most (p + 4) / 3 activations of a stage, rounded down, about a third of what 1F1B keeps. Its
+//! bubble grows where f, b and w differ. Any m. Qi et al. 2024, "Pipeline Parallelism with
+//! Controllable Memory".
+struct v_min {
+  static constexpr std::string_view name = "v_min";
+
+  constexpr placement_kind placed() const { return placement_kind::wave; }
+  constexpr verdict supports(const shape& sizes) const { return v_or_refuse(sizes); }
+  constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
+  constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
+    scratch<v_block> blocks(sizes.ranks);
+    lay(sizes.ranks, blocks.data());
+    const v_compaction slots(sizes, blocks.data(), most_kept(blocks.data(), sizes), false);
+    v_fill(sizes, table, slots, out);
+    return {};
+  }
+
+  //! The building block: every stream goes a slot a rank.
+  static constexpr void lay(int p, v_block* blocks) {
+    const int apart = p % 3 == 0 ? 2 : 0;  // or two streams meet in a slot
+    for (int rank = 0; rank < p; ++rank) {
+      const int back = 2 * p + apart + rank;
+      blocks[rank] = {.at = {rank, 2 * p - 1 - rank, back, 4 * p + apart - 1 - rank}};
+      blocks[rank].add_weights();
+    }
+  }
+};
+
+}  // namespace stretto::schedule
