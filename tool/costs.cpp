@@ -174,6 +174,7 @@ job_table cut_anew(const job_table& given, const placement& where, const cost_cu
   const bool replicas = where.kind == placement_kind::bidirectional;
   job_table table(where.ranks, where.chunks);
   table.communication = given.communication * times;
+  table.pair_hides = given.pair_hides;
   table.base = given.base;
   table.limit = given.limit;
   for (auto* all : {&table.base, &table.limit})
