@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "step.hpp"
+#include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/bound.hpp"
 #include "table.hpp"
 
@@ -18,7 +19,7 @@ struct compared {
   bool forward_only = false;
   int chunks = 1;
   int slices = 1;
-  std::string why;  //!< it is not there
+  verdict why;  //!< it is not there
   simulated all;
   step_bound bound;
 
@@ -43,7 +44,7 @@ struct compare_command {
     for (const schedule_facts& facts : catalogue()) times_ = std::lcm(times_, cut_of(facts));
     for (const schedule_facts& facts : catalogue()) {
       compared one = run(facts);
-      (one.why.empty() ? all : absent).push_back(std::move(one));
+      (one.why.ok() ? all : absent).push_back(std::move(one));
     }
     std::stable_sort(all.begin(), all.end(), [&](const compared& one, const compared& other) {
       if (one.forward_only != other.forward_only) return other.forward_only;
@@ -136,6 +137,15 @@ struct compare_command {
     const int below = one.chunks / common;
     return std::to_string(above / common) + (below == 1 ? "" : "/" + std::to_string(below));
   }
+  std::string reason_of(const compared& one) const {
+    if (one.why.what == fault::unsupported) return std::string(describe(one.why.why));
+    verdict bare = one.why;
+    bare.amount = bare.limit = 0;
+    std::string text(to_text(bare).view());
+    if (one.why.what == fault::over_limit)
+      text += " (" + number(one.why.amount) + ", at most " + number(one.why.limit) + ")";
+    return text;
+  }
   double above(const compared& one) const {
     return static_cast<double>(length(one) - bound(one)) / static_cast<double>(bound(one));
   }
@@ -156,7 +166,7 @@ struct compare_command {
       if (sliced) rows.back().insert(rows.back().begin() + 2, std::to_string(one.slices));
     }
     std::cout << print_table(rows);
-    for (const compared& one : absent) std::cout << one.name << ": " << one.why << '\n';
+    for (const compared& one : absent) std::cout << one.name << ": " << reason_of(one) << '\n';
   }
   void print_json(const std::vector<compared>& all, const std::vector<compared>& absent) const {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -178,7 +188,7 @@ struct compare_command {
       list.push_back(std::move(entry));
     }
     for (const compared& one : absent)
-      list.push_back({{"schedule", one.name}, {"chunks", one.chunks}, {"refused", one.why}});
+      list.push_back({{"schedule", one.name}, {"chunks", one.chunks}, {"refused", reason_of(one)}});
     std::cout << list.dump(1) << '\n';
   }
 

@@ -223,6 +223,11 @@ void cost_options::add(CLI::App& command) {
                      "(default 1,0,-1)");
   command.add_option("--limit", limit, "Memory that no rank may exceed")
       ->check(CLI::Range(std::int64_t{0}, most_memory).description(""));
+  command
+      .add_option("--hides", hides,
+                  "How much of the shorter half of a pair the longer one hides, in percent "
+                  "(default 0)")
+      ->check(CLI::Range(0, 100).description(""));
   command.add_option("--costs", costs_file,
                      "JSON file with times and memory per rank, chunk and kind");
 }
@@ -236,6 +241,7 @@ cost_options cost_options::for_schedule(const std::string& name) const {
 
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut) {
   unit_costs units;
+  units.pair_hides = options.hides;
   if (!options.cost.empty()) {
     const auto given = numbers<4>("--cost", options.cost, "F,I,W,C", 0);
     units.forward = given[0];

@@ -10,12 +10,13 @@
 
 namespace stretto::tool {
 
-//! --cost, --memory, --limit and --costs.
+//! --cost, --memory, --limit, --hides and --costs.
 struct cost_options {
   std::string cost;
   std::string memory;
   std::string costs_file;
   std::optional<std::int64_t> limit;
+  int hides = 0;  //!< percent of a pair's shorter half
 
   void add(CLI::App& command);
   //! The same for a schedule that runs forwards only: it keeps nothing unless --memory says so.

@@ -161,7 +161,7 @@ replay_input step::input() const {
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options,
                               const std::function<job_table(const placement&)>& costs,
-                              std::string* why) {
+                              verdict* why) {
   step made;
   made.schedule = name;
   made.microbatches = sizes.microbatches;
@@ -176,14 +176,13 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     if (why == nullptr)
       throw bad_input(option_of(answer.why, sizes, options) + ": " + name +
                       " does not serve this: " + std::string(describe(answer.why)));
-    *why = describe(answer.why);
+    *why = answer;
     return std::nullopt;
   }
   if (answer.ok()) answer = check::schedule(made.input());
   if (!answer.ok()) {
-    const std::string sentence(to_text(answer).view());
-    if (why == nullptr) throw broken_schedule(name + ": " + sentence);
-    *why = sentence;
+    if (why == nullptr) throw broken_schedule(name + ": " + std::string(to_text(answer).view()));
+    *why = answer;
     return std::nullopt;
   }
   return made;

@@ -67,7 +67,7 @@ step make_step(const step_options& options);
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options,
                               const std::function<job_table(const placement&)>& costs,
-                              std::string* why = nullptr);
+                              verdict* why = nullptr);
 //! The compute lists with sends and receives; the lists themselves if they hold messages.
 //! @throws broken_schedule when the messages break a rule
 job_lists with_messages(const step& from);

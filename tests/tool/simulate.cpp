@@ -222,6 +222,9 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
   CHECK(find("--cost 3,5,7,1 --limit 4", "zbv")["makespan"] == halves["makespan"]);
   CHECK(find("--cost 3,5,7,1 --limit 3", "zbv")["refused"].get<std::string>().find("bounded") !=
         std::string::npos);
+  // What does not fit is told in the user's unit.
+  CHECK(find("--limit 3", "1f1b")["refused"].get<std::string>().ends_with("(4, at most 3)"));
+  CHECK(find("--limit 3", "zbv")["refused"].get<std::string>().ends_with("(3.50, at most 3)"));
   // Three chunks in two: a half more each.
   const json thirds = find("--chunks 3 --cost 2,2,2,0", "zbv");
   CHECK(thirds["makespan"] == 153);
@@ -234,6 +237,14 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
       "simulate zbv --ranks 4 --microbatches 8 --chunks 2 --format json --cost 1,1,1,0 --costs " +
       file.path());
   CHECK(2 * given["makespan"].get<double>() == same["makespan"]);
+
+  // What a pair hides shortens the schedules that have any, and none other.
+  const json alone = find("--cost 2,2,2,0", "dualpipe");
+  const json hidden = find("--cost 2,2,2,0 --hides 100", "dualpipe");
+  CHECK(alone["makespan"] == 52);
+  CHECK(hidden["makespan"].get<double>() < 52);
+  CHECK(find("--cost 2,2,2,0 --hides 100", "1f1b")["makespan"] == 66);
+  CHECK(run("compare --ranks 4 --microbatches 8 --hides 101").exit == 2);
 
   const auto first = [](const std::string& arguments) {
     const std::string out = run("compare --ranks 4 --microbatches 8 " + arguments).out;
