@@ -44,8 +44,8 @@ std::vector<optimum> read_optima(const std::string& file) {
         (placement != "looped" && placement != "wave") ||
         (objective != "flush" && objective != "span") || (split != "split" && split != "whole"))
       throw std::runtime_error(file + ":" + std::to_string(line) + ": not an optimum");
-    one.placement = placement == "wave" ? stretto::placement_kind::wave
-                                        : stretto::placement_kind::looped;
+    one.placement =
+        placement == "wave" ? stretto::placement_kind::wave : stretto::placement_kind::looped;
     one.flush = objective == "flush";
     one.whole = split == "whole";
     all.push_back(one);
@@ -56,13 +56,16 @@ std::vector<optimum> read_optima(const std::string& file) {
 struct tally {
   int fits = 0;
   int optimal = 0;
+  double longest = 0;  //!< beside the optimum
 };
 
 //! Runs the schedule where it serves the shape, placement and limit.
 template <class Schedule>
-void compare(Schedule schedule, const optimum& best, const stretto::job_table& table,
-             tally& seen) {
+void compare(Schedule schedule, const optimum& best, const stretto::job_table& table, tally& seen) {
   if constexpr (requires { schedule.placement; }) schedule.placement = best.placement;
+  if constexpr (requires { schedule.objective; })
+    schedule.objective = best.flush ? stretto::schedule::objective_kind::flush
+                                    : stretto::schedule::objective_kind::span;
   if (laws::is_forward_only<Schedule>() || schedule.placed() != best.placement ||
       !schedule.supports(best.sizes))
     return;
@@ -92,6 +95,8 @@ void compare(Schedule schedule, const optimum& best, const stretto::job_table& t
   CHECK_MESSAGE(best.least <= ours, std::string(schedule.name));
   ++seen.fits;
   seen.optimal += ours == best.least;
+  seen.longest =
+      std::max(seen.longest, static_cast<double>(ours) / static_cast<double>(best.least));
 }
 
 }  // namespace
@@ -101,6 +106,7 @@ TEST_CASE("the bound is at most the optimum, the optimum at most every schedule"
   int tight = 0;
   int one_chunk = 0;
   tally seen;
+  tally one_chunk_search;
   for (const optimum& best : optima) {
     const auto& c = best.costs;
     INFO(laws::words(best.sizes), " f=", c.forward, " b=", c.backward_input,
@@ -121,10 +127,16 @@ TEST_CASE("the bound is at most the optimum, the optimum at most every schedule"
     }
     stretto::schedule::all::for_each(
         [&](const auto& schedule) { compare(schedule, best, table, seen); });
+    if (!best.whole) compare(stretto::schedule::zb_auto{}, best, table, one_chunk_search);
   }
   MESSAGE(optima.size(), " optima: the bound meets ", tight, "; ", seen.fits,
           " orders fit, of which ", seen.optimal, " are optimal; ", one_chunk, " exact cases");
   CHECK(optima.size() == 517);
   CHECK(one_chunk > 0);
   CHECK(seen.optimal > 0);
+  MESSAGE("zb_auto: ", one_chunk_search.fits, " fit, ", one_chunk_search.optimal,
+          " optimal, the longest ", one_chunk_search.longest, " of the optimum");
+  CHECK(one_chunk_search.fits == 170);
+  CHECK(one_chunk_search.optimal >= 167);
+  CHECK(one_chunk_search.longest < 1.04);
 }

@@ -77,8 +77,8 @@ std::vector<grouped> variants(const grouped&, const shape& sizes) {
 }
 
 std::vector<zb_auto> variants(const zb_auto&, const shape& sizes) {
-  std::vector<zb_auto> all{{}, {.objective = objective_kind::span}, {.variant = 8}};
-  all.push_back({.variant = sizes.microbatches % 8});
+  std::vector<zb_auto> all{{}, {.objective = objective_kind::span}, {.variant = zb_auto::variants}};
+  all.push_back({.variant = sizes.microbatches % zb_auto::variants});
   return all;
 }
 
@@ -287,7 +287,8 @@ TEST_CASE("options out of their range are refused by name") {
   CHECK(refused_for(grouped{}, -1) == reason::group_below_one);
   CHECK(refused_for(grouped{}, 4) == reason::none);
   CHECK(refused_for(grouped{}, 5) == reason::group_above_ranks);
-  CHECK(zb_auto{.variant = 8}.supports({4, 8, 1}).why == reason::variant_out_of_range);
+  CHECK(zb_auto{.variant = zb_auto::variants}.supports({4, 8, 1}).why ==
+        reason::variant_out_of_range);
   CHECK(zb_auto{.variant = -2}.supports({4, 8, 1}).why == reason::variant_out_of_range);
   CHECK(zbv_greedy{.variant = -2}.supports(sizes).why == reason::variant_out_of_range);
   CHECK(interleaved{.placement = wave}.supports(sizes).why == reason::placement_not_served);

@@ -144,3 +144,35 @@ TEST_CASE("a variant that fits no more does not keep the others from being tried
   CHECK(fit < zbv_greedy::variants);
   CHECK(replayed(schedule, sizes, table.view()).fits);
 }
+
+TEST_CASE("a single variant that does not fit names the smallest limit under which it does") {
+  const auto refused = [](const auto& schedule, int chunks, std::int64_t low) {
+    const shape sizes{.ranks = 4, .microbatches = 9, .chunks = chunks};
+    stretto::job_table table(4, chunks);
+    table.limit = {100, low, low + 1, 100};
+    const auto emit = [&] {
+      stretto::job_lists lists(4, schedule.capacity(sizes));
+      stretto::job_sink out = lists.sink();
+      const auto answer = schedule.emit(sizes, table.view(), out);
+      CHECK((answer.ok() || lists.rows().total() == 0));
+      return answer;
+    };
+    const stretto::verdict answer = emit();
+    CHECK(answer.what == stretto::fault::over_limit);
+    CHECK(answer.rank == 1);
+    CHECK(answer.limit == low);
+    REQUIRE(answer.amount > low);
+    const auto raise = [&](std::int64_t limit) {
+      for (int rank : {1, 2})
+        table.limit[static_cast<std::size_t>(rank)] = std::max(low + rank - 1, limit);
+    };
+    raise(answer.amount - 1);
+    CHECK(!emit().ok());
+    raise(answer.amount);
+    CHECK(emit().ok());
+  };
+  for (int variant = 0; variant < zb_auto::variants; ++variant)
+    refused(zb_auto{.variant = variant}, 1, 0);
+  for (int variant = 0; variant < zbv_greedy::variants; ++variant)
+    refused(zbv_greedy{.variant = variant}, 2, 1);
+}

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 
+#include "stretto/base/scratch.hpp"
 #include "stretto/schedule/concept.hpp"
 
 namespace stretto::schedule {
@@ -61,6 +63,39 @@ constexpr int best_variant(const Schedule& made, const shape& sizes, const job_t
   for (int variant = 0; variant < Schedule::variants; ++variant)
     choice.offer(variant, made.score(sizes, table, variant));
   return choice.best;
+}
+
+//! The verdict on a single variant that does not fit. Its `amount` is the smallest limit under
+//! which it does, given to all ranks whose own is lower: found by doubling, then halving. `rank`
+//! has the lowest, `limit` is that.
+template <class Schedule>
+constexpr verdict variant_over_limit(const Schedule& made, const shape& sizes,
+                                     const job_table_view& table, int variant) {
+  scratch<std::int64_t> limits(sizes.ranks);
+  job_table_view raised = table;
+  raised.limit = {limits.data(), static_cast<std::size_t>(sizes.ranks)};
+  const auto fits = [&](std::int64_t limit) {
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      limits[rank] = table.limit_of(rank) > limit ? table.limit_of(rank) : limit;
+    return made.score(sizes, raised, variant).fits;
+  };
+  verdict answer = refuse(fault::over_limit, reason::above_limit);
+  answer.rank = 0;
+  for (int rank = 1; rank < sizes.ranks; ++rank)
+    if (table.limit_of(rank) < table.limit_of(answer.rank)) answer.rank = rank;
+  answer.limit = table.limit_of(answer.rank);
+  std::int64_t below = answer.limit;
+  std::int64_t step = 1;
+  while (step < unlimited / 4 && !fits(below + step)) {
+    below += step;
+    step *= 2;
+  }
+  answer.amount = below + step;
+  while (answer.amount - below > 1) {
+    const std::int64_t middle = below + (answer.amount - below) / 2;
+    (fits(middle) ? answer.amount : below) = middle;
+  }
+  return answer;
 }
 
 }  // namespace stretto::schedule

@@ -18,7 +18,6 @@ struct zb_rank {
   std::int64_t start;     //!< of the first
   std::int64_t bubble;    //!< idle time after the first forward
   std::int64_t memory;    //!< in use
-  std::int64_t peak;      //!< most in use
   std::int32_t done[3];   //!< jobs so far
   std::int32_t more;      //!< forwards wanted now
 };
@@ -34,9 +33,8 @@ struct zb_rank {
 //! measures.
 class zb_pass {
  public:
-  constexpr zb_pass(const shape& sizes, const job_table_view& table, std::int64_t least_limit,
-                    int variant, scratch<zb_rank>& ranks, scratch<std::int64_t>& ends,
-                    job_sink* out = nullptr)
+  constexpr zb_pass(const shape& sizes, const job_table_view& table, int variant,
+                    scratch<zb_rank>& ranks, scratch<std::int64_t>& ends, job_sink* out = nullptr)
       : ranks_(ranks),
         ends_(ends),
         out_(out),
@@ -61,16 +59,15 @@ class zb_pass {
       const std::int64_t after = at.change[input] + at.need[weight];
       at.reserve = at.change[forward] + (at.need[input] > after ? at.need[input] : after);
       if (at.reserve < at.need[forward]) at.reserve = at.need[forward];
-      at.memory = at.peak = table.base_of(rank);
+      at.memory = table.base_of(rank);
       at.limit = table.limit_of(rank);
-      if (at.limit < least_limit) at.limit = least_limit;
     }
   }
 
-  //! False when a job fits no more; failed_rank() is then the rank.
+  //! @return false when a job fits no more
   constexpr bool run() {
     warm_up();
-    for (int turn = 1; turn < count_ && failed_ < 0; ++turn) {
+    for (int turn = 1; turn < count_ && !failed_; ++turn) {
       choose_forwards();
       for (int rank = 0; rank <= last_; ++rank)
         if (ranks_[rank].more > 0) put_filled(rank, forward);
@@ -82,10 +79,9 @@ class zb_pass {
     }
     for (int rank = 0; rank <= last_; ++rank)
       while (pending(ranks_[rank])) put(rank, weight);
-    return failed_ < 0;
+    return !failed_;
   }
 
-  constexpr int failed_rank() const { return failed_; }
   //! To the end of the last job.
   constexpr std::int64_t makespan() const {
     std::int64_t most = 0;
@@ -100,13 +96,6 @@ class zb_pass {
       const std::int64_t span = ranks_[rank].end - ranks_[rank].start;
       if (span > most) most = span;
     }
-    return most;
-  }
-  //! The most memory that a rank needed.
-  constexpr std::int64_t peak() const {
-    std::int64_t most = ranks_[0].peak;
-    for (int rank = 1; rank <= last_; ++rank)
-      if (ranks_[rank].peak > most) most = ranks_[rank].peak;
     return most;
   }
 
@@ -137,9 +126,7 @@ class zb_pass {
       if (kind == forward && at.done[forward] == 0) at.start = at.end;
       ends_[(kind * count_ + at.done[kind]) * stride_ + rank] = at.end + at.time[kind];
     }
-    const std::int64_t most = at.memory + at.need[kind];
-    if (most > at.limit && failed_ < 0) failed_ = rank;
-    if (most > at.peak) at.peak = most;
+    if (at.memory + at.need[kind] > at.limit) failed_ = true;
     at.end += at.time[kind];
     at.memory += at.change[kind];
     const int microbatch = at.done[kind]++;
@@ -235,7 +222,7 @@ class zb_pass {
   bool early_;
   bool yielding_;
   bool greedy_;
-  int failed_ = -1;
+  bool failed_ = false;
 };
 
 }  // namespace stretto::schedule

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/variants.hpp"
-#include "stretto/schedule/wave_pass.hpp"
-#include "stretto/schedule/wave_serial.hpp"
+#include "stretto/schedule/wave_rules.hpp"
+#include "stretto/schedule/wave_search.hpp"
 
 namespace stretto::schedule {
 
@@ -51,42 +50,27 @@ struct zbv_greedy {
     if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
     if (variant < -1 || variant >= variants)
       return refuse(fault::unsupported, reason::variant_out_of_range);
-    if (variant >= 0 && !serves(variant, sizes))
+    if (variant >= 0 && !search().serves(sizes, variant))
       return refuse(fault::unsupported, reason::chunks_not_two);
     return {};
   }
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.chunks * sizes.microbatches; }
-
-  //! How good a variant is. The last resort is not measured: anything else that fits is better.
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
-    if (is_serial(tried))
-      return {.fits = wave_limits_or_refuse(sizes, table).ok(), .first = unlimited};
-    if (!serves(tried, sizes)) return {};
-    wave_pass pass(sizes, table, rules_of(tried));
-    if (!pass.run()) return {};
-    return score_of(objective, pass.makespan(), pass.span());
+    return search().score(sizes, table, tried);
   }
-  //! Where the rules of a single variant find no way within the limits it is the last resort's.
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
-  //!         enough for every rank
+  //!         enough for every rank. Of a single variant: see variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
-    if (const verdict found = wave_limits_or_refuse(sizes, table); !found) return found;
     const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (!is_serial(chosen) && wave_pass(sizes, table, rules_of(chosen), &out).run()) return {};
+    if (chosen >= 0 && search().emit(sizes, table, chosen, out)) return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
-    wave_one_by_one(sizes, out);
-    return {};
+    return variant < 0 ? wave_limits_or_refuse(sizes, table)
+                       : variant_over_limit(*this, sizes, table, variant);
   }
 
  private:
-  static constexpr bool is_serial(int tried) { return tried + 1 == variants; }
-  static constexpr bool serves(int tried, const shape& sizes) {
-    return is_serial(tried) || !rules_of(tried).fixed || sizes.chunks == 2;
-  }
-  static constexpr const wave_rules& rules_of(int tried) {
-    return rules[static_cast<std::size_t>(tried)];
-  }
+  constexpr wave_search search() const { return {rules, objective}; }
 };
 
 }  // namespace stretto::schedule
