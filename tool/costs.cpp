@@ -221,6 +221,11 @@ void cost_options::add(CLI::App& command) {
   command.add_option("--memory", memory,
                      "Memory changes F,I,W: at a forward's start, at the others' end "
                      "(default 1,0,-1)");
+  command
+      .add_option("--weights", weights,
+                  "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
+                  "all the time, those of both directions where there are two (default 0)")
+      ->check(CLI::Range(std::int64_t{0}, most).description(""));
   command.add_option("--limit", limit, "Memory that no rank may exceed")
       ->check(CLI::Range(std::int64_t{0}, most_memory).description(""));
   command
@@ -261,6 +266,12 @@ job_table make_costs(const cost_options& options, const placement& where, const 
     costs_file file(options.costs_file, table);
     file.apply();
     loss = file.loss();
+  }
+  if (options.weights > 0) {
+    // Those of every chunk that the options speak of, on a rank of replicas twice.
+    const bool replicas = where.kind == placement_kind::bidirectional && cut.given > 0;
+    table.base.resize(static_cast<std::size_t>(where.ranks));
+    for (std::int64_t& one : table.base) one += options.weights * table.chunks * (replicas ? 2 : 1);
   }
   if (options.limit) table.limit.assign(static_cast<std::size_t>(where.ranks), *options.limit);
   if (cut.given > 0) table = cut_anew(table, where, cut);

@@ -10,12 +10,13 @@
 
 namespace stretto::tool {
 
-//! --cost, --memory, --limit, --hides and --costs.
+//! --cost, --memory, --weights, --limit, --hides and --costs.
 struct cost_options {
   std::string cost;
   std::string memory;
   std::string costs_file;
   std::optional<std::int64_t> limit;
+  std::int64_t weights = 0;
   int hides = 0;  //!< percent of a pair's shorter half
 
   void add(CLI::App& command);

@@ -31,7 +31,7 @@ measured measure(const Schedule& schedule, const shape& sizes, std::int64_t forw
                  std::int64_t backward) {
   const stretto::job_lists lists = laws::emitted(schedule, sizes);
   const stretto::job_table table(
-      sizes.ranks, sizes.chunks,
+      sizes.ranks, stretto::place(schedule.placed(), sizes).chunks,
       {.forward = forward, .backward_input = backward, .backward_weight = 0});
   measured made;
   made.ranks.resize(static_cast<std::size_t>(sizes.ranks));
@@ -216,4 +216,33 @@ TEST_CASE("interleaved: where p divides m the bubble is (p - 1) / v of one micro
     }
     CHECK(measure(inference{}, sizes, 3, 1).total.makespan == (m * v + p - 1) * 3);
   });
+}
+
+TEST_CASE("chimera: less than half of 1F1B's bubble, with no more activations") {
+  for (int p = 2; p <= 12; p += 2)
+    for (int m = 1; m <= 5 * p; ++m)
+      for (const auto& [f, b] : {std::pair{1, 1}, {1, 2}, {2, 1}, {10, 23}, {7, 7}}) {
+        INFO(words({p, m, 1}), " f=", f, " b=", b);
+        const auto made = measure(chimera{}, {p, m, 1}, f, b);
+        for (const auto& rank : made.ranks) CHECK(rank.peak <= p);
+        CHECK(made.total.makespan <= measure(one_f_one_b{}, {p, m, 1}, f, b).total.makespan);
+        if (m % 2 == 0 && m >= p)
+          CHECK(made.total.makespan == m * (f + b) + (p - 2) * std::max(f, b));
+      }
+}
+
+TEST_CASE("dualpipe: its authors' bubble where a pair takes what its longer half takes") {
+  // (p / 2 - 1)(f&B + B - 3 w), with f&B = B for f = b = w.
+  for (int p = 2; p <= 12; p += 2)
+    for (int m = 2 * p; m <= 5 * p; m += 2) {
+      INFO(words({p, m, 1}));
+      const auto lists = laws::emitted(dualpipe{}, {p, m, 1});
+      const auto where = stretto::place(dualpipe{}.placed(), {p, m, 1});
+      const stretto::job_table table(p, 2, {});
+      std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(p));
+      const auto made = stretto::measure(
+          {.rows = lists.rows(), .where = where, .microbatches = m, .costs = table.view()}, ranks);
+      CHECK(made.makespan == 3 * m + (p / 2 - 1) * (3 + 2 - 3));
+      for (const auto& rank : ranks) CHECK(rank.peak <= p + 1);
+    }
 }

@@ -292,3 +292,23 @@ TEST_CASE("assign deals layers in pipeline order") {
 }
 
 }  // namespace
+
+TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to") {
+  const auto peaks = [](const std::string& arguments) {
+    return run_json("simulate --format json --ranks 4 --microbatches 8 " + arguments)["peak"];
+  };
+  CHECK(peaks("1f1b --weights 4") == json({8, 7, 6, 5}));
+  CHECK(peaks("zbv --chunks 2 --weights 4") == json({16, 16, 16, 16}));
+  CHECK(peaks("dualpipe --weights 4") == json({13, 13, 13, 13}));
+  const auto makespan = [](const std::string& arguments) {
+    return run_json("simulate --format json --ranks 4 --microbatches 8 --cost 10,10,10,0 " +
+                    arguments)["makespan"]
+        .get<int>();
+  };
+  CHECK(makespan("1f1b --hides 100") == makespan("1f1b"));
+  CHECK(makespan("dualpipe") == 260);
+  CHECK(makespan("dualpipe --hides 50") < 260);
+  CHECK(makespan("dualpipe --hides 100") < makespan("dualpipe --hides 50"));
+  CHECK(run("simulate dualpipe --ranks 4 --microbatches 8 --hides 101").err.find(
+            "--hides") != std::string::npos);
+}

@@ -64,6 +64,9 @@ struct unit_costs {
   std::int64_t memory_forward = 1;
   std::int64_t memory_backward_input = 0;
   std::int64_t memory_backward_weight = -1;
+  //! Of one stage: weights, their gradients, what the optimizer keeps. In use from beginning to
+  //! end, for every stage that a rank holds, replicas too.
+  std::int64_t memory_weights = 0;
   //! How much of the shorter half of a pair the longer one hides, in percent. Measured, not
   //! assumed: nothing by default; 100 makes a pair as long as its longer half.
   int pair_hides = 0;
@@ -87,17 +90,19 @@ struct unit_costs {
 template <int Ranks, int Chunks>
 struct fixed_job_table {
   std::array<job_cost, static_cast<std::size_t>(Ranks * Chunks * cost_kinds)> entries{};
+  std::array<std::int64_t, static_cast<std::size_t>(Ranks)> base{};
   std::int64_t communication = 0;
   int pair_hides = 0;
 
   constexpr fixed_job_table() : fixed_job_table(unit_costs{}) {}
   constexpr explicit fixed_job_table(const unit_costs& costs)
       : communication(costs.communication), pair_hides(costs.pair_hides) {
+    for (std::int64_t& one : base) one = Chunks * costs.memory_weights;
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
   }
   constexpr job_table_view view() const {
-    return {entries, Ranks, Chunks, communication, {}, {}, pair_hides};
+    return {entries, Ranks, Chunks, communication, base, {}, pair_hides};
   }
 };
 
@@ -120,6 +125,8 @@ struct job_table {
         pair_hides(costs.pair_hides) {
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
+    if (costs.memory_weights != 0)
+      base.assign(static_cast<std::size_t>(ranks), chunks * costs.memory_weights);
   }
   constexpr job_cost& at(int rank, int chunk, job_kind kind) {
     return entries[static_cast<std::size_t>((rank * chunks + chunk) * cost_kinds +
