@@ -12,7 +12,7 @@
 namespace stretto::schedule {
 
 //! Whether every rank's limit has room for its micro-batches one by one, which is the least that
-//! any order of them needs.
+//! any order of them needs where micro-batches give back all that they take.
 //! @return ok, or fault::over_limit: `rank` is the one that needs most of those whose limit is too
 //!         small, `limit` its own, `amount` the smallest that is enough for all of them
 constexpr verdict wave_limits_or_refuse(const shape& sizes, const job_table_view& table) {

@@ -20,8 +20,9 @@ struct zbv_greedy {
   int variant = -1;  //!< a single one, 0 to variants - 1; -1: the best of all
 
   //! Found by a search over rules: none of them alone, but all together, are at least as short as
-  //! the orders of the systems named above on all of their published shapes, costs and limits.
-  static constexpr std::array<wave_rules, 4> rules{{
+  //! the orders of the systems named above on all of their published shapes, costs and limits. The
+  //! last is for limits of little memory.
+  static constexpr std::array<wave_rules, 5> rules{{
       {.last_window = 0,
        .extra = 1,
        .before_forward = fill_kind::always,
@@ -40,6 +41,11 @@ struct zbv_greedy {
        .patience = 3,
        .patient_forward = true,
        .spare_busiest = true},
+      {.window = 6,
+       .before_forward = fill_kind::slack,
+       .before_backward = fill_kind::slack,
+       .alternate = false,
+       .first_wave = true},
   }};
   //! The rules, and as the last resort micro-batches one by one.
   static constexpr int variants = static_cast<int>(rules.size()) + 1;
