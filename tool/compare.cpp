@@ -41,6 +41,8 @@ struct compare_command {
     wanted_ = sizes.sizes();
     std::vector<compared> all;
     std::vector<compared> absent;
+    // Nor is a part of what a pair hides.
+    times_ = 100 / std::gcd(100, costs.hides);
     for (const schedule_facts& facts : catalogue()) times_ = std::lcm(times_, cut_of(facts));
     for (const schedule_facts& facts : catalogue()) {
       compared one = run(facts);

@@ -244,6 +244,11 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
   CHECK(alone["makespan"] == 52);
   CHECK(hidden["makespan"].get<double>() < 52);
   CHECK(find("--cost 2,2,2,0 --hides 100", "1f1b")["makespan"] == 66);
+  // A part of a unit is not rounded away.
+  const json tenths = run_json(
+      "simulate dualpipe --ranks 4 --microbatches 8 --format json --cost 10,10,10,0 --hides 30");
+  CHECK(10 * find("--cost 1,1,1,0 --hides 30", "dualpipe")["makespan"].get<double>() ==
+        doctest::Approx(tenths["makespan"].get<double>()));
   CHECK(run("compare --ranks 4 --microbatches 8 --hides 101").exit == 2);
 
   const auto first = [](const std::string& arguments) {

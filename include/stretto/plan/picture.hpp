@@ -34,6 +34,7 @@ struct timeline_picture {
   std::string title;
   std::string subtitle;
   std::string unit;  //!< of time, for the axis; empty: none
+  std::string shades = "chunk";  //!< what a bar's chunk is called
   int ranks = 0;
   std::int64_t end = 0;  //!< of the axis
   std::vector<picture_bar> bars;
@@ -54,6 +55,7 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
                                        std::span<const job_time> timeline, bool with_memory) {
   timeline_picture made;
   made.subtitle = summary(measured);
+  if (input.where.kind == placement_kind::bidirectional) made.shades = "direction";
   made.ranks = input.rows.ranks;
   made.end = measured.makespan;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
