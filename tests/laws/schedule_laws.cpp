@@ -217,6 +217,8 @@ constexpr int only_chunks<dualpipe_v> = 2;
 template <class Schedule>
 constexpr bool slices = false;
 template <>
+constexpr bool slices<inference> = true;
+template <>
 constexpr bool slices<seq_1f1b> = true;
 
 //! Chunks with which a schedule is tried where any number would do.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
@@ -21,8 +22,8 @@ struct inference {
 
   constexpr placement_kind placed() const { return placement; }
   constexpr verdict supports(const shape& sizes) const {
-    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
     if (placement == placement_kind::bidirectional) {
+      if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
       if (group != 0) return refuse(fault::unsupported, reason::placement_not_served);
       return two_ways_or_refuse(sizes);
     }
@@ -31,7 +32,9 @@ struct inference {
     const verdict sound = positive_or_refuse(sizes);
     return sound ? group_or_refuse(sizes, group) : sound;
   }
-  constexpr int capacity(const shape& sizes) const { return sizes.microbatches * sizes.chunks; }
+  constexpr int capacity(const shape& sizes) const {
+    return sizes.microbatches * sizes.chunks * sizes.slices;
+  }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     if (placement == placement_kind::bidirectional) {
       for (int rank = 0; rank < sizes.ranks; ++rank) {
@@ -43,10 +46,12 @@ struct inference {
     const auto where = place(placement, sizes);
     const auto groups = group_microbatches(sizes, group, remainder);
     for (int rank = 0; rank < sizes.ranks; ++rank) {
-      // 1. m v forwards.
+      // 1. m v forwards, each slice by slice.
       for (int k = 0; k < groups.steps(); ++k) {
         const auto [chunk, microbatch] = groups.at(k);
-        out.push(rank, {where.stage_of(rank, chunk), microbatch, 0, job_kind::forward});
+        for (int slice = 0; slice < sizes.slices; ++slice)
+          out.push(rank, {where.stage_of(rank, chunk), microbatch, static_cast<std::int16_t>(slice),
+                          job_kind::forward});
       }
     }
     return {};
