@@ -62,14 +62,16 @@ void introduce(std::ostream& out, const pipeline& made, const options& with, con
       << with.pipeline.schedule << ": " << sizes.ranks << " ranks of " << sizes.chunks
       << (sizes.chunks == 1 ? " chunk" : " chunks") << " on " << cores
       << (cores == 1 ? " core, " : " cores, ") << sizes.microbatches << " micro-batches of "
-      << with.model.microbatch << " x " << with.model.context << " bytes\n";
+      << with.model.microbatch << " x " << with.model.context << " bytes";
+  if (sizes.slices > 1) out << " in " << sizes.slices << " slices";
+  out << '\n';
 }
 
 //! The unpipelined model beside the pipelined one.
 class shadow {
  public:
-  shadow(const options& with, const corpus& text)
-      : with_(with), text_(text), whole_(with.model, with.learning.seed) {}
+  shadow(const options& with, const config& model, const corpus& text)
+      : with_(with), text_(text), whole_(model, with.learning.seed) {}
 
   //! @throws std::runtime_error naming what differs after the step
   void compare(const pipeline& pipelined, long number, const step_result& result) {
@@ -92,9 +94,9 @@ class shadow {
 
 void train_steps(pipeline& made, const options& with, const corpus& text) {
   std::unique_ptr<shadow> reference;
-  if (with.check) reference = std::make_unique<shadow>(with, text);
-  const double tokens =
-      static_cast<double>(made.model().rows()) * static_cast<double>(made.sizes().microbatches);
+  if (with.check) reference = std::make_unique<shadow>(with, made.model(), text);
+  const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
+                        static_cast<double>(made.sizes().microbatches);
   progress shown(std::cout, isatty(STDOUT_FILENO) != 0, with.steps, tokens);
   for (long number = 1; number <= with.steps; ++number) {
     const step_result result = made.step();

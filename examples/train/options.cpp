@@ -67,6 +67,9 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--microbatches", to.microbatches, "Micro-batches in a step")
       ->check(count_up_to(100'000))
       ->capture_default_str();
+  app.add_option("--slices", to.slices, "Equal parts of every sequence (seq_1f1b)")
+      ->check(count_up_to(1 << 14))
+      ->capture_default_str();
   app.add_option("--chunks", to.chunks, "Stages per rank [2, or 1 where the schedule has one]")
       ->check(count_up_to(1000));
   app.add_option("--group", to.group, "Micro-batches per group (interleaved) [min(ranks, all)]")

@@ -48,6 +48,7 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs) {
   const stretto::replay_input input{.rows = from.plan().jobs(),
                                     .where = from.where(),
                                     .microbatches = from.sizes().microbatches,
+                                    .slices = from.sizes().slices,
                                     .costs = costs.view()};
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(from.where().ranks));
   std::vector<stretto::job_time> times(ranks.size() * static_cast<std::size_t>(input.rows.stride));

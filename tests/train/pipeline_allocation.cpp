@@ -62,13 +62,14 @@ using namespace train;
 using namespace pipeline_test;
 
 TEST_CASE("steps and evaluations do not allocate, on any thread") {
-  for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "seq_1f1b"})
     for (const char* overlap : {"serial", "separate"})
       for (const int capacity : {0, 2}) {
         pipeline_settings settings{
             .schedule = schedule, .ranks = 3, .microbatches = 4, .overlap = overlap};
         settings.transport_capacity = capacity;
         settings.trace_steps = 2;
+        if (settings.schedule == "seq_1f1b") settings.slices = 4;
         const config model = tiny(8, true);
         CAPTURE(name(settings, model));
         const long before_all = allocations.load();

@@ -35,8 +35,7 @@ TEST_CASE("every schedule that there is, on 2 to 4 ranks, 1 to 7 micro-batches, 
     for (int ranks = 2; ranks <= 4; ++ranks)
       for (int chunks = 1; chunks <= 3; ++chunks)
         for (const int microbatches : {1, 2, 5, 7}) {
-          if (!schedule.supports(
-                  {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}))
+          if (!schedule.supports({.ranks = ranks, .microbatches = microbatches, .chunks = chunks}))
             continue;
           ++number;
           const int layers = std::max(3, ranks * chunks + number % 3);
@@ -65,6 +64,41 @@ TEST_CASE("the first schedules on 1 to 4 ranks, 1 to 3 chunks, 1 to 7 micro-batc
           check_equal(tiny(layers, number % 5 < 3), vary(settings, number), 2);
         }
   CHECK(number == 2 * 4 * 3 * 7 + 4 * 7);
+}
+
+TEST_CASE("slices: equal to the bit with a reference that runs slice by slice, too") {
+  int number = 0;
+  for (int ranks = 1; ranks <= 4; ++ranks)
+    for (const int slices : {2, 4, 8})
+      for (const int microbatches : {1, 2, 5}) {
+        ++number;
+        const pipeline_settings settings{
+            .schedule = "seq_1f1b", .ranks = ranks, .microbatches = microbatches, .slices = slices};
+        config model = tiny(std::max(3, ranks + number % 3), number % 5 < 3);
+        model.microbatch = 1 + number % 2;
+        check_equal(model, vary(settings, number), 2);
+      }
+  CHECK(number == 36);
+}
+
+TEST_CASE("slices: as a pipeline of whole sequences learns, to rounding") {
+  pipeline whole(tiny(6, true), text(), {.schedule = "1f1b", .ranks = 3, .chunks = 1}, learning());
+  const double before = whole.evaluate();
+  std::vector<step_result> expected;
+  for (int step = 0; step < 10; ++step) expected.push_back(whole.step());
+  for (const int slices : {2, 4, 8}) {
+    CAPTURE(slices);
+    pipeline sliced(tiny(6, true), text(), {.schedule = "seq_1f1b", .ranks = 3, .slices = slices},
+                    learning());
+    CHECK(sliced.evaluate() == doctest::Approx(before).epsilon(1e-6));
+    // Ten updates of single precision carry the rounding on.
+    for (const step_result& of : expected) {
+      const step_result found = sliced.step();
+      CHECK(found.loss == doctest::Approx(of.loss).epsilon(1e-5));
+      CHECK(found.gradient_norm == doctest::Approx(of.gradient_norm).epsilon(1e-4));
+    }
+    CHECK(sliced.evaluate() == doctest::Approx(whole.evaluate()).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("groups of any size, with a remainder") {

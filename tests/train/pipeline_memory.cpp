@@ -34,18 +34,19 @@ TEST_CASE("paint shows what is written, by lines of 64 bytes") {
 }
 
 TEST_CASE("high water equals the plan, and no value is read before it is written") {
-  for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "seq_1f1b"})
     for (const int ranks : {1, 3, 4})
       for (const int microbatches : {2, 5})
         for (const char* overlap : {"serial", "separate"}) {
           const pipeline_settings settings{.schedule = schedule,
                                            .ranks = ranks,
                                            .microbatches = microbatches,
+                                           .slices = schedule == std::string("seq_1f1b") ? 2 : 1,
                                            .overlap = overlap};
           const config model = tiny(std::max(3, 2 * ranks), true);
           CAPTURE(name(settings, model));
           pipeline pipelined(model, text(), settings, learning());
-          reference whole(model, learning().seed);
+          reference whole(pipelined.model(), learning().seed);
           for (std::size_t rank = 0; rank < config::size(ranks); ++rank)
             paint(pipelined.engine().arena(rank));
           CHECK(compare(pipelined, whole, 2) == "");

@@ -1,5 +1,7 @@
 // Settings that make no pipeline are refused by name, value and rule; layers go where they should;
 // costs are the model's products.
+#include <algorithm>
+
 #include "model/layer.hpp"
 #include "pipeline/plans.hpp"
 #include "pipeline_support.hpp"
@@ -34,6 +36,19 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
   refused({.chunks = -1}, "--chunks -1: interleaved: there must be at least one chunk per rank");
   refused({.schedule = "1f1b", .chunks = 2},
           "--chunks 2: 1f1b: this schedule has one chunk per rank");
+  refused({.slices = 2}, "--slices 2: interleaved: this schedule does not slice micro-batches");
+  refused({.schedule = "seq_1f1b", .slices = 0},
+          "--slices 0: seq_1f1b: there must be at least one slice per micro-batch");
+  refused({.schedule = "seq_1f1b", .slices = 3},
+          "--slices 3: the context, 8, is no multiple of it");
+  refused({.schedule = "seq_1f1b", .slices = 16},
+          "--slices 16: the context, 8, is no multiple of it");
+  refused({.schedule = "seq_1f1b", .microbatches = 200'000, .slices = 4},
+          "--microbatches 200000: with 4 ranks of 1 chunks and 4 slices, more than 1000000 jobs of "
+          "a kind in a step");
+  refused({.schedule = "seq_1f1b", .slices = 2'000},
+          "--slices 2000: with so many micro-batches, jobs read more than 10000000 earlier slices "
+          "in a step");
   refused({.group = 3}, "--group 3: a group smaller than the number of ranks starves the pipeline");
   refused({.group = 9}, "--group 9: a group cannot exceed the micro-batches");
   refused({.schedule = "gpipe", .group = 4}, "--group 4: the schedule gpipe has no groups");
@@ -112,6 +127,29 @@ TEST_CASE("predicted costs are the products that the stages really do") {
       CHECK(cost(job_kind::backward) ==
             alone.products().backward_input + alone.products().backward_weight);
     }
+  }
+}
+
+TEST_CASE("predicted costs of slices: their sum over a micro-batch is what a stage really does") {
+  const config whole = tiny(4, true);
+  for (const int slices : {1, 2, 4, 8}) {
+    CAPTURE(slices);
+    const pipeline pipelined(whole, text(), {.schedule = "seq_1f1b", .ranks = 2, .slices = slices},
+                             learning());
+    reference alone(pipelined.model(), 1);
+    alone.step(1, 1, 1e-3, 1, {}, [](int, auto tokens, auto targets) {
+      std::ranges::fill(tokens, std::uint8_t{1});
+      std::ranges::fill(targets, std::uint8_t{2});
+    });
+    stretto::job_table table = pipelined.predicted_costs();
+    const auto sum = [&](stretto::job_kind kind) {
+      return static_cast<std::uint64_t>(slices *
+                                        (table.at(0, 0, kind).time + table.at(1, 0, kind).time));
+    };
+    using stretto::job_kind;
+    CHECK(sum(job_kind::forward) == alone.stage().products().forward);
+    CHECK(sum(job_kind::backward_input) == alone.stage().products().backward_input);
+    CHECK(sum(job_kind::backward_weight) == alone.stage().products().backward_weight);
   }
 }
 

@@ -52,7 +52,8 @@ inline train::learning_settings learning() {
 inline std::string name(const train::pipeline_settings& of, const train::config& model) {
   return of.schedule + ", ranks " + std::to_string(of.ranks) + ", chunks " +
          std::to_string(of.chunks) + ", micro-batches " + std::to_string(of.microbatches) +
-         ", group " + std::to_string(of.group) + ", layers " + std::to_string(model.layer_count()) +
+         ", slices " + std::to_string(of.slices) + ", group " + std::to_string(of.group) +
+         ", layers " + std::to_string(model.layer_count()) +
          (model.tied ? ", tied, " : ", untied, ") + of.overlap + ", capacity " +
          std::to_string(of.transport_capacity);
 }
@@ -80,7 +81,7 @@ inline std::string compare(const train::config& model, train::pipeline_settings 
                            int steps) {
   settings.evaluation_microbatches = 3;
   train::pipeline pipelined(model, text(), settings, learning());
-  train::reference whole(model, learning().seed);
+  train::reference whole(pipelined.model(), learning().seed);
   const auto differ = [&] {
     const double expected = whole.evaluate(3, [&](int microbatch, auto tokens, auto targets) {
       text().held_back_batch(microbatch, tokens, targets);

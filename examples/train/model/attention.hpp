@@ -1,42 +1,61 @@
 // Causal multi-head attention between the projections: scores, softmax, weighted sum. Internal.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "model/algebra.hpp"
 #include "model/config.hpp"
+#include "model/tensor.hpp"
 
 namespace train {
 
-//! The sizes and the addressing of one micro-batch's attention.
+//! One tensor of a block's stash in every slice of a micro-batch up to some slice, the last.
+template <class Scalar>
+struct slices_of {
+  Scalar* own;
+  std::span<const std::span<Scalar>> earlier;  //!< the whole stashes
+  std::size_t offset;                          //!< of the tensor in them
+
+  std::size_t size() const { return earlier.size() + 1; }
+  Scalar* back() const { return own; }
+  Scalar* operator[](std::size_t slice) const {
+    return slice < earlier.size() ? &earlier[slice][offset] : own;
+  }
+};
+
+//! The sizes and the addressing of the attention of one slice of a micro-batch, which sees itself
+//! and the slices before it.
 //! `joint` is [rows, 3 * width]: queries, keys, values side by side, heads side by side in each.
 struct attention_shape {
-  std::size_t context, width, heads, sequences;
+  std::size_t length, context, width, heads, sequences;
 
   explicit attention_shape(const config& model)
-      : context(config::size(model.context)),
+      : length(model.length()),
+        context(config::size(model.context)),
         width(config::size(model.width)),
         heads(config::size(model.heads)),
         sequences(config::size(model.microbatch)) {}
 
   std::size_t features() const { return width / heads; }
-  std::size_t weights() const { return sequences * heads * context * context; }
+  std::size_t weights() const { return sequences * heads * length * context; }
 
-  //! Part 0, 1 or 2 (queries, keys, values) of one head of one sequence: [context, features].
+  //! Part 0, 1 or 2 (queries, keys, values) of one head of one sequence: [length, features].
   template <class Scalar>
   matrix_view<Scalar> part(Scalar* joint, std::size_t which, std::size_t sequence,
                            std::size_t head) const {
-    return matrix(joint + sequence * context * 3 * width + which * width + head * features(),
-                  context, features(), 3 * width);
+    return matrix(joint + sequence * length * 3 * width + which * width + head * features(), length,
+                  features(), 3 * width);
   }
-  //! One head of one sequence of a [rows, width] matrix: [context, features].
+  //! One head of one sequence of a [rows, width] matrix: [length, features].
   template <class Scalar>
   matrix_view<Scalar> of_head(Scalar* rows, std::size_t sequence, std::size_t head) const {
-    return matrix(rows + sequence * context * width + head * features(), context, features(),
-                  width);
+    return matrix(rows + sequence * length * width + head * features(), length, features(), width);
   }
-  //! The attention weights of one head of one sequence: [context, context].
+  //! The attention weights of one head of one sequence: [length, context].
   template <class Scalar>
   matrix_view<Scalar> square(Scalar* weights, std::size_t sequence, std::size_t head) const {
-    return matrix(weights + (sequence * heads + head) * context * context, context, context);
+    return matrix(weights + (sequence * heads + head) * length * context, length, context);
   }
   template <class Scalar>
   Scalar scale() const {
@@ -45,54 +64,93 @@ struct attention_shape {
 };
 
 //! weights = softmax(scale * queries * keys^T) over the past, mixed = weights * values.
+//! \param joints  of every slice up to this one, which is the last
 template <class Scalar>
-void attention_forward(const attention_shape& shape, const Scalar* joint, Scalar* weights,
-                       Scalar* mixed, std::uint64_t& multiply_adds) {
+void attention_forward(const attention_shape& shape, const slices_of<Scalar>& joints,
+                       Scalar* weights, Scalar* mixed, std::uint64_t& multiply_adds) {
   const Scalar scale = shape.template scale<Scalar>();
+  const auto length = static_cast<Eigen::Index>(shape.length);
+  const Eigen::Index before = length * static_cast<Eigen::Index>(joints.size() - 1);
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
     for (std::size_t head = 0; head < shape.heads; ++head) {
       auto square = shape.square(weights, sequence, head);
-      assign_product(square, shape.part(joint, 0, sequence, head),
-                     shape.part(joint, 1, sequence, head).transpose(), multiply_adds);
+      const auto queries = shape.part(joints.back(), 0, sequence, head);
+      for (std::size_t slice = 0; slice < joints.size(); ++slice) {
+        assign_product(square.middleCols(static_cast<Eigen::Index>(slice) * length, length),
+                       queries, shape.part(joints[slice], 1, sequence, head).transpose(),
+                       multiply_adds);
+      }
       for (Eigen::Index row = 0; row < square.rows(); ++row) {
-        auto past = square.row(row).head(row + 1).array();
+        auto past = square.row(row).head(before + row + 1).array();
         const Scalar highest = past.maxCoeff();
         past = ((past - highest) * scale).exp();
         past *= Scalar(1) / past.sum();
-        square.row(row).tail(square.cols() - row - 1).setZero();
+        square.row(row).segment(before + row + 1, length - row - 1).setZero();
       }
-      assign_product(shape.of_head(mixed, sequence, head), square,
-                     shape.part(joint, 2, sequence, head), multiply_adds);
+      auto result = shape.of_head(mixed, sequence, head);
+      for (std::size_t slice = 0; slice < joints.size(); ++slice) {
+        const auto own = square.middleCols(static_cast<Eigen::Index>(slice) * length, length);
+        const auto values = shape.part(joints[slice], 2, sequence, head);
+        if (slice == 0) {
+          assign_product(result, own, values, multiply_adds);
+        } else {
+          add_product(result, own, values, multiply_adds);
+        }
+      }
     }
   }
 }
 
-//! The gradient of `joint` from the gradient of `mixed`; `scratch` is [context, context].
+//! The gradients of the queries, and what this slice adds to those of the keys and values up to it,
+//! from the gradient of `mixed`; `scratch` is [length, context].
+//! \param joint_gradients  of every slice up to this one, which is the last
+//! \param first            nothing has been added to them yet: they are set
 template <class Scalar>
-void attention_backward(const attention_shape& shape, const Scalar* joint, const Scalar* weights,
-                        const Scalar* mixed_gradient, Scalar* scratch, Scalar* joint_gradient,
+void attention_backward(const attention_shape& shape, const slices_of<Scalar>& joints,
+                        const Scalar* weights, const Scalar* mixed_gradient, Scalar* scratch,
+                        const slices_of<Scalar>& joint_gradients, bool first,
                         std::uint64_t& multiply_adds) {
   const Scalar scale = shape.template scale<Scalar>();
-  auto scores = matrix(scratch, shape.context, shape.context);
+  const auto length = static_cast<Eigen::Index>(shape.length);
+  const Eigen::Index before = length * static_cast<Eigen::Index>(joints.size() - 1);
+  auto scores = matrix(scratch, shape.length, shape.context);
+  const auto add = [&](auto&& to, const auto& left, const auto& right) {
+    if (first) {
+      assign_product(to, left, right, multiply_adds);
+    } else {
+      add_product(to, left, right, multiply_adds);
+    }
+  };
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
     for (std::size_t head = 0; head < shape.heads; ++head) {
       const auto square = shape.square(weights, sequence, head);
       const auto gradient = shape.of_head(mixed_gradient, sequence, head);
-      assign_product(scores, gradient, shape.part(joint, 2, sequence, head).transpose(),
-                     multiply_adds);
-      assign_product(shape.part(joint_gradient, 2, sequence, head), square.transpose(), gradient,
-                     multiply_adds);
+      for (std::size_t slice = 0; slice < joints.size(); ++slice) {
+        const Eigen::Index at = static_cast<Eigen::Index>(slice) * length;
+        assign_product(scores.middleCols(at, length), gradient,
+                       shape.part(joints[slice], 2, sequence, head).transpose(), multiply_adds);
+        add(shape.part(joint_gradients[slice], 2, sequence, head),
+            square.middleCols(at, length).transpose(), gradient);
+      }
       for (Eigen::Index row = 0; row < square.rows(); ++row) {
-        auto past = scores.row(row).head(row + 1).array();
-        const auto weight = square.row(row).head(row + 1).array();
+        auto past = scores.row(row).head(before + row + 1).array();
+        const auto weight = square.row(row).head(before + row + 1).array();
         const Scalar along = (past * weight).sum();
         past = weight * (past - along) * scale;
-        scores.row(row).tail(square.cols() - row - 1).setZero();
+        scores.row(row).segment(before + row + 1, length - row - 1).setZero();
       }
-      assign_product(shape.part(joint_gradient, 0, sequence, head), scores,
-                     shape.part(joint, 1, sequence, head), multiply_adds);
-      assign_product(shape.part(joint_gradient, 1, sequence, head), scores.transpose(),
-                     shape.part(joint, 0, sequence, head), multiply_adds);
+      auto queries = shape.part(joint_gradients.back(), 0, sequence, head);
+      for (std::size_t slice = 0; slice < joints.size(); ++slice) {
+        const auto own = scores.middleCols(static_cast<Eigen::Index>(slice) * length, length);
+        const auto keys = shape.part(joints[slice], 1, sequence, head);
+        if (slice == 0) {
+          assign_product(queries, own, keys, multiply_adds);
+        } else {
+          add_product(queries, own, keys, multiply_adds);
+        }
+        add(shape.part(joint_gradients[slice], 1, sequence, head), own.transpose(),
+            shape.part(joints.back(), 0, sequence, head));
+      }
     }
   }
 }

@@ -64,7 +64,7 @@ block<Scalar>::block(const config& model)
   middle_gradient_ = stash_.take(rows_ * width_);
   joint_gradient_ = stash_.take(rows_ * 3 * width_);
   output1_gradient_ = stash_.take(rows_ * width_);
-  scratch_ = stash_.take(shape.context * shape.context);
+  scratch_ = stash_.take(shape.length * shape.context);
 }
 
 template <class Scalar>
@@ -95,6 +95,7 @@ void block<Scalar>::initialise(std::uint64_t seed, int layer, std::span<Scalar> 
 template <class Scalar>
 void block<Scalar>::forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
                             std::span<Scalar> output, std::span<Scalar> stash,
+                            earlier_slices<Scalar> earlier, const tensor& place,
                             std::uint64_t& multiply_adds) const {
   const auto weight = [&](const tensor& part, std::size_t rows) {
     return matrix(&parameters[part.offset], rows, part.size / rows);
@@ -113,8 +114,9 @@ void block<Scalar>::forward(std::span<const Scalar> parameters, std::span<const 
   auto joint = kept(joint_);
   assign_product(joint, kept(output1_), weight(joint_weight_, width_), multiply_adds);
   joint.rowwise() += bias(joint_bias_);
-  attention_forward<Scalar>(attention_shape(model_), joint.data(), &stash[weights_.offset],
-                            &stash[mixed_.offset], multiply_adds);
+  attention_forward<Scalar>(attention_shape(model_),
+                            {joint.data(), earlier, place.offset + joint_.offset},
+                            &stash[weights_.offset], &stash[mixed_.offset], multiply_adds);
   y = x.rowwise() + bias(mix_bias_);
   add_product(y, kept(mixed_), weight(mix_weight_, width_), multiply_adds);
 
@@ -135,6 +137,7 @@ template <class Scalar>
 void block<Scalar>::backward_input(std::span<const Scalar> parameters,
                                    std::span<const Scalar> output_gradient,
                                    std::span<Scalar> input_gradient, std::span<Scalar> stash,
+                                   earlier_slices<Scalar> earlier, const tensor& place,
                                    std::uint64_t& multiply_adds) const {
   const auto transposed = [&](const tensor& part, std::size_t rows) {
     return matrix(&parameters[part.offset], rows, part.size / rows).transpose();
@@ -158,9 +161,12 @@ void block<Scalar>::backward_input(std::span<const Scalar> parameters,
   // of the result, which is written last.
   auto mixed = matrix(input_gradient.data(), rows_, width_);
   assign_product(mixed, kept(middle_gradient_), transposed(mix_weight_, width_), multiply_adds);
-  attention_backward<Scalar>(attention_shape(model_), &stash[joint_.offset],
-                             &stash[weights_.offset], mixed.data(), &stash[scratch_.offset],
-                             &stash[joint_gradient_.offset], multiply_adds);
+  const auto in_slices = [&](const tensor& part) {
+    return slices_of<Scalar>{&stash[part.offset], earlier, place.offset + part.offset};
+  };
+  attention_backward<Scalar>(attention_shape(model_), in_slices(joint_), &stash[weights_.offset],
+                             mixed.data(), &stash[scratch_.offset], in_slices(joint_gradient_),
+                             earlier.size() + 1 == config::size(model_.slices), multiply_adds);
   assign_product(kept(output1_gradient_), kept(joint_gradient_), transposed(joint_weight_, width_),
                  multiply_adds);
   norm_backward_input(&parameters[gamma1_.offset], read(normal1_), &stash[deviation1_.offset],

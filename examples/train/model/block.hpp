@@ -11,6 +11,11 @@
 
 namespace train {
 
+//! What a slice's jobs need of the slices before it of the same micro-batch: their stashes, in
+//! order. Its own number is how many there are.
+template <class Scalar>
+using earlier_slices = std::span<const std::span<Scalar>>;
+
 //! A transformer block. Stateless: parameters, gradients, activations and stash are the caller's.
 //! Activations and their gradients are row-major [rows, width]. Each of the three functions reads
 //! its arguments during the call only: what a later one needs of an earlier one is in the stash.
@@ -28,15 +33,25 @@ class block {
   //! residual start smaller by sqrt(2 * layers), which keeps the residual's variance of order 1.
   void initialise(std::uint64_t seed, int layer, std::span<Scalar> parameters) const;
 
-  //! `output` must not overlap `input`.
+  //! `output` must not overlap `input`. A slice reads the keys and values of `earlier`, of which
+  //! each is a whole stage's stash and `place` this block's part.
+  void forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
+               std::span<Scalar> output, std::span<Scalar> stash, earlier_slices<Scalar> earlier,
+               const tensor& place, std::uint64_t& multiply_adds) const;
+  //! The same for a whole sequence.
   void forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
                std::span<Scalar> output, std::span<Scalar> stash,
-               std::uint64_t& multiply_adds) const;
+               std::uint64_t& multiply_adds) const {
+    forward(parameters, input, output, stash, {}, {}, multiply_adds);
+  }
 
   //! After forward. `input_gradient` must not overlap `output_gradient`; it is also used as
-  //! scratch. Leaves in the stash the intermediate gradients that the weights need.
+  //! scratch. Leaves in the stash the intermediate gradients that the weights need. A slice comes
+  //! after the later ones of its micro-batch, and adds its part to the gradients of the keys and
+  //! values of the earlier ones.
   void backward_input(std::span<const Scalar> parameters, std::span<const Scalar> output_gradient,
                       std::span<Scalar> input_gradient, std::span<Scalar> stash,
+                      earlier_slices<Scalar> earlier, const tensor& place,
                       std::uint64_t& multiply_adds) const;
 
   //! After backward_input, with the same output gradient. Adds to `gradients`.

@@ -22,6 +22,7 @@ struct config {
   int vocabulary = 256;  //!< distinct tokens, at most 256 because a token is a byte
   int expansion = 4;     //!< hidden features of the MLP, as a multiple of width
   bool tied = true;      //!< the head projects with the embedding's own table
+  int slices = 1;        //!< equal parts of a sequence, each a job of its own
 
   //! Refuses sizes that make no model.
   //! @throws std::invalid_argument naming the member and the rule that it breaks
@@ -33,10 +34,13 @@ struct config {
   //! @throws std::invalid_argument if there is no such layer
   layer_kind kind(int layer) const;
 
-  //! Rows of an activation: tokens in one micro-batch.
-  std::size_t rows() const { return size(microbatch) * size(context); }
+  //! Tokens of a sequence in one slice.
+  std::size_t length() const { return size(context) / size(slices); }
 
-  //! Scalars of one activation or of its gradient: row-major [microbatch * context, width].
+  //! Rows of an activation: tokens of one micro-batch in one slice.
+  std::size_t rows() const { return size(microbatch) * length(); }
+
+  //! Scalars of one activation or of its gradient: row-major [microbatch * length, width].
   std::size_t activation_scalars() const { return rows() * size(width); }
 
   bool operator==(const config&) const = default;
@@ -55,7 +59,7 @@ inline void config::check() const {
   } members[] = {{"layers", layers, 1 << 16},         {"width", width, 1 << 16},
                  {"heads", heads, 1 << 16},           {"context", context, 1 << 20},
                  {"microbatch", microbatch, 1 << 20}, {"vocabulary", vocabulary, 256},
-                 {"expansion", expansion, 64}};
+                 {"expansion", expansion, 64},        {"slices", slices, 1 << 14}};
   for (const auto& member : members) {
     if (member.value < 1 || member.value > member.limit) {
       refuse(std::string(member.name) + " is " + std::to_string(member.value) +
@@ -65,6 +69,10 @@ inline void config::check() const {
   if (width % heads != 0) {
     refuse("width " + std::to_string(width) + " is not a multiple of heads " +
            std::to_string(heads));
+  }
+  if (context % slices != 0) {
+    refuse("context " + std::to_string(context) + " is not a multiple of slices " +
+           std::to_string(slices));
   }
   // The largest buffers of a block; in double, because the products can pass 64 bits.
   const double tokens = static_cast<double>(microbatch) * context;

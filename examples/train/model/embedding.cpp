@@ -28,27 +28,25 @@ void embedding<Scalar>::initialise(std::uint64_t seed, std::span<Scalar> paramet
 
 template <class Scalar>
 void embedding<Scalar>::forward(std::span<const Scalar> parameters,
-                                std::span<const std::uint8_t> tokens,
-                                std::span<Scalar> output) const {
+                                std::span<const std::uint8_t> tokens, std::span<Scalar> output,
+                                std::size_t slice) const {
   const auto width = config::size(model_.width);
-  const auto context = config::size(model_.context);
   for (std::size_t row = 0; row < tokens.size(); ++row) {
     row_vector(&output[row * width], width) =
         row_vector(&parameters[table_.offset + tokens[row] * width], width) +
-        row_vector(&parameters[positions_.offset + row % context * width], width);
+        row_vector(&parameters[position(row, slice)], width);
   }
 }
 
 template <class Scalar>
 void embedding<Scalar>::backward_weight(std::span<const std::uint8_t> tokens,
                                         std::span<const Scalar> output_gradient,
-                                        std::span<Scalar> gradients) const {
+                                        std::span<Scalar> gradients, std::size_t slice) const {
   const auto width = config::size(model_.width);
-  const auto context = config::size(model_.context);
   for (std::size_t row = 0; row < tokens.size(); ++row) {
     const auto gradient = row_vector(&output_gradient[row * width], width);
     row_vector(&gradients[table_.offset + tokens[row] * width], width) += gradient;
-    row_vector(&gradients[positions_.offset + row % context * width], width) += gradient;
+    row_vector(&gradients[position(row, slice)], width) += gradient;
   }
 }
 

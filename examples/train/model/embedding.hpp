@@ -27,15 +27,22 @@ class embedding {
   //! The tied table alone, as `initialise` fills it: for the head's own copy.
   static void initialise_table(std::uint64_t seed, std::span<Scalar> table);
 
-  //! output [rows, width] from `rows` tokens, each below the vocabulary.
+  //! output [rows, width] from `rows` tokens of the slice, each below the vocabulary.
   void forward(std::span<const Scalar> parameters, std::span<const std::uint8_t> tokens,
-               std::span<Scalar> output) const;
+               std::span<Scalar> output, std::size_t slice = 0) const;
 
   //! Adds to the gradients of both tables, in the order of the rows.
   void backward_weight(std::span<const std::uint8_t> tokens,
-                       std::span<const Scalar> output_gradient, std::span<Scalar> gradients) const;
+                       std::span<const Scalar> output_gradient, std::span<Scalar> gradients,
+                       std::size_t slice = 0) const;
 
  private:
+  //! Where a row's position lies.
+  std::size_t position(std::size_t row, std::size_t slice) const {
+    const std::size_t at = slice * model_.length() + row % model_.length();
+    return positions_.offset + at * config::size(model_.width);
+  }
+
   config model_;
   tensor_layout layout_;
   tensor table_, positions_;

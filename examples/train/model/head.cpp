@@ -50,7 +50,7 @@ double head<Scalar>::forward(std::span<const Scalar> parameters, std::span<const
                  multiply_adds);
 
   // The logits make room for their gradient, (softmax - one-hot target) * factor.
-  const double factor = loss_scale / static_cast<double>(rows_);
+  const double factor = loss_scale / static_cast<double>(rows_ * config::size(model_.slices));
   double loss = 0;
   for (std::size_t token = 0; token < rows_; ++token) {
     auto row = row_vector(&stash[logits_.offset + token * vocabulary_], vocabulary_).array();

@@ -25,8 +25,9 @@ class head {
   tensor table() const { return table_; }
   void initialise(std::uint64_t seed, std::span<Scalar> parameters) const;
 
-  //! The mean cross-entropy of the micro-batch in nats per token, times `loss_scale`. This is the
-  //! one place where the loss is scaled: its gradient, left in the stash, carries the same factor.
+  //! The mean cross-entropy of the micro-batch in nats per token, times `loss_scale`; of a slice
+  //! its part of that mean. This is the one place where the loss is scaled: its gradient, left in
+  //! the stash, carries the same factor.
   double forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
                  std::span<const std::uint8_t> targets, double loss_scale, std::span<Scalar> stash,
                  std::uint64_t& multiply_adds) const;

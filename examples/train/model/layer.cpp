@@ -77,7 +77,8 @@ product_counts expected_products(const config& model, int layer) {
       const std::uint64_t weights =
           rows * width * width * (4 + 2 * static_cast<std::uint64_t>(model.expansion));
       // Scores and mix; their backward has two products for each.
-      const std::uint64_t attention = 2 * rows * context * width;
+      const std::uint64_t seen = context + model.length();  // twice the mean
+      const std::uint64_t attention = rows * seen * width;
       return {weights + attention, weights + 2 * attention, weights};
     }
     case layer_kind::head:

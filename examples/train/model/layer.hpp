@@ -32,7 +32,7 @@ void initialise(const config& model, int layer, std::uint64_t seed, std::span<Sc
 extern template void initialise(const config&, int, std::uint64_t, std::span<float>);
 extern template void initialise(const config&, int, std::uint64_t, std::span<double>);
 
-//! Multiply-adds of the matrix products that a layer does for one micro-batch.
+//! Multiply-adds of the matrix products that a layer does for one micro-batch, or one slice of it.
 struct product_counts {
   std::uint64_t forward = 0;
   std::uint64_t backward_input = 0;
@@ -41,7 +41,8 @@ struct product_counts {
   bool operator==(const product_counts&) const = default;
 };
 
-//! What a layer's products cost, in closed form: for assignment policies and predictions.
+//! What a layer's products cost, in closed form: for assignment policies and predictions. Of a
+//! slice the mean: an earlier one sees less.
 product_counts expected_products(const config& model, int layer);
 
 }  // namespace train

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/batch.hpp"
 #include "model/config.hpp"
 #include "model/optimizer.hpp"
 #include "model/stage.hpp"
@@ -25,8 +26,9 @@ struct step_result {
   bool operator==(const step_result&) const = default;
 };
 
-//! In which order a step's micro-batches are summed into the gradients: each part in its order, from
-//! zero, then the parts one after the other.
+//! In which order a step's micro-batches are summed into the gradients: each part in its order,
+//! from zero, then the parts one after the other. A micro-batch's slices come from the last to the
+//! first.
 using sum_order = std::vector<std::vector<int>>;
 
 //! The order for some layers, [first, last).
@@ -43,21 +45,24 @@ class basic_reference {
  public:
   basic_reference(const config& model, std::uint64_t seed)
       : stage_(model, 0, model.layer_count(), seed),
-        stash_(stage_.stash_scalars()),
-        tokens_(model.rows()),
-        targets_(model.rows()),
-        norms_(config::size(model.layer_count())) {}
+        batch_(model),
+        norms_(config::size(model.layer_count())) {
+    for (int slice = 0; slice < model.slices; ++slice) {
+      memory_.emplace_back(stage_.stash_scalars());
+      stashes_.push_back(memory_.back().span());
+    }
+  }
 
-  //! One step: forward and backward of each micro-batch in ascending order, clipping, AdamW. The
-  //! gradients stay (not clipped, tied ones joined) until the next step. Allocates nothing.
+  //! One step: forward and backward of each micro-batch in ascending order (of its slices forward
+  //! in ascending order, then backward in reverse), clipping, AdamW. The gradients stay (not
+  //! clipped, tied ones joined) until the next step. Allocates nothing.
   //! @throws std::invalid_argument if there are no micro-batches
   //! @throws std::runtime_error if the gradient is not finite; parameters are then untouched
   template <class Fill>
   step_result step(long number, int microbatches, double learning_rate, double norm_limit,
                    const adamw& rule, Fill&& fill) {
     stage_.zero_gradients();
-    const double loss =
-        each(microbatches, fill, [&] { stage_.backward({}, {}, stash_.span()); });
+    const double loss = each(microbatches, fill, [&] { backward(); });
     return update(number, loss, learning_rate, norm_limit, rule);
   }
 
@@ -97,9 +102,18 @@ class basic_reference {
 
  private:
   template <class Fill>
-  double forward(int microbatch, int microbatches, Fill& fill) {
-    fill(microbatch, std::span<std::uint8_t>(tokens_), std::span<std::uint8_t>(targets_));
-    return stage_.forward(tokens_, targets_, {}, {}, stash_.span(), 1.0 / microbatches);
+  void forward(int microbatch, int microbatches, Fill& fill, auto&& add_loss) {
+    fill(microbatch, batch_.tokens(), batch_.targets());
+    for (std::size_t slice = 0; slice < stashes_.size(); ++slice)
+      add_loss(slice, stage_.forward(batch_.tokens(slice), batch_.targets(slice), {}, {},
+                                     stashes_[slice], 1.0 / microbatches, before(slice)));
+  }
+  void backward() {
+    for (std::size_t slice = stashes_.size(); slice-- > 0;)
+      stage_.backward({}, {}, stashes_[slice], before(slice));
+  }
+  earlier_slices<Scalar> before(std::size_t slice) const {
+    return std::span(stashes_).first(slice);
   }
 
   template <class Fill, class After>
@@ -110,7 +124,7 @@ class basic_reference {
     }
     double loss = 0;
     for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
-      loss += forward(microbatch, microbatches, fill);
+      forward(microbatch, microbatches, fill, [&](std::size_t, double part) { loss += part; });
       after();
     }
     return loss;
@@ -121,15 +135,17 @@ class basic_reference {
   void accumulate(const sum_order& order, std::vector<double>& losses, Fill& fill) {
     int microbatches = 0;
     for (const std::vector<int>& part : order) microbatches += static_cast<int>(part.size());
-    losses.assign(config::size(microbatches), 0.0);
+    losses.assign(config::size(microbatches) * stashes_.size(), 0.0);
     const std::span<Scalar> sums = stage_.gradients();
     std::vector<Scalar> before;
     for (const std::vector<int>& part : order) {
       before.assign(sums.begin(), sums.end());
       stage_.zero_gradients();
       for (const int microbatch : part) {
-        losses[config::size(microbatch)] = forward(microbatch, microbatches, fill);
-        stage_.backward({}, {}, stash_.span());
+        const std::size_t first = config::size(microbatch) * stashes_.size();
+        forward(microbatch, microbatches, fill,
+                [&](std::size_t slice, double loss) { losses[first + slice] = loss; });
+        backward();
       }
       if (&part != &order.front())
         for (std::size_t at = 0; at < sums.size(); ++at) sums[at] = before[at] + sums[at];
@@ -151,8 +167,9 @@ class basic_reference {
   }
 
   basic_stage<Scalar> stage_;
-  aligned_array<Scalar> stash_;
-  std::vector<std::uint8_t> tokens_, targets_;
+  std::vector<aligned_array<Scalar>> memory_;
+  std::vector<std::span<Scalar>> stashes_;  // of every slice
+  batch batch_;
   std::vector<double> norms_;
 };
 

@@ -16,6 +16,7 @@ namespace {
 config one_sequence(config model) {
   model.check();
   model.microbatch = 1;
+  model.slices = 1;
   return model;
 }
 

@@ -81,11 +81,24 @@ std::span<const std::uint8_t> basic_stage<Scalar>::stashed_tokens(
 }
 
 template <class Scalar>
+void basic_stage<Scalar>::check_slices(earlier_slices<Scalar> earlier) const {
+  if (earlier.size() >= config::size(model_.slices)) {
+    throw std::invalid_argument("slice " + std::to_string(earlier.size()) +
+                                " does not exist: the model has " + std::to_string(model_.slices));
+  }
+  for (const std::span<Scalar> stash : earlier) {
+    check_buffer("the stash of an earlier slice", stash, stash_scalars(), false);
+  }
+}
+
+template <class Scalar>
 double basic_stage<Scalar>::forward(std::span<const std::uint8_t> tokens,
                                     std::span<const std::uint8_t> targets,
                                     std::span<const Scalar> input, std::span<Scalar> output,
-                                    std::span<Scalar> stash, double loss_scale) {
+                                    std::span<Scalar> stash, double loss_scale,
+                                    earlier_slices<Scalar> earlier) {
   check_buffer("stash", stash, stash_scalars(), false);
+  check_slices(earlier);
   if (has_embedding()) {
     check_tokens("tokens", model_, tokens);
     std::copy(tokens.begin(), tokens.end(),
@@ -106,10 +119,10 @@ double basic_stage<Scalar>::forward(std::span<const std::uint8_t> tokens,
     const std::span<Scalar> to = layer == last_ - 1 ? output : at(layer).slot.of(stash);
     switch (model_.kind(layer)) {
       case layer_kind::embedding:
-        embedding_.forward(from, tokens, to);
+        embedding_.forward(from, tokens, to, earlier.size());
         break;
       case layer_kind::block:
-        block_.forward(from, input, to, own, products_.forward);
+        block_.forward(from, input, to, own, earlier, at(layer).stash, products_.forward);
         break;
       case layer_kind::head:
         loss = head_.forward(from, input, targets, loss_scale, own, products_.forward);
@@ -125,8 +138,10 @@ double basic_stage<Scalar>::forward(std::span<const std::uint8_t> tokens,
 template <class Scalar>
 void basic_stage<Scalar>::receive_gradient(std::span<const Scalar> output_gradient,
                                            std::span<Scalar> input_gradient,
-                                           std::span<Scalar> stash) const {
+                                           std::span<Scalar> stash,
+                                           earlier_slices<Scalar> earlier) const {
   check_buffer("stash", stash, stash_scalars(), false);
+  check_slices(earlier);
   if (!has_embedding()) {
     check_buffer("input_gradient", input_gradient, model_.activation_scalars());
   }
@@ -138,7 +153,8 @@ void basic_stage<Scalar>::receive_gradient(std::span<const Scalar> output_gradie
 
 template <class Scalar>
 void basic_stage<Scalar>::layer_backward_input(int layer, std::span<Scalar> input_gradient,
-                                               std::span<Scalar> stash) {
+                                               std::span<Scalar> stash,
+                                               earlier_slices<Scalar> earlier) {
   const std::span<const Scalar> from = parameters(layer);
   const std::span<Scalar> own = at(layer).stash.of(stash);
   const std::span<Scalar> to = layer == first_ ? input_gradient : at(layer - 1).slot.of(stash);
@@ -146,7 +162,8 @@ void basic_stage<Scalar>::layer_backward_input(int layer, std::span<Scalar> inpu
     case layer_kind::embedding:
       break;
     case layer_kind::block:
-      block_.backward_input(from, at(layer).slot.of(stash), to, own, products_.backward_input);
+      block_.backward_input(from, at(layer).slot.of(stash), to, own, earlier, at(layer).stash,
+                            products_.backward_input);
       break;
     case layer_kind::head:
       head_.backward_input(from, to, own, products_.backward_input);
@@ -155,12 +172,13 @@ void basic_stage<Scalar>::layer_backward_input(int layer, std::span<Scalar> inpu
 }
 
 template <class Scalar>
-void basic_stage<Scalar>::layer_backward_weight(int layer, std::span<const Scalar> stash) {
+void basic_stage<Scalar>::layer_backward_weight(int layer, std::span<const Scalar> stash,
+                                                std::size_t slice) {
   const std::span<Scalar> to = gradients(layer);
   const std::span<const Scalar> own = at(layer).stash.of(stash);
   switch (model_.kind(layer)) {
     case layer_kind::embedding:
-      embedding_.backward_weight(stashed_tokens(stash), at(layer).slot.of(stash), to);
+      embedding_.backward_weight(stashed_tokens(stash), at(layer).slot.of(stash), to, slice);
       break;
     case layer_kind::block:
       block_.backward_weight(at(layer).slot.of(stash), own, to, products_.backward_weight);
@@ -173,27 +191,28 @@ void basic_stage<Scalar>::layer_backward_weight(int layer, std::span<const Scala
 
 template <class Scalar>
 void basic_stage<Scalar>::backward_input(std::span<const Scalar> output_gradient,
-                                         std::span<Scalar> input_gradient,
-                                         std::span<Scalar> stash) {
-  receive_gradient(output_gradient, input_gradient, stash);
+                                         std::span<Scalar> input_gradient, std::span<Scalar> stash,
+                                         earlier_slices<Scalar> earlier) {
+  receive_gradient(output_gradient, input_gradient, stash, earlier);
   for (int layer = last_ - 1; layer >= first_; --layer) {
-    layer_backward_input(layer, input_gradient, stash);
+    layer_backward_input(layer, input_gradient, stash, earlier);
   }
 }
 
 template <class Scalar>
-void basic_stage<Scalar>::backward_weight(std::span<const Scalar> stash) {
+void basic_stage<Scalar>::backward_weight(std::span<const Scalar> stash, std::size_t slice) {
   check_buffer("stash", stash, stash_scalars(), false);
-  for (int layer = last_ - 1; layer >= first_; --layer) layer_backward_weight(layer, stash);
+  for (int layer = last_ - 1; layer >= first_; --layer) layer_backward_weight(layer, stash, slice);
 }
 
 template <class Scalar>
 void basic_stage<Scalar>::backward(std::span<const Scalar> output_gradient,
-                                   std::span<Scalar> input_gradient, std::span<Scalar> stash) {
-  receive_gradient(output_gradient, input_gradient, stash);
+                                   std::span<Scalar> input_gradient, std::span<Scalar> stash,
+                                   earlier_slices<Scalar> earlier) {
+  receive_gradient(output_gradient, input_gradient, stash, earlier);
   for (int layer = last_ - 1; layer >= first_; --layer) {
-    layer_backward_input(layer, input_gradient, stash);
-    layer_backward_weight(layer, stash);
+    layer_backward_input(layer, input_gradient, stash, earlier);
+    layer_backward_weight(layer, stash, earlier.size());
   }
 }
 

@@ -32,6 +32,12 @@ namespace train {
 //!
 //! Gradients are sums over the micro-batches in the order of their backward_weight calls: the same
 //! order gives the same bits, however the layers are dealt to stages.
+//!
+//! Where the model cuts sequences in slices, all of this holds for a slice in place of a
+//! micro-batch, with a stash of its own. The slices of a micro-batch run forward in order and
+//! backward in reverse, and each call takes the stashes of those before it: attention reads the
+//! keys and values that they keep, and adds to the gradients of these. Such sums group their terms
+//! otherwise than a whole sequence's, so results agree to rounding only.
 template <class Scalar>
 class basic_stage {
  public:
@@ -45,11 +51,11 @@ class basic_stage {
   bool has_embedding() const { return first_ == 0; }
   bool has_head() const { return last_ == model_.layer_count(); }
 
-  //! What one micro-batch in flight needs, and its size in bytes.
+  //! What one micro-batch (slice) in flight needs, and its size in bytes.
   std::size_t stash_scalars() const { return stash_.end(); }
   std::size_t stash_bytes() const { return stash_.end() * sizeof(Scalar); }
 
-  //! An activation or its gradient between stages, in bytes: [microbatch * context, width].
+  //! An activation or its gradient between stages, in bytes: [microbatch * length, width].
   std::size_t message_bytes() const { return model_.activation_scalars() * sizeof(Scalar); }
 
   //! Parameters, gradients and moments, in bytes.
@@ -60,24 +66,26 @@ class basic_stage {
   //! \param input       without the embedding: the activation received; otherwise ignored
   //! \param output      without the head: the activation to send; otherwise ignored
   //! \param loss_scale  with the head: 1 / micro-batches; see head::forward
+  //! \param earlier     the stashes of the micro-batch's slices before this one
   //! \return            with the head: loss_scale * mean cross-entropy (nats per byte), otherwise 0
-  //! @throws std::invalid_argument naming a buffer of the wrong size or alignment, or a token
-  //!         outside the vocabulary
+  //! @throws std::invalid_argument naming a buffer of the wrong size or alignment, a token outside
+  //!         the vocabulary, or more slices than the model has
   double forward(std::span<const std::uint8_t> tokens, std::span<const std::uint8_t> targets,
                  std::span<const Scalar> input, std::span<Scalar> output, std::span<Scalar> stash,
-                 double loss_scale);
+                 double loss_scale, earlier_slices<Scalar> earlier = {});
 
   //! \param output_gradient  without the head: the gradient received; otherwise ignored
   //! \param input_gradient   without the embedding: the gradient to send; otherwise ignored
   void backward_input(std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
-                      std::span<Scalar> stash);
+                      std::span<Scalar> stash, earlier_slices<Scalar> earlier = {});
 
   //! Adds the micro-batch's part to the gradients. Does the weights' products only.
-  void backward_weight(std::span<const Scalar> stash);
+  //! \param slice  its number
+  void backward_weight(std::span<const Scalar> stash, std::size_t slice = 0);
 
   //! Both backwards, layer by layer: the same bits as one after the other.
   void backward(std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
-                std::span<Scalar> stash);
+                std::span<Scalar> stash, earlier_slices<Scalar> earlier = {});
 
   void zero_gradients();
 
@@ -122,9 +130,11 @@ class basic_stage {
   std::span<Value> part(std::span<Value> whole, int layer) const;
   std::span<const std::uint8_t> stashed_tokens(std::span<const Scalar> stash) const;
   void receive_gradient(std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
-                        std::span<Scalar> stash) const;
-  void layer_backward_input(int layer, std::span<Scalar> input_gradient, std::span<Scalar> stash);
-  void layer_backward_weight(int layer, std::span<const Scalar> stash);
+                        std::span<Scalar> stash, earlier_slices<Scalar> earlier) const;
+  void layer_backward_input(int layer, std::span<Scalar> input_gradient, std::span<Scalar> stash,
+                            earlier_slices<Scalar> earlier);
+  void layer_backward_weight(int layer, std::span<const Scalar> stash, std::size_t slice);
+  void check_slices(earlier_slices<Scalar> earlier) const;
   tensor tied_table(layer_kind side) const;
 
   config model_;

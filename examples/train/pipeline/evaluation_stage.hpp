@@ -13,26 +13,31 @@ namespace train {
 //! One rank's work in evaluation, on the stages that training updates.
 class evaluation_stage final : public stretto::executor::stage {
  public:
-  //! Everything is kept by reference. `microbatches`: of an evaluation.
-  evaluation_stage(rank_model& model, const corpus& text, int microbatches)
-      : model_(model), text_(text), losses_(config::size(microbatches)) {}
+  //! Everything is kept by reference. `microbatches`: of an evaluation, each of so many slices.
+  evaluation_stage(rank_model& model, const corpus& text, int microbatches, int slices)
+      : model_(model),
+        text_(text),
+        microbatches_(microbatches),
+        slices_(slices),
+        losses_(config::size(microbatches) * config::size(slices)) {}
 
   void run(const stretto::executor::context& at) override {
     const train::stage& here = model_.stage_of(at.what.stage);
     if (here.has_embedding() || here.has_head())
       text_.held_back_batch(at.what.microbatch, model_.tokens(), model_.targets());
-    const double loss = model_.forward(at, 1.0 / static_cast<double>(losses_.size()));
-    if (here.has_head()) losses_[config::size(at.what.microbatch)] = loss;
+    const double loss = model_.forward(at, 1.0 / microbatches_);
+    if (here.has_head()) losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
   }
   bool serves(stretto::job_kind kind) const override { return kind == stretto::job_kind::forward; }
 
-  //! Of every micro-batch of the last step its part of the mean loss, where this rank has found it;
-  //! otherwise 0.
+  //! Of every micro-batch (slice) of the last step its part of the mean loss, where this rank has
+  //! found it; otherwise 0.
   std::span<const double> losses() const { return losses_; }
 
  private:
   rank_model& model_;
   const corpus& text_;
+  int microbatches_, slices_;
   std::vector<double> losses_;
 };
 

@@ -22,7 +22,11 @@ learning_settings checked(const learning_settings& learning) {
   return learning;
 }
 
-config checked(const config& model) {
+config checked(config model, int slices) {
+  if (slices > 0 && model.context % slices != 0)
+    throw bad_setting("slices", std::to_string(slices),
+                      "the context, " + std::to_string(model.context) + ", is no multiple of it");
+  model.slices = slices;
   model.check();
   return model;
 }
@@ -46,12 +50,12 @@ std::unique_ptr<executor::engine> make_engine(const stretto::planned& plan,
 
 pipeline::pipeline(const config& model, const corpus& text, const pipeline_settings& settings,
                    const learning_settings& learning)
-    : model_(checked(model)),
+    : sizes_(training_shape(settings)),
+      model_(checked(model, sizes_.slices)),
       learning_(checked(learning)),
-      sizes_(training_shape(settings)),
       where_(stage_placement(settings)),
-      layers_(deal_layers(model, where_, settings)),
-      costs_(product_costs(model, where_, layers_)) {
+      layers_(deal_layers(model_, where_, settings)),
+      costs_(product_costs(model_, where_, layers_)) {
   const int first = where_.rank_of(0, 0);
   const int last = where_.rank_of(where_.stages() - 1, 0);
   groups_.replicated = stretto::lowering::replicated_stages(where_);
@@ -74,10 +78,10 @@ void pipeline::build_ranks(const corpus& text, int evaluation_microbatches) {
                       "it must be at least 1");
   for (int rank = 0; rank < where_.ranks; ++rank) {
     ranks_.push_back(std::make_unique<rank_model>(model_, where_, rank, layers_, learning_.seed));
-    trainers_.push_back(std::make_unique<training_stage>(*ranks_.back(), text, learning_,
-                                                         sizes_.microbatches, groups_));
-    evaluators_.push_back(
-        std::make_unique<evaluation_stage>(*ranks_.back(), text, evaluation_microbatches));
+    trainers_.push_back(std::make_unique<training_stage>(
+        *ranks_.back(), text, learning_, sizes_.microbatches, sizes_.slices, groups_));
+    evaluators_.push_back(std::make_unique<evaluation_stage>(
+        *ranks_.back(), text, evaluation_microbatches, sizes_.slices));
   }
 }
 
@@ -104,7 +108,7 @@ stretto::plan_request pipeline::request() const {
               2 * embedding<float>(model_).table().size, false);
   std::vector<std::int32_t> all(config::size(where_.ranks));
   for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = static_cast<int>(rank);
-  add_group(all, config::size(model_.layer_count() + sizes_.microbatches), true);
+  add_group(all, config::size(model_.layer_count() + sizes_.microbatches * sizes_.slices), true);
   return made;
 }
 
@@ -116,8 +120,8 @@ step_result pipeline::step() {
 double pipeline::evaluate() {
   evaluation_->step();
   double loss = 0;
-  for (std::size_t microbatch = 0; microbatch < evaluators_.front()->losses().size(); ++microbatch)
-    for (const auto& each : evaluators_) loss += each->losses()[microbatch];  // one found it
+  for (std::size_t part = 0; part < evaluators_.front()->losses().size(); ++part)
+    for (const auto& each : evaluators_) loss += each->losses()[part];  // one found it
   return loss;
 }
 
@@ -127,8 +131,9 @@ std::vector<layer_sums> pipeline::sums() const {
     made.push_back({range.first, range.first + range.count, sum_order(config::size(replicas()))});
   for (int rank = 0; rank < where_.ranks; ++rank)
     for (const stretto::job& work : training_plan_->jobs().row(rank))
-      if (work.kind == stretto::job_kind::backward ||
-          work.kind == stretto::job_kind::backward_weight)
+      if ((work.kind == stretto::job_kind::backward ||
+           work.kind == stretto::job_kind::backward_weight) &&
+          work.slice == 0)  // a micro-batch's slices stand together, and this one is the last
         made[config::size(work.stage)]
             .order[config::size(where_.direction(work.microbatch))]
             .push_back(work.microbatch);

@@ -74,9 +74,9 @@ class pipeline {
   void build_ranks(const corpus& text, int evaluation_microbatches);
   stage& holder(int layer, int replica = 0) const;
 
+  stretto::shape sizes_;
   config model_;
   learning_settings learning_;
-  stretto::shape sizes_;
   stretto::placement where_;
   std::vector<stretto::assignment::layer_range> layers_;
   stretto::job_table costs_;

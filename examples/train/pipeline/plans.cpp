@@ -1,5 +1,6 @@
 #include "pipeline/plans.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -16,6 +17,7 @@ using stretto::verdict;
 
 // Bounds the plans' memory long before any of their sizes can overflow.
 constexpr std::int64_t most_jobs = 1'000'000;
+constexpr std::int64_t most_earlier_slices = 10'000'000;
 
 template <class Schedule>
 constexpr bool trains() {
@@ -72,6 +74,9 @@ std::string sentence(const verdict& answer) {
     case reason::chunks_below_one:
     case reason::chunks_not_one:
       throw bad_setting("chunks", std::to_string(sizes.chunks), settings.schedule + ": " + rule);
+    case reason::slices_below_one:
+    case reason::slices_not_one:
+      throw bad_setting("slices", std::to_string(sizes.slices), settings.schedule + ": " + rule);
     case reason::group_below_one:
     case reason::group_below_ranks:
     case reason::group_above_microbatches:
@@ -81,20 +86,36 @@ std::string sentence(const verdict& answer) {
   }
 }
 
+//! In a step or an evaluation, the larger: every slice's jobs read all earlier ones.
+double earlier_slices_read(const stretto::shape& sizes, const pipeline_settings& settings) {
+  const double stages = static_cast<double>(sizes.ranks) * sizes.chunks;
+  const double microbatches =
+      std::max(2.0 * sizes.microbatches, 1.0 * settings.evaluation_microbatches);
+  return stages * microbatches * sizes.slices * (sizes.slices - 1) / 2;
+}
+
 template <class Schedule>
 stretto::shape shape_for(const Schedule& made, const pipeline_settings& settings) {
-  stretto::shape sizes{
-      .ranks = settings.ranks, .microbatches = settings.microbatches, .chunks = settings.chunks};
+  stretto::shape sizes{.ranks = settings.ranks,
+                       .microbatches = settings.microbatches,
+                       .chunks = settings.chunks,
+                       .slices = settings.slices};
   if (sizes.chunks == 0) {
     sizes.chunks = 2;
     if (made.supports(sizes).why == reason::chunks_not_one) sizes.chunks = 1;
   }
   if (const verdict answer = made.supports(sizes); !answer.ok()) refuse(settings, sizes, answer);
-  if (std::int64_t{sizes.ranks} * sizes.chunks > most_jobs / sizes.microbatches)
-    throw bad_setting("microbatches", std::to_string(sizes.microbatches),
-                      "with " + std::to_string(sizes.ranks) + " ranks of " +
-                          std::to_string(sizes.chunks) + " chunks, more than " +
-                          std::to_string(most_jobs) + " jobs of a kind in a step");
+  if (std::int64_t{sizes.ranks} * sizes.chunks > most_jobs / sizes.microbatches / sizes.slices)
+    throw bad_setting(
+        "microbatches", std::to_string(sizes.microbatches),
+        "with " + std::to_string(sizes.ranks) + " ranks of " + std::to_string(sizes.chunks) +
+            " chunks" +
+            (sizes.slices > 1 ? " and " + std::to_string(sizes.slices) + " slices" : "") +
+            ", more than " + std::to_string(most_jobs) + " jobs of a kind in a step");
+  if (sizes.slices > 1 && earlier_slices_read(sizes, settings) > most_earlier_slices)
+    throw bad_setting("slices", std::to_string(sizes.slices),
+                      "with so many micro-batches, jobs read more than " +
+                          std::to_string(most_earlier_slices) + " earlier slices in a step");
   return sizes;
 }
 
@@ -187,7 +208,8 @@ std::unique_ptr<stretto::planned> plan_evaluation(const pipeline_settings& setti
   forwards.placement = where.kind;
   const stretto::shape sizes{.ranks = where.ranks,
                              .microbatches = settings.evaluation_microbatches,
-                             .chunks = training_shape(settings).chunks};
+                             .chunks = training_shape(settings).chunks,
+                             .slices = settings.slices};
   request.train = false;
   request.groups.clear();
   request.members.clear();

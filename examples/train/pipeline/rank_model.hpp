@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "model/batch.hpp"
 #include "model/config.hpp"
 #include "model/stage.hpp"
 #include "stretto/assignment/concept.hpp"
@@ -42,13 +43,16 @@ class rank_model {
   stage* with_embedding() { return embedding_; }
   stage* with_head() { return head_; }
 
-  //! Where a batch is put before a forward that reads it.
-  std::span<std::uint8_t> tokens() { return tokens_; }
-  std::span<std::uint8_t> targets() { return targets_; }
+  //! Where a micro-batch is put before a forward that reads it, or a slice of it.
+  std::span<std::uint8_t> tokens() { return batch_.tokens(); }
+  std::span<std::uint8_t> targets() { return batch_.targets(); }
 
   //! Runs the forward that the executor asks for, on the batch in tokens() and targets().
   //! @return the loss, scaled, where the stage has the head; otherwise 0
   double forward(const stretto::executor::context& at, double loss_scale);
+
+  //! The stashes of the micro-batch's slices before the job's own; valid until the next call.
+  earlier_slices<float> earlier(const stretto::executor::context& at);
 
  private:
   stretto::placement where_;
@@ -56,7 +60,8 @@ class rank_model {
   std::vector<std::unique_ptr<stage>> stages_;
   stage* embedding_ = nullptr;
   stage* head_ = nullptr;
-  std::vector<std::uint8_t> tokens_, targets_;
+  batch batch_;
+  std::vector<std::span<float>> earlier_;
 };
 
 }  // namespace train

@@ -27,6 +27,7 @@ struct pipeline_settings {
   std::string schedule = "interleaved";  //!< one that trains, see training_schedules()
   int ranks = 4;
   int microbatches = 8;
+  int slices = 1;  //!< per micro-batch, equal parts of its sequences
   int chunks = 0;  //!< 0: 2 where the schedule serves them, else 1
   int group = 0;   //!< micro-batches per group; 0: the schedule's choice
   std::vector<std::int32_t> layers_per_rank{};  //!< embedding and head included; empty: even

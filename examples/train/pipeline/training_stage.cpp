@@ -9,13 +9,15 @@ using stretto::buffer_role;
 using stretto::job_kind;
 
 training_stage::training_stage(rank_model& model, const corpus& text,
-                               const learning_settings& learning, int microbatches,
+                               const learning_settings& learning, int microbatches, int slices,
                                step_groups groups)
     : model_(model),
       text_(text),
       learning_(learning),
       groups_(groups),
-      losses_(config::size(microbatches)),
+      microbatches_(microbatches),
+      slices_(slices),
+      losses_(config::size(microbatches) * config::size(slices)),
       clock_(model.chunks()) {}
 
 bool training_stage::serves(job_kind kind) const {
@@ -71,13 +73,13 @@ void training_stage::compute(const stretto::executor::context& at) {
       forward(at);
       break;
     case job_kind::backward:
-      here.backward(from, to, stash);
+      here.backward(from, to, stash, model_.earlier(at));
       break;
     case job_kind::backward_input:
-      here.backward_input(from, to, stash);
+      here.backward_input(from, to, stash, model_.earlier(at));
       break;
     default:
-      here.backward_weight(stash);
+      here.backward_weight(stash, config::size(at.what.slice));
   }
 }
 
@@ -85,8 +87,8 @@ void training_stage::forward(const stretto::executor::context& at) {
   const train::stage& here = model_.stage_of(at.what.stage);
   if (here.has_embedding() || here.has_head())
     text_.batch(learning_.seed, at.step + 1, at.what.microbatch, model_.tokens(), model_.targets());
-  const double loss = model_.forward(at, 1.0 / static_cast<double>(losses_.size()));
-  if (here.has_head()) losses_[config::size(at.what.microbatch)] = loss;
+  const double loss = model_.forward(at, 1.0 / microbatches_);
+  if (here.has_head()) losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
 }
 
 // The rank holds a replica of two stages; those of the stage that `at` names are to be summed.

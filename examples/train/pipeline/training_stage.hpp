@@ -36,9 +36,9 @@ struct step_groups {
 //! which zeros them. No call allocates.
 class training_stage final : public stretto::executor::stage {
  public:
-  //! Everything is kept by reference. `microbatches`: of a step.
+  //! Everything is kept by reference. `microbatches`: of a step, each of so many slices.
   training_stage(rank_model& model, const corpus& text, const learning_settings& learning,
-                 int microbatches, step_groups groups);
+                 int microbatches, int slices, step_groups groups);
 
   void run(const stretto::executor::context& at) override;
   bool serves(stretto::job_kind kind) const override;
@@ -63,7 +63,8 @@ class training_stage final : public stretto::executor::stage {
   const corpus& text_;
   const learning_settings& learning_;
   step_groups groups_;
-  std::vector<double> losses_;  // by micro-batch, on the rank with the head
+  int microbatches_, slices_;
+  std::vector<double> losses_;  // by micro-batch and slice, on the rank with the head
   std::int64_t step_ = -1;
   step_result result_;
   job_clock clock_;
