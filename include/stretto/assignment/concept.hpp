@@ -2,30 +2,37 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
+#include "stretto/model/layer.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/verdict.hpp"
 
 namespace stretto::assignment {
 
-//! The consecutive layers of one stage: first ... first + count - 1, numbered through the model.
-struct layer_range {
-  std::int32_t first = 0;
-  std::int32_t count = 0;
-
-  constexpr bool operator==(const layer_range&) const = default;
-};
+using stretto::layer_range;
 
 //! What an assignment is: a value without state beyond its options that deals the layers of a model
-//! to the stages of a placement. It never sees jobs.
+//! to the stages of a placement. It never sees jobs. What a model's layers are is the caller's
+//! part: an embedding or a head counts as one where it is to be dealt.
 //!
 //! - `name`: as the command-line tool spells it.
 //! - `layers()`: how many layers the model has.
 //! - `assign(where, stages)`: fills stages[s] for every stage s of the placement, in pipeline order
-//!   and without gaps, every stage with at least one layer. Returns ok, or fault::misassigned with
-//!   a reason and, where one rank is at fault, that rank; fault::capacity when `stages` is short.
+//!   and without gaps. Returns ok; fault::capacity when `stages` is short; or fault::misassigned,
+//!   whose `amount` is what is wrong and whose `limit` is what would be valid:
+//!     reason                rank             amount               limit
+//!     empty_stage           short of layers  its layers           the least it needs
+//!     layers_do_not_fit     -                the layers given     those of the model
+//!     counts_not_per_rank   -                the counts given     ranks
+//!     counts_not_per_stage  -                the counts given     stages
+//!     no_such_rank          as given         the layer            the last rank
+//!     layer_misplaced       as given         the layer            where it would have to lie
+//!     layer_missing, _twice of the stage     the layer            the model's layers
+//! - `leaves_empty` (optional): true when a stage may be without layers. It passes on what it
+//!   receives.
 template <class Assignment>
 concept Policy = requires(const Assignment& made, const placement& where,
                           std::span<layer_range> stages) {
@@ -34,9 +41,31 @@ concept Policy = requires(const Assignment& made, const placement& where,
   { made.assign(where, stages) } -> std::same_as<verdict>;
 };
 
-//! fault::misassigned, with the rank at fault if there is one.
-constexpr verdict misassigned(reason why, int rank = -1) {
-  return {.what = fault::misassigned, .why = why, .rank = rank};
+template <class Assignment>
+inline constexpr bool leaves_empty = [] {
+  if constexpr (requires { Assignment::leaves_empty; }) return bool{Assignment::leaves_empty};
+  return false;
+}();
+
+//! fault::misassigned, as the table above says.
+constexpr verdict misassigned(reason why, int rank = -1, std::int64_t amount = 0,
+                              std::int64_t limit = 0) {
+  return {.what = fault::misassigned, .why = why, .rank = rank, .amount = amount, .limit = limit};
+}
+
+//! Gives `stage` the next `count` layers after `next`, which it moves on.
+//! @return whether layers can still be numbered
+constexpr bool take_layers(layer_range& stage, std::int32_t count, std::int32_t& next) {
+  if (count > std::numeric_limits<std::int32_t>::max() - next) return false;
+  stage = {next, count};
+  next += count;
+  return true;
+}
+
+//! The answer when they cannot.
+constexpr verdict too_many_layers(std::int64_t layers) {
+  return misassigned(reason::layers_do_not_fit, -1, layers,
+                     std::numeric_limits<std::int32_t>::max());
 }
 
 }  // namespace stretto::assignment

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -11,14 +12,16 @@ namespace stretto::assignment {
 //! more. For any placement.
 constexpr verdict deal_evenly(int layers, const placement& where, std::span<layer_range> stages) {
   const int count = where.stages();
-  if (count < 1) return misassigned(reason::layers_do_not_fit);
+  if (count < 1) return misassigned(reason::layers_do_not_fit, -1, layers, 0);
   if (stages.size() < static_cast<std::size_t>(count))
     return refuse(fault::capacity, reason::buffer_full);
-  if (layers < count)
-    return misassigned(reason::empty_stage, where.rank_of(layers < 0 ? 0 : layers, 0));
-  int first = 0;
+  if (layers < count) {
+    const int stage = layers < 0 ? 0 : layers;  // the first that gets none
+    return misassigned(reason::empty_stage, where.rank_of(stage, 0), layers, count);
+  }
+  std::int32_t first = 0;
   for (int stage = 0; stage < count; ++stage) {
-    const int held = layers / count + (stage < layers % count ? 1 : 0);
+    const std::int32_t held = layers / count + (stage < layers % count ? 1 : 0);
     stages[static_cast<std::size_t>(stage)] = {first, held};
     first += held;
   }

@@ -12,16 +12,17 @@ namespace stretto::assignment {
 //! Gives rank r per_rank[r] layers and deals them to its v chunks in turn: chunk c of rank r holds
 //! ceil((per_rank[r] - c) / v) layers, which are consecutive in pipeline order. What Paddle's
 //! automatic parallel does with uneven layers. Not for bidirectional placements, where a rank holds
-//! stages of two replicas.
+//! stages of two replicas: a table or a list says what those are.
 constexpr verdict deal_round_robin(std::span<const std::int32_t> per_rank, const placement& where,
                                    std::span<layer_range> stages) {
   const int count = where.stages();
   if (where.kind == placement_kind::bidirectional) return misassigned(reason::placement_not_served);
   if (per_rank.size() != static_cast<std::size_t>(where.ranks))
-    return misassigned(reason::layers_do_not_fit);
+    return misassigned(reason::counts_not_per_rank, -1, static_cast<std::int64_t>(per_rank.size()),
+                       where.ranks);
   if (stages.size() < static_cast<std::size_t>(count))
     return refuse(fault::capacity, reason::buffer_full);
-  int first = 0;
+  std::int32_t first = 0;
   for (int stage = 0; stage < count; ++stage) {
     const int rank = where.rank_of(stage, 0);
     const int chunk = where.chunk_of(stage, 0);
@@ -30,11 +31,11 @@ constexpr verdict deal_round_robin(std::span<const std::int32_t> per_rank, const
       chunks = 0;
       while (where.stage_of(rank, chunks) >= 0) ++chunks;
     }
-    const int mine = per_rank[static_cast<std::size_t>(rank)];
-    if (mine < chunks) return misassigned(reason::empty_stage, rank);
-    const int held = (mine - chunk + chunks - 1) / chunks;
-    stages[static_cast<std::size_t>(stage)] = {first, held};
-    first += held;
+    const std::int32_t mine = per_rank[static_cast<std::size_t>(rank)];
+    if (mine < chunks) return misassigned(reason::empty_stage, rank, mine, chunks);
+    const std::int32_t held = (mine - chunk + chunks - 1) / chunks;
+    if (!take_layers(stages[static_cast<std::size_t>(stage)], held, first))
+      return too_many_layers(std::int64_t{first} + held);
   }
   return {};
 }

@@ -68,6 +68,12 @@ enum class reason : std::uint8_t {
   shape_frozen,
   ranks_odd,
   not_a_pair,
+  counts_not_per_rank,
+  counts_not_per_stage,
+  no_such_rank,
+  layer_misplaced,
+  layer_missing,
+  layer_twice,
 };
 
 //! The enumerator's name, as written above.
@@ -131,6 +137,12 @@ constexpr std::string_view describe(reason why) {
     case reason::ranks_odd: return "this schedule needs an even number of ranks";
     case reason::not_a_pair:
       return "a pair is a forward and a backward of different micro-batches";
+    case reason::counts_not_per_rank: return "each rank needs one layer count";
+    case reason::counts_not_per_stage: return "each stage needs one layer count";
+    case reason::no_such_rank: return "there is no such rank";
+    case reason::layer_misplaced: return "the layer is not where the rank's share of layers lies";
+    case reason::layer_missing: return "a layer lies on no stage";
+    case reason::layer_twice: return "a layer lies on two stages, or before its turn";
   }
   return "";
 }

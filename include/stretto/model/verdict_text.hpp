@@ -33,6 +33,41 @@ constexpr std::string_view rule_of(fault what) {
 //! Long enough for every verdict.
 using verdict_text = fixed_text<384>;
 
+namespace detail {
+
+//! What the amounts of fault::misassigned say: how much there is, and what would be valid.
+constexpr void put_layers(verdict_text& text, const verdict& answer) {
+  std::string_view what;
+  std::string_view valid;
+  switch (answer.why) {
+    case reason::empty_stage:
+      what = "layers: ", valid = ", at least ";
+      break;
+    case reason::layers_do_not_fit:
+      what = "layers: ", valid = ", must be ";
+      break;
+    case reason::counts_not_per_rank:
+    case reason::counts_not_per_stage:
+      what = "counts: ", valid = ", must be ";
+      break;
+    case reason::no_such_rank:
+      what = "layer ", valid = ", at most rank ";
+      break;
+    case reason::layer_misplaced:
+      what = "layer ", valid = ", must be on rank ";
+      break;
+    case reason::layer_missing:
+    case reason::layer_twice:
+      what = "layer ", valid = " of ";
+      break;
+    default:
+      return;
+  }
+  text << std::string_view(" (") << what << answer.amount << valid << answer.limit << ')';
+}
+
+}  // namespace detail
+
 //! One sentence for people: the rule (or what is wrong), rank, step (from 0), job, why, the other
 //! job, the amounts. `rule live broken on rank 1, step 0, job 1F1: it waits for a job that can
 //! never run: 0F1`. "ok" when nothing is wrong.
@@ -49,7 +84,9 @@ constexpr verdict_text to_text(const verdict& answer) {
   if (answer.has_job) text << std::string_view(", job ") << to_text(answer.where).view();
   if (answer.why != reason::none) text << std::string_view(": ") << describe(answer.why);
   if (answer.has_other) text << std::string_view(": ") << to_text(answer.other).view();
-  if (answer.amount != 0 || answer.limit != 0)
+  if (answer.what == fault::misassigned)
+    detail::put_layers(text, answer);
+  else if (answer.amount != 0 || answer.limit != 0)
     text << std::string_view(" (") << answer.amount << std::string_view(", at most ")
          << answer.limit << ')';
   return text;

@@ -33,6 +33,28 @@ struct accepted {
   static constexpr bool value = What == fault::none;
 };
 
+//! The same for layers that do not fit the stages, with what a job has no place for: the rank, how
+//! much there is, and what would be valid (assignment/concept.hpp says of what).
+template <reason Why, int Rank, std::int64_t Given, std::int64_t Valid>
+struct assigned {
+  static_assert(Why != reason::empty_stage,
+                "stretto: empty_stage: this rank is given fewer layers than it needs");
+  static_assert(Why != reason::layers_do_not_fit,
+                "stretto: layers_do_not_fit: the layers do not sum to the model");
+  static_assert(Why != reason::counts_not_per_rank,
+                "stretto: counts_not_per_rank: each rank needs one layer count");
+  static_assert(Why != reason::counts_not_per_stage,
+                "stretto: counts_not_per_stage: each stage needs one layer count");
+  static_assert(Why != reason::no_such_rank, "stretto: no_such_rank: there is no such rank");
+  static_assert(Why != reason::layer_misplaced,
+                "stretto: layer_misplaced: this layer must be on another rank");
+  static_assert(Why != reason::layer_missing,
+                "stretto: layer_missing: this layer lies on no stage");
+  static_assert(Why != reason::layer_twice,
+                "stretto: layer_twice: this layer lies on two stages, or before its turn");
+  static constexpr bool value = true;
+};
+
 //! True, or a compile error that names rule, reason, rank, step and job.
 template <const verdict& Found>
 inline constexpr bool accepted_verdict =
@@ -45,6 +67,8 @@ template <class Checked>
 inline constexpr bool valid =  // written out: nvcc's host pass loses a member's reference
     accepted<Checked::checked.what, Checked::checked.why, Checked::checked.rank,
              Checked::checked.step, Checked::checked.where.kind, Checked::checked.where.stage,
-             Checked::checked.where.microbatch>::value;
+             Checked::checked.where.microbatch>::value &&
+    assigned<Checked::checked.what == fault::misassigned ? Checked::checked.why : reason::none,
+             Checked::checked.rank, Checked::checked.amount, Checked::checked.limit>::value;
 
 }  // namespace stretto

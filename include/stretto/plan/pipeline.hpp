@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "stretto/assignment/covered.hpp"
 #include "stretto/assignment/unassigned.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
@@ -68,6 +69,9 @@ class pipeline {
     verdict found = Schedule{}.supports(Shape);
     std::array<assignment::layer_range, assigned_room> made{};
     if (assigned_room > 0 && found.ok()) found = Assignment{}.assign(where, made);
+    if (assigned_room > 0 && found.ok())
+      found = assignment::covered(made, Assignment{}.layers(), where,
+                                  assignment::leaves_empty<Assignment>);
     return found;
   }();
 
