@@ -31,6 +31,7 @@ using stretto::layer_range;
 //!     no_such_rank          as given         the layer            the last rank
 //!     layer_misplaced       as given         the layer            where it would have to lie
 //!     layer_missing, _twice of the stage     the layer            the model's layers
+//!     bad_layout, layout_*  -                the character, from 1  characters
 //! - `leaves_empty` (optional): true when a stage may be without layers. It passes on what it
 //!   receives.
 template <class Assignment>

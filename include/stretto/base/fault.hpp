@@ -74,6 +74,9 @@ enum class reason : std::uint8_t {
   layer_misplaced,
   layer_missing,
   layer_twice,
+  bad_layout,
+  layout_order,
+  layout_too_long,
 };
 
 //! The enumerator's name, as written above.
@@ -143,6 +146,9 @@ constexpr std::string_view describe(reason why) {
     case reason::layer_misplaced: return "the layer is not where the rank's share of layers lies";
     case reason::layer_missing: return "a layer lies on no stage";
     case reason::layer_twice: return "a layer lies on two stages, or before its turn";
+    case reason::bad_layout: return "a layout is made of E, t, m, L, |, X*n and (...)*n";
+    case reason::layout_order: return "E comes first, t before m, L last, and E and L once";
+    case reason::layout_too_long: return "the layout has more than a million layers and stages";
   }
   return "";
 }

@@ -60,6 +60,11 @@ constexpr void put_layers(verdict_text& text, const verdict& answer) {
     case reason::layer_twice:
       what = "layer ", valid = " of ";
       break;
+    case reason::bad_layout:
+    case reason::layout_order:
+    case reason::layout_too_long:
+      what = "character ", valid = " of ";
+      break;
     default:
       return;
   }

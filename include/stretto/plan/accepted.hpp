@@ -52,6 +52,12 @@ struct assigned {
                 "stretto: layer_missing: this layer lies on no stage");
   static_assert(Why != reason::layer_twice,
                 "stretto: layer_twice: this layer lies on two stages, or before its turn");
+  static_assert(Why != reason::bad_layout,
+                "stretto: bad_layout: at this character the text is no layout");
+  static_assert(Why != reason::layout_order,
+                "stretto: layout_order: E comes first, t before m, L last, and E and L once");
+  static_assert(Why != reason::layout_too_long,
+                "stretto: layout_too_long: more than a million layers and stages");
   static constexpr bool value = true;
 };
 

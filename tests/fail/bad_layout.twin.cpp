@@ -1,0 +1,8 @@
+// As bad_layout.cpp, without the fault.
+#include "stretto/assignment/all.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/schedule/interleaved.hpp"
+
+static_assert(stretto::valid<stretto::pipeline<
+                  stretto::shape{.ranks = 2, .microbatches = 4, .chunks = 2},
+                  stretto::schedule::interleaved, stretto::assignment::layout<"Et*3|(t|)*2L">>>);
