@@ -52,10 +52,28 @@ std::string one_line(std::string text) {
 //! Values as typed, where they are not those of the library's structs.
 struct raw_options {
   std::optional<int> layers;
+  std::optional<std::string> layers_per_rank;
   double deadline = 300;
   double learning_rate = 3e-3;
   bool untied = false;
 };
+
+//! "4,4,4,4". CLI11's own lists pass over what is empty between two commas.
+std::vector<std::int32_t> read_layers(const std::string& typed) {
+  constexpr std::int32_t most = 1 << 16;
+  std::vector<std::int32_t> made;
+  for (const char* at = typed.data();; ++at) {
+    std::int32_t value = 0;
+    const auto read = std::from_chars(at, typed.data() + typed.size(), value);
+    at = read.ptr;
+    const bool end = at == typed.data() + typed.size();
+    if (read.ec != std::errc() || value < 1 || value > most || (!end && *at != ','))
+      throw bad_setting("layers-per-rank", typed,
+                        "numbers from 1 to " + std::to_string(most) + " with commas between them");
+    made.push_back(value);
+    if (end) return made;
+  }
+}
 
 void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   pipeline_settings& to = made.pipeline;
@@ -74,12 +92,9 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
       ->check(count_up_to(1000));
   app.add_option("--group", to.group, "Micro-batches per group (interleaved) [min(ranks, all)]")
       ->check(count_up_to(100'000));
-  app.add_option("--layers-per-rank", to.layers_per_rank,
+  app.add_option("--layers-per-rank", raw.layers_per_rank,
                  "Layers of each rank, embedding and head included, dealt to its chunks in turn: "
-                 "4,4,4,4 [even]")
-      ->delimiter(',')
-      ->allow_extra_args(false)  // what follows is a file
-      ->check(count_up_to(1 << 16));
+                 "4,4,4,4 [even]");
   app.add_option("--overlap", to.overlap, "Streams: serial or separate")->capture_default_str();
   app.add_option("--transport-capacity", to.transport_capacity,
                  "Messages that a channel holds; 0: the sender waits for the receiver")
@@ -126,6 +141,7 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
 }
 
 void complete(options& made, const raw_options& raw) {
+  if (raw.layers_per_rank) made.pipeline.layers_per_rank = read_layers(*raw.layers_per_rank);
   // Told the layers of every rank, nobody need say how many that makes.
   const auto& per_rank = made.pipeline.layers_per_rank;
   std::int64_t sum = -2;

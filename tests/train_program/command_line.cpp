@@ -1,0 +1,180 @@
+// The program `train` as a shell runs it: what it prints and leaves behind, its exit codes, and one
+// line for everything wrong that names the option, the value and the rule.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "support/run_program.hpp"
+
+// STRETTO_TRAIN_PATH: the built program.
+
+namespace {
+
+using test_support::contents;
+using test_support::outcome;
+using test_support::temporary;
+
+//! The arguments, and sizes small enough for a step to be quick everywhere: those that they do not
+//! give, for no option may be given twice.
+std::string small(const std::string& arguments = "") {
+  std::string made = arguments;
+  for (const char* option : {"--layers 4", "--width 16", "--heads 2", "--context 16", "--ranks 2",
+                             "--microbatches 4", "--steps 4"}) {
+    const std::string with_value = option;
+    if (arguments.find(with_value.substr(0, with_value.find(' ') + 1)) == std::string::npos)
+      made += " " + with_value;
+  }
+  return made;
+}
+
+//! A text to train on and a folder for what is left behind.
+struct desk {
+  desk() {
+    std::string bytes;
+    for (int line = 0; line < 200; ++line)
+      bytes += "line " + std::to_string(line * line) + " follows from its number\n";
+    text.write(bytes);
+  }
+
+  outcome train(const std::string& arguments) const {
+    return test_support::run(STRETTO_TRAIN_PATH,
+                             "--out=" + out.path() + " " + arguments + " " + text.path());
+  }
+  std::string left(const char* name) const {
+    return contents(std::filesystem::path(out.path()) / name);
+  }
+
+  temporary text{"train_text"};
+  temporary out{"train_out"};
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+//! What a run learns, without what depends on the machine: the losses of its steps.
+std::string losses(const std::string& printed) {
+  std::istringstream lines(printed);
+  std::string line, made;
+  while (std::getline(lines, line))
+    if (line.starts_with("step ")) made += line.substr(0, line.rfind("  ")) + '\n';
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("small models train, equal to the unpipelined one; a trace and a picture are left") {
+  for (const std::string arguments :
+       {"", "--schedule 1f1b --untied", "--schedule seq_1f1b --slices 4 --batch 1",
+        "--schedule dualpipe", "--schedule zb_h1 --overlap serial --transport-capacity 2",
+        "--layers-per-rank 2,4 --chunks 1 --group 3"}) {
+    INFO(arguments);
+    const desk here;
+    const outcome ran = here.train(small("--check " + arguments));
+    INFO(ran.err);
+    CHECK(ran.exit == 0);
+    CHECK(ran.err.empty());
+    CHECK(has(ran.out, "4 blocks of width 16"));
+    CHECK(has(ran.out, "step 4/4  loss "));
+    CHECK(has(ran.out, "equal to the unpipelined model after each step"));
+    CHECK(has(ran.out, "held-back text: "));
+    CHECK(has(ran.out, "\nbubble: "));
+    for (const char* rank : {"\n   0  ", "\n   1  "}) CHECK(has(ran.out, rank));
+    const std::string trace = here.left("trace.json");
+    CHECK(has(trace, "\"traceEvents\""));
+    CHECK(std::ranges::count(trace, '{') == std::ranges::count(trace, '}'));
+    CHECK(has(here.left("timeline.svg"), "</svg>"));
+  }
+}
+
+TEST_CASE("the same seed learns the same, on one rank, too; another seed other things") {
+  const desk here;
+  const std::string once = losses(here.train(small()).out);
+  CHECK(std::ranges::count(once, '\n') == 4);
+  CHECK(losses(here.train(small("--seed 1")).out) == once);  // what it is without
+  CHECK(losses(here.train(small("--seed 2")).out) != once);
+  CHECK(losses(here.train(small("--schedule 1f1b --ranks 1 --overlap serial")).out) == once);
+}
+
+TEST_CASE("help names every option, and is no error") {
+  const outcome ran = test_support::run(STRETTO_TRAIN_PATH, "--help");
+  CHECK(ran.exit == 0);
+  CHECK(ran.err.empty());
+  for (const char* option : {"FILES",      "--schedule",
+                             "--ranks",    "--microbatches",
+                             "--slices",   "--chunks",
+                             "--group",    "--layers-per-rank",
+                             "--overlap",  "--transport-capacity",
+                             "--deadline", "--layers",
+                             "--width",    "--heads",
+                             "--context",  "--batch",
+                             "--untied",   "--steps",
+                             "--seed",     "--learning-rate",
+                             "--clip",     "--check",
+                             "--out",      "interleaved, ",
+                             "Exit: 0"}) {
+    INFO(option);
+    CHECK(has(ran.out, option));
+  }
+}
+
+TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is left behind") {
+  const struct {
+    const char* arguments;
+    const char* says;
+  } cases[] = {
+      {"--schedule zigzag", "--schedule zigzag: no such schedule trains; there are gpipe, 1f1b"},
+      {"--schedule inference", "--schedule inference: no such schedule trains"},
+      {"--schedule dualpipe --ranks 3", "this schedule needs an even number of ranks"},
+      {"--schedule 1f1b --chunks 2", "--chunks 2: 1f1b: this schedule has one chunk per rank"},
+      {"--ranks 0", "--ranks: Value 0 not in range 1 to 64"},
+      {"--ranks two", "--ranks: Value two not in range"},
+      {"--microbatches 1.5", "--microbatches: Value 1.5 not in range"},
+      {"--slices 2", "--slices 2: interleaved: this schedule does not slice micro-batches"},
+      {"--schedule seq_1f1b --slices 3", "--slices 3: the context, 16, is no multiple of it"},
+      {"--schedule seq_1f1b --slices 0", "--slices: Value 0 not in range"},
+      {"--group 1", "--group 1: a group smaller than the number of ranks starves the pipeline"},
+      {"--heads 3", "--heads 3: the width, 16, is no multiple of it"},
+      {"--chunks 4", "--layers 4: with embedding and head that makes 6 layers, 8 stages need one"},
+      {"--layers-per-rank 3,2", "--layers-per-rank 3,2: they sum to 5, but --layers 4"},
+      {"--layers-per-rank 3,,3", "--layers-per-rank 3,,3: numbers from 1 to 65536 with commas"},
+      {"--layers-per-rank 3,3,", "--layers-per-rank 3,3,: numbers from 1 to 65536 with commas"},
+      {"--layers-per-rank 3,-3", "--layers-per-rank 3,-3: numbers from 1 to 65536 with commas"},
+      {"--layers-per-rank ''", "--layers-per-rank"},
+      {"--overlap sometimes", "--overlap sometimes: no such policy; there are serial, separate"},
+      {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
+      {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},
+      {"--seed -1", "--seed: Value -1 is not a whole number below 2^64"},
+      {"--context 2000", "a context of 2000 needs at least 20010"},
+      {"/nonexistent/text", "cannot read '/nonexistent/text': No such file or directory"},
+      {"--frobnicate", "--frobnicate"}};
+  for (const auto& one : cases) {
+    INFO(one.arguments);
+    const desk here;
+    const outcome ran = here.train(small(one.arguments));
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    INFO(ran.err);
+    CHECK(ran.err.starts_with("train: "));
+    CHECK(has(ran.err, one.says));
+    CHECK(std::ranges::count(ran.err, '\n') == 1);
+    CHECK(ran.err.back() == '\n');
+    CHECK_FALSE(std::filesystem::exists(here.out.path()));
+  }
+}
+
+TEST_CASE("a folder that cannot be made is wrong input, a training that diverges a failure") {
+  const desk here;
+  const outcome folder = test_support::run(
+      STRETTO_TRAIN_PATH, "--out=/dev/null/out " + small() + " " + here.text.path());
+  CHECK(folder.exit == 2);
+  CHECK(has(folder.err, "--out /dev/null/out: trace.json cannot be written there: "));
+
+  const outcome diverged = here.train(small("--learning-rate 1e30"));
+  CHECK(diverged.exit == 1);
+  CHECK(has(diverged.err, "the gradient's global norm is not finite: training has diverged"));
+  CHECK(std::ranges::count(diverged.err, '\n') == 1);
+}
