@@ -17,6 +17,7 @@
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/memory/all.hpp"
 #include "stretto/model/job_text.hpp"
+#include "stretto/model/transformer_chain.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"

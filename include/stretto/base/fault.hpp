@@ -19,6 +19,7 @@ enum class fault : std::uint8_t {
   over_limit,    //!< rule `bounded`: more memory than the rank's limit
   race,          //!< rule `race-free`: an access not ordered with another of the same bytes
   idle_event,    //!< rule `spare`: an event that orders nothing
+  unsound_program,  //!< the ops of a job use a buffer that is not there
 };
 
 //! Why, in the words of the rule. Structural, so that it can stand in a template argument.
@@ -77,13 +78,17 @@ enum class reason : std::uint8_t {
   bad_layout,
   layout_order,
   layout_too_long,
+  unknown_buffer,
+  read_unwritten,
+  used_after_free,
 };
 
 //! The enumerator's name, as written above.
 constexpr std::string_view name(fault what) {
   constexpr std::string_view names[] = {"none",       "unsupported", "capacity",   "syntax",
                                         "misassigned", "incomplete",  "disordered", "deadlocked",
-                                        "rendezvous", "over_limit",  "race",       "idle_event"};
+                                        "rendezvous", "over_limit",  "race",       "idle_event",
+                                        "unsound_program"};
   return names[static_cast<unsigned>(what)];
 }
 
@@ -149,6 +154,9 @@ constexpr std::string_view describe(reason why) {
     case reason::bad_layout: return "a layout is made of E, t, m, L, |, X*n and (...)*n";
     case reason::layout_order: return "E comes first, t before m, L last, and E and L once";
     case reason::layout_too_long: return "the layout has more than a million layers and stages";
+    case reason::unknown_buffer: return "an op uses a buffer that the chain does not have";
+    case reason::read_unwritten: return "an op reads a buffer that nothing has written";
+    case reason::used_after_free: return "an op uses a buffer that is freed";
   }
   return "";
 }

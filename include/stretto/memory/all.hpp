@@ -1,6 +1,9 @@
 #pragma once
 
+#include "stretto/memory/estimate.hpp"
 #include "stretto/memory/keep.hpp"
+#include "stretto/memory/liveness.hpp"
+#include "stretto/memory/recompute.hpp"
 #include "stretto/memory/release_early.hpp"
 
 namespace stretto::memory {

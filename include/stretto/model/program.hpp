@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "stretto/model/job.hpp"
+
+namespace stretto {
+
+//! What an op does with a buffer.
+enum class touch : std::uint8_t {
+  reads,
+  writes,
+  frees,       //!< ends its life, also where something later could still use it
+  shape_only,  //!< needs to know its shape, not its contents: does not keep it alive
+};
+
+//! A buffer that ops touch.
+struct program_buffer {
+  std::string_view name;
+  std::int64_t bytes = 0;
+  //! The buffer whose bytes these are, which itself has its own: this one is a view of it, or what
+  //! an op that works in place makes of it. Its own index: bytes of its own.
+  std::int32_t storage = -1;
+  bool persistent = false;  //!< a parameter or its gradient: always there, not counted
+
+  constexpr bool operator==(const program_buffer&) const = default;
+};
+
+struct op_use {
+  std::int32_t buffer = -1;
+  touch how = touch::reads;
+
+  constexpr bool operator==(const op_use&) const = default;
+};
+constexpr op_use reads(std::int32_t buffer) {
+  return {buffer, touch::reads};
+}
+constexpr op_use writes(std::int32_t buffer) {
+  return {buffer, touch::writes};
+}
+constexpr op_use frees(std::int32_t buffer) {
+  return {buffer, touch::frees};
+}
+constexpr op_use shape_of(std::int32_t buffer) {
+  return {buffer, touch::shape_only};
+}
+
+//! One piece of a job. A message is an op too: a receive writes its buffer, a send reads it.
+struct op {
+  std::string_view name;
+  std::int64_t time = 0;  //!< in the unit of the job table
+  std::int32_t first_use = 0;
+  std::int32_t use_count = 0;
+
+  constexpr bool operator==(const op&) const = default;
+};
+
+//! The ops of one job, in the order in which they run.
+struct program {
+  job_kind kind = job_kind::forward;
+  int chunk = 0;
+  std::int32_t first_op = 0;
+  std::int32_t op_count = 0;
+
+  constexpr bool operator==(const program&) const = default;
+};
+
+//! The programs of all jobs of one micro-batch on one rank, in the order in which they run: the
+//! forwards of its chunks, then their backwards from the last chunk on, each backward for the input
+//! followed by that for the weights. Written with `begin` and `add`; works in constant expressions.
+struct program_chain {
+  std::vector<program_buffer> buffers;
+  std::vector<op_use> uses;
+  std::vector<op> ops;
+  std::vector<program> programs;
+
+  //! A buffer with bytes of its own. @return its index
+  constexpr std::int32_t buffer(std::string_view name, std::int64_t bytes) {
+    const auto made = static_cast<std::int32_t>(buffers.size());
+    buffers.push_back({name, bytes, made, false});
+    return made;
+  }
+  //! A parameter, or the gradient of one.
+  constexpr std::int32_t parameter(std::string_view name, std::int64_t bytes) {
+    const std::int32_t made = buffer(name, bytes);
+    buffers.back().persistent = true;
+    return made;
+  }
+  //! Another name for the bytes of `of`.
+  constexpr std::int32_t view(std::string_view name, std::int32_t of) {
+    const program_buffer shared = buffers[static_cast<std::size_t>(of)];
+    buffers.push_back({name, shared.bytes, shared.storage, shared.persistent});
+    return static_cast<std::int32_t>(buffers.size()) - 1;
+  }
+
+  //! Begins the next job's program: `add` goes on with it.
+  constexpr void begin(job_kind kind, int chunk) {
+    programs.push_back({kind, chunk, static_cast<std::int32_t>(ops.size()), 0});
+  }
+  constexpr void add(std::string_view name, std::initializer_list<op_use> touched,
+                     std::int64_t time = 0) {
+    add(name, std::span<const op_use>(touched.begin(), touched.size()), time);
+  }
+  constexpr void add(std::string_view name, std::span<const op_use> touched, std::int64_t time) {
+    ops.push_back({name, time, static_cast<std::int32_t>(uses.size()),
+                   static_cast<std::int32_t>(touched.size())});
+    for (const op_use& one : touched) uses.push_back(one);
+    ++programs.back().op_count;
+  }
+
+  constexpr std::span<const op> ops_of(const program& one) const {
+    return std::span(ops).subspan(static_cast<std::size_t>(one.first_op),
+                                  static_cast<std::size_t>(one.op_count));
+  }
+  constexpr std::span<const op_use> uses_of(const op& one) const {
+    return std::span(uses).subspan(static_cast<std::size_t>(one.first_use),
+                                   static_cast<std::size_t>(one.use_count));
+  }
+  constexpr std::int32_t storage_of(std::int32_t buffer) const {
+    return buffers[static_cast<std::size_t>(buffer)].storage;
+  }
+};
+
+}  // namespace stretto
