@@ -32,15 +32,22 @@ struct v_block {
   bool whole = false;  //!< backwards are not split: the last two streams are empty
 
   //! Puts the backwards for the weights into the slots that the others leave.
-  constexpr void add_weights() {
+  //! @return false when two of those meet in a slot
+  constexpr bool add_weights() {
     unsigned used = 0;
-    for (int stream = 0; stream < v_weight_upper; ++stream) used |= 1u << at[stream] % v_period;
+    bool apart = true;
+    for (int stream = 0; stream < v_weight_upper; ++stream) {
+      const unsigned slot = 1u << at[stream] % v_period;
+      apart = apart && (used & slot) == 0;
+      used |= slot;
+    }
     for (int stream = v_weight_upper; stream < v_streams; ++stream) {
       std::int32_t slot = at[stream - 2] + 1;
       while ((used >> slot % v_period & 1u) != 0) ++slot;
       used |= 1u << slot % v_period;
       at[stream] = slot;
     }
+    return apart;
   }
   //! The slot after which a chunk's activations are gone.
   constexpr int released(int chunk) const {
@@ -73,6 +80,36 @@ struct v_block {
     return count < microbatches ? count : microbatches;
   }
 };
+
+//! How a block with split backwards is laid. The first chunk's forwards and the second's backwards
+//! go `fast` slots a rank into ranks 1 to `ranks`, and `slow` into later ones; the others go one.
+//! More slots keep more activations and leave less bubble.
+struct v_steps {
+  int fast = 1;
+  int slow = 1;
+  int ranks = 0;
+  int up = 0;    //!< slots left free where the way down ends,
+  int back = 0;  //!< before the way back,
+  int home = 0;  //!< and where that turns
+};
+
+//! @return false when two streams of a rank meet in a slot
+constexpr bool lay(const v_steps& steps, int p, v_block* blocks) {
+  const int fast = steps.ranks < p ? steps.ranks : p - 1;
+  const int down = fast * steps.fast + (p - 1 - fast) * steps.slow;
+  const int up = down + 1 + steps.up;
+  const int back = up + p + steps.back;
+  const int home = back + down + 1 + steps.home;
+  bool apart = true;
+  for (int rank = 0; rank < p; ++rank) {
+    const int there =
+        rank < fast ? rank * steps.fast : fast * steps.fast + (rank - fast) * steps.slow;
+    const int rest = p - 1 - rank;
+    blocks[rank] = {.at = {there, up + rest, back + there, home + rest}};
+    apart = blocks[rank].add_weights() && apart;
+  }
+  return apart;
+}
 
 //! The most activations of a chunk that any rank keeps.
 constexpr int most_kept(const v_block* blocks, const shape& sizes) {

@@ -60,18 +60,23 @@ class v_compaction {
       for (std::int32_t list = first[slot] - 1; list >= 0;) {
         const std::int32_t after = next[list] - 1;
         const int rank = list / streams_;
+        const int stream = list - rank * streams_;
         const int microbatch = done[list]++;
         if (microbatch + 1 < m_) {
           next[list] = first[slot + v_period];
           first[slot + v_period] = list + 1;
         }
-        put(rank, list - rank * streams_, microbatch, stays ? slot : 0);
+        const int last_forward = blocks[rank].at[v_up] + v_period * (m_ - 1);
+        if (stream < v_weight_upper || slot < last_forward)
+          put(rank, stream, microbatch, stays ? slot : 0);
         list = after;
       }
     }
   }
 
-  //! The rank's jobs in order, one for each stream and micro-batch.
+  //! The rank's jobs in order: all but the backwards for the weights that come after its last
+  //! forward, which may run anywhere there.
+  constexpr int count(int rank) const { return counts_[rank]; }
   constexpr const v_placed* order(int rank) const { return placed_.data() + list_ * rank; }
   //! The most activations that any rank keeps.
   constexpr int most() const { return most_; }

@@ -12,11 +12,13 @@ namespace stretto::schedule {
 //! at hand. Forwards and backwards for the input keep that order. A backward for the weights, the
 //! oldest of its rank first, runs where the rank would wait for longer than it takes, and at the
 //! latest before the forward that it stands before in the slots: so no rank keeps more than there.
+//! It runs earlier still where a rank's limit leaves no room for the next job.
 template <class Table = job_table_view>
 class v_fill {
  public:
+  //! @param out  where the lists go; none: only measures
   constexpr v_fill(const shape& sizes, const Table& table, const v_compaction<>& slots,
-                   job_sink& out)
+                   job_sink* out)
       : p_(sizes.ranks),
         m_(sizes.microbatches),
         hop_(table.communication),
@@ -27,9 +29,16 @@ class v_fill {
         queue_(p_) {
     for (int rank = 0; rank < p_; ++rank) {
       rank_state& at = ranks_[rank];
-      for (int stream = 0; stream < v_streams; ++stream)
-        at.time[stream] = table.at(rank, v_chunk(stream), v_kind(stream, false)).time;
+      for (int stream = 0; stream < v_streams; ++stream) {
+        const job_cost& cost = table.at(rank, v_chunk(stream), v_kind(stream, false));
+        at.time[stream] = cost.time;
+        at.change[stream] = cost.change;
+        at.need[stream] = cost.peak > cost.change ? cost.peak : cost.change;
+      }
+      at.level = table.base_of(rank);
+      at.limit = table.limit_of(rank);
       at.order = slots.order(rank);
+      at.steps = slots.count(rank);
       wake(rank);
     }
     while (waiting_ > 0) {
@@ -41,11 +50,33 @@ class v_fill {
     }
   }
 
+  constexpr bool fits() const { return fits_; }  //!< the limits
+  constexpr std::int64_t makespan() const {
+    std::int64_t most = 0;
+    for (int rank = 0; rank < p_; ++rank)
+      if (ranks_[rank].clock > most) most = ranks_[rank].clock;
+    return most;
+  }
+  //! From a rank's first job to its last, the longest.
+  constexpr std::int64_t span() const {
+    std::int64_t most = 0;
+    for (int rank = 0; rank < p_; ++rank)
+      if (ranks_[rank].clock - ranks_[rank].start > most)
+        most = ranks_[rank].clock - ranks_[rank].start;
+    return most;
+  }
+
  private:
   struct rank_state {
     std::int64_t time[v_streams];
-    const v_placed* order;
+    std::int64_t change[v_streams];
+    std::int64_t need[v_streams];  // above the level at the job's start
+    std::int64_t level;            // of memory
+    std::int64_t limit;
     std::int64_t clock;
+    std::int64_t start;  // of its first job
+    const v_placed* order;
+    std::int32_t steps;
     std::int32_t cursor;   // in its order
     std::int32_t oldest;   // in its order: where to look for the next backward for the weights
     std::int32_t pending;  // backwards for the weights that could run
@@ -73,7 +104,7 @@ class v_fill {
   //! Runs the rank's jobs as far as their inputs are known.
   constexpr void advance(int rank) {
     rank_state& at = ranks_[rank];
-    for (const int steps = v_streams * m_; at.cursor < steps; ++at.cursor) {
+    for (; at.cursor < at.steps; ++at.cursor) {
       const int stream = at.order[at.cursor].stream();
       if (stream >= v_weight_upper) {
         ++at.due;
@@ -88,11 +119,13 @@ class v_fill {
       }
       if (stream < v_back_down)
         while (at.due > 0) run_weight(rank, at);
-      while (at.pending > 0 && at.clock + at.time[next_weight(at)] <= input) run_weight(rank, at);
+      while (at.pending > 0 && (at.clock + at.time[next_weight(at)] <= input ||
+                                at.need[stream] > at.limit - at.level))
+        run_weight(rank, at);
       if (input > at.clock) at.clock = input;
-      at.clock += at.time[stream];
+      if (at.cursor == 0) at.start = at.clock;
       if (stream >= v_back_down) ++at.pending;
-      const int microbatch = push(rank, at, stream);
+      const int microbatch = run(rank, at, stream);
       // Down and up the V a stream goes on until it turns, and becomes the next.
       const bool down = stream == v_down || stream == v_back_down;
       const int there = down ? rank + 1 : rank - 1;
@@ -115,27 +148,31 @@ class v_fill {
   constexpr void run_weight(int rank, rank_state& at) {
     const int stream = next_weight(at);
     ++at.oldest;
-    at.clock += at.time[stream];
     --at.pending;
     --at.due;
-    push(rank, at, stream);
+    run(rank, at, stream);
   }
-  constexpr int push(int rank, rank_state& at, int stream) {
+  constexpr int run(int rank, rank_state& at, int stream) {
     const int microbatch = at.done[stream]++;
+    at.clock += at.time[stream];
+    if (at.need[stream] > at.limit - at.level) fits_ = false;
+    at.level += at.change[stream];
+    if (out_ == nullptr) return microbatch;
     const int stage = v_chunk(stream) == 0 ? rank : 2 * p_ - 1 - rank;
-    out_.push(rank, {stage, microbatch, 0, v_kind(stream, false)});
+    out_->push(rank, {stage, microbatch, 0, v_kind(stream, false)});
     return microbatch;
   }
 
   int p_, m_;
   std::int64_t hop_;
-  job_sink& out_;
+  job_sink* out_;
   std::int64_t ring_;            // micro-batches of which inputs are remembered, a power of two
   scratch<std::int64_t> ready_;  // when a (stream, rank, micro-batch)'s input is there, plus one
   scratch<rank_state> ranks_;
   scratch<std::int32_t> queue_;
   int head_ = 0;
   int waiting_ = 0;
+  bool fits_ = true;
 };
 
 }  // namespace stretto::schedule

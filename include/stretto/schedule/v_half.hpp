@@ -21,22 +21,13 @@ struct v_half {
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     scratch<v_block> blocks(sizes.ranks);
-    lay(sizes.ranks, blocks.data());
+    // Without the free slots two streams would meet.
+    const int apart = sizes.ranks % 2 == 0 ? 3 : 0;
+    lay({.fast = 2, .slow = 2, .back = apart, .home = 1}, sizes.ranks, blocks.data());
     const v_compaction slots(sizes, blocks.data(), most_kept(blocks.data(), sizes),
                              forwards_are_longer(sizes, table));
-    v_fill(sizes, table, slots, out);
+    v_fill(sizes, table, slots, &out);
     return {};
-  }
-
-  //! The building block: the first chunk's forwards and the second's backwards go two slots a rank,
-  //! the others one.
-  static constexpr void lay(int p, v_block* blocks) {
-    const int apart = p % 2 == 0 ? 3 : 0;  // or two streams meet in a slot
-    for (int rank = 0; rank < p; ++rank) {
-      const int back = 3 * p + apart + 2 * rank - 1;
-      blocks[rank] = {.at = {2 * rank, 3 * p - 2 - rank, back, 6 * p + apart - 2 - rank}};
-      blocks[rank].add_weights();
-    }
   }
 
  private:

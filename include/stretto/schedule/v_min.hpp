@@ -21,20 +21,11 @@ struct v_min {
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     scratch<v_block> blocks(sizes.ranks);
-    lay(sizes.ranks, blocks.data());
+    // Every stream goes a slot a rank; without the free slots two would meet.
+    lay({.fast = 1, .slow = 1, .back = sizes.ranks % 3 == 0 ? 2 : 0}, sizes.ranks, blocks.data());
     const v_compaction slots(sizes, blocks.data(), most_kept(blocks.data(), sizes), false);
-    v_fill(sizes, table, slots, out);
+    v_fill(sizes, table, slots, &out);
     return {};
-  }
-
-  //! The building block: every stream goes a slot a rank.
-  static constexpr void lay(int p, v_block* blocks) {
-    const int apart = p % 3 == 0 ? 2 : 0;  // or two streams meet in a slot
-    for (int rank = 0; rank < p; ++rank) {
-      const int back = 2 * p + apart + rank;
-      blocks[rank] = {.at = {rank, 2 * p - 1 - rank, back, 4 * p + apart - 1 - rank}};
-      blocks[rank].add_weights();
-    }
   }
 };
 
