@@ -66,7 +66,8 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
   refused({.layers_per_rank = {3, 3, 3, 3}},
           "--layers-per-rank 3,3,3,3: they sum to 12, but --layers 8, embedding and head make 10");
   refused({.layers_per_rank = {4, 1, 2, 3}},
-          "--layers-per-rank 4,1,2,3: misassigned on rank 1: a stage would hold no layer");
+          "--layers-per-rank 4,1,2,3: misassigned on rank 1: a stage would hold no layer (layers: "
+          "1, at least 2)");
   CHECK(training_schedules().find("inference") == std::string::npos);
 
   learning_settings wrong = learning();
