@@ -15,6 +15,7 @@
 #include "model/corpus.hpp"
 #include "model/reference.hpp"
 #include "options.hpp"
+#include "pipeline/checkpoint.hpp"
 #include "pipeline/footprint.hpp"
 #include "pipeline/pipeline.hpp"
 #include "progress.hpp"
@@ -65,13 +66,23 @@ void introduce(std::ostream& out, const pipeline& made, const options& with, con
       << with.model.microbatch << " x " << with.model.context << " bytes";
   if (sizes.slices > 1) out << " in " << sizes.slices << " slices";
   out << '\n';
+  if (!with.resume.empty())
+    out << "goes on after step " << made.steps_done() << " of " << with.resume.string() << '\n';
 }
 
 //! The unpipelined model beside the pipelined one.
 class shadow {
  public:
-  shadow(const options& with, const config& model, const corpus& text)
-      : with_(with), text_(text), whole_(model, with.learning.seed) {}
+  //! Goes on from what the pipeline holds.
+  shadow(const options& with, const pipeline& from, const corpus& text)
+      : with_(with), text_(text), whole_(from.model(), with.learning.seed) {
+    for (int layer = 0; layer < from.model().layer_count(); ++layer) {
+      const auto state = from.state(layer, 0);
+      std::ranges::copy(state.parameters, whole_.stage().parameters(layer).begin());
+      std::ranges::copy(state.mean, whole_.stage().mean(layer).begin());
+      std::ranges::copy(state.square, whole_.stage().square(layer).begin());
+    }
+  }
 
   //! @throws std::runtime_error naming what differs after the step
   void compare(const pipeline& pipelined, long number, const step_result& result) {
@@ -94,26 +105,45 @@ class shadow {
 
 void train_steps(pipeline& made, const options& with, const corpus& text) {
   std::unique_ptr<shadow> reference;
-  if (with.check) reference = std::make_unique<shadow>(with, made.model(), text);
+  if (with.check) reference = std::make_unique<shadow>(with, made, text);
   const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
                         static_cast<double>(made.sizes().microbatches);
-  progress shown(std::cout, isatty(STDOUT_FILENO) != 0, with.steps, tokens);
-  for (long number = 1; number <= with.steps; ++number) {
+  const long first = made.steps_done() + 1;
+  progress shown(std::cout, isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
+  for (long number = first; number <= with.steps; ++number) {
     const step_result result = made.step();
     // The first step touches memory for the first time, which costs more than the work.
-    if (number == 1 && with.steps > 1) made.forget_times();
+    if (number == first && with.steps > first) made.forget_times();
     if (reference) reference->compare(made, number, result);
     shown.update(number, result);
+    const bool last = number == with.steps;
+    const bool due = with.save_every > 0 && number % with.save_every == 0;
+    if (!with.save.empty() && (last || due)) save_checkpoint(with.save, made);
   }
   if (reference)
     std::cout << "equal to the unpipelined model after each step: loss, norm, gradients and "
                  "parameters, to the bit\n";
 }
 
+void resume(pipeline& made, const options& with) {
+  try {
+    load_checkpoint(with.resume, made);
+  } catch (const bad_checkpoint& wrong) {
+    throw early_exit(2, std::string("--resume ") + wrong.what());
+  }
+  if (made.steps_done() >= with.steps)
+    throw bad_setting("steps", std::to_string(with.steps),
+                      "the checkpoint has " + std::to_string(made.steps_done()) + " behind it");
+}
+
 void run(const options& with) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const corpus text = read(with);
+  if (!with.save.empty() && !can_save(with.save))
+    throw bad_setting("save", with.save.string(),
+                      "the file cannot be written there: " + std::string(std::strerror(errno)));
   pipeline made(with.model, text, with.pipeline, with.learning);
+  if (!with.resume.empty()) resume(made, with);
   std::ofstream trace = open(with, "trace.json");
   std::ofstream picture = open(with, "timeline.svg");
   for (std::size_t rank = 0; rank < config::size(made.where().ranks); ++rank)

@@ -136,6 +136,12 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--clip", made.learning.norm_limit, "Most that the gradient's global norm may be")
       ->check(above_zero())
       ->capture_default_str();
+  app.add_option("--save", made.save, "Checkpoint to write at the end");
+  app.add_option("--save-every", made.save_every, "Write it also after every so many steps")
+      ->check(count_up_to(std::numeric_limits<int>::max()))
+      ->needs("--save");
+  app.add_option("--resume", made.resume,
+                 "Checkpoint to go on from: the same model and seed, any ranks, chunks, schedule");
   app.add_flag("--check", made.check,
                "Also train the unpipelined model and compare all bits after each step");
 }

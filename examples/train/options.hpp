@@ -19,6 +19,9 @@ struct options {
   long steps = 0;
   bool check = false;  //!< run the reference beside the pipeline and compare
   std::filesystem::path out;
+  std::filesystem::path save;    //!< checkpoint to write; empty: none
+  long save_every = 0;           //!< steps; 0: at the end alone
+  std::filesystem::path resume;  //!< checkpoint to go on from; empty: none
   std::vector<std::filesystem::path> files;  //!< empty: what the repository ships
 };
 

@@ -12,8 +12,8 @@ double progress::tokens_per_second() const {
 }
 
 void progress::update(long number, const step_result& result) {
-  done_ = number;
-  loss_ = number == 1 ? result.loss : 0.9 * loss_ + 0.1 * result.loss;
+  done_ = number - first_ + 1;
+  loss_ = number == first_ ? result.loss : 0.9 * loss_ + 0.1 * result.loss;
   const bool last = number == steps_;
   char text[160];
   if (terminal_) {
@@ -29,7 +29,7 @@ void progress::update(long number, const step_result& result) {
     out_ << text << (last ? "\n" : "") << std::flush;
     return;
   }
-  if (!last && number != 1 && number % std::max(1L, steps_ / 10) != 0) return;
+  if (!last && number != first_ && number % std::max(1L, steps_ / 10) != 0) return;
   std::snprintf(text, sizeof text, "step %ld/%ld  loss %.3f  %.0f tokens/s\n", number, steps_,
                 loss_, tokens_per_second());
   out_ << text << std::flush;

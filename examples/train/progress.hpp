@@ -11,11 +11,12 @@ namespace train {
 
 class progress {
  public:
+  //! @param first  the number of the first step to come
   //! @param tokens of a step
-  progress(std::ostream& out, bool terminal, long steps, double tokens)
-      : out_(out), terminal_(terminal), steps_(steps), tokens_(tokens) {}
+  progress(std::ostream& out, bool terminal, long first, long steps, double tokens)
+      : out_(out), terminal_(terminal), first_(first), steps_(steps), tokens_(tokens) {}
 
-  //! After step `number`; 1 is the first.
+  //! After step `number`.
   void update(long number, const step_result& result);
   //! Since the first step; bytes and tokens are the same.
   double tokens_per_second() const;
@@ -25,6 +26,7 @@ class progress {
 
   std::ostream& out_;
   bool terminal_;
+  long first_;
   long steps_;
   double tokens_;
   long done_ = 0;

@@ -47,6 +47,11 @@ struct desk {
     return contents(std::filesystem::path(out.path()) / name);
   }
 
+  std::string left_path(const char* name) const {
+    std::filesystem::create_directories(out.path());
+    return (std::filesystem::path(out.path()) / name).string();
+  }
+
   temporary text{"train_text"};
   temporary out{"train_out"};
 };
@@ -99,6 +104,28 @@ TEST_CASE("the same seed learns the same, on one rank, too; another seed other t
   CHECK(losses(here.train(small("--schedule 1f1b --ranks 1 --overlap serial")).out) == once);
 }
 
+TEST_CASE("what was saved is gone on with, on other ranks and chunks") {
+  const desk here;
+  const std::string file = here.left_path("model.checkpoint");
+  REQUIRE(here.train(small("--save " + file + " --save-every 2")).exit == 0);
+  CHECK(std::filesystem::exists(file + ".previous"));
+  const outcome ran = here.train(
+      small("--steps 6 --check --schedule zbv --ranks 2 --chunks 2 --resume " + file));
+  INFO(ran.err);
+  CHECK(ran.exit == 0);
+  CHECK(has(ran.out, "goes on after step 4 of " + file));
+  CHECK(has(ran.out, "\nstep 5/6  loss "));
+  CHECK(!has(ran.out, "\nstep 4/6  loss "));
+  CHECK(has(ran.out, "equal to the unpipelined model after each step"));
+  for (const char* wrong : {"", "--steps 6 --seed 9"}) {
+    const outcome refused = here.train(small(std::string(wrong) + " --resume " + file));
+    CHECK(refused.exit == 2);
+    CHECK(std::ranges::count(refused.err, '\n') == 1);
+    CHECK(has(refused.err, *wrong == 0 ? "--steps 4: the checkpoint has 4 behind it"
+                                       : "seed is 1 there and 9 here"));
+  }
+}
+
 TEST_CASE("help names every option, and is no error") {
   const outcome ran = test_support::run(STRETTO_TRAIN_PATH, "--help");
   CHECK(ran.exit == 0);
@@ -114,6 +141,8 @@ TEST_CASE("help names every option, and is no error") {
                              "--untied",   "--steps",
                              "--seed",     "--learning-rate",
                              "--clip",     "--check",
+                             "--save ",    "--save-every",
+                             "--resume",
                              "--out",      "interleaved, ",
                              "Exit: 0"}) {
     INFO(option);
@@ -137,6 +166,9 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule seq_1f1b --slices 3", "--slices 3: the context, 16, is no multiple of it"},
       {"--schedule seq_1f1b --slices 0", "--slices: Value 0 not in range"},
       {"--group 1", "--group 1: a group smaller than the number of ranks starves the pipeline"},
+      {"--save /proc/none/x", "--save /proc/none/x: the file cannot be written there"},
+      {"--save-every 3", "--save-every requires --save"},
+      {"--resume /proc/none", "--resume /proc/none: cannot be read: No such file"},
       {"--heads 3", "--heads 3: the width, 16, is no multiple of it"},
       {"--chunks 4", "--layers 4: with embedding and head that makes 6 layers, 8 stages need one"},
       {"--layers-per-rank 3,2", "--layers-per-rank 3,2: they sum to 5, but --layers 4"},

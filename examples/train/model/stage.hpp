@@ -114,6 +114,12 @@ class basic_stage {
   std::span<Scalar> gradients(int layer) { return part(gradients_.span(), layer); }
   std::span<const Scalar> gradients(int layer) const { return part(gradients_.span(), layer); }
 
+  //! The optimizer's moments.
+  std::span<Scalar> mean(int layer) { return part(mean_.span(), layer); }
+  std::span<const Scalar> mean(int layer) const { return part(mean_.span(), layer); }
+  std::span<Scalar> square(int layer) { return part(square_.span(), layer); }
+  std::span<const Scalar> square(int layer) const { return part(square_.span(), layer); }
+
   //! Multiply-adds of the matrix products done so far, by category.
   const product_counts& products() const { return products_; }
 

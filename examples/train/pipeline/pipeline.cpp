@@ -114,7 +114,14 @@ stretto::plan_request pipeline::request() const {
 
 step_result pipeline::step() {
   training_->step();
+  ++steps_done_;
   return trainers_.front()->result();
+}
+
+void pipeline::resume_after(long steps) {
+  not_run_here_ += steps - steps_done_;
+  steps_done_ = steps;
+  for (const auto& each : trainers_) each->skip_steps(not_run_here_);
 }
 
 double pipeline::evaluate() {

@@ -23,6 +23,12 @@
 
 namespace train {
 
+//! What the optimizer changes of a layer.
+template <class Scalar>
+struct layer_state {
+  std::span<Scalar> parameters, mean, square;
+};
+
 //! A model split into stages, with the plans and the engines that train and evaluate it: the same
 //! stages, two plans. After the first step, a step allocates nothing.
 class pipeline {
@@ -49,12 +55,27 @@ class pipeline {
   }
   std::span<const float> gradients(int layer) const { return holder(layer).gradients(layer); }
 
+  //! Between steps only.
+  layer_state<float> state(int layer, int replica) {
+    stage& at = holder(layer, replica);
+    return {at.parameters(layer), at.mean(layer), at.square(layer)};
+  }
+  layer_state<const float> state(int layer, int replica) const {
+    const stage& at = holder(layer, replica);
+    return {at.parameters(layer), at.mean(layer), at.square(layer)};
+  }
+  //! Training steps that led to what the layers hold now.
+  long steps_done() const { return steps_done_; }
+  //! Says so when that came from elsewhere. The next step is number `steps` + 1.
+  void resume_after(long steps);
+
   //! How often every stage is held: twice where the schedule goes both ways.
   int replicas() const { return where_.kind == stretto::placement_kind::bidirectional ? 2 : 1; }
   //! The orders of sums that a reference must keep to be equal to the bit.
   std::vector<layer_sums> sums() const;
 
   const config& model() const { return model_; }
+  std::uint64_t seed() const { return learning_.seed; }
   const stretto::shape& sizes() const { return sizes_; }
   const stretto::placement& where() const { return where_; }
   //! Of every stage, in pipeline order.
@@ -81,6 +102,8 @@ class pipeline {
   std::vector<stretto::assignment::layer_range> layers_;
   stretto::job_table costs_;
   step_groups groups_;
+  long steps_done_ = 0;
+  long not_run_here_ = 0;  // of those
   std::vector<std::unique_ptr<rank_model>> ranks_;
   std::vector<std::unique_ptr<training_stage>> trainers_;
   std::vector<std::unique_ptr<evaluation_stage>> evaluators_;

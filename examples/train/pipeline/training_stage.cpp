@@ -86,7 +86,7 @@ void training_stage::compute(const stretto::executor::context& at) {
 void training_stage::forward(const stretto::executor::context& at) {
   const train::stage& here = model_.stage_of(at.what.stage);
   if (here.has_embedding() || here.has_head())
-    text_.batch(learning_.seed, at.step + 1, at.what.microbatch, model_.tokens(), model_.targets());
+    text_.batch(learning_.seed, number(at), at.what.microbatch, model_.tokens(), model_.targets());
   const double loss = model_.forward(at, 1.0 / microbatches_);
   if (here.has_head()) losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
 }
@@ -145,14 +145,13 @@ void training_stage::write_norms(std::span<double> slots) {
 
 void training_stage::optimizer(const stretto::executor::context& at) {
   const std::span<const double> slots = at.view<double>(buffer_role::collective, groups_.norms);
-  const long number = static_cast<long>(at.step) + 1;
   // In the order of the micro-batches, whatever the order of their forwards.
   const auto losses = slots.last(losses_.size());
   result_.loss = std::accumulate(losses.begin(), losses.end(), 0.0);
   result_.gradient_norm = global_norm(slots.first(slots.size() - losses.size()));
   result_.clip_factor = clip_factor(result_.gradient_norm, learning_.norm_limit);
   for (int chunk = 0; chunk < model_.chunks(); ++chunk)
-    model_.chunk(chunk).clip_and_update(learning_.rule, number, learning_.rate.at(number),
+    model_.chunk(chunk).clip_and_update(learning_.rule, number(at), learning_.rate.at(number(at)),
                                         result_.clip_factor);
 }
 

@@ -43,6 +43,9 @@ class training_stage final : public stretto::executor::stage {
   void run(const stretto::executor::context& at) override;
   bool serves(stretto::job_kind kind) const override;
 
+  //! The executor's first step is number `steps` + 1: batches and the learning rate follow.
+  void skip_steps(long steps) { skipped_ = steps; }
+
   //! Of the last step; every rank computes the same.
   const step_result& result() const { return result_; }
   job_clock& clock() { return clock_; }
@@ -50,6 +53,10 @@ class training_stage final : public stretto::executor::stage {
 
  private:
   void begin_step(std::int64_t step);
+  //! 1 is the first.
+  long number(const stretto::executor::context& at) const {
+    return skipped_ + static_cast<long>(at.step) + 1;
+  }
   void compute(const stretto::executor::context& at);
   void forward(const stretto::executor::context& at);
   void write_replica(const stretto::executor::context& at);
@@ -66,6 +73,7 @@ class training_stage final : public stretto::executor::stage {
   int microbatches_, slices_;
   std::vector<double> losses_;  // by micro-batch and slice, on the rank with the head
   std::int64_t step_ = -1;
+  long skipped_ = 0;
   step_result result_;
   job_clock clock_;
 };

@@ -1,0 +1,34 @@
+// What training has come to, in a file: layer by layer, so that it does not matter how many ranks
+// and chunks wrote it, nor how many go on with it.
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "pipeline/pipeline.hpp"
+
+namespace train {
+
+//! A file that is no checkpoint, is damaged, or is one of another model: which file, and why.
+struct bad_checkpoint : std::runtime_error {
+  bad_checkpoint(const std::filesystem::path& file, const std::string& why)
+      : std::runtime_error(file.string() + ": " + why) {}
+};
+
+//! Whether a checkpoint could be written there now; `errno` says why not.
+bool can_save(const std::filesystem::path& file);
+
+//! Writes parameters, both moments, the step and the seed, with a checksum over all. The file is
+//! there as a whole or not at all, whatever happens meanwhile; what it held before is then found as
+//! FILE.previous. Between steps only.
+//! @throws bad_checkpoint when it cannot be written; the old file is as it was
+void save_checkpoint(const std::filesystem::path& file, const pipeline& from);
+
+//! Sets a pipeline of the same model and seed to what the file holds. The next step is the one that
+//! would have followed. Bit-equal to training without the break where micro-batches and settings of
+//! learning are the same, too.
+//! @throws bad_checkpoint; the pipeline is as it was
+void load_checkpoint(const std::filesystem::path& file, pipeline& into);
+
+}  // namespace train

@@ -1,0 +1,223 @@
+// A checkpoint goes on where it was saved, to the bit, on other ranks, chunks and schedules; what
+// is damaged is refused and changes nothing.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "pipeline/checkpoint.hpp"
+#include "pipeline_support.hpp"
+
+using namespace train;
+using namespace pipeline_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+//! A folder of its own, removed at the end.
+struct folder {
+  folder() {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~folder() {
+    std::error_code none;
+    fs::remove_all(path, none);
+  }
+  fs::path path = fs::temp_directory_path() / ("stretto_checkpoint_" + std::to_string(::getpid()));
+  fs::path file = path / "model.checkpoint";
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+pipeline make(const pipeline_settings& settings, const learning_settings& how,
+              const config& model = tiny(12, true)) {
+  return {model, text(), settings, how};
+}
+
+//! Trains the reference and the pipeline on, side by side.
+std::string go_on(pipeline& pipelined, reference& whole, int from, int to) {
+  const auto how = learning();
+  const auto order = pipelined.sums();
+  for (int step = from; step <= to; ++step) {
+    const step_result result = pipelined.step();
+    const step_result expected =
+        whole.step(step, order, how.rate.at(step), how.norm_limit, how.rule,
+                   [&](int microbatch, auto tokens, auto targets) {
+                     text().batch(how.seed, step, microbatch, tokens, targets);
+                   });
+    const std::string found = first_difference(pipelined, result, whole, expected);
+    if (!found.empty()) return "step " + std::to_string(step) + ": " + found;
+  }
+  return "";
+}
+
+std::vector<float> everything(const pipeline& of) {
+  std::vector<float> all;
+  for (int layer = 0; layer < of.model().layer_count(); ++layer) {
+    const auto state = of.state(layer, 0);
+    for (const auto& part : {state.parameters, state.mean, state.square})
+      all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+const pipeline_settings four_by_two{.ranks = 4, .microbatches = 4, .chunks = 2};
+
+std::string refusal(const fs::path& file, pipeline& into) {
+  const auto before = everything(into);
+  const long steps = into.steps_done();
+  try {
+    load_checkpoint(file, into);
+  } catch (const bad_checkpoint& wrong) {
+    CHECK(everything(into) == before);
+    CHECK(into.steps_done() == steps);
+    const std::string words = wrong.what();
+    CHECK(words.starts_with(file.string() + ": "));
+    return words.substr(file.string().size() + 2);
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("saved on 4 x 2, resumed on other ranks, chunks and schedules: the same to the bit") {
+  const folder here;
+  pipeline first = make(four_by_two, learning());
+  reference whole(first.model(), learning().seed);
+  REQUIRE(go_on(first, whole, 1, 3) == "");
+  save_checkpoint(here.file, first);
+  CHECK(first.steps_done() == 3);
+
+  for (const pipeline_settings& settings :
+       {pipeline_settings{.ranks = 2, .microbatches = 4, .chunks = 3},
+        pipeline_settings{.schedule = "1f1b", .ranks = 3, .microbatches = 6, .chunks = 1},
+        pipeline_settings{.schedule = "zbv", .ranks = 2, .microbatches = 4, .chunks = 2},
+        pipeline_settings{.schedule = "dualpipe", .ranks = 2, .microbatches = 4, .chunks = 1},
+        pipeline_settings{.ranks = 1, .microbatches = 4, .chunks = 1}, four_by_two}) {
+    CAPTURE(settings.schedule);
+    CAPTURE(settings.ranks);
+    // Into a pipeline that has gone elsewhere meanwhile, too.
+    for (const int astray : {0, 2}) {
+      pipeline second = make(settings, learning());
+      for (int step = 0; step < astray; ++step) second.step();
+      load_checkpoint(here.file, second);
+      CHECK(second.steps_done() == 3);
+      reference on(second.model(), learning().seed);
+      for (int layer = 0; layer < second.model().layer_count(); ++layer) {
+        std::ranges::copy(first.state(layer, 0).parameters, on.stage().parameters(layer).begin());
+        std::ranges::copy(first.state(layer, 0).mean, on.stage().mean(layer).begin());
+        std::ranges::copy(first.state(layer, 0).square, on.stage().square(layer).begin());
+      }
+      CHECK(go_on(second, on, 4, 6) == "");
+    }
+  }
+  // And as if there had been no break.
+  pipeline second = make({.ranks = 2, .microbatches = 4, .chunks = 3}, learning());
+  load_checkpoint(here.file, second);
+  CHECK(go_on(second, whole, 4, 6) == "");
+}
+
+TEST_CASE("the file does not depend on who wrote it; the one before it is kept") {
+  const folder here;
+  std::string before;
+  for (const pipeline_settings& settings :
+       {four_by_two, pipeline_settings{.ranks = 2, .microbatches = 4, .chunks = 3}}) {
+    pipeline made = make(settings, learning());
+    made.step();
+    save_checkpoint(here.file, made);
+    const std::string text = read(here.file);
+    CHECK((before.empty() || text == before));
+    before = text;
+    made.step();
+    save_checkpoint(here.file, made);
+    fs::path previous = here.file;
+    previous += ".previous";
+    CHECK(read(previous) == before);
+    CHECK(read(here.file) != before);
+    pipeline old = make(settings, learning());
+    load_checkpoint(previous, old);
+    CHECK(old.steps_done() == 1);
+  }
+}
+
+TEST_CASE("what is damaged, foreign or absent is refused, and changes nothing") {
+  const folder here;
+  pipeline made = make(four_by_two, learning());
+  made.step();
+  CHECK(refusal(here.file, made).starts_with("cannot be read"));
+  CHECK(refusal(here.path, made).starts_with("cannot be read"));
+  save_checkpoint(here.file, made);
+  const std::string good = read(here.file);
+  const fs::path bad = here.path / "bad";
+  const auto refused = [&](const std::string& contents) {
+    write(bad, contents);
+    return refusal(bad, made);
+  };
+  // A bit anywhere: in the header, in the numbers, in the checksum.
+  for (std::size_t at = 0; at < good.size();
+       at += at < 300 || at + 20 > good.size() ? 1 : good.size() / 50) {
+    std::string damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    const std::string words = refused(damaged);
+    CAPTURE(at);
+    CHECK((words.starts_with("is damaged") || words == "is no checkpoint of this trainer"));
+  }
+  for (const std::size_t size : {std::size_t{0}, std::size_t{10}, std::size_t{27}, std::size_t{40},
+                                 good.size() / 2, good.size() - 1})
+    CHECK(refused(good.substr(0, size)) != "");
+  CHECK(refused(good + "x").starts_with("is damaged"));
+  CHECK(refused("").starts_with("is no checkpoint"));
+  save_checkpoint(here.file, made);
+  write(here.file, good.substr(0, good.size() - 3));
+  CHECK(refusal(here.file, made).find("the one before it is " + here.file.string() + ".previous") !=
+        std::string::npos);
+
+  write(here.file, good);
+  auto how = learning();
+  how.seed = 4;
+  pipeline other_seed = make(four_by_two, how);
+  CHECK(refusal(here.file, other_seed) == "is of another run: seed is 3 there and 4 here");
+  pipeline deeper = make(four_by_two, learning(), tiny(13, true));
+  CHECK(refusal(here.file, deeper) == "is of another run: layers is 10 there and 11 here");
+  pipeline untied = make(four_by_two, learning(), tiny(12, false));
+  CHECK(refusal(here.file, untied) == "is of another run: tied is true there and false here");
+}
+
+TEST_CASE("a file that cannot be written leaves the old one as it was") {
+  const folder here;
+  pipeline made = make(four_by_two, learning());
+  save_checkpoint(here.file, made);
+  const std::string good = read(here.file);
+  made.step();
+  // No more than a few bytes may be written, as on a full disk.
+  rlimit usual{};
+  getrlimit(RLIMIT_FSIZE, &usual);
+  const auto old = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little{1000, usual.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &little);
+  std::string words;
+  try {
+    save_checkpoint(here.file, made);
+  } catch (const bad_checkpoint& wrong) {
+    words = wrong.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &usual);
+  std::signal(SIGXFSZ, old);
+  CHECK(words.find("model.checkpoint: cannot be written: ") != std::string::npos);
+  CHECK(read(here.file) == good);
+  CHECK(std::distance(fs::directory_iterator(here.path), {}) == 1);
+  CHECK_THROWS_AS(save_checkpoint(here.path / "none" / "x", made), bad_checkpoint);
+}
