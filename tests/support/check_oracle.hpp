@@ -200,16 +200,26 @@ inline bool live(const lists& in) {
   return true;
 }
 
-//! The most memory that a rank uses, by adding up everything before each job again.
-inline std::int64_t highest(const lists& in, std::size_t rank) {
+//! The most memory that a rank uses down to job `end` of its list, by adding up everything before
+//! each job again.
+inline std::int64_t highest(const lists& in, std::size_t rank, std::size_t end = ~std::size_t{0}) {
   const auto& row = in.ranks[rank];
   const auto node = nodes(row);
+  const auto of = [&](const job& work, job_kind kind) {
+    return in.table.view().at(static_cast<int>(rank), in.where.chunk_of(work), kind);
+  };
+  // A forward that runs again leaves to that run what that brings back.
   const auto cost = [&](const job& work) {
-    return in.table.view().at(static_cast<int>(rank), in.where.chunk_of(work), work.kind);
+    auto found = of(work, work.kind);
+    for (const job& again : row)
+      if (work.kind == job_kind::forward && again.kind == job_kind::recompute &&
+          again.stage == work.stage && again.microbatch == work.microbatch)
+        found.change -= of(work, job_kind::recompute).change;
+    return found;
   };
   const std::int64_t base = in.table.view().base_of(static_cast<int>(rank));
   std::int64_t most = base;
-  for (std::size_t at = 0; at < row.size(); ++at) {
+  for (std::size_t at = 0; at < std::min(end, row.size()); ++at) {
     std::int64_t before = base, during = 0, after = 0;
     for (std::size_t other = 0; other < row.size(); ++other) {
       if (!is_compute(row[other].kind)) continue;
@@ -217,8 +227,9 @@ inline std::int64_t highest(const lists& in, std::size_t rank) {
       if (node[other] < node[at]) before += taken.change;
       if (node[other] != node[at]) continue;
       after += taken.change;
-      const bool forward = row[other].kind == job_kind::forward;
-      during += std::max(forward ? taken.change : 0, taken.peak);
+      const bool at_once =
+          row[other].kind == job_kind::forward || row[other].kind == job_kind::recompute;
+      during += std::max(at_once ? taken.change : 0, taken.peak);
     }
     most = std::max({most, before + during, before + after});
   }

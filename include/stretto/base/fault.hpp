@@ -81,6 +81,8 @@ enum class reason : std::uint8_t {
   unknown_buffer,
   read_unwritten,
   used_after_free,
+  slices_not_recomputed,
+  bad_recompute_window,
 };
 
 //! The enumerator's name, as written above.
@@ -157,6 +159,10 @@ constexpr std::string_view describe(reason why) {
     case reason::unknown_buffer: return "an op uses a buffer that the chain does not have";
     case reason::read_unwritten: return "an op reads a buffer that nothing has written";
     case reason::used_after_free: return "an op uses a buffer that is freed";
+    case reason::slices_not_recomputed:
+      return "a slice cannot be recomputed: later ones of its micro-batch read what it keeps";
+    case reason::bad_recompute_window:
+      return "a recompute window has a period of at least one and no negative count";
   }
   return "";
 }

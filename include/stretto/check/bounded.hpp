@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "stretto/base/scratch.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto::check {
@@ -12,7 +13,17 @@ namespace stretto::check {
 class memory_curve {
  public:
   constexpr memory_curve(const replay_input& input, int rank)
-      : in_(input), rank_(rank), level_(input.costs.base_of(rank)), highest_(level_) {}
+      : in_(input),
+        rank_(rank),
+        level_(input.costs.base_of(rank)),
+        highest_(level_),
+        again_(recomputes() ? std::int64_t{input.where.stages()} * input.microbatches : 0) {
+    for (int step = 0; again_.size() > 0 && step < input.rows.counts[rank]; ++step) {
+      const job& work = input.rows.at(rank, step);
+      if (work.kind == job_kind::recompute && inside(work)) again_[cell(work)] = true;
+    }
+  }
+  constexpr ~memory_curve() = default;  // nvcc needs it written
 
   //! Runs the job at `step` (and, if that one is paired, the job after it).
   //! @return how many jobs that were; 0 when one is out of range of the placement or the table.
@@ -38,15 +49,32 @@ class memory_curve {
   constexpr std::int64_t highest() const { return highest_; }  //!< the most so far
 
  private:
+  constexpr bool inside(const job& work) const {
+    return work.stage >= 0 && work.stage < in_.where.stages() && work.microbatch >= 0 &&
+           work.microbatch < in_.microbatches;
+  }
+  constexpr std::int64_t cell(const job& work) const {
+    return std::int64_t{work.stage} * in_.microbatches + work.microbatch;
+  }
+  constexpr bool recomputes() const {
+    for (int step = 0; step < in_.rows.counts[rank_]; ++step)
+      if (in_.rows.at(rank_, step).kind == job_kind::recompute) return true;
+    return false;
+  }
+
   constexpr bool add(const job& work, std::int64_t& used) {
     if (!is_compute(work.kind)) return true;
     if (work.stage < 0 || work.stage >= in_.where.stages()) return false;
     const int chunk = in_.where.chunk_of(work);
     if (rank_ >= in_.costs.ranks || chunk >= in_.costs.chunks) return false;
     const job_cost& cost = in_.costs.at(rank_, chunk, work.kind);
-    const std::int64_t at_start = work.kind == job_kind::forward ? cost.change : 0;
+    std::int64_t change = cost.change;
+    if (work.kind == job_kind::forward && again_.size() > 0 && inside(work) && again_[cell(work)])
+      change -= in_.costs.at(rank_, chunk, job_kind::recompute).change;
+    const bool takes = work.kind == job_kind::forward || work.kind == job_kind::recompute;
+    const std::int64_t at_start = takes ? change : 0;
     used += cost.peak > at_start ? cost.peak : at_start;
-    level_ += cost.change;
+    level_ += change;
     return true;
   }
 
@@ -55,6 +83,7 @@ class memory_curve {
   std::int64_t level_;
   std::int64_t highest_;
   std::int64_t used_ = 0;
+  scratch<bool> again_;  // forwards that run a second time; empty: none
 };
 
 //! Rule `bounded`. At every point of its list a rank uses no more memory than its limit: its base,

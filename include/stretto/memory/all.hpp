@@ -4,6 +4,7 @@
 #include "stretto/memory/keep.hpp"
 #include "stretto/memory/liveness.hpp"
 #include "stretto/memory/recompute.hpp"
+#include "stretto/memory/recompute_window.hpp"
 #include "stretto/memory/release_early.hpp"
 
 namespace stretto::memory {

@@ -14,7 +14,8 @@ namespace stretto {
 //! What one job takes. Integers in any unit, per chunk job.
 struct job_cost {
   std::int64_t time = 0;
-  //! Memory change: a forward takes it at its start, every other job at its end.
+  //! Memory change: a forward takes it at its start, every other job at its end. Where a recompute
+  //! follows, the forward keeps less by the recompute's change, which that takes at its start.
   std::int64_t change = 0;
   //! Most memory in use above the level at the job's start while it runs; 0: no more than `change`.
   std::int64_t peak = 0;
@@ -55,7 +56,7 @@ struct job_table_view {
 };
 
 //! The same costs for every rank and chunk. A whole backward costs, and releases, what its halves
-//! do together; a recompute costs a forward and changes nothing.
+//! do together; a recompute costs a forward.
 struct unit_costs {
   std::int64_t forward = 1;
   std::int64_t backward_input = 1;
@@ -64,6 +65,8 @@ struct unit_costs {
   std::int64_t memory_forward = 1;
   std::int64_t memory_backward_input = 0;
   std::int64_t memory_backward_weight = -1;
+  //! What a forward does not keep when it runs a second time, and that second run brings back.
+  std::int64_t memory_recompute = 1;
   //! Of one stage: weights, their gradients, what the optimizer keeps. In use from beginning to
   //! end, for every stage that a rank holds, replicas too.
   std::int64_t memory_weights = 0;
@@ -80,7 +83,7 @@ struct unit_costs {
       case job_kind::backward:
         return {backward_input + backward_weight, memory_backward_input + memory_backward_weight,
                 0};
-      case job_kind::recompute: return {forward, 0, 0};
+      case job_kind::recompute: return {forward, memory_recompute, 0};
       default: return {};
     }
   }

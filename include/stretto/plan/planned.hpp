@@ -13,6 +13,7 @@
 #include "stretto/lowering/instructions.hpp"
 #include "stretto/lowering/streams/concept.hpp"
 #include "stretto/lowering/walk.hpp"
+#include "stretto/memory/recompute_window.hpp"
 #include "stretto/plan/digest.hpp"
 #include "stretto/schedule/concept.hpp"
 
@@ -28,6 +29,7 @@ struct plan_request {
   std::vector<std::int32_t> members;
   bool release_sends = true;
   bool train = true;  //!< an optimizer ends the step
+  memory::recompute_window recompute{};  //!< of a schedule's jobs; imported lists have their own
 };
 
 //! Plans of all ranks, computed at run time by the functions that stretto::pipeline evaluates at
@@ -44,7 +46,10 @@ class planned {
     where_ = place(schedule.placed(), sizes);
     jobs_ = job_lists(sizes.ranks, schedule.capacity(sizes));
     job_sink out = jobs_.sink();
-    answer_ = schedule.emit(sizes, costs, out);
+    if (request_.recompute.any())
+      recompute(schedule, sizes, costs, out);
+    else
+      answer_ = schedule.emit(sizes, costs, out);
     if (answer_.ok())
       lower({jobs_.rows(), where_, sizes.microbatches, sizes.slices, costs, false, {}}, overlap);
   }
@@ -73,6 +78,20 @@ class planned {
   std::span<const plan_view> plans() const { return plans_; }
 
  private:
+  template <class Schedule>
+  void recompute(const Schedule& schedule, const shape& sizes, const job_table_view& costs,
+                 job_sink& out) {
+    std::vector<job_cost> folded(costs.entries.begin(), costs.entries.end());
+    memory::fold_recompute(request_.recompute, folded, costs.chunks);
+    job_table_view seen = costs;
+    seen.entries = folded;
+    answer_ = schedule.emit(sizes, seen, out);
+    if (!answer_.ok()) return;
+    job_lists lists(sizes.ranks, memory::with_recomputes(jobs_.rows().stride));
+    job_sink to = lists.sink();
+    answer_ = memory::insert_recomputes(request_.recompute, jobs_.rows(), where_, sizes.slices, to);
+    jobs_ = std::move(lists);
+  }
   template <class Overlap>
   void lower(const replay_input& compute, const Overlap& overlap) {
     answer_ = check::schedule(compute);

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/rows.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::memory {
+
+//! Which forwards run a second time, right before their backward, and meanwhile keep no more than
+//! that needs: of every `period` micro-batches the first `count`, on these chunks of each rank.
+struct recompute_window {
+  int period = 1;
+  int count = 0;  //!< 0: none; at least `period`: all
+  int first_chunk = 0;
+  int last_chunk = std::numeric_limits<int>::max();
+
+  constexpr bool operator==(const recompute_window&) const = default;
+  constexpr bool any() const { return count > 0; }
+  constexpr bool all() const { return count >= period; }
+  constexpr bool holds(int chunk) const {
+    return any() && chunk >= first_chunk && chunk <= last_chunk;
+  }
+  constexpr bool holds(int chunk, int microbatch) const {
+    return holds(chunk) && microbatch % period < count;
+  }
+};
+
+//! Every forward runs a second time.
+inline constexpr recompute_window recompute_all{1, 1};
+
+//! The job table as a schedule should see it, which knows of no recompute: a backward takes what
+//! its recompute takes, too, in time and in memory. Where only some micro-batches recompute, time
+//! is that of those and memory that of the others: enough for both.
+//! @param entries  of a job table, see job_table_view
+constexpr void fold_recompute(const recompute_window& window, std::span<job_cost> entries,
+                              int chunks) {
+  const auto cells = static_cast<int>(entries.size()) / cost_kinds;
+  for (int cell = 0; cell < cells; ++cell) {
+    if (!window.holds(cell % chunks)) continue;
+    const auto of = [&](job_kind kind) -> job_cost& {
+      return entries[static_cast<std::size_t>(cell * cost_kinds + static_cast<int>(kind))];
+    };
+    const job_cost again = of(job_kind::recompute);
+    const std::int64_t back = window.all() ? again.change : 0;
+    of(job_kind::forward).change -= back;
+    for (const job_kind kind : {job_kind::backward, job_kind::backward_input}) {
+      job_cost& backward = of(kind);
+      backward.time += again.time;
+      backward.peak += back;
+      backward.change += back;
+      if (backward.peak < back) backward.peak = back;
+      if (window.all() && backward.peak < again.peak) backward.peak = again.peak;
+    }
+  }
+}
+
+//! The most jobs of a list with recomputes, from those without: one for each backward.
+constexpr int with_recomputes(int compute) {
+  return compute + compute / 2;
+}
+
+//! Copies compute lists with a recompute before each backward that wants one; before the pair when
+//! that backward is half of one. Where it waits for its gradient, the recompute fills the wait.
+//! @return fault::unsupported for sliced micro-batches: the backward of a slice needs what its
+//!         earlier ones keep
+constexpr verdict insert_recomputes(const recompute_window& window, const job_rows& jobs,
+                                    const placement& where, int slices, job_sink& out) {
+  if (window.any() && slices > 1) return refuse(fault::unsupported, reason::slices_not_recomputed);
+  if (window.period < 1 || window.count < 0)
+    return refuse(fault::unsupported, reason::bad_recompute_window);
+  const auto put = [&](int rank, const job& work) {
+    if (is_input_gradient(work.kind) && window.holds(where.chunk_of(work), work.microbatch))
+      out.push(rank, {work.stage, work.microbatch, work.slice, job_kind::recompute});
+  };
+  for (int rank = 0; rank < jobs.ranks; ++rank) {
+    const int count = jobs.counts[rank];
+    for (int step = 0; step < count; ++step) {
+      const job& work = jobs.at(rank, step);
+      const bool second = step > 0 && jobs.at(rank, step - 1).paired;
+      if (!second) put(rank, work);
+      if (work.paired && step + 1 < count) put(rank, jobs.at(rank, step + 1));
+      out.push(rank, work);
+    }
+  }
+  return {};
+}
+
+}  // namespace stretto::memory

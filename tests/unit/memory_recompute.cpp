@@ -1,0 +1,160 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "stretto/stretto.hpp"
+
+namespace {
+
+using stretto::job;
+using stretto::job_cost;
+using stretto::job_kind;
+using stretto::job_table;
+namespace memory = stretto::memory;
+
+struct emitted {
+  stretto::placement where;
+  stretto::shape sizes;
+  job_table table;
+  stretto::job_lists lists;
+  stretto::verdict answer;
+
+  //! The schedule's jobs for costs with the recomputes folded in, and then with recomputes.
+  template <class Schedule>
+  emitted(const Schedule& schedule, const stretto::shape& shape, const job_table& costs,
+          const memory::recompute_window& window)
+      : where(stretto::place(schedule.placed(), shape)), sizes(shape), table(costs) {
+    job_table seen = costs;
+    memory::fold_recompute(window, seen.entries, seen.chunks);
+    stretto::job_lists bare(shape.ranks, schedule.capacity(shape));
+    auto out = bare.sink();
+    answer = schedule.emit(shape, seen.view(), out);
+    if (!answer.ok()) return;
+    lists = stretto::job_lists(shape.ranks, memory::with_recomputes(bare.rows().stride));
+    auto to = lists.sink();
+    answer = memory::insert_recomputes(window, bare.rows(), where, shape.slices, to);
+  }
+  stretto::replay_input input() const {
+    return {lists.rows(), where, sizes.microbatches, sizes.slices, table.view(), false, {}};
+  }
+  std::vector<stretto::rank_report> report(std::int64_t* makespan = nullptr) const {
+    std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+    const auto all = stretto::measure(input(), ranks);
+    REQUIRE(all.answer.ok());
+    if (makespan != nullptr) *makespan = all.makespan;
+    return ranks;
+  }
+  int recomputes(int rank) const {
+    return static_cast<int>(
+        std::ranges::count(lists.rows().row(rank), job_kind::recompute, &job::kind));
+  }
+};
+
+//! A forward keeps 10, of which a recompute brings back 8.
+constexpr stretto::unit_costs costs{.forward = 2,
+                                    .backward_input = 2,
+                                    .backward_weight = 2,
+                                    .memory_forward = 10,
+                                    .memory_backward_weight = -10,
+                                    .memory_recompute = 8};
+
+TEST_CASE("every schedule with every window is valid, and what is left of it is the schedule") {
+  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
+    for (int ranks = 1; ranks <= 4; ++ranks)
+      for (int chunks = 1; chunks <= 3; ++chunks)
+        for (const int microbatches : {1, 4, 7})
+          for (const auto& window :
+               {memory::recompute_window{}, memory::recompute_all, memory::recompute_window{4, 3},
+                memory::recompute_window{1, 1, 1, 1}}) {
+            const stretto::shape shape{
+                .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
+            if (!schedule.supports(shape).ok()) continue;
+            const int held = stretto::place(schedule.placed(), shape).chunks;
+            const emitted made(schedule, shape, job_table(ranks, held, costs), window);
+            CAPTURE(std::string(Schedule::name));
+            CAPTURE(ranks);
+            CAPTURE(chunks);
+            CAPTURE(microbatches);
+            REQUIRE(made.answer.ok());
+            const auto verdict = stretto::check::schedule(made.input());
+            CHECK(verdict.ok());
+            for (int rank = 0; rank < ranks; ++rank) {
+              int expected = 0;
+              const auto row = made.lists.rows().row(rank);
+              for (const job& work : row)
+                expected += stretto::is_input_gradient(work.kind) &&
+                            window.holds(made.where.chunk_of(work), work.microbatch);
+              CHECK(made.recomputes(rank) == expected);
+            }
+          }
+  });
+}
+
+TEST_CASE("1F1B keeps 2 of 10 for each micro-batch, and 8 more for the one at work") {
+  const int p = 4;
+  const stretto::shape shape{.ranks = p, .microbatches = 8};
+  std::int64_t plain = 0;
+  std::int64_t again = 0;
+  const emitted kept(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs), {});
+  const emitted made(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs),
+                     memory::recompute_all);
+  const auto before = kept.report(&plain);
+  const auto after = made.report(&again);
+  for (int rank = 0; rank < p; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    CHECK(before[at].peak == 10 * (p - rank));
+    CHECK(after[at].peak == 2 * (p - rank) + 8);
+    CHECK(after[at].busy == before[at].busy + 8 * 2);
+  }
+  CHECK(again > plain);
+  CHECK(again <= plain + 8 * 2 + 2 * p);
+  // Three of four recompute: one of four in flight keeps all.
+  const emitted partly(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs), {4, 3});
+  const auto peaks = partly.report();
+  CHECK(peaks[0].peak == 10 + 3 * 2 + 8);
+}
+
+TEST_CASE("a schedule under a limit uses what recomputes save") {
+  const int p = 4;
+  const stretto::shape shape{.ranks = p, .microbatches = 8};
+  job_table table(p, 1, costs);
+  table.limit.assign(p, 22);
+  const stretto::schedule::zb_auto schedule;
+  std::int64_t kept = 0;
+  std::int64_t recomputed = 0;
+  const emitted plain(schedule, shape, table, {});
+  const emitted made(schedule, shape, table, memory::recompute_all);
+  REQUIRE(plain.answer.ok());
+  REQUIRE(made.answer.ok());
+  CHECK(stretto::check::schedule(plain.input()).ok());
+  CHECK(stretto::check::schedule(made.input()).ok());
+  for (const auto& rank : made.report(&recomputed)) CHECK(rank.peak <= 22);
+  plain.report(&kept);
+  CHECK(recomputed < kept);  // two in flight cost more than running forwards twice
+  // Far under the minimum, one under it, and at it.
+  for (const std::int64_t limit : {1, 9, 10}) {
+    table.limit.assign(p, limit);
+    const emitted tight(schedule, shape, table, memory::recompute_all);
+    CHECK(tight.answer.ok() == (limit >= 10));
+    if (!tight.answer.ok()) CHECK(tight.answer.amount == 10);
+    if (tight.answer.ok()) CHECK(stretto::check::schedule(tight.input()).ok());
+  }
+}
+
+TEST_CASE("pairs get their recompute before them; slices are refused") {
+  const stretto::shape shape{.ranks = 4, .microbatches = 8};
+  const emitted made(stretto::schedule::dualpipe{}, shape, job_table(4, 2, costs),
+                     memory::recompute_all);
+  REQUIRE(made.answer.ok());
+  CHECK(stretto::check::schedule(made.input()).ok());
+  const emitted sliced(stretto::schedule::seq_1f1b{}, {.ranks = 2, .microbatches = 2, .slices = 2},
+                       job_table(2, 1, costs), memory::recompute_all);
+  CHECK(sliced.answer.why == stretto::reason::slices_not_recomputed);
+  const emitted wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
+                      job_table(2, 1, costs), {0, 1});
+  CHECK(wrong.answer.why == stretto::reason::bad_recompute_window);
+}
+
+}  // namespace
