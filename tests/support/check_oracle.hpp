@@ -213,7 +213,8 @@ inline std::int64_t highest(const lists& in, std::size_t rank, std::size_t end =
     auto found = of(work, work.kind);
     for (const job& again : row)
       if (work.kind == job_kind::forward && again.kind == job_kind::recompute &&
-          again.stage == work.stage && again.microbatch == work.microbatch)
+          again.stage == work.stage && again.microbatch == work.microbatch &&
+          again.slice == work.slice)
         found.change -= of(work, job_kind::recompute).change;
     return found;
   };

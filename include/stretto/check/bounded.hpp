@@ -17,7 +17,9 @@ class memory_curve {
         rank_(rank),
         level_(input.costs.base_of(rank)),
         highest_(level_),
-        again_(recomputes() ? std::int64_t{input.where.stages()} * input.microbatches : 0) {
+        again_(recomputes()
+                   ? std::int64_t{input.where.stages()} * input.microbatches * input.slices
+                   : 0) {
     for (int step = 0; again_.size() > 0 && step < input.rows.counts[rank]; ++step) {
       const job& work = input.rows.at(rank, step);
       if (work.kind == job_kind::recompute && inside(work)) again_[cell(work)] = true;
@@ -51,10 +53,11 @@ class memory_curve {
  private:
   constexpr bool inside(const job& work) const {
     return work.stage >= 0 && work.stage < in_.where.stages() && work.microbatch >= 0 &&
-           work.microbatch < in_.microbatches;
+           work.microbatch < in_.microbatches && work.slice >= 0 && work.slice < in_.slices;
   }
   constexpr std::int64_t cell(const job& work) const {
-    return std::int64_t{work.stage} * in_.microbatches + work.microbatch;
+    return (std::int64_t{work.stage} * in_.microbatches + work.microbatch) * in_.slices +
+           work.slice;
   }
   constexpr bool recomputes() const {
     for (int step = 0; step < in_.rows.counts[rank_]; ++step)
