@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
     add_simulate(app);
     add_compare(app);
     add_assign(app);
+    add_memory(app);
     add_plot(app);
     add_trace(app);
     // CLI11 would say no more than that a subcommand is missing.

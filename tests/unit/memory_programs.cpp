@@ -304,6 +304,21 @@ TEST_CASE("recompute keeps what comes from outside, and runs again what is neede
   CHECK(measured(memory::recompute(chain, memory::recompute_ops{core}))[0].change == 2 * 34 * sbh);
 }
 
+TEST_CASE("a table from a chain with recomputes has forwards that keep everything") {
+  const program_chain plain = small_chain(2);
+  stretto::job_table table(1, 2);
+  stretto::job_table again(1, 2);
+  REQUIRE(memory::estimate(plain, 0, table).ok());
+  REQUIRE(memory::estimate(memory::recompute(plain, memory::recompute_full{}), 0, again).ok());
+  for (int chunk = 0; chunk < 2; ++chunk) {
+    CHECK(again.at(0, chunk, job_kind::forward).change == 2000);
+    CHECK(again.at(0, chunk, job_kind::recompute).change == 1600);
+    for (const job_kind kind :
+         {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
+      CHECK(again.at(0, chunk, kind).change == table.at(0, chunk, kind).change);
+  }
+}
+
 TEST_CASE("an op that would find other bytes does not run again") {
   program_chain chain;
   const auto x = chain.buffer("x", 100);

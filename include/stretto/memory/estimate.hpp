@@ -25,6 +25,12 @@ constexpr verdict estimate(const program_chain& chain, int rank, job_table& tabl
     const std::int64_t time = made[at].time > 0 ? made[at].time : entry.time;
     entry = {time, made[at].change, made[at].peak};
   }
+  // The table's forwards are those that keep everything: see job_cost.
+  for (const program& job : chain.programs)
+    if (job.kind == job_kind::recompute) {
+      job_cost& forward = table.at(rank, job.chunk, job_kind::forward);
+      forward.change += table.at(rank, job.chunk, job_kind::recompute).change;
+    }
   return {};
 }
 

@@ -1,0 +1,253 @@
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalogue.hpp"
+#include "command.hpp"
+#include "step.hpp"
+#include "stretto/assignment/all.hpp"
+#include "stretto/check/all.hpp"
+#include "stretto/memory/all.hpp"
+#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/report.hpp"
+#include "table.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+constexpr double mib = 1 << 20;
+
+struct memory_command {
+  std::string name;
+  shape_options sizes;
+  int layers = 24;
+  transformer model{};
+  std::string precision_name = "mixed";
+  std::string recompute = "none";
+  int recompute_count = std::numeric_limits<int>::max();
+  int recompute_period = 1;
+  double limit = 0;
+  std::string format = "table";
+
+  //! What a rank needs, in bytes.
+  struct rank_need {
+    int layers = 0;
+    std::int64_t state = 0;        // weights, gradients, optimizer
+    std::int64_t activations = 0;  // the most at once
+    std::int64_t total() const { return state + activations; }
+  };
+
+  void add(CLI::App& command) {
+    command.add_option("NAME", name, "Schedule: " + schedule_names())->required();
+    sizes.add(command, true);
+    const auto size = [&](const char* option, auto& value, const char* says, std::int64_t most) {
+      command.add_option(option, value, says)
+          ->check(CLI::Range(std::int64_t{1}, most).description(""))
+          ->capture_default_str();
+    };
+    size("--layers", layers, "Transformer layers, dealt evenly to the stages", 100'000);
+    size("--hidden", model.hidden, "Features per token", 1 << 20);
+    size("--heads", model.heads, "Attention heads", 1 << 20);
+    size("--sequence", model.sequence, "Tokens per sequence", 1 << 22);
+    size("--batch", model.microbatch, "Sequences per micro-batch", 1 << 16);
+    size("--vocabulary", model.vocabulary, "Distinct tokens", 1 << 24);
+    size("--tensor-parallel", model.tensor_parallel, "Devices that share each layer", 1 << 12);
+    command.add_flag("--sequence-parallel", model.sequence_parallel,
+                     "They also share what they would each keep");
+    command
+        .add_option("--precision", precision_name,
+                    "mixed: half precision, with master weights; single")
+        ->check(CLI::IsMember({"mixed", "single"}))
+        ->capture_default_str();
+    command
+        .add_option("--recompute", recompute,
+                    "What forwards do not keep and do again: none, attention (scores, softmax, "
+                    "dropout), full")
+        ->check(CLI::IsMember({"none", "attention", "full"}))
+        ->capture_default_str();
+    command
+        .add_option("--recompute-of", recompute_period,
+                    "Of every so many micro-batches recompute --recompute-count")
+        ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
+    command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
+        ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
+    command.add_option("--limit", limit, "MiB that no rank may exceed")
+        ->check(CLI::PositiveNumber.description(""));
+    command.add_option("--format", format, "table or json")
+        ->check(CLI::IsMember({"table", "json"}));
+  }
+
+  void run() {
+    model.bytes = precision_name == "mixed" ? mixed_precision : single_precision;
+    const std::int64_t t = model.tensor_parallel;
+    if (model.hidden % model.heads != 0)
+      throw bad_option("--heads", std::to_string(model.heads), "--hidden is no multiple of it");
+    if (model.heads % t != 0 || model.vocabulary % t != 0 ||
+        (model.sequence_parallel && model.sequence % t != 0))
+      throw bad_option("--tensor-parallel", std::to_string(t),
+                       "--heads and --vocabulary, and --sequence where it is split, must be "
+                       "multiples of it");
+    // So that no sum leaves 64 bits: what one micro-batch keeps in all layers, and the weights.
+    const double tokens =
+        static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
+    const double hidden = static_cast<double>(model.hidden);
+    const double kept =
+        tokens *
+        (40 * hidden + 10 * static_cast<double>(model.heads) * static_cast<double>(model.sequence) +
+         8 * static_cast<double>(model.vocabulary));
+    if ((kept * layers > 1e15) ||
+        20 * hidden * (13 * hidden * layers + 2.0 * static_cast<double>(model.vocabulary)) > 1e15)
+      throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " +
+                      std::to_string(layers) + ": the model passes 1e15 bytes");
+    const shape wanted = sizes.sizes();
+    schedule_options options;
+    verdict unsound;
+    generated made = generate(name, wanted, options, [&](const placement& where) {
+      job_table table = job_costs(where, unsound);
+      return table;
+    });
+    if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
+    if (made.refused)
+      throw bad_input(name + " does not serve this: " + std::string(describe(made.answer.why)));
+    if (!made.answer.ok()) throw broken_schedule(in_mib(made.answer));
+    job_lists lists(wanted.ranks, memory::with_recomputes(made.lists.rows().stride));
+    job_sink out = lists.sink();
+    const verdict inserted =
+        memory::insert_recomputes(window(), made.lists.rows(), made.where, wanted.slices, out);
+    if (!inserted.ok())
+      throw bad_input("--recompute " + recompute + ": " + std::string(describe(inserted.why)));
+    // The generated costs have the recomputes folded in; the replay wants both apart.
+    verdict none;
+    const job_table table = job_costs(made.where, none, false);
+    const replay_input input{
+        lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
+    if (const verdict answer = check::schedule(input); !answer.ok())
+      throw broken_schedule(in_mib(answer));
+    std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
+    (void)measure(input, ranks);
+    print(needs(made.where, table, ranks), made.where);
+  }
+
+ private:
+  memory::recompute_window window() const {
+    if (recompute == "none") return {};
+    return {recompute_period, std::min(recompute_count, recompute_period)};
+  }
+  std::vector<std::int32_t> dealt(const placement& where) const {
+    std::vector<layer_range> ranges(static_cast<std::size_t>(where.stages()));
+    const verdict answer = assignment::deal_evenly(layers, where, ranges);
+    if (!answer.ok())
+      throw bad_option("--layers", std::to_string(layers), std::string(describe(answer.why)));
+    std::vector<std::int32_t> counts;
+    for (const layer_range& range : ranges) counts.push_back(range.count);
+    return counts;
+  }
+  std::int64_t state_bytes(const placement& where, int rank,
+                           const std::vector<std::int32_t>& counts) const {
+    std::int64_t weights = 0;
+    for (int chunk = 0; chunk < where.chunks; ++chunk) {
+      const int stage = where.stage_of(rank, chunk);
+      weights += counts[static_cast<std::size_t>(stage)] * model.layer_weights();
+      if (stage == 0) weights += model.embedding_weights();
+      if (stage + 1 == where.stages()) weights += model.head_weights();
+    }
+    return model.state_bytes(weights);
+  }
+
+  //! @param folded  as a schedule should see it, see fold_recompute
+  job_table job_costs(const placement& where, verdict& unsound, bool folded = true) const {
+    constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
+    const std::vector<std::int32_t> counts = dealt(where);
+    job_table table(where.ranks, where.chunks);
+    for (int rank = 0; rank < where.ranks; ++rank) {
+      for (const bool split : {false, true}) {
+        program_chain chain = transformer_chain(model, where, rank, counts, split);
+        if (recompute == "full") chain = memory::recompute(chain, memory::recompute_full{});
+        if (recompute == "attention") chain = memory::recompute(chain, memory::recompute_ops{core});
+        const verdict answer = memory::estimate(chain, rank, table);
+        if (!answer.ok()) unsound = answer;
+      }
+      table.base.push_back(state_bytes(where, rank, counts));
+    }
+    if (limit > 0)
+      table.limit.assign(static_cast<std::size_t>(where.ranks),
+                         static_cast<std::int64_t>(std::min(limit, 1e12) * mib));
+    if (folded) memory::fold_recompute(window(), table.entries, table.chunks);
+    return table;
+  }
+
+  std::vector<rank_need> needs(const placement& where, const job_table& table,
+                               const std::vector<rank_report>& ranks) const {
+    const std::vector<std::int32_t> counts = dealt(where);
+    std::vector<rank_need> all;
+    for (int rank = 0; rank < where.ranks; ++rank) {
+      rank_need need;
+      for (int chunk = 0; chunk < where.chunks; ++chunk)
+        need.layers += counts[static_cast<std::size_t>(where.stage_of(rank, chunk))];
+      need.state = table.base[static_cast<std::size_t>(rank)];
+      need.activations = ranks[static_cast<std::size_t>(rank)].peak - need.state;
+      all.push_back(need);
+    }
+    return all;
+  }
+
+  static std::string in_mib(std::int64_t bytes) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.0f", std::ceil(static_cast<double>(bytes) / mib));
+    return text;
+  }
+  std::string in_mib(const verdict& answer) const {
+    verdict bare = answer;
+    bare.amount = bare.limit = 0;
+    std::string text = name + ": " + std::string(to_text(bare).view());
+    if (answer.what == fault::over_limit)
+      text += " (" + in_mib(answer.amount) + " MiB, at most " + in_mib(answer.limit) + ")";
+    return text;
+  }
+
+  void print(const std::vector<rank_need>& all, const placement& where) const {
+    if (format == "json") {
+      nlohmann::ordered_json text{{"schedule", name},
+                                  {"ranks", where.ranks},
+                                  {"microbatches", sizes.microbatches},
+                                  {"chunks", sizes.chunks}};
+      for (const rank_need& need : all)
+        text["need"].push_back({{"layers", need.layers},
+                                {"state", need.state},
+                                {"activations", need.activations},
+                                {"total", need.total()}});
+      std::cout << text.dump(1) << '\n';
+      return;
+    }
+    std::vector<std::vector<std::string>> rows{{"rank", "layers", "state", "activations", "total"}};
+    std::int64_t most = 0;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const rank_need& need = all[rank];
+      rows.push_back({std::to_string(rank), std::to_string(need.layers), in_mib(need.state),
+                      in_mib(need.activations), in_mib(need.total())});
+      most = std::max(most, need.total());
+    }
+    std::cout << name << ", MiB: weights, gradients and optimizer state; the most that jobs keep\n"
+              << print_table(rows) << "the most: " << in_mib(most) << '\n';
+  }
+};
+
+}  // namespace
+
+void add_memory(CLI::App& app) {
+  auto* command =
+      app.add_subcommand("memory", "What each rank needs for a transformer, before it runs");
+  const auto mine = std::make_shared<memory_command>();
+  mine->add(*command);
+  command->callback([mine] { mine->run(); });
+}
+
+}  // namespace stretto::tool
