@@ -108,6 +108,10 @@ struct memory_command {
       throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " +
                       std::to_string(layers) + ": the model passes 1e15 bytes");
     const shape wanted = sizes.sizes();
+    // An earlier slice keeps more than its share: others read its keys and values.
+    if (wanted.slices > 1)
+      throw bad_option("--slices", std::to_string(wanted.slices),
+                       "what slices keep is not estimated, only whole micro-batches");
     schedule_options options;
     verdict unsound;
     generated made = generate(name, wanted, options, [&](const placement& where) {
