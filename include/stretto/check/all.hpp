@@ -4,6 +4,7 @@
 
 #include "stretto/check/bounded.hpp"
 #include "stretto/check/complete.hpp"
+#include "stretto/check/issued.hpp"
 #include "stretto/check/live.hpp"
 #include "stretto/check/ordered.hpp"
 #include "stretto/check/race_free.hpp"

@@ -22,9 +22,23 @@ class completeness {
         last_joined_(static_cast<std::int64_t>(input.groups.size())) {}
 
   constexpr verdict run() {
+    if (const verdict found = enter_all(nullptr); !found) return found;
+    if (const verdict found = absent_jobs(); !found) return found;
+    if (updates_ > 0)
+      if (const verdict found = absent_updates(); !found) return found;
+    return pairs();
+  }
+  //! Only what stands once for all micro-batches, from step ends[rank] of every list on.
+  constexpr verdict run_ends(const std::int32_t* ends) {
+    const verdict found = enter_all(ends);
+    return found.ok() && updates_ > 0 ? absent_updates() : found;
+  }
+
+ private:
+  constexpr verdict enter_all(const std::int32_t* from) {
     for (int rank = 0; rank < in_.rows.ranks; ++rank) {
       updated_ = ended_ = false;
-      for (int step = 0; step < in_.rows.counts[rank]; ++step) {
+      for (int step = from == nullptr ? 0 : from[rank]; step < in_.rows.counts[rank]; ++step) {
         const job& work = in_.rows.at(rank, step);
         const verdict found =
             is_of_cell(work.kind) ? enter(rank, step, work) : enter_step_wide(rank, step, work);
@@ -32,13 +46,9 @@ class completeness {
       }
       updates_ += updated_ ? 1 : 0;
     }
-    if (const verdict found = absent_jobs(); !found) return found;
-    if (updates_ > 0)
-      if (const verdict found = absent_updates(); !found) return found;
-    return pairs();
+    return {};
   }
 
- private:
   static constexpr kind_set whole = only(job_kind::backward);
   static constexpr kind_set split_input = only(job_kind::backward_input);
   static constexpr kind_set split_weight = only(job_kind::backward_weight);

@@ -34,44 +34,70 @@ class byte_owners {
     std::int32_t owner = -1;
   };
 
-  constexpr explicit byte_owners(std::int64_t buffers) : pieces_(2 * buffers + 2) {}
+  constexpr explicit byte_owners(std::int64_t buffers)
+      : pieces_(2 * buffers + 2), piece_(pieces_.data()), found_(hints), found_at_(found_.data()) {}
+  constexpr ~byte_owners() = default;  // nvcc does not find it constexpr by itself
 
   //! Calls `visit(owner)` for every owner of bytes in [begin, end), who loses them to `owner`.
   template <class Visitor>
   constexpr void take(std::int64_t begin, std::int64_t end, std::int32_t owner, Visitor&& visit) {
     if (begin >= end) return;
+    // Mostly the same piece as the last time, or one behind all others.
+    std::int32_t& hint = found_at_[static_cast<std::uint64_t>(begin) / 64 % hints];
+    if (hint < count_ && piece_[hint].begin == begin && piece_[hint].end == end) {
+      visit(piece_[hint].owner);
+      piece_[hint].owner = owner;
+      return;
+    }
+    if (count_ == 0 || piece_[count_ - 1].end <= begin) {
+      piece_[count_] = {begin, end, owner};
+      hint = count_++;
+      return;
+    }
     std::int64_t low = 0;
     for (std::int64_t high = count_; low < high;) {
       const std::int64_t middle = (low + high) / 2;
-      if (pieces_[middle].end <= begin) low = middle + 1;
+      if (piece_[middle].end <= begin) low = middle + 1;
       else high = middle;
     }
     std::int64_t last = low;
-    for (; last < count_ && pieces_[last].begin < end; ++last) visit(pieces_[last].owner);
-    if (last == low + 1 && pieces_[low].begin == begin && pieces_[low].end == end) {
-      pieces_[low].owner = owner;
+    for (; last < count_ && piece_[last].begin < end; ++last) visit(piece_[last].owner);
+    if (last == low + 1 && piece_[low].begin == begin && piece_[low].end == end) {
+      piece_[low].owner = owner;
       return;
     }
     // What sticks out at either end stays with its owner.
     piece kept[3]{};
     int keeps = 0;
-    if (last > low && pieces_[low].begin < begin)
-      kept[keeps++] = {pieces_[low].begin, begin, pieces_[low].owner};
+    if (last > low && piece_[low].begin < begin)
+      kept[keeps++] = {piece_[low].begin, begin, piece_[low].owner};
     kept[keeps++] = {begin, end, owner};
-    if (last > low && pieces_[last - 1].end > end)
-      kept[keeps++] = {end, pieces_[last - 1].end, pieces_[last - 1].owner};
+    if (last > low && piece_[last - 1].end > end)
+      kept[keeps++] = {end, piece_[last - 1].end, piece_[last - 1].owner};
     const std::int64_t shift = keeps - (last - low);
     if (shift > 0)
-      for (std::int64_t at = count_ - 1; at >= last; --at) pieces_[at + shift] = pieces_[at];
+      for (std::int64_t at = count_ - 1; at >= last; --at) piece_[at + shift] = piece_[at];
     if (shift < 0)
-      for (std::int64_t at = last; at < count_; ++at) pieces_[at + shift] = pieces_[at];
-    count_ += shift;
-    for (int at = 0; at < keeps; ++at) pieces_[low + at] = kept[at];
+      for (std::int64_t at = last; at < count_; ++at) piece_[at + shift] = piece_[at];
+    count_ += static_cast<std::int32_t>(shift);
+    for (int at = 0; at < keeps; ++at) piece_[low + at] = kept[at];
   }
 
  private:
+  static constexpr int hints = 1024;
+
   scratch<piece> pieces_;
-  std::int64_t count_ = 0;
+  piece* piece_;
+  scratch<std::int32_t> found_;
+  std::int32_t* found_at_;  // by where bytes begin
+  std::int32_t count_ = 0;
+};
+
+//! Who has touched a buffer so far; indices plus one.
+struct accesses {
+  std::int32_t written = 0;     // latest write
+  std::int32_t behind_all = 0;  // latest access, if all others were done before it; else 0
+  std::int32_t latest[lowering::max_streams]{};
 };
 
 }  // namespace detail
@@ -92,69 +118,85 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   const buffer* const buffers = plan.buffers.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
   const auto kept = static_cast<std::int64_t>(plan.buffers.size());
+  const buffer_use* const uses = plan.uses.data();
+  const event_wait* const waits = plan.waits.data();
+  const lowering::clock* const row =
+      known.clocks + static_cast<std::int64_t>(rank) * known.stride;
   constexpr int streams = lowering::max_streams;
-  scratch<std::int32_t> accessed(kept * streams);  // latest access by stream, index plus one
-  scratch<std::int32_t> written(kept);             // latest write, index plus one
+  scratch<detail::accesses> made(kept);
+  detail::accesses* const accessed = made.data();
   detail::byte_owners owners(kept);
-  scratch<bool> awaited(plan.events);
+  scratch<bool> awaited_events(plan.events);
+  bool* const awaited = awaited_events.data();
   scratch<std::int32_t> channel_on(2 * std::int64_t{plan.ranks});  // to and from: stream plus one
   std::int32_t last_on[streams]{};
   int streams_seen = 0;
 
   for (std::int32_t index = 0; index < count; ++index) {
     const instruction& at = list[index];
-    const lowering::clock& now = known.at(rank, index);
-    last_on[at.stream] = index + 1;
-    if (at.stream >= streams_seen) streams_seen = at.stream + 1;
-    for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait)
-      if (const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
-          !event.previous_step)
-        awaited[event.event] = true;
+    const lowering::clock& now = row[index];
+    const int mine = at.stream;
+    last_on[mine] = index + 1;
+    if (mine >= streams_seen) streams_seen = mine + 1;
+    for (const event_wait* wait = waits + at.first_wait;
+         wait < waits + at.first_wait + at.wait_count; ++wait)
+      if (!wait->previous_step) awaited[wait->event] = true;
     if (!now.begun)
       return refuse(fault::race, reason::overwritten_while_read, rank, index, at.what);
     if (at.act == action::send || at.act == action::receive) {
       // Streams number the messages of a channel; two streams would not agree.
       std::int32_t& stream = channel_on[2 * at.peer + (at.act == action::send)];
-      if (stream != 0 && stream != at.stream + 1)
+      if (stream != 0 && stream != mine + 1)
         return refuse(fault::rendezvous, reason::channel_on_two_streams, rank, index, at.what);
-      stream = at.stream + 1;
+      stream = mine + 1;
     }
     std::int32_t clash = 0;
-    const auto after_accesses = [&](std::int32_t id) {
-      const std::int32_t* const latest = accessed.data() + id * streams;
+    const auto after_accesses = [&](const detail::accesses& of) {
       for (int stream = 0; stream < streams_seen; ++stream)
         // Mostly the rank's own streams have told; what they have not may be a send that was taken.
-        if (latest[stream] > now.own[stream] && latest[stream] - 1 != index &&
-            !detail::done_before(plan, known, plans, now, latest[stream] - 1))
-          clash = latest[stream];
+        if (const std::int32_t last = of.latest[stream];
+            last > now.own[stream] && last - 1 != index &&
+            !detail::done_before(plan, known, plans, now, last - 1))
+          clash = last;
     };
-    for (int use = at.first_use; use < at.first_use + at.use_count; ++use) {
-      const buffer_use& touched = plan.uses[static_cast<std::size_t>(use)];
-      const std::int32_t id = touched.buffer;
+    const buffer_use* const end = uses + at.first_use + at.use_count;
+    for (const buffer_use* use = uses + at.first_use; use < end; ++use) {
+      const std::int32_t id = use->buffer;
+      const access mode = use->mode;
       const buffer& bytes = buffers[id];
-      const std::int32_t wrote = written[id];
+      detail::accesses& of = accessed[id];
+      const std::int32_t before = of.behind_all;
+      bool behind = before > 0 && (before <= now.own[list[before - 1].stream] || before > index);
       reason why = reason::overwritten_while_read;
-      if (wrote == 0) {
-        if (touched.mode != access::write)
+      if (of.written == 0) {
+        if (mode != access::write)
           return refuse(fault::race, reason::read_before_write, rank, index, at.what);
         owners.take(bytes.offset, bytes.offset + bytes.bytes, id, [&](std::int32_t owner) {
-          after_accesses(owner);
-          if (buffers[owner].release > bytes.first) clash = written[owner];
+          const detail::accesses& its = accessed[owner];
+          if (its.behind_all == 0 || its.behind_all > now.own[list[its.behind_all - 1].stream])
+            after_accesses(its);
+          if (buffers[owner].release > bytes.first) clash = its.written;
         });
-      } else if (touched.mode == access::read) {
+        behind = true;
+      } else if (behind) {
+        // Whatever touched the buffer was done before the one that is known to be done.
+      } else if (mode == access::read) {
         why = reason::read_before_write;
-        if (wrote > now.own[list[wrote - 1].stream] && wrote - 1 != index &&
+        if (const std::int32_t wrote = of.written;
+            wrote > now.own[list[wrote - 1].stream] && wrote - 1 != index &&
             !detail::done_before(plan, known, plans, now, wrote - 1))
           clash = wrote;
       } else {
-        after_accesses(id);
+        after_accesses(of);
+        behind = true;
       }
       if (clash > 0)
         return refuse(fault::race, why, rank, index, at.what, list[clash - 1].what);
       if (index < bytes.first || index >= bytes.release)
         return refuse(fault::race, reason::not_released, rank, index, at.what);
-      if (touched.mode != access::read) written[id] = index + 1;
-      accessed[id * streams + at.stream] = index + 1;
+      if (mode != access::read) of.written = index + 1;
+      of.behind_all = behind ? index + 1 : 0;
+      of.latest[mine] = index + 1;
     }
   }
   // The last instruction of a stream is done when the step ends if somebody waits for it: his own

@@ -45,9 +45,10 @@ constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 
 //! previous occupant's last access lies as far back as can be.
 class buffer_book {
  public:
-  //! `owners`: the rank's chunks, and after them its collectives.
-  constexpr buffer_book(rank_sink& sink, int owners)
+  //! `owners`: the rank's chunks, and after them its collectives; `instructions`: of the plan.
+  constexpr buffer_book(rank_sink& sink, int owners, std::int32_t instructions)
       : sink_(sink),
+        instructions_(instructions),
         classes_(owners * roles),
         about_(sink.room.buffers),
         slots_(classes_) {}
@@ -59,67 +60,68 @@ class buffer_book {
     std::int32_t slot = 0;
     std::int32_t pool = 0;
   };
-  constexpr about_buffer& about(std::int32_t id) { return about_[id]; }
+  constexpr about_buffer* about() { return about_.data(); }
 
   //! A buffer that instruction `first` is the first to write.
   constexpr std::int32_t open(std::int32_t first, buffer_role role, int owner, const job& work) {
     const int pool = owner * roles + static_cast<int>(role);
     const std::int32_t id =
         sink_.push(buffer{0, 0, work.stage, work.microbatch, work.slice, role, first, -1});
-    about_buffer& made = about_[id];
-    slots& from = slots_[pool];
-    made.pool = pool;
+    about_buffer* const all = about_.data();
+    slots& from = slots_.data()[pool];
+    std::int32_t before = -1;
+    std::int32_t slot = from.count;
     if (from.oldest > 0) {
-      made.before = from.oldest - 1;
-      made.slot = about_[made.before].slot;
-      from.oldest = about_[made.before].next + 1;
+      before = from.oldest - 1;
+      slot = all[before].slot;
+      from.oldest = all[before].next + 1;
     } else {
-      made.slot = from.count++;
+      ++from.count;
+      from.stage = work.stage;
     }
+    all[id] = {first, before, -1, slot, pool};
     return id;
   }
-  //! The buffer's slot may be taken by instruction `release` and later ones.
+  //! The buffer's slot may be taken by instruction `release`, not before that of the last call, and
+  //! later ones.
   constexpr void close(std::int32_t id, std::int32_t release) {
     sink_.buffers[id].release = release;
-    slots& to = slots_[about_[id].pool];
-    (to.oldest > 0 ? about_[to.newest - 1].next : to.oldest) = to.oldest > 0 ? id : id + 1;
+    if (release < instructions_) {
+      sink_.released[released_++] = id;
+      ++sink_.instructions[release].release_count;
+    }
+    about_buffer* const all = about_.data();
+    slots& to = slots_.data()[all[id].pool];
+    if (to.oldest > 0) all[to.newest - 1].next = id;
+    else to.oldest = id + 1;
     to.newest = id + 1;
   }
+  //! How many buffers have been released.
+  constexpr std::int32_t released() const { return released_; }
 
-  //! Lays the slots out in the arena, pool after pool, and lists the releases by instruction.
-  //! Buffers still open live to the end of the step.
+  //! Lays the slots out in the arena, pool after pool. Buffers still open live to the end of the
+  //! step.
   constexpr void settle(const buffer_sizes& sizes) {
-    for (std::int32_t id = 0; id < sink_.used.buffers; ++id) {
-      buffer& made = sink_.buffers[id];
-      slots& pool = slots_[about_[id].pool];
-      made.bytes = sizes.bytes(made.role, made.stage);
-      if (pool.bytes < aligned(made.bytes)) pool.bytes = aligned(made.bytes);
-    }
+    const std::int32_t count = sink_.used.buffers;
+    const about_buffer* const all = about_.data();
+    slots* const pools = slots_.data();
     std::int64_t top = 0;
-    for (int pool = 0; pool < classes_; ++pool) {
-      slots_[pool].base = top;
-      top += slots_[pool].count * slots_[pool].bytes;
+    for (int at = 0; at < classes_; ++at) {
+      slots& pool = pools[at];
+      if (pool.count == 0) continue;
+      pool.bytes = sizes.bytes(static_cast<buffer_role>(at % roles), pool.stage);
+      pool.stride = aligned(pool.bytes);
+      pool.base = top;
+      top += pool.count * pool.stride;
     }
-    const std::int32_t end = sink_.used.instructions;
-    for (std::int32_t id = 0; id < sink_.used.buffers; ++id) {
+    for (std::int32_t id = 0; id < count; ++id) {
       buffer& made = sink_.buffers[id];
-      const slots& pool = slots_[about_[id].pool];
-      made.offset = pool.base + about_[id].slot * pool.bytes;
-      if (made.release < 0) made.release = end;
-      if (made.release < end) ++sink_.instructions[made.release].release_count;
+      const slots& pool = pools[all[id].pool];
+      made.bytes = pool.bytes;
+      made.offset = pool.base + all[id].slot * pool.stride;
+      if (made.release < 0) made.release = instructions_;
     }
     sink_.arena_bytes = top;
-    std::int32_t next = 0;
-    for (std::int32_t at = 0; at < end; ++at) {
-      sink_.instructions[at].first_release = next;
-      next += sink_.instructions[at].release_count;
-    }
-    scratch<std::int32_t> filled(end);
-    for (std::int32_t id = 0; id < sink_.used.buffers; ++id) {
-      const std::int32_t release = sink_.buffers[id].release;
-      if (release < end)
-        sink_.released[sink_.instructions[release].first_release + filled[release]++] = id;
-    }
   }
 
  private:
@@ -129,11 +131,15 @@ class buffer_book {
     std::int32_t oldest = 0;  // closed buffers in the order of closing, ids plus one
     std::int32_t newest = 0;
     std::int32_t count = 0;
+    std::int32_t stage = 0;  // of all of them
     std::int64_t base = 0;
     std::int64_t bytes = 0;
+    std::int64_t stride = 0;
   };
 
   rank_sink& sink_;
+  std::int32_t instructions_;
+  std::int32_t released_ = 0;
   int classes_;
   scratch<about_buffer> about_;
   scratch<slots> slots_;

@@ -9,18 +9,6 @@
 
 namespace stretto::lowering {
 
-//! Which index of its rank's list makes and which brings what a cell (stage, micro-batch, slice)
-//! needs; watches nothing, only remembers.
-struct cell_index {
-  int microbatches;
-  int slices;
-
-  constexpr std::int64_t operator()(const job& work) const {
-    return (static_cast<std::int64_t>(work.stage) * microbatches + work.microbatch) * slices +
-           work.slice;
-  }
-};
-
 //! Happens-before by data alone: streams, messages, and the events without which no value would be
 //! there (a send after its maker, a job after the receive of its input, a collective after what
 //! prepares it and before what reads it). Watches a walk or a replay of lists with messages and
@@ -33,90 +21,88 @@ class data_order : public replay_observer {
   constexpr data_order(const replay_input& input, const Overlap& overlap, clock* clocks)
       : in_(input),
         overlap_(overlap),
-        cell_{input.microbatches, input.slices},
         known_(clocks, input.rows.ranks, input.rows.stride),
-        clocks_{clocks, input.rows.ranks, input.rows.stride},
-        forward_(cells()),
-        backward_(cells()),
-        input_(cells()),
-        gradient_(cells()),
+        cells_(static_cast<std::int64_t>(input.where.stages()) * input.microbatches *
+               input.slices),
+        cell_(cells_.data()),
         collective_(input.rows.ranks),
         laps_(input.rows.ranks, input.where.stages(), input.microbatches, input.slices) {}
+  constexpr ~data_order() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void ran(int rank, int index, const job& work, std::int64_t, std::int64_t) {
-    known_.arrive(rank, index, 0);
-    known_.begin(rank, index);
-    if (is_compute(work.kind)) {
-      const std::int64_t here = cell_(work);
+    clock& here = known_.arrive(rank, index, 0);
+    here.begun = true;
+    std::int32_t from = 0;
+    if (work.kind <= job_kind::recompute) {
+      cell& at = cell_[cell_of(work)];
       if (work.kind == job_kind::forward) {
-        forward_[here] = index + 1;
-        if (input_[here] > 0) known_.after(rank, index, input_[here] - 1);
+        at.forward = index + 1, from = at.input;
       } else {
-        if (is_input_gradient(work.kind)) backward_[here] = index + 1;
-        if (gradient_[here] > 0) known_.after(rank, index, gradient_[here] - 1);
+        if (work.kind == job_kind::backward || work.kind == job_kind::backward_input)
+          at.backward = index + 1;
+        from = at.gradient;
       }
-    } else if (collective_[rank] > 0 && !in_.sums_replicas(work)) {
-      known_.after(rank, index, collective_[rank] - 1);
+    } else if (!in_.sums_replicas(work)) {
+      from = collective_[rank];
     }
-    known_.done(rank, index, 0);
+    if (from > 0) {
+      const clock& brought = known_.row_of(rank)[from - 1];
+      if (here.own[brought.stream] < from) here.join(brought);
+    }
+    here.own[0] = index + 1;
   }
 
   constexpr void met(int sender, int send, int receiver, int receive) {
-    const job& sent = in_.rows.at(sender, send);
-    const job& taken = in_.rows.at(receiver, receive);
-    const bool ahead = sent.kind == job_kind::send_forward;
     const int ranks = in_.rows.ranks;
-    const int from = overlap_.stream_of(sent.kind, sender, receiver, ranks);
-    const int to = overlap_.stream_of(taken.kind, receiver, sender, ranks);
-    known_.arrive(sender, send, from);
-    known_.after(sender, send, (ahead ? forward_ : backward_)[cell_(sent)] - 1);
-    known_.arrive(receiver, receive, to);
-    if (to == 0) known_.begin(receiver, receive);  // the step ended on that stream
-    known_.meet(sender, send, from, receiver, receive, to);
-    laps_.met(known_, clocks_, sent, sender, send, receiver, receive, to);
-    if (!clocks_.at(receiver, receive).begun) known_.gate(receiver, receive);
-    (ahead ? input_ : gradient_)[cell_(taken)] = receive + 1;
+    const job& sent = in_.rows.items[static_cast<std::int64_t>(sender) * in_.rows.stride + send];
+    const bool ahead = sent.kind == job_kind::send_forward;
+    clock& sends =
+        known_.arrive(sender, send, overlap_.stream_of(sent.kind, sender, receiver, ranks));
+    const cell* const from = cell_ + cell_of(sent);
+    const std::int32_t maker = ahead ? from->forward : from->backward;
+    const clock& made = known_.row_of(sender)[maker - 1];
+    if (sends.own[made.stream] < maker) sends.join(made);
+    clock& receives = known_.arrive(
+        receiver, receive,
+        overlap_.stream_of(ahead ? job_kind::receive_forward : job_kind::receive_backward,
+                           receiver, sender, ranks));
+    if (receives.stream == 0) receives.begun = true;  // the step ended on that stream
+    known_.meet(sender, send, sends, receiver, receive, receives);
+    laps_.met(known_.row_of(receiver), sent, sender, send, sends, receiver, receive, receives);
+    if (!receives.begun) receives.begun = receives.gated = true;
+    const std::int64_t per_stage = static_cast<std::int64_t>(in_.microbatches) * in_.slices;
+    if (ahead) cell_[from - cell_ + per_stage].input = receive + 1;
+    else cell_[from - cell_ - per_stage].gradient = receive + 1;
   }
 
   constexpr void joined(const rank_group& group, const std::int32_t* steps) {
-    const int ranks = in_.rows.ranks;
-    scratch<clock> before(ranks);
-    scratch<bool> member(ranks);
-    const int stream = overlap_.stream_of(job_kind::all_reduce, 0, -1, ranks);
+    const int stream = overlap_.stream_of(job_kind::all_reduce, 0, -1, in_.rows.ranks);
     for (std::int32_t rank : group.members) {
-      known_.arrive(rank, steps[rank], stream);
-      known_.after(rank, steps[rank], steps[rank] - 1);
-      before[rank] = clocks_.at(rank, steps[rank]);
-      member[rank] = true;
-    }
-    for (std::int32_t rank : group.members) {
-      const int previous = rank == 0 ? ranks - 1 : rank - 1;
-      const int next = rank == ranks - 1 ? 0 : rank + 1;
-      if (member[previous])
-        known_.learn(rank, steps[rank], previous, steps[previous], before[previous],
-                     false);
-      if (member[next]) known_.learn(rank, steps[rank], next, steps[next], before[next], false);
-    }
-    for (std::int32_t rank : group.members) {
-      known_.done(rank, steps[rank], stream);
+      known_.arrive(rank, steps[rank], stream).join(known_.row_of(rank)[steps[rank] - 1]);
       collective_[rank] = steps[rank] + 1;
     }
+    known_.join(group.members, steps);
   }
 
  private:
-  constexpr std::int64_t cells() const {
-    return static_cast<std::int64_t>(in_.where.stages()) * in_.microbatches * in_.slices;
+  //! Which index of its rank's list makes and which brings what a (stage, micro-batch, slice)
+  //! needs, plus one.
+  struct cell {
+    std::int32_t forward = 0;   // F
+    std::int32_t backward = 0;  // B or I
+    std::int32_t input = 0;     // RECV_F
+    std::int32_t gradient = 0;  // RECV_B
+  };
+  constexpr std::int64_t cell_of(const job& work) const {
+    return (static_cast<std::int64_t>(work.stage) * in_.microbatches + work.microbatch) *
+               in_.slices + work.slice;
   }
 
   const replay_input& in_;
   Overlap overlap_;
-  cell_index cell_;
   happens_before known_;
-  clock_rows clocks_;
-  scratch<std::int32_t> forward_;   // index of F, plus one
-  scratch<std::int32_t> backward_;  // of B or I
-  scratch<std::int32_t> input_;     // of RECV_F
-  scratch<std::int32_t> gradient_;  // of RECV_B
+  scratch<cell> cells_;
+  cell* cell_;
   scratch<std::int32_t> collective_;
   laps laps_;
 };

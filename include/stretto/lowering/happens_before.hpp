@@ -28,9 +28,10 @@ struct clock {
   std::int32_t own[max_streams]{};
   std::int32_t side[4]{};  //!< previous rank: sent, received; next rank: sent, received
   bool begun = false;
-  bool gated = false;
+  bool gated = false;         //!< of a receive
+  std::uint8_t stream = 0;    //!< the instruction's own
   std::int32_t partner = -1;  //!< of a message: index of the other half on its rank
-  std::int32_t lap = -1;      //!< of a receive: index of the rank's send that it is the end of
+  std::int32_t lap = -1;      //!< of a message: index of the rank's send that it is the end of
 
   constexpr bool operator==(const clock&) const = default;
   //! Keeps the later of each entry. One expression on purpose: constant evaluation counts
@@ -59,67 +60,84 @@ class happens_before {
  public:
   //! `clocks` has room for ranks * stride, fresh, and is kept by the caller.
   constexpr happens_before(clock* clocks, int ranks, int stride)
-      : clocks_(clocks), ranks_(ranks), stride_(stride), last_(ranks * max_streams) {}
+      : clocks_(clocks), ranks_(ranks), stride_(stride), last_(ranks * max_streams), last_on_(last_.data()) {}
+  constexpr ~happens_before() = default;  // nvcc does not find it constexpr by itself
 
   //! The instruction comes to its stream: after everything that stream holds.
-  constexpr void arrive(int rank, int index, int stream) {
-    std::int32_t& last = last_[rank * max_streams + stream];
-    clock* const row = row_of(rank);
-    if (last > 0) row[index] = row[last - 1], row[index].gated = false, row[index].partner = row[index].lap = -1;
+  constexpr clock& arrive(int rank, int index, int stream) {
+    std::int32_t& last = last_on_[rank * max_streams + stream];
+    clock* const row = clocks_ + static_cast<std::int64_t>(rank) * stride_;
+    clock& here = row[index];
+    if (last > 0) here = row[last - 1];
+    else here.stream = static_cast<std::uint8_t>(stream);
     last = index + 1;
+    return here;
   }
-  //! It waits for `earlier`, an instruction of the same rank.
-  constexpr void after(int rank, int index, int earlier) {
-    clock* const row = row_of(rank);
-    row[index].join(row[earlier]);
+  constexpr clock* row_of(int rank) {
+    return clocks_ + static_cast<std::int64_t>(rank) * stride_;
   }
-  //! It waits for the end of the rank's previous step.
-  constexpr void gate(int rank, int index) {
-    row_of(rank)[index].begun = row_of(rank)[index].gated = true;
+  //! A send and its receive, which have come to their streams, are done, as one.
+  constexpr void meet(int sender, int send, clock& sends, int receiver, int receive,
+                      clock& receives) {
+    if (const int side = side_of(sender, receiver, ranks_); side >= 0) {
+      const clock* const here = clocks_ + static_cast<std::int64_t>(sender) * stride_;
+      const clock* const there = clocks_ + static_cast<std::int64_t>(receiver) * stride_;
+      std::int32_t* const ahead = sends.side + 2 * side;
+      std::int32_t* const back = receives.side + (2 - 2 * side);
+      const std::int32_t heard[4] = {back[0], back[1], ahead[0], ahead[1]};
+      ahead[1] = receive + 1, back[0] = send + 1;  // of one stream, so later than what was known
+      // What comes back is mostly known here already.
+      if (heard[0] > 0 && sends.own[here[heard[0] - 1].stream] < heard[0])
+        sends.join(here[heard[0] - 1]);
+      if (heard[1] > 0 && sends.own[here[heard[1] - 1].stream] < heard[1])
+        sends.join(here[heard[1] - 1]);
+      if (heard[2] > 0 && receives.own[there[heard[2] - 1].stream] < heard[2])
+        receives.join(there[heard[2] - 1]);
+      if (heard[3] > 0 && receives.own[there[heard[3] - 1].stream] < heard[3])
+        receives.join(there[heard[3] - 1]);
+    }
+    sends.gated = receives.gated = false, sends.lap = receives.lap = -1;
+    sends.partner = receive, sends.own[sends.stream] = send + 1;
+    receives.partner = send, receives.own[receives.stream] = receive + 1;
   }
-  //! It is on the stream on which the previous step ended.
-  constexpr void begin(int rank, int index) { row_of(rank)[index].begun = true; }
-  //! It is done; all its waits have been given.
-  constexpr void done(int rank, int index, int stream) {
-    row_of(rank)[index].own[stream] = index + 1;
+  //! All members come to a collective, are done as one, and learn what their neighbours knew.
+  template <class Members>
+  constexpr void join(const Members& members, const std::int32_t* steps) {
+    scratch<clock> before(ranks_);
+    scratch<bool> member(ranks_);
+    for (std::int32_t rank : members) {
+      before[rank] = row_of(rank)[steps[rank]];
+      member[rank] = true;
+    }
+    for (std::int32_t rank : members) {
+      const int previous = rank == 0 ? ranks_ - 1 : rank - 1;
+      const int next = rank == ranks_ - 1 ? 0 : rank + 1;
+      if (member[previous]) learn(rank, steps[rank], previous, steps[previous], before[previous]);
+      if (member[next]) learn(rank, steps[rank], next, steps[next], before[next]);
+    }
+    for (std::int32_t rank : members) {
+      clock& here = row_of(rank)[steps[rank]];
+      here.own[here.stream] = steps[rank] + 1;
+    }
   }
-  //! A send and its receive are done, as one.
-  constexpr void meet(int sender, int send, int send_stream, int receiver, int receive,
-                      int receive_stream) {
-    clock& sends = row_of(sender)[send];
-    clock& receives = row_of(receiver)[receive];
-    const clock sent = sends;
-    learn(sender, send, receiver, receive, receives, true);
-    learn(receiver, receive, sender, send, sent, false);
-    sends.partner = receive, sends.own[send_stream] = send + 1;
-    receives.partner = send, receives.own[receive_stream] = receive + 1;
-  }
-  //! What the receive `index` brings began with `send`, of the same rank.
-  constexpr void lap(int rank, int index, int send) {
-    after(rank, index, send);
-    row_of(rank)[index].lap = send;
-  }
-  //! `index` of `rank` learns what `there` of `peer`, a receive or not, knew before it was done.
-  constexpr void learn(int rank, int index, int peer, int there, const clock& known,
-                       bool receives) {
+
+ private:
+  //! `index` of `rank` learns what `there` of `peer` knew before it was done.
+  constexpr void learn(int rank, int index, int peer, int there, const clock& known) {
     const int mine = 2 * side_of(rank, peer, ranks_);
     const int theirs = 2 * side_of(peer, rank, ranks_);
     if (mine < 0 || theirs < 0) return;
     clock* const row = row_of(rank);
-    row[index].side[mine + receives] = there + 1;  // of one stream, so later than what was known
+    row[index].side[mine] = there + 1;
     if (known.side[theirs] > 0) row[index].join(row[known.side[theirs] - 1]);
     if (known.side[theirs + 1] > 0) row[index].join(row[known.side[theirs + 1] - 1]);
-  }
-
- private:
-  constexpr clock* row_of(int rank) {
-    return clocks_ + static_cast<std::int64_t>(rank) * stride_;
   }
 
   clock* clocks_;
   int ranks_;
   int stride_;
   scratch<std::int32_t> last_;
+  std::int32_t* last_on_;
 };
 
 //! The clocks of all instructions of all ranks, read only: a send is known to be taken through any

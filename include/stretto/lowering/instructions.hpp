@@ -22,216 +22,225 @@ class instruction_writer {
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
                                const buffer_sizes& sizes, int rank, rank_sink& out)
       : in_(input),
+        list_(input.rows.items + static_cast<std::int64_t>(rank) * input.rows.stride),
+        count_(input.rows.counts[rank]),
+        row_(known.clocks + static_cast<std::int64_t>(rank) * known.stride),
         known_(known),
         overlap_(overlap),
         sizes_(sizes),
         rank_(rank),
         out_(out),
-        book_(out, input.where.chunks + static_cast<int>(input.groups.size())),
+        made_(out.instructions),
+        book_(out, input.where.chunks + static_cast<int>(input.groups.size()), count_),
+        about_(book_.about()),
         cells_(input.where.chunks * static_cast<std::int64_t>(input.microbatches) * input.slices),
-        ids_(stage_roles * cells_),
-        last_reader_(cells_),
-        untaken_(input.rows.stride),
+        untaken_(known, input.rows.stride),
         collective_(static_cast<std::int64_t>(input.groups.size()) + 1) {}
+  constexpr ~instruction_writer() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void write() {
-    const std::span<const job> list = in_.rows.row(rank_);
-    // What a stage keeps is kept to the last job of its micro-batch (slice) that reads it; the
-    // backwards of later slices, which read it, too, come before.
-    for (const job& work : list)
-      if (work.kind == job_kind::backward || work.kind == job_kind::backward_weight)
-        last_reader_[here(work)] = work.kind;
-    if (static_cast<int>(list.size()) > out_.room.instructions)
+    if (count_ > out_.room.instructions)
       throw std::length_error("stretto: plan has no room for instructions");
-    for (const job& work : list) {
-      begin(work);
+    // Lists hold backwards for all forwards, or none.
+    for (int at = 0; at < count_ && !backwards_; ++at)
+      backwards_ = is_input_gradient(list_[at].kind);
+    for (; at_ < count_; ++at_) {
+      const job& work = list_[at_];
+      needs_ = 0;
       if (is_compute(work.kind)) {
+        begin(work, action::run, 0, -1);
         compute(work);
       } else if (is_send(work.kind)) {
-        send(work);
+        const bool ahead = work.kind == job_kind::send_forward;
+        const int peer = in_.where.rank_of(work.stage + (ahead ? 1 : -1), work.microbatch);
+        begin(work, action::send, overlap_.stream_of(work.kind, rank_, peer, in_.rows.ranks), peer);
+        send(work, peer);
       } else if (is_receive(work.kind)) {
+        const bool ahead = work.kind == job_kind::receive_forward;
+        const int peer = in_.where.rank_of(work.stage + (ahead ? -1 : 1), work.microbatch);
+        begin(work, action::receive, overlap_.stream_of(work.kind, rank_, peer, in_.rows.ranks),
+              peer);
         receive(work);
       } else {
+        const bool joins = work.kind == job_kind::all_reduce;
+        begin(work,
+              joins ? action::all_reduce
+                    : work.kind == job_kind::end_step ? action::end_step : action::run,
+              overlap_.stream_of(work.kind, rank_, -1, in_.rows.ranks),
+              joins ? work.microbatch : -1);
         finish(work);
       }
-      ++at_;
+      instruction& here = made_[at_];
+      here.wait_count = static_cast<std::int16_t>(out_.used.waits - here.first_wait);
+      here.use_count = static_cast<std::int16_t>(out_.used.uses - here.first_use);
     }
+    out_.used.instructions = count_;
     book_.settle(sizes_);
   }
 
  private:
-  // The roles that belong to a stage's micro-batch; the collectives' buffers are found by group.
-  static constexpr int stage_roles = static_cast<int>(buffer_role::collective);
-
-  //! Cells of this rank only: its chunks' stages.
-  constexpr std::int64_t here(const job& work) const {
-    return (static_cast<std::int64_t>(in_.where.chunk_of(work)) * in_.microbatches +
-            work.microbatch) * in_.slices + work.slice;
+  //! Buffers by role of one (stage, micro-batch, slice) of this rank, plus one.
+  struct cell {
+    std::int32_t input = 0;
+    std::int32_t output = 0;
+    std::int32_t stash = 0;
+    std::int32_t output_gradient = 0;
+    std::int32_t input_gradient = 0;
+  };
+  constexpr cell* here(const job& work, int chunk) {
+    return cells_.data() +
+           ((static_cast<std::int64_t>(chunk) * in_.microbatches + work.microbatch) * in_.slices +
+            work.slice);
   }
-  constexpr std::int32_t& id_of(buffer_role role, std::int64_t cell) {
-    return ids_[static_cast<int>(role) * cells_ + cell];
-  }
 
-  constexpr void begin(const job& work) {
-    const int peer = is_send(work.kind)      ? in_.where.rank_of(matching_receive(work))
-                     : is_receive(work.kind) ? in_.where.rank_of(matching_send(work))
-                                             : -1;
-    const int stream = overlap_.stream_of(work.kind, rank_, peer, in_.rows.ranks);
-    instruction& made = out_.instructions[at_];
-    made.what = work, made.stream = static_cast<std::uint8_t>(stream);
-    made.peer = work.kind == job_kind::all_reduce ? work.microbatch : peer;
-    made.first_wait = out_.used.waits, made.first_use = out_.used.uses;
-    made.act = is_send(work.kind)                    ? action::send
-               : is_receive(work.kind)               ? action::receive
-               : work.kind == job_kind::all_reduce ? action::all_reduce
-               : work.kind == job_kind::end_step   ? action::end_step
-                                                     : action::run;
-    out_.used.instructions = at_ + 1;
-    before_ = last_on_[stream] - 1;
+  constexpr void begin(const job& work, action act, int stream, int peer) {
+    instruction& made = made_[at_];
+    const std::int16_t releases = made.release_count;  // counted when the buffers were closed
+    made.what = work, made.act = act, made.stream = static_cast<std::uint8_t>(stream);
+    made.peer = peer, made.first_wait = out_.used.waits, made.first_use = out_.used.uses;
+    made.first_release = book_.released() - releases;
+    before_ = last_on_[stream] > 0 ? row_[last_on_[stream] - 1].own : nullptr;
     last_on_[stream] = at_ + 1;
-    needs_ = 0;
+    stream_ = stream;
   }
 
-  //! Whether `earlier` is done before this instruction by stream order alone.
-  constexpr bool stream_knows(std::int32_t earlier) const {
-    return before_ >= 0 &&
-           known_.at(rank_, before_).own[out_.instructions[earlier].stream] > earlier;
-  }
+  //! After `earlier`, if that is not done before this instruction by stream order alone.
   constexpr void need(std::int32_t earlier) {
-    if (!stream_knows(earlier)) needed_[needs_++] = earlier;
-  }
-  constexpr void touch(std::int32_t id, buffer_role role, access mode) {
-    out_.push(buffer_use{id, role, mode});
-    ++out_.instructions[at_].use_count;
+    const int stream = made_[earlier].stream;
+    if (stream != stream_ && (before_ == nullptr || before_[stream] <= earlier))
+      needed_[needs_++] = earlier;
   }
   //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
   //! streams at its ends.
   constexpr void use(std::int32_t id, buffer_role role, access mode) {
-    touch(id, role, mode);
-    need(book_.about(id).last);
-    book_.about(id).last = at_;
+    out_.push(buffer_use{id, role, mode});
+    need(about_[id].last);
+    about_[id].last = at_;
   }
+  //! @return the buffer, plus one
   constexpr std::int32_t open(buffer_role role, int chunk, const job& work) {
     const std::int32_t id = book_.open(at_, role, chunk, work);
-    touch(id, role, access::write);
-    book_.about(id).last = at_;
-    return id;
+    out_.push(buffer_use{id, role, access::write});
+    return id + 1;
   }
 
   //! Turns what is needed into waits, without those that another wait implies.
   constexpr void wait_for_needs() {
     for (int one = 0; one < needs_; ++one) {
       const std::int32_t earlier = needed_[one];
-      const int stream = out_.instructions[earlier].stream;
+      const int stream = made_[earlier].stream;
       bool implied = false;
       for (int other = 0; needs_ > 1 && other < needs_ && !implied; ++other)
         implied = other != one && (needed_[other] == earlier
                                        ? other < one
-                                       : known_.at(rank_, needed_[other]).own[stream] > earlier);
+                                       : row_[needed_[other]].own[stream] > earlier);
       if (!implied) wait_for(earlier, wait_reason::data);
     }
   }
   constexpr void wait_for(std::int32_t earlier, wait_reason why) {
-    instruction& recorded = out_.instructions[earlier];
+    instruction& recorded = made_[earlier];
     if (recorded.record < 0) recorded.record = out_.events++;
     out_.push(event_wait{recorded.record, why, false});
-    ++out_.instructions[at_].wait_count;
   }
 
   constexpr void compute(const job& work) {
-    const std::int64_t cell = here(work);
+    const int chunk = in_.where.chunk_of(work.stage, work.microbatch);
+    cell& at = *here(work, chunk);
     const bool forward = work.kind == job_kind::forward;
-    const std::int32_t input = work.stage > 0 ? id_of(buffer_role::input, cell) - 1 : -1;
-    const std::int32_t gradient =
-        forward ? -1 : id_of(buffer_role::output_gradient, cell) - 1;
+    const std::int32_t input = work.stage > 0 ? at.input - 1 : -1;
+    const std::int32_t gradient = forward ? -1 : at.output_gradient - 1;
     if (input >= 0) use(input, buffer_role::input, access::read);
     if (gradient >= 0) use(gradient, buffer_role::output_gradient, access::read);
     if (needs_ > 0) wait_for_needs();
-    if (sizes_.release_sends) release_taken();
+    if (sizes_.release_sends)
+      untaken_.drop_taken(row_[at_], [&](std::int32_t message) { book_.close(message, at_); });
 
     // New buffers take slots whose last accesses are on this stream, or are sends known as taken.
-    const int chunk = in_.where.chunk_of(work);
-    std::int32_t& stash = id_of(buffer_role::stash, cell);
     if (forward) {
-      stash = open(buffer_role::stash, chunk, work) + 1;
-      if (work.slice > 0) use_earlier_slices(work, cell);
-      if (work.stage + 1 < in_.where.stages())
-        make(work, buffer_role::output, chunk, work.stage + 1, buffer_role::input);
-    } else {
-      touch(stash - 1, buffer_role::stash,
-            work.kind == job_kind::backward_weight ? access::read : access::read_write);
-      book_.about(stash - 1).last = at_;
-      if (work.slice > 0) use_earlier_slices(work, cell);
-      if (is_input_gradient(work.kind) && work.stage > 0)
-        make(work, buffer_role::input_gradient, chunk, work.stage - 1,
-             buffer_role::output_gradient);
+      at.stash = open(buffer_role::stash, chunk, work);
+      if (work.slice > 0) use_earlier_slices(work, &at);
+      if (work.stage + 1 < in_.where.stages()) {
+        at.output = open(buffer_role::output, chunk, work);
+        if (cell* const there = on_this_rank(work, work.stage + 1)) there->input = at.output;
+      }
+      if (backwards_) return;
+      if (input >= 0) book_.close(input, at_ + 1);
+      if (work.slice + 1 == in_.slices)  // no later slice reads any
+        for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, at_ + 1);
+      return;
     }
-    if (last_reader_[cell] != work.kind) return;  // zero is forward: no backward comes
+    const std::int32_t stash = at.stash - 1;
+    out_.push(buffer_use{stash, buffer_role::stash,
+                         work.kind == job_kind::backward_weight ? access::read
+                                                                : access::read_write});
+    about_[stash].last = at_;
+    if (work.slice > 0) use_earlier_slices(work, &at);
+    if (is_input_gradient(work.kind) && work.stage > 0) {
+      at.input_gradient = open(buffer_role::input_gradient, chunk, work);
+      if (cell* const there = on_this_rank(work, work.stage - 1))
+        there->output_gradient = at.input_gradient;
+    }
+    // What a stage keeps is kept to the last job of its micro-batch (slice) that reads it; the
+    // backwards of later slices, which read it, too, come before.
+    if (work.kind != job_kind::backward && work.kind != job_kind::backward_weight) return;
     if (input >= 0) book_.close(input, at_ + 1);
     if (gradient >= 0) book_.close(gradient, at_ + 1);
-    if (!forward) {
-      book_.close(stash - 1, at_ + 1);
-    } else if (work.slice + 1 == in_.slices) {  // no later slice reads any
-      for (std::int64_t of = cell - work.slice; of <= cell; ++of)
-        book_.close(id_of(buffer_role::stash, of) - 1, at_ + 1);
-    }
+    book_.close(stash, at_ + 1);
   }
 
   //! Attention looks back: a slice reads what earlier slices of its micro-batch keep, and its
   //! backward for the input adds to their gradients. Their stashes come after the job's own.
-  constexpr void use_earlier_slices(const job& work, std::int64_t cell) {
+  constexpr void use_earlier_slices(const job& work, const cell* at) {
     if (work.kind == job_kind::backward_weight) return;
     const access mode = is_input_gradient(work.kind) ? access::read_write : access::read;
-    for (std::int64_t earlier = cell - work.slice; earlier < cell; ++earlier) {
-      const std::int32_t id = id_of(buffer_role::stash, earlier) - 1;
-      touch(id, buffer_role::stash, mode);
-      book_.about(id).last = at_;
+    for (const cell* earlier = at - work.slice; earlier < at; ++earlier) {
+      out_.push(buffer_use{earlier->stash - 1, buffer_role::stash, mode});
+      about_[earlier->stash - 1].last = at_;
     }
   }
 
-  //! What the job makes for stage `to`, which knows it as `role_there` when it is on this rank.
-  constexpr void make(const job& work, buffer_role role, int chunk, int to,
-                      buffer_role role_there) {
-    const std::int32_t id = open(role, chunk, work);
-    id_of(role, here(work)) = id + 1;
-    if (in_.where.rank_of(to, work.microbatch) != rank_) return;
-    job there = work;
-    there.stage = to;
-    id_of(role_there, here(there)) = id + 1;
+  //! Where this rank keeps the same slice of another stage; null when another rank does.
+  constexpr cell* on_this_rank(const job& work, int stage) {
+    if (in_.where.rank_of(stage, work.microbatch) != rank_) return nullptr;
+    return here(work, in_.where.chunk_of(stage, work.microbatch));
   }
 
-  constexpr void send(const job& work) {
-    const buffer_role role = work.kind == job_kind::send_forward ? buffer_role::output
-                                                                 : buffer_role::input_gradient;
-    const std::int32_t id = id_of(role, here(work)) - 1;
-    touch(id, role, access::read);
+  constexpr void send(const job& work, int peer) {
+    const bool ahead = work.kind == job_kind::send_forward;
+    const cell& at = *here(work, in_.where.chunk_of(work.stage, work.microbatch));
+    const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
+    out_.push(buffer_use{id, ahead ? buffer_role::output : buffer_role::input_gradient,
+                         access::read});
     need(out_.buffers[id].first);
     wait_for_needs();
-    untaken_.push(out_.instructions[at_].stream, at_, id);
+    if (!sizes_.release_sends) return;
+    const int to = overlap_.stream_of(
+        ahead ? job_kind::receive_forward : job_kind::receive_backward, peer, rank_,
+        in_.rows.ranks);
+    untaken_.push(stream_, {at_, id, row_[at_].partner, peer,
+                            static_cast<std::int8_t>(2 * side_of(rank_, peer, in_.rows.ranks)),
+                            static_cast<std::uint8_t>(to)});
   }
 
   constexpr void receive(const job& work) {
-    const buffer_role role = work.kind == job_kind::receive_forward ? buffer_role::input
-                                                                    : buffer_role::output_gradient;
-    const int stream = out_.instructions[at_].stream;
-    const std::int32_t id = open(role, in_.where.chunk_of(work), work);
-    id_of(role, here(work)) = id + 1;
-    if (const std::int32_t before = book_.about(id).before; before >= 0) {
+    const bool ahead = work.kind == job_kind::receive_forward;
+    const int chunk = in_.where.chunk_of(work.stage, work.microbatch);
+    cell& at = *here(work, chunk);
+    std::int32_t& id = ahead ? at.input : at.output_gradient;
+    id = open(ahead ? buffer_role::input : buffer_role::output_gradient, chunk, work);
+    if (const std::int32_t before = about_[id - 1].before; before >= 0) {
       // The slot's previous occupant was last read by a job; the message itself, coming from a
       // peer that has heard of that job, or an earlier wait of this stream may prove it done.
-      const std::int32_t last = book_.about(before).last;
-      const int last_stream = out_.instructions[last].stream;
-      if (waited_[stream] <= last && last_stream != stream &&
-          known_.at(rank_, at_).own[last_stream] <= last) {
+      const std::int32_t last = about_[before].last;
+      const int last_stream = made_[last].stream;
+      if (waited_[stream_] <= last && last_stream != stream_ &&
+          row_[at_].own[last_stream] <= last) {
         wait_for(last, wait_reason::data);
-        waited_[stream] = last + 1;
+        waited_[stream_] = last + 1;
         return;
       }
     }
-    if (known_.at(rank_, at_).gated) {
-      out_.push(event_wait{-1, wait_reason::gate, true});
-      ++out_.instructions[at_].wait_count;
-    }
+    if (row_[at_].gated) out_.push(event_wait{-1, wait_reason::gate, true});
   }
 
   constexpr void finish(const job& work) {
@@ -241,7 +250,7 @@ class instruction_writer {
         read_collective(earlier);
       collective_[static_cast<std::int64_t>(group)] =
           open(buffer_role::collective, in_.where.chunks + work.microbatch,
-               {work.microbatch, 0, 0, work.kind, false}) + 1;
+               {work.microbatch, 0, 0, work.kind, false});
     } else if (work.kind == job_kind::all_reduce) {
       use(collective_[static_cast<std::int64_t>(group)] - 1, buffer_role::collective,
           access::read_write);
@@ -264,45 +273,32 @@ class instruction_writer {
   //! instruction, his own stream's last is waited for in turn.
   constexpr void wait_for_end_of(int stream) {
     const std::int32_t last = last_on_[stream] - 1;
-    if (last >= 0 && last != at_ && out_.instructions[last].record < 0)
+    if (last >= 0 && last != at_ && made_[last].record < 0)
       wait_for(last, wait_reason::bound);
   }
   //! The record that the streams' first instructions wait for in the next step.
   constexpr void name_gate() {
     for (int wait = 0; wait < out_.used.waits; ++wait) {
       if (!out_.waits[wait].previous_step) continue;
-      instruction& end = out_.instructions[at_];
+      instruction& end = made_[at_];
       if (end.record < 0) end.record = out_.events++;
       out_.waits[wait].event = end.record;
     }
   }
 
-  //! Whether this instruction may count on the peer having taken the message of `send`.
-  constexpr bool taken(std::int32_t send) const {
-    const instruction& sent = out_.instructions[send];
-    const clock& now = known_.at(rank_, at_);
-    const std::int32_t there = known_.at(rank_, send).partner;
-    return now.own[sent.stream] > send ||
-           known_.knows_taken(now, rank_, sent.peer, there,
-                              overlap_.stream_of(matching_receive(sent.what).kind, sent.peer,
-                                                 rank_, in_.rows.ranks));
-  }
-  constexpr void release_taken() {
-    for (int stream = 0; stream < overlap_.count(); ++stream)
-      while (untaken_.holds(stream) && taken(untaken_.oldest(stream)))
-        book_.close(untaken_.pop(stream), at_);
-  }
-
   const replay_input& in_;
+  const job* list_;
+  std::int32_t count_;
+  const clock* row_;  // of this rank
   clock_rows known_;
   Overlap overlap_;
   buffer_sizes sizes_;
   int rank_;
   rank_sink& out_;
+  instruction* made_;
   buffer_book book_;
-  std::int64_t cells_;
-  scratch<std::int32_t> ids_;  // buffer by (role, cell), plus one
-  scratch<job_kind> last_reader_;
+  buffer_book::about_buffer* about_;
+  scratch<cell> cells_;
   untaken_sends untaken_;
   scratch<std::int32_t> collective_;      // buffer by group, plus one
   std::int32_t last_on_[max_streams]{};   // latest instruction of each stream, plus one
@@ -310,7 +306,9 @@ class instruction_writer {
   std::int32_t needed_[max_streams + 8]{};
   int needs_ = 0;
   std::int32_t at_ = 0;
-  std::int32_t before_ = -1;              // instruction before this one on its stream
+  int stream_ = 0;                        // of this instruction
+  const std::int32_t* before_ = nullptr;  // what is known before it on its stream
+  bool backwards_ = false;
 };
 
 }  // namespace detail

@@ -20,27 +20,32 @@ class laps {
         stages_(stages),
         microbatches_(microbatches),
         slices_(slices),
-        // One rank has no messages, and two are neighbours both ways.
-        hops_(ranks < 3 ? 0 : 2 * static_cast<std::int64_t>(stages) * microbatches * slices) {}
+        // One rank has no messages, two are neighbours both ways, and one stage a rank no laps.
+        hops_(ranks < 3 || stages <= ranks ? 0 : 2 * std::int64_t{stages} * microbatches * slices),
+        hop_(hops_.size() > 0 ? hops_.data() : nullptr) {}
+  constexpr ~laps() = default;  // nvcc does not find it constexpr by itself
 
-  //! A send and its receive are done, and their clocks written.
-  constexpr void met(happens_before& known, const clock_rows& clocks, const job& sent, int sender,
-                     int send, int receiver, int receive, int receive_stream) {
-    if (ranks_ < 3) return;
+  //! A send and its receive are done.
+  //! @param row the receiver's clocks
+  constexpr void met(const clock* row, const job& sent, int sender, int send, const clock& sends,
+                     int receiver, int receive, clock& receives) {
+    if (hop_ == nullptr) return;
     const int onward = sent.kind == job_kind::send_forward ? 1 : -1;
     const std::int64_t per_stage = static_cast<std::int64_t>(microbatches_) * slices_;
     const std::int64_t from = (static_cast<std::int64_t>(onward > 0 ? 0 : stages_) + sent.stage) *
                                   per_stage + sent.microbatch * slices_ + sent.slice;
-    hop& before = hops_[from];
-    hop& here = hops_[from + onward * per_stage];
+    hop& before = hop_[from];
+    hop& here = hop_[from + onward * per_stage];
     before.sender = sender + 1, before.send = send;
-    const bool goes_on = before.length > 0 &&
-                         clocks.at(sender, send).own[before.receive_stream] > before.receive;
-    here.length = goes_on ? before.length + 1 : 1;
-    here.receive = receive, here.receive_stream = receive_stream;
+    here.length = before.length > 0 && sends.own[before.receive_stream] > before.receive
+                      ? before.length + 1
+                      : 1;
+    here.receive = receive, here.receive_stream = receives.stream;
     if (here.length < ranks_) return;
-    const hop& first = hops_[from - (ranks_ - 1) * onward * per_stage];
-    if (first.sender == receiver + 1) known.lap(receiver, receive, first.send);
+    const hop& first = hop_[from - (ranks_ - 1) * onward * per_stage];
+    if (first.sender != receiver + 1) return;
+    receives.join(row[first.send]);
+    receives.lap = first.send;
   }
 
  private:
@@ -59,6 +64,7 @@ class laps {
   int microbatches_;
   int slices_;
   scratch<hop> hops_;  // forwards, then backwards
+  hop* hop_;
 };
 
 }  // namespace stretto::lowering

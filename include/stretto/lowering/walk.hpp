@@ -8,14 +8,24 @@
 
 namespace stretto::lowering {
 
+//! A walk that looks at nothing but the order: what the lists say has been proven.
+struct proven_lists {
+  static constexpr bool proves = false;
+};
+
 //! Tells `observer` of everything in lists with messages, in the global order that `add_messages`
 //! noted: what a replay would tell, without simulating. The order is a certificate, not trusted: a
 //! list that is not the rank's part of it ends the walk.
-//! @return ok, or fault::rendezvous at the first entry that departs from the order
-template <class Observer>
-constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer) {
+//! @param proof asked of every entry before the observer hears of it, when it `proves`: `runs(rank,
+//!        work)` of jobs; `sends(first, last, sent)` of a message behind its node, the jobs from
+//!        `first` to `last`; `ends(cursor)` of the lists from there on
+//! @return ok, or fault::rendezvous at the first entry that departs from the order or the proof
+template <class Observer, class Proof = const proven_lists>
+constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer,
+                       Proof& proof = proven_lists{}) {
   const job_rows& rows = input.rows;
-  scratch<std::int32_t> cursor(rows.ranks);
+  scratch<std::int32_t> cursors(rows.ranks);
+  std::int32_t* const cursor = cursors.data();
   const auto left = [&](int rank) { return cursor[rank] < rows.counts[rank]; };
   const auto broken = [&](int rank) {
     const int at = cursor[rank] < rows.counts[rank] ? cursor[rank] : rows.counts[rank] - 1;
@@ -28,20 +38,34 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
     const std::int32_t count = rows.counts[rank];
     std::int32_t& at = cursor[rank];
-    if (at >= count || !is_compute(list[at].kind)) return broken(rank);
-    const bool paired = list[at].paired && at + 1 < count;
-    observer.ran(rank, at, list[at], 0, 0);
-    ++at;
-    if (paired) observer.ran(rank, at, list[at], 0, 0), ++at;
-    while (at < count && is_send(list[at].kind)) {
-      const job receive = matching_receive(list[at]);
-      const int peer = input.where.rank_of(receive);
+    if (at >= count || list[at].kind > job_kind::recompute) return broken(rank);
+    const job* const first = list + at;
+    const job* const last = first->paired && at + 1 < count ? first + 1 : first;
+    for (const job* work = first; work <= last; ++work, ++at) {
+      if constexpr (Proof::proves)
+        if (!proof.runs(rank, *work)) return broken(rank);
+      observer.ran(rank, at, *work, 0, 0);
+    }
+    for (; at < count; ++at) {
+      const job& sent = list[at];
+      const bool ahead = sent.kind == job_kind::send_forward;
+      if (!ahead && sent.kind != job_kind::send_backward) break;
+      if constexpr (Proof::proves)
+        if (!proof.sends(first, last, sent)) return broken(rank);
+      const int to = sent.stage + (ahead ? 1 : -1);
+      const int peer = input.where.rank_of(to, sent.microbatch);
       std::int32_t& there = cursor[peer];
-      if (there >= rows.counts[peer] || !(rows.at(peer, there) == receive)) return broken(peer);
+      const job* const taken = rows.items + static_cast<std::int64_t>(peer) * rows.stride + there;
+      if (peer == rank || there >= rows.counts[peer] || taken->stage != to ||
+          taken->microbatch != sent.microbatch || taken->slice != sent.slice || taken->paired ||
+          taken->kind != (ahead ? job_kind::receive_forward : job_kind::receive_backward))
+        return broken(peer);
       observer.met(rank, at, peer, there);
-      ++at, ++there;
+      ++there;
     }
   }
+  if constexpr (Proof::proves)
+    if (const verdict found = proof.ends(cursor); !found.ok()) return found;
   // The ends of the step: group by group, then what is left of every rank.
   for (std::size_t group = 0; group < input.groups.size(); ++group) {
     for (std::int32_t rank : input.groups[group].members) {
@@ -54,13 +78,14 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
           collective.microbatch != static_cast<std::int32_t>(group))
         return broken(rank);
     }
-    observer.joined(input.groups[group], cursor.data());
+    observer.joined(input.groups[group], cursor);
     for (std::int32_t rank : input.groups[group].members) ++cursor[rank];
   }
   for (int rank = 0; rank < rows.ranks; ++rank)
     for (; left(rank); ++cursor[rank]) {
       const job& work = rows.at(rank, cursor[rank]);
-      if (work.kind != job_kind::optimizer && work.kind != job_kind::end_step) return broken(rank);
+      const bool last = cursor[rank] + 1 == rows.counts[rank];
+      if (work.kind != (last ? job_kind::end_step : job_kind::optimizer)) return broken(rank);
       observer.ran(rank, cursor[rank], work, 0, 0);
     }
   return {};

@@ -172,9 +172,6 @@ class pipeline {
  private:
   static constexpr verdict complete_ =
       emitted_.answer.ok() ? check::complete(compute()) : emitted_.answer;
-  static constexpr verdict ordered_ = complete_.ok() ? check::ordered(compute()) : complete_;
-  static constexpr verdict live_ = ordered_.ok() ? check::live(compute()) : ordered_;
-  static constexpr verdict bounded_ = live_.ok() ? check::bounded(compute()) : live_;
 
   struct lowered_lists {
     fixed_job_lists<ranks, list_room> lists{};
@@ -182,17 +179,25 @@ class pipeline {
                static_cast<std::size_t>(ranks) * static_cast<std::size_t>(compute_room)>
         order{};
     std::int64_t nodes = 0;
+    verdict answer{};
   };
   static constexpr lowered_lists lowered_ = [] {
     lowered_lists made;
-    if (!bounded_.ok()) return made;
+    made.answer = complete_;
+    if (!complete_.ok()) return made;
     auto out = made.lists.sink();
     lowering::order_sink order{made.order.data()};
-    (void)lowering::add_messages(compute(), out, &order);
+    made.answer = lowering::add_messages(compute(), out, &order);
+    if (!made.answer.ok()) return made;
     lowering::append_ends(out, where, groups_, !forward_only);
     made.nodes = order.count;
     return made;
   }();
+  // The replay behind the messages has ended only if the lists are ordered and live.
+  static constexpr verdict ordered_ =
+      complete_.ok() && !lowered_.answer.ok() ? check::ordered(compute()) : complete_;
+  static constexpr verdict live_ = ordered_.ok() ? lowered_.answer : ordered_;
+  static constexpr verdict bounded_ = live_.ok() ? check::bounded(compute()) : live_;
 
  public:
   //! Jobs, messages and ends of every rank: what is issued, in this order.
@@ -203,13 +208,6 @@ class pipeline {
   }
 
  private:
-  static constexpr verdict issued_complete_ =
-      bounded_.ok() ? check::complete(issued()) : bounded_;
-  static constexpr verdict issued_ordered_ =
-      issued_complete_.ok() ? check::ordered(issued()) : issued_complete_;
-  static constexpr verdict rendezvous_ =
-      issued_ordered_.ok() ? check::rendezvous(issued()) : issued_ordered_;
-
   struct clock_table {
     std::array<lowering::clock,
                static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)>
@@ -220,11 +218,11 @@ class pipeline {
   static constexpr lowering::order_view order() { return {lowered_.order.data(), lowered_.nodes}; }
   static constexpr clock_table data_clocks_ = [] {
     clock_table made;
-    made.answer = rendezvous_;
-    if (!rendezvous_.ok()) return made;
+    made.answer = bounded_;
+    if (!bounded_.ok()) return made;
     const replay_input lists = issued();
     lowering::data_order<Overlap> watch(lists, Overlap{}, made.clocks.data());
-    made.answer = lowering::walk(lists, order(), watch);
+    made.answer = check::issued(compute(), lists, order(), watch);
     return made;
   }();
 
@@ -304,8 +302,8 @@ class pipeline {
   static constexpr verdict checked = [] {
     if constexpr (!bounded_.ok()) {
       return bounded_;
-    } else if constexpr (!rendezvous_.ok()) {
-      return rendezvous_;
+    } else if constexpr (!data_clocks_.answer.ok()) {
+      return data_clocks_.answer;
     } else {
       return first_broken(std::make_integer_sequence<int, ranks>{});
     }

@@ -115,9 +115,8 @@ class planned {
     issued.rows = lists_.rows();
     issued.messages = true;
     issued.groups = groups_;
-    answer_ = check::schedule(issued);
-    if (!answer_.ok()) return;
-    write(issued, order, overlap, lowering::plan_room(compute.rows.stride, groups, compute.slices));
+    write(compute, issued, order, overlap,
+          lowering::plan_room(compute.rows.stride, groups, compute.slices));
   }
 
   void join_replicas() {
@@ -135,14 +134,15 @@ class planned {
   }
 
   template <class Overlap>
-  void write(const replay_input& issued, const lowering::order_view& order, const Overlap& overlap,
+  void write(const replay_input& compute, const replay_input& issued,
+             const lowering::order_view& order, const Overlap& overlap,
              const lowering::plan_capacity& room) {
     const int ranks = issued.rows.ranks;
     const int stride = issued.rows.stride;
     std::vector<lowering::clock> clocks(static_cast<std::size_t>(ranks) *
                                         static_cast<std::size_t>(stride));
     lowering::data_order<Overlap> by_data(issued, overlap, clocks.data());
-    answer_ = lowering::walk(issued, order, by_data);
+    answer_ = check::issued(compute, issued, order, by_data);
     if (!answer_.ok()) return;
     const lowering::buffer_sizes sizes{request_.stages, request_.groups, request_.release_sends};
     for (int rank = 0; rank < ranks; ++rank) {

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/check/complete.hpp"
+#include "stretto/check/ordered.hpp"
+#include "stretto/check/rendezvous.hpp"
+#include "stretto/lowering/walk.hpp"
+
+namespace stretto::check {
+
+namespace detail {
+
+//! What a walk asks of every entry of lists with messages, so that its end proves them.
+class issued_proof {
+ public:
+  static constexpr bool proves = true;
+
+  constexpr issued_proof(const replay_input& compute, const replay_input& issued)
+      : issued_(issued),
+        rows_(compute.rows),
+        stages_(issued.where.stages()),
+        microbatches_(issued.microbatches),
+        slices_(issued.slices),
+        cursors_(compute.rows.ranks),
+        cursor_(cursors_.data()),
+        received_(static_cast<std::int64_t>(stages_) * issued.microbatches * issued.slices),
+        there_(received_.data()) {}
+  constexpr ~issued_proof() = default;  // nvcc does not find it constexpr by itself
+
+  //! A job is the next of the rank's list without messages, and what comes from elsewhere is here.
+  constexpr bool runs(int rank, const job& work) {
+    std::int32_t& at = cursor_[rank];
+    if (at >= rows_.counts[rank]) return false;
+    const job& due = rows_.items[static_cast<std::int64_t>(rank) * rows_.stride + at++];
+    if (due.stage != work.stage || due.microbatch != work.microbatch || due.kind != work.kind ||
+        due.slice != work.slice || due.paired != work.paired)
+      return false;
+    const bool ahead = work.kind == job_kind::forward;
+    if (!ahead && work.kind != job_kind::backward && work.kind != job_kind::backward_input)
+      return true;
+    const int from = work.stage + (ahead ? -1 : 1);
+    return from < 0 || from >= stages_ ||
+           (there_[(static_cast<std::int64_t>(work.stage) * microbatches_ + work.microbatch) *
+                       slices_ + work.slice] & (ahead ? 1 : 2)) != 0 ||
+           issued_.where.rank_of(from, work.microbatch) == rank;
+  }
+
+  //! A message carries what its node has just made, once.
+  constexpr bool sends(const job* first, const job* last, const job& sent) {
+    const bool ahead = sent.kind == job_kind::send_forward;
+    const job& maker = first->stage == sent.stage && (first->kind == job_kind::forward) == ahead
+                           ? *first
+                           : *last;
+    const int to = sent.stage + (ahead ? 1 : -1);
+    if (maker.stage != sent.stage || maker.microbatch != sent.microbatch ||
+        maker.slice != sent.slice || sent.paired ||
+        !(ahead ? maker.kind == job_kind::forward
+                : maker.kind == job_kind::backward || maker.kind == job_kind::backward_input) ||
+        to < 0 || to >= stages_)
+      return false;
+    const std::uint8_t once = ahead ? 1 : 2;
+    std::uint8_t& here = there_[(static_cast<std::int64_t>(to) * microbatches_ + sent.microbatch) *
+                                    slices_ + sent.slice];
+    if ((here & once) != 0) return false;
+    here = static_cast<std::uint8_t>(here | once);
+    return true;
+  }
+
+  //! Every job has been met, and what is left keeps rule `complete`.
+  constexpr verdict ends(const std::int32_t* from) {
+    for (int rank = 0; rank < rows_.ranks; ++rank)
+      if (cursor_[rank] != rows_.counts[rank])
+        return refuse(fault::incomplete, reason::missing, rank, -1,
+                      rows_.at(rank, cursor_[rank]));
+    return completeness(issued_).run_ends(from);
+  }
+
+ private:
+  const replay_input& issued_;
+  job_rows rows_;  // without messages
+  int stages_;
+  int microbatches_;
+  int slices_;
+  scratch<std::int32_t> cursors_;
+  std::int32_t* cursor_;
+  scratch<std::uint8_t> received_;
+  std::uint8_t* there_;  // of (stage, micro-batch, slice): input 1, gradient 2
+};
+
+}  // namespace detail
+
+//! Rules complete, ordered and rendezvous of lists with messages and ends, in one walk of the
+//! global order that `observer` hears of. `compute`, the lists without messages, keeps complete and
+//! live. So every job is there once, on its rank and behind what it needs there, because the lists
+//! hold the same jobs in the same order; what comes from another rank is proven here to be sent
+//! when it is made and received before it is used; and the walk itself is one execution in which
+//! every message finds both its ranks at it: lists that block have none, whatever the order.
+//! @return ok, or the first of those rules that is broken, over lists that the walk has refused
+template <class Observer>
+constexpr verdict issued(const replay_input& compute, const replay_input& lists,
+                         const lowering::order_view& order, Observer& observer) {
+  detail::issued_proof proof(compute, lists);
+  const verdict walked = lowering::walk(lists, order, observer, proof);
+  if (walked.ok()) return walked;
+  if (const verdict found = ordered(compute); !found.ok()) return found;
+  if (const verdict found = complete(lists); !found.ok()) return found;
+  if (const verdict found = ordered(lists); !found.ok()) return found;
+  if (const verdict found = rendezvous(lists); !found.ok()) return found;
+  return walked;
+}
+
+}  // namespace stretto::check
