@@ -7,35 +7,27 @@
 
 constexpr stretto::shape small{.ranks = 2, .microbatches = 8, .chunks = 2};
 
-//! Times of every stage's jobs from the layers that it holds; the model's head, behind the last
-//! layer, takes as long as two layers.
-template <class Step>
-constexpr auto costs_of_layers() {
-  stretto::fixed_job_table<small.ranks, small.chunks> table;
-  for (int stage = 0; stage < Step::where.stages(); ++stage) {
-    const int layers = Step::layers[static_cast<std::size_t>(stage)].count;
-    const stretto::unit_costs costs{.forward = layers + (stage + 1 == Step::where.stages() ? 2 : 0),
-                                    .backward_input = costs.forward,
-                                    .backward_weight = costs.forward,
-                                    .memory_forward = layers,
-                                    .memory_backward_weight = -layers};
-    const int first = Step::where.rank_of(stage, 0) * small.chunks + Step::where.chunk_of(stage, 0);
-    for (int kind = 0; kind < stretto::cost_kinds; ++kind)
-      table.entries[static_cast<std::size_t>(first * stretto::cost_kinds + kind)] =
-          costs.of(static_cast<stretto::job_kind>(kind));
+//! Eight equal layers; the last one takes the head with it, which is as long as two more.
+struct model {
+  static constexpr int layers = 8;
+
+  constexpr stretto::unit_costs layer(int at) const {
+    const int parts = at + 1 == layers ? 3 : 1;
+    return {.forward = parts, .backward_input = parts, .backward_weight = parts};
   }
-  return table;
-}
+};
+
+//! A memory policy that knows layers: every stage then costs what its own cost.
+struct by_layers : stretto::memory::release_early {
+  constexpr stretto::unit_costs layer(int at) const { return model{}.layer(at); }
+};
 
 template <class Assignment>
 void tell() {
-  using step = stretto::pipeline<small, stretto::schedule::interleaved, Assignment>;
+  using step = stretto::pipeline<small, stretto::schedule::interleaved, Assignment, by_layers>;
   static_assert(stretto::valid<step>);
-  static constexpr auto table = costs_of_layers<step>();
-  stretto::replay_input jobs = step::compute();
-  jobs.costs = table.view();
   std::array<stretto::rank_report, small.ranks> ranks{};
-  const stretto::report found = stretto::measure(jobs, ranks);
+  const stretto::report found = stretto::measure(step::compute(), ranks);
 
   std::cout << Assignment::name << ": layers";
   for (const auto& held : step::layers) std::cout << ' ' << held.count;
@@ -46,4 +38,5 @@ void tell() {
 int main() {
   tell<stretto::assignment::even<8>>();
   tell<stretto::assignment::round_robin<5, 3>>();  // rank 0: 3 + 2, rank 1: 2 + 1
+  tell<stretto::assignment::balanced<model>>();    // from the costs
 }

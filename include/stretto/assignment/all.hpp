@@ -1,5 +1,6 @@
 #pragma once
 
+#include "stretto/assignment/balanced.hpp"
 #include "stretto/assignment/covered.hpp"
 #include "stretto/assignment/even.hpp"
 #include "stretto/assignment/for_model.hpp"

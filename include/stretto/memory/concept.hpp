@@ -16,6 +16,9 @@ namespace stretto::memory {
 //! - `costs()`: the job table's entry for every rank and chunk.
 //! - `limit()`: most memory of a rank, in the unit of `costs`; stretto::unlimited for none.
 //! - `bytes(stage)`: what the stage's buffers hold.
+//! - `layer(i)` (optional): what layer i adds to each job of its stage, and its weights' memory.
+//!   Where an assignment says which layers a stage has, the table is their sums; of `costs()` only
+//!   communication and hiding are then read.
 template <class Memory>
 concept Policy = requires(const Memory& made, int stage) {
   { Memory::name } -> std::convertible_to<std::string_view>;
@@ -23,6 +26,18 @@ concept Policy = requires(const Memory& made, int stage) {
   { made.costs() } -> std::same_as<unit_costs>;
   { made.limit() } -> std::same_as<std::int64_t>;
   { made.bytes(stage) } -> std::same_as<stage_bytes>;
+};
+
+//! A policy that knows layers.
+template <class Memory>
+concept by_layer = requires(const Memory& made) {
+  { made.layer(0) } -> std::same_as<unit_costs>;
+};
+
+//! What it says of them, as a stretto::layer_costs.
+template <by_layer Memory>
+struct layers_of {
+  constexpr unit_costs operator()(int layer) const { return Memory{}.layer(layer); }
 };
 
 }  // namespace stretto::memory

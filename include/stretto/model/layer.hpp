@@ -1,6 +1,11 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <span>
+
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
 
 namespace stretto {
 
@@ -11,5 +16,59 @@ struct layer_range {
 
   constexpr bool operator==(const layer_range&) const = default;
 };
+
+//! Says by number what a layer takes: what it adds to each job of its stage, and the memory of its
+//! weights. Communication and hiding are not the layers'; they are not read.
+template <class Costs>
+concept layer_costs = requires(const Costs& costs, int layer) {
+  { costs(layer) } -> std::same_as<unit_costs>;
+};
+
+//! What a stage of these layers takes; nothing without layers.
+template <layer_costs Costs>
+constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) {
+  unit_costs sum{.forward = 0,
+                 .backward_input = 0,
+                 .backward_weight = 0,
+                 .memory_forward = 0,
+                 .memory_backward_weight = 0,
+                 .memory_recompute = 0};
+  for (int layer = held.first; layer < held.first + held.count; ++layer) {
+    const unit_costs one = costs(layer);
+    sum.forward += one.forward;
+    sum.backward_input += one.backward_input;
+    sum.backward_weight += one.backward_weight;
+    sum.memory_forward += one.memory_forward;
+    sum.memory_backward_input += one.memory_backward_input;
+    sum.memory_backward_weight += one.memory_backward_weight;
+    sum.memory_recompute += one.memory_recompute;
+    sum.memory_weights += one.memory_weights;
+  }
+  return sum;
+}
+
+//! Writes the job table of dealt layers, for which schedules, simulations and proofs then need no
+//! layers: one entry per rank, chunk and kind, and per rank the memory of the weights it holds.
+//! @param stages layers of every stage, in pipeline order
+//! @param entries, base those of a fixed_job_table or a job_table; `base` has one entry per rank
+template <layer_costs Costs>
+constexpr void write_layer_costs(const placement& where, std::span<const layer_range> stages,
+                                 const Costs& costs, std::span<job_cost> entries,
+                                 std::span<std::int64_t> base) {
+  for (int rank = 0; rank < where.ranks; ++rank) {
+    std::int64_t weights = 0;
+    for (int chunk = 0; chunk < where.chunks; ++chunk) {
+      const int stage = where.stage_of(rank, chunk);
+      const unit_costs sum = stage < 0
+                                 ? sum_of_layers({}, costs)
+                                 : sum_of_layers(stages[static_cast<std::size_t>(stage)], costs);
+      weights += sum.memory_weights;
+      const int first = (rank * where.chunks + chunk) * cost_kinds;
+      for (int kind = 0; kind < cost_kinds; ++kind)
+        entries[static_cast<std::size_t>(first + kind)] = sum.of(static_cast<job_kind>(kind));
+    }
+    base[static_cast<std::size_t>(rank)] = weights;
+  }
+}
 
 }  // namespace stretto

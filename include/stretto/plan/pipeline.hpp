@@ -94,7 +94,13 @@ class pipeline {
   using per_group = std::array<T, static_cast<std::size_t>(group_count)>;
 
   // Types are written out below: an `auto` member would be evaluated with the class.
-  static constexpr fixed_job_table<ranks, chunks> table_{Memory{}.costs()};
+  static constexpr fixed_job_table<ranks, chunks> table_ = [] {
+    fixed_job_table<ranks, chunks> made{Memory{}.costs()};
+    if constexpr (memory::by_layer<Memory> && assigned_room > 0)
+      if (supported.ok())
+        write_layer_costs(where, layers, memory::layers_of<Memory>{}, made.entries, made.base);
+    return made;
+  }();
   static constexpr per_rank<std::int64_t> limits_ = [] {
     per_rank<std::int64_t> made{};
     for (std::int64_t& limit : made) limit = Memory{}.limit();

@@ -1,0 +1,168 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "stretto/assignment/even.hpp"
+#include "stretto/assignment/partition.hpp"
+#include "stretto/assignment/share.hpp"
+#include "stretto/base/scratch.hpp"
+#include "stretto/model/cost.hpp"
+
+namespace stretto::assignment {
+
+//! What may bound a balanced assignment besides time; every member may be empty.
+struct balance_limits {
+  std::span<const std::int64_t> rank_memory;  //!< most memory of every rank
+  //! Of every stage, how many micro-batches' activations are in memory when it is fullest, as in
+  //! p - s for 1F1B.
+  std::span<const std::int32_t> alive;
+};
+
+//! An assignment with what it is worth.
+struct balance_result {
+  verdict answer{};
+  std::int64_t slowest = 0;  //!< time of the slowest rank
+  //! No assignment to these stages has a faster slowest rank; equal to `slowest` when that is
+  //! proven to be the least.
+  std::int64_t bound = 0;
+};
+
+namespace detail {
+
+//! One run of the exact cut or the search, whichever the placement needs.
+constexpr balance_result cut(const share_problem& problem, std::int32_t* ends) {
+  balance_result made;
+  const auto refuse_memory = [&] { made.answer = refuse(fault::over_limit, reason::above_limit); };
+  if (problem.groups == problem.stages) {
+    scratch<std::int64_t> caps(problem.stages);
+    for (int stage = 0; stage < problem.stages && problem.caps != nullptr; ++stage)
+      caps[stage] = problem.caps[problem.group[stage]];
+    made.slowest = made.bound =
+        partition(problem.layers, problem.stages, problem.cost, problem.held,
+                  problem.caps == nullptr ? nullptr : caps.data(), ends);
+    if (made.slowest < 0) refuse_memory();
+    return made;
+  }
+  (void)partition(problem.layers, problem.stages, problem.cost, {}, nullptr, ends);
+  share_search search(problem, ends);
+  search.run();
+  made.slowest = search.slowest();
+  made.bound = search.bound();
+  if (!search.fits()) refuse_memory();
+  return made;
+}
+
+}  // namespace detail
+
+//! Deals `layers` layers to the stages by what they take: the time of the slowest rank is made as
+//! small as it can be, which is the forwards and backwards of one micro-batch through all layers
+//! that the rank holds; a pipeline that is full is as slow as that. Embedding and head are layers
+//! like others. Where a rank is one stage this is the exact least (assignment/partition.hpp). Where
+//! it holds several (chunks, or a stage of each direction) it is searched for and nearly always
+//! proven (assignment/share.hpp); `bound` tells. Of equals, a cut with faster stages or evener
+//! boundaries is preferred.
+//!
+//! With `limits`, a rank's memory is that of the weights of its layers and of the activations alive
+//! in each of its stages (memory_forward), no more than its limit.
+//! @param costs times and memory are not negative
+//! @return fault::misassigned for fewer layers than stages (reason::empty_stage) and for an odd
+//!         number of ranks in two directions (reason::ranks_odd); fault::over_limit
+//!         when no cut keeps to the limits (or none was found), `amount` being a limit that is
+//!         enough for every rank, and the least if a rank is one stage
+template <layer_costs Costs>
+constexpr balance_result deal_balanced(int layers, const placement& where,
+                                       std::span<layer_range> stages, const Costs& costs,
+                                       const balance_limits& limits = {}) {
+  const int count = where.stages();
+  if (verdict answer = deal_evenly(layers, where, stages); !answer.ok()) return {answer, 0, 0};
+  scratch<std::int64_t> time(layers + 1);
+  scratch<std::int64_t> weights(layers + 1);
+  scratch<std::int64_t> activations(layers + 1);
+  for (int layer = 0; layer < layers; ++layer) {
+    const unit_costs one = costs(layer);
+    time[layer + 1] = time[layer] + one.forward + one.backward_input + one.backward_weight;
+    weights[layer + 1] = weights[layer] + one.memory_weights;
+    activations[layer + 1] = activations[layer] + one.memory_forward;
+  }
+
+  // The stages of a rank; of the two ranks that hold the same two stages, one.
+  const bool both_ways = where.kind == placement_kind::bidirectional;
+  if (both_ways && where.ranks % 2 != 0) return {misassigned(reason::ranks_odd), 0, 0};
+  const int groups = both_ways ? where.ranks / 2 : where.ranks;
+  const auto group_of = [&](int rank) { return rank < groups ? rank : where.ranks - 1 - rank; };
+  scratch<std::int32_t> group(count);
+  scratch<std::int32_t> alive(count);
+  for (int stage = 0; stage < count; ++stage) {
+    group[stage] = group_of(where.rank_of(stage, 0));
+    alive[stage] = limits.alive.empty() ? 0 : limits.alive[static_cast<std::size_t>(stage)];
+  }
+  share_problem problem{.layers = layers,
+                        .stages = count,
+                        .groups = groups,
+                        .cost = {time.data()},
+                        .held = {weights.data(), activations.data(), alive.data()},
+                        .group = group.data()};
+  scratch<std::int64_t> caps(groups);
+  if (!limits.rank_memory.empty()) {
+    for (int at = 0; at < groups; ++at) caps[at] = unlimited;
+    for (int rank = 0; rank < where.ranks; ++rank) {
+      const int at = group_of(rank);
+      const std::int64_t limit = limits.rank_memory[static_cast<std::size_t>(rank)];
+      if (limit < caps[at]) caps[at] = limit;
+    }
+    problem.caps = caps.data();
+  }
+
+  scratch<std::int32_t> ends(count);
+  balance_result made = detail::cut(problem, ends.data());
+  if (!made.answer.ok()) {
+    for (int at = 0; at < groups; ++at)
+      if (at == 0 || caps[at] < made.answer.limit) made.answer.limit = caps[at];
+    const share_problem smallest{.layers = layers,
+                                 .stages = count,
+                                 .groups = groups,
+                                 .cost = problem.held,
+                                 .group = problem.group};
+    made.answer.amount = detail::cut(smallest, ends.data()).slowest;
+    return made;
+  }
+  int begin = 0;
+  for (int stage = 0; stage < count; ++stage) {
+    stages[static_cast<std::size_t>(stage)] = {begin, ends[stage] - begin};
+    begin = ends[stage];
+  }
+  return made;
+}
+
+//! By the costs of a model:
+//! - `Model::layers`: how many, embedding and head included where they are layers.
+//! - `Model{}.layer(i)`: a unit_costs.
+//! - `Model::limit` (optional): most memory of a rank.
+//! - `Model{}.alive(where, stage)` (optional): see balance_limits.
+template <class Model>
+struct balanced {
+  static constexpr std::string_view name = "balanced";
+
+  constexpr int layers() const { return Model::layers; }
+  constexpr verdict assign(const placement& where, std::span<layer_range> stages) const {
+    scratch<std::int64_t> memory(where.ranks);
+    scratch<std::int32_t> alive(where.stages());
+    balance_limits limits;
+    if constexpr (requires { Model::limit; }) {
+      for (int rank = 0; rank < where.ranks; ++rank) memory[rank] = Model::limit;
+      limits.rank_memory = {memory.data(), static_cast<std::size_t>(where.ranks)};
+    }
+    if constexpr (requires { Model{}.alive(where, 0); }) {
+      for (int stage = 0; stage < where.stages(); ++stage)
+        alive[stage] = Model{}.alive(where, stage);
+      limits.alive = {alive.data(), static_cast<std::size_t>(where.stages())};
+    }
+    return deal_balanced(
+               Model::layers, where, stages, [](int layer) { return Model{}.layer(layer); }, limits)
+        .answer;
+  }
+};
+
+}  // namespace stretto::assignment
