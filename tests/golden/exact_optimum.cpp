@@ -12,6 +12,7 @@
 #include "stretto/plan/bound.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/all.hpp"
+#include "stretto/schedule/v_auto.hpp"
 
 namespace {
 
@@ -137,20 +138,26 @@ TEST_CASE("the bound is at most the optimum, the optimum at most every schedule"
 TEST_CASE("searches are close to the optimum") {
   tally one_chunk;
   tally wave;
+  tally adaptive;
   for (const optimum& best : read_optima("exact_optimum.txt")) {
     if (best.whole) continue;
     stretto::job_table table(best.sizes.ranks, best.sizes.chunks, best.costs);
     table.limit.assign(static_cast<std::size_t>(best.sizes.ranks), best.limit);
     compare(stretto::schedule::zb_auto{}, best, table, one_chunk);
     if (best.sizes.chunks > 1) compare(stretto::schedule::zbv_greedy{}, best, table, wave);
+    compare(stretto::schedule::v_auto{}, best, table, adaptive);
   }
   MESSAGE("zb_auto: ", one_chunk.fits, " fit, ", one_chunk.optimal, " optimal, the longest ",
           one_chunk.longest, " of the optimum; zbv_greedy: ", wave.fits, ", ", wave.optimal, ", ",
-          wave.longest);
+          wave.longest, "; v_auto: ", adaptive.fits, ", ", adaptive.optimal, ", ",
+          adaptive.longest);
   CHECK(one_chunk.fits == 170);
   CHECK(one_chunk.optimal >= 167);
   CHECK(one_chunk.longest < 1.04);
   CHECK(wave.fits == 169);
   CHECK(wave.optimal >= 95);
   CHECK(wave.longest < 1.55);
+  CHECK(adaptive.fits == 169);
+  CHECK(adaptive.optimal >= 136);
+  CHECK(adaptive.longest < 1.55);
 }

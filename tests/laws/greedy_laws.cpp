@@ -12,6 +12,7 @@
 #include "stretto/check/all.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/report.hpp"
+#include "stretto/schedule/v_auto.hpp"
 #include "stretto/schedule/zbv_greedy.hpp"
 
 namespace {
@@ -39,12 +40,13 @@ struct trial {
 };
 
 //! Costs and memory of every rank, chunk and kind on their own; what a micro-batch takes it gives
-//! back, at the backward for the input or for the weights.
-trial random_trial(dice& roll) {
+//! back, at the backward for the input or for the weights. `chunks` 0: any number of them.
+trial random_trial(dice& roll, int chunks) {
   trial made;
   made.sizes = {.ranks = static_cast<int>(roll(1, 6)),
                 .microbatches = static_cast<int>(roll(1, 9)),
                 .chunks = static_cast<int>(roll(1, 4))};
+  if (chunks > 0) made.sizes.chunks = chunks;
   const auto [p, m, v, slices] = made.sizes;
   made.table = stretto::job_table(p, v);
   made.table.communication = roll(0, 3) == 0 ? 0 : roll(0, 12);
@@ -125,11 +127,11 @@ void obeys(const Schedule& schedule, trial& of, tally& seen) {
 }
 
 template <class Schedule>
-void try_all(const Schedule& schedule, unsigned seed, int trials) {
+void try_all(const Schedule& schedule, unsigned seed, int trials, int chunks = 0) {
   dice roll(seed);
   tally seen;
   for (int number = 0; number < trials; ++number) {
-    trial one = random_trial(roll);
+    trial one = random_trial(roll, chunks);
     INFO(laws::words(one.sizes), " trial ", number);
     obeys(schedule, one, seen);
   }
@@ -143,4 +145,8 @@ void try_all(const Schedule& schedule, unsigned seed, int trials) {
 
 TEST_CASE("the greedy V under random costs and limits: every rule, or the smallest limit") {
   try_all(stretto::schedule::zbv_greedy{}, 1, 12000);
+}
+
+TEST_CASE("the adaptive V under random costs and limits: every rule, or the smallest limit") {
+  try_all(stretto::schedule::v_auto{}, 2, 600, 2);
 }

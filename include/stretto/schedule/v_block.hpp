@@ -91,23 +91,30 @@ struct v_steps {
   int up = 0;    //!< slots left free where the way down ends,
   int back = 0;  //!< before the way back,
   int home = 0;  //!< and where that turns
+
+  //! The block of one of p ranks.
+  //! @return false when two streams meet in a slot
+  constexpr bool lay(int p, int rank, v_block& block) const {
+    const int down = slots_to(p - 1);
+    const int upwards = down + 1 + up;
+    const int backwards = upwards + p + back;
+    const int there = slots_to(rank);
+    const int rest = p - 1 - rank;
+    block = {.at = {there, upwards + rest, backwards + there, backwards + down + 1 + home + rest}};
+    return block.add_weights();
+  }
+
+ private:
+  constexpr int slots_to(int rank) const {
+    return rank < ranks ? rank * fast : ranks * fast + (rank - ranks) * slow;
+  }
 };
 
+//! Lays the blocks of all ranks.
 //! @return false when two streams of a rank meet in a slot
 constexpr bool lay(const v_steps& steps, int p, v_block* blocks) {
-  const int fast = steps.ranks < p ? steps.ranks : p - 1;
-  const int down = fast * steps.fast + (p - 1 - fast) * steps.slow;
-  const int up = down + 1 + steps.up;
-  const int back = up + p + steps.back;
-  const int home = back + down + 1 + steps.home;
   bool apart = true;
-  for (int rank = 0; rank < p; ++rank) {
-    const int there =
-        rank < fast ? rank * steps.fast : fast * steps.fast + (rank - fast) * steps.slow;
-    const int rest = p - 1 - rank;
-    blocks[rank] = {.at = {there, up + rest, back + there, home + rest}};
-    apart = blocks[rank].add_weights() && apart;
-  }
+  for (int rank = 0; rank < p; ++rank) apart = steps.lay(p, rank, blocks[rank]) && apart;
   return apart;
 }
 

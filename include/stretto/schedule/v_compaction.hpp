@@ -78,6 +78,8 @@ class v_compaction {
   //! forward, which may run anywhere there.
   constexpr int count(int rank) const { return counts_[rank]; }
   constexpr const v_placed* order(int rank) const { return placed_.data() + list_ * rank; }
+  constexpr v_placed* order(int rank) { return placed_.data() + list_ * rank; }
+  constexpr std::int64_t stride() const { return list_; }  //!< from one rank's order to the next
   //! The most activations that any rank keeps.
   constexpr int most() const { return most_; }
 

@@ -8,22 +8,60 @@
 
 namespace stretto::schedule {
 
+//! When backwards for the weights run that nothing forces to.
+struct v_fill_rules {
+  int share = 1;  //!< in a gap that holds at least 1 / this of one
+  //! Else at the latest before the forward that they stand before in the slots, so that no rank
+  //! keeps more than there.
+  bool to_the_limit = false;
+};
+
+//! A job as it ran: when its input was there (0: needs none), start, end.
+struct v_moment {
+  std::int64_t input = 0;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::int32_t microbatch = 0;
+};
+
+//! When forwards and backwards for the input ran, by rank and place in its order.
+struct v_trace {
+  constexpr v_trace(const shape& sizes, const v_compaction<>& slots)
+      : p(sizes.ranks),
+        m(sizes.microbatches),
+        stride(slots.stride()),
+        moments(stride * p),
+        places(std::int64_t{v_weight_upper} * p * m) {}
+  constexpr ~v_trace() = default;  // nvcc needs it written
+
+  constexpr std::int32_t& place(int stream, int rank, int microbatch) {
+    return places[(std::int64_t{stream} * p + rank) * m + microbatch];
+  }
+
+  int p, m;
+  std::int64_t stride;  // of a rank
+  scratch<v_moment> moments;
+  scratch<std::int32_t> places;
+};
+
 //! Writes the lists of a V schedule with split backwards from the order of its slots, for the costs
 //! at hand. Forwards and backwards for the input keep that order. A backward for the weights, the
-//! oldest of its rank first, runs where the rank would wait for longer than it takes, and at the
-//! latest before the forward that it stands before in the slots: so no rank keeps more than there.
-//! It runs earlier still where a rank's limit leaves no room for the next job.
+//! oldest of its rank first, runs in gaps by the rules, where a rank's limit leaves no room for the
+//! next job, and at the end.
 template <class Table = job_table_view>
 class v_fill {
  public:
-  //! @param out  where the lists go; none: only measures
+  //! @param out    where the lists go; none: only measures
+  //! @param trace  where it tells when jobs ran
   constexpr v_fill(const shape& sizes, const Table& table, const v_compaction<>& slots,
-                   job_sink* out)
+                   job_sink* out, const v_fill_rules& rules = {}, v_trace* trace = nullptr)
       : p_(sizes.ranks),
         m_(sizes.microbatches),
         hop_(table.communication),
+        rules_(rules),
         out_(out),
-        ring_(ring_for(slots.most())),
+        trace_(trace),
+        ring_(ring_for(trace != nullptr ? m_ : slots.most())),
         ready_(std::int64_t{v_weight_upper} * p_ * ring_),
         ranks_(p_),
         queue_(p_) {
@@ -48,22 +86,31 @@ class v_fill {
       ranks_[rank].queued = false;
       advance(rank);
     }
+    for (int rank = 0; rank < p_; ++rank)
+      if (ranks_[rank].cursor < ranks_[rank].steps) fits_ = false;
   }
 
-  constexpr bool fits() const { return fits_; }  //!< the limits
-  constexpr std::int64_t makespan() const {
-    std::int64_t most = 0;
-    for (int rank = 0; rank < p_; ++rank)
-      if (ranks_[rank].clock > most) most = ranks_[rank].clock;
-    return most;
-  }
+  //! Whether every job has run, within the limits.
+  constexpr bool fits() const { return fits_; }
+  constexpr std::int64_t makespan() const { return ranks_[last()].clock; }
   //! From a rank's first job to its last, the longest.
   constexpr std::int64_t span() const {
-    std::int64_t most = 0;
-    for (int rank = 0; rank < p_; ++rank)
-      if (ranks_[rank].clock - ranks_[rank].start > most)
-        most = ranks_[rank].clock - ranks_[rank].start;
-    return most;
+    const rank_state& at = ranks_[longest()];
+    return at.clock - at.start;
+  }
+  //! The rank that is done last, and that of the longest span.
+  constexpr int last() const {
+    int found = 0;
+    for (int rank = 1; rank < p_; ++rank)
+      if (ranks_[rank].clock > ranks_[found].clock) found = rank;
+    return found;
+  }
+  constexpr int longest() const {
+    int found = 0;
+    for (int rank = 1; rank < p_; ++rank)
+      if (ranks_[rank].clock - ranks_[rank].start > ranks_[found].clock - ranks_[found].start)
+        found = rank;
+    return found;
   }
 
  private:
@@ -117,15 +164,21 @@ class v_fill {
         input = known - 1;
         known = 0;
       }
-      if (stream < v_back_down)
+      if (stream < v_back_down && !rules_.to_the_limit)
         while (at.due > 0) run_weight(rank, at);
-      while (at.pending > 0 && (at.clock + at.time[next_weight(at)] <= input ||
-                                at.need[stream] > at.limit - at.level))
+      while (at.pending > 0 &&
+             (at.time[next_weight(at)] <= rules_.share * (input - at.clock) ||
+              at.level + at.need[stream] > at.limit))
         run_weight(rank, at);
       if (input > at.clock) at.clock = input;
       if (at.cursor == 0) at.start = at.clock;
       if (stream >= v_back_down) ++at.pending;
+      const std::int64_t start = at.clock;
       const int microbatch = run(rank, at, stream);
+      if (trace_ != nullptr) {
+        trace_->moments[trace_->stride * rank + at.cursor] = {input, start, at.clock, microbatch};
+        trace_->place(stream, rank, microbatch) = at.cursor;
+      }
       // Down and up the V a stream goes on until it turns, and becomes the next.
       const bool down = stream == v_down || stream == v_back_down;
       const int there = down ? rank + 1 : rank - 1;
@@ -155,7 +208,7 @@ class v_fill {
   constexpr int run(int rank, rank_state& at, int stream) {
     const int microbatch = at.done[stream]++;
     at.clock += at.time[stream];
-    if (at.need[stream] > at.limit - at.level) fits_ = false;
+    if (at.level + at.need[stream] > at.limit) fits_ = false;
     at.level += at.change[stream];
     if (out_ == nullptr) return microbatch;
     const int stage = v_chunk(stream) == 0 ? rank : 2 * p_ - 1 - rank;
@@ -165,7 +218,9 @@ class v_fill {
 
   int p_, m_;
   std::int64_t hop_;
+  v_fill_rules rules_;
   job_sink* out_;
+  v_trace* trace_;
   std::int64_t ring_;            // micro-batches of which inputs are remembered, a power of two
   scratch<std::int64_t> ready_;  // when a (stream, rank, micro-batch)'s input is there, plus one
   scratch<rank_state> ranks_;

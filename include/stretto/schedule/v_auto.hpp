@@ -1,0 +1,151 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/schedule/v_block.hpp"
+#include "stretto/schedule/v_compaction.hpp"
+#include "stretto/schedule/v_exchange.hpp"
+#include "stretto/schedule/v_fill.hpp"
+#include "stretto/schedule/variants.hpp"
+#include "stretto/schedule/wave_serial.hpp"
+#include "stretto/schedule/zbv_greedy.hpp"
+
+namespace stretto::schedule {
+
+//! The adaptive V: of the blocks of V schedules, of which V-Min's and V-Half's are two, those that
+//! keep as much as every rank's limit of memory allows, made better for the costs at hand; and the
+//! greedy V, which is good where memory is ample. The best is taken. The idea is v_auto's of Qi et
+//! al. 2024, "Pipeline Parallelism with Controllable Memory". Any m.
+struct v_auto {
+  static constexpr std::string_view name = "v_auto";
+  objective_kind objective = objective_kind::flush;
+  int variant = -1;  //!< a single one, 0 to variants - 1; -1: the best of all
+
+  //! Slots a rank, fast and slow: with these alone, the best is on average within 0.1% of that with
+  //! all from 1 to 5. How many ranks are fast, the limit says.
+  static constexpr std::array<v_steps, 5> steps{{
+      {.fast = 2, .slow = 1},
+      {.fast = 3, .slow = 1},
+      {.fast = 3, .slow = 3},
+      {.fast = 5, .slow = 2},
+      {.fast = 5, .slow = 5},
+  }};
+  static constexpr int ways = 2;  //!< in which slots are left free, the fewest first
+  //! When backwards for the weights run.
+  static constexpr std::array<v_fill_rules, 4> fills{{
+      {},
+      {.share = 2},
+      {.to_the_limit = true},
+      {.share = 2, .to_the_limit = true},
+  }};
+  static constexpr int blocks = static_cast<int>(steps.size() * fills.size()) * ways;
+  static constexpr int variants = blocks + zbv_greedy::variants;
+
+  constexpr placement_kind placed() const { return placement_kind::wave; }
+  constexpr verdict supports(const shape& sizes) const {
+    if (variant < -1 || variant >= variants)
+      return refuse(fault::unsupported, reason::variant_out_of_range);
+    return v_or_refuse(sizes);
+  }
+  constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
+  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
+    return tried < blocks ? lay_out(sizes, table, tried, nullptr)
+                          : greedy(tried).score(sizes, table, tried - blocks);
+  }
+  //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
+  //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
+  //!         enough for every rank. Of a single variant: see variant_over_limit.
+  constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
+    const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
+    if (chosen >= 0 && (chosen < blocks ? lay_out(sizes, table, chosen, &out).fits
+                                        : greedy(chosen).emit(sizes, table, out).ok()))
+      return {};
+    for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
+    return variant < 0 ? wave_limits_or_refuse(sizes, table)
+                       : variant_over_limit(*this, sizes, table, variant);
+  }
+
+ private:
+  static constexpr int effort = 1 << 18;  // jobs that are replayed to make a block's order better
+  static constexpr int most_tries = 256;
+
+  constexpr zbv_greedy greedy(int tried) const {
+    return {.objective = objective, .variant = tried - blocks};
+  }
+
+  //! A block's order, made better by exchanges; written if there is `out`. Of steps that are too
+  //! large for those, only the order of the first rules, as it is.
+  constexpr variant_score lay_out(const shape& sizes, const job_table_view& table, int tried,
+                                  job_sink* out) const {
+    const std::int64_t jobs = std::int64_t{v_streams} * sizes.ranks * sizes.microbatches;
+    const int tries = effort / jobs < most_tries ? static_cast<int>(effort / jobs) : most_tries;
+    const int rule = tried % static_cast<int>(fills.size());
+    if (tries == 0 && rule > 0 && variant < 0) return {};
+    const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
+    const int most = activations(sizes, table);
+    scratch<v_block> laid(sizes.ranks);
+    if (!lay_fullest(sizes, most, tried / static_cast<int>(fills.size()), laid.data())) return {};
+    v_compaction<> slots(sizes, laid.data(), most, false);
+    v_exchange order(sizes, table, slots, objective, rules);
+    order.run(tries);
+    if (out != nullptr && order.best().fits) v_fill(sizes, table, slots, out, rules);
+    return order.best();
+  }
+
+  //! Activations of a chunk for which every rank has room, at most those of 1F1B.
+  static constexpr int activations(const shape& sizes, const job_table_view& table) {
+    std::int64_t most = std::int64_t{2} * sizes.ranks;
+    for (int rank = 0; rank < sizes.ranks; ++rank) {
+      if (table.limit_of(rank) == unlimited) continue;
+      std::int64_t one = 0;
+      std::int64_t above = 0;  // what jobs need beside what is kept
+      for (int chunk = 0; chunk < 2; ++chunk) {
+        std::int64_t kept = 0;
+        for (const job_kind kind :
+             {job_kind::forward, job_kind::backward_input, job_kind::backward_weight}) {
+          const job_cost& cost = table.at(rank, chunk, kind);
+          const std::int64_t beside =
+              kind == job_kind::forward ? cost.peak - cost.change : cost.peak;
+          if (beside > above) above = beside;
+          kept += cost.change;
+          if (kept > one) one = kept;
+        }
+      }
+      const std::int64_t room = table.limit_of(rank) - table.base_of(rank) - above;
+      if (room < 0) return 0;
+      if (one > 0 && room / one < most) most = room / one;
+    }
+    return static_cast<int>(most);
+  }
+
+  //! The block with the most fast ranks that keeps no more activations.
+  //! @return false when there is none
+  static constexpr bool lay_fullest(const shape& sizes, int most, int tried, v_block* laid) {
+    const int p = sizes.ranks;
+    v_steps made = steps[static_cast<std::size_t>(tried / ways)];
+    const bool mixed = made.fast != made.slow;
+    int way = -1;
+    for (made.ranks = !mixed ? 0 : p > 2 ? p - 2 : 0; made.ranks >= 0; --made.ranks) {
+      for (int free = 0; free <= 3 * (v_period - 1); ++free)
+        for (made.up = 0; made.up < v_period; ++made.up)
+          for (made.back = 0; made.back < v_period; ++made.back) {
+            made.home = free - made.up - made.back;
+            if (made.home < 0 || made.home >= v_period || !keeps(made, sizes, most, laid)) continue;
+            if (++way == tried % ways) return true;
+          }
+    }
+    return false;
+  }
+  static constexpr bool keeps(const v_steps& made, const shape& sizes, int most, v_block* laid) {
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      if (!made.lay(sizes.ranks, rank, laid[rank]) ||
+          laid[rank].most_kept(sizes.microbatches) > most)
+        return false;
+    return true;
+  }
+};
+
+}  // namespace stretto::schedule
