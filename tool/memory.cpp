@@ -122,7 +122,7 @@ struct memory_command {
     if (made.refused)
       throw bad_input(name + " does not serve this: " + std::string(describe(made.answer.why)));
     if (!made.answer.ok()) throw broken_schedule(in_mib(made.answer));
-    job_lists lists(wanted.ranks, memory::with_recomputes(made.lists.rows().stride));
+    job_lists lists(wanted.ranks, memory::with_recomputes(window(), made.lists.rows().stride));
     job_sink out = lists.sink();
     const verdict inserted =
         memory::insert_recomputes(window(), made.lists.rows(), made.where, wanted.slices, out);

@@ -40,6 +40,7 @@ struct grid_point {
   std::string overlap{};
   bool release_sends = true;
   joined groups = joined::nobody;
+  stretto::memory::recompute_window recompute{};
   bool tied = false;  //!< a collective joins ranks with others between them
 
   std::string words() const {
@@ -47,6 +48,9 @@ struct grid_point {
            " m=" + std::to_string(sizes.microbatches) + " v=" + std::to_string(sizes.chunks) +
            (sizes.slices > 1 ? " k=" + std::to_string(sizes.slices) : "") + " " + overlap +
            (release_sends ? "" : " keep") +
+           (!recompute.any()  ? ""
+            : recompute.all() ? " recompute"
+                              : " recompute some") +
            (groups == joined::nobody      ? ""
             : groups == joined::everybody ? " all"
                                           : " tie+all");
@@ -55,11 +59,13 @@ struct grid_point {
 
 //! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
 //! sizes, of one to three slices where it cuts them, with every overlap policy and every option;
-//! each shape takes its turn with one part of `parts` of the 12 options, or with all of them when
+//! recomputing none, all or two of three micro-batches in turn. Each shape takes its turn with one
+//! part of `parts` of the 12 options, or with all of them when
 //! `parts` is 1. No divisor of 12, or every shape would get the same options.
 template <class Visitor>
 void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&& visit) {
   int number = 0;
+  int turn = 0;
   stretto::schedule::all::for_each([&](const auto& schedule) {
     using schedule_type = std::remove_cvref_t<decltype(schedule)>;
     for (int p = 1; p <= ranks; ++p)
@@ -74,11 +80,15 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
               for (joined groups :
                    {joined::nobody, joined::everybody, joined::tie_and_everybody}) {
                 if (number++ % parts != 0) continue;
-                const stretto::planned made(
-                    schedule, sizes, table.view(), overlap,
-                    requested(p, groups, release, !is_forward_only<schedule_type>()));
+                const bool train = !is_forward_only<schedule_type>();
+                stretto::plan_request request = requested(p, groups, release, train);
+                if (train && k == 1) {
+                  constexpr stretto::memory::recompute_window windows[] = {{}, {1, 1}, {3, 2}};
+                  request.recompute = windows[turn++ % 3];
+                }
+                const stretto::planned made(schedule, sizes, table.view(), overlap, request);
                 visit(grid_point{sizes, std::string(schedule.name), std::string(overlap.name),
-                                 release, groups,
+                                 release, groups, request.recompute,
                                  p > 2 && (groups == joined::tie_and_everybody ||
                                            where.kind == stretto::placement_kind::bidirectional)},
                       made);

@@ -230,7 +230,8 @@ inline std::int64_t highest(const lists& in, std::size_t rank, std::size_t end =
       after += taken.change;
       const bool at_once =
           row[other].kind == job_kind::forward || row[other].kind == job_kind::recompute;
-      during += std::max(at_once ? taken.change : 0, taken.peak);
+      const auto all = of(row[other], row[other].kind).change;
+      during += std::max(!at_once ? 0 : taken.peak > 0 ? taken.change : all, taken.peak);
     }
     most = std::max({most, before + during, before + after});
   }

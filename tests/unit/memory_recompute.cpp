@@ -32,7 +32,7 @@ struct emitted {
     auto out = bare.sink();
     answer = schedule.emit(shape, seen.view(), out);
     if (!answer.ok()) return;
-    lists = stretto::job_lists(shape.ranks, memory::with_recomputes(bare.rows().stride));
+    lists = stretto::job_lists(shape.ranks, memory::with_recomputes(window, bare.rows().stride));
     auto to = lists.sink();
     answer = memory::insert_recomputes(window, bare.rows(), where, shape.slices, to);
   }

@@ -74,8 +74,9 @@ class memory_curve {
     std::int64_t change = cost.change;
     if (work.kind == job_kind::forward && again_.size() > 0 && inside(work) && again_[cell(work)])
       change -= in_.costs.at(rank_, chunk, job_kind::recompute).change;
+    // While it runs, a forward has all that it would keep, unless its peak says otherwise.
     const bool takes = work.kind == job_kind::forward || work.kind == job_kind::recompute;
-    const std::int64_t at_start = takes ? change : 0;
+    const std::int64_t at_start = !takes ? 0 : cost.peak > 0 ? change : cost.change;
     used += cost.peak > at_start ? cost.peak : at_start;
     level_ += change;
     return true;

@@ -37,7 +37,7 @@ class data_order : public replay_observer {
       cell& at = cell_[cell_of(work)];
       if (work.kind == job_kind::forward) {
         at.forward = index + 1, from = at.input;
-      } else {
+      } else if (work.kind != job_kind::recompute) {  // which reads what its forward has read
         if (work.kind == job_kind::backward || work.kind == job_kind::backward_input)
           at.backward = index + 1;
         from = at.gradient;

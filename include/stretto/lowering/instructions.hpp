@@ -42,8 +42,12 @@ class instruction_writer {
     if (count_ > out_.room.instructions)
       throw std::length_error("stretto: plan has no room for instructions");
     // Lists hold backwards for all forwards, or none.
-    for (int at = 0; at < count_ && !backwards_; ++at)
-      backwards_ = is_input_gradient(list_[at].kind);
+    for (int at = 0; at < count_; ++at) {
+      const job& work = list_[at];
+      if (is_input_gradient(work.kind)) backwards_ = true;
+      if (work.kind == job_kind::recompute)
+        here(work, in_.where.chunk_of(work.stage, work.microbatch))->again = true;
+    }
     for (; at_ < count_; ++at_) {
       const job& work = list_[at_];
       needs_ = 0;
@@ -86,6 +90,7 @@ class instruction_writer {
     std::int32_t stash = 0;
     std::int32_t output_gradient = 0;
     std::int32_t input_gradient = 0;
+    bool again = false;  //!< its forward runs a second time
   };
   constexpr cell* here(const job& work, int chunk) {
     return cells_.data() +
@@ -147,8 +152,9 @@ class instruction_writer {
     const int chunk = in_.where.chunk_of(work.stage, work.microbatch);
     cell& at = *here(work, chunk);
     const bool forward = work.kind == job_kind::forward;
+    const bool backward = !forward && work.kind != job_kind::recompute;
     const std::int32_t input = work.stage > 0 ? at.input - 1 : -1;
-    const std::int32_t gradient = forward ? -1 : at.output_gradient - 1;
+    const std::int32_t gradient = backward ? at.output_gradient - 1 : -1;
     if (input >= 0) use(input, buffer_role::input, access::read);
     if (gradient >= 0) use(gradient, buffer_role::output_gradient, access::read);
     if (needs_ > 0) wait_for_needs();
@@ -156,8 +162,10 @@ class instruction_writer {
       untaken_.drop_taken(row_[at_], [&](std::int32_t message) { book_.close(message, at_); });
 
     // New buffers take slots whose last accesses are on this stream, or are sends known as taken.
+    // What a forward saves that runs a second time is gone with it; the second run saves it anew.
+    if (!backward) at.stash = open(buffer_role::stash, chunk, work);
     if (forward) {
-      at.stash = open(buffer_role::stash, chunk, work);
+      if (at.again) book_.close(at.stash - 1, at_ + 1);
       if (work.slice > 0) use_earlier_slices(work, &at);
       if (work.stage + 1 < in_.where.stages()) {
         at.output = open(buffer_role::output, chunk, work);
@@ -169,6 +177,7 @@ class instruction_writer {
         for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, at_ + 1);
       return;
     }
+    if (!backward) return;
     const std::int32_t stash = at.stash - 1;
     out_.push(buffer_use{stash, buffer_role::stash,
                          work.kind == job_kind::backward_weight ? access::read

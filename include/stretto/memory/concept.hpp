@@ -19,6 +19,7 @@ namespace stretto::memory {
 //! - `layer(i)` (optional): what layer i adds to each job of its stage, and its weights' memory.
 //!   Where an assignment says which layers a stage has, the table is their sums; of `costs()` only
 //!   communication and hiding are then read.
+//! - `recompute()` (optional): a recompute_window, which forwards run a second time.
 template <class Memory>
 concept Policy = requires(const Memory& made, int stage) {
   { Memory::name } -> std::convertible_to<std::string_view>;

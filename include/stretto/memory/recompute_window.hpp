@@ -33,6 +33,15 @@ struct recompute_window {
 //! Every forward runs a second time.
 inline constexpr recompute_window recompute_all{1, 1};
 
+//! What a memory policy recomputes: see memory/concept.hpp.
+template <class Memory>
+constexpr recompute_window window_of(const Memory& made) {
+  if constexpr (requires { made.recompute(); })
+    return made.recompute();
+  else
+    return {};
+}
+
 //! The job table as a schedule should see it, which knows of no recompute: a backward takes what
 //! its recompute takes, too, in time and in memory. Where only some micro-batches recompute, time
 //! is that of those and memory that of the others: enough for both.
@@ -47,7 +56,9 @@ constexpr void fold_recompute(const recompute_window& window, std::span<job_cost
     };
     const job_cost again = of(job_kind::recompute);
     const std::int64_t back = window.all() ? again.change : 0;
-    of(job_kind::forward).change -= back;
+    job_cost& forward = of(job_kind::forward);
+    if (forward.peak == 0) forward.peak = forward.change;
+    forward.change -= back;
     for (const job_kind kind : {job_kind::backward, job_kind::backward_input}) {
       job_cost& backward = of(kind);
       backward.time += again.time;
@@ -60,8 +71,8 @@ constexpr void fold_recompute(const recompute_window& window, std::span<job_cost
 }
 
 //! The most jobs of a list with recomputes, from those without: one for each backward.
-constexpr int with_recomputes(int compute) {
-  return compute + compute / 2;
+constexpr int with_recomputes(const recompute_window& window, int compute) {
+  return window.any() ? compute + compute / 2 : compute;
 }
 
 //! Copies compute lists with a recompute before each backward that wants one; before the pair when

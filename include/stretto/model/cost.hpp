@@ -17,7 +17,8 @@ struct job_cost {
   //! Memory change: a forward takes it at its start, every other job at its end. Where a recompute
   //! follows, the forward keeps less by the recompute's change, which that takes at its start.
   std::int64_t change = 0;
-  //! Most memory in use above the level at the job's start while it runs; 0: no more than `change`.
+  //! Most memory in use above the level at the job's start while it runs; 0: no more than `change`,
+  //! also of a forward that keeps less.
   std::int64_t peak = 0;
 
   constexpr bool operator==(const job_cost&) const = default;

@@ -15,6 +15,7 @@
 #include "stretto/lowering/instructions.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/walk.hpp"
+#include "stretto/memory/recompute_window.hpp"
 #include "stretto/memory/release_early.hpp"
 #include "stretto/plan/accepted.hpp"
 #include "stretto/plan/digest.hpp"
@@ -78,7 +79,9 @@ class pipeline {
  private:
   static constexpr int ranks = supported.ok() ? Shape.ranks : 1;
   static constexpr int chunks = supported.ok() ? where.chunks : 1;
-  static constexpr int compute_room = supported.ok() ? Schedule{}.capacity(Shape) : 1;
+  static constexpr memory::recompute_window window = memory::window_of(Memory{});
+  static constexpr int emitted_room = supported.ok() ? Schedule{}.capacity(Shape) : 1;
+  static constexpr int compute_room = memory::with_recomputes(window, emitted_room);
   static constexpr int replicated =
       supported.ok() && !forward_only ? lowering::replicated_stages(where) : 0;
   static constexpr int group_count = replicated + static_cast<int>(Groups::infos.size());
@@ -99,6 +102,11 @@ class pipeline {
     if constexpr (memory::by_layer<Memory> && assigned_room > 0)
       if (supported.ok())
         write_layer_costs(where, layers, memory::layers_of<Memory>{}, made.entries, made.base);
+    return made;
+  }();
+  static constexpr fixed_job_table<ranks, chunks> folded_ = [] {
+    fixed_job_table<ranks, chunks> made = table_;
+    memory::fold_recompute(window, made.entries, chunks);
     return made;
   }();
   static constexpr per_rank<std::int64_t> limits_ = [] {
@@ -139,9 +147,15 @@ class pipeline {
   }
 
  private:
+  //! What the schedule sees, which knows of no recompute.
+  static constexpr job_table_view seen() {
+    job_table_view made = costs();
+    made.entries = folded_.entries;
+    return made;
+  }
   // Where a schedule tries several variants, each one's score is a constant of its own.
   template <int Variant>
-  static constexpr schedule::variant_score score_ = Schedule{}.score(Shape, costs(), Variant);
+  static constexpr schedule::variant_score score_ = Schedule{}.score(Shape, seen(), Variant);
   template <int... Variant>
   static constexpr int best(std::integer_sequence<int, Variant...>) {
     schedule::variant_choice choice;
@@ -163,7 +177,17 @@ class pipeline {
   static constexpr emitted_jobs emitted_ = [] {
     emitted_jobs made;
     auto out = made.lists.sink();
-    made.answer = supported.ok() ? chosen_.emit(Shape, costs(), out) : supported;
+    if constexpr (!supported.ok()) {
+      made.answer = supported;
+    } else if constexpr (window.any()) {
+      fixed_job_lists<ranks, emitted_room> plain;
+      auto first = plain.sink();
+      made.answer = chosen_.emit(Shape, seen(), first);
+      if (made.answer.ok())
+        made.answer = memory::insert_recomputes(window, plain.rows(), where, Shape.slices, out);
+    } else {
+      made.answer = chosen_.emit(Shape, costs(), out);
+    }
     return made;
   }();
 

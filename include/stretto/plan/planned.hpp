@@ -87,7 +87,7 @@ class planned {
     seen.entries = folded;
     answer_ = schedule.emit(sizes, seen, out);
     if (!answer_.ok()) return;
-    job_lists lists(sizes.ranks, memory::with_recomputes(jobs_.rows().stride));
+    job_lists lists(sizes.ranks, memory::with_recomputes(request_.recompute, jobs_.rows().stride));
     job_sink to = lists.sink();
     answer_ = memory::insert_recomputes(request_.recompute, jobs_.rows(), where_, sizes.slices, to);
     jobs_ = std::move(lists);
