@@ -53,6 +53,7 @@ std::string one_line(std::string text) {
 struct raw_options {
   std::optional<int> layers;
   std::optional<std::string> layers_per_rank;
+  std::string recompute = "none";
   double deadline = 300;
   double learning_rate = 3e-3;
   bool untied = false;
@@ -75,6 +76,23 @@ std::vector<std::int32_t> read_layers(const std::string& typed) {
   }
 }
 
+//! "none", "all", "2/3".
+stretto::memory::recompute_window read_window(const std::string& typed) {
+  stretto::memory::recompute_window made;
+  if (typed == "none") return made;
+  if (typed == "all") return stretto::memory::recompute_all;
+  const char* const end = typed.data() + typed.size();
+  const auto count = std::from_chars(typed.data(), end, made.count);
+  const bool well = count.ec == std::errc() && count.ptr != end && *count.ptr == '/';
+  if (well) {
+    const auto period = std::from_chars(count.ptr + 1, end, made.period);
+    if (period.ec == std::errc() && period.ptr == end && made.count >= 1 &&
+        made.period >= made.count)
+      return made;
+  }
+  throw bad_setting("recompute", typed, "expected none, all, or a part of micro-batches as in 2/3");
+}
+
 void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   pipeline_settings& to = made.pipeline;
   app.add_option("--schedule", to.schedule, "One of " + training_schedules())
@@ -95,6 +113,10 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--layers-per-rank", raw.layers_per_rank,
                  "Layers of each rank, embedding and head included, dealt to its chunks in turn: "
                  "4,4,4,4 [even]");
+  app.add_option("--recompute", raw.recompute,
+                 "Forwards that run a second time and keep nothing meanwhile: none, all, or 2/3 for "
+                 "two of every three micro-batches")
+      ->capture_default_str();
   app.add_option("--overlap", to.overlap, "Streams: serial or separate")->capture_default_str();
   app.add_option("--transport-capacity", to.transport_capacity,
                  "Messages that a channel holds; 0: the sender waits for the receiver")
@@ -147,6 +169,7 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
 }
 
 void complete(options& made, const raw_options& raw) {
+  made.pipeline.recompute = read_window(raw.recompute);
   if (raw.layers_per_rank) made.pipeline.layers_per_rank = read_layers(*raw.layers_per_rank);
   // Told the layers of every rank, nobody need say how many that makes.
   const auto& per_rank = made.pipeline.layers_per_rank;

@@ -17,11 +17,13 @@ void check_equal(const config& model, const pipeline_settings& settings, int ste
   CHECK(compare(model, settings, steps) == "");
 }
 
-//! Settings of the n-th case: streams, transport and ties alternate, so that all combinations occur
+//! Settings of the n-th case: streams, transport, recomputes and ties alternate, so that all combinations occur
 //! with small and large shapes.
 pipeline_settings vary(pipeline_settings settings, int number) {
   settings.overlap = number % 2 == 0 ? "separate" : "serial";
   settings.transport_capacity = number / 2 % 3;
+  constexpr stretto::memory::recompute_window windows[] = {{}, {1, 1}, {2, 1}, {3, 2, 1, 9}};
+  if (settings.slices == 1) settings.recompute = windows[number % 4];
   return settings;
 }
 

@@ -52,7 +52,8 @@ inline train::learning_settings learning() {
 inline std::string name(const train::pipeline_settings& of, const train::config& model) {
   return of.schedule + ", ranks " + std::to_string(of.ranks) + ", chunks " +
          std::to_string(of.chunks) + ", micro-batches " + std::to_string(of.microbatches) +
-         ", slices " + std::to_string(of.slices) + ", group " + std::to_string(of.group) +
+         ", slices " + std::to_string(of.slices) + ", recompute " +
+         std::to_string(of.recompute.count) + "/" + std::to_string(of.recompute.period) + ", group " + std::to_string(of.group) +
          ", layers " + std::to_string(model.layer_count()) +
          (model.tied ? ", tied, " : ", untied, ") + of.overlap + ", capacity " +
          std::to_string(of.transport_capacity);

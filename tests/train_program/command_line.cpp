@@ -74,7 +74,7 @@ std::string losses(const std::string& printed) {
 TEST_CASE("small models train, equal to the unpipelined one; a trace and a picture are left") {
   for (const std::string arguments :
        {"", "--schedule 1f1b --untied", "--schedule seq_1f1b --slices 4 --batch 1",
-        "--schedule dualpipe", "--schedule zb_h1 --overlap serial --transport-capacity 2",
+        "--schedule dualpipe", "--schedule zbv --recompute 1/2", "--schedule zb_h1 --overlap serial --transport-capacity 2",
         "--layers-per-rank 2,4 --chunks 1 --group 3"}) {
     INFO(arguments);
     const desk here;
@@ -169,6 +169,9 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--save /proc/none/x", "--save /proc/none/x: the file cannot be written there"},
       {"--save-every 3", "--save-every requires --save"},
       {"--resume /proc/none", "--resume /proc/none: cannot be read: No such file"},
+      {"--recompute 3/2", "--recompute 3/2: expected none, all, or a part"},
+      {"--recompute half", "--recompute half: expected none, all, or a part"},
+      {"--schedule seq_1f1b --slices 2 --recompute all", "--recompute all: a slice cannot be"},
       {"--heads 3", "--heads 3: the width, 16, is no multiple of it"},
       {"--chunks 4", "--layers 4: with embedding and head that makes 6 layers, 8 stages need one"},
       {"--layers-per-rank 3,2", "--layers-per-rank 3,2: they sum to 5, but --layers 4"},

@@ -97,6 +97,24 @@ double basic_stage<Scalar>::forward(std::span<const std::uint8_t> tokens,
                                     std::span<const Scalar> input, std::span<Scalar> output,
                                     std::span<Scalar> stash, double loss_scale,
                                     earlier_slices<Scalar> earlier) {
+  if (!has_head()) check_buffer("output", output, model_.activation_scalars());
+  return pass(tokens, targets, input, output, stash, loss_scale, earlier);
+}
+
+template <class Scalar>
+void basic_stage<Scalar>::recompute(std::span<const std::uint8_t> tokens,
+                                    std::span<const std::uint8_t> targets,
+                                    std::span<const Scalar> input, std::span<Scalar> stash,
+                                    double loss_scale) {
+  pass(tokens, targets, input, {}, stash, loss_scale, {});
+}
+
+template <class Scalar>
+double basic_stage<Scalar>::pass(std::span<const std::uint8_t> tokens,
+                                 std::span<const std::uint8_t> targets,
+                                 std::span<const Scalar> input, std::span<Scalar> output,
+                                 std::span<Scalar> stash, double loss_scale,
+                                 earlier_slices<Scalar> earlier) {
   check_buffer("stash", stash, stash_scalars(), false);
   check_slices(earlier);
   if (has_embedding()) {
@@ -106,17 +124,14 @@ double basic_stage<Scalar>::forward(std::span<const std::uint8_t> tokens,
   } else {
     check_buffer("input", input, model_.activation_scalars());
   }
-  if (has_head()) {
-    check_tokens("targets", model_, targets);
-  } else {
-    check_buffer("output", output, model_.activation_scalars());
-  }
+  if (has_head()) check_tokens("targets", model_, targets);
 
   double loss = 0;
   for (int layer = first_; layer < last_; ++layer) {
     const std::span<const Scalar> from = parameters(layer);
     const std::span<Scalar> own = at(layer).stash.of(stash);
-    const std::span<Scalar> to = layer == last_ - 1 ? output : at(layer).slot.of(stash);
+    const bool leaves = layer == last_ - 1 && !output.empty();
+    const std::span<Scalar> to = leaves ? output : at(layer).slot.of(stash);
     switch (model_.kind(layer)) {
       case layer_kind::embedding:
         embedding_.forward(from, tokens, to, earlier.size());

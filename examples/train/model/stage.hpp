@@ -74,6 +74,11 @@ class basic_stage {
                  std::span<const Scalar> input, std::span<Scalar> output, std::span<Scalar> stash,
                  double loss_scale, earlier_slices<Scalar> earlier = {});
 
+  //! The forward again, with the same arguments, into a stash of any content: leaves there what
+  //! forward did, to the bit, and no output. Not for slices.
+  void recompute(std::span<const std::uint8_t> tokens, std::span<const std::uint8_t> targets,
+                 std::span<const Scalar> input, std::span<Scalar> stash, double loss_scale);
+
   //! \param output_gradient  without the head: the gradient received; otherwise ignored
   //! \param input_gradient   without the embedding: the gradient to send; otherwise ignored
   void backward_input(std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
@@ -131,6 +136,9 @@ class basic_stage {
     std::vector<tensor> tensors;
   };
 
+  double pass(std::span<const std::uint8_t> tokens, std::span<const std::uint8_t> targets,
+              std::span<const Scalar> input, std::span<Scalar> output, std::span<Scalar> stash,
+              double loss_scale, earlier_slices<Scalar> earlier);
   const place& at(int layer) const { return places_[static_cast<std::size_t>(layer - first_)]; }
   template <class Value>
   std::span<Value> part(std::span<Value> whole, int layer) const;

@@ -64,7 +64,9 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   groups_.norms = groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
 
   build_ranks(text, settings.evaluation_microbatches);
-  training_plan_ = plan_training(settings, costs_.view(), request());
+  stretto::plan_request training = request();
+  training.recompute = settings.recompute;
+  training_plan_ = plan_training(settings, costs_.view(), std::move(training));
   evaluation_plan_ = plan_evaluation(settings, costs_.view(), request());
   training_ = make_engine<training_stage>(*training_plan_, trainers_, settings);
   pipeline_settings untraced = settings;

@@ -62,6 +62,10 @@ std::string sentence(const verdict& answer) {
   return std::string(stretto::to_text(answer).view());
 }
 
+std::string window_text(const stretto::memory::recompute_window& window) {
+  return window.all() ? "all" : std::to_string(window.count) + "/" + std::to_string(window.period);
+}
+
 //! Says which setting a refused shape is about.
 [[noreturn]] void refuse(const pipeline_settings& settings, const stretto::shape& sizes,
                          const verdict& answer) {
@@ -77,6 +81,8 @@ std::string sentence(const verdict& answer) {
     case reason::slices_below_one:
     case reason::slices_not_one:
       throw bad_setting("slices", std::to_string(sizes.slices), settings.schedule + ": " + rule);
+    case reason::slices_not_recomputed:
+      throw bad_setting("recompute", window_text(settings.recompute), rule);
     case reason::group_below_one:
     case reason::group_below_ranks:
     case reason::group_above_microbatches:

@@ -12,6 +12,7 @@
 #include "model/optimizer.hpp"
 #include "stretto/executor/runner.hpp"
 #include "stretto/executor/transport.hpp"
+#include "stretto/memory/recompute_window.hpp"
 
 namespace train {
 
@@ -31,6 +32,7 @@ struct pipeline_settings {
   int chunks = 0;  //!< 0: 2 where the schedule serves them, else 1
   int group = 0;   //!< micro-batches per group; 0: the schedule's choice
   std::vector<std::int32_t> layers_per_rank{};  //!< embedding and head included; empty: even
+  stretto::memory::recompute_window recompute{};  //!< whose forwards run a second time
   std::string overlap = "separate";             //!< streams: separate or serial
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 

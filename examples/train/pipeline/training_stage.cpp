@@ -26,6 +26,7 @@ bool training_stage::serves(job_kind kind) const {
     case job_kind::backward:
     case job_kind::backward_input:
     case job_kind::backward_weight:
+    case job_kind::recompute:
     case job_kind::reduce_grad:
     case job_kind::optimizer:
       return true;
@@ -72,6 +73,11 @@ void training_stage::compute(const stretto::executor::context& at) {
     case job_kind::forward:
       forward(at);
       break;
+    case job_kind::recompute:
+      read_batch(at);
+      here.recompute(model_.tokens(), model_.targets(), at.view<float>(buffer_role::input), stash,
+                     1.0 / microbatches_);
+      break;
     case job_kind::backward:
       here.backward(from, to, stash, model_.earlier(at));
       break;
@@ -84,11 +90,16 @@ void training_stage::compute(const stretto::executor::context& at) {
 }
 
 void training_stage::forward(const stretto::executor::context& at) {
+  read_batch(at);
+  const train::stage& here = model_.stage_of(at.what.stage);
+  const double loss = model_.forward(at, 1.0 / microbatches_);
+  if (here.has_head()) losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
+}
+
+void training_stage::read_batch(const stretto::executor::context& at) {
   const train::stage& here = model_.stage_of(at.what.stage);
   if (here.has_embedding() || here.has_head())
     text_.batch(learning_.seed, number(at), at.what.microbatch, model_.tokens(), model_.targets());
-  const double loss = model_.forward(at, 1.0 / microbatches_);
-  if (here.has_head()) losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
 }
 
 // The rank holds a replica of two stages; those of the stage that `at` names are to be summed.

@@ -59,6 +59,7 @@ class training_stage final : public stretto::executor::stage {
   }
   void compute(const stretto::executor::context& at);
   void forward(const stretto::executor::context& at);
+  void read_batch(const stretto::executor::context& at);
   void write_replica(const stretto::executor::context& at);
   void read_replicas(const stretto::executor::context& at);
   void write_tied(std::span<float> sides);

@@ -76,7 +76,8 @@ constexpr int with_recomputes(const recompute_window& window, int compute) {
 }
 
 //! Copies compute lists with a recompute before each backward that wants one; before the pair when
-//! that backward is half of one. Where it waits for its gradient, the recompute fills the wait.
+//! that backward is half of one. Where it waits for its gradient, the recompute fills the wait. A
+//! backward right behind its own forward wants none: nothing is kept meanwhile.
 //! @return fault::unsupported for sliced micro-batches: the backward of a slice needs what its
 //!         earlier ones keep
 constexpr verdict insert_recomputes(const recompute_window& window, const job_rows& jobs,
@@ -84,8 +85,11 @@ constexpr verdict insert_recomputes(const recompute_window& window, const job_ro
   if (window.any() && slices > 1) return refuse(fault::unsupported, reason::slices_not_recomputed);
   if (window.period < 1 || window.count < 0)
     return refuse(fault::unsupported, reason::bad_recompute_window);
-  const auto put = [&](int rank, const job& work) {
-    if (is_input_gradient(work.kind) && window.holds(where.chunk_of(work), work.microbatch))
+  const auto put = [&](int rank, int before, const job& work) {
+    if (!is_input_gradient(work.kind) || !window.holds(where.chunk_of(work), work.microbatch))
+      return;
+    const job forward{work.stage, work.microbatch, work.slice};
+    if (before < 0 || !(jobs.at(rank, before) == forward))
       out.push(rank, {work.stage, work.microbatch, work.slice, job_kind::recompute});
   };
   for (int rank = 0; rank < jobs.ranks; ++rank) {
@@ -93,8 +97,8 @@ constexpr verdict insert_recomputes(const recompute_window& window, const job_ro
     for (int step = 0; step < count; ++step) {
       const job& work = jobs.at(rank, step);
       const bool second = step > 0 && jobs.at(rank, step - 1).paired;
-      if (!second) put(rank, work);
-      if (work.paired && step + 1 < count) put(rank, jobs.at(rank, step + 1));
+      if (!second) put(rank, step - 1, work);
+      if (work.paired && step + 1 < count) put(rank, step - 1, jobs.at(rank, step + 1));
       out.push(rank, work);
     }
   }
