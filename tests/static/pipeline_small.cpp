@@ -25,4 +25,17 @@ constexpr bool all_sound =
 static_assert(all_sound<stretto::schedule::gpipe, stretto::schedule::one_f_one_b,
                         stretto::schedule::interleaved, stretto::schedule::inference>);
 
+// Forwards that run a second time, all of them or two of three; pairs, too.
+template <int Period, int Count>
+struct again : stretto::memory::release_early {
+  constexpr stretto::memory::recompute_window recompute() const { return {Period, Count}; }
+};
+template <shape Shape, class Schedule>
+constexpr bool sound_again = stretto::valid<pipeline<Shape, Schedule, unassigned, again<1, 1>>> &&
+                             stretto::valid<pipeline<Shape, Schedule, unassigned, again<3, 2>>>;
+static_assert(sound_again<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::one_f_one_b>);
+static_assert(sound_again<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
+                          stretto::schedule::zbv_greedy>);
+static_assert(sound_again<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::dualpipe>);
+
 }  // namespace
