@@ -46,103 +46,83 @@ constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 
 class buffer_book {
  public:
   //! `owners`: the rank's chunks, and after them its collectives; `instructions`: of the plan.
-  constexpr buffer_book(rank_sink& sink, int owners, std::int32_t instructions)
+  constexpr buffer_book(rank_sink& sink, const buffer_sizes& sizes, int owners,
+                        std::int32_t instructions)
       : sink_(sink),
+        sizes_(sizes),
         instructions_(instructions),
-        classes_(owners * roles),
-        about_(sink.room.buffers),
-        slots_(classes_) {}
+        abouts_(sink.room.buffers),
+        about_(abouts_.data()),
+        pools_(std::int64_t{owners} * roles),
+        pool_(pools_.data()) {}
+  constexpr ~buffer_book() = default;  // nvcc does not find it constexpr by itself
 
   struct about_buffer {
-    std::int32_t last = -1;     //!< index of the latest access, sends aside
-    std::int32_t before = -1;   //!< the slot's previous occupant
-    std::int32_t next = -1;     //!< free list
-    std::int32_t slot = 0;
-    std::int32_t pool = 0;
+    std::int32_t last;    //!< index of the latest access, sends aside
+    std::int32_t before;  //!< the slot's previous occupant, or -1
+    std::int32_t next;    //!< free list, plus one
+    std::int32_t pool;
   };
-  constexpr about_buffer* about() { return about_.data(); }
+  constexpr about_buffer* about() { return about_; }
 
-  //! A buffer that instruction `first` is the first to write.
+  //! A buffer that instruction `first` is the first to write, in use to the end of the step unless
+  //! it is closed.
   constexpr std::int32_t open(std::int32_t first, buffer_role role, int owner, const job& work) {
-    const int pool = owner * roles + static_cast<int>(role);
-    const std::int32_t id =
-        sink_.push(buffer{0, 0, work.stage, work.microbatch, work.slice, role, first, -1});
-    about_buffer* const all = about_.data();
-    slots& from = slots_.data()[pool];
-    std::int32_t before = -1;
-    std::int32_t slot = from.count;
-    if (from.oldest > 0) {
-      before = from.oldest - 1;
-      slot = all[before].slot;
-      from.oldest = all[before].next + 1;
+    const int number = owner * roles + static_cast<int>(role);
+    pool& from = pool_[number];
+    const std::int32_t before = from.oldest - 1;
+    std::int64_t offset = sink_.arena_bytes;
+    if (before >= 0) {
+      offset = sink_.buffers[before].offset;
+      from.oldest = about_[before].next;
     } else {
-      ++from.count;
-      from.stage = work.stage;
+      // All of a pool are of one stage; slots lie in the order in which they are first needed.
+      if (!from.known) from.known = true, from.bytes = sizes_.bytes(role, work.stage);
+      sink_.arena_bytes += aligned(from.bytes);
     }
-    all[id] = {first, before, -1, slot, pool};
+    const std::int32_t id = sink_.used.buffers;
+    if (id == sink_.room.buffers)
+      throw std::length_error("stretto: plan has no room for buffers");
+    sink_.buffers[id] = {offset, from.bytes, work.stage, work.microbatch,
+                         work.slice, role, first, instructions_};
+    about_[id] = {first, before, 0, number};
+    sink_.used.buffers = id + 1;
     return id;
   }
   //! The buffer's slot may be taken by instruction `release`, not before that of the last call, and
   //! later ones.
   constexpr void close(std::int32_t id, std::int32_t release) {
-    sink_.buffers[id].release = release;
     if (release < instructions_) {
+      sink_.buffers[id].release = release;
       sink_.released[released_++] = id;
       ++sink_.instructions[release].release_count;
     }
-    about_buffer* const all = about_.data();
-    slots& to = slots_.data()[all[id].pool];
-    if (to.oldest > 0) all[to.newest - 1].next = id;
+    pool& to = pool_[about_[id].pool];
+    if (to.oldest > 0) about_[to.newest].next = id + 1;
     else to.oldest = id + 1;
-    to.newest = id + 1;
+    to.newest = id;
   }
   //! How many buffers have been released.
   constexpr std::int32_t released() const { return released_; }
 
-  //! Lays the slots out in the arena, pool after pool. Buffers still open live to the end of the
-  //! step.
-  constexpr void settle(const buffer_sizes& sizes) {
-    const std::int32_t count = sink_.used.buffers;
-    const about_buffer* const all = about_.data();
-    slots* const pools = slots_.data();
-    std::int64_t top = 0;
-    for (int at = 0; at < classes_; ++at) {
-      slots& pool = pools[at];
-      if (pool.count == 0) continue;
-      pool.bytes = sizes.bytes(static_cast<buffer_role>(at % roles), pool.stage);
-      pool.stride = aligned(pool.bytes);
-      pool.base = top;
-      top += pool.count * pool.stride;
-    }
-    for (std::int32_t id = 0; id < count; ++id) {
-      buffer& made = sink_.buffers[id];
-      const slots& pool = pools[all[id].pool];
-      made.bytes = pool.bytes;
-      made.offset = pool.base + all[id].slot * pool.stride;
-      if (made.release < 0) made.release = instructions_;
-    }
-    sink_.arena_bytes = top;
-  }
-
  private:
   static constexpr int roles = buffer_role_count;
 
-  struct slots {
-    std::int32_t oldest = 0;  // closed buffers in the order of closing, ids plus one
+  struct pool {
+    std::int32_t oldest = 0;  // closed buffers in the order of closing, plus one
     std::int32_t newest = 0;
-    std::int32_t count = 0;
-    std::int32_t stage = 0;  // of all of them
-    std::int64_t base = 0;
+    bool known = false;
     std::int64_t bytes = 0;
-    std::int64_t stride = 0;
   };
 
   rank_sink& sink_;
+  const buffer_sizes& sizes_;
   std::int32_t instructions_;
   std::int32_t released_ = 0;
-  int classes_;
-  scratch<about_buffer> about_;
-  scratch<slots> slots_;
+  scratch<about_buffer> abouts_;
+  about_buffer* about_;
+  scratch<pool> pools_;
+  pool* pool_;
 };
 
 }  // namespace stretto::lowering

@@ -32,34 +32,38 @@ constexpr int with_messages(int compute_jobs) { return 3 * compute_jobs; }
 
 namespace detail {
 
-//! Notes when every job ends and in which order the replay ran them.
+//! When a job ends, and when the replay ran it.
+struct job_end {
+  std::int64_t time;
+  std::int64_t turn;
+};
+
+//! Notes them of every job.
 struct end_times : replay_observer {
-  scratch<std::int64_t>& ends;
-  scratch<std::int64_t>& turns;
+  job_end* ends;
   int stride;
   std::int64_t turn = 0;
 
-  constexpr end_times(scratch<std::int64_t>& ends_, scratch<std::int64_t>& turns_, int stride_)
-      : ends(ends_), turns(turns_), stride(stride_) {}
+  constexpr end_times(job_end* ends_, int stride_) : ends(ends_), stride(stride_) {}
   constexpr void ran(int rank, int step, const job&, std::int64_t, std::int64_t end) {
-    const std::int64_t at = static_cast<std::int64_t>(rank) * stride + step;
-    ends[at] = end;
-    turns[at] = turn++;
+    job_end& here = ends[static_cast<std::int64_t>(rank) * stride + step];
+    here.time = end, here.turn = turn++;
   }
 };
 
 //! Appends `made`'s message, if another rank needs what it made, to both ranks' lists.
-constexpr void append_message(const job& made, int rank, const placement& where, job_sink& out) {
+constexpr void append_message(const job& made, int rank, const placement& where, int stages,
+                              job_sink& out) {
   const bool ahead = made.kind == job_kind::forward;
-  if (!ahead && !is_input_gradient(made.kind)) return;
+  if (!ahead && made.kind != job_kind::backward && made.kind != job_kind::backward_input) return;
   const int to = made.stage + (ahead ? 1 : -1);
-  if (to < 0 || to >= where.stages()) return;
+  if (to < 0 || to >= stages) return;
   const int peer = where.rank_of(to, made.microbatch);
   if (peer == rank) return;
-  const job sent{made.stage, made.microbatch, made.slice,
-                 ahead ? job_kind::send_forward : job_kind::send_backward, false};
-  out.push(rank, sent);
-  out.push(peer, matching_receive(sent));
+  out.push(rank, {made.stage, made.microbatch, made.slice,
+                  ahead ? job_kind::send_forward : job_kind::send_backward, false});
+  out.push(peer, {to, made.microbatch, made.slice,
+                  ahead ? job_kind::receive_forward : job_kind::receive_backward, false});
 }
 
 }  // namespace detail
@@ -77,59 +81,56 @@ constexpr verdict add_messages(const replay_input& compute, job_sink& out,
                                order_sink* order = nullptr) {
   const job_rows& rows = compute.rows;
   const int ranks = rows.ranks;
-  const std::int64_t cells = static_cast<std::int64_t>(ranks) * rows.stride;
-  scratch<std::int64_t> ends(cells);
-  scratch<std::int64_t> turns(cells);
-  detail::end_times watch(ends, turns, rows.stride);
+  const int stages = compute.where.stages();
+  scratch<detail::job_end> ends(static_cast<std::int64_t>(ranks) * rows.stride);
+  detail::end_times watch(ends.data(), rows.stride);
   if (const verdict stuck = replay(compute, watch); !stuck.ok()) return stuck;
 
   // A binary heap of ranks, keyed by the end (then the turn) of the job at each rank's cursor.
-  scratch<std::int32_t> heap(ranks + 1);
-  scratch<std::int32_t> cursor(ranks);
-  scratch<std::int64_t> end(ranks);
-  scratch<std::int64_t> turn(ranks);
+  scratch<std::int32_t> heap_of(ranks + 1);
+  scratch<std::int32_t> cursors(ranks);
+  scratch<const detail::job_end*> keys(ranks);
+  std::int32_t* const heap = heap_of.data();
+  std::int32_t* const cursor = cursors.data();
+  const detail::job_end** const key = keys.data();
   int size = 0;
   const auto settle = [&](int top) {
     const int rank = heap[top];
+    const std::int64_t time = key[rank]->time;
+    const std::int64_t turn = key[rank]->turn;
     for (int child = 2 * top + 1; child < size; child = 2 * top + 1) {
-      int next = heap[child];
+      const detail::job_end* least = key[heap[child]];
       if (child + 1 < size) {
-        const int right = heap[child + 1];
-        if (end[right] != end[next] ? end[right] < end[next] : turn[right] < turn[next])
-          next = right, ++child;
+        const detail::job_end* const right = key[heap[child + 1]];
+        if (right->time != least->time ? right->time < least->time : right->turn < least->turn)
+          least = right, ++child;
       }
-      if (end[next] != end[rank] ? end[next] > end[rank] : turn[next] > turn[rank]) break;
-      heap[top] = next, top = child;
+      if (least->time != time ? least->time > time : least->turn > turn) break;
+      heap[top] = heap[child], top = child;
     }
     heap[top] = rank;
   };
   for (int rank = 0; rank < ranks; ++rank) {
     if (rows.counts[rank] == 0) continue;
-    const std::int64_t first = static_cast<std::int64_t>(rank) * rows.stride;
-    end[rank] = ends[first], turn[rank] = turns[first];
+    key[rank] = ends.data() + static_cast<std::int64_t>(rank) * rows.stride;
     heap[size++] = rank;
   }
   for (int top = size / 2 - 1; top >= 0; --top) settle(top);
 
   while (size > 0) {
     const int rank = heap[0];
-    const job& work = rows.at(rank, cursor[rank]);
-    out.push(rank, work);
+    const std::int32_t count = rows.counts[rank];
+    std::int32_t& at = cursor[rank];
+    const job* const work = rows.items + static_cast<std::int64_t>(rank) * rows.stride + at;
+    const int jobs = work->paired && at + 1 < count ? 2 : 1;
+    out.push(rank, work[0]);
+    if (jobs == 2) out.push(rank, work[1]);
     if (order != nullptr) order->ranks[order->count++] = rank;
-    if (work.paired && cursor[rank] + 1 < rows.counts[rank]) {
-      const job& second = rows.at(rank, ++cursor[rank]);
-      out.push(rank, second);
-      detail::append_message(work, rank, compute.where, out);
-      detail::append_message(second, rank, compute.where, out);
-    } else {
-      detail::append_message(work, rank, compute.where, out);
-    }
-    if (++cursor[rank] == rows.counts[rank]) {
-      heap[0] = heap[--size];
-    } else {
-      const std::int64_t next = static_cast<std::int64_t>(rank) * rows.stride + cursor[rank];
-      end[rank] = ends[next], turn[rank] = turns[next];
-    }
+    detail::append_message(work[0], rank, compute.where, stages, out);
+    if (jobs == 2) detail::append_message(work[1], rank, compute.where, stages, out);
+    at += jobs;
+    if (at == count) heap[0] = heap[--size];
+    else key[rank] += jobs;
     if (size > 0) settle(0);
   }
   return {};

@@ -31,9 +31,10 @@ class instruction_writer {
         rank_(rank),
         out_(out),
         made_(out.instructions),
-        book_(out, input.where.chunks + static_cast<int>(input.groups.size()), count_),
+        book_(out, sizes_, input.where.chunks + static_cast<int>(input.groups.size()), count_),
         about_(book_.about()),
         cells_(input.where.chunks * static_cast<std::int64_t>(input.microbatches) * input.slices),
+        cell_(cells_.data()),
         untaken_(known, input.rows.stride),
         collective_(static_cast<std::int64_t>(input.groups.size()) + 1) {}
   constexpr ~instruction_writer() = default;  // nvcc does not find it constexpr by itself
@@ -44,42 +45,52 @@ class instruction_writer {
     // Lists hold backwards for all forwards, or none.
     for (int at = 0; at < count_; ++at) {
       const job& work = list_[at];
-      if (is_input_gradient(work.kind)) backwards_ = true;
-      if (work.kind == job_kind::recompute)
-        here(work, in_.where.chunk_of(work.stage, work.microbatch))->again = true;
+      if (work.kind == job_kind::backward || work.kind == job_kind::backward_input)
+        backwards_ = true;
+      else if (work.kind == job_kind::recompute)
+        here(work, work.stage)->again = true;
     }
     for (; at_ < count_; ++at_) {
       const job& work = list_[at_];
-      needs_ = 0;
-      if (is_compute(work.kind)) {
-        begin(work, action::run, 0, -1);
-        compute(work);
-      } else if (is_send(work.kind)) {
-        const bool ahead = work.kind == job_kind::send_forward;
-        const int peer = in_.where.rank_of(work.stage + (ahead ? 1 : -1), work.microbatch);
-        begin(work, action::send, overlap_.stream_of(work.kind, rank_, peer, in_.rows.ranks), peer);
-        send(work, peer);
-      } else if (is_receive(work.kind)) {
-        const bool ahead = work.kind == job_kind::receive_forward;
-        const int peer = in_.where.rank_of(work.stage + (ahead ? -1 : 1), work.microbatch);
-        begin(work, action::receive, overlap_.stream_of(work.kind, rank_, peer, in_.rows.ranks),
-              peer);
-        receive(work);
-      } else {
-        const bool joins = work.kind == job_kind::all_reduce;
-        begin(work,
-              joins ? action::all_reduce
-                    : work.kind == job_kind::end_step ? action::end_step : action::run,
-              overlap_.stream_of(work.kind, rank_, -1, in_.rows.ranks),
-              joins ? work.microbatch : -1);
-        finish(work);
+      const job_kind kind = work.kind;
+      action act = action::run;
+      int peer = -1;
+      stream_ = 0;
+      if (kind > job_kind::recompute) {
+        const bool sends = kind == job_kind::send_forward || kind == job_kind::send_backward;
+        if (sends || kind == job_kind::receive_forward || kind == job_kind::receive_backward) {
+          const bool up = kind == job_kind::send_forward || kind == job_kind::receive_backward;
+          act = sends ? action::send : action::receive;
+          peer = in_.where.rank_of(work.stage + (up ? 1 : -1), work.microbatch);
+          stream_ = row_[at_].stream;
+        } else {
+          act = kind == job_kind::all_reduce ? action::all_reduce
+                : kind == job_kind::end_step ? action::end_step
+                                             : action::run;
+          if (kind == job_kind::all_reduce) peer = work.microbatch;
+          stream_ = overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
+        }
       }
-      instruction& here = made_[at_];
-      here.wait_count = static_cast<std::int16_t>(out_.used.waits - here.first_wait);
-      here.use_count = static_cast<std::int16_t>(out_.used.uses - here.first_use);
+      instruction& made = made_[at_];
+      made.what = work, made.act = act, made.stream = static_cast<std::uint8_t>(stream_);
+      made.peer = peer;
+      const std::int32_t first_wait = made.first_wait = out_.used.waits;
+      const std::int32_t first_use = made.first_use = out_.used.uses;
+      // Those of this one were counted when its buffers were closed.
+      made.first_release = book_.released() - made.release_count;
+      std::int32_t& last = last_on_[stream_];
+      before_ = last > 0 ? row_[last - 1].own : nullptr;
+      last = at_ + 1;
+      needs_ = 0;
+      if (kind <= job_kind::recompute) compute(work);
+      else if (act == action::send) send(work, peer);
+      else if (act == action::receive) receive(work);
+      else finish(work);
+      if (out_.used.waits != first_wait)
+        made.wait_count = static_cast<std::int16_t>(out_.used.waits - first_wait);
+      made.use_count = static_cast<std::int16_t>(out_.used.uses - first_use);
     }
     out_.used.instructions = count_;
-    book_.settle(sizes_);
   }
 
  private:
@@ -92,21 +103,9 @@ class instruction_writer {
     std::int32_t input_gradient = 0;
     bool again = false;  //!< its forward runs a second time
   };
-  constexpr cell* here(const job& work, int chunk) {
-    return cells_.data() +
-           ((static_cast<std::int64_t>(chunk) * in_.microbatches + work.microbatch) * in_.slices +
-            work.slice);
-  }
-
-  constexpr void begin(const job& work, action act, int stream, int peer) {
-    instruction& made = made_[at_];
-    const std::int16_t releases = made.release_count;  // counted when the buffers were closed
-    made.what = work, made.act = act, made.stream = static_cast<std::uint8_t>(stream);
-    made.peer = peer, made.first_wait = out_.used.waits, made.first_use = out_.used.uses;
-    made.first_release = book_.released() - releases;
-    before_ = last_on_[stream] > 0 ? row_[last_on_[stream] - 1].own : nullptr;
-    last_on_[stream] = at_ + 1;
-    stream_ = stream;
+  constexpr cell* here(const job& work, int stage) {
+    const std::int64_t chunk = in_.where.chunk_of(stage, work.microbatch);
+    return cell_ + ((chunk * in_.microbatches + work.microbatch) * in_.slices + work.slice);
   }
 
   //! After `earlier`, if that is not done before this instruction by stream order alone.
@@ -150,13 +149,22 @@ class instruction_writer {
 
   constexpr void compute(const job& work) {
     const int chunk = in_.where.chunk_of(work.stage, work.microbatch);
-    cell& at = *here(work, chunk);
+    cell& at = cell_[(std::int64_t{chunk} * in_.microbatches + work.microbatch) * in_.slices +
+                     work.slice];
     const bool forward = work.kind == job_kind::forward;
     const bool backward = !forward && work.kind != job_kind::recompute;
-    const std::int32_t input = work.stage > 0 ? at.input - 1 : -1;
-    const std::int32_t gradient = backward ? at.output_gradient - 1 : -1;
-    if (input >= 0) use(input, buffer_role::input, access::read);
-    if (gradient >= 0) use(gradient, buffer_role::output_gradient, access::read);
+    const std::int32_t read[2] = {work.stage > 0 ? at.input - 1 : -1,
+                                  backward ? at.output_gradient - 1 : -1};
+    for (int one = 0; one < 2; ++one) {
+      if (read[one] < 0) continue;
+      out_.push(buffer_use{read[one],
+                           one == 0 ? buffer_role::input : buffer_role::output_gradient,
+                           access::read});
+      std::int32_t& last = about_[read[one]].last;
+      const int stream = made_[last].stream;
+      if (stream != 0 && (before_ == nullptr || before_[stream] <= last)) needed_[needs_++] = last;
+      last = at_;
+    }
     if (needs_ > 0) wait_for_needs();
     if (sizes_.release_sends)
       untaken_.drop_taken(row_[at_], [&](std::int32_t message) { book_.close(message, at_); });
@@ -172,7 +180,7 @@ class instruction_writer {
         if (cell* const there = on_this_rank(work, work.stage + 1)) there->input = at.output;
       }
       if (backwards_) return;
-      if (input >= 0) book_.close(input, at_ + 1);
+      if (read[0] >= 0) book_.close(read[0], at_ + 1);
       if (work.slice + 1 == in_.slices)  // no later slice reads any
         for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, at_ + 1);
       return;
@@ -180,7 +188,7 @@ class instruction_writer {
     if (!backward) return;
     const std::int32_t stash = at.stash - 1;
     out_.push(buffer_use{stash, buffer_role::stash,
-                         work.kind == job_kind::backward_weight ? access::read
+               work.kind == job_kind::backward_weight ? access::read
                                                                 : access::read_write});
     about_[stash].last = at_;
     if (work.slice > 0) use_earlier_slices(work, &at);
@@ -192,8 +200,8 @@ class instruction_writer {
     // What a stage keeps is kept to the last job of its micro-batch (slice) that reads it; the
     // backwards of later slices, which read it, too, come before.
     if (work.kind != job_kind::backward && work.kind != job_kind::backward_weight) return;
-    if (input >= 0) book_.close(input, at_ + 1);
-    if (gradient >= 0) book_.close(gradient, at_ + 1);
+    if (read[0] >= 0) book_.close(read[0], at_ + 1);
+    if (read[1] >= 0) book_.close(read[1], at_ + 1);
     book_.close(stash, at_ + 1);
   }
 
@@ -211,30 +219,29 @@ class instruction_writer {
   //! Where this rank keeps the same slice of another stage; null when another rank does.
   constexpr cell* on_this_rank(const job& work, int stage) {
     if (in_.where.rank_of(stage, work.microbatch) != rank_) return nullptr;
-    return here(work, in_.where.chunk_of(stage, work.microbatch));
+    return here(work, stage);
   }
 
   constexpr void send(const job& work, int peer) {
     const bool ahead = work.kind == job_kind::send_forward;
-    const cell& at = *here(work, in_.where.chunk_of(work.stage, work.microbatch));
+    const cell& at = *here(work, work.stage);
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
     out_.push(buffer_use{id, ahead ? buffer_role::output : buffer_role::input_gradient,
                          access::read});
     need(out_.buffers[id].first);
     wait_for_needs();
     if (!sizes_.release_sends) return;
-    const int to = overlap_.stream_of(
-        ahead ? job_kind::receive_forward : job_kind::receive_backward, peer, rank_,
-        in_.rows.ranks);
-    untaken_.push(stream_, {at_, id, row_[at_].partner, peer,
+    const std::int32_t there = row_[at_].partner;
+    const clock& taken = known_.clocks[std::int64_t{peer} * known_.stride + there];
+    untaken_.push(stream_, {at_, id, there, peer,
                             static_cast<std::int8_t>(2 * side_of(rank_, peer, in_.rows.ranks)),
-                            static_cast<std::uint8_t>(to)});
+                            taken.stream, 0});
   }
 
   constexpr void receive(const job& work) {
     const bool ahead = work.kind == job_kind::receive_forward;
     const int chunk = in_.where.chunk_of(work.stage, work.microbatch);
-    cell& at = *here(work, chunk);
+    cell& at = *here(work, work.stage);
     std::int32_t& id = ahead ? at.input : at.output_gradient;
     id = open(ahead ? buffer_role::input : buffer_role::output_gradient, chunk, work);
     if (const std::int32_t before = about_[id - 1].before; before >= 0) {
@@ -308,6 +315,7 @@ class instruction_writer {
   buffer_book book_;
   buffer_book::about_buffer* about_;
   scratch<cell> cells_;
+  cell* cell_;
   untaken_sends untaken_;
   scratch<std::int32_t> collective_;      // buffer by group, plus one
   std::int32_t last_on_[max_streams]{};   // latest instruction of each stream, plus one

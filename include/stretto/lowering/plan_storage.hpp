@@ -55,12 +55,6 @@ struct rank_sink {
     if (used.uses == room.uses) throw std::length_error("stretto: plan has no room for uses");
     uses[used.uses++] = use;
   }
-  constexpr std::int32_t push(const buffer& made) {
-    if (used.buffers == room.buffers)
-      throw std::length_error("stretto: plan has no room for buffers");
-    buffers[used.buffers] = made;
-    return used.buffers++;
-  }
 };
 
 namespace detail {

@@ -24,12 +24,13 @@ class untaken_sends {
 
   //! @param instructions room for sends: indices stay below it
   constexpr untaken_sends(clock_rows known, int instructions)
-      : known_(known), sends_(instructions) {}
+      : known_(known), sends_(instructions), sent_(sends_.data()) {}
+  constexpr ~untaken_sends() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void push(int stream, const entry& sent) {
     std::int32_t& oldest = oldest_[stream];
-    sends_.data()[sent.send] = sent;
-    if (oldest > 0) sends_.data()[newest_[stream]].next = sent.send + 1;
+    sent_[sent.send] = sent;
+    if (oldest > 0) sent_[newest_[stream]].next = sent.send + 1;
     else oldest = sent.send + 1;
     newest_[stream] = sent.send;
     if (stream >= streams_) streams_ = stream + 1;
@@ -40,24 +41,27 @@ class untaken_sends {
   constexpr void drop_taken(const clock& now, const Visitor& visit) {
     for (int stream = 0; stream < streams_; ++stream)
       while (oldest_[stream] > 0) {
-        const entry& sent = sends_.data()[oldest_[stream] - 1];
-        if (now.own[stream] <= sent.send &&
-            !(sent.side >= 0 && (knows(now.side[sent.side], sent) ||
-                                 knows(now.side[sent.side + 1], sent))))
-          break;
+        const entry& sent = sent_[oldest_[stream] - 1];
+        if (now.own[stream] <= sent.send) {
+          if (sent.side < 0) break;
+          // What the peer has done as far as is known, plus one.
+          const clock* const peer = known_.clocks + std::int64_t{sent.peer} * known_.stride;
+          const std::int32_t* const done = now.side + sent.side;
+          const int on = sent.there_stream;
+          const std::int32_t there = sent.there;
+          if ((done[1] == 0 || peer[done[1] - 1].own[on] <= there) &&
+              (done[0] == 0 || peer[done[0] - 1].own[on] <= there))
+            break;
+        }
         oldest_[stream] = sent.next;
         visit(sent.message);
       }
   }
 
  private:
-  //! Whether the peer's instruction `its`, plus one, comes after its receive.
-  constexpr bool knows(std::int32_t its, const entry& sent) const {
-    return its > 0 && known_.at(sent.peer, its - 1).own[sent.there_stream] > sent.there;
-  }
-
   clock_rows known_;
   scratch<entry> sends_;
+  entry* sent_;
   std::int32_t oldest_[max_streams]{};  // index plus one
   std::int32_t newest_[max_streams]{};  // index
   int streams_ = 0;                     // with sends

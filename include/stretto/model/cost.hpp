@@ -45,8 +45,7 @@ struct job_table_view {
     return one + other - shorter * pair_hides / 100;
   }
   constexpr const job_cost& at(int rank, int chunk, job_kind kind) const {
-    return entries[static_cast<std::size_t>((rank * chunks + chunk) * cost_kinds +
-                                            static_cast<int>(kind))];
+    return entries.data()[(rank * chunks + chunk) * cost_kinds + static_cast<int>(kind)];
   }
   constexpr std::int64_t base_of(int rank) const {
     return base.empty() ? 0 : base[static_cast<std::size_t>(rank)];

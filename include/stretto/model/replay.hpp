@@ -23,14 +23,18 @@ class replay_engine {
         observer_(observer),
         stages_(input.where.stages()),
         stride_(input.microbatches * input.slices),
-        forward_end_(static_cast<std::int64_t>(stages_) * stride_),
-        backward_end_(static_cast<std::int64_t>(stages_) * stride_),
-        input_at_(static_cast<std::int64_t>(stages_) * stride_),
-        gradient_at_(static_cast<std::int64_t>(stages_) * stride_),
-        clock_(input.rows.ranks),
-        cursor_(input.rows.ranks),
-        queue_(input.rows.ranks),
-        queued_(input.rows.ranks) {}
+        cells_(stages_ * stride_),
+        times_(4 * cells_ + input.rows.ranks),
+        forward_end_(times_.data()),
+        backward_end_(forward_end_ + cells_),
+        input_at_(backward_end_ + cells_),
+        gradient_at_(input_at_ + cells_),
+        clock_(gradient_at_ + cells_),
+        places_(3 * std::int64_t{input.rows.ranks}),
+        cursor_(places_.data()),
+        queue_(cursor_ + input.rows.ranks),
+        queued_(queue_ + input.rows.ranks) {}
+  constexpr ~replay_engine() = default;  // nvcc does not find it constexpr by itself
 
   constexpr verdict run() {
     const int ranks = in_.rows.ranks;
@@ -39,7 +43,7 @@ class replay_engine {
       const int rank = queue_[head_];
       head_ = head_ + 1 == ranks ? 0 : head_ + 1;
       --waiting_;
-      queued_[rank] = false;
+      queued_[rank] = 0;
       while (cursor_[rank] < in_.rows.counts[rank] && advance(rank)) {
       }
       if (broken_.what != fault::none) return broken_;
@@ -62,10 +66,10 @@ class replay_engine {
            work.microbatch < in_.microbatches && work.slice >= 0 && work.slice < in_.slices;
   }
   constexpr void wake(int rank) {
-    if (queued_[rank]) return;
+    if (queued_[rank] != 0) return;
     const int tail = head_ + waiting_++;
     queue_[tail < in_.rows.ranks ? tail : tail - in_.rows.ranks] = rank;
-    queued_[rank] = true;
+    queued_[rank] = 1;
   }
 
   //! When the inputs of `work`, whose cell is `at`, are there, plus one; never while one is
@@ -87,38 +91,27 @@ class replay_engine {
   constexpr void finish(int rank, int step, const job& work, std::int64_t at, std::int64_t start,
                         std::int64_t end) {
     observer_.ran(rank, step, work, start - 1, end - 1);
-    if (work.kind == job_kind::forward) {
-      forward_end_[at] = end;
-      if (work.stage + 1 == stages_) return;
-      const int peer = in_.where.rank_of(work.stage + 1, work.microbatch);
-      if (peer == rank) {
-        input_at_[at + stride_] = end;
-      } else if (!in_.messages) {
-        input_at_[at + stride_] = end + in_.costs.communication;
-        wake(peer);
-      }
-    } else if (is_input_gradient(work.kind)) {
-      backward_end_[at] = end;
-      if (work.stage == 0) return;
-      const int peer = in_.where.rank_of(work.stage - 1, work.microbatch);
-      if (peer == rank) {
-        gradient_at_[at - stride_] = end;
-      } else if (!in_.messages) {
-        gradient_at_[at - stride_] = end + in_.costs.communication;
-        wake(peer);
-      }
-    }
+    const bool ahead = work.kind == job_kind::forward;
+    if (!ahead && work.kind != job_kind::backward && work.kind != job_kind::backward_input) return;
+    (ahead ? forward_end_ : backward_end_)[at] = end;
+    const int to = work.stage + (ahead ? 1 : -1);
+    if (to < 0 || to == stages_) return;
+    const int peer = in_.where.rank_of(to, work.microbatch);
+    if (peer != rank && in_.messages) return;
+    std::int64_t& there = ahead ? input_at_[at + stride_] : gradient_at_[at - stride_];
+    there = peer == rank ? end : end + in_.costs.communication;
+    if (peer != rank && queued_[peer] == 0) wake(peer);
   }
 
   constexpr std::int64_t time_of(int rank, const job& work) const {
-    return in_.costs.at(rank, in_.where.chunk_of(work), work.kind).time;
+    return in_.costs.at(rank, in_.where.chunk_of(work.stage, work.microbatch), work.kind).time;
   }
 
   //! Runs what stands at the rank's cursor; false when it cannot run yet.
   constexpr bool advance(int rank) {
     const int step = cursor_[rank];
-    const job& work = in_.rows.at(rank, step);
-    if (!is_compute(work.kind)) return pass(rank, step, work);
+    const job& work = in_.rows.items[static_cast<std::ptrdiff_t>(rank) * in_.rows.stride + step];
+    if (work.kind > job_kind::recompute) return pass(rank, step, work);
     if (!inside(work)) return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
     if (work.paired && step + 1 < in_.rows.counts[rank]) return pair(rank, step, work);
     const std::int64_t at = cell(work);
@@ -205,7 +198,7 @@ class replay_engine {
       if (found.kind != job_kind::all_reduce || found.microbatch != work.microbatch) return false;
       if (clock_[member] > latest) latest = clock_[member];
     }
-    observer_.joined(in_.groups[group], cursor_.data());
+    observer_.joined(in_.groups[group], cursor_);
     for (std::int32_t member : in_.groups[group].members) {
       clock_[member] = latest;
       ++cursor_[member];
@@ -259,14 +252,17 @@ class replay_engine {
   Observer& observer_;
   int stages_;
   std::int64_t stride_;  // cells from one stage to the next
-  scratch<std::int64_t> forward_end_;
-  scratch<std::int64_t> backward_end_;
-  scratch<std::int64_t> input_at_;     // when a stage's input is on its rank
-  scratch<std::int64_t> gradient_at_;  // when a stage's output gradient is on its rank
-  scratch<std::int64_t> clock_;
-  scratch<std::int32_t> cursor_;
-  scratch<std::int32_t> queue_;
-  scratch<bool> queued_;
+  std::int64_t cells_;
+  scratch<std::int64_t> times_;  // behind the pointers
+  std::int64_t* forward_end_;
+  std::int64_t* backward_end_;
+  std::int64_t* input_at_;     // when a stage's input is on its rank
+  std::int64_t* gradient_at_;  // when a stage's output gradient is on its rank
+  std::int64_t* clock_;
+  scratch<std::int32_t> places_;  // behind the pointers
+  std::int32_t* cursor_;
+  std::int32_t* queue_;
+  std::int32_t* queued_;
   int head_ = 0;
   int waiting_ = 0;
   verdict broken_{};

@@ -27,12 +27,14 @@ struct separate {
     return named_stream(names[number], number == compute ? 0 : -1);
   }
   constexpr int stream_of(job_kind kind, int rank, int peer, int ranks) const {
+    if (kind == job_kind::all_reduce) return data_parallel;
+    const bool sends = kind == job_kind::send_forward || kind == job_kind::send_backward;
+    if (!sends && kind != job_kind::receive_forward && kind != job_kind::receive_backward)
+      return compute;
     // Ranks that are no neighbours share the streams of the next one.
-    if (is_send(kind))
-      return lowering::side_of(rank, peer, ranks) == 0 ? send_previous : send_next;
-    if (is_receive(kind))
-      return lowering::side_of(rank, peer, ranks) == 0 ? receive_previous : receive_next;
-    return kind == job_kind::all_reduce ? data_parallel : compute;
+    const bool previous = lowering::side_of(rank, peer, ranks) == 0;
+    return sends ? previous ? send_previous : send_next
+                 : previous ? receive_previous : receive_next;
   }
 };
 
