@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <vector>
 
 namespace stretto::executor {
 namespace {
@@ -33,13 +34,17 @@ std::int64_t bytes_in_use(const plan_view& plan, int instruction) {
 }
 
 high_water_mark most_in_use(const plan_view& plan) {
-  high_water_mark most;
-  // The figure rises only where a buffer begins.
+  // By instruction: what begins with it, less what is released before it.
+  std::vector<std::int64_t> change(plan.instructions.size() + 1);
   for (const buffer& each : plan.buffers) {
-    const high_water_mark here{bytes_in_use(plan, each.first), each.first};
-    if (here.bytes > most.bytes ||
-        (here.bytes == most.bytes && here.instruction < most.instruction))
-      most = here;
+    change[static_cast<std::size_t>(each.first)] += each.bytes;
+    change[static_cast<std::size_t>(each.release)] -= each.bytes;
+  }
+  high_water_mark most;
+  std::int64_t now = 0;
+  for (std::size_t at = 0; at < change.size(); ++at) {
+    now += change[at];
+    if (now > most.bytes) most = {now, static_cast<int>(at)};
   }
   return most;
 }

@@ -90,7 +90,8 @@ struct engine::state {
       devices.push_back(with.make_device ? with.make_device(plans[at], watch)
                                          : make_host_device(plans[at], with.host, watch));
       const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch};
-      runners.push_back(std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay));
+      runners.push_back(std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay,
+                                                 with.poison));
     }
     if (with.issue == issuing::thread_per_rank) threads = std::make_unique<issuers>(runners, watch);
   }
@@ -147,6 +148,14 @@ struct engine::state {
   }
 };
 
+bool built_for_debugging() {
+#ifdef NDEBUG
+  return false;
+#else
+  return true;
+#endif
+}
+
 engine::engine(std::span<const plan_view> plans, std::span<stage* const> stages, options with) {
   check(with);
   validate(plans);
@@ -186,6 +195,10 @@ std::int64_t engine::steps() const {
 
 bool engine::failed() const {
   return state_->failed;
+}
+
+high_water_mark engine::most_in_use(std::size_t index) const {
+  return executor::most_in_use(state_->plans.at(index));
 }
 
 std::span<std::byte> engine::arena(std::size_t index) const {

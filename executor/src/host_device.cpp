@@ -13,11 +13,18 @@ namespace stretto::executor {
 namespace {
 
 //! Room for all commands that a step puts on the stream: for each instruction its waits, the work,
-//! a delay, a record and one more that a decorator may add; and one that ends the step.
+//! a delay, a record and one more that a decorator may add; for each buffer that it gives back, one
+//! that poisons it; and one that ends the step.
 std::uint32_t whole_step(const plan_view& plan, int stream) {
   std::uint32_t count = 1;
-  for (const instruction& each : plan.instructions)
+  for (std::size_t index = 0; index < plan.instructions.size(); ++index) {
+    const instruction& each = plan.instructions[index];
     if (each.stream == stream) count += 4U + static_cast<std::uint32_t>(each.wait_count);
+    for (const std::int32_t id : plan.released_before(each)) {
+      const bool as_ends = plan.released_as_ends(id, static_cast<std::int32_t>(index));
+      if (plan.instructions[index - (as_ends ? 1 : 0)].stream == stream) ++count;
+    }
+  }
   return count;
 }
 

@@ -25,7 +25,8 @@ std::uint64_t scramble(std::uint64_t value) {
 
 }  // namespace
 
-runner::runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay)
+runner::runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay,
+               bool poison)
     : plan_(plan), with_(with), trace_steps_(trace_steps), delay_(delay) {
   const std::span<std::byte> memory = with_.on->arena();
   buffers_.reserve(plan_.uses.size());
@@ -67,6 +68,32 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
     instructions_.push_back(to);
   }
   timings_.resize(static_cast<std::size_t>(trace_steps_) * instructions_.size());
+  if (poison) prepare_poison();
+}
+
+void runner::prepare_poison() {
+  const std::span<std::byte> memory = with_.on->arena();
+  released_.reserve(plan_.released.size());
+  for (std::size_t index = 0; index < instructions_.size(); ++index) {
+    const std::span<const std::int32_t> released =
+        plan_.released_before(plan_.instructions[index]);
+    for (const bool as_ends : {true, false}) {
+      const std::size_t first = released_.size();
+      for (const std::int32_t id : released) {
+        const buffer& from = plan_.buffers[static_cast<std::size_t>(id)];
+        if (from.bytes == 0 ||
+            plan_.released_as_ends(id, static_cast<std::int32_t>(index)) != as_ends)
+          continue;
+        released_.push_back(memory.subspan(static_cast<std::size_t>(from.offset),
+                                           static_cast<std::size_t>(from.bytes)));
+      }
+      const std::span made = std::span(released_).subspan(first);
+      if (as_ends && !made.empty())
+        instructions_[index - 1].released_after = made;
+      else if (!as_ends)
+        instructions_[index].released_before = made;
+    }
+  }
 }
 
 void runner::issue(std::int64_t step) noexcept {
@@ -93,6 +120,8 @@ void runner::issue_one(int index, std::int64_t step) {
                         : &timings_[static_cast<std::size_t>(step % trace_steps_) * count + number];
   for (const event_wait& wait : each.waits)
     with_.on->wait(each.stream, wait.event, wait.previous_step ? step - 1 : step);
+  for (const std::span<std::byte> bytes : each.released_before)
+    with_.on->poison(each.stream, bytes, step);
   if (delay_.longest.count() > 0) delay_before(index, step);
   switch (each.act) {
     case action::run:
@@ -111,6 +140,8 @@ void runner::issue_one(int index, std::int64_t step) {
       with_.on->enqueue(each.stream, {nothing, this, nullptr, 0, step, ticket, stamp});
       break;
   }
+  for (const std::span<std::byte> bytes : each.released_after)
+    with_.on->poison(each.stream, bytes, step);
   if (each.record >= 0) with_.on->record(each.stream, each.record, step);
   // A command of its own: what is measured of end_step must be written before the step is over.
   if (each.act == action::end_step)

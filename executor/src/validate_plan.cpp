@@ -98,9 +98,13 @@ class plan_check {
       refuse(index, "its buffers lie outside the plan's list");
     if (!inside(each.first_release, each.release_count, plan_.released.size()))
       refuse(index, "its released buffers lie outside the plan's list");
-    for (const std::int32_t freed : plan_.released_before(each))
-      if (!inside(freed, 1, plan_.buffers.size()))
-        refuse(index, "released buffer " + std::to_string(freed) + " does not exist");
+    for (const std::int32_t freed : plan_.released_before(each)) {
+      const std::string name = "released buffer " + std::to_string(freed);
+      if (!inside(freed, 1, plan_.buffers.size())) refuse(index, name + " does not exist");
+      const int until = plan_.buffers[static_cast<std::size_t>(freed)].release;
+      if (until != index)
+        refuse(index, name + " lives until instruction " + std::to_string(until));
+    }
     if (each.record == -1) return;
     if (!inside(each.record, 1, recorder_.size()))
       refuse(index, "recorded event " + std::to_string(each.record) + " does not exist");

@@ -135,12 +135,14 @@ TEST_CASE("no allocation and no mutex from the second step on") {
       for (const int trace_steps : {0, 3}) {
         CAPTURE(capacity);
         CAPTURE(trace_steps);
-        const std::vector<plan_builder> plans = pipeline_plans(4, 6, 16, layout::separate);
+        std::vector<plan_builder> plans = pipeline_plans(4, 6, 16, layout::separate);
+        for (plan_builder& each : plans) each.release_all();
         sample_stages stages(4);
         executor::options with;
         with.issue = issue;
         with.capacity = capacity;
         with.trace_steps = trace_steps;
+        with.poison = true;
         executor::engine engine(views(plans), stages.pointers, std::move(with));
         engine.step();
         const long allocated = allocations;

@@ -96,6 +96,31 @@ class plan_builder {
     return *this;
   }
 
+  //! After end(): the buffer lives until just before `index` starts.
+  void release(int buffer, int index) {
+    buffers[static_cast<std::size_t>(buffer)].release = index;
+    released.clear();
+    for (std::size_t now = 0; now < instructions.size(); ++now) {
+      instructions[now].first_release = static_cast<std::int32_t>(released.size());
+      for (std::size_t id = 0; id < buffers.size(); ++id)
+        if (buffers[id].release == static_cast<std::int32_t>(now))
+          released.push_back(static_cast<std::int32_t>(id));
+      instructions[now].release_count = static_cast<std::int16_t>(
+          static_cast<std::int32_t>(released.size()) - instructions[now].first_release);
+    }
+  }
+  //! After end(): every buffer lives until its last use in the list has ended.
+  plan_builder& release_all() {
+    for (int id = 0; id < static_cast<int>(buffers.size()); ++id) {
+      int after = 0;
+      for (int index = 0; index < static_cast<int>(instructions.size()); ++index)
+        for (const buffer_use& use : view().uses_of(at(index)))
+          if (use.buffer == id) after = index + 1;
+      if (after > 0) release(id, after);
+    }
+    return *this;
+  }
+
   instruction& at(int index) { return instructions[static_cast<std::size_t>(index)]; }
   //! The event that the instruction records, made when there is none.
   std::int32_t event_of(int index) {

@@ -99,6 +99,16 @@ TEST_CASE("released buffers that do not exist") {
           "released buffer 1000 does not exist"}});
 }
 
+TEST_CASE("buffers released before or after their end") {
+  const auto release = [](plan_builder& plan, int at) {
+    plan.release(3, at);
+    plan.buffers[3].release = at + 1;
+  };
+  check({{[&](plans& p) { release(p[1], 7); },
+          "rank 1, instruction 7, 1B0 (stage 1, backward, micro-batch 0): released buffer 3 lives "
+          "until instruction 8"}});
+}
+
 TEST_CASE("buffers outside the arena or their life") {
   check({
       {[](plans& p) { p[1].buffers[2].offset = p[1].head.arena_bytes; }, "buffer 2 lies outside"},

@@ -46,8 +46,8 @@ enum class buffer_role : std::uint8_t {
 inline constexpr int buffer_role_count = static_cast<int>(buffer_role::collective) + 1;
 
 //! A piece of the arena in use from the start of instruction `first` until just before instruction
-//! `release` starts (the instruction count when it lives to the end of the step). Offsets are
-//! multiples of 64 bytes.
+//! `release` starts (the instruction count when it lives to the end of the step). Who gives it back:
+//! see plan_view::released_as_ends. Offsets are multiples of 64 bytes.
 struct buffer {
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
@@ -142,6 +142,16 @@ struct plan_view {
   constexpr std::span<const std::int32_t> released_before(const instruction& at) const {
     return released.subspan(static_cast<std::size_t>(at.first_release),
                             static_cast<std::size_t>(at.release_count));
+  }
+  //! A release lies between two instructions of the list, and one of them gives the bytes back on
+  //! its stream: the one before, as it ends and before it records, when it uses the buffer;
+  //! otherwise the one after, `index`, once its waits are over and before it starts.
+  //! @return whether it is the one before
+  constexpr bool released_as_ends(std::int32_t id, std::int32_t index) const {
+    if (index < 1) return false;
+    for (const buffer_use& use : uses_of(instructions[static_cast<std::size_t>(index - 1)]))
+      if (use.buffer == id) return true;
+    return false;
   }
   constexpr std::span<const std::int32_t> members_of(const group_info& group) const {
     return members.subspan(static_cast<std::size_t>(group.first),

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "stretto/executor/monitor.hpp"
@@ -9,6 +10,9 @@
 #include "stretto/model/plan_view.hpp"
 
 namespace stretto::executor {
+
+//! As floats and as doubles, bytes with this value are NaN.
+inline constexpr unsigned char poison_byte = 0xff;
 
 //! When a command of a step ran, in nanoseconds of std::chrono::steady_clock; `end` is 0 while it
 //! runs.
@@ -55,6 +59,14 @@ class device {
   //! The stream's later work waits until the event is recorded for `step` or a later one. Negative
   //! steps count as recorded.
   virtual void wait(int stream, int event, std::int64_t step) = 0;
+  //! Sets bytes of the arena to poison_byte, on the stream. This one is for arenas that the host's
+  //! threads can write.
+  virtual void poison(int stream, std::span<std::byte> bytes, std::int64_t step) {
+    const auto set = [](const command& given) {
+      std::memset(given.self, poison_byte, static_cast<std::size_t>(given.argument));
+    };
+    enqueue(stream, {set, bytes.data(), nullptr, static_cast<std::int64_t>(bytes.size()), step});
+  }
 
   //! Lets the streams begin what was enqueued so far.
   virtual void submit() = 0;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "stretto/executor/arena.hpp"
 #include "stretto/executor/device.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/host_device.hpp"
@@ -29,6 +30,9 @@ enum class issuing : std::uint8_t {
 //! Makes the device of one rank, when it is not to be the host.
 using device_factory = std::function<std::unique_ptr<device>(const plan_view&, monitor&)>;
 
+//! Whether the executor was built for debugging (without NDEBUG).
+bool built_for_debugging();
+
 struct options {
   //! For each step; positive. A step that takes longer ends with an error.
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);
@@ -36,6 +40,9 @@ struct options {
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   int capacity = 0;     //!< of the loopback transport's channels; 0: rendezvous
   int trace_steps = 0;  //!< how many of the last steps to keep times of; 0: none
+  //! Overwrites every buffer with NaN where the plan releases it, on the stream that gives it back:
+  //! who reads it still, or counts on what an earlier buffer left there, gets NaN.
+  bool poison = built_for_debugging();
   issuing issue = issuing::caller;
   host_settings host{};
   random_delay delay{};
@@ -71,6 +78,8 @@ class engine {
   //! Steps completed.
   std::int64_t steps() const;
   bool failed() const;
+  //! The most that the plan at the index has in use at once.
+  high_water_mark most_in_use(std::size_t index) const;
   //! The memory of the plan at the index.
   std::span<std::byte> arena(std::size_t index) const;
   //! Times of the steps kept, oldest first, by rank and instruction; of a failed step those of the

@@ -34,8 +34,10 @@ class runner {
   //! Prepares every instruction, so that a step only walks them. `plan` is valid and outlives the
   //! runner, like all parts.
   //! @param trace_steps how many of the last steps are measured; 0: none.
+  //! @param poison whether buffers are overwritten where the plan releases them
   //! @throws plan_error when the stage does not serve an instruction.
-  runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay);
+  runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay,
+         bool poison = false);
   runner(const runner&) = delete;
   runner& operator=(const runner&) = delete;
 
@@ -59,8 +61,11 @@ class runner {
     std::span<const event_wait> waits{};
     context at{};
     operation message{};
+    std::span<const std::span<std::byte>> released_before{};  // to poison before it starts
+    std::span<const std::span<std::byte>> released_after{};   // and as it ends
   };
 
+  void prepare_poison();
   void issue_one(int index, std::int64_t step);
   void delay_before(int index, std::int64_t step);
   static void run_stage(const command& work);
@@ -73,6 +78,7 @@ class runner {
   int trace_steps_;
   random_delay delay_;
   std::vector<bound_buffer> buffers_;
+  std::vector<std::span<std::byte>> released_;
   std::vector<prepared> instructions_;
   std::vector<timing> timings_;
 };
