@@ -21,12 +21,14 @@ enum class flaw {
   circle,     //!< instructions wait for each other
   race,       //!< two accesses to the same bytes, one a write, are not ordered
   gate,       //!< an instruction may run before its rank's previous step has ended
+  release,    //!< a buffer is given back before its last access is done, or used again before that
   bound,      //!< the step may end while an instruction of its rank runs
 };
 
 inline const char* name(flaw what) {
   constexpr const char* names[] = {"none",  "unmatched", "channel", "bad_event", "lifetime",
-                                   "stale", "circle",    "race",    "gate",      "bound"};
+                                   "stale", "circle",    "race",    "gate",      "release",
+                                   "bound"};
   return names[static_cast<int>(what)];
 }
 

@@ -46,6 +46,17 @@ class loose_plans {
 
   std::vector<loose_plan> ranks{};
 
+  //! Lists every release where its buffer's life ends.
+  void settle_releases() {
+    for (loose_plan& plan : ranks) {
+      for (loose_instruction& one : plan.list) one.released.clear();
+      for (std::size_t id = 0; id < plan.buffers.size(); ++id) {
+        const auto end = static_cast<std::size_t>(plan.buffers[id].release);
+        if (end < plan.list.size()) plan.list[end].released.push_back(static_cast<int>(id));
+      }
+    }
+  }
+
   //! As the rules read them; alive until the next call.
   std::span<const stretto::plan_view> views() {
     packed_.resize(ranks.size());

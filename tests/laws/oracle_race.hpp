@@ -242,6 +242,8 @@ class two_steps {
                          before(one, other_later) && before(other, one_later);
       if (!sound) return {flaw::race, rank, pair.one, pair.other};
     }
+    if (left_out.rank < 0)
+      if (const finding here = look_at_releases(rank); here.what != flaw::none) return here;
     const int end = count(rank) - 1;
     for (int index = 0; index <= end; ++index)
       if (!before(node(0, rank, end), node(1, rank, index)))
@@ -265,6 +267,58 @@ class two_steps {
       }
     }
     return {};
+  }
+
+  //! A release writes the bytes once more: after whatever touches the buffer, before whatever
+  //! touches the bytes later. Either the instruction before it does that, as its last deed, if it
+  //! uses the buffer, or the one behind it, as its first.
+  finding look_at_releases(int rank) {
+    const stretto::plan_view& here = plan(rank);
+    const auto uses = [&](int index, auto&& which) {
+      for (const auto& use : here.uses_of(at(rank, index)))
+        if (which(use.buffer)) return true;
+      return false;
+    };
+    for (int free = 0; free < count(rank); ++free)
+      for (const std::int32_t id : here.released_before(at(rank, free))) {
+        const stretto::buffer& mine = item(here.buffers, id);
+        if (mine.release != free) return {flaw::release, rank, free, -1};
+        const auto same = [&](std::int32_t other) { return other == id; };
+        const auto shares = [&](std::int32_t other) {
+          const stretto::buffer& theirs = item(here.buffers, other);
+          return other != id && theirs.offset < mine.offset + mine.bytes &&
+                 mine.offset < theirs.offset + theirs.bytes;
+        };
+        bool used = false;
+        for (int index = 0; index < free; ++index) used = used || uses(index, same);
+        if (!used) return {flaw::release, rank, free, -1};
+        const bool as_ends = free > 0 && uses(free - 1, same);
+        for (int index = 0; index < free; ++index)
+          if (uses(index, same) && !(as_ends ? index == free - 1 || done(rank, index, free - 1)
+                                             : done_before_start(rank, index, free)))
+            return {flaw::release, rank, index, free};
+        for (int index = free + (as_ends ? 0 : 1); index < count(rank); ++index)
+          if (uses(index, shares) && !done(rank, as_ends ? free - 1 : free, index))
+            return {flaw::release, rank, free, index};
+      }
+    return {};
+  }
+  bool done(int rank, int earlier, int later) {
+    return before(node(0, rank, earlier), node(0, rank, later));
+  }
+  //! Known on the stream of `later` when it starts, so not by a message that it is half of.
+  bool done_before_start(int rank, int earlier, int later) {
+    const auto& now = at(rank, later);
+    bool first = true;
+    for (int told = later - 1; told >= 0; --told) {
+      const auto& by = at(rank, told);
+      bool hears = first && by.stream == now.stream;
+      if (hears) first = false;
+      for (const auto& wait : plan(rank).waits_of(now))
+        if (!wait.previous_step && by.record >= 0 && by.record == wait.event) hears = true;
+      if (hears && (told == earlier || done(rank, earlier, told))) return true;
+    }
+    return false;
   }
 
   std::span<const stretto::plan_view> plans_;

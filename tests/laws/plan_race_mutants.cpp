@@ -28,7 +28,7 @@ class spoiler {
     loose_plan& plan = pick(plans.ranks);
     auto& one = pick(plan.list);
     auto& other = pick(plan.list);
-    switch (random_() % 14) {
+    switch (random_() % 16) {
       case 0: return with_wait(plan, [](auto& waits, auto at) { waits.erase(at); }, "drop a wait");
       case 1:
         return with_wait(plan, [&](auto&, auto at) { at->event = event(plan); },
@@ -54,9 +54,15 @@ class spoiler {
         return "shift a buffer";
       }
       case 7: pick(plan.buffers).bytes += 64; return "grow a buffer";
-      case 8: --pick(plan.buffers).release; return "release one instruction early";
+      case 8:
+        --pick(plan.buffers).release;
+        plans.settle_releases();
+        return "release one instruction early";
       case 9: ++pick(plan.buffers).first; return "first use one instruction late";
-      case 10: pick(plan.buffers).release += static_cast<int>(random_() % 4); return "release late";
+      case 10:
+        pick(plan.buffers).release += static_cast<int>(random_() % 4);
+        plans.settle_releases();
+        return "release late";
       case 11:
         if (one.itself.record < 0) return "";
         one.itself.record = random_() % 2 == 0 ? -1 : event(plan);
@@ -65,6 +71,21 @@ class spoiler {
         if (one.uses.empty()) return "";
         pick(one.uses).buffer = static_cast<std::int32_t>(random_() % plan.buffers.size());
         return "use another buffer";
+      case 13: {
+        // A sent message: its bytes wait for nobody on this rank.
+        auto& buffer = pick(plan.buffers);
+        if (buffer.role != stretto::buffer_role::output &&
+            buffer.role != stretto::buffer_role::input_gradient)
+          return "";
+        buffer.release -= 1 + static_cast<int>(random_() % 3);
+        plans.settle_releases();
+        return "release a message early";
+      }
+      case 14:
+        if (one.released.empty()) return "";
+        other.released.push_back(one.released.back());
+        one.released.pop_back();
+        return "release elsewhere than the life ends";
       default:
         if (one.uses.empty()) return "";
         pick(one.uses).mode = static_cast<stretto::access>(random_() % 3);

@@ -60,6 +60,7 @@ enum class reason : std::uint8_t {
   read_before_write,
   overwritten_while_read,
   not_released,
+  released_early,
   event_removable,
   layers_do_not_fit,
   empty_stage,
@@ -137,6 +138,8 @@ constexpr std::string_view describe(reason why) {
     case reason::read_before_write: return "a read is not ordered after the write of its bytes";
     case reason::overwritten_while_read: return "a write is not ordered after the last access";
     case reason::not_released: return "the step's end is not ordered after it";
+    case reason::released_early:
+      return "a buffer is released here that others may still use";
     case reason::event_removable: return "without this event everything stays ordered";
     case reason::layers_do_not_fit: return "the layers do not sum to the model";
     case reason::empty_stage: return "a stage would hold no layer";

@@ -100,12 +100,47 @@ struct accesses {
   std::int32_t latest[lowering::max_streams]{};
 };
 
+//! Whether `earlier` is done before instruction `index` of the rank starts: what a message of its own
+//! tells comes later.
+constexpr bool done_before_start(const plan_view& plan, lowering::clock_rows known,
+                                 std::span<const plan_view> plans, std::int32_t index,
+                                 std::int32_t earlier) {
+  const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
+  bool stream_told = false;
+  for (std::int32_t told = index - 1; told >= 0; --told) {
+    const instruction& by = plan.instructions[static_cast<std::size_t>(told)];
+    bool hears = !stream_told && by.stream == at.stream;
+    stream_told = stream_told || hears;
+    for (const event_wait& wait : plan.waits_of(at))
+      hears = hears || (wait.event == by.record && !wait.previous_step);
+    if (hears && done_before(plan, known, plans, known.at(plan.rank, told), earlier)) return true;
+  }
+  return false;
+}
+
+//! Whether the buffer's accesses are done when it is released before `index`, where the fast way to
+//! say so does not do.
+constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
+                        std::span<const plan_view> plans, const accesses& of,
+                        std::int32_t index) {
+  const bool as_ends =
+      index > 0 &&
+      of.latest[plan.instructions[static_cast<std::size_t>(index - 1)].stream] == index;
+  for (const std::int32_t last : of.latest)
+    if (last > 0 && last != index &&
+        !(as_ends ? done_before(plan, known, plans, known.at(plan.rank, index - 1), last - 1)
+                  : done_before_start(plan, known, plans, index, last - 1)))
+      return false;
+  return true;
+}
+
 }  // namespace detail
 
 //! Rule 6, race-free, for one rank: every read of a buffer comes after its latest write, every
 //! write after all earlier accesses, and the first write after all accesses to whatever buffers
-//! held the same bytes before, whose lives are over; every channel stays on one stream; every
-//! instruction comes after the end of the rank's previous step, and the step's end after every
+//! held the same bytes before, whose lives are over; a buffer is released after all accesses to it,
+//! whether or not its bytes are used again, and used again after that (whose stream gives it back:
+//! plan_view::released_as_ends); every channel stays on one stream; every instruction comes after the end of the rank's previous step, and the step's end after every
 //! instruction. The last two make two unrolled steps race-free, both with the same offsets and
 //! events: whatever the first step did is done before the second begins. A send counts as done when
 //! its stream says so, or when something received from the peer proves that it was taken; not so at
@@ -120,6 +155,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   const auto kept = static_cast<std::int64_t>(plan.buffers.size());
   const buffer_use* const uses = plan.uses.data();
   const event_wait* const waits = plan.waits.data();
+  const std::int32_t* const released = plan.released.data();
   const lowering::clock* const row =
       known.clocks + static_cast<std::int64_t>(rank) * known.stride;
   constexpr int streams = lowering::max_streams;
@@ -136,6 +172,17 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     const instruction& at = list[index];
     const lowering::clock& now = row[index];
     const int mine = at.stream;
+    for (const std::int32_t* freed = released + at.first_release;
+         freed < released + at.first_release + at.release_count; ++freed) {
+      const detail::accesses& of = accessed[*freed];
+      const std::int32_t last = of.behind_all;
+      // Mostly the instruction before is the last to touch it, or a job knows that it was sent.
+      const bool done = last > 0 && (last == index || (last <= now.own[list[last - 1].stream] &&
+                                                       at.act == action::run));
+      if (of.written == 0 || buffers[*freed].release != index ||
+          (!done && !detail::all_done(plan, known, plans, of, index)))
+        return refuse(fault::race, reason::released_early, rank, index, at.what);
+    }
     last_on[mine] = index + 1;
     if (mine >= streams_seen) streams_seen = mine + 1;
     for (const event_wait* wait = waits + at.first_wait;
@@ -175,7 +222,14 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
           const detail::accesses& its = accessed[owner];
           if (its.behind_all == 0 || its.behind_all > now.own[list[its.behind_all - 1].stream])
             after_accesses(its);
-          if (buffers[owner].release > bytes.first) clash = its.written;
+          const std::int32_t gave = buffers[owner].release;
+          if (gave > bytes.first) clash = its.written;
+          // Given back by the instruction behind it, which is another one that has not started?
+          else if (gave < index && its.behind_all != gave &&
+                   now.own[list[gave].stream] <= gave &&
+                   its.latest[list[gave - 1].stream] != gave &&
+                   !detail::done_before(plan, known, plans, now, gave))
+            clash = gave + 1;
         });
         behind = true;
       } else if (behind) {
