@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -19,6 +20,7 @@
 #include "pipeline/footprint.hpp"
 #include "pipeline/pipeline.hpp"
 #include "progress.hpp"
+#include "resident.hpp"
 #include "stretto/executor/error.hpp"
 #include "summary.hpp"
 
@@ -142,6 +144,7 @@ void run(const options& with) {
   if (!with.save.empty() && !can_save(with.save))
     throw bad_setting("save", with.save.string(),
                       "the file cannot be written there: " + std::string(std::strerror(errno)));
+  const std::optional<std::int64_t> before_all = resident_bytes();
   pipeline made(with.model, text, with.pipeline, with.learning);
   if (!with.resume.empty()) resume(made, with);
   std::ofstream trace = open(with, "trace.json");
@@ -158,6 +161,9 @@ void run(const options& with) {
                 before, after);
   std::cout << line;
   write_table(std::cout, made, cores);
+  std::cout << '\n';
+  write_memory(std::cout, made, {before_all, most_resident_bytes(), with.pipeline.poison});
+  if (with.check) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   write_trace(trace, made);
   close(trace, with, "trace.json");
   const std::string drawn = write_picture(picture, made, cores);

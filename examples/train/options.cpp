@@ -122,6 +122,8 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
                  "Messages that a channel holds; 0: the sender waits for the receiver")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
+  app.add_flag("--poison,!--no-poison", to.poison,
+               "Overwrite buffers with NaN where the plan releases them [builds for debugging]");
   app.add_option("--deadline", raw.deadline, "Seconds that a step may take")
       ->check(above_zero())
       ->capture_default_str();

@@ -72,24 +72,58 @@ void write_table(std::ostream& out, pipeline& from, int cores) {
   std::optional<step_timeline> real;
   if (one_core_each(from, cores)) real = measured(from);
 
-  out << "rank  layers    memory, KiB: planned   touched     idle: predicted   replayed   "
-         "measured\n";
+  out << "rank  layers            idle: predicted   replayed   measured\n";
   for (int rank = 0; rank < from.where().ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    const auto& plan = from.plan().plans()[at];
-    const std::int64_t touched = touched_bytes(from.engine().arena(at));
-    out << format("%4d  %-15.15s", rank, layers_of(from, rank).c_str())
-        << format("%15.1f%10.1f", kibibytes(plan.arena_bytes), kibibytes(touched))
-        << format("%11s", "") << percent(predicted.idle[at]) << percent(replayed.idle[at])
+    out << format("%4d  %-15.15s%7s", rank, layers_of(from, rank).c_str(), "")
+        << percent(predicted.idle[at]) << percent(replayed.idle[at])
         << percent(real ? std::optional(real->idle[at]) : std::nullopt) << '\n';
   }
-  out << format("%-57s", "bubble: the largest of them") << percent(predicted.bubble)
+  out << format("%-28s", "bubble: the largest of them") << percent(predicted.bubble)
       << percent(replayed.bubble) << percent(real ? std::optional(real->bubble) : std::nullopt)
       << "\npredicted: by the model's multiply-adds. replayed: by the processor time of each kind "
          "of job.\n";
   if (!real)
     out << "measured: not, because " << from.where().ranks << " ranks share " << cores
         << (cores == 1 ? " core.\n" : " cores.\n");
+}
+
+void write_memory(std::ostream& out, pipeline& from, const process_memory& process) {
+  out << format("%-70s", "memory, KiB: by the plan, before the first step")
+      << " | the arena's\n"
+         "rank    weights  gradients  optimizer      arena workspaces        sum |     in use    "
+         "touched\n";
+  std::int64_t sum = 0, arenas = 0, touched = 0;
+  for (int rank = 0; rank < from.where().ranks; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const rank_memory here = from.memory(rank);
+    sum += here.sum();
+    arenas += here.arena;
+    out << format("%4d", rank);
+    for (const std::int64_t bytes : {here.weights, here.gradients, here.optimizer, here.arena,
+                                     here.workspaces, here.sum()})
+      out << format("%11.1f", kibibytes(bytes));
+    out << format(" |%11.1f", kibibytes(from.engine().most_in_use(at).bytes));
+    if (process.poisoned) {
+      out << format("%11s\n", "-");
+      continue;
+    }
+    const std::int64_t marked = touched_bytes(from.engine().arena(at));
+    touched += marked;
+    out << format("%11.1f\n", kibibytes(marked));
+  }
+  out << "workspaces: evaluation's arena, batches, messages. in use: the most at once.\n";
+  if (process.poisoned)
+    out << "touched: hidden by the poison.\n";
+  else
+    out << "touched: " << arenas - touched << " bytes less than planned.\n";
+  if (!process.before || !process.most) return;
+  const double estimated = kibibytes(*process.before + sum);
+  const double measured = kibibytes(*process.most);
+  out << format("process: %.1f before the model was made + %.1f of all ranks = %.1f;\n",
+                kibibytes(*process.before), kibibytes(sum), estimated)
+      << format("  at most %.1f resident, %+.1f %%: threads' stacks, plans, code\n", measured,
+                100 * (measured / estimated - 1));
 }
 
 void write_trace(std::ostream& out, pipeline& from) {

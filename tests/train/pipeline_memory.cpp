@@ -1,23 +1,47 @@
 // A step touches what the plan gives out, all of it and no byte beside; and what was painted and is
 // read before it is written would be NaN.
 #include <algorithm>
+#include <string_view>
 
 #include "pipeline/footprint.hpp"
 #include "pipeline_support.hpp"
 #include "stretto/executor/arena.hpp"
+#include "stretto/schedule/all.hpp"
 
 using namespace train;
 using namespace pipeline_test;
 
 namespace {
 
-//! For each line of the arena whether a buffer of the plan lies on it.
-std::vector<bool> lines_of(const stretto::plan_view& plan) {
+//! For each line of the arena whether a buffer of the plan lies on it, or one that lives to the end.
+std::vector<bool> lines_of(const stretto::plan_view& plan, bool to_the_end = false) {
   std::vector<bool> lines(static_cast<std::size_t>(plan.arena_bytes) / 64);
   for (const stretto::buffer& each : plan.buffers)
+    if (!to_the_end || each.release == static_cast<std::int32_t>(plan.instructions.size()))
     for (std::int64_t at = each.offset; at < each.offset + each.bytes; at += 64)
       lines[static_cast<std::size_t>(at) / 64] = true;
   return lines;
+}
+
+//! Two steps equal the reference's to the bit, with all of the arena NaN at first, and again
+//! wherever the plan has released.
+void check_poisoned(const pipeline_settings& settings) {
+  const config model = tiny(std::max(3, settings.ranks * settings.chunks), true);
+  CAPTURE(name(settings, model));
+  pipeline pipelined(model, text(), settings, learning());
+  reference whole(pipelined.model(), learning().seed);
+  for (std::size_t rank = 0; rank < config::size(settings.ranks); ++rank)
+    paint(pipelined.engine().arena(rank));
+  CHECK(compare(pipelined, whole, 2) == "");
+  for (std::size_t rank = 0; rank < config::size(settings.ranks); ++rank) {
+    const stretto::plan_view& plan = pipelined.plan().plans()[rank];
+    const auto arena = pipelined.engine().arena(rank);
+    const std::vector<bool> held = lines_of(plan, true);
+    const std::vector<bool> lines = lines_of(plan);
+    for (std::size_t line = 0; line < lines.size(); ++line)
+      if (lines[line] && !held[line] && touched_bytes(arena.subspan(64 * line, 64)) > 0)
+        FAIL_CHECK("line " << line << " of rank " << rank << " is released, but not poisoned");
+  }
 }
 
 }  // namespace
@@ -42,7 +66,8 @@ TEST_CASE("high water equals the plan, and no value is read before it is written
                                            .ranks = ranks,
                                            .microbatches = microbatches,
                                            .slices = schedule == std::string("seq_1f1b") ? 2 : 1,
-                                           .overlap = overlap};
+                                           .overlap = overlap,
+                                           .poison = false};  // which would hide the paint
           const config model = tiny(std::max(3, 2 * ranks), true);
           CAPTURE(name(settings, model));
           pipeline pipelined(model, text(), settings, learning());
@@ -62,6 +87,68 @@ TEST_CASE("high water equals the plan, and no value is read before it is written
             CHECK(stretto::executor::most_in_use(plan).bytes <= touched_bytes(arena));
           }
         }
+}
+
+TEST_CASE("every schedule, painted before the first step and poisoned where the plan releases") {
+  int number = 0;
+  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
+    if constexpr (requires { Schedule::forward_only; }) return;
+    const int before = number;
+    for (const int ranks : {2, 3, 4})
+      for (const int chunks : {1, 2})
+        for (const int microbatches : {3, 8}) {
+          const stretto::shape sizes{
+              .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
+          if (!schedule.supports(sizes)) continue;
+          ++number;
+          pipeline_settings settings{.schedule = std::string(Schedule::name),
+                                     .ranks = ranks,
+                                     .microbatches = microbatches,
+                                     .chunks = chunks,
+                                     .overlap = number % 2 == 0 ? "serial" : "separate",
+                                     .poison = true};
+          settings.transport_capacity = number / 2 % 2 * 2;
+          check_poisoned(settings);
+          if (Schedule::name == std::string_view("seq_1f1b")) {
+            settings.slices = 4;
+            check_poisoned(settings);
+          }
+        }
+    CAPTURE(std::string(Schedule::name));
+    CHECK(number > before);
+  });
+}
+
+TEST_CASE("what a rank holds is known before the first step") {
+  for (const int capacity : {0, 3}) {
+    const config model = tiny(8, false);
+    pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3, .chunks = 1};
+    settings.transport_capacity = capacity;
+    pipeline pipelined(model, text(), settings, learning());
+    std::int64_t weights = 0;
+    for (int rank = 0; rank < 2; ++rank) {
+      const rank_memory here = pipelined.memory(rank);
+      weights += here.weights;
+      CHECK(here.gradients == here.weights);
+      CHECK(here.optimizer == 2 * here.weights);
+      CHECK(here.arena ==
+            static_cast<std::int64_t>(pipelined.engine().arena(config::size(rank)).size()));
+      CHECK(pipelined.engine().most_in_use(config::size(rank)).bytes <= here.arena);
+      // Activations forwards in both plans, and gradients backwards in training.
+      const std::int64_t message = 16 * 8 * 4;
+      const pipeline without(model, text(),
+                             {.schedule = "1f1b", .ranks = 2, .microbatches = 3, .chunks = 1},
+                             learning());
+      CHECK(here.workspaces - without.memory(rank).workspaces ==
+            capacity * message * (rank == 0 ? 2 : 1));
+      CHECK(without.memory(rank).sum() ==
+            4 * here.weights + here.arena + without.memory(rank).workspaces);
+    }
+    // Tensors are aligned to 64 bytes, which adds to them.
+    const auto least = static_cast<std::int64_t>(4 * pipelined.parameter_count());
+    CHECK(weights >= least);
+    CHECK(weights < least + least / 10);
+  }
 }
 
 TEST_CASE("1F1B keeps as many micro-batches as ranks follow, fill and drain keeps all") {

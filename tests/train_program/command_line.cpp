@@ -88,10 +88,28 @@ TEST_CASE("small models train, equal to the unpipelined one; a trace and a pictu
     CHECK(has(ran.out, "held-back text: "));
     CHECK(has(ran.out, "\nbubble: "));
     for (const char* rank : {"\n   0  ", "\n   1  "}) CHECK(has(ran.out, rank));
+    CHECK(has(ran.out, "\nprocess: "));
     const std::string trace = here.left("trace.json");
     CHECK(has(trace, "\"traceEvents\""));
     CHECK(std::ranges::count(trace, '{') == std::ranges::count(trace, '}'));
     CHECK(has(here.left("timeline.svg"), "</svg>"));
+  }
+}
+
+TEST_CASE("memory: every byte of the arenas is touched, and poison changes no bit") {
+  for (const std::string schedule : {"1f1b", "interleaved", "zbv", "dualpipe"}) {
+    INFO(schedule);
+    const desk here;
+    const outcome plain = here.train(small("--no-poison --schedule " + schedule));
+    CHECK(plain.exit == 0);
+    CHECK(has(plain.out, "\nmemory, KiB: "));
+    CHECK(has(plain.out, "\ntouched: 0 bytes less than planned.\n"));
+    const outcome poisoned = here.train(small("--poison --check --schedule " + schedule));
+    CHECK(poisoned.exit == 0);
+    CHECK(has(poisoned.out, "\ntouched: hidden by the poison.\n"));
+    CHECK(has(poisoned.out, "equal to the unpipelined model after each step"));
+    CHECK(has(poisoned.out, "process: with the unpipelined model of --check, not estimated"));
+    CHECK(losses(poisoned.out) == losses(plain.out));
   }
 }
 
@@ -135,6 +153,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--slices",   "--chunks",
                              "--group",    "--layers-per-rank",
                              "--overlap",  "--transport-capacity",
+                             "--poison",
                              "--deadline", "--layers",
                              "--width",    "--heads",
                              "--context",  "--batch",

@@ -25,6 +25,9 @@ class batch {
   std::span<std::uint8_t> tokens() { return tokens_; }
   std::span<std::uint8_t> targets() { return targets_; }
 
+  //! That this holds.
+  std::size_t bytes() const { return tokens_.size() + targets_.size() + part_.size(); }
+
   //! The slice's bytes, sequence after sequence; valid until the next call for another slice.
   std::span<const std::uint8_t> tokens(std::size_t slice) { return cut(tokens_, slice, 0); }
   std::span<const std::uint8_t> targets(std::size_t slice) { return cut(targets_, slice, 1); }

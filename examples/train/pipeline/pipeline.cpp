@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "model/embedding.hpp"
@@ -31,6 +32,18 @@ config checked(config model, int slices) {
   return model;
 }
 
+//! Of every channel that leaves the rank the largest message, summed.
+std::int64_t largest_messages(const stretto::plan_view& plan) {
+  std::vector<std::int64_t> largest(config::size(plan.ranks));
+  for (const stretto::instruction& at : plan.instructions) {
+    if (at.act != stretto::action::send) continue;
+    const auto& message = plan.buffers[config::size(plan.uses_of(at).front().buffer)];
+    std::int64_t& most = largest[config::size(at.peer)];
+    most = std::max(most, message.bytes);
+  }
+  return std::accumulate(largest.begin(), largest.end(), std::int64_t{0});
+}
+
 template <class Stage>
 std::unique_ptr<executor::engine> make_engine(const stretto::planned& plan,
                                               std::span<const std::unique_ptr<Stage>> stages,
@@ -41,6 +54,7 @@ std::unique_ptr<executor::engine> make_engine(const stretto::planned& plan,
   with.deadline = settings.deadline;
   with.capacity = settings.transport_capacity;
   with.trace_steps = settings.trace_steps;
+  with.poison = settings.poison;
   with.delay = settings.delay;
   if (settings.make_transport) with.wire = settings.make_transport();
   return std::make_unique<executor::engine>(plan.plans(), pointers, std::move(with));
@@ -55,7 +69,8 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
       learning_(checked(learning)),
       where_(stage_placement(settings)),
       layers_(deal_layers(model_, where_, settings)),
-      costs_(product_costs(model_, where_, layers_)) {
+      costs_(product_costs(model_, where_, layers_)),
+      capacity_(settings.transport_capacity) {
   const int first = where_.rank_of(0, 0);
   const int last = where_.rank_of(where_.stages() - 1, 0);
   groups_.replicated = stretto::lowering::replicated_stages(where_);
@@ -161,6 +176,22 @@ stage& pipeline::holder(int layer, int replica) const {
   while (layer >= end_of(number)) ++number;
   if (replica == 1) return ranks_[config::size(where_.ranks - 1 - number)]->chunk(1);
   return ranks_[config::size(where_.rank_of(number, 0))]->chunk(where_.chunk_of(number, 0));
+}
+
+rank_memory pipeline::memory(int rank) const {
+  const auto at = config::size(rank);
+  const rank_model& here = *ranks_[at];
+  rank_memory made;
+  for (int chunk = 0; chunk < here.chunks(); ++chunk)
+    made.weights += static_cast<std::int64_t>(here.chunk(chunk).state_bytes() / 4);
+  made.gradients = made.weights;
+  made.optimizer = 2 * made.weights;
+  made.arena = training_plan_->plans()[at].arena_bytes;
+  made.workspaces = evaluation_plan_->plans()[at].arena_bytes +
+                    static_cast<std::int64_t>(here.batch_bytes());
+  for (const auto* plan : {training_plan_.get(), evaluation_plan_.get()})
+    made.workspaces += capacity_ * largest_messages(plan->plans()[at]);
+  return made;
 }
 
 std::size_t pipeline::parameter_count() const {

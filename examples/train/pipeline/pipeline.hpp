@@ -29,6 +29,15 @@ struct layer_state {
   std::span<Scalar> parameters, mean, square;
 };
 
+//! What a rank holds from the first step to the last, in bytes: known before it.
+struct rank_memory {
+  std::int64_t weights = 0, gradients = 0, optimizer = 0;
+  std::int64_t arena = 0;       //!< of training: activations, gradients, collectives
+  std::int64_t workspaces = 0;  //!< the arena of evaluation, a batch, messages under way
+
+  std::int64_t sum() const { return weights + gradients + optimizer + arena + workspaces; }
+};
+
 //! A model split into stages, with the plans and the engines that train and evaluate it: the same
 //! stages, two plans. After the first step, a step allocates nothing.
 class pipeline {
@@ -82,6 +91,7 @@ class pipeline {
   std::span<const stretto::assignment::layer_range> layers() const { return layers_; }
   const stretto::planned& plan() const { return *training_plan_; }
   stretto::executor::engine& engine() { return *training_; }
+  rank_memory memory(int rank) const;
   std::size_t parameter_count() const;
 
   //! Multiply-adds of every stage's jobs.
@@ -102,6 +112,7 @@ class pipeline {
   std::vector<stretto::assignment::layer_range> layers_;
   stretto::job_table costs_;
   step_groups groups_;
+  int capacity_;  // of the transport's channels
   long steps_done_ = 0;
   long not_run_here_ = 0;  // of those
   std::vector<std::unique_ptr<rank_model>> ranks_;

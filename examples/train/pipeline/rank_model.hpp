@@ -47,6 +47,8 @@ class rank_model {
   std::span<std::uint8_t> tokens() { return batch_.tokens(); }
   std::span<std::uint8_t> targets() { return batch_.targets(); }
 
+  std::size_t batch_bytes() const { return batch_.bytes(); }
+
   //! Runs the forward that the executor asks for, on the batch in tokens() and targets().
   //! @return the loss, scaled, where the stage has the head; otherwise 0
   double forward(const stretto::executor::context& at, double loss_scale);

@@ -1,0 +1,13 @@
+// What the operating system says that this process holds in memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace train {
+
+//! Bytes in memory now, and the most so far. Empty where the system does not tell.
+std::optional<std::int64_t> resident_bytes();
+std::optional<std::int64_t> most_resident_bytes();
+
+}  // namespace train
