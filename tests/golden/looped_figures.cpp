@@ -54,4 +54,5 @@ TEST_CASE("no makespan is longer than the authors', no peak above their limit") 
   CHECK(cells("v_1f1b") == 105);
   CHECK(cells("v_half") == 105);
   CHECK(cells("v_min") == 105);
+  CHECK(cells("v_auto") == 196);
 }

@@ -15,6 +15,7 @@ namespace {
 using stretto::shape;
 using stretto::schedule::best_variant;
 using stretto::schedule::objective_kind;
+using stretto::schedule::v_auto;
 using stretto::schedule::variant_choice;
 using stretto::schedule::variant_score;
 using stretto::schedule::zb_auto;
@@ -118,6 +119,7 @@ TEST_CASE("the same variant is picked at compile time and at run time") {
 TEST_CASE("a variant's score is what a replay of its jobs takes, and the best is emitted") {
   scores_are_replayed<zb_auto>(1);
   scores_are_replayed<zbv_greedy>(2);
+  scores_are_replayed<v_auto>(2);
 }
 
 TEST_CASE("of equal variants the last is picked, and none that does not fit") {
@@ -175,4 +177,6 @@ TEST_CASE("a single variant that does not fit names the smallest limit under whi
     refused(zb_auto{.variant = variant}, 1, 0);
   for (int variant = 0; variant < zbv_greedy::variants; ++variant)
     refused(zbv_greedy{.variant = variant}, 2, 1);
+  for (int variant = 0; variant < v_auto::variants; ++variant)
+    refused(v_auto{.variant = variant}, 2, 1);
 }

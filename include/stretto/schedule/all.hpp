@@ -14,6 +14,7 @@
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/seq_1f1b.hpp"
 #include "stretto/schedule/v_1f1b.hpp"
+#include "stretto/schedule/v_auto.hpp"
 #include "stretto/schedule/v_half.hpp"
 #include "stretto/schedule/v_min.hpp"
 #include "stretto/schedule/zb_auto.hpp"
@@ -56,6 +57,7 @@ using all = schedule_list<  //
     v_min,                  // a third of its memory
     zbv,                    // no bubble with 1F1B's memory, laid as a V
     zbv_greedy,             // the same for the costs at hand, within a limit of memory
+    v_auto,                 // the best of these for the costs and the limit
     chimera,                // two replicas in opposite directions
     dualpipe,               // the same, backwards of one beside forwards of the other
     dualpipe_v,             // the same with one replica, laid as a V
