@@ -89,7 +89,7 @@ struct compare_command {
   //! What its costs must be multiplied by lest a part of them be rounded.
   std::int64_t cut_of(const schedule_facts& facts) const {
     const int chunks = shape_of(facts).chunks;
-    return chunks == wanted_.chunks ? 1 : chunks;
+    return chunks == wanted_.chunks || costs.layers.given() ? 1 : chunks;
   }
 
   compared run(const schedule_facts& facts) const {
@@ -103,14 +103,19 @@ struct compare_command {
     if (spans() && std::count(facts.options.begin(), facts.options.end(), "--objective") > 0)
       options.objective = schedule::objective_kind::span;
     const cost_options mine = costs.for_schedule(facts.name);
-    const auto made = make_step(
-        facts.name, cut, options,
-        [&](const placement& where) {
-          return make_costs(
-              mine, where,
-              {.given = wanted_.chunks, .joined = wanted_.slices / cut.slices, .times = times_});
-        },
-        &result.why);
+    std::optional<step> made;
+    try {
+      made = make_step(
+          facts.name, cut, options,
+          [&](const placement& where) {
+            return make_costs(
+                mine, where,
+                {.given = wanted_.chunks, .joined = wanted_.slices / cut.slices, .times = times_});
+          },
+          &result.why);
+    } catch (const layers_refused& refused) {
+      result.why = refused.why;
+    }
     if (!made) return result;
     result.all = simulate(*made);
     // Slices run as micro-batches would, but for what more orders them.
@@ -141,6 +146,7 @@ struct compare_command {
   }
   std::string reason_of(const compared& one) const {
     if (one.why.what == fault::unsupported) return std::string(describe(one.why.why));
+    if (one.why.what == fault::misassigned) return std::string(to_text(one.why).view());
     verdict bare = one.why;
     bare.amount = bare.limit = 0;
     std::string text(to_text(bare).view());
@@ -158,6 +164,9 @@ struct compare_command {
     const bool sliced = wanted_.slices > 1;
     if (spans()) rows[0].insert(rows[0].begin() + 4, "span");
     if (sliced) rows[0].insert(rows[0].begin() + 2, "slices");
+    // Dealt layers are not cut anew: the sum of all jobs is the model's whatever the chunks.
+    const std::ptrdiff_t job = costs.layers.given() ? (sliced ? 3 : 2) : 0;
+    if (job > 0) rows[0].erase(rows[0].begin() + job);
     for (const compared& one : all) {
       const bool bounded = !one.forward_only && bound(one) > 0;
       rows.push_back({one.name, std::to_string(one.chunks), "x " + scale(one),
@@ -166,6 +175,7 @@ struct compare_command {
                       bounded ? percent(above(one)) : "-"});
       if (spans()) rows.back().insert(rows.back().begin() + 4, number(one.all.all.span));
       if (sliced) rows.back().insert(rows.back().begin() + 2, std::to_string(one.slices));
+      if (job > 0) rows.back().erase(rows.back().begin() + job);
     }
     std::cout << print_table(rows);
     for (const compared& one : absent) std::cout << one.name << ": " << reason_of(one) << '\n';
@@ -225,7 +235,9 @@ void add_compare(CLI::App& app) {
       "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
       "bubble and peak are those of the worst rank. bound: no order of split backwards on this\n"
       "placement and within this limit is shorter. Forward-only schedules stand last, schedules\n"
-      "that do not serve the shape or fit the limit below the table, with the reason.");
+      "that do not serve the shape or fit the limit below the table, with the reason.\n"
+      "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"
+      "own stages: --layers even:34 beside --layers balanced:34 shows what balancing gains.");
   command->callback([mine] { mine->run(); });
 }
 

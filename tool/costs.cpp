@@ -212,6 +212,27 @@ void add_loss(job_table& table, const placement& where, std::int64_t time) {
   }
 }
 
+//! The table of dealt layers.
+job_table layer_table(const cost_options& options, const placement& where, const cost_cut& cut) {
+  if (!options.costs_file.empty())
+    throw bad_option("--costs", options.costs_file,
+                     "speaks of ranks and chunks; with --layers, --layer-costs speaks of layers");
+  unit_costs layer = options.units();
+  layer.memory_weights = options.weights;
+  job_table table(where.ranks, where.chunks, layer);
+  table.limit = options.limits(where.ranks);
+  dealt_layers dealt = deal_layers(options.layers, where, layer, table.limit, false);
+  for (unit_costs& one : dealt.costs)
+    for (const auto member :
+         {&unit_costs::forward, &unit_costs::backward_input, &unit_costs::backward_weight,
+          &unit_costs::memory_forward, &unit_costs::memory_backward_input,
+          &unit_costs::memory_backward_weight})
+      one.*member *= cut.joined;
+  table.base.assign(static_cast<std::size_t>(where.ranks), 0);
+  write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
+  return table;
+}
+
 }  // namespace
 
 void cost_options::add(CLI::App& command) {
@@ -235,6 +256,7 @@ void cost_options::add(CLI::App& command) {
       ->check(CLI::Range(0, 100).description(""));
   command.add_option("--costs", costs_file,
                      "JSON file with times and memory per rank, chunk and kind");
+  layers.add(command);
 }
 
 cost_options cost_options::for_schedule(const std::string& name) const {
@@ -244,22 +266,33 @@ cost_options cost_options::for_schedule(const std::string& name) const {
   return costs;
 }
 
-job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut) {
+unit_costs cost_options::units() const {
   unit_costs units;
-  units.pair_hides = options.hides;
-  if (!options.cost.empty()) {
-    const auto given = numbers<4>("--cost", options.cost, "F,I,W,C", 0);
+  units.pair_hides = hides;
+  if (!cost.empty()) {
+    const auto given = numbers<4>("--cost", cost, "F,I,W,C", 0);
     units.forward = given[0];
     units.backward_input = given[1];
     units.backward_weight = given[2];
     units.communication = given[3];
   }
-  if (!options.memory.empty()) {
-    const auto given = numbers<3>("--memory", options.memory, "F,I,W", -most);
+  if (!memory.empty()) {
+    const auto given = numbers<3>("--memory", memory, "F,I,W", -most);
     units.memory_forward = given[0];
     units.memory_backward_input = given[1];
     units.memory_backward_weight = given[2];
   }
+  return units;
+}
+
+std::vector<std::int64_t> cost_options::limits(int ranks) const {
+  if (!limit) return {};
+  return std::vector<std::int64_t>(static_cast<std::size_t>(ranks), *limit);
+}
+
+job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut) {
+  if (options.layers.given()) return layer_table(options, where, cut);
+  const unit_costs units = options.units();
   job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
   std::int64_t loss = 0;
   if (!options.costs_file.empty()) {
@@ -273,7 +306,7 @@ job_table make_costs(const cost_options& options, const placement& where, const 
     table.base.resize(static_cast<std::size_t>(where.ranks));
     for (std::int64_t& one : table.base) one += options.weights * table.chunks * (replicas ? 2 : 1);
   }
-  if (options.limit) table.limit.assign(static_cast<std::size_t>(where.ranks), *options.limit);
+  if (options.limit) table.limit = options.limits(where.ranks);
   if (cut.given > 0) table = cut_anew(table, where, cut);
   add_loss(table, where, loss * cut.joined * cut.times);
   return table;

@@ -5,12 +5,13 @@
 #include <optional>
 #include <string>
 
+#include "layers.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 
 namespace stretto::tool {
 
-//! --cost, --memory, --weights, --limit, --hides and --costs.
+//! --cost, --memory, --weights, --limit, --hides, --costs, and the model by layers.
 struct cost_options {
   std::string cost;
   std::string memory;
@@ -18,10 +19,15 @@ struct cost_options {
   std::optional<std::int64_t> limit;
   std::int64_t weights = 0;
   int hides = 0;  //!< percent of a pair's shorter half
+  layer_options layers;
 
   void add(CLI::App& command);
   //! The same for a schedule that runs forwards only: it keeps nothing unless --memory says so.
   cost_options for_schedule(const std::string& name) const;
+  //! What --cost, --memory, --weights and --hides say of one job or layer.
+  unit_costs units() const;
+  //! --limit for every rank; empty: none.
+  std::vector<std::int64_t> limits(int ranks) const;
 };
 
 //! How a rank's share of the model is cut, when not as the options say.
@@ -33,7 +39,8 @@ struct cost_cut {
 
 //! The job table that the options ask for. Options that speak of another number of chunks than the
 //! placement has are added up over a rank's chunks, and the sum is cut evenly; a placement of two
-//! replicas gives each the whole sum.
+//! replicas gives each the whole sum. With --layers they speak of layers, which are dealt to the
+//! placement's stages whatever those are, and a job costs what its stage's layers do.
 //!
 //! The file of --costs is one object; every key may be left out:
 //!   {"communication": 1,             time of one hop between ranks

@@ -54,6 +54,23 @@ constexpr balance_result cut(const share_problem& problem, std::int32_t* ends) {
   return made;
 }
 
+//! Whether the slowest group of dealt stages is no slower than that, and all keep to the caps.
+constexpr bool as_good(const share_problem& problem, std::span<const layer_range> stages,
+                       std::int64_t slowest) {
+  scratch<std::int64_t> cost(problem.groups);
+  scratch<std::int64_t> held(problem.groups);
+  for (int stage = 0; stage < problem.stages; ++stage) {
+    const layer_range dealt = stages[static_cast<std::size_t>(stage)];
+    const int end = dealt.first + dealt.count;
+    const int group = problem.group[stage];
+    cost[group] += problem.cost.of(stage, dealt.first, end);
+    if (problem.caps != nullptr) held[group] += problem.held.of(stage, dealt.first, end);
+    if (cost[group] > slowest) return false;
+    if (problem.caps != nullptr && held[group] > problem.caps[group]) return false;
+  }
+  return true;
+}
+
 }  // namespace detail
 
 //! Deals `layers` layers to the stages by what they take: the time of the slowest rank is made as
@@ -61,8 +78,8 @@ constexpr balance_result cut(const share_problem& problem, std::int32_t* ends) {
 //! that the rank holds; a pipeline that is full is as slow as that. Embedding and head are layers
 //! like others. Where a rank is one stage this is the exact least (assignment/partition.hpp). Where
 //! it holds several (chunks, or a stage of each direction) it is searched for and nearly always
-//! proven (assignment/share.hpp); `bound` tells. Of equals, a cut with faster stages or evener
-//! boundaries is preferred.
+//! proven (assignment/share.hpp); `bound` tells. Of equals, the layers dealt evenly are
+//! taken if they are one, else a cut with faster stages or evener boundaries.
 //!
 //! With `limits`, a rank's memory is that of the weights of its layers and of the activations alive
 //! in each of its stages (memory_forward), no more than its limit.
@@ -128,6 +145,7 @@ constexpr balance_result deal_balanced(int layers, const placement& where,
     made.answer.amount = detail::cut(smallest, ends.data()).slowest;
     return made;
   }
+  if (detail::as_good(problem, stages, made.slowest)) return made;
   int begin = 0;
   for (int stage = 0; stage < count; ++stage) {
     stages[static_cast<std::size_t>(stage)] = {begin, ends[stage] - begin};

@@ -1,0 +1,163 @@
+#include "layers.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace stretto::tool {
+
+namespace {
+
+using nlohmann::json;
+
+// So that no sum over the jobs that the tool takes on leaves 64 bits.
+constexpr std::int64_t most = 10'000'000'000;
+constexpr double most_of_model = 2e11;
+
+//! F,I,W of one layer that differs from the others.
+void read_times(const std::string& option, const std::string& text, unit_costs& layer) {
+  if (text.empty()) return;
+  std::int64_t* const times[] = {&layer.forward, &layer.backward_input, &layer.backward_weight};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::int64_t* time : times) {
+    const auto read = std::from_chars(at, end, *time);
+    const bool last = time == times[2];
+    if (read.ec != std::errc{} || (last ? read.ptr != end : read.ptr == end || *read.ptr != ','))
+      throw bad_option(option, text, "expected 3 integers, F,I,W");
+    if (*time < 0 || *time > most)
+      throw bad_option(option, text, "each number must be from 0 to " + std::to_string(most));
+    at = read.ptr + 1;
+  }
+}
+
+//! The file of --layer-costs.
+class layer_file {
+ public:
+  layer_file(const std::string& path, std::vector<unit_costs>& layers)
+      : path_(path), layers_(layers) {}
+
+  void apply() {
+    json all;
+    try {
+      all = json::parse(read_file("--layer-costs", path_));
+    } catch (const json::exception& wrong) {
+      fail(std::string("not JSON: ") + wrong.what());
+    }
+    if (!all.is_array()) fail("must hold a list");
+    int count = 0;
+    for (const json& entry : all) apply(entry, "[" + std::to_string(count++) + "]");
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& rule) const {
+    throw bad_option("--layer-costs", path_, rule);
+  }
+  std::int64_t integer(const json& value, const std::string& place, std::int64_t least,
+                       std::int64_t greatest) const {
+    const bool fits = value.is_number_integer() &&
+                      !(value.is_number_unsigned() &&
+                        value.get<std::uint64_t>() > static_cast<std::uint64_t>(greatest));
+    if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > greatest)
+      fail(place + " is " + value.dump() + ", must be an integer from " + std::to_string(least) +
+           " to " + std::to_string(greatest));
+    return value.get<std::int64_t>();
+  }
+  void apply(const json& entry, const std::string& place) {
+    if (!entry.is_object()) fail(place + " must be an object");
+    const auto last = static_cast<std::int64_t>(layers_.size()) - 1;
+    std::int64_t from = 0;
+    std::int64_t to = last;
+    if (entry.contains("layer")) {
+      const json& which = entry["layer"];
+      if (which.is_array() && which.size() != 2) fail(place + ".layer must be one or two numbers");
+      from = integer(which.is_array() ? which[0] : which, place + ".layer", 0, last);
+      to = integer(which.is_array() ? which[1] : which, place + ".layer", from, last);
+    }
+    for (const auto& [key, value] : entry.items()) {
+      if (key == "layer") continue;
+      std::int64_t unit_costs::*const member =
+          key == "forward"                  ? &unit_costs::forward
+          : key == "backward_input"         ? &unit_costs::backward_input
+          : key == "backward_weight"        ? &unit_costs::backward_weight
+          : key == "memory_forward"         ? &unit_costs::memory_forward
+          : key == "memory_backward_input"  ? &unit_costs::memory_backward_input
+          : key == "memory_backward_weight" ? &unit_costs::memory_backward_weight
+          : key == "memory_weights"         ? &unit_costs::memory_weights
+                                            : nullptr;
+      if (member == nullptr) fail(place + " has an unknown key, \"" + key + "\"");
+      const bool signs = key == "memory_backward_input" || key == "memory_backward_weight";
+      const std::int64_t number = integer(value, place + "." + key, signs ? -most : 0, most);
+      for (std::int64_t layer = from; layer <= to; ++layer)
+        layers_[static_cast<std::size_t>(layer)].*member = number;
+    }
+  }
+
+  const std::string& path_;
+  std::vector<unit_costs>& layers_;
+};
+
+}  // namespace
+
+void layer_options::add(CLI::App& command) {
+  command.add_option("--layers", text,
+                     "The model by layers, of which each has the costs given (and the first and "
+                     "the last those of --embedding and --head): how many on every rank, as in "
+                     "9,8,8,7; even:N; balanced:N; rank_list:0,0,1,1; table:3,2,2,1 (of every "
+                     "stage); or Megatron-LM's layout, as in Et*3|(tt|)*29,m|L");
+  command.add_option("--embedding", embedding, "Times F,I,W of the first of --layers")
+      ->needs("--layers");
+  command.add_option("--head", head, "Times F,I,W of the last of --layers")->needs("--layers");
+  command
+      .add_option("--layer-costs", file,
+                  "JSON file with times and memory of some of --layers: [{\"layer\": 3 or [3, 7], "
+                  "\"forward\": 2, \"memory_weights\": 5, ...}]")
+      ->needs("--layers");
+}
+
+dealt_layers deal_layers(const layer_options& options, const placement& where,
+                         const unit_costs& layer, const std::vector<std::int64_t>& limit,
+                         bool strict) {
+  dealt_layers made;
+  made.how = assignment::described(options.text);
+  if (!made.how.complaint().empty())
+    throw bad_option("--layers", options.text, made.how.complaint());
+  made.costs.assign(static_cast<std::size_t>(made.how.layers()), layer);
+  read_times("--embedding", options.embedding, made.costs.front());
+  read_times("--head", options.head, made.costs.back());
+  if (!options.file.empty()) layer_file(options.file, made.costs).apply();
+
+  double sum = 0;  // of what one micro-batch takes
+  bool takes = true;
+  for (const unit_costs& one : made.costs) {
+    sum += static_cast<double>(one.forward + one.backward_input + one.backward_weight) +
+           std::abs(static_cast<double>(one.memory_forward)) +
+           std::abs(static_cast<double>(one.memory_backward_input)) +
+           std::abs(static_cast<double>(one.memory_backward_weight));
+    takes = takes && one.memory_forward >= 0;
+  }
+  if (sum > most_of_model)
+    throw bad_option("--layers", options.text,
+                     "times and memory of all layers must sum to at most 2e11");
+
+  made.stages.resize(static_cast<std::size_t>(where.stages()));
+  std::vector<std::int32_t> alive;
+  for (int stage = 0; takes && stage < where.stages(); ++stage)
+    alive.push_back(std::min(where.microbatches, where.stages() - stage));
+  verdict answer = made.how.assign(where, made.stages, made.cost_of(), {limit, alive}, &made.bound);
+  // A schedule may keep less than 1F1B: whether it fits is then its own to say.
+  if (answer.what == fault::over_limit && !strict)
+    answer = made.how.assign(where, made.stages, made.cost_of(), {}, &made.bound);
+  if (answer.what == fault::over_limit)
+    throw layers_refused("--limit " + std::to_string(answer.limit) + ": no cut of --layers " +
+                             options.text + " keeps to it; " + std::to_string(answer.amount) +
+                             " is enough",
+                         answer);
+  if (!answer.ok())
+    throw layers_refused("--layers " + options.text + ": " + made.how.explain(answer, where),
+                         answer);
+  return made;
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "stretto/assignment/described.hpp"
+#include "stretto/model/cost.hpp"
+
+namespace stretto::tool {
+
+//! --layers, --embedding, --head and --layer-costs: the model by layers.
+struct layer_options {
+  std::string text;
+  std::string embedding;
+  std::string head;
+  std::string file;
+
+  void add(CLI::App& command);
+  bool given() const { return !text.empty(); }
+};
+
+//! --layers cannot be dealt to a placement.
+struct layers_refused : bad_input {
+  layers_refused(const std::string& words, const verdict& answer) : bad_input(words), why(answer) {}
+  verdict why;
+};
+
+//! A model whose layers are dealt.
+struct dealt_layers {
+  assignment::described how;
+  std::vector<unit_costs> costs;    //!< of every layer
+  std::vector<layer_range> stages;  //!< in pipeline order
+  std::int64_t bound = 0;           //!< no slowest rank is faster; 0: nothing is known
+
+  auto cost_of() const {
+    return [this](int layer) { return costs[static_cast<std::size_t>(layer)]; };
+  }
+};
+
+//! Reads the options and deals the layers.
+//! @param layer what a layer takes unless the options say otherwise
+//! @param limit most memory of every rank; empty: none. Balanced layers keep to it where they can,
+//!        counting the activations of as many micro-batches as stages follow, as 1F1B keeps them
+//! @param strict whether a limit that they cannot keep to is refused
+//! @throws layers_refused, bad_input
+dealt_layers deal_layers(const layer_options& options, const placement& where,
+                         const unit_costs& layer, const std::vector<std::int64_t>& limit,
+                         bool strict);
+
+}  // namespace stretto::tool
