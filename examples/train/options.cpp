@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "pipeline/plans.hpp"
+#include "stretto/assignment/described.hpp"
 
 namespace train {
 namespace {
@@ -51,7 +52,7 @@ std::string one_line(std::string text) {
 
 //! Values as typed, where they are not those of the library's structs.
 struct raw_options {
-  std::optional<int> layers;
+  std::optional<std::string> layers;
   std::optional<std::string> layers_per_rank;
   std::string recompute = "none";
   double deadline = 300;
@@ -74,6 +75,18 @@ std::vector<std::int32_t> read_layers(const std::string& typed) {
     made.push_back(value);
     if (end) return made;
   }
+}
+
+constexpr int most_blocks = 4096;
+
+//! "14".
+int read_blocks(const std::string& typed) {
+  int blocks = 0;
+  const char* const end = typed.data() + typed.size();
+  const auto read = std::from_chars(typed.data(), end, blocks);
+  if (read.ec != std::errc() || read.ptr != end || blocks < 1 || blocks > most_blocks)
+    throw bad_setting("layers", typed, "from 1 to " + std::to_string(most_blocks) + " blocks");
+  return blocks;
 }
 
 //! "none", "all", "2/3".
@@ -130,8 +143,10 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
 }
 
 void add_model(CLI::App& app, options& made, raw_options& raw) {
-  app.add_option("--layers", raw.layers, "Transformer blocks, without embedding and head [14]")
-      ->check(count_up_to(4096));
+  app.add_option("--layers", raw.layers,
+                 "Transformer blocks, without embedding and head, dealt evenly [14]; or all layers "
+                 "and who holds them, as stretto assign takes it: balanced:16, 5,4,4,3 (of every "
+                 "rank), table:3,3,... (of every stage), rank_list:0,0,..., Et*3|(tt|)*2...L");
   app.add_option("--width", made.model.width, "Features per token")
       ->check(count_up_to(1 << 14))
       ->capture_default_str();
@@ -177,10 +192,23 @@ void complete(options& made, const raw_options& raw) {
   const auto& per_rank = made.pipeline.layers_per_rank;
   std::int64_t sum = -2;
   for (const std::int32_t count : per_rank) sum += count;
-  if (raw.layers)
-    made.model.layers = *raw.layers;
-  else if (!per_rank.empty())
+  if (raw.layers && raw.layers->find_first_not_of("-0123456789") == std::string::npos) {
+    made.model.layers = read_blocks(*raw.layers);
+  } else if (raw.layers) {
+    if (raw.layers_per_rank)
+      throw bad_setting("layers-per-rank", *raw.layers_per_rank,
+                        "--layers " + *raw.layers + " says already who holds what");
+    const stretto::assignment::described how(*raw.layers);
+    if (!how.complaint().empty()) throw bad_setting("layers", *raw.layers, how.complaint());
+    if (how.layers() < 3 || how.layers() > most_blocks + 2)
+      throw bad_setting("layers", *raw.layers,
+                        "embedding, blocks and head are from 3 to " +
+                            std::to_string(most_blocks + 2) + " layers");
+    made.pipeline.layers = *raw.layers;
+    made.model.layers = how.layers() - 2;
+  } else if (!per_rank.empty()) {
     made.model.layers = static_cast<int>(std::clamp<std::int64_t>(sum, 1, 1 << 16));
+  }
   made.model.tied = !raw.untied;
   made.learning.rate = {.peak = raw.learning_rate,
                         .floor = raw.learning_rate / 10,

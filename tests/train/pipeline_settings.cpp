@@ -82,6 +82,30 @@ TEST_CASE("two chunks where the schedule serves them, else one") {
   CHECK(training_shape({.schedule = "1f1b"}).chunks == 1);
 }
 
+TEST_CASE("layers as the tool's text deals them, and what it says wrong") {
+  CHECK(dealt(tiny(10, true), {.ranks = 2, .chunks = 2, .layers = "6,4"}) ==
+        std::vector<int>{3, 2, 3, 2});
+  CHECK(dealt(tiny(10, true), {.ranks = 2, .chunks = 2, .layers = "Et*3|tt|tt|tL"}) ==
+        std::vector<int>{4, 2, 2, 2});
+  CHECK(dealt(tiny(10, true), {.ranks = 2, .chunks = 2, .layers = "table:1,5,3,1"}) ==
+        std::vector<int>{1, 5, 3, 1});
+  CHECK(dealt(tiny(10, true),
+              {.ranks = 2, .chunks = 2, .layers = "rank_list:0,0,1,1,1,0,1,1,1,1"}) ==
+        std::vector<int>{2, 3, 1, 4});
+  int sum = 0;
+  for (const int count : dealt(tiny(10, true), {.ranks = 2, .chunks = 2, .layers = "balanced:10"}))
+    sum += count;
+  CHECK(sum == 10);
+  refused({.layers = "balanced:12"},
+          "--layers balanced:12: they are 12, but embedding, blocks and head make 10");
+  refused({.ranks = 2, .chunks = 2, .layers = "Et*4||tt|ttL"},
+          "--layers Et*4||tt|ttL: each of the trainer's stages needs a layer");
+  refused({.ranks = 2, .chunks = 2, .layers = "Et*4|m|mm|mL"},
+          "--layers Et*4|m|mm|mL: the trainer's model is E, then t, then L");
+  refused({.ranks = 2, .chunks = 2, .layers = "9,1"},
+          "--layers 9,1: misassigned on rank 1: a stage would hold no layer (layers: 1, at least 2)");
+}
+
 TEST_CASE("layers: even, or as told, round robin over the chunks") {
   CHECK(dealt(tiny(10, true), {}) == std::vector<int>{2, 2, 1, 1, 1, 1, 1, 1});
   CHECK(dealt(tiny(10, true), {.layers_per_rank = {3, 2, 2, 3}}) ==

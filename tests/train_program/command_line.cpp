@@ -75,7 +75,8 @@ TEST_CASE("small models train, equal to the unpipelined one; a trace and a pictu
   for (const std::string arguments :
        {"", "--schedule 1f1b --untied", "--schedule seq_1f1b --slices 4 --batch 1",
         "--schedule dualpipe", "--schedule zbv --recompute 1/2", "--schedule zb_h1 --overlap serial --transport-capacity 2",
-        "--layers-per-rank 2,4 --chunks 1 --group 3"}) {
+        "--layers-per-rank 2,4 --chunks 1 --group 3", "--layers balanced:6",
+        "--layers 'Et|t|t|tL' --schedule zbv", "--layers 2,4 --chunks 1"}) {
     INFO(arguments);
     const desk here;
     const outcome ran = here.train(small("--check " + arguments));
@@ -198,6 +199,15 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--layers-per-rank 3,3,", "--layers-per-rank 3,3,: numbers from 1 to 65536 with commas"},
       {"--layers-per-rank 3,-3", "--layers-per-rank 3,-3: numbers from 1 to 65536 with commas"},
       {"--layers-per-rank ''", "--layers-per-rank"},
+      {"--layers -3", "--layers -3: from 1 to 4096 blocks"},
+      {"--layers 0", "--layers 0: from 1 to 4096 blocks"},
+      {"--layers 99999999999", "--layers 99999999999: from 1 to 4096 blocks"},
+      {"--layers balanced:2", "--layers balanced:2: embedding, blocks and head are from 3 to 4098"},
+      {"--layers skewed:9", "--layers skewed:9: no such assignment; there are even:N"},
+      {"--layers 5,1", "--layers 5,1: misassigned on rank 1: a stage would hold no layer"},
+      {"--layers 3,3,", "--layers 3,3,: expected numbers between commas"},
+      {"--layers 'Et|(t|tL'", "--layers Et|(t|tL: misassigned: a layout is made of"},
+      {"--layers 3,3 --layers-per-rank 3,3", "--layers 3,3 says already who holds what"},
       {"--overlap sometimes", "--overlap sometimes: no such policy; there are serial, separate"},
       {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
       {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},

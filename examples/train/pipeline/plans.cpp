@@ -4,7 +4,9 @@
 #include <limits>
 #include <utility>
 
+#include "model/layer.hpp"
 #include "stretto/assignment/all.hpp"
+#include "stretto/assignment/described.hpp"
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/schedule/all.hpp"
@@ -162,9 +164,43 @@ stretto::placement stage_placement(const pipeline_settings& settings) {
   return where;
 }
 
+namespace {
+
+//! As the text of --layers says.
+std::vector<stretto::layer_range> deal_text(const config& model, const stretto::placement& where,
+                                            const std::string& text) {
+  const auto refuse_layers = [&](const std::string& rule) {
+    throw bad_setting("layers", text, rule);
+  };
+  const stretto::assignment::described how(text);
+  if (!how.complaint().empty()) refuse_layers(how.complaint());
+  if (how.layers() != model.layer_count())
+    refuse_layers("they are " + std::to_string(how.layers()) + ", but embedding, blocks and head " +
+                  "make " + std::to_string(model.layer_count()));
+  const std::string letters = how.letters();
+  for (std::size_t layer = 0; layer < letters.size(); ++layer)
+    if (letters[layer] != (layer == 0 ? 'E' : layer + 1 == letters.size() ? 'L' : 't'))
+      refuse_layers("the trainer's model is E, then t, then L");
+  std::vector<stretto::layer_range> stages(config::size(where.stages()));
+  const verdict answer = how.assign(where, stages, [&](int layer) {
+    const product_counts one = expected_products(model, layer);
+    return stretto::unit_costs{
+        .forward = static_cast<std::int64_t>(one.forward),
+        .backward_input = static_cast<std::int64_t>(one.backward_input),
+        .backward_weight = static_cast<std::int64_t>(one.backward_weight)};
+  });
+  if (!answer.ok()) refuse_layers(how.explain(answer, where));
+  for (const stretto::layer_range& held : stages)
+    if (held.count == 0) refuse_layers("each of the trainer's stages needs a layer");
+  return stages;
+}
+
+}  // namespace
+
 std::vector<stretto::assignment::layer_range> deal_layers(const config& model,
                                                           const stretto::placement& where,
                                                           const pipeline_settings& settings) {
+  if (!settings.layers.empty()) return deal_text(model, where, settings.layers);
   std::vector<stretto::assignment::layer_range> stages(config::size(where.stages()));
   const std::vector<std::int32_t>& per_rank = settings.layers_per_rank;
   if (per_rank.empty()) {

@@ -26,8 +26,9 @@ stretto::shape training_shape(const pipeline_settings& settings);
 //! @throws bad_setting as above
 stretto::placement stage_placement(const pipeline_settings& settings);
 
-//! Deals the model's layers to the stages: evenly, or round robin over the chunks where the
-//! settings say how many layers each rank holds. One range per stage, in pipeline order.
+//! Deals the model's layers to the stages: as the settings' text says (balanced by the products
+//! that layers multiply), or round robin over the chunks where they say how many layers each rank
+//! holds, or evenly. One range per stage, in pipeline order.
 //! @throws bad_setting when they do not fit
 std::vector<stretto::assignment::layer_range> deal_layers(const config& model,
                                                           const stretto::placement& where,

@@ -34,6 +34,9 @@ struct pipeline_settings {
   int group = 0;   //!< micro-batches per group; 0: the schedule's choice
   std::vector<std::int32_t> layers_per_rank{};  //!< embedding and head included; empty: even
   stretto::memory::recompute_window recompute{};  //!< whose forwards run a second time
+  //! How layers are dealt, as in stretto/assignment/described.hpp, embedding and head included;
+  //! empty: by `layers_per_rank`.
+  std::string layers{};
   std::string overlap = "separate";             //!< streams: separate or serial
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 
