@@ -42,6 +42,7 @@ shares shares_of(const layer_list& model, const placement& where,
     std::int64_t time = 0;
     std::int64_t memory = 0;
     for (int chunk = 0; chunk < where.chunks; ++chunk) {
+      if (where.stage_of(rank, chunk) < 0) continue;  // a table may give ranks unlike counts
       const auto stage = static_cast<std::size_t>(where.stage_of(rank, chunk));
       for (int layer = stages[stage].first; layer < stages[stage].first + stages[stage].count;
            ++layer) {

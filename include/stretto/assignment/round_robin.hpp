@@ -33,7 +33,7 @@ constexpr verdict deal_round_robin(std::span<const std::int32_t> per_rank, const
     }
     const std::int32_t mine = per_rank[static_cast<std::size_t>(rank)];
     if (mine < chunks) return misassigned(reason::empty_stage, rank, mine, chunks);
-    const std::int32_t held = (mine - chunk + chunks - 1) / chunks;
+    const std::int32_t held = mine / chunks + (chunk < mine % chunks ? 1 : 0);
     if (!take_layers(stages[static_cast<std::size_t>(stage)], held, first))
       return too_many_layers(std::int64_t{first} + held);
   }
