@@ -39,11 +39,13 @@ plan_builder two_streams() {
   const auto use = [](int id, buffer_role role, stretto::access mode) {
     return std::vector<buffer_use>{{id, role, mode}};
   };
-  plan.run({0, made, 0, job_kind::forward}, 0, use(value, buffer_role::stash, stretto::access::write));
-  plan.run({0, read, 0, job_kind::forward}, 1, use(value, buffer_role::stash, stretto::access::read),
-           {made});
+  plan.run({0, made, 0, job_kind::forward}, 0,
+           use(value, buffer_role::stash, stretto::access::write));
+  plan.run({0, read, 0, job_kind::forward}, 1,
+           use(value, buffer_role::stash, stretto::access::read), {made});
   plan.run({0, idle, 0, job_kind::forward}, 0);
-  plan.run({0, beside, 0, job_kind::forward}, 0, use(kept, buffer_role::output, stretto::access::write));
+  plan.run({0, beside, 0, job_kind::forward}, 0,
+           use(kept, buffer_role::output, stretto::access::write));
   plan.run({0, joined, 0, job_kind::forward}, 0, {}, {read});
   plan.run({0, last, 0, job_kind::forward}, 0);
   plan.end();
