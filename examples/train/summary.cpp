@@ -112,7 +112,7 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
     touched += marked;
     out << format("%11.1f\n", kibibytes(marked));
   }
-  out << "workspaces: evaluation's arena, batches, messages. in use: the most at once.\n";
+  out << "workspaces: evaluation's arena, batch, messages, queues. in use: the most at once.\n";
   if (process.poisoned)
     out << "touched: hidden by the poison.\n";
   else

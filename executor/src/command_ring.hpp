@@ -23,10 +23,13 @@ struct alignas(64) queued {
 //! they must wait, and both give up when the flag `stop` is up and they are woken.
 class command_ring {
  public:
+  //! Entries in memory of a ring that holds `depth`.
+  static std::uint32_t room_for(std::uint32_t depth) { return std::bit_ceil(depth); }
+
   //! Holds at most `depth` entries, at least one.
   command_ring(std::uint32_t depth, const std::atomic<bool>& stop)
       : depth_(depth),
-        mask_(std::bit_ceil(depth) - 1),
+        mask_(room_for(depth) - 1),
         entries_(std::make_unique<queued[]>(mask_ + 1)),
         stop_(stop) {}
 

@@ -28,6 +28,11 @@ std::uint32_t whole_step(const plan_view& plan, int stream) {
   return count;
 }
 
+std::uint32_t depth_of(const plan_view& plan, int stream, const host_settings& settings) {
+  return settings.queue_depth > 0 ? static_cast<std::uint32_t>(settings.queue_depth)
+                                  : whole_step(plan, stream);
+}
+
 std::string name_of(const stream_info& info) {
   return {info.name, strnlen(info.name, sizeof info.name)};
 }
@@ -47,10 +52,8 @@ class host_device final : public device {
     try {
       for (int index = 0; index < count; ++index) {
         const stream_info& info = plan.streams[static_cast<std::size_t>(index)];
-        const std::uint32_t depth = settings.queue_depth > 0
-                                        ? static_cast<std::uint32_t>(settings.queue_depth)
-                                        : whole_step(plan, index);
-        const host_stream::place where{rank_, info.priority, name_of(info), spins, depth};
+        const host_stream::place where{rank_, info.priority, name_of(info), spins,
+                                       depth_of(plan, index, settings)};
         streams_.push_back(std::make_unique<host_stream>(where, events_.get(), watch));
       }
     } catch (...) {
@@ -127,6 +130,13 @@ class host_device final : public device {
 };
 
 }  // namespace
+
+std::int64_t host_queue_bytes(const plan_view& plan, const host_settings& settings) {
+  std::int64_t entries = 0;
+  for (int stream = 0; stream < static_cast<int>(plan.streams.size()); ++stream)
+    entries += command_ring::room_for(depth_of(plan, stream, settings));
+  return entries * static_cast<std::int64_t>(sizeof(queued));
+}
 
 std::unique_ptr<device> make_host_device(const plan_view& plan, const host_settings& settings,
                                          monitor& watch) {

@@ -200,6 +200,16 @@ TEST_CASE("a monitor ends when all ranks have, and is late otherwise") {
   CHECK(wait_for(watch) == executor::monitor::outcome::ended);
 }
 
+TEST_CASE("the bytes of queues follow their depth") {
+  plan_builder plan(0, 1, {"one", "other"});
+  const auto one = executor::host_queue_bytes(plan.view(), {1, -1, 0});
+  CHECK(one >= 2 * static_cast<std::int64_t>(sizeof(command)));
+  CHECK(executor::host_queue_bytes(plan.view(), {64, -1, 0}) == 64 * one);
+  const auto empty = executor::host_queue_bytes(plan.view());
+  for (int at = 0; at < 100; ++at) plan.run({0, at, 0, job_kind::forward}, 0);
+  CHECK(executor::host_queue_bytes(plan.view()) > 100 * one / 2 + empty);
+}
+
 TEST_CASE("an arena is zeroed, aligned and of the plan's size") {
   for (const std::int64_t bytes : {0, 1, 64, 1000000}) {
     const executor::arena memory(bytes);

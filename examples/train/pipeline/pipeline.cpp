@@ -190,7 +190,8 @@ rank_memory pipeline::memory(int rank) const {
   made.workspaces = evaluation_plan_->plans()[at].arena_bytes +
                     static_cast<std::int64_t>(here.batch_bytes());
   for (const auto* plan : {training_plan_.get(), evaluation_plan_.get()})
-    made.workspaces += capacity_ * largest_messages(plan->plans()[at]);
+    made.workspaces += capacity_ * largest_messages(plan->plans()[at]) +
+                       executor::host_queue_bytes(plan->plans()[at]);
   return made;
 }
 

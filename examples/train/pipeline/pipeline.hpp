@@ -33,7 +33,7 @@ struct layer_state {
 struct rank_memory {
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
   std::int64_t arena = 0;       //!< of training: activations, gradients, collectives
-  std::int64_t workspaces = 0;  //!< the arena of evaluation, a batch, messages under way
+  std::int64_t workspaces = 0;  //!< the arena of evaluation, a batch, messages under way, queues
 
   std::int64_t sum() const { return weights + gradients + optimizer + arena + workspaces; }
 };

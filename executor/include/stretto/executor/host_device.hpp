@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "stretto/executor/device.hpp"
@@ -17,6 +18,9 @@ struct host_settings {
   //! Threads of all devices of the process, for that choice; 0: those of this device.
   int threads = 0;
 };
+
+//! Bytes of the queues of a host device for the plan.
+std::int64_t host_queue_bytes(const plan_view& plan, const host_settings& settings = {});
 
 //! A device on the host: a stream is a thread with a bounded queue, an event a counter of steps,
 //! the arena one allocation of `plan.arena_bytes` zeroed bytes, aligned to 64. What different
