@@ -103,7 +103,8 @@ class knowledge_without {
   scratch<std::int32_t> recorder_;
 };
 
-//! Whether two instructions touch a common byte and one of them writes it.
+//! Whether two instructions touch a common byte and one of them writes it, or the other writes to
+//! what the one has released before it.
 constexpr bool clash(const plan_view& plan, const instruction& one, const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
   const buffer* const buffers = plan.buffers.data();
@@ -116,14 +117,24 @@ constexpr bool clash(const plan_view& plan, const instruction& one, const instru
       if (mine.offset < theirs.offset + theirs.bytes && theirs.offset < mine.offset + mine.bytes)
         return true;
     }
+  const std::int32_t* const released = plan.released.data();
+  for (int freed = one.first_release; freed < one.first_release + one.release_count; ++freed)
+    for (const buffer_use* b = uses + other.first_use; b < uses + other.first_use + other.use_count;
+         ++b) {
+      const buffer& mine = buffers[released[freed]];
+      const buffer& theirs = buffers[b->buffer];
+      if (b->mode != access::read && mine.offset < theirs.offset + theirs.bytes &&
+          theirs.offset < mine.offset + mine.bytes)
+        return true;
+    }
   return false;
 }
 
 }  // namespace detail
 
 //! Rule 7, spare, for one rank: every event is waited for, and every wait has its reason and is
-//! needed for it. `data`: the two instructions touch the same bytes, one writing, and without the
-//! wait nothing orders them. `gate`: without it the instruction could run before the previous step
+//! needed for it. `data`: the two instructions touch the same bytes, one writing or giving them back,
+//! and without the wait nothing orders them. `gate`: without it the instruction could run before the previous step
 //! has ended. `bound`: the instruction is the last of its stream, and nobody else waits for it, so
 //! that the step could end before it without the wait. So removing any one
 //! breaks the rule of its reason.

@@ -40,89 +40,151 @@ struct buffer_sizes {
 
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-//! The buffers of one rank while its plan is written. Buffers of one (role, owner) are equally
-//! large and share slots: a new one takes the slot that has been free the longest, so that its
-//! previous occupant's last access lies as far back as can be.
+//! The buffers of one rank while its plan is written, and where they lie in the arena. What forwards
+//! save for backwards lies below, what jobs and messages bring to each other above: of either there
+//! are few sizes, so that a place that one leaves fits the next, and little lies idle between.
 class buffer_book {
  public:
-  //! `owners`: the rank's chunks, and after them its collectives; `instructions`: of the plan.
-  constexpr buffer_book(rank_sink& sink, const buffer_sizes& sizes, int owners,
-                        std::int32_t instructions)
+  //! `instructions`: of the plan.
+  constexpr buffer_book(rank_sink& sink, const buffer_sizes& sizes, std::int32_t instructions)
       : sink_(sink),
         sizes_(sizes),
         instructions_(instructions),
         abouts_(sink.room.buffers),
-        about_(abouts_.data()),
-        pools_(std::int64_t{owners} * roles),
-        pool_(pools_.data()) {}
+        about_(abouts_.data()) {}
   constexpr ~buffer_book() = default;  // nvcc does not find it constexpr by itself
 
   struct about_buffer {
-    std::int32_t last;    //!< index of the latest access, sends aside
-    std::int32_t before;  //!< the slot's previous occupant, or -1
-    std::int32_t next;    //!< free list, plus one
-    std::int32_t pool;
+    //! Index of the latest access, sends aside; of a message known as taken, of the job that knows.
+    std::int32_t last;
+    // Once it is closed: what of its place is still free, and its neighbours, plus one.
+    std::int32_t next;
+    std::int32_t previous;
+    std::int64_t begin;
+    std::int64_t end;
   };
   constexpr about_buffer* about() { return about_; }
 
   //! A buffer that instruction `first` is the first to write, in use to the end of the step unless
-  //! it is closed.
-  constexpr std::int32_t open(std::int32_t first, buffer_role role, int owner, const job& work) {
-    const int number = owner * roles + static_cast<int>(role);
-    pool& from = pool_[number];
-    const std::int32_t before = from.oldest - 1;
-    std::int64_t offset = sink_.arena_bytes;
-    if (before >= 0) {
-      offset = sink_.buffers[before].offset;
-      from.oldest = about_[before].next;
-    } else {
-      // All of a pool are of one stage; slots lie in the order in which they are first needed.
-      if (!from.known) from.known = true, from.bytes = sizes_.bytes(role, work.stage);
-      sink_.arena_bytes += aligned(from.bytes);
-    }
-    const std::int32_t id = sink_.used.buffers;
-    if (id == sink_.room.buffers)
-      throw std::length_error("stretto: plan has no room for buffers");
-    sink_.buffers[id] = {offset, from.bytes, work.stage, work.microbatch,
-                         work.slice, role, first, instructions_};
-    about_[id] = {first, before, 0, number};
-    sink_.used.buffers = id + 1;
-    return id;
+  //! it is closed. A job takes the lowest place that is free and large enough.
+  constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work) {
+    return open(first, role, work, false);
   }
-  //! The buffer's slot may be taken by instruction `release`, not before that of the last call, and
-  //! later ones.
+  //! The same for a message that comes: it takes the place that was left the longest ago, so that it
+  //! need hardly ever wait for who was there.
+  constexpr std::int32_t open_message(std::int32_t first, buffer_role role, const job& work) {
+    return open(first, role, work, true);
+  }
+  //! The latest job that touched what was in the place of the buffer opened last; -1: none.
+  constexpr std::int32_t left_at() const { return left_at_; }
+
+  //! The buffer's place may be taken by instruction `release`, not before that of the last call, and
+  //! later ones; nothing is opened any more by earlier ones.
   constexpr void close(std::int32_t id, std::int32_t release) {
+    buffer& made = sink_.buffers[id];
     if (release < instructions_) {
-      sink_.buffers[id].release = release;
+      made.release = release;
       sink_.released[released_++] = id;
       ++sink_.instructions[release].release_count;
     }
-    pool& to = pool_[about_[id].pool];
-    if (to.oldest > 0) about_[to.newest].next = id + 1;
-    else to.oldest = id + 1;
-    to.newest = id;
+    about_buffer& free = about_[id];
+    free.begin = made.offset;
+    free.end = made.offset + aligned(made.bytes);
+    if (free.end == free.begin) return;
+    part& of = made.role == buffer_role::stash ? saved_ : messages_;
+    std::int32_t before = 0;
+    std::int32_t after = of.lowest;
+    if (of.highest > 0 && about_[of.highest - 1].begin < free.begin) before = of.highest, after = 0;
+    while (after > 0 && about_[after - 1].begin < free.begin)
+      before = after, after = about_[after - 1].next;
+    free.next = after;
+    free.previous = before;
+    (before > 0 ? about_[before - 1].next : of.lowest) = id + 1;
+    (after > 0 ? about_[after - 1].previous : of.highest) = id + 1;
   }
   //! How many buffers have been released.
   constexpr std::int32_t released() const { return released_; }
 
- private:
-  static constexpr int roles = buffer_role_count;
+  //! When all are open that will be: puts the upper part behind the lower.
+  constexpr void settle() {
+    for (std::int32_t id = 0; id < sink_.used.buffers; ++id)
+      if (sink_.buffers[id].role != buffer_role::stash) sink_.buffers[id].offset += saved_.top;
+    sink_.arena_bytes = saved_.top + messages_.top;
+  }
 
-  struct pool {
-    std::int32_t oldest = 0;  // closed buffers in the order of closing, plus one
-    std::int32_t newest = 0;
-    bool known = false;
-    std::int64_t bytes = 0;
+ private:
+  //! Offsets count from its own beginning. Free places are linked in their order.
+  struct part {
+    std::int32_t lowest = 0;   // plus one
+    std::int32_t highest = 0;  // plus one
+    std::int64_t top = 0;      // beyond it nothing has been used
   };
+
+  constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work,
+                              bool oldest) {
+    const std::int32_t id = sink_.used.buffers;
+    if (id == sink_.room.buffers)
+      throw std::length_error("stretto: plan has no room for buffers");
+    const std::int64_t bytes = sizes_.bytes(role, work.stage);
+    part& of = role == buffer_role::stash ? saved_ : messages_;
+    sink_.buffers[id] = {take(of, aligned(bytes), oldest), bytes, work.stage, work.microbatch,
+                         work.slice, role, first, instructions_};
+    about_[id] = {first, 0, 0, 0, 0};
+    sink_.used.buffers = id + 1;
+    return id;
+  }
+
+  constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest) {
+    left_at_ = -1;
+    std::int64_t from = of.top;
+    std::int32_t start = 0;
+    for (std::int32_t at = oldest ? of.lowest : 0; at > 0; at = about_[at - 1].next) {
+      const about_buffer& free = about_[at - 1];
+      if (free.end - free.begin < bytes || (start > 0 && about_[start - 1].last <= free.last))
+        continue;
+      start = at;
+      from = free.begin;
+    }
+    if (start == 0) {
+      // The first run of free places that is long enough; the last may grow.
+      std::int64_t to = -1;
+      std::int32_t at = of.lowest;
+      for (; at > 0; at = about_[at - 1].next) {
+        const about_buffer& free = about_[at - 1];
+        if (free.begin != to) from = free.begin, start = at;
+        to = free.end;
+        if (to - from >= bytes) break;
+      }
+      if (at == 0) {
+        if (to != of.top) from = of.top, start = 0;
+        if (from + bytes > of.top) of.top = from + bytes;
+      }
+    }
+    const std::int64_t end = from + bytes;
+    for (std::int32_t at = start; at > 0 && about_[at - 1].begin < end;) {
+      about_buffer& free = about_[at - 1];
+      if (free.last > left_at_) left_at_ = free.last;
+      if (free.end > end) {
+        free.begin = end;
+        break;
+      }
+      const std::int32_t next = free.next;
+      (free.previous > 0 ? about_[free.previous - 1].next : of.lowest) = next;
+      (next > 0 ? about_[next - 1].previous : of.highest) = free.previous;
+      at = next;
+    }
+    return from;
+  }
 
   rank_sink& sink_;
   const buffer_sizes& sizes_;
   std::int32_t instructions_;
   std::int32_t released_ = 0;
+  std::int32_t left_at_ = -1;
   scratch<about_buffer> abouts_;
   about_buffer* about_;
-  scratch<pool> pools_;
-  pool* pool_;
+  part saved_{};
+  part messages_{};
 };
 
 }  // namespace stretto::lowering

@@ -31,7 +31,7 @@ class instruction_writer {
         rank_(rank),
         out_(out),
         made_(out.instructions),
-        book_(out, sizes_, input.where.chunks + static_cast<int>(input.groups.size()), count_),
+        book_(out, sizes_, count_),
         about_(book_.about()),
         cells_(input.where.chunks * static_cast<std::int64_t>(input.microbatches) * input.slices),
         cell_(cells_.data()),
@@ -91,6 +91,7 @@ class instruction_writer {
       made.use_count = static_cast<std::int16_t>(out_.used.uses - first_use);
     }
     out_.used.instructions = count_;
+    book_.settle();
   }
 
  private:
@@ -121,9 +122,10 @@ class instruction_writer {
     need(about_[id].last);
     about_[id].last = at_;
   }
+  //! For a job: whatever has been in its place is known to it as done, or stood on its stream.
   //! @return the buffer, plus one
-  constexpr std::int32_t open(buffer_role role, int chunk, const job& work) {
-    const std::int32_t id = book_.open(at_, role, chunk, work);
+  constexpr std::int32_t open(buffer_role role, const job& work) {
+    const std::int32_t id = book_.open(at_, role, work);
     out_.push(buffer_use{id, role, access::write});
     return id + 1;
   }
@@ -167,18 +169,20 @@ class instruction_writer {
     }
     if (needs_ > 0) wait_for_needs();
     if (sizes_.release_sends)
-      untaken_.drop_taken(row_[at_], [&](std::int32_t message) { book_.close(message, at_); });
+      untaken_.drop_taken(row_[at_], [&](std::int32_t message) {
+        about_[message].last = at_;  // who knows
+        book_.close(message, at_);
+      });
 
-    // New buffers take slots whose last accesses are on this stream, or are sends known as taken.
-    // What a forward saves that runs a second time is gone with it; the second run saves it anew.
-    if (!backward) at.stash = open(buffer_role::stash, chunk, work);
+    if (!backward) at.stash = open(buffer_role::stash, work);
     if (forward) {
-      if (at.again) book_.close(at.stash - 1, at_ + 1);
       if (work.slice > 0) use_earlier_slices(work, &at);
       if (work.stage + 1 < in_.where.stages()) {
-        at.output = open(buffer_role::output, chunk, work);
+        at.output = open(buffer_role::output, work);
         if (cell* const there = on_this_rank(work, work.stage + 1)) there->input = at.output;
       }
+      // What a forward saves that runs a second time is gone with it; the second run saves it anew.
+      if (at.again) book_.close(at.stash - 1, at_ + 1);
       if (backwards_) return;
       if (read[0] >= 0) book_.close(read[0], at_ + 1);
       if (work.slice + 1 == in_.slices)  // no later slice reads any
@@ -193,7 +197,7 @@ class instruction_writer {
     about_[stash].last = at_;
     if (work.slice > 0) use_earlier_slices(work, &at);
     if (is_input_gradient(work.kind) && work.stage > 0) {
-      at.input_gradient = open(buffer_role::input_gradient, chunk, work);
+      at.input_gradient = open(buffer_role::input_gradient, work);
       if (cell* const there = on_this_rank(work, work.stage - 1))
         there->output_gradient = at.input_gradient;
     }
@@ -240,21 +244,19 @@ class instruction_writer {
 
   constexpr void receive(const job& work) {
     const bool ahead = work.kind == job_kind::receive_forward;
-    const int chunk = in_.where.chunk_of(work.stage, work.microbatch);
+    const buffer_role role = ahead ? buffer_role::input : buffer_role::output_gradient;
+    const std::int32_t id = book_.open_message(at_, role, work);
+    out_.push(buffer_use{id, role, access::write});
     cell& at = *here(work, work.stage);
-    std::int32_t& id = ahead ? at.input : at.output_gradient;
-    id = open(ahead ? buffer_role::input : buffer_role::output_gradient, chunk, work);
-    if (const std::int32_t before = about_[id - 1].before; before >= 0) {
-      // The slot's previous occupant was last read by a job; the message itself, coming from a
-      // peer that has heard of that job, or an earlier wait of this stream may prove it done.
-      const std::int32_t last = about_[before].last;
-      const int last_stream = made_[last].stream;
-      if (waited_[stream_] <= last && last_stream != stream_ &&
-          row_[at_].own[last_stream] <= last) {
-        wait_for(last, wait_reason::data);
-        waited_[stream_] = last + 1;
-        return;
-      }
+    (ahead ? at.input : at.output_gradient) = id + 1;
+    // What was in its place was last touched by a job, or released by one that knows it as taken.
+    // The message itself, coming from a peer that has heard of that job, or an earlier wait of this
+    // stream may prove it done.
+    if (const std::int32_t last = book_.left_at();
+        last >= waited_[stream_] && stream_ != 0 && row_[at_].own[0] <= last) {
+      wait_for(last, wait_reason::data);
+      waited_[stream_] = last + 1;
+      return;
     }
     if (row_[at_].gated) out_.push(event_wait{-1, wait_reason::gate, true});
   }
@@ -265,8 +267,7 @@ class instruction_writer {
       for (std::size_t earlier = 0; earlier < group && !in_.sums_replicas(work); ++earlier)
         read_collective(earlier);
       collective_[static_cast<std::int64_t>(group)] =
-          open(buffer_role::collective, in_.where.chunks + work.microbatch,
-               {work.microbatch, 0, 0, work.kind, false});
+          open(buffer_role::collective, {work.microbatch, 0, 0, work.kind, false});
     } else if (work.kind == job_kind::all_reduce) {
       use(collective_[static_cast<std::int64_t>(group)] - 1, buffer_role::collective,
           access::read_write);
