@@ -101,7 +101,7 @@ int main() {
     std::printf("%6d %12d |", row.batch, microbatches);
     for (const bool early : {false, true}) {
       const auto bytes = arenas(microbatches, early);
-      if (row.batch == paddle[0].batch) first[early] = bytes;
+      if (row.batch == paddle[1].batch) first[early] = bytes;
       last[early] = bytes;
       for (const int rank : {1, 7})
         std::printf(" %8.0f",
@@ -115,7 +115,7 @@ int main() {
     std::printf("\n");
   }
   const int more =
-      (paddle[std::size(paddle) - 1].batch - paddle[0].batch) / static_cast<int>(model.microbatch);
+      (paddle[std::size(paddle) - 1].batch - paddle[1].batch) / static_cast<int>(model.microbatch);
   std::printf(
       "\nA message is %lld bytes. Bytes for each micro-batch more, by rank (Paddle held the\n"
       "gradients alone, we hold activations, too):\n",

@@ -243,7 +243,8 @@ class two_steps {
       if (!sound) return {flaw::race, rank, pair.one, pair.other};
     }
     if (left_out.rank < 0)
-      if (const finding here = look_at_releases(rank); here.what != flaw::none) return here;
+      if (const finding here = look_at_releases(rank, left_out); here.what != flaw::none)
+        return here;
     const int end = count(rank) - 1;
     for (int index = 0; index <= end; ++index)
       if (!before(node(0, rank, end), node(1, rank, index)))
@@ -266,13 +267,14 @@ class two_steps {
           if (at(rank, by).record == event.event) done[static_cast<std::size_t>(by)] = true;
       }
     }
-    return {};
+    // Last, because it takes long: what a left-out wait was for is mostly found above.
+    return left_out.rank < 0 ? finding{} : look_at_releases(rank, left_out);
   }
 
   //! A release writes the bytes once more: after whatever touches the buffer, before whatever
   //! touches the bytes later. Either the instruction before it does that, as its last deed, if it
   //! uses the buffer, or the one behind it, as its first.
-  finding look_at_releases(int rank) {
+  finding look_at_releases(int rank, wait_at left_out) {
     const stretto::plan_view& here = plan(rank);
     const auto uses = [&](int index, auto&& which) {
       for (const auto& use : here.uses_of(at(rank, index)))
@@ -295,7 +297,7 @@ class two_steps {
         const bool as_ends = free > 0 && uses(free - 1, same);
         for (int index = 0; index < free; ++index)
           if (uses(index, same) && !(as_ends ? index == free - 1 || done(rank, index, free - 1)
-                                             : done_before_start(rank, index, free)))
+                                             : done_before_start(rank, index, free, left_out)))
             return {flaw::release, rank, index, free};
         for (int index = free + (as_ends ? 0 : 1); index < count(rank); ++index)
           if (uses(index, shares) && !done(rank, as_ends ? free - 1 : free, index))
@@ -307,15 +309,18 @@ class two_steps {
     return before(node(0, rank, earlier), node(0, rank, later));
   }
   //! Known on the stream of `later` when it starts, so not by a message that it is half of.
-  bool done_before_start(int rank, int earlier, int later) {
+  bool done_before_start(int rank, int earlier, int later, wait_at left_out) {
     const auto& now = at(rank, later);
     bool first = true;
     for (int told = later - 1; told >= 0; --told) {
       const auto& by = at(rank, told);
       bool hears = first && by.stream == now.stream;
       if (hears) first = false;
-      for (const auto& wait : plan(rank).waits_of(now))
-        if (!wait.previous_step && by.record >= 0 && by.record == wait.event) hears = true;
+      for (int wait = 0; wait < now.wait_count; ++wait) {
+        const auto& event = item(plan(rank).waits, now.first_wait + wait);
+        hears = hears || (!event.previous_step && by.record >= 0 && by.record == event.event &&
+                          !(wait_at{rank, later, wait} == left_out));
+      }
       if (hears && (told == earlier || done(rank, earlier, told))) return true;
     }
     return false;

@@ -64,13 +64,16 @@ TEST_CASE("1f1b: p - s sent activations and p - s + 1 sent gradients live, whate
       activations.push_back(s == p - 1 ? 0 : p - s);
       gradients.push_back(s == 0 ? 0 : p - s + 1);
     }
-    const facts first = facts_of(one_f_one_b{}, {.ranks = p, .microbatches = p});
+    const facts full = facts_of(one_f_one_b{}, {.ranks = p, .microbatches = 2 * p});
     for (int m = p; m <= 40; ++m) {
       INFO("p=", p, " m=", m);
       const facts found = facts_of(one_f_one_b{}, {.ranks = p, .microbatches = m});
       CHECK(found.activations == activations);
       CHECK(found.gradients == gradients);
-      CHECK(found.arena == first.arena);
+      // To the byte; with few micro-batches some ranks never have all of that at once.
+      if (m >= 2 * p) CHECK(found.arena == full.arena);
+      for (std::size_t rank = 0; rank < found.arena.size(); ++rank)
+        CHECK(found.arena[rank] <= full.arena[rank]);
     }
   }
 }

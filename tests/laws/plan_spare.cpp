@@ -29,7 +29,7 @@ TEST_CASE("without any one wait something is out of order, and it is what the wa
           INFO("rank ", rank, " instruction ", index, " reason ", static_cast<int>(why), ": ",
                found.words());
           // What a wait for the step's end or the step before orders may touch the same bytes too.
-          const bool expected = found.what == flaw::race ||
+          const bool expected = found.what == flaw::race || found.what == flaw::release ||
                                 (why == wait_reason::gate && found.what == flaw::gate) ||
                                 (why == wait_reason::bound && found.what == flaw::bound);
           REQUIRE(expected);

@@ -118,7 +118,9 @@ constexpr bool clash(const plan_view& plan, const instruction& one, const instru
         return true;
     }
   const std::int32_t* const released = plan.released.data();
-  for (int freed = one.first_release; freed < one.first_release + one.release_count; ++freed)
+  const auto index = static_cast<std::int32_t>(&one - plan.instructions.data());
+  for (int freed = one.first_release; freed < one.first_release + one.release_count; ++freed) {
+    if (plan.released_as_ends(released[freed], index)) continue;  // by the one before
     for (const buffer_use* b = uses + other.first_use; b < uses + other.first_use + other.use_count;
          ++b) {
       const buffer& mine = buffers[released[freed]];
@@ -127,6 +129,7 @@ constexpr bool clash(const plan_view& plan, const instruction& one, const instru
           theirs.offset < mine.offset + mine.bytes)
         return true;
     }
+  }
   return false;
 }
 
