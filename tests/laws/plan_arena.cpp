@@ -1,0 +1,98 @@
+// How much of the arena lies idle when most is in use, over every schedule and many shapes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/schedule/all.hpp"
+
+namespace {
+
+using stretto::buffer_role;
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+//! The most bytes in use at once by the buffers for which `holds` is true.
+template <class Holds>
+std::int64_t peak(const stretto::plan_view& plan, const Holds& holds) {
+  std::vector<std::int64_t> change(plan.instructions.size() + 2);
+  for (const auto& one : plan.buffers)
+    if (holds(one)) {
+      change[static_cast<std::size_t>(one.first)] += aligned(one.bytes);
+      change[static_cast<std::size_t>(one.release)] -= aligned(one.bytes);
+    }
+  std::int64_t level = 0;
+  std::int64_t most = 0;
+  for (const std::int64_t step : change) most = std::max(most, level += step);
+  return most;
+}
+
+//! Arena over peak, of every rank of every plan; what a stage saves is `times` as large as a
+//! message, and `more` bytes larger on each stage than on the one before.
+template <class Visitor>
+std::vector<double> ratios(std::int64_t times, std::int64_t more, Visitor visit) {
+  std::vector<double> found;
+  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
+    for (const int p : {1, 2, 3, 4, 6, 8})
+      for (const int m : {1, 2, 4, 7, 8, 16})
+        for (int v = 1; v <= 3; ++v) {
+          const stretto::shape sizes{.ranks = p, .microbatches = m, .chunks = v};
+          if (!schedule.supports(sizes).ok()) continue;
+          const stretto::placement where = stretto::place(schedule.placed(), sizes);
+          const stretto::job_table table(p, where.chunks);
+          stretto::plan_request request;
+          request.stages.clear();
+          for (int stage = 0; stage < where.stages(); ++stage)
+            request.stages.push_back({.output = 4096, .stash = 4096 * times + stage * more});
+          request.train = !requires {
+            requires Schedule::forward_only;
+          };
+          const stretto::planned made(schedule, sizes, table.view(), stretto::overlap::separate{},
+                                      request);
+          REQUIRE(made.answer().ok());
+          for (const auto& plan : made.plans()) {
+            const std::int64_t most = peak(plan, [](const auto&) { return true; });
+            if (most == 0) continue;
+            visit(plan);
+            found.push_back(static_cast<double>(plan.arena_bytes) / static_cast<double>(most));
+          }
+        }
+  });
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+double share_above(const std::vector<double>& all, double limit) {
+  const auto above = all.end() - std::upper_bound(all.begin(), all.end(), limit);
+  return static_cast<double>(above) / static_cast<double>(all.size());
+}
+
+}  // namespace
+
+TEST_CASE("of equal stages, the arena is what its two parts need at most, to the byte") {
+  for (const std::int64_t times : {1, 10, 40}) {
+    const auto all = ratios(times, 0, [](const stretto::plan_view& plan) {
+      const auto saved = [](const auto& one) { return one.role == buffer_role::stash; };
+      const auto messages = [](const auto& one) { return one.role != buffer_role::stash; };
+      CHECK(plan.arena_bytes == peak(plan, saved) + peak(plan, messages));
+    });
+    CHECK(all.size() > 4000);
+    // Both parts are mostly fullest at the same time.
+    CAPTURE(times);
+    CHECK(all[all.size() / 2] <= 1.0);
+    CHECK(all[all.size() * 9 / 10] <= 1.05);
+    CHECK(share_above(all, 1.05) <= 0.09);
+  }
+}
+
+TEST_CASE("of uneven stages, little lies idle") {
+  const auto all = ratios(20, 64 * 50, [](const stretto::plan_view&) {});
+  CHECK(all[all.size() / 2] <= 1.02);
+  CHECK(all[all.size() * 9 / 10] <= 1.1);
+  CHECK(all.back() <= 1.5);
+}
