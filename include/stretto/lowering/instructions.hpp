@@ -79,7 +79,7 @@ class instruction_writer {
       // Those of this one were counted when its buffers were closed.
       made.first_release = book_.released() - made.release_count;
       std::int32_t& last = last_on_[stream_];
-      before_ = last > 0 ? row_[last - 1].own : nullptr;
+      before_ = last > 0 ? row_[last - 1].own : nothing_;
       last = at_ + 1;
       needs_ = 0;
       if (kind <= job_kind::recompute) compute(work);
@@ -112,7 +112,7 @@ class instruction_writer {
   //! After `earlier`, if that is not done before this instruction by stream order alone.
   constexpr void need(std::int32_t earlier) {
     const int stream = made_[earlier].stream;
-    if (stream != stream_ && (before_ == nullptr || before_[stream] <= earlier))
+    if (stream != stream_ && before_[stream] <= earlier)
       needed_[needs_++] = earlier;
   }
   //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
@@ -164,7 +164,7 @@ class instruction_writer {
                            access::read});
       std::int32_t& last = about_[read[one]].last;
       const int stream = made_[last].stream;
-      if (stream != 0 && (before_ == nullptr || before_[stream] <= last)) needed_[needs_++] = last;
+      if (stream != 0 && before_[stream] <= last) needed_[needs_++] = last;
       last = at_;
     }
     if (needs_ > 0) wait_for_needs();
@@ -325,7 +325,8 @@ class instruction_writer {
   int needs_ = 0;
   std::int32_t at_ = 0;
   int stream_ = 0;                        // of this instruction
-  const std::int32_t* before_ = nullptr;  // what is known before it on its stream
+  const std::int32_t nothing_[max_streams]{};
+  const std::int32_t* before_ = nothing_;  // what is known before it on its stream
   bool backwards_ = false;
 };
 
