@@ -11,6 +11,7 @@
 #include "stretto/lowering/communication.hpp"
 #include "stretto/lowering/groups.hpp"
 #include "stretto/lowering/plan_storage.hpp"
+#include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/memory/release_early.hpp"
