@@ -19,6 +19,7 @@
 #include "stretto/model/job_text.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/arena_report.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/report.hpp"

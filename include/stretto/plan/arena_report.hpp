@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/lowering/buffers.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto {
+
+//! How a rank's arena is used, in bytes, every buffer rounded up to 64.
+struct arena_report {
+  std::int64_t arena = 0;     //!< its size
+  std::int64_t peak = 0;      //!< the most in use at once: no arena can be smaller
+  std::int64_t saved = 0;     //!< the most in use by what forwards save
+  std::int64_t messages = 0;  //!< the most in use by everything else
+
+  //! Arena over peak: 1 when nothing lies idle where most is in use.
+  constexpr double ratio() const {
+    return peak == 0 ? 1 : static_cast<double>(arena) / static_cast<double>(peak);
+  }
+  //! What the ratio is at most for equal stages: the two parts of the arena, each as large as it
+  //! must be by itself.
+  constexpr double bound() const {
+    return peak == 0 ? 1 : static_cast<double>(saved + messages) / static_cast<double>(peak);
+  }
+};
+
+//! Adds up the lives of a plan's buffers. Linear in instructions and buffers.
+constexpr arena_report measure_arena(const plan_view& plan) {
+  const auto count = static_cast<std::int64_t>(plan.instructions.size());
+  scratch<std::int64_t> saved(count + 2);
+  scratch<std::int64_t> messages(count + 2);
+  for (const buffer& one : plan.buffers) {
+    scratch<std::int64_t>& change = one.role == buffer_role::stash ? saved : messages;
+    change[one.first] += lowering::aligned(one.bytes);
+    change[one.release] -= lowering::aligned(one.bytes);
+  }
+  arena_report made{.arena = plan.arena_bytes};
+  std::int64_t of_saved = 0;
+  std::int64_t of_messages = 0;
+  for (std::int64_t at = 0; at <= count; ++at) {
+    of_saved += saved[at];
+    of_messages += messages[at];
+    if (of_saved > made.saved) made.saved = of_saved;
+    if (of_messages > made.messages) made.messages = of_messages;
+    if (of_saved + of_messages > made.peak) made.peak = of_saved + of_messages;
+  }
+  return made;
+}
+
+}  // namespace stretto
