@@ -11,7 +11,7 @@
 #include "catalogue.hpp"
 #include "command.hpp"
 #include "step.hpp"
-#include "stretto/assignment/all.hpp"
+#include "stretto/assignment/described.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/memory/all.hpp"
 #include "stretto/model/transformer_chain.hpp"
@@ -28,7 +28,7 @@ constexpr double mib = 1 << 20;
 struct memory_command {
   std::string name;
   shape_options sizes;
-  int layers = 24;
+  std::string layers_text = "24";
   transformer model{};
   std::string precision_name = "mixed";
   std::string recompute = "none";
@@ -53,7 +53,11 @@ struct memory_command {
           ->check(CLI::Range(std::int64_t{1}, most).description(""))
           ->capture_default_str();
     };
-    size("--layers", layers, "Transformer layers, dealt evenly to the stages", 100'000);
+    command
+        .add_option("--layers", layers_text,
+                    "Transformer layers, and how they are dealt to stages, as `assign` has it: 24, "
+                    "7,6,6,5, balanced:24, a layout")
+        ->capture_default_str();
     size("--hidden", model.hidden, "Features per token", 1 << 20);
     size("--heads", model.heads, "Attention heads", 1 << 20);
     size("--sequence", model.sequence, "Tokens per sequence", 1 << 22);
@@ -87,6 +91,9 @@ struct memory_command {
 
   void run() {
     model.bytes = precision_name == "mixed" ? mixed_precision : single_precision;
+    how_ = assignment::described(layers_text);
+    if (!how_.complaint().empty()) throw bad_option("--layers", layers_text, how_.complaint());
+    const int layers = how_.layers();
     const std::int64_t t = model.tensor_parallel;
     if (model.hidden % model.heads != 0)
       throw bad_option("--heads", std::to_string(model.heads), "--hidden is no multiple of it");
@@ -105,8 +112,8 @@ struct memory_command {
          8 * static_cast<double>(model.vocabulary));
     if ((kept * layers > 1e15) ||
         20 * hidden * (13 * hidden * layers + 2.0 * static_cast<double>(model.vocabulary)) > 1e15)
-      throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " +
-                      std::to_string(layers) + ": the model passes 1e15 bytes");
+      throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " + layers_text +
+                      ": the model passes 1e15 bytes");
     const shape wanted = sizes.sizes();
     // An earlier slice keeps more than its share: others read its keys and values.
     if (wanted.slices > 1)
@@ -145,14 +152,29 @@ struct memory_command {
     if (recompute == "none") return {};
     return {recompute_period, std::min(recompute_count, recompute_period)};
   }
+  //! Transformer layers of every stage. In a layout E and L are where embedding and head are in any
+  //! case.
   std::vector<std::int32_t> dealt(const placement& where) const {
     std::vector<layer_range> ranges(static_cast<std::size_t>(where.stages()));
-    const verdict answer = assignment::deal_evenly(layers, where, ranges);
-    if (!answer.ok())
-      throw bad_option("--layers", std::to_string(layers), std::string(describe(answer.why)));
-    std::vector<std::int32_t> counts;
-    for (const layer_range& range : ranges) counts.push_back(range.count);
-    return counts;
+    const std::string letters = how_.letters();
+    const auto counts = [&](std::size_t layer) {
+      return letters.empty() || letters[layer] == 't' || letters[layer] == 'm';
+    };
+    // Balanced by multiply-adds of a token, the head's with the last layer.
+    const std::int64_t layer_work = 12 * model.hidden + 2 * model.sequence;
+    const auto work = [&](int layer) {
+      const std::int64_t one = layer_work + (layer + 1 == how_.layers() ? model.vocabulary : 0);
+      return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
+    };
+    const verdict answer = how_.assign(where, ranges, work);
+    if (!answer.ok()) throw bad_option("--layers", layers_text, how_.explain(answer, where));
+    std::vector<std::int32_t> held;
+    for (const layer_range& range : ranges) {
+      held.push_back(0);
+      for (std::int32_t at = 0; at < range.count; ++at)
+        held.back() += counts(static_cast<std::size_t>(range.first + at)) ? 1 : 0;
+    }
+    return held;
   }
   std::int64_t state_bytes(const placement& where, int rank,
                            const std::vector<std::int32_t>& counts) const {
@@ -202,6 +224,8 @@ struct memory_command {
     }
     return all;
   }
+
+  assignment::described how_;
 
   static std::string in_mib(std::int64_t bytes) {
     char text[40];

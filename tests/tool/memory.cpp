@@ -42,6 +42,23 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
   CHECK(of(more, 1, "state") == of(all, 1, "state"));
 }
 
+TEST_CASE("layers are dealt as `assign` deals them") {
+  const auto layers = [](const std::string& text) {
+    std::string made;
+    const json all = run_json(
+        "memory interleaved --ranks 2 --microbatches 4 --chunks 2 --hidden 64 "
+        "--heads 4 --sequence 32 --format json --layers '" +
+        text + "'");
+    for (const json& need : all["need"]) made += std::to_string(need["layers"].get<int>()) + " ";
+    return made;
+  };
+  CHECK(layers("8") == "4 4 ");
+  CHECK(layers("5,3") == "5 3 ");
+  CHECK(layers("Ett|tt|ttt|tL") == "5 3 ");
+  // The head's product with 50304 tokens is worth more than all layers of this width.
+  CHECK(layers("balanced:8") == "6 2 ");
+}
+
 TEST_CASE("recomputation saves what it says, for as many micro-batches as it is asked for") {
   const auto most = [](const std::string& arguments) {
     return of(run_json("memory 1f1b" + gpt + arguments), 1, "activations");
@@ -95,7 +112,9 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--heads 7", "--heads 7: --hidden is no multiple of it"},
       {"--tensor-parallel 3", "--tensor-parallel 3: --heads and --vocabulary"},
       {"--layers 3", "--layers 3: "},
-      {"--layers 0", "--layers: Value 0"},
+      {"--layers 0", "--layers 0: "},
+      {"--layers 5,4,4", "--layers 5,4,4: "},
+      {"--layers some:4", "--layers some:4: "},
       {"--recompute some", "--recompute"},
       {"--recompute full --recompute-of 0", "--recompute-of"},
       {"--limit -4", "--limit"},
