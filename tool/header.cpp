@@ -88,8 +88,8 @@ std::string print_header(const step& made, const shape& sizes, const std::string
     lists.push_back("      // rank " + std::to_string(rank) + "\n" + wrapped(words, "      "));
   }
 
-  std::string text = "#pragma once\n\n// clang-format off\n// Written by\n//   " + command + "\n// makespan " +
-                     std::to_string(all.all.makespan) + ", bubble " +
+  std::string text = "#pragma once\n\n// clang-format off\n// Written by\n//   " + command +
+                     "\n// makespan " + std::to_string(all.all.makespan) + ", bubble " +
                      std::to_string(all.all.bubble.numerator) + " of " +
                      std::to_string(all.all.bubble.denominator) +
                      ". Proven where it is used:\n//   "

@@ -35,7 +35,9 @@ struct fixed_text {
     while (count > 0) letters.push_back(digits[--count]);
     return *this;
   }
-  constexpr fixed_text& operator<<(int number) { return *this << static_cast<std::int64_t>(number); }
+  constexpr fixed_text& operator<<(int number) {
+    return *this << static_cast<std::int64_t>(number);
+  }
   constexpr bool operator==(std::string_view other) const { return view() == other; }
 };
 

@@ -100,8 +100,8 @@ struct accesses {
   std::int32_t latest[lowering::max_streams]{};
 };
 
-//! Whether `earlier` is done before instruction `index` of the rank starts: what a message of its own
-//! tells comes later.
+//! Whether `earlier` is done before instruction `index` of the rank starts: what a message of its
+//! own tells comes later.
 constexpr bool done_before_start(const plan_view& plan, lowering::clock_rows known,
                                  std::span<const plan_view> plans, std::int32_t index,
                                  std::int32_t earlier) {
@@ -140,11 +140,12 @@ constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
 //! write after all earlier accesses, and the first write after all accesses to whatever buffers
 //! held the same bytes before, whose lives are over; a buffer is released after all accesses to it,
 //! whether or not its bytes are used again, and used again after that (whose stream gives it back:
-//! plan_view::released_as_ends); every channel stays on one stream; every instruction comes after the end of the rank's previous step, and the step's end after every
-//! instruction. The last two make two unrolled steps race-free, both with the same offsets and
-//! events: whatever the first step did is done before the second begins. A send counts as done when
-//! its stream says so, or when something received from the peer proves that it was taken; not so at
-//! the step's end, where nothing may be left running here.
+//! plan_view::released_as_ends); every channel stays on one stream; every instruction comes after
+//! the end of the rank's previous step, and the step's end after every instruction. The last two
+//! make two unrolled steps race-free, both with the same offsets and events: whatever the first
+//! step did is done before the second begins. A send counts as done when its stream says so, or
+//! when something received from the peer proves that it was taken; not so at the step's end, where
+//! nothing may be left running here.
 //! @param known clocks of the plans, as `plan_order` found them
 constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_rows known,
                             int rank) {

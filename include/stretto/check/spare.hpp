@@ -136,11 +136,11 @@ constexpr bool clash(const plan_view& plan, const instruction& one, const instru
 }  // namespace detail
 
 //! Rule 7, spare, for one rank: every event is waited for, and every wait has its reason and is
-//! needed for it. `data`: the two instructions touch the same bytes, one writing or giving them back,
-//! and without the wait nothing orders them. `gate`: without it the instruction could run before the previous step
-//! has ended. `bound`: the instruction is the last of its stream, and nobody else waits for it, so
-//! that the step could end before it without the wait. So removing any one
-//! breaks the rule of its reason.
+//! needed for it. `data`: the two instructions touch the same bytes, one writing or giving them
+//! back, and without the wait nothing orders them. `gate`: without it the instruction could run
+//! before the previous step has ended. `bound`: the instruction is the last of its stream, and
+//! nobody else waits for it, so that the step could end before it without the wait. So removing any
+//! one breaks the rule of its reason.
 constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows known, int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
   const detail::knowledge_without knowledge(plans, known, rank);

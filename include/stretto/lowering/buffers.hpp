@@ -40,9 +40,10 @@ struct buffer_sizes {
 
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-//! The buffers of one rank while its plan is written, and where they lie in the arena. What forwards
-//! save for backwards lies below, what jobs and messages bring to each other above: of either there
-//! are few sizes, so that a place that one leaves fits the next, and little lies idle between.
+//! The buffers of one rank while its plan is written, and where they lie in the arena. What
+//! forwards save for backwards lies below, what jobs and messages bring to each other above: of
+//! either there are few sizes, so that a place that one leaves fits the next, and little lies idle
+//! between.
 class buffer_book {
  public:
   //! `instructions`: of the plan.
@@ -70,16 +71,16 @@ class buffer_book {
   constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work) {
     return open(first, role, work, false);
   }
-  //! The same for a message that comes: it takes the place that was left the longest ago, so that it
-  //! need hardly ever wait for who was there.
+  //! The same for a message that comes: it takes the place that was left the longest ago, so that
+  //! it need hardly ever wait for who was there.
   constexpr std::int32_t open_message(std::int32_t first, buffer_role role, const job& work) {
     return open(first, role, work, true);
   }
   //! The latest job that touched what was in the place of the buffer opened last; -1: none.
   constexpr std::int32_t left_at() const { return left_at_; }
 
-  //! The buffer's place may be taken by instruction `release`, not before that of the last call, and
-  //! later ones; nothing is opened any more by earlier ones.
+  //! The buffer's place may be taken by instruction `release`, not before that of the last call,
+  //! and later ones; nothing is opened any more by earlier ones.
   constexpr void close(std::int32_t id, std::int32_t release) {
     buffer& made = sink_.buffers[id];
     if (release < instructions_) {

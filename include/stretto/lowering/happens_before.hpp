@@ -60,7 +60,11 @@ class happens_before {
  public:
   //! `clocks` has room for ranks * stride, fresh, and is kept by the caller.
   constexpr happens_before(clock* clocks, int ranks, int stride)
-      : clocks_(clocks), ranks_(ranks), stride_(stride), last_(ranks * max_streams), last_on_(last_.data()) {}
+      : clocks_(clocks),
+        ranks_(ranks),
+        stride_(stride),
+        last_(ranks * max_streams),
+        last_on_(last_.data()) {}
   constexpr ~happens_before() = default;  // nvcc does not find it constexpr by itself
 
   //! The instruction comes to its stream: after everything that stream holds.

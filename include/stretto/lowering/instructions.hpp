@@ -191,9 +191,8 @@ class instruction_writer {
     }
     if (!backward) return;
     const std::int32_t stash = at.stash - 1;
-    out_.push(buffer_use{stash, buffer_role::stash,
-               work.kind == job_kind::backward_weight ? access::read
-                                                                : access::read_write});
+    const bool last = work.kind == job_kind::backward_weight;
+    out_.push(buffer_use{stash, buffer_role::stash, last ? access::read : access::read_write});
     about_[stash].last = at_;
     if (work.slice > 0) use_earlier_slices(work, &at);
     if (is_input_gradient(work.kind) && work.stage > 0) {

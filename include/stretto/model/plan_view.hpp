@@ -46,8 +46,8 @@ enum class buffer_role : std::uint8_t {
 inline constexpr int buffer_role_count = static_cast<int>(buffer_role::collective) + 1;
 
 //! A piece of the arena in use from the start of instruction `first` until just before instruction
-//! `release` starts (the instruction count when it lives to the end of the step). Who gives it back:
-//! see plan_view::released_as_ends. Offsets are multiples of 64 bytes.
+//! `release` starts (the instruction count when it lives to the end of the step). Who gives it
+//! back: see plan_view::released_as_ends. Offsets are multiples of 64 bytes.
 struct buffer {
   std::int64_t offset = 0;
   std::int64_t bytes = 0;

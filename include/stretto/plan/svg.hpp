@@ -108,8 +108,8 @@ class svg_writer {
     all.push_back({"", "idle"});
     const job_kind first = kinds_.empty() ? job_kind::forward : *kinds_.begin();
     for (int chunk = 0; chunks_ > 1 && chunk < std::min(chunks_, 8); ++chunk)
-      all.push_back(
-          {shade(colour_of(first), chunk, chunks_).hex(), in_.shades + " " + std::to_string(chunk)});
+      all.push_back({shade(colour_of(first), chunk, chunks_).hex(),
+                     in_.shades + " " + std::to_string(chunk)});
     if (chunks_ > 8) all.back().words += " ...";
     if (!in_.memory.empty()) all.push_back({"memory", "memory"});
     return all;
