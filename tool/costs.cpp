@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
 #include "catalogue.hpp"
 #include "command.hpp"
+#include "numbers.hpp"
 #include "stretto/model/job_text.hpp"
 
 namespace stretto::tool {
@@ -17,90 +17,49 @@ namespace {
 
 using nlohmann::json;
 
-// So that no sum over the jobs that the tool takes on leaves 64 bits.
-constexpr std::int64_t most = 10'000'000'000;
 constexpr std::int64_t most_memory = 1'000'000'000'000'000'000;
-
-//! Exactly `Count` integers between commas.
-template <std::size_t Count>
-std::array<std::int64_t, Count> numbers(const std::string& option, const std::string& text,
-                                        const std::string& form, std::int64_t least) {
-  std::array<std::int64_t, Count> all{};
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (std::size_t place = 0; place < Count; ++place) {
-    const auto read = std::from_chars(at, end, all[place]);
-    const bool last = place + 1 == Count;
-    if (read.ec != std::errc{} || (last ? read.ptr != end : read.ptr == end || *read.ptr != ','))
-      throw bad_option(option, text, "expected " + std::to_string(Count) + " integers, " + form);
-    if (all[place] < least || all[place] > most)
-      throw bad_option(
-          option, text,
-          "each number must be from " + std::to_string(least) + " to " + std::to_string(most));
-    at = read.ptr + 1;
-  }
-  return all;
-}
 
 //! Reads the file of --costs into a table.
 class costs_file {
  public:
   costs_file(const std::string& path, job_table& table)
-      : path_(path), table_(table), whole_given_(table.entries.size()) {}
+      : file_{"--costs", path}, table_(table), whole_given_(table.entries.size()) {}
 
   void apply() {
-    json all;
-    try {
-      all = json::parse(read_file("--costs", path_));
-    } catch (const json::exception& wrong) {
-      fail(std::string("not JSON: ") + wrong.what());
-    }
-    if (!all.is_object()) fail("must hold one object");
+    const json all = file_.parse();
+    if (!all.is_object()) file_.fail("must hold one object");
     only(all, "the file", {"communication", "loss", "base", "limit", "jobs"});
     if (all.contains("communication"))
-      table_.communication = integer(all["communication"], "communication", 0, most);
+      table_.communication = file_.integer(all["communication"], "communication", 0, most_cost);
     if (all.contains("base")) table_.base = per_rank(all["base"], "base");
     if (all.contains("limit")) table_.limit = per_rank(all["limit"], "limit");
     if (all.contains("jobs")) {
-      if (!all["jobs"].is_array()) fail("jobs must be a list");
+      if (!all["jobs"].is_array()) file_.fail("jobs must be a list");
       int count = 0;
       for (const json& entry : all["jobs"])
         job_entry(entry, "jobs[" + std::to_string(count++) + "]");
     }
-    if (all.contains("loss")) loss_ = integer(all["loss"], "loss", 0, most);
+    if (all.contains("loss")) loss_ = file_.integer(all["loss"], "loss", 0, most_cost);
     join_backwards();
   }
   //! What the loss takes; apply() does not add it.
   std::int64_t loss() const { return loss_; }
 
  private:
-  [[noreturn]] void fail(const std::string& rule) const {
-    throw bad_option("--costs", path_, rule);
-  }
   void only(const json& object, const std::string& place,
             const std::vector<std::string_view>& keys) const {
     for (const auto& item : object.items())
       if (std::find(keys.begin(), keys.end(), item.key()) == keys.end())
-        fail(place + " has an unknown key, \"" + item.key() + "\"");
-  }
-  std::int64_t integer(const json& value, const std::string& place, std::int64_t least,
-                       std::int64_t greatest) const {
-    const bool fits = value.is_number_integer() &&
-                      !(value.is_number_unsigned() &&
-                        value.get<std::uint64_t>() > static_cast<std::uint64_t>(greatest));
-    if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > greatest)
-      fail(place + " is " + value.dump() + ", must be an integer from " + std::to_string(least) +
-           " to " + std::to_string(greatest));
-    return value.get<std::int64_t>();
+        file_.fail(place + " has an unknown key, \"" + item.key() + "\"");
   }
   std::vector<std::int64_t> per_rank(const json& value, const std::string& place) const {
     const auto ranks = static_cast<std::size_t>(table_.ranks);
-    if (!value.is_array()) return std::vector(ranks, integer(value, place, 0, most_memory));
+    if (!value.is_array()) return std::vector(ranks, file_.integer(value, place, 0, most_memory));
     if (value.size() != ranks)
-      fail(place + " has " + std::to_string(value.size()) + " entries for " +
+      file_.fail(place + " has " + std::to_string(value.size()) + " entries for " +
            std::to_string(ranks) + " ranks");
     std::vector<std::int64_t> all;
-    for (const json& one : value) all.push_back(integer(one, place, 0, most_memory));
+    for (const json& one : value) all.push_back(file_.integer(one, place, 0, most_memory));
     return all;
   }
   job_kind kind_of(const json& entry, const std::string& place) const {
@@ -108,7 +67,7 @@ class costs_file {
       for (int kind = 0; kind < cost_kinds; ++kind)
         if (letters(static_cast<job_kind>(kind)) == entry["kind"].get<std::string>())
           return static_cast<job_kind>(kind);
-    fail(place + " needs a kind: F, B, I, W or R");
+    file_.fail(place + " needs a kind: F, B, I, W or R");
   }
   std::size_t index(int rank, int chunk, job_kind kind) const {
     return static_cast<std::size_t>((rank * table_.chunks + chunk) * cost_kinds +
@@ -116,24 +75,26 @@ class costs_file {
   }
 
   void job_entry(const json& entry, const std::string& place) {
-    if (!entry.is_object()) fail(place + " must be an object");
+    if (!entry.is_object()) file_.fail(place + " must be an object");
     only(entry, place, {"rank", "chunk", "kind", "cost", "change", "peak"});
     const job_kind kind = kind_of(entry, place);
     int ranks[2] = {0, table_.ranks - 1};
     int chunks[2] = {0, table_.chunks - 1};
     if (entry.contains("rank"))
       ranks[0] = ranks[1] =
-          static_cast<int>(integer(entry["rank"], place + ".rank", 0, table_.ranks - 1));
+          static_cast<int>(file_.integer(entry["rank"], place + ".rank", 0, table_.ranks - 1));
     if (entry.contains("chunk"))
       chunks[0] = chunks[1] =
-          static_cast<int>(integer(entry["chunk"], place + ".chunk", 0, table_.chunks - 1));
+          static_cast<int>(file_.integer(entry["chunk"], place + ".chunk", 0, table_.chunks - 1));
     for (int rank = ranks[0]; rank <= ranks[1]; ++rank)
       for (int chunk = chunks[0]; chunk <= chunks[1]; ++chunk) {
         job_cost& cost = table_.at(rank, chunk, kind);
-        if (entry.contains("cost")) cost.time = integer(entry["cost"], place + ".cost", 0, most);
+        if (entry.contains("cost"))
+          cost.time = file_.integer(entry["cost"], place + ".cost", 0, most_cost);
         if (entry.contains("change"))
-          cost.change = integer(entry["change"], place + ".change", -most, most);
-        if (entry.contains("peak")) cost.peak = integer(entry["peak"], place + ".peak", 0, most);
+          cost.change = file_.integer(entry["change"], place + ".change", -most_cost, most_cost);
+        if (entry.contains("peak"))
+          cost.peak = file_.integer(entry["peak"], place + ".peak", 0, most_cost);
         if (kind == job_kind::backward) whole_given_[index(rank, chunk, kind)] = true;
       }
   }
@@ -150,7 +111,7 @@ class costs_file {
       }
   }
 
-  const std::string& path_;
+  json_file file_;
   job_table& table_;
   std::int64_t loss_ = 0;
   std::vector<bool> whole_given_;
@@ -246,7 +207,7 @@ void cost_options::add(CLI::App& command) {
       .add_option("--weights", weights,
                   "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
                   "all the time, those of both directions where there are two (default 0)")
-      ->check(CLI::Range(std::int64_t{0}, most).description(""));
+      ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
   command.add_option("--limit", limit, "Memory that no rank may exceed")
       ->check(CLI::Range(std::int64_t{0}, most_memory).description(""));
   command
@@ -270,14 +231,14 @@ unit_costs cost_options::units() const {
   unit_costs units;
   units.pair_hides = hides;
   if (!cost.empty()) {
-    const auto given = numbers<4>("--cost", cost, "F,I,W,C", 0);
+    const auto given = read_numbers<4>("--cost", cost, "F,I,W,C", 0);
     units.forward = given[0];
     units.backward_input = given[1];
     units.backward_weight = given[2];
     units.communication = given[3];
   }
   if (!memory.empty()) {
-    const auto given = numbers<3>("--memory", memory, "F,I,W", -most);
+    const auto given = read_numbers<3>("--memory", memory, "F,I,W", -most_cost);
     units.memory_forward = given[0];
     units.memory_backward_input = given[1];
     units.memory_backward_weight = given[2];

@@ -1,9 +1,10 @@
 #include "layers.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "numbers.hpp"
 
 namespace stretto::tool {
 
@@ -11,69 +12,42 @@ namespace {
 
 using nlohmann::json;
 
-// So that no sum over the jobs that the tool takes on leaves 64 bits.
-constexpr std::int64_t most = 10'000'000'000;
 constexpr double most_of_model = 2e11;
 
 //! F,I,W of one layer that differs from the others.
 void read_times(const std::string& option, const std::string& text, unit_costs& layer) {
   if (text.empty()) return;
-  std::int64_t* const times[] = {&layer.forward, &layer.backward_input, &layer.backward_weight};
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (std::int64_t* time : times) {
-    const auto read = std::from_chars(at, end, *time);
-    const bool last = time == times[2];
-    if (read.ec != std::errc{} || (last ? read.ptr != end : read.ptr == end || *read.ptr != ','))
-      throw bad_option(option, text, "expected 3 integers, F,I,W");
-    if (*time < 0 || *time > most)
-      throw bad_option(option, text, "each number must be from 0 to " + std::to_string(most));
-    at = read.ptr + 1;
-  }
+  const auto times = read_numbers<3>(option, text, "F,I,W", 0);
+  layer.forward = times[0];
+  layer.backward_input = times[1];
+  layer.backward_weight = times[2];
 }
 
 //! The file of --layer-costs.
 class layer_file {
  public:
   layer_file(const std::string& path, std::vector<unit_costs>& layers)
-      : path_(path), layers_(layers) {}
+      : file_{"--layer-costs", path}, layers_(layers) {}
 
   void apply() {
-    json all;
-    try {
-      all = json::parse(read_file("--layer-costs", path_));
-    } catch (const json::exception& wrong) {
-      fail(std::string("not JSON: ") + wrong.what());
-    }
-    if (!all.is_array()) fail("must hold a list");
+    const json all = file_.parse();
+    if (!all.is_array()) file_.fail("must hold a list");
     int count = 0;
     for (const json& entry : all) apply(entry, "[" + std::to_string(count++) + "]");
   }
 
  private:
-  [[noreturn]] void fail(const std::string& rule) const {
-    throw bad_option("--layer-costs", path_, rule);
-  }
-  std::int64_t integer(const json& value, const std::string& place, std::int64_t least,
-                       std::int64_t greatest) const {
-    const bool fits = value.is_number_integer() &&
-                      !(value.is_number_unsigned() &&
-                        value.get<std::uint64_t>() > static_cast<std::uint64_t>(greatest));
-    if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > greatest)
-      fail(place + " is " + value.dump() + ", must be an integer from " + std::to_string(least) +
-           " to " + std::to_string(greatest));
-    return value.get<std::int64_t>();
-  }
   void apply(const json& entry, const std::string& place) {
-    if (!entry.is_object()) fail(place + " must be an object");
+    if (!entry.is_object()) file_.fail(place + " must be an object");
     const auto last = static_cast<std::int64_t>(layers_.size()) - 1;
     std::int64_t from = 0;
     std::int64_t to = last;
     if (entry.contains("layer")) {
       const json& which = entry["layer"];
-      if (which.is_array() && which.size() != 2) fail(place + ".layer must be one or two numbers");
-      from = integer(which.is_array() ? which[0] : which, place + ".layer", 0, last);
-      to = integer(which.is_array() ? which[1] : which, place + ".layer", from, last);
+      if (which.is_array() && which.size() != 2)
+        file_.fail(place + ".layer must be one or two numbers");
+      from = file_.integer(which.is_array() ? which[0] : which, place + ".layer", 0, last);
+      to = file_.integer(which.is_array() ? which[1] : which, place + ".layer", from, last);
     }
     for (const auto& [key, value] : entry.items()) {
       if (key == "layer") continue;
@@ -86,15 +60,16 @@ class layer_file {
           : key == "memory_backward_weight" ? &unit_costs::memory_backward_weight
           : key == "memory_weights"         ? &unit_costs::memory_weights
                                             : nullptr;
-      if (member == nullptr) fail(place + " has an unknown key, \"" + key + "\"");
+      if (member == nullptr) file_.fail(place + " has an unknown key, \"" + key + "\"");
       const bool signs = key == "memory_backward_input" || key == "memory_backward_weight";
-      const std::int64_t number = integer(value, place + "." + key, signs ? -most : 0, most);
+      const std::int64_t number =
+          file_.integer(value, place + "." + key, signs ? -most_cost : 0, most_cost);
       for (std::int64_t layer = from; layer <= to; ++layer)
         layers_[static_cast<std::size_t>(layer)].*member = number;
     }
   }
 
-  const std::string& path_;
+  json_file file_;
   std::vector<unit_costs>& layers_;
 };
 

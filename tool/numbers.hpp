@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+
+#include "command.hpp"
+
+namespace stretto::tool {
+
+//! The largest time or change of memory that an option may give: no sum over the jobs that the tool
+//! takes on then leaves 64 bits.
+inline constexpr std::int64_t most_cost = 10'000'000'000;
+
+//! Exactly `Count` integers between commas, each from `least` to most_cost.
+//! @param form as the error spells what is expected: F,I,W
+//! @throws bad_input naming option, value and rule
+template <std::size_t Count>
+std::array<std::int64_t, Count> read_numbers(const std::string& option, const std::string& text,
+                                             const std::string& form, std::int64_t least) {
+  std::array<std::int64_t, Count> all{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t place = 0; place < Count; ++place) {
+    const auto read = std::from_chars(at, end, all[place]);
+    const bool last = place + 1 == Count;
+    if (read.ec != std::errc{} || (last ? read.ptr != end : read.ptr == end || *read.ptr != ','))
+      throw bad_option(option, text, "expected " + std::to_string(Count) + " integers, " + form);
+    if (all[place] < least || all[place] > most_cost)
+      throw bad_option(option, text,
+                       "each number must be from " + std::to_string(least) + " to " +
+                           std::to_string(most_cost));
+    at = read.ptr + 1;
+  }
+  return all;
+}
+
+//! A JSON file that an option names, with errors that say where in it.
+struct json_file {
+  std::string option;
+  std::string path;
+
+  //! @throws bad_input
+  [[noreturn]] void fail(const std::string& rule) const { throw bad_option(option, path, rule); }
+  nlohmann::json parse() const {
+    try {
+      return nlohmann::json::parse(read_file(option, path));
+    } catch (const nlohmann::json::exception& wrong) {
+      fail(std::string("not JSON: ") + wrong.what());
+    }
+  }
+  //! The integer at `place`, from `least` to `greatest`.
+  std::int64_t integer(const nlohmann::json& value, const std::string& place, std::int64_t least,
+                       std::int64_t greatest) const {
+    const bool fits = value.is_number_integer() &&
+                      !(value.is_number_unsigned() &&
+                        value.get<std::uint64_t>() > static_cast<std::uint64_t>(greatest));
+    if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > greatest)
+      fail(place + " is " + value.dump() + ", must be an integer from " + std::to_string(least) +
+           " to " + std::to_string(greatest));
+    return value.get<std::int64_t>();
+  }
+};
+
+}  // namespace stretto::tool
