@@ -37,6 +37,21 @@ constexpr verdict positive_or_refuse(const shape& sizes) {
   return why == reason::none ? verdict{} : refuse(fault::unsupported, why);
 }
 
+//! The same for a schedule of one chunk per rank that cuts no micro-batches.
+constexpr verdict one_chunk_or_refuse(const shape& sizes) {
+  if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
+  if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
+  return positive_or_refuse(sizes);
+}
+
+//! The same for two chunks per rank.
+constexpr verdict two_chunks_or_refuse(const shape& sizes) {
+  if (const verdict sound = positive_or_refuse(sizes); !sound) return sound;
+  if (sizes.chunks != 2) return refuse(fault::unsupported, reason::chunks_not_two);
+  if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
+  return {};
+}
+
 //! The same for a schedule of two directions, where the two stages of every rank differ.
 constexpr verdict two_ways_or_refuse(const shape& sizes) {
   if (const verdict sound = positive_or_refuse(sizes); !sound) return sound;

@@ -13,11 +13,7 @@ struct eager_1f1b {
   static constexpr std::string_view name = "eager_1f1b";
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
-  constexpr verdict supports(const shape& sizes) const {
-    if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
-    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
-    return positive_or_refuse(sizes);
-  }
+  constexpr verdict supports(const shape& sizes) const { return one_chunk_or_refuse(sizes); }
   constexpr int capacity(const shape& sizes) const { return 2 * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const int count = sizes.microbatches;

@@ -15,7 +15,7 @@ struct v_1f1b {
   static constexpr std::string_view name = "v_1f1b";
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
-  constexpr verdict supports(const shape& sizes) const { return v_or_refuse(sizes); }
+  constexpr verdict supports(const shape& sizes) const { return two_chunks_or_refuse(sizes); }
   constexpr int capacity(const shape& sizes) const { return 4 * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const int p = sizes.ranks;

@@ -48,7 +48,7 @@ struct v_auto {
   constexpr verdict supports(const shape& sizes) const {
     if (variant < -1 || variant >= variants)
       return refuse(fault::unsupported, reason::variant_out_of_range);
-    return v_or_refuse(sizes);
+    return two_chunks_or_refuse(sizes);
   }
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {

@@ -128,14 +128,6 @@ constexpr int most_kept(const v_block* blocks, const shape& sizes) {
   return most;
 }
 
-//! What V schedules of two chunks support.
-constexpr verdict v_or_refuse(const shape& sizes) {
-  if (const verdict sound = positive_or_refuse(sizes); !sound) return sound;
-  if (sizes.chunks != 2) return refuse(fault::unsupported, reason::chunks_not_two);
-  if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
-  return {};
-}
-
 //! The job kind of a stream, and its chunk.
 constexpr job_kind v_kind(int stream, bool whole) {
   if (stream < v_back_down) return job_kind::forward;

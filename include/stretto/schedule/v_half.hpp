@@ -17,7 +17,7 @@ struct v_half {
   static constexpr std::string_view name = "v_half";
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
-  constexpr verdict supports(const shape& sizes) const { return v_or_refuse(sizes); }
+  constexpr verdict supports(const shape& sizes) const { return two_chunks_or_refuse(sizes); }
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     scratch<v_block> blocks(sizes.ranks);

@@ -43,10 +43,7 @@ struct zb_auto {
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
   constexpr verdict supports(const shape& sizes) const {
-    if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
-    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
-    const verdict sound = positive_or_refuse(sizes);
-    if (!sound) return sound;
+    if (const verdict sound = one_chunk_or_refuse(sizes); !sound) return sound;
     if (variant < -1 || variant >= variants)
       return refuse(fault::unsupported, reason::variant_out_of_range);
     return {};

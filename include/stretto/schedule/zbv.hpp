@@ -16,12 +16,7 @@ struct zbv {
   static constexpr std::string_view name = "zbv";
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
-  constexpr verdict supports(const shape& sizes) const {
-    if (const verdict sound = positive_or_refuse(sizes); !sound) return sound;
-    if (sizes.chunks != 2) return refuse(fault::unsupported, reason::chunks_not_two);
-    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
-    return {};
-  }
+  constexpr verdict supports(const shape& sizes) const { return two_chunks_or_refuse(sizes); }
   constexpr int capacity(const shape& sizes) const { return 6 * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     for (int rank = 0; rank < sizes.ranks; ++rank) {
