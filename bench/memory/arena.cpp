@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "stretto/plan/arena_report.hpp"
-#include "stretto/stretto.hpp"
+#include "laws/arena_grid.hpp"
+#include "stretto/model/verdict_text.hpp"
 
 namespace {
 
@@ -18,35 +18,14 @@ struct finding {
   double bound;
 };
 
+//! Worst first.
 std::vector<finding> measure(std::int64_t times) {
   std::vector<finding> found;
-  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
-    for (const int p : {1, 2, 3, 4, 6, 8})
-      for (const int m : {1, 2, 4, 7, 8, 16})
-        for (int v = 1; v <= 3; ++v) {
-          const stretto::shape sizes{.ranks = p, .microbatches = m, .chunks = v};
-          if (!schedule.supports(sizes).ok()) continue;
-          const stretto::placement where = stretto::place(schedule.placed(), sizes);
-          const stretto::job_table table(p, where.chunks);
-          stretto::plan_request request;
-          request.stages = {{.output = 4096, .stash = 4096 * times}};
-          request.train = !requires {
-            requires Schedule::forward_only;
-          };
-          const stretto::planned made(schedule, sizes, table.view(), stretto::overlap::separate{},
-                                      request);
-          if (!made.answer().ok()) {
-            std::fprintf(stderr, "arena: %s\n", to_text(made.answer()).view().data());
-            continue;
-          }
-          for (const stretto::plan_view& plan : made.plans()) {
-            const stretto::arena_report use = stretto::measure_arena(plan);
-            found.push_back({std::string(Schedule::name) + " " + std::to_string(p) + "x" +
-                                 std::to_string(m) + "x" + std::to_string(v) + " rank " +
-                                 std::to_string(plan.rank),
-                             use.ratio(), use.bound()});
-          }
-        }
+  laws::for_each_arena(times, 0, [&](const auto& answer, const auto& name, const auto& use) {
+    if (answer.ok())
+      found.push_back({name, use.ratio(), use.bound()});
+    else
+      std::fprintf(stderr, "arena: %s: %s\n", name.c_str(), to_text(answer).view().data());
   });
   std::sort(found.begin(), found.end(),
             [](const finding& one, const finding& other) { return one.ratio > other.ratio; });

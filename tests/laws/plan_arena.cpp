@@ -5,43 +5,20 @@
 #include <cstdint>
 #include <vector>
 
-#include "stretto/lowering/streams/separate.hpp"
-#include "stretto/plan/arena_report.hpp"
-#include "stretto/plan/planned.hpp"
-#include "stretto/schedule/all.hpp"
+#include "laws/arena_grid.hpp"
 
 namespace {
 
-//! Arena over peak, of every rank of every plan; what a stage saves is `times` as large as a
-//! message, and `more` bytes larger on each stage than on the one before.
+//! Arena over peak, of every rank of every plan.
 template <class Visitor>
 std::vector<double> ratios(std::int64_t times, std::int64_t more, Visitor visit) {
   std::vector<double> found;
-  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
-    for (const int p : {1, 2, 3, 4, 6, 8})
-      for (const int m : {1, 2, 4, 7, 8, 16})
-        for (int v = 1; v <= 3; ++v) {
-          const stretto::shape sizes{.ranks = p, .microbatches = m, .chunks = v};
-          if (!schedule.supports(sizes).ok()) continue;
-          const stretto::placement where = stretto::place(schedule.placed(), sizes);
-          const stretto::job_table table(p, where.chunks);
-          stretto::plan_request request;
-          request.stages.clear();
-          for (int stage = 0; stage < where.stages(); ++stage)
-            request.stages.push_back({.output = 4096, .stash = 4096 * times + stage * more});
-          request.train = !requires {
-            requires Schedule::forward_only;
-          };
-          const stretto::planned made(schedule, sizes, table.view(), stretto::overlap::separate{},
-                                      request);
-          REQUIRE(made.answer().ok());
-          for (const auto& plan : made.plans()) {
-            const stretto::arena_report use = stretto::measure_arena(plan);
-            CHECK(use.arena >= use.peak);
-            visit(use);
-            if (use.peak > 0) found.push_back(use.ratio());
-          }
-        }
+  laws::for_each_arena(times, more, [&](const auto& answer, const auto& name, const auto& use) {
+    INFO(name);
+    REQUIRE(answer == stretto::verdict{});
+    CHECK(use.arena >= use.peak);
+    visit(use);
+    if (use.peak > 0) found.push_back(use.ratio());
   });
   std::sort(found.begin(), found.end());
   return found;
