@@ -124,6 +124,28 @@ TEST_CASE("1F1B keeps 2 of 10 for each micro-batch, and 8 more for the one at wo
   CHECK(peaks[0].peak == 10 + 3 * 2 + 8);
 }
 
+TEST_CASE("in a plan, what a forward saves that runs again is gone until it does") {
+  const int p = 8;
+  const std::int64_t stash = 64 * 100;
+  const auto saved = [&](const memory::recompute_window& window) {
+    stretto::plan_request request;
+    request.stages = {{.output = 64, .stash = stash}};
+    request.recompute = window;
+    const job_table table(p, 1);
+    const stretto::planned made(stretto::schedule::one_f_one_b{}, {.ranks = p, .microbatches = 24},
+                                table.view(), stretto::overlap::separate{}, request);
+    REQUIRE(made.answer().ok());
+    std::vector<std::int64_t> stashes;
+    for (const auto& plan : made.plans())
+      stashes.push_back(stretto::measure_arena(plan).saved / stash);
+    return stashes;
+  };
+  CHECK(saved({}) == std::vector<std::int64_t>{8, 7, 6, 5, 4, 3, 2, 1});
+  CHECK(saved(memory::recompute_all) == std::vector<std::int64_t>(8, 1));
+  // Of p in flight half are kept, and the one at work.
+  CHECK(saved({8, 4})[0] == 5);
+}
+
 TEST_CASE("a schedule under a limit uses what recomputes save") {
   const int p = 4;
   const stretto::shape shape{.ranks = p, .microbatches = 8};
