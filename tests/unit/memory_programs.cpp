@@ -43,10 +43,10 @@ constexpr program_chain small_chain(int chunks) {
     const auto w = chain.parameter("w", 12345);
     const auto z = chain.buffer("z", 400);
     chain.begin(job_kind::forward, chunk);
-    chain.add("receive", {writes(x.back())}, 1);
-    chain.add("product", {reads(x.back()), reads(w), writes(y.back())}, 4);
-    chain.add("gelu", {reads(y.back()), writes(z)}, 2);
-    chain.add("send", {reads(z)}, 1);
+    chain.add("receive", {writes(x.back())}, {.time = 1});
+    chain.add("product", {reads(x.back()), reads(w), writes(y.back())}, {.time = 4});
+    chain.add("gelu", {reads(y.back()), writes(z)}, {.time = 2});
+    chain.add("send", {reads(z)}, {.time = 1});
   }
   for (int chunk = chunks - 1; chunk >= 0; --chunk) {
     const auto here = static_cast<std::size_t>(chunk);
@@ -164,7 +164,7 @@ TEST_CASE("any chain, against a count at every op") {
                 : chain.buffer("own", 1 + pick(50));
         touched.push_back(writes(made));
         there.push_back(made);
-        chain.add("op", touched, pick(3));
+        chain.add("op", touched, {.time = pick(3)});
       }
     }
     const auto made = measured(chain);

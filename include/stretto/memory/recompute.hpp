@@ -117,7 +117,7 @@ constexpr program_chain recompute(const program_chain& chain, const Marks& marks
       if (renewed) use.buffer = now[static_cast<std::size_t>(use.buffer)];
       touched.push_back(use);
     }
-    made.add(one.name, touched, one.time);
+    made.add(one.name, touched, one);
   };
   for (const program& job : chain.programs) {
     const bool backward = job.kind == job_kind::backward || job.kind == job_kind::backward_input;

@@ -50,10 +50,26 @@ constexpr op_use shape_of(std::int32_t buffer) {
   return {buffer, touch::shape_only};
 }
 
+//! Whether an op may run in pieces, one after the other, with the same result.
+enum class pieces_of : std::uint8_t {
+  whole,   //!< it may not
+  rows,    //!< by rows (tokens): a piece needs only the same rows of what is cut by rows, too
+  result,  //!< by parts of its result: each piece needs all that the op reads
+};
+
+//! What one op takes, and where it runs.
+struct op_form {
+  std::int64_t time = 0;    //!< in the unit of the job table
+  std::uint8_t stream = 0;  //!< its stream type's enumerator; 0: where stages compute
+  pieces_of cut = pieces_of::whole;
+  std::int16_t holds = 0;   //!< multiprocessors (cores) that communication keeps from computation
+
+  constexpr bool operator==(const op_form&) const = default;
+};
+
 //! One piece of a job. A message is an op too: a receive writes its buffer, a send reads it.
-struct op {
+struct op : op_form {
   std::string_view name;
-  std::int64_t time = 0;  //!< in the unit of the job table
   std::int32_t first_use = 0;
   std::int32_t use_count = 0;
 
@@ -103,11 +119,12 @@ struct program_chain {
     programs.push_back({kind, chunk, static_cast<std::int32_t>(ops.size()), 0});
   }
   constexpr void add(std::string_view name, std::initializer_list<op_use> touched,
-                     std::int64_t time = 0) {
-    add(name, std::span<const op_use>(touched.begin(), touched.size()), time);
+                     const op_form& form = {}) {
+    add(name, std::span<const op_use>(touched.begin(), touched.size()), form);
   }
-  constexpr void add(std::string_view name, std::span<const op_use> touched, std::int64_t time) {
-    ops.push_back({name, time, static_cast<std::int32_t>(uses.size()),
+  constexpr void add(std::string_view name, std::span<const op_use> touched,
+                     const op_form& form) {
+    ops.push_back({form, name, static_cast<std::int32_t>(uses.size()),
                    static_cast<std::int32_t>(touched.size())});
     for (const op_use& one : touched) uses.push_back(one);
     ++programs.back().op_count;

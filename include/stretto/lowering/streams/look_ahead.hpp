@@ -1,0 +1,246 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "stretto/base/filled.hpp"
+#include "stretto/lowering/streams/input_gradient_first.hpp"
+#include "stretto/model/op_graph.hpp"
+#include "stretto/model/op_replay.hpp"
+
+namespace stretto::overlap {
+
+struct look_ahead_options {
+  int multiprocessors = 0;  //!< see op_times
+  int outstanding = 0;      //!< most collectives issued whose results are still awaited; 0: any
+  int width = 12;           //!< orders begun that are kept side by side
+};
+
+//! An order of issue, and what it takes.
+struct op_order {
+  std::vector<std::int32_t> nodes;
+  std::int64_t makespan = 0;
+  bool optimal = false;  //!< no order of these ops on these streams is shorter
+};
+
+namespace detail {
+
+//! An order that has been begun.
+struct op_prefix {
+  op_times times;
+  std::vector<std::int16_t> missing;  // of what a node needs; -1: issued
+  std::vector<std::int16_t> awaited;  // of what waits for a node
+  std::vector<std::int32_t> order;
+  std::int64_t left[max_streams]{};  // of each stream's work
+  std::int64_t lost = 0;             // time times multiprocessors of communication not issued
+  std::int64_t bound = 0;            // what this can become at best
+  std::int64_t ends = 0;             // sum of all ends: the smaller the better
+  std::uint64_t set = 0;             // names the ops issued, whatever their order
+  int outstanding = 0;
+
+  constexpr op_prefix(int nodes, int multiprocessors) : times(nodes, multiprocessors) {}
+};
+
+class look_ahead_search {
+ public:
+  constexpr look_ahead_search(const op_graph& graph, const look_ahead_options& with)
+      : graph_(graph),
+        with_(with),
+        needs_(graph, true),
+        waiting_(graph, false),
+        tail_(filled<std::int64_t>(graph.nodes.size())) {
+    // Longest way from a node's end to the end of everything. Edges lead ahead, so backwards works.
+    for (std::int32_t node = graph.size(); node-- > 0;)
+      for (const std::int32_t next : waiting_.of(node)) {
+        const std::int64_t way = tail_[index(next)] + at(next).time;
+        if (way > tail_[index(node)]) tail_[index(node)] = way;
+      }
+    for (const op_node& node : graph.nodes)
+      if (node.communicates() && node.holds > held_on_[node.stream])
+        held_on_[node.stream] = node.holds;
+  }
+
+  constexpr op_order run() const {
+    op_prefix empty(graph_.size(), with_.multiprocessors);
+    for (std::int32_t node = 0; node < graph_.size(); ++node) {
+      empty.missing.push_back(static_cast<std::int16_t>(needs_.of(node).size()));
+      empty.awaited.push_back(static_cast<std::int16_t>(waiting_.of(node).size()));
+      empty.left[at(node).stream] += at(node).time;
+      if (at(node).communicates()) empty.lost += at(node).time * at(node).holds;
+    }
+    std::vector<op_prefix> kept{empty};
+    bool all_kept = with_.multiprocessors == 0;  // else a later start may be better
+    for (int depth = 0; depth < graph_.size(); ++depth) {
+      std::vector<op_prefix> longer;
+      for (const op_prefix& one : kept) extend(one, longer, all_kept);
+      if (longer.empty()) return {};  // the bound on collectives lets nothing go on
+      drop_doubles(longer, all_kept);
+      if (longer.size() > index(with_.width)) {
+        all_kept = false;
+        keep_best(longer);
+      }
+      kept.swap(longer);
+    }
+    const op_prefix* best = &kept.front();
+    for (const op_prefix& one : kept)
+      if (one.times.makespan() < best->times.makespan()) best = &one;
+    return {best->order, best->times.makespan(), all_kept};
+  }
+
+ private:
+  static constexpr std::size_t index(std::int32_t of) { return static_cast<std::size_t>(of); }
+  constexpr const op_node& at(std::int32_t node) const { return graph_.nodes[index(node)]; }
+  static constexpr int choices = 8;  // computing ops tried behind an order that is not kept whole
+
+  constexpr void extend(const op_prefix& one, std::vector<op_prefix>& longer,
+                        bool everything) const {
+    std::int32_t best[choices];
+    int found = 0;
+    for (std::int32_t node = 0; node < graph_.size(); ++node) {
+      if (one.missing[index(node)] != 0) continue;
+      if (at(node).communicates()) {
+        const bool counted = !waiting_.of(node).empty();
+        if (!counted || with_.outstanding == 0 || one.outstanding < with_.outstanding)
+          longer.push_back(extended(one, node));
+      } else if (everything) {
+        longer.push_back(extended(one, node));
+      } else {
+        // Those with the longest way to the end; of equals the first.
+        int place = found < choices ? found++ : choices;
+        for (; place > 0 && tail_[index(best[place - 1])] < tail_[index(node)]; --place)
+          if (place < choices) best[place] = best[place - 1];
+        if (place < choices) best[place] = node;
+      }
+    }
+    for (int place = 0; place < found; ++place) longer.push_back(extended(one, best[place]));
+  }
+
+  constexpr op_prefix extended(const op_prefix& one, std::int32_t node) const {
+    op_prefix made = one;
+    const op_node& what = at(node);
+    made.times.issue(node, what, needs_.of(node));
+    made.missing[index(node)] = -1;
+    for (const std::int32_t next : waiting_.of(node)) --made.missing[index(next)];
+    for (const std::int32_t need : needs_.of(node))
+      if (--made.awaited[index(need)] == 0 && at(need).communicates()) --made.outstanding;
+    if (what.communicates() && !waiting_.of(node).empty()) ++made.outstanding;
+    made.order.push_back(node);
+    made.left[what.stream] -= what.time;
+    const std::int64_t end = made.times.end(node);
+    made.ends += end;
+    // A number for each node, as good as random.
+    std::uint64_t name = (static_cast<std::uint64_t>(node) + 1) * 0x9e3779b97f4a7c15U;
+    name = (name ^ (name >> 29)) * 0xbf58476d1ce4e5b9U;
+    made.set += name ^ (name >> 32);
+    if (end + tail_[index(node)] > made.bound) made.bound = end + tail_[index(node)];
+    made.lost -= what.communicates() ? what.time * what.holds : 0;
+    std::int64_t lost = made.lost;  // and what is under way still holds behind what was computed
+    for (int stream = 1; stream < max_streams; ++stream) {
+      const std::int64_t stream_end = made.times.stream_end(stream);
+      const std::int64_t beyond = stream_end - made.times.stream_end(0);
+      if (beyond > 0) lost += beyond * held_on_[stream];
+      if (made.left[stream] > 0 && stream_end + made.left[stream] > made.bound)
+        made.bound = stream_end + made.left[stream];
+    }
+    std::int64_t computed = made.times.stream_end(0) + made.left[0];
+    if (with_.multiprocessors > 0) computed += lost / with_.multiprocessors;
+    if (computed > made.bound) made.bound = computed;
+    return made;
+  }
+
+  //! Whether whatever follows cannot end later behind `one` than behind `other`: the same ops were
+  //! issued, and streams and all that is still awaited are no later.
+  constexpr bool as_good(const op_prefix& one, const op_prefix& other) const {
+    if (one.times.makespan() > other.times.makespan()) return false;
+    for (int stream = 0; stream < max_streams; ++stream)
+      if (one.times.stream_end(stream) > other.times.stream_end(stream)) return false;
+    for (std::int32_t node = 0; node < graph_.size(); ++node)
+      if (one.missing[index(node)] < 0 && one.awaited[index(node)] > 0 &&
+          one.times.end(node) > other.times.end(node))
+        return false;
+    return true;
+  }
+  static constexpr bool same_ops(const op_prefix& one, const op_prefix& other) {
+    if (one.set != other.set) return false;
+    for (std::size_t node = 0; node < one.missing.size(); ++node)
+      if ((one.missing[node] < 0) != (other.missing[node] < 0)) return false;
+    return true;
+  }
+  //! Of equal bounds, who has more left to put beside communication.
+  static constexpr bool better(const op_prefix& one, const op_prefix& other) {
+    return one.bound != other.bound       ? one.bound < other.bound
+           : one.left[0] != other.left[0] ? one.left[0] > other.left[0]
+                                          : one.ends < other.ends;
+  }
+  //! Of orders of the same ops those that another is as good as; where not all can be kept, all but
+  //! the best.
+  constexpr void drop_doubles(std::vector<op_prefix>& orders, bool everything) const {
+    std::size_t kept = 0;
+    for (std::size_t one = 0; one < orders.size(); ++one) {
+      bool needed = true;
+      for (std::size_t other = 0; other < kept && needed; ++other) {
+        if (!same_ops(orders[one], orders[other])) continue;
+        if (everything ? as_good(orders[other], orders[one])
+                       : !better(orders[one], orders[other])) {
+          needed = false;
+        } else if (!everything || as_good(orders[one], orders[other])) {
+          orders[other] = orders[one];
+          needed = false;
+        }
+      }
+      if (!needed) continue;
+      if (kept != one) orders[kept] = orders[one];
+      ++kept;
+    }
+    while (orders.size() > kept) orders.pop_back();
+  }
+  constexpr void keep_best(std::vector<op_prefix>& orders) const {
+    const std::size_t width = index(with_.width);
+    for (std::size_t place = 0; place < width; ++place) {
+      std::size_t best = place;
+      for (std::size_t one = place + 1; one < orders.size(); ++one)
+        if (better(orders[one], orders[best])) best = one;
+      if (best != place) {
+        const op_prefix held = orders[place];
+        orders[place] = orders[best];
+        orders[best] = held;
+      }
+    }
+    while (orders.size() > width) orders.pop_back();
+  }
+
+  const op_graph& graph_;
+  look_ahead_options with_;
+  op_neighbours needs_;
+  op_neighbours waiting_;
+  std::vector<std::int64_t> tail_;
+  std::int64_t held_on_[max_streams]{};  // the most that a stream's communication holds
+};
+
+}  // namespace detail
+
+//! Orders the ops of a job, or of two that run as one, so that communication lies behind
+//! computation: list scheduling that keeps the most promising orders side by side, judged by a
+//! lower bound of what each can still become. Where all orders can be kept (few ops, communication
+//! that holds no multiprocessors) the result is optimal and says so. Never longer than the order of
+//! the programs or that of input_gradient_first, within the bound on collectives under way.
+//! @return an empty order when that bound is negative
+constexpr op_order look_ahead(const op_graph& graph, const look_ahead_options& with = {}) {
+  op_order best;
+  if (with.outstanding < 0 || with.width < 1) return best;
+  best = detail::look_ahead_search(graph, with).run();
+  if (with.outstanding > 0 || best.optimal) return best;
+  std::vector<op_span> spans = filled<op_span>(graph.nodes.size());
+  for (const std::vector<std::int32_t>& order :
+       {program_order(graph), input_gradient_first(graph)}) {
+    if (!replay_ops(graph, order, with.multiprocessors, spans).ok()) continue;
+    const std::int64_t makespan = measure_ops(graph, spans).makespan;
+    if (best.nodes.empty() || makespan < best.makespan) best = {order, makespan, false};
+  }
+  return best;
+}
+
+}  // namespace stretto::overlap

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace stretto {
+
+//! What an op does, for a roofline.
+struct op_work {
+  std::int64_t flops = 0;    //!< of matrix products
+  std::int64_t bytes = 0;    //!< read and written in the device's memory
+  std::int64_t message = 0;  //!< bytes that leave the device, over its link to its peers
+
+  constexpr bool operator==(const op_work&) const = default;
+};
+
+//! What a device reaches, for a roofline: rates per nanosecond, so that times are whole
+//! nanoseconds. Rates are what is achieved, not what the data sheet promises.
+struct machine {
+  std::string_view name;
+  std::int64_t flops = 1;            //!< of matrix products in half precision, per ns
+  std::int64_t memory = 1;           //!< bytes per ns, read and written together
+  std::int64_t link = 1;             //!< bytes per ns and direction, to a peer of the same node
+  std::int64_t launch = 0;           //!< ns before an op begins: its launch
+  std::int64_t latency = 0;          //!< ns of a collective's or message's shortest way
+  std::int32_t multiprocessors = 0;  //!< 0: communication takes no place from computation
+  std::int32_t collective = 0;       //!< multiprocessors that a collective holds
+
+  constexpr bool operator==(const machine&) const = default;
+
+  //! The longest of its products, its memory traffic and its message.
+  constexpr std::int64_t time(const op_work& work) const {
+    const auto over = [](std::int64_t amount, std::int64_t rate) {
+      return (amount + rate - 1) / rate;
+    };
+    std::int64_t longest = over(work.flops, flops);
+    if (const std::int64_t other = over(work.bytes, memory); other > longest) longest = other;
+    if (const std::int64_t other = over(work.message, link); other > longest) longest = other;
+    return longest + launch + (work.message > 0 ? latency : 0);
+  }
+};
+
+//! Known devices. H200: measured rates of large bf16 products (788 TFLOP/s of random data), of
+//! copies (4.3 TB/s) and of NVLink (370 GB/s one way). The others: their data sheets'
+//! half-precision peak, memory and one-way NVLink rates, scaled by the shares of these that the
+//! H200 was measured to reach (0.80, 0.90, 0.82). Launch and latency: 3 us each. `host`: one core
+//! of a small machine; calibrate instead.
+inline constexpr machine machines[] = {
+    {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8},
+    {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8},
+    {"a100", 250'000, 1'800, 246, 3'000, 3'000, 108, 8},
+    {"v100", 100'000, 810, 123, 3'000, 3'000, 80, 8},
+    {"host", 40, 8, 4, 500, 2'000, 0, 0},
+};
+
+//! @return null when there is no such device
+constexpr const machine* find_machine(std::string_view name) {
+  for (const machine& one : machines)
+    if (one.name == name) return &one;
+  return nullptr;
+}
+
+}  // namespace stretto

@@ -1,0 +1,353 @@
+// Ops on streams: the replay by hand, orders against every order there is, pieces.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "stretto/lowering/streams/in_pieces.hpp"
+#include "stretto/lowering/streams/input_gradient_first.hpp"
+#include "stretto/lowering/streams/look_ahead.hpp"
+#include "stretto/model/op_bound.hpp"
+#include "stretto/model/op_graph.hpp"
+#include "stretto/model/op_replay.hpp"
+#include "stretto/model/transformer_chain.hpp"
+
+namespace {
+
+using stretto::op_graph;
+using stretto::op_node;
+using stretto::op_span;
+using stretto::pieces_of;
+namespace overlap = stretto::overlap;
+
+constexpr op_node computes(std::int64_t time, pieces_of cut = pieces_of::whole) {
+  op_node node;
+  node.time = time;
+  node.cut = cut;
+  return node;
+}
+constexpr op_node sums(std::int64_t time, int holds = 0, pieces_of cut = pieces_of::whole) {
+  op_node node = computes(time, cut);
+  node.stream = 1;
+  node.holds = static_cast<std::int16_t>(holds);
+  return node;
+}
+
+// The backward of two column-parallel layers: input gradient, its sum, weight gradient.
+constexpr op_graph two_layers() {
+  op_graph made;
+  made.nodes = {computes(4), computes(4), sums(6), computes(1), computes(4), computes(4), sums(6)};
+  made.edges = {{0, 2}, {0, 1}, {2, 3}, {3, 4}, {4, 5}, {4, 6}};
+  return made;
+}
+
+std::vector<op_span> replayed(const op_graph& graph, const std::vector<std::int32_t>& order,
+                              int multiprocessors = 0) {
+  std::vector<op_span> spans(graph.nodes.size());
+  REQUIRE(stretto::replay_ops(graph, order, multiprocessors, spans).ok());
+  return spans;
+}
+std::int64_t makespan(const op_graph& graph, const std::vector<std::int32_t>& order,
+                      int multiprocessors = 0) {
+  return stretto::measure_ops(graph, replayed(graph, order, multiprocessors)).makespan;
+}
+
+TEST_CASE("streams run side by side, each in the order of issue") {
+  const op_graph graph = two_layers();
+  const auto spans = replayed(graph, overlap::program_order(graph));
+  CHECK(spans ==
+        std::vector<op_span>{{0, 4}, {4, 8}, {4, 10}, {10, 11}, {11, 15}, {15, 19}, {15, 21}});
+  const auto report = stretto::measure_ops(graph, spans);
+  CHECK(report.makespan == 21);
+  CHECK(report.computes == 17);
+  CHECK(report.communicates == 12);
+  CHECK(report.hidden() == doctest::Approx(8.0 / 12));
+  CHECK(makespan(overlap::on_one_stream(graph), overlap::program_order(graph)) == 29);
+}
+
+TEST_CASE("communication that holds multiprocessors slows what begins beside it") {
+  op_graph graph;
+  graph.nodes = {computes(10), sums(5, 20), computes(8)};
+  graph.edges = {{0, 1}};
+  // The sum is there before the second product, which has 80 of 100 for all of its time.
+  CHECK(replayed(graph, {0, 1, 2}, 100) == std::vector<op_span>{{0, 10}, {10, 15}, {10, 20}});
+  // The second product took them all: the sum waits for its end.
+  CHECK(replayed(graph, {0, 2, 1}, 100) == std::vector<op_span>{{0, 10}, {18, 23}, {10, 18}});
+  CHECK(replayed(graph, {0, 2, 1}, 0) == std::vector<op_span>{{0, 10}, {10, 15}, {10, 18}});
+  // What was issued behind communication begins no sooner, whatever it could do meanwhile.
+  op_graph late;
+  late.nodes = {computes(10), sums(5, 20), sums(5, 20), computes(8)};
+  late.edges = {{0, 1}};
+  CHECK(replayed(late, {0, 1, 2, 3}, 100) ==
+        std::vector<op_span>{{0, 10}, {10, 15}, {15, 20}, {15, 25}});
+}
+
+TEST_CASE("an order that is none is refused, by its place") {
+  const op_graph graph = two_layers();
+  std::vector<op_span> spans(graph.nodes.size());
+  const auto answer = [&](std::vector<std::int32_t> order) {
+    return stretto::replay_ops(graph, order, 0, spans);
+  };
+  CHECK(answer({0, 1, 3, 2, 4, 5, 6}).why == stretto::reason::needs_earlier);
+  CHECK(answer({0, 1, 3, 2, 4, 5, 6}).step == 2);
+  CHECK(answer({0, 1, 2, 2, 4, 5, 6}).why == stretto::reason::duplicate);
+  CHECK(answer({0, 1, 2, 3, 4, 5}).why == stretto::reason::missing);
+  CHECK(answer({0, 1, 2, 3, 4, 5, 7}).why == stretto::reason::out_of_range);
+  CHECK(answer({-1}).why == stretto::reason::out_of_range);
+  CHECK(stretto::replay_ops(graph, overlap::program_order(graph), 0, std::span(spans).first(3))
+            .what == stretto::fault::capacity);
+}
+
+TEST_CASE("the input's gradient comes first, its sum at once, weights behind") {
+  op_graph graph;  // the program has the weights' gradient first, the sum last
+  graph.nodes = {computes(1), computes(4), computes(4), sums(4), computes(1)};
+  graph.edges = {{0, 1}, {0, 2}, {2, 3}, {3, 4}};
+  CHECK(overlap::input_gradient_first(graph) == std::vector<std::int32_t>{0, 2, 3, 1, 4});
+  CHECK(makespan(graph, overlap::program_order(graph)) == 14);
+  CHECK(makespan(graph, overlap::input_gradient_first(graph)) == 10);
+  // What is held back serves a later sum where the first is hidden without it.
+  const op_graph two = two_layers();
+  const auto order = overlap::input_gradient_first(two);
+  CHECK(order == std::vector<std::int32_t>{0, 2, 1, 3, 4, 6, 5});
+}
+
+//! The shortest of all orders.
+std::int64_t shortest(const op_graph& graph, int multiprocessors) {
+  const stretto::op_neighbours needs(graph, true);
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int32_t> order;
+  std::vector<char> issued(graph.nodes.size());
+  const auto extend = [&](auto&& self) -> void {
+    if (order.size() == graph.nodes.size())
+      best = std::min(best, makespan(graph, order, multiprocessors));
+    for (std::int32_t node = 0; node < graph.size(); ++node) {
+      if (issued[static_cast<std::size_t>(node)]) continue;
+      const auto of = needs.of(node);
+      if (!std::all_of(of.begin(), of.end(),
+                       [&](std::int32_t need) { return issued[static_cast<std::size_t>(need)]; }))
+        continue;
+      issued[static_cast<std::size_t>(node)] = 1;
+      order.push_back(node);
+      self(self);
+      order.pop_back();
+      issued[static_cast<std::size_t>(node)] = 0;
+    }
+  };
+  extend(extend);
+  return best;
+}
+
+op_graph random_graph(std::mt19937& numbers, int nodes, bool holds) {
+  const auto pick = [&](int most) {
+    return static_cast<int>(numbers() % static_cast<unsigned>(most));
+  };
+  op_graph made;
+  for (int at = 0; at < nodes; ++at) {
+    made.nodes.push_back(pick(3) == 0 ? sums(1 + pick(9), holds ? 10 : 0) : computes(1 + pick(9)));
+    if (pick(4) == 0) made.nodes.back().stream = static_cast<std::uint8_t>(2 * pick(2));
+    for (int before = 0; before < at; ++before)
+      if (pick(4) == 0) made.edges.push_back({before, at});
+  }
+  return made;
+}
+
+TEST_CASE("where all orders can be kept the result is the shortest there is") {
+  std::mt19937 numbers(7);
+  for (int round = 0; round < 300; ++round) {
+    const op_graph graph = random_graph(numbers, 2 + round % 6, false);
+    const overlap::op_order found = overlap::look_ahead(graph, {.width = 100000});
+    CHECK(found.optimal);
+    CHECK(makespan(graph, found.nodes) == found.makespan);
+    CHECK(found.makespan == shortest(graph, 0));
+    CHECK(stretto::op_bound(graph, 0) <= found.makespan);
+    CHECK(stretto::op_critical_path(graph) <= found.makespan);
+  }
+}
+
+TEST_CASE("no order is longer than the plain ones, nor shorter than the bound") {
+  std::mt19937 numbers(8);
+  int optimal = 0;
+  for (int round = 0; round < 300; ++round) {
+    const bool holds = round % 2 == 1;
+    const int multiprocessors = holds ? 40 : 0;
+    const int nodes = round % 3 == 0 ? 6 : 25;
+    const op_graph graph = random_graph(numbers, nodes, holds);
+    const overlap::op_order found =
+        overlap::look_ahead(graph, {.multiprocessors = multiprocessors});
+    CHECK(makespan(graph, found.nodes, multiprocessors) == found.makespan);
+    CHECK(found.makespan <= makespan(graph, overlap::program_order(graph), multiprocessors));
+    CHECK(found.makespan <= makespan(graph, overlap::input_gradient_first(graph), multiprocessors));
+    CHECK(found.makespan >= stretto::op_bound(graph, multiprocessors));
+    if (holds) CHECK(!found.optimal);
+    if (nodes == 6) {
+      const std::int64_t least = shortest(graph, multiprocessors);
+      CHECK(found.makespan >= least);
+      CHECK(stretto::op_bound(graph, multiprocessors) <= least);
+      optimal += found.makespan == least;
+    }
+  }
+  CHECK(optimal >= 95);  // of 100
+}
+
+TEST_CASE("collectives under way are bounded when asked") {
+  std::mt19937 numbers(9);
+  for (int round = 0; round < 100; ++round) {
+    const op_graph graph = random_graph(numbers, 20, false);
+    const stretto::op_neighbours waiting(graph, false);
+    for (const int most : {1, 2}) {
+      const overlap::op_order found = overlap::look_ahead(graph, {.outstanding = most});
+      if (found.nodes.empty()) continue;  // an op that waits for more than that
+      std::vector<int> awaited(graph.nodes.size());
+      const stretto::op_neighbours needs(graph, true);
+      int under_way = 0;
+      for (const std::int32_t node : found.nodes) {
+        for (const std::int32_t need : needs.of(node))
+          if (graph.nodes[static_cast<std::size_t>(need)].communicates() &&
+              --awaited[static_cast<std::size_t>(need)] == 0)
+            --under_way;
+        awaited[static_cast<std::size_t>(node)] = static_cast<int>(waiting.of(node).size());
+        if (graph.nodes[static_cast<std::size_t>(node)].communicates() && !waiting.of(node).empty())
+          CHECK(++under_way <= most);
+      }
+    }
+  }
+  CHECK(overlap::look_ahead(two_layers(), {.outstanding = -1}).nodes.empty());
+  CHECK(overlap::look_ahead(two_layers(), {.width = 0}).nodes.empty());
+}
+
+TEST_CASE("pieces follow their rows, and do the whole work") {
+  op_graph graph;
+  graph.nodes = {computes(12, pieces_of::rows), sums(8, 0, pieces_of::rows),
+                 computes(5, pieces_of::rows), computes(9, pieces_of::result), computes(7)};
+  graph.edges = {{0, 1}, {1, 2}, {0, 3}, {2, 4}};
+  const std::vector<std::int16_t> pieces{2, 2, 1, 3, 5};
+  const op_graph made = overlap::cut(graph, pieces, {});
+  REQUIRE(made.size() == 2 + 2 + 1 + 3 + 1);
+  const auto edge = [&](int before, int after) {
+    return std::count(made.edges.begin(), made.edges.end(), stretto::op_edge{before, after}) == 1;
+  };
+  CHECK(edge(0, 1));  // in order
+  CHECK(edge(0, 2));  // by rows
+  CHECK(edge(1, 3));
+  CHECK(!edge(0, 3));
+  CHECK(edge(3, 4));  // all rows
+  CHECK(edge(1, 5));  // by result: all of what it reads, and the others follow
+  CHECK(edge(5, 6));
+  CHECK(edge(4, 8));
+  std::int64_t work = 0;
+  for (const op_node& node : made.nodes) work += node.time;
+  CHECK(work == 12 + 8 + 5 + 9 + 7);
+  CHECK(made.nodes[3].piece == 1);
+  CHECK(made.nodes[3].pieces == 2);
+  // A sum of half the rows lies behind the product of the other half.
+  CHECK(makespan(graph, {0, 1, 2, 3, 4}) == 41);
+  CHECK(makespan(made, {0, 2, 1, 3, 4, 5, 6, 7, 8}) == 16 + 5 + 9 + 7);
+  // Every further piece costs: 2 of 12 are a launch.
+  const op_graph dear = overlap::cut(graph, pieces, {.compute = 2, .communicate = 3});
+  CHECK(dear.nodes[0].time + dear.nodes[1].time == 12 + 2);
+  CHECK(dear.nodes[2].time + dear.nodes[3].time == 8 + 3);
+  CHECK(dear.nodes[8].time == 7);
+}
+
+constexpr stretto::transformer wide{.hidden = 4096,
+                                    .heads = 32,
+                                    .sequence = 2048,
+                                    .tensor_parallel = 8,
+                                    .bytes = stretto::mixed_precision};
+
+stretto::program_chain middle_rank(const stretto::transformer& model, int layers, bool split,
+                                   const stretto::machine* on) {
+  const std::vector<std::int32_t> counts(3, layers);
+  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, split, on);
+}
+
+TEST_CASE("tensor parallelism adds two sums a layer and direction, and no copies") {
+  for (const bool split : {false, true})
+    for (const int layers : {1, 3}) {
+      stretto::transformer alone = wide;
+      alone.tensor_parallel = 1;
+      const auto whole = middle_rank(alone, layers, split, nullptr);
+      const auto shared = middle_rank(wide, layers, split, nullptr);
+      std::vector<std::string_view> names;
+      std::vector<std::string_view> computing;
+      int collectives = 0;
+      for (const stretto::op& one : whole.ops) names.push_back(one.name);
+      for (const stretto::op& one : shared.ops) {
+        if (one.stream == 0)
+          computing.push_back(one.name);
+        else
+          ++collectives;
+      }
+      CHECK(computing == names);
+      CHECK(collectives == 4 * layers);
+      CHECK(std::all_of(whole.ops.begin(), whole.ops.end(),
+                        [](const stretto::op& one) { return one.stream == 0; }));
+    }
+}
+
+TEST_CASE("a layer's products and sums take what a roofline says") {
+  const stretto::machine one{.name = "one", .flops = 1000, .memory = 1 << 20, .link = 10};
+  const auto chain = middle_rank(wide, 1, false, &one);
+  std::int64_t products = 0;
+  std::int64_t sums_time = 0;
+  for (const stretto::op& each : chain.ops) (each.stream == 0 ? products : sums_time) += each.time;
+  // 72 s b h^2 (1 + s / 6 h) flops a layer, forward and backward (Narayanan et al. 2021), of which
+  // each rank does its share; norms and the like are next to nothing here.
+  const double flops = 72.0 * 2048 * 4096 * 4096 * (1 + 2048 / (6.0 * 4096)) / 8;
+  CHECK(static_cast<double>(products) == doctest::Approx(flops / 1000).epsilon(0.02));
+  // Four ring all-reduces of s b h halves.
+  CHECK(static_cast<double>(sums_time) ==
+        doctest::Approx(4 * 2.0 * 7 / 8 * 2048 * 4096 * 2 / 10).epsilon(0.001));
+  CHECK(stretto::find_machine("h200")->name == "h200");
+  CHECK(stretto::find_machine("none") == nullptr);
+}
+
+TEST_CASE("pieces are never longer than whole ops, and hide most of what can be hidden") {
+  const stretto::machine& on = *stretto::find_machine("h200");
+  const auto chain = middle_rank(wide, 1, false, &on);
+  const auto job = [&](std::size_t at) {
+    return stretto::graph_of(chain, std::span(chain.programs).subspan(at, 1));
+  };
+  const op_graph pair = stretto::side_by_side(job(1), job(0));
+  const overlap::piece_costs costs{on.launch, on.launch + on.latency};
+  for (const int multiprocessors : {0, 132}) {
+    const overlap::look_ahead_options with{.multiprocessors = multiprocessors};
+    const auto whole = overlap::look_ahead(pair, with);
+    const auto cut = overlap::in_pieces(pair, chain, costs, with);
+    CHECK(cut.order.makespan <= whole.makespan);
+    CHECK(makespan(cut.graph, cut.order.nodes, multiprocessors) == cut.order.makespan);
+    stretto::op_report report;
+    for (const op_node& node : pair.nodes)
+      (node.communicates() ? report.communicates : report.computes) += node.time;
+    report.makespan = cut.order.makespan;
+    const double hidden = report.hidden();
+    report.makespan = stretto::op_bound(pair, multiprocessors);
+    CHECK(hidden >= 0.95 * report.hidden());
+  }
+}
+
+// The same at compile time.
+constexpr std::int64_t ordered = overlap::look_ahead(two_layers(), {.width = 1000}).makespan;
+static_assert(ordered == 21);
+static_assert(overlap::look_ahead(two_layers(), {.width = 1000}).optimal);
+constexpr auto layer_at_compile_time = [] {
+  const stretto::machine& on = *stretto::find_machine("h200");
+  const std::int32_t layers[] = {1, 1, 1};
+  const auto chain =
+      stretto::transformer_chain(wide, {.ranks = 3, .chunks = 1}, 1, layers, false, &on);
+  const op_graph backward = stretto::graph_of(chain, std::span(chain.programs).subspan(1, 1));
+  const overlap::op_order order = overlap::look_ahead(backward, {.width = 2});
+  return order.makespan;
+}();
+
+TEST_CASE("both times give the same order") {
+  const auto chain = middle_rank(wide, 1, false, stretto::find_machine("h200"));
+  const op_graph backward = stretto::graph_of(chain, std::span(chain.programs).subspan(1, 1));
+  CHECK(overlap::look_ahead(backward, {.width = 2}).makespan == layer_at_compile_time);
+}
+
+}  // namespace
