@@ -82,7 +82,7 @@ inline bool needs(const lists& in, const job& later, const job& earlier) {
       return later.stage > 0 && neighbour(later.stage - 1, job_kind::receive_forward);
     case job_kind::backward:
     case job_kind::backward_input:
-      if (here && forward) return true;
+      if (here && (forward || earlier.kind == job_kind::reload)) return true;
       if (makes_gradient(earlier) && later.stage == earlier.stage &&
           earlier.slice == later.slice + 1)
         return true;
@@ -91,8 +91,11 @@ inline bool needs(const lists& in, const job& later, const job& earlier) {
     case job_kind::backward_weight:
       return here && earlier.kind == job_kind::backward_input;
     case job_kind::recompute:
+    case job_kind::offload:
     case job_kind::send_forward:
       return here && forward;
+    case job_kind::reload:
+      return here && earlier.kind == job_kind::offload;
     case job_kind::send_backward:
       return here && makes_gradient(earlier);
     default:
@@ -100,7 +103,7 @@ inline bool needs(const lists& in, const job& later, const job& earlier) {
   }
 }
 
-//! Rule `complete`, for lists of F, B, I, W, R and messages: counts every job that should be there.
+//! Rule `complete`, for lists of F, B, I, W, R, copies and messages: counts every job that should be there.
 inline bool complete(const lists& in) {
   std::map<std::tuple<int, int, int, job_kind>, int> count;
   bool any_backward = false;
@@ -123,6 +126,9 @@ inline bool complete(const lists& in) {
         if (has(job_kind::forward) != 1 || input != weight) return false;
         if (whole + input != (any_backward ? 1 : 0)) return false;
         if (has(job_kind::recompute) > whole + input) return false;
+        const int copied = has(job_kind::offload);
+        if (copied != has(job_kind::reload) || copied > whole + input) return false;
+        if (copied + has(job_kind::recompute) > 1) return false;
       }
   // Two jobs as one node: a forward and a backward of different micro-batches.
   for (const auto& row : in.ranks)
@@ -223,13 +229,14 @@ inline std::int64_t highest(const lists& in, std::size_t rank, std::size_t end =
   for (std::size_t at = 0; at < std::min(end, row.size()); ++at) {
     std::int64_t before = base, during = 0, after = 0;
     for (std::size_t other = 0; other < row.size(); ++other) {
-      if (!is_compute(row[other].kind)) continue;
+      if (!has_cost(row[other].kind)) continue;
       const auto taken = cost(row[other]);
       if (node[other] < node[at]) before += taken.change;
       if (node[other] != node[at]) continue;
       after += taken.change;
-      const bool at_once =
-          row[other].kind == job_kind::forward || row[other].kind == job_kind::recompute;
+      const bool at_once = row[other].kind == job_kind::forward ||
+                           row[other].kind == job_kind::recompute ||
+                           row[other].kind == job_kind::reload;
       const auto all = of(row[other], row[other].kind).change;
       during += std::max(!at_once ? 0 : taken.peak > 0 ? taken.change : all, taken.peak);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,27 @@ inline lists recomputed(lists made) {
         again.kind = job_kind::recompute;
         row.insert(row.begin() + static_cast<std::ptrdiff_t>(at++), again);
       }
+  return made;
+}
+
+//! What every second micro-batch saves goes to the host two jobs behind its forward, and comes back
+//! one before its backward, where there are jobs between.
+inline lists offloaded(lists made) {
+  for (auto& row : made.ranks) {
+    const std::vector<job> plain = row;
+    const auto find = [&](const job& work) { return std::find(row.begin(), row.end(), work); };
+    for (const job& work : plain) {
+      if (!oracle::makes_gradient(work) || work.microbatch % 2 != 0) continue;
+      job copy{work.stage, work.microbatch, work.slice};
+      if (find(work) - find(copy) < 5) continue;
+      copy.kind = job_kind::reload;
+      row.insert(find(work) - 1, copy);
+      copy.kind = job_kind::forward;
+      const auto behind = find(copy) + 3;
+      copy.kind = job_kind::offload;
+      row.insert(behind, copy);
+    }
+  }
   return made;
 }
 
@@ -140,6 +162,8 @@ inline std::vector<sample> all() {
           {"interleaved split, weights late", split(emitted(interleaved{}, wide), 3)},
           {"1f1b recomputed", recomputed(emitted(one_f_one_b{}, narrow))},
           {"split and recomputed", recomputed(split(emitted(gpipe{}, narrow), 2))},
+          {"gpipe offloaded", offloaded(emitted(gpipe{}, narrow))},
+          {"split and offloaded", offloaded(split(emitted(gpipe{}, narrow), 2))},
           {"forward only", emitted(inference{}, wide)},
           {"sliced", sliced(3, 3, 2)},
           {"both ways", both_ways(4, 5)},

@@ -160,7 +160,8 @@ TEST_CASE("a job retargeted to any other is found") {
       for (int slice = -1; slice <= whole.slices; ++slice)
         with([&](job& work) { work.slice = static_cast<std::int16_t>(slice); });
       for (const job_kind kind : {job_kind::forward, job_kind::backward, job_kind::backward_input,
-                                  job_kind::backward_weight, job_kind::recompute})
+                                  job_kind::backward_weight, job_kind::recompute,
+                                  job_kind::offload, job_kind::reload})
         with([&](job& work) { work.kind = kind; });
     });
     CHECK(seen.incomplete > 0);
@@ -212,6 +213,24 @@ TEST_CASE("a half added to a whole backward, or a whole to a half, is named as s
       }
     });
   }
+}
+
+TEST_CASE("forward-only lists offload nothing; what is recomputed is not offloaded") {
+  auto made = samples::emitted(stretto::schedule::inference{}, {.ranks = 2, .microbatches = 2});
+  made.ranks[1].push_back({1, 1, 0, job_kind::offload});
+  made.ranks[1].push_back({1, 1, 0, job_kind::reload});
+  const packed rows(made);
+  CHECK(check::complete(rows.input()).why == reason::missing);
+  CHECK(check::complete(rows.input()).where == job{1, 1, 0, job_kind::backward});
+  lists both = samples::emitted(stretto::schedule::gpipe{}, {.ranks = 1, .microbatches = 1});
+  auto& row = both.ranks[0];
+  row = {row[0], job{.kind = job_kind::offload}, job{.kind = job_kind::reload},
+         job{.kind = job_kind::recompute}, row[1]};
+  const packed twice(both);
+  const verdict found = check::complete(twice.input());
+  CHECK(found.why == reason::offload_recomputed);
+  CHECK(found.where == job{.kind = job_kind::offload});
+  CHECK(found.other == job{.kind = job_kind::recompute});
 }
 
 TEST_CASE("forward-only lists recompute nothing") {

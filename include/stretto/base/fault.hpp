@@ -84,6 +84,9 @@ enum class reason : std::uint8_t {
   used_after_free,
   slices_not_recomputed,
   bad_recompute_window,
+  slices_not_offloaded,
+  bad_offload_window,
+  offload_recomputed,
 };
 
 //! The enumerator's name, as written above.
@@ -166,6 +169,12 @@ constexpr std::string_view describe(reason why) {
       return "a slice cannot be recomputed: later ones of its micro-batch read what it keeps";
     case reason::bad_recompute_window:
       return "a recompute window has a period of at least one and no negative count";
+    case reason::slices_not_offloaded:
+      return "a slice cannot be offloaded: later ones of its micro-batch read what it keeps";
+    case reason::bad_offload_window:
+      return "an offload window has a period of at least one and no negative count, lag or prefetch";
+    case reason::offload_recomputed:
+      return "what a recompute saves anew is not offloaded";
   }
   return "";
 }

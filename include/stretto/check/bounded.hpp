@@ -8,7 +8,8 @@
 namespace stretto::check {
 
 //! The memory of one rank down its list, in the unit of the job table: by prefix sums, because a
-//! rank's jobs run in the order of its list whatever the times. Messages, reductions and updates
+//! rank's jobs run in the order of its list whatever the times, and what is copied to the host is
+//! there until its offload's place in the list, and from its reload's. Messages, reductions and updates
 //! cost nothing here; their buffers are the plan's.
 class memory_curve {
  public:
@@ -66,7 +67,7 @@ class memory_curve {
   }
 
   constexpr bool add(const job& work, std::int64_t& used) {
-    if (!is_compute(work.kind)) return true;
+    if (!has_cost(work.kind)) return true;
     if (work.stage < 0 || work.stage >= in_.where.stages()) return false;
     const int chunk = in_.where.chunk_of(work);
     if (rank_ >= in_.costs.ranks || chunk >= in_.costs.chunks) return false;
@@ -75,7 +76,8 @@ class memory_curve {
     if (work.kind == job_kind::forward && again_.size() > 0 && inside(work) && again_[cell(work)])
       change -= in_.costs.at(rank_, chunk, job_kind::recompute).change;
     // While it runs, a forward has all that it would keep, unless its peak says otherwise.
-    const bool takes = work.kind == job_kind::forward || work.kind == job_kind::recompute;
+    const bool takes = work.kind == job_kind::forward || work.kind == job_kind::recompute ||
+                       work.kind == job_kind::reload;
     const std::int64_t at_start = !takes ? 0 : cost.peak > 0 ? change : cost.change;
     used += cost.peak > at_start ? cost.peak : at_start;
     level_ += change;
@@ -91,7 +93,7 @@ class memory_curve {
 };
 
 //! Rule `bounded`. At every point of its list a rank uses no more memory than its limit: its base,
-//! plus the changes so far (a forward's at its start, any other job's at its end), plus the peak of
+//! plus the changes so far (at a job's start or end: see job_cost), plus the peak of
 //! the job that runs; the halves of a pair run together. Linear in the jobs.
 //! @return ok; fault::over_limit with rank, step, job, amount and limit (step -1: the base alone is
 //!         too much); fault::incomplete for a job that has no entry in the job table.

@@ -55,6 +55,7 @@ class completeness {
   static constexpr int backwards = whole | split_input | split_weight;
   static constexpr kind_set forward = only(job_kind::forward);
   static constexpr kind_set recompute = only(job_kind::recompute);
+  static constexpr kind_set copies = only(job_kind::offload, job_kind::reload);
 
   static constexpr job like(job work, job_kind kind) {
     work.kind = kind;
@@ -166,11 +167,14 @@ class completeness {
     for (int stage = 0; stage < stages_; ++stage)
       for (int microbatch = 0; microbatch < in_.microbatches; ++microbatch)
         for (int slice = 0; slice < in_.slices; ++slice, ++at) {
-          const int found = seen_[at] & (forward | backwards);
-          // Forward-only lists have nothing to recompute for.
+          // Both copies or none, and not of what a recompute saves anew.
+          const int found = seen_[at] & ((seen_[at] & (copies | recompute)) == copies
+                                             ? forward | backwards
+                                             : forward | backwards | copies);
+          // Forward-only lists have nothing to recompute or to reload for.
           if (backwards_
                   ? found == (forward | whole) || found == (forward | split_input | split_weight)
-                  : found == forward && !holds(seen_[at], recompute))
+                  : found == forward && !holds(seen_[at], copies | recompute))
             continue;
           return absent_job(seen_[at], {.stage = stage,
                                         .microbatch = microbatch,
@@ -187,13 +191,27 @@ class completeness {
     };
     if (!holds(found, forward))
       return refuse(fault::incomplete, reason::missing, rank, -1, like(place, job_kind::forward));
+    if ((found & (split_input | split_weight)) == (split_input | split_weight))
+      return lacks_copy(found, rank, place);
     if (holds(found, split_input))
       return lacks(reason::weight_gradient_missing, job_kind::backward_weight,
                    job_kind::backward_input);
     if (holds(found, split_weight))
       return lacks(reason::input_gradient_missing, job_kind::backward_input,
                    job_kind::backward_weight);
-    return refuse(fault::incomplete, reason::missing, rank, -1, like(place, job_kind::backward));
+    if (!holds(found, whole))
+      return refuse(fault::incomplete, reason::missing, rank, -1, like(place, job_kind::backward));
+    return lacks_copy(found, rank, place);
+  }
+
+  //! The same of one that has its forward and its backward.
+  constexpr verdict lacks_copy(kind_set found, int rank, const job& place) const {
+    if (holds(found, recompute) && (found & copies) == copies)
+      return refuse(fault::incomplete, reason::offload_recomputed, rank, -1,
+                    like(place, job_kind::offload), like(place, job_kind::recompute));
+    return refuse(fault::incomplete, reason::missing, rank, -1,
+                  like(place, holds(found, only(job_kind::offload)) ? job_kind::reload
+                                                                    : job_kind::offload));
   }
 
   //! Once one rank updates its weights, all do, after every reduction that feeds an update.
@@ -275,7 +293,8 @@ class completeness {
 
 //! Rule `complete`. Each (stage, micro-batch, slice) has one forward, and either one whole backward
 //! or one for the input and one for the weights (none at all when no list holds any: forward-only);
-//! a recompute stands before the backward that needs it; a pair is a forward and a backward for the
+//! a recompute stands before the backward that needs it; what is copied to the host is copied back,
+//! and not recomputed; a pair is a forward and a backward for the
 //! input, whole or not, of different micro-batches; every job lies on the rank that the
 //! placement names. Once a rank has an optimizer, every rank has one, last but for `end_step`, and
 //! every reduction comes before it: of each stage with replicas on two ranks, of each group.

@@ -6,7 +6,7 @@
 
 namespace stretto::check {
 
-//! A set of the kinds that one (stage, micro-batch, slice) may have: F up to reload, one bit each.
+//! A set of the kinds that one (stage, micro-batch, slice) may have: F up to RECV_B, one bit each.
 using kind_set = std::uint16_t;
 
 constexpr kind_set only(job_kind kind) {
@@ -20,7 +20,7 @@ constexpr bool holds(kind_set set, kind_set any_of) {
 }
 //! Whether jobs of this kind belong to one (stage, micro-batch, slice), not to the whole step.
 constexpr bool is_of_cell(job_kind kind) {
-  return kind <= job_kind::reload;
+  return kind <= job_kind::receive_backward;
 }
 
 }  // namespace stretto::check

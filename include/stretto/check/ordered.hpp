@@ -86,8 +86,12 @@ class precedence {
         if (verdict found = not_reduced(work); !found) return found;
         if (has(work, stage, slice, only(job_kind::backward_input))) return {};
         return too_early(step, work, stage, slice, job_kind::backward_input);
-      case job_kind::recompute:
       case job_kind::offload:
+        if (verdict found = has(work, stage, slice, gradient) ? not_reloaded(step, work) : verdict{};
+            !found)
+          return found;
+        [[fallthrough]];
+      case job_kind::recompute:
       case job_kind::send_forward:
         if (has(work, stage, slice, forward)) return {};
         return too_early(step, work, stage, slice, job_kind::forward);
@@ -128,6 +132,17 @@ class precedence {
     const int step = reduced_at_[work.stage];
     return refuse(fault::disordered, reason::needs_earlier, rank_, step, in_.rows.at(rank_, step),
                   work);
+  }
+
+  //! An offload behind its backward: that is what stands too early.
+  constexpr verdict not_reloaded(int before, const job& away) const {
+    for (int step = 0; step < before; ++step) {
+      const job& work = in_.rows.at(rank_, step);
+      if (is_input_gradient(work.kind) && work.stage == away.stage &&
+          work.microbatch == away.microbatch && work.slice == away.slice)
+        return too_early(step, work, away.stage, away.slice, job_kind::reload);
+    }
+    return {};
   }
 
   constexpr void mark(int step, const job& work) {

@@ -3,6 +3,7 @@
 #include "stretto/memory/estimate.hpp"
 #include "stretto/memory/keep.hpp"
 #include "stretto/memory/liveness.hpp"
+#include "stretto/memory/offload_window.hpp"
 #include "stretto/memory/recompute.hpp"
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/memory/release_early.hpp"

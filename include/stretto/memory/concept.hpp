@@ -20,6 +20,7 @@ namespace stretto::memory {
 //!   Where an assignment says which layers a stage has, the table is their sums; of `costs()` only
 //!   communication and hiding are then read.
 //! - `recompute()` (optional): a recompute_window, which forwards run a second time.
+//! - `offload()` (optional): an offload_window, what the host keeps between forward and backward.
 template <class Memory>
 concept Policy = requires(const Memory& made, int stage) {
   { Memory::name } -> std::convertible_to<std::string_view>;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <span>
 
+#include "stretto/memory/microbatch_window.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
@@ -12,23 +12,8 @@
 namespace stretto::memory {
 
 //! Which forwards run a second time, right before their backward, and meanwhile keep no more than
-//! that needs: of every `period` micro-batches the first `count`, on these chunks of each rank.
-struct recompute_window {
-  int period = 1;
-  int count = 0;  //!< 0: none; at least `period`: all
-  int first_chunk = 0;
-  int last_chunk = std::numeric_limits<int>::max();
-
-  constexpr bool operator==(const recompute_window&) const = default;
-  constexpr bool any() const { return count > 0; }
-  constexpr bool all() const { return count >= period; }
-  constexpr bool holds(int chunk) const {
-    return any() && chunk >= first_chunk && chunk <= last_chunk;
-  }
-  constexpr bool holds(int chunk, int microbatch) const {
-    return holds(chunk) && microbatch % period < count;
-  }
-};
+//! that needs.
+using recompute_window = microbatch_window;
 
 //! Every forward runs a second time.
 inline constexpr recompute_window recompute_all{1, 1};
@@ -83,7 +68,7 @@ constexpr int with_recomputes(const recompute_window& window, int compute) {
 constexpr verdict insert_recomputes(const recompute_window& window, const job_rows& jobs,
                                     const placement& where, int slices, job_sink& out) {
   if (window.any() && slices > 1) return refuse(fault::unsupported, reason::slices_not_recomputed);
-  if (window.period < 1 || window.count < 0)
+  if (!window.sound())
     return refuse(fault::unsupported, reason::bad_recompute_window);
   const auto put = [&](int rank, int before, const job& work) {
     if (!is_input_gradient(work.kind) || !window.holds(where.chunk_of(work), work.microbatch))

@@ -14,8 +14,9 @@ namespace stretto {
 //! What one job takes. Integers in any unit, per chunk job.
 struct job_cost {
   std::int64_t time = 0;
-  //! Memory change: a forward takes it at its start, every other job at its end. Where a recompute
-  //! follows, the forward keeps less by the recompute's change, which that takes at its start.
+  //! Memory change: a forward, a recompute and a reload take it at their start, every other job at
+  //! its end; an offload's is below zero. Where a recompute follows, the forward keeps less by the
+  //! recompute's change, which that takes at its start.
   std::int64_t change = 0;
   //! Most memory in use above the level at the job's start while it runs; 0: no more than `change`,
   //! also of a forward that keeps less.
@@ -24,12 +25,12 @@ struct job_cost {
   constexpr bool operator==(const job_cost&) const = default;
 };
 
-inline constexpr int cost_kinds = static_cast<int>(job_kind::recompute) + 1;
+inline constexpr int cost_kinds = static_cast<int>(job_kind::reload) + 1;
 inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
-//! The job table that schedules and simulations read: one job_cost per (rank, chunk, compute kind),
-//! the time of one hop between different ranks, and per rank a base and a limit of memory (empty:
-//! 0 and unlimited).
+//! The job table that schedules and simulations read: one job_cost per (rank, chunk, kind with a
+//! cost), the time of one hop between different ranks, and per rank a base and a limit of memory
+//! (empty: 0 and unlimited).
 struct job_table_view {
   std::span<const job_cost> entries;
   int ranks = 0;
@@ -67,6 +68,9 @@ struct unit_costs {
   std::int64_t memory_backward_weight = -1;
   //! What a forward does not keep when it runs a second time, and that second run brings back.
   std::int64_t memory_recompute = 1;
+  //! Time of one copy to the host or back, which runs beside the jobs, and what it moves.
+  std::int64_t offload = 1;
+  std::int64_t memory_offload = 1;
   //! Of one stage: weights, their gradients, what the optimizer keeps. In use from beginning to
   //! end, for every stage that a rank holds, replicas too.
   std::int64_t memory_weights = 0;
@@ -84,6 +88,8 @@ struct unit_costs {
         return {backward_input + backward_weight, memory_backward_input + memory_backward_weight,
                 0};
       case job_kind::recompute: return {forward, memory_recompute, 0};
+      case job_kind::offload: return {offload, -memory_offload, 0};
+      case job_kind::reload: return {offload, memory_offload, 0};
       default: return {};
     }
   }

@@ -11,12 +11,12 @@ enum class job_kind : std::uint8_t {
   backward_input,    //!< I: for the input only
   backward_weight,   //!< W: for the weights only
   recompute,         //!< R: the forward again, before the backward that needs it
+  offload,           //!< what a forward saved, to the host
+  reload,            //!< and back, before the backward that needs it
   send_forward,      //!< SEND_F, carries the sender's stage
   receive_forward,   //!< RECV_F, carries the receiver's stage
   send_backward,     //!< SEND_B, carries the sender's stage
   receive_backward,  //!< RECV_B, carries the receiver's stage
-  offload,           //!< saved activations to the host
-  reload,            //!< and back
   unshard,           //!< UNSHARD: gather a stage's sharded weights
   reshard,           //!< RESHARD: drop them again
   reduce_grad,       //!< REDUCE_GRAD: between replicas, tied parameters, data-parallel peers
@@ -41,6 +41,12 @@ struct job {
 
 //! F, B, I, W or R: what occupies a rank's compute stream.
 constexpr bool is_compute(job_kind kind) { return kind <= job_kind::recompute; }
+//! OFFLOAD or RELOAD: what copies between the device and the host, beside the compute stream.
+constexpr bool is_copy(job_kind kind) {
+  return kind == job_kind::offload || kind == job_kind::reload;
+}
+//! What takes time and memory by the job table: what computes, and copies.
+constexpr bool has_cost(job_kind kind) { return kind <= job_kind::reload; }
 //! B or I: what produces the gradient that the stage before waits for.
 constexpr bool is_input_gradient(job_kind kind) {
   return kind == job_kind::backward || kind == job_kind::backward_input;

@@ -15,8 +15,8 @@ namespace stretto {
 //! it has (F, B, I, W, messages, UNSHARD, RESHARD, REDUCE_GRAD), our own for the rest.
 constexpr std::string_view letters(job_kind kind) {
   constexpr std::string_view names[job_kind_count] = {
-      "F",       "B",           "I",          "W",         "R",       "SEND_F",
-      "RECV_F",  "SEND_B",      "RECV_B",     "OFFLOAD",   "RELOAD",  "UNSHARD",
+      "F",       "B",           "I",          "W",         "R",       "OFFLOAD",
+      "RELOAD",  "SEND_F",      "RECV_F",     "SEND_B",    "RECV_B",  "UNSHARD",
       "RESHARD", "REDUCE_GRAD", "ALL_REDUCE", "OPTIMIZER", "END_STEP"};
   return names[static_cast<unsigned>(kind)];
 }
@@ -34,7 +34,7 @@ constexpr bool has_pytorch_form(const job& work) {
 //! Whether the text form always carries a micro-batch. The other kinds belong to a stage or a rank
 //! and carry one only when it is not 0.
 constexpr bool names_microbatch(job_kind kind) {
-  return kind <= job_kind::reload || kind == job_kind::all_reduce;
+  return kind <= job_kind::receive_backward || kind == job_kind::all_reduce;
 }
 
 //! Long enough for every job; twice this and a few letters for a pair.

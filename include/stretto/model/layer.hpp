@@ -32,7 +32,9 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
                  .backward_weight = 0,
                  .memory_forward = 0,
                  .memory_backward_weight = 0,
-                 .memory_recompute = 0};
+                 .memory_recompute = 0,
+                 .offload = 0,
+                 .memory_offload = 0};
   for (int layer = held.first; layer < held.first + held.count; ++layer) {
     const unit_costs one = costs(layer);
     sum.forward += one.forward;
@@ -42,6 +44,8 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
     sum.memory_backward_input += one.memory_backward_input;
     sum.memory_backward_weight += one.memory_backward_weight;
     sum.memory_recompute += one.memory_recompute;
+    sum.offload += one.offload;
+    sum.memory_offload += one.memory_offload;
     sum.memory_weights += one.memory_weights;
   }
   return sum;

@@ -24,12 +24,14 @@ class replay_engine {
         stages_(input.where.stages()),
         stride_(input.microbatches * input.slices),
         cells_(stages_ * stride_),
-        times_(4 * cells_ + input.rows.ranks),
+        times_(5 * cells_ + 2 * std::int64_t{input.rows.ranks}),
         forward_end_(times_.data()),
         backward_end_(forward_end_ + cells_),
         input_at_(backward_end_ + cells_),
         gradient_at_(input_at_ + cells_),
-        clock_(gradient_at_ + cells_),
+        copied_(gradient_at_ + cells_),
+        clock_(copied_ + cells_),
+        copy_clock_(clock_ + input.rows.ranks),
         places_(3 * std::int64_t{input.rows.ranks}),
         cursor_(places_.data()),
         queue_(cursor_ + input.rows.ranks),
@@ -84,8 +86,16 @@ class replay_engine {
     return forward_end_[at] == never ||
                    (work.slice + 1 < in_.slices && backward_end_[at + 1] == never)
                ? never
+           : copied_[at] != 0          ? with_reload(work, at)
            : work.stage + 1 == stages_ ? 1
                                        : gradient_at_[at];
+  }
+
+  //! The same of a backward whose stash was on the host.
+  constexpr std::int64_t with_reload(const job& work, std::int64_t at) const {
+    const std::int64_t gradient = work.stage + 1 == stages_ ? 1 : gradient_at_[at];
+    if (copied_[at] < 0 || gradient == never) return never;
+    return gradient > copied_[at] ? gradient : copied_[at];
   }
 
   constexpr void finish(int rank, int step, const job& work, std::int64_t at, std::int64_t start,
@@ -145,12 +155,35 @@ class replay_engine {
     return true;
   }
 
-  //! What takes no time of the rank's: messages, collectives, and the ends of a step.
+  //! What takes no time of the rank's: copies, messages, collectives, and the ends of a step.
   constexpr bool pass(int rank, int step, const job& work) {
+    if (is_copy(work.kind)) return copy(rank, step, work);
     if (in_.messages && is_message(work.kind)) return meet(rank, step, work);
     if (in_.messages && work.kind == job_kind::all_reduce) return join(rank, work);
     ++cursor_[rank];
     if (!is_message(work.kind)) observer_.ran(rank, step, work, clock_[rank], clock_[rank]);
+    return true;
+  }
+
+  //! Copies follow one another beside the jobs. An offload starts as soon as its forward has ended,
+  //! wherever it stands; who stands behind it may use the bytes that it gives back, and waits for
+  //! its end: all do, whether they use them or not. A reload may use whatever is given back by those
+  //! before it, and waits for them; none but its backward waits for it.
+  constexpr bool copy(int rank, int step, const job& work) {
+    if (!inside(work)) return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
+    const std::int64_t at = cell(work);
+    const bool away = work.kind == job_kind::offload;
+    if (away ? forward_end_[at] == never || backward_end_[at] != never || copied_[at] != 0
+             : copied_[at] >= 0)
+      return false;
+    const std::int64_t ready = away ? forward_end_[at] : clock_[rank] + 1;
+    const std::int64_t start = ready > copy_clock_[rank] ? ready : copy_clock_[rank] + 1;
+    const std::int64_t end = start + time_of(rank, work);
+    copied_[at] = away ? -end : end;
+    copy_clock_[rank] = end - 1;
+    if (away && clock_[rank] < end - 1) clock_[rank] = end - 1;
+    ++cursor_[rank];
+    observer_.ran(rank, step, work, start - 1, end - 1);
     return true;
   }
 
@@ -219,7 +252,7 @@ class replay_engine {
     if (is_message(work.kind))
       return refuse(fault::rendezvous, reason::message_unmatched, rank, step, work,
                     is_send(work.kind) ? matching_receive(work) : matching_send(work));
-    if (!is_compute(work.kind))
+    if (!has_cost(work.kind))
       return refuse(fault::rendezvous, reason::message_unmatched, rank, step, work);
     job missing = missing_for(work);
     if (work.paired && inputs_at(work, cell(work)) != never)
@@ -240,6 +273,10 @@ class replay_engine {
       missing.kind = job_kind::backward_input;
     } else if (forward_end_[at] == never) {
       missing.kind = job_kind::forward;
+    } else if (is_copy(work.kind)) {
+      missing.kind = work.kind == job_kind::reload ? job_kind::offload : job_kind::reload;
+    } else if (copied_[at] < 0) {
+      missing.kind = job_kind::reload;
     } else if (work.slice + 1 < in_.slices && backward_end_[at + 1] == never) {
       ++missing.slice;
     } else {
@@ -258,7 +295,9 @@ class replay_engine {
   std::int64_t* backward_end_;
   std::int64_t* input_at_;     // when a stage's input is on its rank
   std::int64_t* gradient_at_;  // when a stage's output gradient is on its rank
+  std::int64_t* copied_;  // when a copy to the host ended, below zero; or one back, above
   std::int64_t* clock_;
+  std::int64_t* copy_clock_;
   scratch<std::int32_t> places_;  // behind the pointers
   std::int32_t* cursor_;
   std::int32_t* queue_;
@@ -273,7 +312,8 @@ class replay_engine {
 //! Runs the lists: the one engine behind the deadlock check, the timeline, the memory curve and the
 //! lowering. A rank runs its jobs in order; a job starts when the rank is free and its inputs are
 //! there (the maker's end, plus one hop if the maker is another rank); both halves of a pair start
-//! together and their outputs leave at the end of the longer. Linear in the number of jobs.
+//! together and their outputs leave at the end of the longer. Copies to the host and back follow one
+//! another beside the jobs. Linear in the number of jobs.
 //! @return ok when every job ran; otherwise `deadlocked` or `rendezvous` with the first rank that
 //!         is stuck, its job and the job it waits for, or `incomplete` for a job out of range.
 template <class Observer>

@@ -75,8 +75,9 @@ struct report_observer : replay_observer {
   constexpr void ran(int rank, int step, const job& work, std::int64_t start, std::int64_t end) {
     pass_over(rank, step);
     put(rank, {start, end});
-    rank_ends[rank] = end;
     if (end > makespan) makespan = end;
+    if (is_copy(work.kind)) return;  // beside the jobs
+    rank_ends[rank] = end;
     if (!is_compute(work.kind)) return;
     if (rank_starts[rank] < 0) rank_starts[rank] = start;
     if (end - rank_starts[rank] > span) span = end - rank_starts[rank];

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/memory/microbatch_window.hpp"
+#include "stretto/model/cost.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/rows.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::memory {
+
+//! What forwards save and the host keeps until their backward: which micro-batches, and when the
+//! copies' memory counts. The copies run beside the jobs; a job here is what computes, a pair one.
+struct offload_window {
+  microbatch_window which{};
+  //! Jobs behind the forward until its bytes are free for others, which wait for the copy: 0 copies
+  //! while nothing runs, 1 beside the next job.
+  int lag = 1;
+  //! Jobs ahead of the backward that the bytes are taken again and the copy back may start: 0 lets
+  //! the backward wait for all of it.
+  int prefetch = 1;
+
+  constexpr bool operator==(const offload_window&) const = default;
+  constexpr bool any() const { return which.any(); }
+  constexpr bool sound() const { return which.sound() && lag >= 0 && prefetch >= 0; }
+};
+
+//! All that is saved long enough.
+inline constexpr offload_window offload_all{{1, 1}};
+
+//! What a memory policy offloads: see memory/concept.hpp.
+template <class Memory>
+constexpr offload_window offload_of(const Memory& made) {
+  if constexpr (requires { made.offload(); })
+    return made.offload();
+  else
+    return {};
+}
+
+//! The job table as a schedule should see it, which knows of no copies: where all micro-batches are
+//! offloaded, a forward leaves to its backward what that brings back.
+//! @param entries  of a job table, see job_table_view
+//! @param limits   of memory, an entry a rank, or empty: they give way by what may be on its way,
+//! of
+//!                 `lag` forwards before any job and `prefetch` backwards after it. What has not
+//!                 gone is among them: its backward comes too soon
+constexpr void fold_offload(const offload_window& window, std::span<job_cost> entries, int chunks,
+                            std::span<std::int64_t> limits) {
+  if (!window.any() || !window.which.all()) return;
+  const auto cells = static_cast<int>(entries.size()) / cost_kinds;
+  std::int64_t most = 0;  // of the rank's chunks
+  for (int cell = 0; cell < cells; ++cell) {
+    const auto of = [&](job_kind kind) -> job_cost& {
+      return entries[static_cast<std::size_t>(cell * cost_kinds + static_cast<int>(kind))];
+    };
+    const std::int64_t back = of(job_kind::reload).change;
+    if (window.which.holds(cell % chunks)) {
+      if (back > most) most = back;
+      job_cost& forward = of(job_kind::forward);
+      if (forward.peak == 0) forward.peak = forward.change;
+      forward.change -= back;
+      for (const job_kind kind : {job_kind::backward, job_kind::backward_input}) {
+        job_cost& backward = of(kind);
+        backward.peak += back;
+        backward.change += back;
+        if (backward.peak < back) backward.peak = back;
+      }
+    }
+    if ((cell + 1) % chunks != 0) continue;
+    if (!limits.empty()) {
+      std::int64_t& limit = limits[static_cast<std::size_t>(cell / chunks)];
+      if (limit != unlimited) limit -= most * (std::int64_t{window.lag} + window.prefetch);
+    }
+    most = 0;
+  }
+}
+
+//! A refusal of a schedule that has seen folded limits, in those that it was folded from.
+constexpr verdict unfolded(verdict answer, std::span<const std::int64_t> limits,
+                           std::span<const std::int64_t> folded) {
+  if (answer.what != fault::over_limit || answer.rank < 0 || limits.empty()) return answer;
+  std::int64_t most = 0;  // `amount` is enough for every rank, and so it stays
+  for (std::size_t rank = 0; rank < limits.size(); ++rank)
+    if (limits[rank] - folded[rank] > most) most = limits[rank] - folded[rank];
+  answer.amount += most;
+  answer.limit = limits[static_cast<std::size_t>(answer.rank)];
+  return answer;
+}
+
+//! The most jobs of a list with copies, from those without: two for each forward and backward.
+constexpr int with_offloads(const offload_window& window, int compute) {
+  return window.any() ? 2 * compute : compute;
+}
+
+//! Copies compute lists with an offload `lag` jobs behind each forward that wants one, and a reload
+//! `prefetch` jobs before its backward. Where the one would not stand before the other with a job
+//! between them, nothing is gained, and what the forward saved is kept.
+//! @param again  what is recomputed in these lists
+//! @return fault::unsupported for sliced micro-batches, and for what is recomputed, too
+constexpr verdict insert_offloads(const offload_window& window, const microbatch_window& again,
+                                  const job_rows& jobs, const placement& where, int slices,
+                                  job_sink& out) {
+  if (window.any() && slices > 1) return refuse(fault::unsupported, reason::slices_not_offloaded);
+  if (!window.sound()) return refuse(fault::unsupported, reason::bad_offload_window);
+  if (window.which.meets(again)) return refuse(fault::unsupported, reason::offload_recomputed);
+  const std::int64_t cells = std::int64_t{where.stages()} * where.microbatches;
+  scratch<std::int32_t> forwards(cells);  // the node of each, plus one
+  // Before each node, and behind the last: the step of the forward that is offloaded there, and of
+  // the backward that is reloaded for, plus one. There is no more than one of each in a node.
+  scratch<std::int32_t> gone(jobs.stride + 1);
+  scratch<std::int32_t> back(jobs.stride + 1);
+  for (int rank = 0; rank < jobs.ranks; ++rank) {
+    const job* const list = jobs.items + static_cast<std::int64_t>(rank) * jobs.stride;
+    const std::int32_t count = jobs.counts[rank];
+    int node = 0;
+    for (std::int32_t step = 0; step < count; ++step) {
+      const job& work = list[step];
+      const std::int64_t cell = std::int64_t{work.stage} * where.microbatches + work.microbatch;
+      const bool wanted = work.stage >= 0 && work.microbatch >= 0 &&
+                          work.microbatch < where.microbatches && cell < cells &&
+                          window.which.holds(where.chunk_of(work), work.microbatch);
+      if (wanted && work.kind == job_kind::forward) {
+        forwards[cell] = node + 1;
+      } else if (wanted && is_input_gradient(work.kind) && forwards[cell] > 0) {
+        const std::int64_t from = std::int64_t{forwards[cell]} + window.lag;
+        const std::int64_t to = std::int64_t{node} - window.prefetch;
+        if (from < to) gone[from] = back[to] = step + 1;
+      }
+      if (!work.paired || step + 1 == count) ++node;
+    }
+    node = 0;
+    const auto put = [&](std::int32_t step, job_kind kind) {
+      if (step > 0) out.push(rank, {list[step - 1].stage, list[step - 1].microbatch, 0, kind});
+    };
+    for (std::int32_t step = 0; step < count; ++step) {
+      put(gone[node], job_kind::offload);
+      put(back[node], job_kind::reload);
+      gone[node] = back[node] = 0;
+      if (list[step].paired && step + 1 < count) out.push(rank, list[step++]);
+      out.push(rank, list[step]);
+      ++node;
+    }
+  }
+  return {};
+}
+
+}  // namespace stretto::memory

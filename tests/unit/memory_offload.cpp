@@ -1,0 +1,335 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "stretto/stretto.hpp"
+
+namespace {
+
+using stretto::job;
+using stretto::job_kind;
+using stretto::job_table;
+using stretto::job_time;
+namespace memory = stretto::memory;
+
+//! A forward keeps 10, of which an offload moves 8 in the time of a forward.
+constexpr stretto::unit_costs costs{.forward = 2,
+                                    .backward_input = 2,
+                                    .backward_weight = 2,
+                                    .memory_forward = 10,
+                                    .memory_backward_weight = -10,
+                                    .memory_recompute = 6,
+                                    .offload = 2,
+                                    .memory_offload = 8};
+
+struct emitted {
+  stretto::placement where;
+  stretto::shape sizes;
+  job_table table;
+  stretto::job_lists bare;
+  stretto::job_lists lists;
+  stretto::verdict answer;
+
+  //! The schedule's jobs for costs with the copies folded in, and then with copies.
+  template <class Schedule>
+  emitted(const Schedule& schedule, const stretto::shape& shape, const job_table& with,
+          const memory::offload_window& window, const memory::recompute_window& again = {})
+      : where(stretto::place(schedule.placed(), shape)), sizes(shape), table(with) {
+    job_table seen = with;
+    memory::fold_recompute(again, seen.entries, seen.chunks);
+    memory::fold_offload(window, seen.entries, seen.chunks, seen.limit);
+    stretto::job_lists plain(shape.ranks, schedule.capacity(shape));
+    auto out = plain.sink();
+    answer = memory::unfolded(schedule.emit(shape, seen.view(), out), table.limit, seen.limit);
+    if (!answer.ok()) return;
+    bare = stretto::job_lists(shape.ranks, memory::with_recomputes(again, plain.rows().stride));
+    auto between = bare.sink();
+    answer = memory::insert_recomputes(again, plain.rows(), where, shape.slices, between);
+    if (!answer.ok()) return;
+    lists = stretto::job_lists(shape.ranks, memory::with_offloads(window, bare.rows().stride));
+    auto to = lists.sink();
+    answer = memory::insert_offloads(window, again, bare.rows(), where, shape.slices, to);
+  }
+  stretto::replay_input input() const {
+    return {lists.rows(), where, sizes.microbatches, sizes.slices, table.view(), false, {}};
+  }
+  std::vector<stretto::rank_report> report(std::int64_t* makespan = nullptr) const {
+    std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+    const auto all = stretto::measure(input(), ranks);
+    REQUIRE(all.answer.ok());
+    if (makespan != nullptr) *makespan = all.makespan;
+    return ranks;
+  }
+  std::vector<std::int64_t> peaks(std::int64_t* makespan = nullptr) const {
+    std::vector<std::int64_t> made;
+    for (const auto& rank : report(makespan)) made.push_back(rank.peak);
+    return made;
+  }
+  std::string text(int rank) const {
+    std::string made;
+    for (const job& work : lists.rows().row(rank))
+      made += (made.empty() ? "" : " ") + std::string(stretto::to_text(work).view());
+    return made;
+  }
+  //! Nodes of the rank's list that compute: a job, or a pair.
+  std::vector<std::vector<job>> nodes(int rank) const {
+    std::vector<std::vector<job>> made;
+    bool joined = false;
+    for (const job& work : lists.rows().row(rank)) {
+      if (!stretto::is_compute(work.kind)) continue;
+      if (!joined) made.emplace_back();
+      made.back().push_back(work);
+      joined = work.paired;
+    }
+    return made;
+  }
+};
+
+TEST_CASE("every schedule with every window is valid, and what is left of it is the schedule") {
+  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
+    for (int ranks = 1; ranks <= 4; ++ranks)
+      for (int chunks = 1; chunks <= 3; ++chunks)
+        for (const int microbatches : {1, 4, 7})
+          for (const auto& window :
+               {memory::offload_window{}, memory::offload_all, memory::offload_window{{4, 3}, 2, 0},
+                memory::offload_window{{1, 1, 1, 1}, 0, 3}}) {
+            const stretto::shape shape{
+                .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
+            if (!schedule.supports(shape).ok()) continue;
+            const int held = stretto::place(schedule.placed(), shape).chunks;
+            const emitted made(schedule, shape, job_table(ranks, held, costs), window);
+            CAPTURE(std::string(Schedule::name));
+            CAPTURE(ranks);
+            CAPTURE(chunks);
+            CAPTURE(microbatches);
+            REQUIRE(made.answer.ok());
+            CHECK(stretto::check::schedule(made.input()).ok());
+            for (int rank = 0; rank < ranks; ++rank) {
+              const auto row = made.lists.rows().row(rank);
+              std::vector<job> left(row.begin(), row.end());
+              std::erase_if(left, [](const job& work) { return stretto::is_copy(work.kind); });
+              const auto plain = made.bare.rows().row(rank);
+              CHECK(left == std::vector<job>(plain.begin(), plain.end()));
+              // Where each copy stands, counted in nodes before it.
+              const auto nodes = made.nodes(rank);
+              const auto find = [&](auto&& is) {
+                return std::find_if(nodes.begin(), nodes.end(),
+                                    [&](const auto& node) {
+                                      return std::find_if(node.begin(), node.end(), is) !=
+                                             node.end();
+                                    }) -
+                       nodes.begin();
+              };
+              const auto before = [&](const job& copy) {
+                std::ptrdiff_t count = 0;
+                bool joined = false;
+                for (const job& work : row) {
+                  if (work == copy) return joined ? std::ptrdiff_t{-2} : count;
+                  if (stretto::is_compute(work.kind) && !work.paired) ++count;
+                  joined = work.paired;
+                }
+                return std::ptrdiff_t{-1};
+              };
+              for (const job& work : plain) {
+                if (work.kind != job_kind::forward) continue;
+                const auto same = [&](const job& one) {
+                  return one.stage == work.stage && one.microbatch == work.microbatch;
+                };
+                const auto first = find(
+                    [&](const job& one) { return same(one) && one.kind == job_kind::forward; });
+                const auto last = find([&](const job& one) {
+                  return same(one) && stretto::is_input_gradient(one.kind);
+                });
+                const auto gone = first + 1 + window.lag;
+                const auto back = last - window.prefetch;
+                const bool wanted =
+                    window.which.holds(made.where.chunk_of(work), work.microbatch) &&
+                    last < static_cast<std::ptrdiff_t>(nodes.size()) && gone < back;
+                const job away{work.stage, work.microbatch, 0, job_kind::offload};
+                const job there{work.stage, work.microbatch, 0, job_kind::reload};
+                CHECK(before(away) == (wanted ? gone : -1));
+                CHECK(before(there) == (wanted ? back : -1));
+              }
+            }
+          }
+  });
+}
+
+TEST_CASE("copies run beside jobs: fill and drain on one rank, by hand") {
+  const stretto::shape shape{.ranks = 1, .microbatches = 4};
+  const auto timeline = [&](const memory::offload_window& window, std::int64_t copy) {
+    stretto::unit_costs with = costs;
+    with.offload = copy;
+    const emitted made(stretto::schedule::gpipe{}, shape, job_table(1, 1, with), window);
+    std::vector<stretto::rank_report> ranks(1);
+    std::vector<job_time> times(static_cast<std::size_t>(made.lists.rows().stride));
+    const auto all = stretto::measure(made.input(), ranks, times);
+    REQUIRE(all.answer.ok());
+    CHECK(ranks[0].busy == 4 * 6);
+    std::string text;
+    for (std::size_t at = 0; at < made.lists.rows().row(0).size(); ++at)
+      text += (at > 0 ? " " : "") +
+              std::string(stretto::to_text(made.lists.rows().row(0)[at]).view()) + "@" +
+              std::to_string(times[at].start) + "-" + std::to_string(times[at].end);
+    return text;
+  };
+  // Each copy beside a job, until copies to and from the host meet: then B0 waits for OFFLOAD2,
+  // whose bytes RELOAD1 may take.
+  CHECK(
+      timeline(memory::offload_all, 2) ==
+      "0F0@0-2 0F1@2-4 0OFFLOAD0@2-4 0F2@4-6 0OFFLOAD1@4-6 0RELOAD0@6-8 0F3@6-8 0OFFLOAD2@8-10 "
+      "0RELOAD1@10-12 0B0@10-14 0OFFLOAD3@12-14 0RELOAD2@14-16 0B1@14-18 0RELOAD3@18-20 0B2@18-22 "
+      "0B3@22-26");
+  // Nothing runs meanwhile.
+  CHECK(timeline({{1, 1}, 0, 0}, 3) ==
+        "0F0@0-2 0OFFLOAD0@2-5 0F1@5-7 0OFFLOAD1@7-10 0F2@10-12 0OFFLOAD2@12-15 0F3@15-17 "
+        "0OFFLOAD3@17-20 0RELOAD0@20-23 0B0@23-27 0RELOAD1@27-30 0B1@30-34 0RELOAD2@34-37 "
+        "0B2@37-41 0RELOAD3@41-44 0B3@44-48");
+  // A copy that takes no time delays nobody.
+  CHECK(timeline({{4, 1}, 1, 2}, 0) ==
+        "0F0@0-2 0F1@2-4 0F2@4-6 0F3@6-8 0B0@8-12 0B1@12-16 0B2@16-20 0B3@20-24");
+  CHECK(timeline({{4, 1}, 0, 1}, 0) ==
+        "0F0@0-2 0OFFLOAD0@2-2 0F1@2-4 0F2@4-6 0RELOAD0@6-6 0F3@6-8 0B0@8-12 0B1@12-16 0B2@16-20 "
+        "0B3@20-24");
+}
+
+TEST_CASE("1F1B of 8 ranks keeps a part of each micro-batch, and all of three") {
+  const stretto::shape shape{.ranks = 8, .microbatches = 64};
+  std::int64_t plain = 0;
+  std::int64_t copied = 0;
+  const emitted kept(stretto::schedule::one_f_one_b{}, shape, job_table(8, 1, costs), {});
+  const emitted made(stretto::schedule::one_f_one_b{}, shape, job_table(8, 1, costs),
+                     memory::offload_all);
+  CHECK(kept.peaks(&plain) == std::vector<std::int64_t>{80, 70, 60, 50, 40, 30, 20, 10});
+  // All of two forwards and a backward where the first backward comes near, and 2 of the others; on
+  // the last ranks backwards come too soon.
+  CHECK(made.peaks(&copied) == std::vector<std::int64_t>{40, 38, 36, 34, 32, 30, 20, 10});
+  CHECK(copied == plain);
+  const auto busy = made.report();
+  for (std::size_t rank = 0; rank < 8; ++rank) CHECK(busy[rank].busy == kept.report()[rank].busy);
+}
+
+TEST_CASE("what a schedule under a limit made of folded costs is within the limit") {
+  int fitted = 0;
+  int refused = 0;
+  const auto try_all = [&](const auto& schedule, int chunks) {
+    for (int ranks = 1; ranks <= 4; ++ranks)
+      for (const int microbatches : {1, 6})
+        for (int lag = 0; lag <= 2; ++lag)
+          for (int prefetch = 0; prefetch <= 2; ++prefetch)
+            for (const std::int64_t moved : {3, 8, 10})
+              for (const std::int64_t limit : {9, 13, 20, 29, 45})
+                for (const auto& which :
+                     {memory::microbatch_window{1, 1}, memory::microbatch_window{2, 1},
+                      memory::microbatch_window{1, 1, 1, 1}}) {
+                  stretto::unit_costs with = costs;
+                  with.memory_offload = moved;
+                  job_table table(ranks, chunks, with);
+                  table.limit.assign(static_cast<std::size_t>(ranks), limit);
+                  const emitted made(
+                      schedule, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks},
+                      table, {which, lag, prefetch});
+                  made.answer.ok() ? ++fitted : ++refused;
+                  if (!made.answer.ok()) {
+                    CHECK(made.answer.what == stretto::fault::over_limit);
+                    CHECK(made.answer.limit == limit);
+                    CHECK(made.answer.amount > limit);
+                    continue;
+                  }
+                  const auto found = stretto::check::schedule(made.input());
+                  if (!found.ok()) {
+                    CAPTURE(ranks);
+                    CAPTURE(microbatches);
+                    CAPTURE(lag);
+                    CAPTURE(prefetch);
+                    CAPTURE(moved);
+                    CAPTURE(limit);
+                    CAPTURE(std::string(stretto::to_text(found).view()));
+                    REQUIRE(found.ok());
+                  }
+                }
+  };
+  try_all(stretto::schedule::zb_auto{}, 1);
+  try_all(stretto::schedule::zbv_greedy{}, 2);
+  try_all(stretto::schedule::v_auto{}, 2);
+  CHECK(fitted > 1000);
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("under a limit, what is offloaded makes room") {
+  const stretto::shape wave{.ranks = 4, .microbatches = 8, .chunks = 2};
+  const memory::offload_window at_once{{1, 1}, 0, 0};
+  job_table table(4, 2, costs);
+  table.limit.assign(4, 16);  // a micro-batch keeps 20 on its two chunks, or 4 and the 8 at work
+  const auto fits = [&](const auto& schedule) {
+    const emitted plain(schedule, wave, table, {});
+    CHECK(plain.answer.what == stretto::fault::over_limit);
+    CHECK(plain.answer.amount == 20);
+    const emitted made(schedule, wave, table, at_once);
+    REQUIRE(made.answer.ok());
+    CHECK(stretto::check::schedule(made.input()).ok());
+    for (const std::int64_t peak : made.peaks()) CHECK(peak <= 16);
+    // And it says how little is enough.
+    job_table tight(4, 2, costs);
+    tight.limit.assign(4, 11);
+    const emitted too_tight(schedule, wave, tight, at_once);
+    CHECK(too_tight.answer.amount == 12);
+    tight.limit.assign(4, 12);
+    CHECK(emitted(schedule, wave, tight, at_once).answer.ok());
+    tight.limit.assign(4, 1);
+    CHECK(emitted(schedule, wave, tight, memory::offload_all).answer.amount == 12 + 16);
+  };
+  fits(stretto::schedule::zbv_greedy{});
+  fits(stretto::schedule::v_auto{});
+  // With one chunk more are in flight, and the step is shorter.
+  std::int64_t plain = 0;
+  std::int64_t copied = 0;
+  const stretto::shape one{.ranks = 4, .microbatches = 8};
+  job_table narrow(4, 1, costs);
+  narrow.limit.assign(4, 20);
+  emitted(stretto::schedule::zb_auto{}, one, narrow, {}).peaks(&plain);
+  for (auto& entry : narrow.entries)
+    entry.time = entry.change == 8 || entry.change == -8 ? 0 : entry.time;
+  emitted(stretto::schedule::zb_auto{}, one, narrow, at_once).peaks(&copied);
+  CHECK(copied < plain);
+}
+
+TEST_CASE("slices, odd windows and what is recomputed are refused") {
+  const emitted sliced(stretto::schedule::seq_1f1b{}, {.ranks = 2, .microbatches = 2, .slices = 2},
+                       job_table(2, 1, costs), memory::offload_all);
+  CHECK(sliced.answer.why == stretto::reason::slices_not_offloaded);
+  for (const auto& window :
+       {memory::offload_window{{0, 1}}, memory::offload_window{{1, -1}},
+        memory::offload_window{{1, 1}, -1, 1}, memory::offload_window{{1, 1}, 1, -1}}) {
+    const emitted wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
+                        job_table(2, 1, costs), window);
+    CHECK(wrong.answer.why == stretto::reason::bad_offload_window);
+  }
+  const stretto::shape shape{.ranks = 2, .microbatches = 6, .chunks = 2};
+  const auto both = [&](const memory::recompute_window& again,
+                        const memory::offload_window& window) {
+    return emitted(stretto::schedule::interleaved{}, shape, job_table(2, 2, costs), window, again);
+  };
+  CHECK(both({2, 1}, {{3, 1}}).answer.why == stretto::reason::offload_recomputed);
+  // Chunks of either sort.
+  const emitted parted = both({1, 1, 0, 0}, {{1, 1, 1, 1}});
+  REQUIRE(parted.answer.ok());
+  CHECK(stretto::check::schedule(parted.input()).ok());
+  CHECK(parted.text(0).find('R') != std::string::npos);
+  CHECK(parted.text(0).find("2OFFLOAD") != std::string::npos);
+  CHECK(parted.text(0).find("0OFFLOAD") == std::string::npos);
+}
+
+TEST_CASE("windows of far too much keep everything") {
+  const int most = std::numeric_limits<int>::max();
+  const emitted made(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 3},
+                     job_table(2, 1, costs), {{most, most}, most, most});
+  REQUIRE(made.answer.ok());
+  CHECK(made.text(0) == "0F0 0F1 0F2 0B0 0B1 0B2");
+}
+
+}  // namespace
