@@ -4,16 +4,9 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/v_block.hpp"
+#include "stretto/schedule/v_timeline.hpp"
 
 namespace stretto::schedule {
-
-//! A job in a rank's list; its micro-batch follows from how many of its stream stand before it.
-struct v_placed {
-  std::int32_t packed = 0;  //!< start and stream, since lists are long
-
-  constexpr std::int32_t start() const { return packed / 8; }  //!< slot
-  constexpr int stream() const { return packed % 8; }
-};
 
 //! Lays the building block of a V schedule once for each micro-batch, then moves every job, from
 //! left to right, into the first free slots after its inputs and the job of its stream before it: a
@@ -29,14 +22,13 @@ class v_compaction {
       : p_(sizes.ranks),
         m_(sizes.microbatches),
         streams_(blocks[0].whole ? v_weight_upper : v_streams),
-        width_(blocks[0].whole ? 2 : 1),
-        releases_(blocks[0].whole ? v_back_down : v_weight_upper),
-        most_(most),
+        use_{.width = blocks[0].whole ? 2 : 1,
+             .releases = blocks[0].whole ? v_back_down : v_weight_upper,
+             .most = most},
         list_((streams_ * m_ / 16 | 1) * 16 + 16),
-        ends_(std::int64_t{recent} * v_weight_upper * p_),
+        ends_(std::int64_t{recent} * v_streams * p_),
         placed_(list_ * p_),
-        counts_(p_),
-        kept_(p_) {
+        lines_(p_) {
     const std::int64_t lists = std::int64_t{streams_} * p_;
     std::int32_t slots = 0;
     for (int rank = 0; rank < p_; ++rank)
@@ -76,18 +68,18 @@ class v_compaction {
 
   //! The rank's jobs in order: all but the backwards for the weights that come after its last
   //! forward, which may run anywhere there.
-  constexpr int count(int rank) const { return counts_[rank]; }
+  constexpr int count(int rank) const { return lines_[rank].count(); }
   constexpr const v_placed* order(int rank) const { return placed_.data() + list_ * rank; }
   constexpr v_placed* order(int rank) { return placed_.data() + list_ * rank; }
   constexpr std::int64_t stride() const { return list_; }  //!< from one rank's order to the next
   //! The most activations that any rank keeps.
-  constexpr int most() const { return most_; }
+  constexpr int most() const { return use_.most; }
 
  private:
   //! Ends that are remembered: an input is used within two periods after it is made.
   static constexpr int recent = 4;
 
-  //! When the job's input is there; its own stream's last job has ended by then.
+  //! When the job's input is there.
   constexpr std::int32_t input_at(int rank, int stream, int microbatch) const {
     const std::int32_t* ends = ends_.data() + microbatch % recent;
     const auto end = [&](int of, int there) { return ends[(of * p_ + there) * recent]; };
@@ -106,54 +98,21 @@ class v_compaction {
   }
 
   constexpr void put(int rank, int stream, int microbatch, std::int32_t earliest) {
-    v_placed* order = placed_.data() + list_ * rank;
     const std::int32_t input = input_at(rank, stream, microbatch);
     if (input > earliest) earliest = input;
-    const bool forward = stream < v_back_down;
-    const bool releases = stream >= releases_;
-    int at = counts_[rank]++;
-    int level = kept_[rank] + 1;
-    // 1. Back to the last job that ends no later, or that a forward must wait for.
-    int place = at;
-    while (place > 0) {
-      const int before = order[place - 1].stream();
-      if (before == stream) break;
-      const std::int32_t end = order[place - 1].start() + (before >= v_back_down ? width_ : 1);
-      if (end <= earliest) break;
-      if (forward) {
-        if (before >= releases_ && ++level > most_) break;
-        if (before < v_back_down) --level;
-      }
-      --place;
-    }
-    // 2. From there to the first gap that is long enough.
-    const std::int32_t width = forward || stream >= v_weight_upper ? 1 : width_;
-    std::int32_t start = earliest;
-    for (;; ++place) {
-      if (place > 0) {
-        const v_placed& before = order[place - 1];
-        const std::int32_t end = before.start() + (before.stream() >= v_back_down ? width_ : 1);
-        if (end > start) start = end;
-      }
-      if (place == at || start + width <= order[place].start()) break;
-    }
-    for (; at > place; --at) order[at] = order[at - 1];
-    order[place] = {8 * start + stream};
-    if (forward) ++kept_[rank];
-    if (releases) --kept_[rank];
-    if (stream < v_weight_upper)
-      ends_[(stream * p_ + rank) * recent + microbatch % recent] = start + width;
+    std::int32_t* const ends = ends_.data() + (stream * p_ + rank) * recent;
+    const std::int32_t last = ends[(microbatch + recent - 1) % recent];
+    if (last > earliest) earliest = last;
+    ends[microbatch % recent] =
+        lines_[rank].put(use_, order(rank), stream, earliest) + use_.width_of(stream);
   }
 
   int p_, m_, streams_;
-  int width_;     // of a backward for the input, or a whole one
-  int releases_;  // the first stream that gives memory back
-  int most_;
+  v_use use_;
   std::int64_t list_;           // length of a rank's list; odd in lines of a cache
   scratch<std::int32_t> ends_;  // of (stream, rank, micro-batch % recent)
   scratch<v_placed> placed_;
-  scratch<std::int32_t> counts_;
-  scratch<std::int32_t> kept_;
+  scratch<v_timeline> lines_;
 };
 
 }  // namespace stretto::schedule
