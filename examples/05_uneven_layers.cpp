@@ -17,9 +17,11 @@ struct model {
   }
 };
 
-//! A memory policy that knows layers: every stage then costs what its own cost.
+//! A memory policy that knows layers: every stage then costs what its own cost, and saves for its
+//! backwards what its own save.
 struct by_layers : stretto::memory::release_early {
   constexpr stretto::unit_costs layer(int at) const { return model{}.layer(at); }
+  constexpr stretto::layer_bytes layer_bytes(int) const { return {.stash = 4096}; }
 };
 
 template <class Assignment>
@@ -32,7 +34,8 @@ void tell() {
   std::cout << Assignment::name << ": layers";
   for (const auto& held : step::layers) std::cout << ' ' << held.count;
   std::cout << ", makespan " << found.makespan << ", idle " << ranks[0].idle << " and "
-            << ranks[1].idle << '\n';
+            << ranks[1].idle << ", bytes " << step::plans()[0].arena_bytes << " and "
+            << step::plans()[1].arena_bytes << '\n';
 }
 
 int main() {

@@ -36,23 +36,30 @@ struct uneven : memory::release_early {
   constexpr stretto::stage_bytes bytes(int stage) const { return {100 + 10 * stage, 1000}; }
 };
 
+//! Layers that save the more, the later they come, and send the same.
+struct by_layers : memory::release_early {
+  constexpr stretto::stage_bytes bytes(int) const { return {100, 5000, 900}; }
+  constexpr stretto::layer_bytes layer_bytes(int at) const { return {1000 + 10 * at, 40}; }
+};
+//! What the largest stage needs, for every stage.
+struct by_largest : memory::release_early {
+  constexpr stretto::stage_bytes bytes(int) const { return {100, 3030, 120}; }
+};
+using five_and_three = stretto::assignment::round_robin<5, 3>;
+
 template <class T>
 bool same(std::span<const T> one, std::span<const T> other) {
   return std::equal(one.begin(), one.end(), other.begin(), other.end());
 }
 
-template <shape Shape, class Schedule, class Memory, class Overlap, class Groups>
+template <shape Shape, class Schedule, class Memory, class Overlap, class Groups,
+          class Assignment = stretto::assignment::unassigned>
 void compare() {
-  using step = stretto::pipeline<Shape, Schedule, stretto::assignment::unassigned, Memory, Overlap,
-                                 Groups>;
+  using step = stretto::pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>;
   static_assert(stretto::valid<step>);
-  stretto::plan_request request;
-  request.stages.clear();
-  for (int stage = 0; stage < step::where.stages(); ++stage)
-    request.stages.push_back(Memory{}.bytes(stage));
+  stretto::plan_request request = stretto::request_of(Memory{}, step::where.stages(), step::layers);
   request.groups.assign(Groups::infos.begin(), Groups::infos.end());
   request.members.assign(Groups::members.begin(), Groups::members.end());
-  request.release_sends = Memory::release_sends;
   request.train = !step::forward_only;
   const stretto::job_table table(Shape.ranks, step::where.chunks, Memory{}.costs());
   const stretto::planned made(Schedule{}, Shape, table.view(), Overlap{}, request);
@@ -120,6 +127,10 @@ TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
           overlap::separate, stretto::no_groups>();
   compare<shape{.ranks = 1, .microbatches = 2}, schedule::one_f_one_b, memory::release_early,
           overlap::separate, stretto::no_groups>();
+  compare<shape{.ranks = 2, .microbatches = 4, .chunks = 2}, schedule::interleaved, by_layers,
+          overlap::separate, stretto::no_groups, five_and_three>();
+  compare<shape{.ranks = 2, .microbatches = 4, .chunks = 2}, schedule::zbv, by_layers,
+          overlap::serial, stretto::no_groups, five_and_three>();
 }
 
 TEST_CASE("a digest tells plans apart that cannot run together") {
@@ -155,4 +166,43 @@ TEST_CASE("layers of a pipeline are what its assignment deals") {
   for (const auto& range : step::layers) counts.push_back(range.count);
   CHECK(counts == std::vector<int>{3, 2, 2, 1});
   CHECK(step::layers.back().first + step::layers.back().count == 8);
+}
+
+TEST_CASE("what a stage saves follows the layers that its assignment deals it") {
+  constexpr shape sizes{.ranks = 2, .microbatches = 4, .chunks = 2};
+  using step = stretto::pipeline<sizes, schedule::interleaved, five_and_three, by_layers>;
+  using even = stretto::pipeline<sizes, schedule::interleaved, five_and_three, by_largest>;
+  static_assert(stretto::valid<step> && stretto::valid<even>);
+  // Layers 0 to 2, 3 and 4, 5 and 6, 7.
+  const std::vector<std::int64_t> saved{3030, 2070, 2110, 1070};
+  for (const stretto::plan_view& plan : step::plans())
+    for (const stretto::buffer& held : plan.buffers) {
+      INFO("rank ", plan.rank, ", stage ", held.stage);
+      if (held.role == stretto::buffer_role::stash)
+        CHECK(held.bytes == saved[static_cast<std::size_t>(held.stage)]);
+      else
+        CHECK(held.bytes == 100);
+    }
+  // The rank with the fewer layers no longer takes what the other does.
+  CHECK(step::plans()[1].arena_bytes < even::plans()[1].arena_bytes);
+  CHECK(step::plans()[1].arena_bytes < step::plans()[0].arena_bytes);
+}
+
+TEST_CASE("replicas sum the gradients of their layers, and a stage may be without any") {
+  constexpr shape two_way{.ranks = 4, .microbatches = 8};
+  using step =
+      stretto::pipeline<two_way, schedule::chimera, stretto::assignment::even<6>, by_layers>;
+  static_assert(stretto::valid<step>);
+  for (const stretto::group_info& sum : step::plans()[0].groups)
+    CHECK(sum.elements == step::layers[static_cast<std::size_t>(sum.stage)].count * 10);
+
+  const std::vector<stretto::layer_range> layers{{0, 2}, {2, 0}, {2, 1}};
+  const stretto::plan_request request = stretto::request_of(by_layers{}, 3, layers);
+  CHECK(request.stages[1] == stretto::stage_bytes{100, 0, 0});
+  const stretto::job_table table(3, 1);
+  const stretto::planned made(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 6},
+                              table.view(), overlap::separate{}, request);
+  REQUIRE(made.answer() == stretto::verdict{});
+  for (const stretto::buffer& held : made.plans()[1].buffers)
+    CHECK(held.bytes == (held.role == stretto::buffer_role::stash ? 0 : 100));
 }

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "stretto/model/cost.hpp"
+#include "stretto/model/layer.hpp"
 #include "stretto/model/stage_bytes.hpp"
 
 namespace stretto::memory {
@@ -19,6 +22,8 @@ namespace stretto::memory {
 //! - `layer(i)` (optional): what layer i adds to each job of its stage, and its weights' memory.
 //!   Where an assignment says which layers a stage has, the table is their sums; of `costs()` only
 //!   communication and hiding are then read.
+//! - `layer_bytes(i)` (optional): what layer i adds to the buffers of its stage, likewise; of
+//!   `bytes()` only the output is then read.
 //! - `recompute()` (optional): a recompute_window, which forwards run a second time.
 //! - `offload()` (optional): an offload_window, what the host keeps between forward and backward.
 template <class Memory>
@@ -41,5 +46,25 @@ template <by_layer Memory>
 struct layers_of {
   constexpr unit_costs operator()(int layer) const { return Memory{}.layer(layer); }
 };
+
+//! Writes what the buffers of every stage hold.
+//! @param layers  of every stage, in pipeline order; empty when no assignment says so
+template <class Memory>
+constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range> layers,
+                                 std::span<stage_bytes> stages) {
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    stages[stage] = made.bytes(static_cast<int>(stage));
+    if constexpr (requires { made.layer_bytes(0); }) {
+      if (layers.empty()) continue;
+      const layer_range& held = layers[stage];
+      stages[stage].stash = stages[stage].gradients = 0;
+      for (int layer = held.first; layer < held.first + held.count; ++layer) {
+        const layer_bytes one = made.layer_bytes(layer);
+        stages[stage].stash += one.stash;
+        stages[stage].gradients += one.gradients;
+      }
+    }
+  }
+}
 
 }  // namespace stretto::memory

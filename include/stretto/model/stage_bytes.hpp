@@ -15,4 +15,12 @@ struct stage_bytes {
   constexpr bool operator==(const stage_bytes&) const = default;
 };
 
+//! What one layer adds to its stage's.
+struct layer_bytes {
+  std::int64_t stash = 0;
+  std::int64_t gradients = 0;
+
+  constexpr bool operator==(const layer_bytes&) const = default;
+};
+
 }  // namespace stretto

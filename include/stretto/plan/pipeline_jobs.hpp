@@ -108,8 +108,7 @@ class pipeline_jobs {
   }();
   static constexpr per_stage<stage_bytes> bytes_ = [] {
     per_stage<stage_bytes> made{};
-    for (int stage = 0; stage < stage_room; ++stage)
-      made[static_cast<std::size_t>(stage)] = Memory{}.bytes(stage);
+    memory::write_stage_bytes(Memory{}, layers, made);
     return made;
   }();
   struct group_table {
@@ -119,8 +118,8 @@ class pipeline_jobs {
   static constexpr group_table group_table_ = [] {
     group_table made;
     lowering::write_groups(
-        where, replicated, [](int stage) { return Memory{}.bytes(stage); }, Groups::infos,
-        Groups::members, made.infos.data(), made.members.data());
+        where, replicated, [](int stage) { return bytes_[static_cast<std::size_t>(stage)]; },
+        Groups::infos, Groups::members, made.infos.data(), made.members.data());
     return made;
   }();
   static constexpr per_group<rank_group> groups_ = [] {

@@ -13,6 +13,7 @@
 #include "stretto/lowering/instructions.hpp"
 #include "stretto/lowering/streams/concept.hpp"
 #include "stretto/lowering/walk.hpp"
+#include "stretto/memory/concept.hpp"
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/plan/digest.hpp"
 #include "stretto/schedule/concept.hpp"
@@ -31,6 +32,19 @@ struct plan_request {
   bool train = true;  //!< an optimizer ends the step
   memory::recompute_window recompute{};  //!< of a schedule's jobs; imported lists have their own
 };
+
+//! What a memory policy says of it.
+//! @param stages  how many the placement has
+//! @param layers  of every stage, in pipeline order; empty when no assignment says so
+template <memory::Policy Memory>
+plan_request request_of(const Memory& made, int stages, std::span<const layer_range> layers = {}) {
+  plan_request request;
+  request.stages.resize(static_cast<std::size_t>(stages));
+  memory::write_stage_bytes(made, layers, request.stages);
+  request.release_sends = Memory::release_sends;
+  request.recompute = memory::window_of(made);
+  return request;
+}
 
 //! Plans of all ranks, computed at run time by the functions that stretto::pipeline evaluates at
 //! compile time: for shapes known only at launch, for imported lists, and for many ranks.
