@@ -9,6 +9,7 @@
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/plan_storage.hpp"
 #include "stretto/lowering/untaken_sends.hpp"
+#include "stretto/lowering/waits.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto::lowering {
@@ -33,6 +34,7 @@ class instruction_writer {
         made_(out.instructions),
         book_(out, sizes_, count_),
         about_(book_.about()),
+        waits_(row_, out),
         cells_(input.where.chunks * static_cast<std::int64_t>(input.microbatches) * input.slices),
         cell_(cells_.data()),
         untaken_(known, input.rows.stride),
@@ -55,33 +57,30 @@ class instruction_writer {
       const job_kind kind = work.kind;
       action act = action::run;
       int peer = -1;
-      stream_ = 0;
+      int stream = 0;
       if (kind > job_kind::recompute) {
         const bool sends = kind == job_kind::send_forward || kind == job_kind::send_backward;
         if (sends || kind == job_kind::receive_forward || kind == job_kind::receive_backward) {
           const bool up = kind == job_kind::send_forward || kind == job_kind::receive_backward;
           act = sends ? action::send : action::receive;
           peer = in_.where.rank_of(work.stage + (up ? 1 : -1), work.microbatch);
-          stream_ = row_[at_].stream;
+          stream = row_[at_].stream;
         } else {
           act = kind == job_kind::all_reduce ? action::all_reduce
                 : kind == job_kind::end_step ? action::end_step
                                              : action::run;
           if (kind == job_kind::all_reduce) peer = work.microbatch;
-          stream_ = overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
+          stream = overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
         }
       }
       instruction& made = made_[at_];
-      made.what = work, made.act = act, made.stream = static_cast<std::uint8_t>(stream_);
+      made.what = work, made.act = act, made.stream = static_cast<std::uint8_t>(stream);
       made.peer = peer;
       const std::int32_t first_wait = made.first_wait = out_.used.waits;
       const std::int32_t first_use = made.first_use = out_.used.uses;
       // Those of this one were counted when its buffers were closed.
       made.first_release = book_.released() - made.release_count;
-      std::int32_t& last = last_on_[stream_];
-      before_ = last > 0 ? row_[last - 1].own : nothing_;
-      last = at_ + 1;
-      needs_ = 0;
+      waits_.come(at_, stream);
       if (kind <= job_kind::recompute) compute(work);
       else if (act == action::send) send(work, peer);
       else if (act == action::receive) receive(work);
@@ -109,17 +108,11 @@ class instruction_writer {
     return cell_ + ((chunk * in_.microbatches + work.microbatch) * in_.slices + work.slice);
   }
 
-  //! After `earlier`, if that is not done before this instruction by stream order alone.
-  constexpr void need(std::int32_t earlier) {
-    const int stream = made_[earlier].stream;
-    if (stream != stream_ && before_[stream] <= earlier)
-      needed_[needs_++] = earlier;
-  }
   //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
   //! streams at its ends.
   constexpr void use(std::int32_t id, buffer_role role, access mode) {
     out_.push(buffer_use{id, role, mode});
-    need(about_[id].last);
+    waits_.need(about_[id].last);
     about_[id].last = at_;
   }
   //! For a job: whatever has been in its place is known to it as done, or stood on its stream.
@@ -128,25 +121,6 @@ class instruction_writer {
     const std::int32_t id = book_.open(at_, role, work);
     out_.push(buffer_use{id, role, access::write});
     return id + 1;
-  }
-
-  //! Turns what is needed into waits, without those that another wait implies.
-  constexpr void wait_for_needs() {
-    for (int one = 0; one < needs_; ++one) {
-      const std::int32_t earlier = needed_[one];
-      const int stream = made_[earlier].stream;
-      bool implied = false;
-      for (int other = 0; needs_ > 1 && other < needs_ && !implied; ++other)
-        implied = other != one && (needed_[other] == earlier
-                                       ? other < one
-                                       : row_[needed_[other]].own[stream] > earlier);
-      if (!implied) wait_for(earlier, wait_reason::data);
-    }
-  }
-  constexpr void wait_for(std::int32_t earlier, wait_reason why) {
-    instruction& recorded = made_[earlier];
-    if (recorded.record < 0) recorded.record = out_.events++;
-    out_.push(event_wait{recorded.record, why, false});
   }
 
   constexpr void compute(const job& work) {
@@ -163,11 +137,10 @@ class instruction_writer {
                            one == 0 ? buffer_role::input : buffer_role::output_gradient,
                            access::read});
       std::int32_t& last = about_[read[one]].last;
-      const int stream = made_[last].stream;
-      if (stream != 0 && before_[stream] <= last) needed_[needs_++] = last;
+      if (made_[last].stream != 0) waits_.need(last);
       last = at_;
     }
-    if (needs_ > 0) wait_for_needs();
+    waits_.wait_for_needs();
     if (sizes_.release_sends)
       untaken_.drop_taken(row_[at_], [&](std::int32_t message) {
         about_[message].last = at_;  // who knows
@@ -231,14 +204,15 @@ class instruction_writer {
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
     out_.push(buffer_use{id, ahead ? buffer_role::output : buffer_role::input_gradient,
                          access::read});
-    need(out_.buffers[id].first);
-    wait_for_needs();
+    waits_.need(out_.buffers[id].first);
+    waits_.wait_for_needs();
     if (!sizes_.release_sends) return;
     const std::int32_t there = row_[at_].partner;
     const clock& taken = known_.clocks[std::int64_t{peer} * known_.stride + there];
-    untaken_.push(stream_, {at_, id, there, peer,
-                            static_cast<std::int8_t>(2 * side_of(rank_, peer, in_.rows.ranks)),
-                            taken.stream, 0});
+    untaken_.push(made_[at_].stream,
+                  {at_, id, there, peer,
+                   static_cast<std::int8_t>(2 * side_of(rank_, peer, in_.rows.ranks)),
+                   taken.stream, 0});
   }
 
   constexpr void receive(const job& work) {
@@ -248,16 +222,7 @@ class instruction_writer {
     out_.push(buffer_use{id, role, access::write});
     cell& at = *here(work, work.stage);
     (ahead ? at.input : at.output_gradient) = id + 1;
-    // What was in its place was last touched by a job, or released by one that knows it as taken.
-    // The message itself, coming from a peer that has heard of that job, or an earlier wait of this
-    // stream may prove it done.
-    if (const std::int32_t last = book_.left_at();
-        last >= waited_[stream_] && stream_ != 0 && row_[at_].own[0] <= last) {
-      wait_for(last, wait_reason::data);
-      waited_[stream_] = last + 1;
-      return;
-    }
-    if (row_[at_].gated) out_.push(event_wait{-1, wait_reason::gate, true});
+    waits_.take_place_of(book_.left_at());
   }
 
   constexpr void finish(const job& work) {
@@ -274,32 +239,14 @@ class instruction_writer {
       for (std::size_t earlier = 0; earlier < in_.groups.size(); ++earlier)
         read_collective(earlier);
     } else if (work.kind == job_kind::end_step) {
-      for (int stream = 0; stream < overlap_.count(); ++stream) wait_for_end_of(stream);
-      name_gate();
+      waits_.end_step(overlap_.count());
       return;
     }
-    wait_for_needs();
+    waits_.wait_for_needs();
   }
   constexpr void read_collective(std::size_t group) {
     if (const std::int32_t id = collective_[static_cast<std::int64_t>(group)] - 1; id >= 0)
       use(id, buffer_role::collective, access::read);
-  }
-  //! Everything that `stream` holds is done before the step ends, by this rank's own events: what a
-  //! peer has heard of may still be running here. Where somebody waits for the stream's last
-  //! instruction, his own stream's last is waited for in turn.
-  constexpr void wait_for_end_of(int stream) {
-    const std::int32_t last = last_on_[stream] - 1;
-    if (last >= 0 && last != at_ && made_[last].record < 0)
-      wait_for(last, wait_reason::bound);
-  }
-  //! The record that the streams' first instructions wait for in the next step.
-  constexpr void name_gate() {
-    for (int wait = 0; wait < out_.used.waits; ++wait) {
-      if (!out_.waits[wait].previous_step) continue;
-      instruction& end = made_[at_];
-      if (end.record < 0) end.record = out_.events++;
-      out_.waits[wait].event = end.record;
-    }
   }
 
   const replay_input& in_;
@@ -314,18 +261,12 @@ class instruction_writer {
   instruction* made_;
   buffer_book book_;
   buffer_book::about_buffer* about_;
+  wait_book waits_;
   scratch<cell> cells_;
   cell* cell_;
   untaken_sends untaken_;
   scratch<std::int32_t> collective_;      // buffer by group, plus one
-  std::int32_t last_on_[max_streams]{};   // latest instruction of each stream, plus one
-  std::int32_t waited_[max_streams]{};    // latest job that a receive stream has waited for
-  std::int32_t needed_[max_streams + 8]{};
-  int needs_ = 0;
   std::int32_t at_ = 0;
-  int stream_ = 0;                        // of this instruction
-  const std::int32_t nothing_[max_streams]{};
-  const std::int32_t* before_ = nothing_;  // what is known before it on its stream
   bool backwards_ = false;
 };
 
