@@ -22,6 +22,7 @@ void add_check(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_list(CLI::App& app);
 void add_memory(CLI::App& app);
+void add_overlap(CLI::App& app);
 void add_plot(CLI::App& app);
 void add_schedule(CLI::App& app);
 void add_simulate(CLI::App& app);

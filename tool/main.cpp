@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
     add_compare(app);
     add_assign(app);
     add_memory(app);
+    add_overlap(app);
     add_plot(app);
     add_trace(app);
     // CLI11 would say no more than that a subcommand is missing.

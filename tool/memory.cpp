@@ -18,6 +18,7 @@
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/report.hpp"
 #include "table.hpp"
+#include "transformer_options.hpp"
 
 namespace stretto::tool {
 
@@ -29,8 +30,7 @@ struct memory_command {
   std::string name;
   shape_options sizes;
   std::string layers_text = "24";
-  transformer model{};
-  std::string precision_name = "mixed";
+  transformer_options of_model;
   std::string recompute = "none";
   int recompute_count = std::numeric_limits<int>::max();
   int recompute_period = 1;
@@ -48,29 +48,12 @@ struct memory_command {
   void add(CLI::App& command) {
     command.add_option("NAME", name, "Schedule: " + schedule_names())->required();
     sizes.add(command, true);
-    const auto size = [&](const char* option, auto& value, const char* says, std::int64_t most) {
-      command.add_option(option, value, says)
-          ->check(CLI::Range(std::int64_t{1}, most).description(""))
-          ->capture_default_str();
-    };
     command
         .add_option("--layers", layers_text,
                     "Transformer layers, and how they are dealt to stages, as `assign` has it: 24, "
                     "7,6,6,5, balanced:24, a layout")
         ->capture_default_str();
-    size("--hidden", model.hidden, "Features per token", 1 << 20);
-    size("--heads", model.heads, "Attention heads", 1 << 20);
-    size("--sequence", model.sequence, "Tokens per sequence", 1 << 22);
-    size("--batch", model.microbatch, "Sequences per micro-batch", 1 << 16);
-    size("--vocabulary", model.vocabulary, "Distinct tokens", 1 << 24);
-    size("--tensor-parallel", model.tensor_parallel, "Devices that share each layer", 1 << 12);
-    command.add_flag("--sequence-parallel", model.sequence_parallel,
-                     "They also share what they would each keep");
-    command
-        .add_option("--precision", precision_name,
-                    "mixed: half precision, with master weights; single")
-        ->check(CLI::IsMember({"mixed", "single"}))
-        ->capture_default_str();
+    of_model.add(command);
     command
         .add_option("--recompute", recompute,
                     "What forwards do not keep and do again: none, attention (scores, softmax, "
@@ -90,30 +73,9 @@ struct memory_command {
   }
 
   void run() {
-    model.bytes = precision_name == "mixed" ? mixed_precision : single_precision;
     how_ = assignment::described(layers_text);
     if (!how_.complaint().empty()) throw bad_option("--layers", layers_text, how_.complaint());
-    const int layers = how_.layers();
-    const std::int64_t t = model.tensor_parallel;
-    if (model.hidden % model.heads != 0)
-      throw bad_option("--heads", std::to_string(model.heads), "--hidden is no multiple of it");
-    if (model.heads % t != 0 || model.vocabulary % t != 0 ||
-        (model.sequence_parallel && model.sequence % t != 0))
-      throw bad_option("--tensor-parallel", std::to_string(t),
-                       "--heads and --vocabulary, and --sequence where it is split, must be "
-                       "multiples of it");
-    // So that no sum leaves 64 bits: what one micro-batch keeps in all layers, and the weights.
-    const double tokens =
-        static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
-    const double hidden = static_cast<double>(model.hidden);
-    const double kept =
-        tokens *
-        (40 * hidden + 10 * static_cast<double>(model.heads) * static_cast<double>(model.sequence) +
-         8 * static_cast<double>(model.vocabulary));
-    if ((kept * layers > 1e15) ||
-        20 * hidden * (13 * hidden * layers + 2.0 * static_cast<double>(model.vocabulary)) > 1e15)
-      throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " + layers_text +
-                      ": the model passes 1e15 bytes");
+    of_model.settle(how_.layers(), layers_text);
     const shape wanted = sizes.sizes();
     // An earlier slice keeps more than its share: others read its keys and values.
     if (wanted.slices > 1)
@@ -161,9 +123,9 @@ struct memory_command {
       return letters.empty() || letters[layer] == 't' || letters[layer] == 'm';
     };
     // Balanced by multiply-adds of a token, the head's with the last layer.
-    const std::int64_t layer_work = 12 * model.hidden + 2 * model.sequence;
+    const std::int64_t layer_work = 12 * model_.hidden + 2 * model_.sequence;
     const auto work = [&](int layer) {
-      const std::int64_t one = layer_work + (layer + 1 == how_.layers() ? model.vocabulary : 0);
+      const std::int64_t one = layer_work + (layer + 1 == how_.layers() ? model_.vocabulary : 0);
       return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
     };
     const verdict answer = how_.assign(where, ranges, work);
@@ -181,11 +143,11 @@ struct memory_command {
     std::int64_t weights = 0;
     for (int chunk = 0; chunk < where.chunks; ++chunk) {
       const int stage = where.stage_of(rank, chunk);
-      weights += counts[static_cast<std::size_t>(stage)] * model.layer_weights();
-      if (stage == 0) weights += model.embedding_weights();
-      if (stage + 1 == where.stages()) weights += model.head_weights();
+      weights += counts[static_cast<std::size_t>(stage)] * model_.layer_weights();
+      if (stage == 0) weights += model_.embedding_weights();
+      if (stage + 1 == where.stages()) weights += model_.head_weights();
     }
-    return model.state_bytes(weights);
+    return model_.state_bytes(weights);
   }
 
   //! @param folded  as a schedule should see it, see fold_recompute
@@ -195,7 +157,7 @@ struct memory_command {
     job_table table(where.ranks, where.chunks);
     for (int rank = 0; rank < where.ranks; ++rank) {
       for (const bool split : {false, true}) {
-        program_chain chain = transformer_chain(model, where, rank, counts, split);
+        program_chain chain = transformer_chain(model_, where, rank, counts, split);
         if (recompute == "full") chain = memory::recompute(chain, memory::recompute_full{});
         if (recompute == "attention") chain = memory::recompute(chain, memory::recompute_ops{core});
         const verdict answer = memory::estimate(chain, rank, table);
@@ -226,6 +188,7 @@ struct memory_command {
   }
 
   assignment::described how_;
+  const transformer& model_ = of_model.model;
 
   static std::string in_mib(std::int64_t bytes) {
     char text[40];

@@ -12,6 +12,7 @@
 #include "stretto/schedule/interleaved_zb.hpp"
 #include "stretto/schedule/looped_bfs.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/paired_1f1b.hpp"
 #include "stretto/schedule/seq_1f1b.hpp"
 #include "stretto/schedule/v_1f1b.hpp"
 #include "stretto/schedule/v_auto.hpp"
@@ -42,6 +43,7 @@ using all = schedule_list<  //
     gpipe,                  // fill and drain
     one_f_one_b,            // the same bubble with less memory
     eager_1f1b,             // messages have a round's time on their way
+    paired_1f1b,            // backwards of one micro-batch beside forwards of another
     seq_1f1b,               // a smaller bubble with less memory, micro-batches cut in slices
     interleaved,            // a smaller bubble with more messages
     hanayo,                 // nearly the same with 1F1B's memory, laid as waves

@@ -1,0 +1,82 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+
+const std::string gpt = "overlap --hidden 4096 --heads 32 --sequence 2048 --tensor-parallel ";
+
+TEST_CASE("of GPT-3 6.7B's layers nearly all that can be hidden is hidden, and more by each order") {
+  for (const char* t : {"2", "4", "8"}) {
+    CAPTURE(t);
+    const json all = run_json(gpt + t + " --format json");
+    REQUIRE(all["jobs"].size() == 3);
+    for (const json& job : all["jobs"]) {
+      const json& orders = job["orders"];
+      const auto hidden = [&](std::size_t at) { return orders[at]["hidden"].get<double>(); };
+      const std::size_t last = orders.size() - 1;
+      CHECK(hidden(last) >= hidden(last - 1));
+      CHECK(hidden(last) <= job["ceiling"].get<double>());
+      // NCCL's blocks hold 8 of 132 multiprocessors while they run.
+      CHECK(job["ceiling"].get<double>() == doctest::Approx(1 - 8.0 / 132).epsilon(0.001));
+      for (const json& way : orders)
+        CHECK(way["ns"].get<std::int64_t>() >= job["bound_ns"].get<std::int64_t>());
+    }
+    const json& backward = all["jobs"][1]["orders"];
+    CHECK(backward[0]["hidden"].get<double>() == doctest::Approx(0));  // one stream
+    CHECK(backward[2]["hidden"].get<double>() > 0.7);                  // input gradient first
+    const json& both = all["jobs"][2];
+    CHECK(both["orders"][2]["hidden"].get<double>() >= 0.95 * both["ceiling"].get<double>());
+    const json& step = all["step"];
+    CHECK(step["paired_1f1b_ns"].get<std::int64_t>() < step["1f1b_ns"].get<std::int64_t>());
+  }
+}
+
+TEST_CASE("a step is never longer with pairs, and as long where there are none") {
+  for (const char* sizes : {"--ranks 1 --microbatches 8", "--ranks 32 --microbatches 4"}) {
+    const json step = run_json(gpt + "2 --format json " + sizes)["step"];
+    CHECK(step["paired_1f1b_ns"].get<std::int64_t>() < step["1f1b_ns"].get<std::int64_t>());
+  }
+  const outcome said = run(gpt + "2 --ranks 32 --microbatches 1");
+  CHECK(said.exit == 0);
+  CHECK(said.out.find("pairs gain nothing") != std::string::npos);
+}
+
+TEST_CASE("a trace has every op on the track of its stream") {
+  const json trace = run_json(gpt + "8 --trace -");
+  int tracks = 0;
+  int sums = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") {
+      ++tracks;
+      CHECK((event["args"]["name"] == "compute" || event["args"]["name"] == "tensor_parallel"));
+    } else if (event["tid"] == 1) {
+      ++sums;
+    }
+  }
+  CHECK(tracks == 2);
+  CHECK(sums >= 4);
+}
+
+TEST_CASE("what does not fit is named") {
+  const auto complaint = [](const std::string& words) {
+    const outcome said = run("overlap " + words);
+    CHECK(said.exit == 2);
+    return said.err;
+  };
+  CHECK(complaint("--device abacus") == "stretto: --device abacus: no such device\n");
+  CHECK(complaint("--heads 3").find("--heads 3: --hidden is no multiple of it") !=
+        std::string::npos);
+  CHECK(complaint("--tensor-parallel 3").find("--tensor-parallel 3") != std::string::npos);
+  CHECK(complaint("--layers 0").find("--layers") != std::string::npos);
+}
+
+}  // namespace

@@ -1,0 +1,267 @@
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "step.hpp"
+#include "stretto/lowering/streams/in_pieces.hpp"
+#include "stretto/model/machine.hpp"
+#include "stretto/model/op_bound.hpp"
+#include "stretto/model/op_graph.hpp"
+#include "stretto/model/op_replay.hpp"
+#include "stretto/model/transformer_chain.hpp"
+#include "stretto/plan/report.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/paired_1f1b.hpp"
+#include "table.hpp"
+#include "transformer_options.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+//! One way to run the ops of a job, or of two.
+struct ordered_ops {
+  std::string name;
+  op_graph graph;  // cut, where it is
+  std::vector<std::int32_t> order;
+  std::int64_t makespan = 0;
+};
+
+//! The ops of a job, or of two, all the ways to run them, and what they have in common.
+struct ordered_job {
+  std::string name;
+  std::int64_t computes = 0;
+  std::int64_t communicates = 0;
+  std::int64_t bound = 0;
+  std::vector<ordered_ops> ways;
+
+  op_report report(std::int64_t makespan) const { return {makespan, computes, communicates}; }
+  double ceiling() const { return report(bound).hidden(); }
+};
+
+struct overlap_command {
+  transformer_options of_model;
+  std::string device = "h200";
+  bool copy_engine = false;
+  int layers = 1;
+  int ranks = 4;
+  int microbatches = 16;
+  int outstanding = 0;
+  std::string format = "table";
+  std::string trace;
+
+  void add(CLI::App& command) {
+    of_model.model.tensor_parallel = 2;
+    of_model.add(command);
+    std::string names;
+    for (const machine& one : machines)
+      names += (names.empty() ? "" : ", ") + std::string(one.name);
+    command.add_option("--device", device, "Whose rates a roofline takes: " + names)
+        ->capture_default_str();
+    command.add_flag("--copy-engine", copy_engine,
+                     "Communication takes no multiprocessors from computation");
+    const auto count = [&](const char* option, int& value, const char* says, int least, int most) {
+      command.add_option(option, value, says)
+          ->check(CLI::Range(least, most).description(""))
+          ->capture_default_str();
+    };
+    count("--layers", layers, "Transformer layers of a stage", 1, 16);
+    count("--ranks", ranks, "Of the pipeline that is replayed", 1, 1024);
+    count("--microbatches", microbatches, "Of the same", 1, 65536);
+    count("--outstanding", outstanding, "Most collectives under way at once; 0: any", 0, 1 << 20);
+    command.add_option("--format", format, "table or json")
+        ->check(CLI::IsMember({"table", "json"}));
+    command.add_option("--trace", trace,
+                       "Write the shortest backward beside forward for chrome://tracing; - for "
+                       "standard output, without the table");
+  }
+
+  void run() {
+    of_model.settle(layers, std::to_string(layers));
+    const machine* known = find_machine(device);
+    if (known == nullptr) throw bad_option("--device", device, "no such device");
+    on_ = *known;
+    if (copy_engine) on_.multiprocessors = on_.collective = 0;
+    with_.multiprocessors = on_.multiprocessors;
+    with_.outstanding = outstanding;
+    // The middle one of three ranks: neither embedding nor head.
+    const std::vector<std::int32_t> counts(3, layers);
+    chain_ = transformer_chain(of_model.model, {.ranks = 3, .chunks = 1}, 1, counts, false, &on_);
+    const op_graph forward = graph_of(chain_, std::span(chain_.programs).subspan(0, 1));
+    const op_graph backward = graph_of(chain_, std::span(chain_.programs).subspan(1, 1));
+    const ordered_job first = ways_of("forward", forward, nullptr);
+    const ordered_job second = ways_of("backward", backward, nullptr);
+    const std::int64_t apart = best_of(first).makespan + best_of(second).makespan;
+    const ordered_job both =
+        ways_of("backward beside forward", side_by_side(backward, forward), &apart);
+    if (!trace.empty()) write_file("--trace", trace, trace_of(best_of(both)));
+    if (trace == "-") return;
+    print({first, second, both});
+  }
+
+ private:
+  static const ordered_ops& best_of(const ordered_job& of) {
+    const ordered_ops* best = &of.ways.front();
+    for (const ordered_ops& one : of.ways)
+      if (one.makespan < best->makespan) best = &one;
+    return *best;
+  }
+
+  //! @param apart  what the two jobs take one after the other, each at its best; null for one job
+  ordered_job ways_of(const std::string& name, const op_graph& graph, const std::int64_t* apart) {
+    ordered_job made;
+    made.name = name;
+    for (const op_node& node : graph.nodes)
+      (node.communicates() ? made.communicates : made.computes) += node.time;
+    made.bound = op_bound(graph, on_.multiprocessors);
+    const auto replayed = [&](const char* way, const op_graph& of,
+                              const std::vector<std::int32_t>& order) {
+      std::vector<op_span> spans(of.nodes.size());
+      const verdict answer = replay_ops(of, order, on_.multiprocessors, spans);
+      if (!answer.ok()) throw std::logic_error("an order of ops is none");
+      made.ways.push_back({way, of, order, measure_ops(of, spans).makespan});
+    };
+    if (apart == nullptr) {
+      replayed("one stream", overlap::on_one_stream(graph), overlap::program_order(graph));
+      replayed("as the program", graph, overlap::program_order(graph));
+      replayed("input gradient first", graph, overlap::input_gradient_first(graph));
+    } else {
+      made.ways.push_back({"one after the other", {}, {}, *apart});
+    }
+    const overlap::op_order whole = overlap::look_ahead(graph, with_);
+    if (whole.nodes.empty())
+      throw bad_option("--outstanding", std::to_string(outstanding),
+                       "an op of the layer needs the results of more collectives");
+    replayed("look-ahead", graph, whole.nodes);
+    const overlap::piece_costs costs{on_.launch, on_.launch + on_.latency};
+    const overlap::cut_order cut = overlap::in_pieces(graph, chain_, costs, with_);
+    replayed("in pieces", cut.graph, cut.order.nodes);
+    return made;
+  }
+
+  //! How long the pipeline takes with and without pairs.
+  std::array<std::int64_t, 2> replayed_steps(const ordered_job& forward,
+                                             const ordered_job& backward,
+                                             const ordered_job& both) const {
+    const std::int64_t f = best_of(forward).makespan;
+    const std::int64_t b = best_of(backward).makespan;
+    const std::int64_t saved = f + b - best_of(both).makespan;
+    unit_costs costs{.forward = f, .backward_input = b, .backward_weight = 0};
+    costs.pair_hides = static_cast<int>(100 * saved / std::min(f, b));
+    const shape sizes{.ranks = ranks, .microbatches = microbatches};
+    const job_table table(ranks, 1, costs);
+    const auto makespan = [&](const auto& schedule) {
+      job_lists lists(ranks, schedule.capacity(sizes));
+      job_sink out = lists.sink();
+      (void)schedule.emit(sizes, table.view(), out);
+      const replay_input input{
+          lists.rows(), place(schedule.placed(), sizes), microbatches, 1, table.view(), false, {}};
+      std::vector<rank_report> reports(static_cast<std::size_t>(ranks));
+      return measure(input, reports).makespan;
+    };
+    return {makespan(schedule::one_f_one_b{}), makespan(schedule::paired_1f1b{})};
+  }
+
+  void print(const std::array<ordered_job, 3>& jobs) const {
+    const auto [plain, paired] = replayed_steps(jobs[0], jobs[1], jobs[2]);
+    if (format == "json") {
+      ordered_json text{{"device", device}, {"tensor_parallel", of_model.model.tensor_parallel}};
+      for (const ordered_job& job : jobs) {
+        ordered_json ways = ordered_json::array();
+        for (const ordered_ops& way : job.ways)
+          ways.push_back({{"order", way.name},
+                          {"ns", way.makespan},
+                          {"hidden", job.report(way.makespan).hidden()},
+                          {"ops", way.order.size()}});
+        text["jobs"].push_back({{"job", job.name},
+                                {"compute_ns", job.computes},
+                                {"communication_ns", job.communicates},
+                                {"bound_ns", job.bound},
+                                {"ceiling", job.ceiling()},
+                                {"orders", ways}});
+      }
+      text["step"] = {{"ranks", ranks},
+                      {"microbatches", microbatches},
+                      {"1f1b_ns", plain},
+                      {"paired_1f1b_ns", paired}};
+      std::cout << text.dump(1) << '\n';
+      return;
+    }
+    const auto ms = [](std::int64_t ns) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.3f", static_cast<double>(ns) / 1e6);
+      return std::string(text);
+    };
+    std::cout << "A stage of " << layers << (layers == 1 ? " layer" : " layers") << " on "
+              << of_model.model.tensor_parallel << " of " << device << ", ms. Hidden: "
+              << "what communication adds no time for;\nat most: what streams and "
+              << "multiprocessors allow, whatever the order and the pieces.\n\n";
+    std::vector<std::vector<std::string>> rows{
+        {"job", "order", "compute", "comm.", "takes", "hidden", "at most"}};
+    for (const ordered_job& job : jobs)
+      for (const ordered_ops& way : job.ways)
+        rows.push_back({&way == &job.ways.front() ? job.name : "", way.name, ms(job.computes), ms(job.communicates),
+                        ms(way.makespan), percent(job.report(way.makespan).hidden()),
+                        percent(job.ceiling())});
+    std::cout << print_table(rows) << "\nA step of " << ranks << " ranks and " << microbatches
+              << " micro-batches: 1f1b " << ms(plain) << ", paired_1f1b " << ms(paired) << ": "
+              << (paired < plain ? "pairs pay" : "pairs gain nothing")
+              << ".\n";
+  }
+
+  std::string trace_of(const ordered_ops& way) const {
+    std::vector<op_span> spans(way.graph.nodes.size());
+    (void)replay_ops(way.graph, way.order, on_.multiprocessors, spans);
+    ordered_json events = ordered_json::array();
+    for (int stream = 0; stream < stream_traits<stream_type>::count; ++stream) {
+      bool used = false;
+      for (const op_node& node : way.graph.nodes) used = used || node.stream == stream;
+      if (used)
+        events.push_back(
+            {{"ph", "M"},
+             {"name", "thread_name"},
+             {"pid", 0},
+             {"tid", stream},
+             {"args",
+              {{"name", stream_traits<stream_type>::name(static_cast<stream_type>(stream))}}}});
+    }
+    for (std::size_t at = 0; at < spans.size(); ++at) {
+      const op_node& node = way.graph.nodes[at];
+      std::string name(chain_.ops[static_cast<std::size_t>(node.op)].name);
+      if (node.pieces > 1)
+        name += " " + std::to_string(node.piece + 1) + "/" + std::to_string(node.pieces);
+      events.push_back({{"ph", "X"},
+                        {"name", name},
+                        {"cat", node.job == 0 ? "backward" : "forward"},
+                        {"pid", 0},
+                        {"tid", node.stream},
+                        {"ts", static_cast<double>(spans[at].start) / 1000},
+                        {"dur", static_cast<double>(spans[at].end - spans[at].start) / 1000}});
+    }
+    return ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", events}}.dump() + "\n";
+  }
+
+  machine on_{};
+  overlap::look_ahead_options with_{};
+  program_chain chain_;
+};
+
+}  // namespace
+
+void add_overlap(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "overlap", "How much of a tensor-parallel layer's communication lies behind computation");
+  const auto mine = std::make_shared<overlap_command>();
+  mine->add(*command);
+  command->callback([mine] { mine->run(); });
+}
+
+}  // namespace stretto::tool
