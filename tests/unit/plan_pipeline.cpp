@@ -206,3 +206,20 @@ TEST_CASE("replicas sum the gradients of their layers, and a stage may be withou
   for (const stretto::buffer& held : made.plans()[1].buffers)
     CHECK(held.bytes == (held.role == stretto::buffer_role::stash ? 0 : 100));
 }
+
+TEST_CASE("empty buffers keep their events, which are no race and not spare") {
+  stretto::plan_request request;
+  request.stages = {{0, 0, 0}};
+  schedule::all::for_each([&](const auto& made) {
+    for (const int chunks : {1, 2}) {
+      const shape sizes{.ranks = 4, .microbatches = 8, .chunks = chunks};
+      if (!made.supports(sizes).ok()) continue;
+      INFO(made.name, ", chunks ", chunks);
+      const stretto::job_table table(4, place(made.placed(), sizes).chunks);
+      request.train = !requires { requires std::remove_cvref_t<decltype(made)>::forward_only; };
+      const stretto::planned plans(made, sizes, table.view(), overlap::separate{}, request);
+      CHECK(plans.answer() == stretto::verdict{});
+      CHECK(plans.plans()[0].arena_bytes == 0);
+    }
+  });
+}

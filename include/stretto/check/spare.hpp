@@ -103,8 +103,8 @@ class knowledge_without {
   scratch<std::int32_t> recorder_;
 };
 
-//! Whether two instructions touch a common byte and one of them writes it, or the other writes to
-//! what the one has released before it.
+//! Whether two instructions touch a common buffer (it may be empty) or byte, and one of them writes
+//! it, or the other writes to what the one has released before it.
 constexpr bool clash(const plan_view& plan, const instruction& one, const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
   const buffer* const buffers = plan.buffers.data();
@@ -114,7 +114,8 @@ constexpr bool clash(const plan_view& plan, const instruction& one, const instru
       if (a->mode == access::read && b->mode == access::read) continue;
       const buffer& mine = buffers[a->buffer];
       const buffer& theirs = buffers[b->buffer];
-      if (mine.offset < theirs.offset + theirs.bytes && theirs.offset < mine.offset + mine.bytes)
+      if (a->buffer == b->buffer ||
+          (mine.offset < theirs.offset + theirs.bytes && theirs.offset < mine.offset + mine.bytes))
         return true;
     }
   const std::int32_t* const released = plan.released.data();
