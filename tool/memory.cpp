@@ -10,6 +10,7 @@
 
 #include "catalogue.hpp"
 #include "command.hpp"
+#include "rank_memory.hpp"
 #include "step.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/check/all.hpp"
@@ -40,9 +41,12 @@ struct memory_command {
   //! What a rank needs, in bytes.
   struct rank_need {
     int layers = 0;
-    std::int64_t state = 0;        // weights, gradients, optimizer
-    std::int64_t activations = 0;  // the most at once
-    std::int64_t total() const { return state + activations; }
+    std::int64_t state = 0;  // weights, gradients, optimizer
+    std::int64_t jobs = 0;   // state and the most at once that jobs keep and need
+    rank_memory step;
+
+    std::int64_t activations() const { return step.arena + step.working; }
+    std::int64_t total() const { return state + activations(); }
   };
 
   void add(CLI::App& command) {
@@ -66,7 +70,7 @@ struct memory_command {
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
-    command.add_option("--limit", limit, "MiB that no rank may exceed")
+    command.add_option("--limit", limit, "MiB that no rank's state and jobs may exceed; messages come on top")
         ->check(CLI::PositiveNumber.description(""));
     command.add_option("--format", format, "table or json")
         ->check(CLI::IsMember({"table", "json"}));
@@ -106,7 +110,13 @@ struct memory_command {
       throw broken_schedule(in_mib(answer));
     std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
     (void)measure(input, ranks);
-    print(needs(made.where, table, ranks), made.where);
+    const std::vector<std::int32_t> counts = dealt(made.where);
+    program_chain none_yet;
+    const std::int64_t message = transformer_writer(model_, none_yet).message_bytes();
+    const auto chain = [&](int rank, bool split, bool again) {
+      return chain_of(made.where, rank, counts, split, again);
+    };
+    print(needs(made.where, table, ranks, measure_plans(input, message, chain)), made.where);
   }
 
  private:
@@ -150,16 +160,24 @@ struct memory_command {
     return model_.state_bytes(weights);
   }
 
+  //! @param again  with the recomputes that are asked for
+  program_chain chain_of(const placement& where, int rank, const std::vector<std::int32_t>& counts,
+                         bool split, bool again) const {
+    constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
+    const program_chain chain = transformer_chain(model_, where, rank, counts, split);
+    if (again && recompute == "full") return memory::recompute(chain, memory::recompute_full{});
+    if (again && recompute == "attention")
+      return memory::recompute(chain, memory::recompute_ops{core});
+    return chain;
+  }
+
   //! @param folded  as a schedule should see it, see fold_recompute
   job_table job_costs(const placement& where, verdict& unsound, bool folded = true) const {
-    constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
     const std::vector<std::int32_t> counts = dealt(where);
     job_table table(where.ranks, where.chunks);
     for (int rank = 0; rank < where.ranks; ++rank) {
       for (const bool split : {false, true}) {
-        program_chain chain = transformer_chain(model_, where, rank, counts, split);
-        if (recompute == "full") chain = memory::recompute(chain, memory::recompute_full{});
-        if (recompute == "attention") chain = memory::recompute(chain, memory::recompute_ops{core});
+        const program_chain chain = chain_of(where, rank, counts, split, true);
         const verdict answer = memory::estimate(chain, rank, table);
         if (!answer.ok()) unsound = answer;
       }
@@ -173,7 +191,8 @@ struct memory_command {
   }
 
   std::vector<rank_need> needs(const placement& where, const job_table& table,
-                               const std::vector<rank_report>& ranks) const {
+                               const std::vector<rank_report>& ranks,
+                               const std::vector<rank_memory>& steps) const {
     const std::vector<std::int32_t> counts = dealt(where);
     std::vector<rank_need> all;
     for (int rank = 0; rank < where.ranks; ++rank) {
@@ -181,7 +200,8 @@ struct memory_command {
       for (int chunk = 0; chunk < where.chunks; ++chunk)
         need.layers += counts[static_cast<std::size_t>(where.stage_of(rank, chunk))];
       need.state = table.base[static_cast<std::size_t>(rank)];
-      need.activations = ranks[static_cast<std::size_t>(rank)].peak - need.state;
+      need.jobs = ranks[static_cast<std::size_t>(rank)].peak;
+      need.step = steps[static_cast<std::size_t>(rank)];
       all.push_back(need);
     }
     return all;
@@ -213,20 +233,28 @@ struct memory_command {
       for (const rank_need& need : all)
         text["need"].push_back({{"layers", need.layers},
                                 {"state", need.state},
-                                {"activations", need.activations},
+                                {"saved", need.step.saved},
+                                {"messages", need.step.messages},
+                                {"arena", need.step.arena},
+                                {"working", need.step.working},
+                                {"activations", need.activations()},
+                                {"jobs", need.jobs},
                                 {"total", need.total()}});
       std::cout << text.dump(1) << '\n';
       return;
     }
-    std::vector<std::vector<std::string>> rows{{"rank", "layers", "state", "activations", "total"}};
+    std::vector<std::vector<std::string>> rows{
+        {"rank", "layers", "state", "saved", "messages", "working", "total"}};
     std::int64_t most = 0;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       const rank_need& need = all[rank];
       rows.push_back({std::to_string(rank), std::to_string(need.layers), in_mib(need.state),
-                      in_mib(need.activations), in_mib(need.total())});
+                      in_mib(need.step.saved), in_mib(need.step.messages),
+                      in_mib(need.step.working), in_mib(need.total())});
       most = std::max(most, need.total());
     }
-    std::cout << name << ", MiB: weights, gradients and optimizer state; the most that jobs keep\n"
+    std::cout << name << ", MiB: weights, gradients and optimizer state; the most that forwards save, that "
+                 "messages take, that a job needs beside; all, as a plan lays it\n"
               << print_table(rows) << "the most: " << in_mib(most) << '\n';
   }
 };

@@ -1,0 +1,159 @@
+#include "rank_memory.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "command.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/memory/liveness.hpp"
+#include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/arena_report.hpp"
+#include "stretto/plan/planned.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+//! Takes what plans count as messages out of a chain: what is sent, received, or handed to the next
+//! stage on the same rank.
+void take_messages_out(program_chain& chain, const placement& where, int rank,
+                       std::int64_t message) {
+  std::vector<char> out(chain.buffers.size());
+  const auto mark = [&](const op_use& use) {
+    out[static_cast<std::size_t>(chain.storage_of(use.buffer))] = 1;
+  };
+  for (const program& job : chain.programs) {
+    const int step = job.kind == job_kind::forward ? 1 : is_input_gradient(job.kind) ? -1 : 0;
+    const int next = where.stage_of(rank, job.chunk) + step;
+    const bool stays = step != 0 && where.kind != placement_kind::bidirectional && next >= 0 &&
+                       next < where.stages() && where.rank_of(next, 0) == rank;
+    const op_use* result = nullptr;
+    for (const op& one : chain.ops_of(job))
+      for (const op_use& use : chain.uses_of(one)) {
+        if (one.name == "receive" || one.name == "send") mark(use);
+        if (use.how == touch::writes &&
+            chain.buffers[static_cast<std::size_t>(use.buffer)].bytes == message)
+          result = &use;
+      }
+    if (stays && result != nullptr) mark(*result);
+  }
+  for (program_buffer& one : chain.buffers)
+    if (out[static_cast<std::size_t>(one.storage)] != 0) one.persistent = true;
+}
+
+//! What the jobs of a stage take beside messages.
+struct stage_need {
+  job_cost of[cost_kinds];
+
+  job_cost& at(job_kind kind) { return of[static_cast<int>(kind)]; }
+};
+
+std::vector<stage_need> needs_of(program_chain chain, const placement& where) {
+  std::vector<job_cost> made(chain.programs.size());
+  if (const verdict answer = memory::measure_chain(chain, made); !answer.ok())
+    throw bad_input(std::string(memory::explain(answer, chain).view()));
+  std::vector<stage_need> found(static_cast<std::size_t>(where.chunks));
+  for (std::size_t at = 0; at < made.size(); ++at)
+    found[static_cast<std::size_t>(chain.programs[at].chunk)].at(chain.programs[at].kind) =
+        made[at];
+  return found;
+}
+
+//! A stage's buffers, as a plan has them, and what jobs need beside.
+struct stage_plan {
+  std::int64_t stash = 0;  //!< from the forward, or the recompute, to the last backward
+  std::int64_t kept = 0;   //!< from a forward to its recompute
+  std::int64_t working[cost_kinds] = {};
+};
+
+stage_plan plan_of(stage_need plain, stage_need again) {
+  const std::int64_t saved = plain.at(job_kind::forward).change;
+  const job_cost half = plain.at(job_kind::backward_input);
+  stage_plan made;
+  // Between the halves of a backward more may be kept than before.
+  made.stash = saved + std::max<std::int64_t>(half.change, 0);
+  made.kept = again.at(job_kind::forward).change;
+  const auto set = [&](job_kind kind, std::int64_t level) {
+    made.working[static_cast<int>(kind)] = std::max<std::int64_t>(level - made.stash, 0);
+  };
+  set(job_kind::forward, plain.at(job_kind::forward).peak);
+  set(job_kind::recompute, made.kept + again.at(job_kind::recompute).peak);
+  set(job_kind::backward, saved + plain.at(job_kind::backward).peak);
+  set(job_kind::backward_input, saved + half.peak);
+  set(job_kind::backward_weight, saved + half.change + plain.at(job_kind::backward_weight).peak);
+  return made;
+}
+
+//! The most saved at once, with what forwards keep for their recomputes.
+std::int64_t most_saved(const plan_view& plan, const std::vector<stage_plan>& stages) {
+  std::vector<std::int64_t> change(plan.instructions.size() + 2);
+  std::map<std::pair<int, int>, std::size_t> forwards;
+  for (const buffer& one : plan.buffers) {
+    if (one.role != buffer_role::stash) continue;
+    change[static_cast<std::size_t>(one.first)] += lowering::aligned(one.bytes);
+    change[static_cast<std::size_t>(one.release)] -= lowering::aligned(one.bytes);
+  }
+  for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
+    const job& work = plan.instructions[at].what;
+    if (work.kind == job_kind::forward) forwards[{work.stage, work.microbatch}] = at;
+    if (work.kind != job_kind::recompute) continue;
+    const std::int64_t kept = lowering::aligned(stages[static_cast<std::size_t>(work.stage)].kept);
+    change[forwards.at({work.stage, work.microbatch}) + 1] += kept;
+    change[at] -= kept;
+  }
+  std::int64_t level = 0;
+  std::int64_t most = 0;
+  for (const std::int64_t one : change) most = std::max(most, level += one);
+  return most;
+}
+
+}  // namespace
+
+std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t message,
+                                       const chain_maker& chain) {
+  const placement& where = compute.where;
+  bool split = false;
+  bool trains = false;
+  for (int rank = 0; rank < compute.rows.ranks; ++rank)
+    for (const job& work : compute.rows.row(rank)) {
+      split = split || work.kind == job_kind::backward_weight;
+      trains = trains || is_input_gradient(work.kind);
+    }
+  std::vector<stage_plan> stages(static_cast<std::size_t>(where.stages()));
+  for (int rank = 0; rank < where.ranks; ++rank) {
+    std::vector<stage_need> found[2];
+    for (const bool again : {false, true}) {
+      program_chain made = chain(rank, split, again);
+      take_messages_out(made, where, rank, message);
+      found[again] = needs_of(std::move(made), where);
+    }
+    for (int chunk = 0; chunk < where.chunks; ++chunk)
+      stages[static_cast<std::size_t>(where.stage_of(rank, chunk))] = plan_of(
+          found[0][static_cast<std::size_t>(chunk)], found[1][static_cast<std::size_t>(chunk)]);
+  }
+  plan_request request;
+  request.stages.clear();
+  // The gradients that replicas sum are counted with the weights.
+  for (const stage_plan& stage : stages) request.stages.push_back({message, stage.stash, 0});
+  request.train = trains;
+  const planned made(compute, overlap::separate{}, request);
+  if (!made.answer().ok()) throw broken_schedule(std::string(to_text(made.answer()).view()));
+
+  std::vector<rank_memory> all;
+  for (const plan_view& plan : made.plans()) {
+    const arena_report use = measure_arena(plan);
+    rank_memory need{.saved = most_saved(plan, stages), .messages = use.messages};
+    need.arena = plan.arena_bytes + need.saved - use.saved;
+    for (const job& work : compute.rows.row(plan.rank))
+      need.working = std::max(
+          need.working,
+          stages[static_cast<std::size_t>(work.stage)].working[static_cast<int>(work.kind)]);
+    all.push_back(need);
+  }
+  return all;
+}
+
+}  // namespace stretto::tool

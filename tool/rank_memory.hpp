@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "stretto/model/program.hpp"
+#include "stretto/model/replay_input.hpp"
+
+namespace stretto::tool {
+
+//! What a rank needs while a step runs, in bytes, weights aside.
+struct rank_memory {
+  std::int64_t saved = 0;     //!< the most at once that forwards save for backwards,
+  std::int64_t messages = 0;  //!< and that messages take, from their receive or the job that makes
+                              //!< them until they are used up, or known as taken by the peer
+  std::int64_t arena = 0;     //!< both, as a plan lays them: seldom more than their sum
+  std::int64_t working = 0;   //!< the most that a job needs beside, while it runs
+};
+
+//! The chain of a rank; the last argument: with recomputes.
+using chain_maker = std::function<program_chain(int rank, bool split, bool again)>;
+
+//! What plans of these compute lists need.
+//! @param message  bytes of an activation between stages
+//! @throws broken_schedule when a plan breaks a rule, bad_input for a chain that is not sound
+std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t message,
+                                       const chain_maker& chain);
+
+}  // namespace stretto::tool
