@@ -10,7 +10,7 @@ namespace {
 constexpr std::align_val_t alignment{64};
 
 bool lives_at(const buffer& each, int instruction) {
-  return each.first <= instruction && instruction < each.release;
+  return each.role != buffer_role::host && each.first <= instruction && instruction < each.release;
 }
 
 }  // namespace
@@ -37,6 +37,7 @@ high_water_mark most_in_use(const plan_view& plan) {
   // By instruction: what begins with it, less what is released before it.
   std::vector<std::int64_t> change(plan.instructions.size() + 1);
   for (const buffer& each : plan.buffers) {
+    if (each.role == buffer_role::host) continue;
     change[static_cast<std::size_t>(each.first)] += each.bytes;
     change[static_cast<std::size_t>(each.release)] -= each.bytes;
   }

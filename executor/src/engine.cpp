@@ -205,6 +205,10 @@ std::span<std::byte> engine::arena(std::size_t index) const {
   return state_->devices.at(index)->arena();
 }
 
+std::span<std::byte> engine::host_memory(std::size_t index) const {
+  return state_->devices.at(index)->host_memory();
+}
+
 std::vector<trace_record> engine::trace() const {
   const state& my = *state_;
   std::vector<trace_record> records;

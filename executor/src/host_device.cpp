@@ -43,6 +43,7 @@ class host_device final : public device {
       : rank_(plan.rank),
         watch_(watch),
         arena_(plan.arena_bytes),
+        host_memory_(plan.host_bytes),
         events_(std::make_unique<host_event[]>(static_cast<std::size_t>(plan.events))),
         event_count_(plan.events) {
     const int count = static_cast<int>(plan.streams.size());
@@ -81,6 +82,7 @@ class host_device final : public device {
   }
 
   std::span<std::byte> arena() override { return arena_.bytes(); }
+  std::span<std::byte> host_memory() override { return host_memory_.bytes(); }
   stream_handle stream(int index) const override {
     return {index, streams_[static_cast<std::size_t>(index)]->priority(), nullptr};
   }
@@ -124,6 +126,7 @@ class host_device final : public device {
   int rank_;
   monitor& watch_;
   stretto::executor::arena arena_;
+  stretto::executor::arena host_memory_;
   std::unique_ptr<host_event[]> events_;
   std::int32_t event_count_;
   std::vector<std::unique_ptr<host_stream>> streams_;

@@ -28,7 +28,6 @@ std::uint64_t scramble(std::uint64_t value) {
 runner::runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay,
                bool poison)
     : plan_(plan), with_(with), trace_steps_(trace_steps), delay_(delay) {
-  const std::span<std::byte> memory = with_.on->arena();
   buffers_.reserve(plan_.uses.size());
   for (const buffer_use& use : plan_.uses) {
     // A use that belongs to no instruction was not checked.
@@ -39,9 +38,8 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
       continue;
     }
     const buffer& from = plan_.buffers[static_cast<std::size_t>(use.buffer)];
-    buffers_.push_back({memory.subspan(static_cast<std::size_t>(from.offset),
-                                       static_cast<std::size_t>(from.bytes)),
-                        use.role, use.mode, from.stage, from.microbatch, from.slice});
+    buffers_.push_back(
+        {bytes_of(from), use.role, use.mode, from.stage, from.microbatch, from.slice});
   }
   instructions_.reserve(plan_.instructions.size());
   for (std::size_t index = 0; index < plan_.instructions.size(); ++index) {
@@ -62,6 +60,10 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
       to.message.data = to.at.buffers.front().data.data();
       to.message.bytes = static_cast<std::int64_t>(to.at.buffers.front().data.size());
     }
+    if (from.act == action::offload || from.act == action::reload) {
+      to.moved.from = to.at.buffers[0].data;
+      to.moved.to = to.at.buffers[1].data;
+    }
     if (from.act == action::run && !with_.work->serves(from.what.kind))
       throw plan_error("plan of " + describe(plan_, static_cast<int>(index)) +
                        ": the rank's stage does not serve this kind");
@@ -71,8 +73,14 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
   if (poison) prepare_poison();
 }
 
+std::span<std::byte> runner::bytes_of(const buffer& from) const {
+  const bool host = from.role == buffer_role::host;
+  const std::span<std::byte> memory = host ? with_.on->host_memory() : with_.on->arena();
+  return memory.subspan(static_cast<std::size_t>(from.offset - (host ? plan_.arena_bytes : 0)),
+                        static_cast<std::size_t>(from.bytes));
+}
+
 void runner::prepare_poison() {
-  const std::span<std::byte> memory = with_.on->arena();
   released_.reserve(plan_.released.size());
   for (std::size_t index = 0; index < instructions_.size(); ++index) {
     const std::span<const std::int32_t> released =
@@ -84,8 +92,7 @@ void runner::prepare_poison() {
         if (from.bytes == 0 ||
             plan_.released_as_ends(id, static_cast<std::int32_t>(index)) != as_ends)
           continue;
-        released_.push_back(memory.subspan(static_cast<std::size_t>(from.offset),
-                                           static_cast<std::size_t>(from.bytes)));
+        released_.push_back(bytes_of(from));
       }
       const std::span made = std::span(released_).subspan(first);
       if (as_ends && !made.empty())
@@ -132,6 +139,12 @@ void runner::issue_one(int index, std::int64_t step) {
       break;
     case action::receive:
       with_.via->receive({with_.on, each.stream, step, ticket, stamp}, each.message);
+      break;
+    case action::offload:
+      with_.on->copy_to_host(each.stream, {each.moved.from, each.moved.to, step, ticket, stamp});
+      break;
+    case action::reload:
+      with_.on->copy_from_host(each.stream, {each.moved.from, each.moved.to, step, ticket, stamp});
       break;
     case action::all_reduce:
       with_.via->all_reduce({with_.on, each.stream, step, ticket, stamp}, each.message);

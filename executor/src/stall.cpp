@@ -41,6 +41,8 @@ class search {
       return {{}, "has not been started, though nothing holds it up"};
     }
     if (mine.act == action::run) return {{}, "has not returned"};
+    if (mine.act == action::offload || mine.act == action::reload)
+      return {{}, "has not been copied yet"};
     if (mine.act == action::end_step) return {{}, "is being ended"};
     const std::span<const place> others = met_.others(at);
     for (const place& other : others)

@@ -48,6 +48,10 @@ std::string_view category(const instruction& each) {
       return "send";
     case action::receive:
       return "receive";
+    case action::offload:
+      return "offload";
+    case action::reload:
+      return "reload";
     case action::all_reduce:
       return "collective";
     case action::end_step:

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,9 @@ class plan_check {
       refuse("the rank must be below the number of ranks, " + std::to_string(plan_.ranks));
     if (plan_.events < 0) refuse("the number of events is negative");
     if (plan_.arena_bytes < 0) refuse("the size of the arena is negative");
+    if (plan_.host_bytes < 0) refuse("the size of the host's memory is negative");
+    if (plan_.arena_bytes > std::numeric_limits<std::int64_t>::max() - plan_.host_bytes)
+      refuse("arena and host's memory are too large together");
     if (plan_.streams.empty()) refuse("there is no stream");
     if (count_ == 0) refuse("there is no instruction");
   }
@@ -57,9 +61,13 @@ class plan_check {
     for (std::size_t index = 0; index < plan_.buffers.size(); ++index) {
       const buffer& each = plan_.buffers[index];
       const std::string name = "buffer " + std::to_string(index);
-      if (each.offset < 0 || each.bytes < 0 || each.offset > plan_.arena_bytes ||
-          each.bytes > plan_.arena_bytes - each.offset)
-        refuse(name + " lies outside the arena of " + std::to_string(plan_.arena_bytes) + " bytes");
+      const bool host = each.role == buffer_role::host;
+      const std::int64_t begin = host ? plan_.arena_bytes : 0;
+      const std::int64_t end = plan_.arena_bytes + (host ? plan_.host_bytes : 0);
+      if (each.offset < begin || each.bytes < 0 || each.offset > end ||
+          each.bytes > end - each.offset)
+        refuse(name + " lies outside the " + (host ? "host's memory of " : "arena of ") +
+               std::to_string(end - begin) + " bytes");
       if (each.offset % 64 != 0) refuse(name + " is not aligned to 64 bytes");
       if (each.first < 0 || each.release < each.first || each.release > count_)
         refuse(name + " has a life outside the plan: instructions " + std::to_string(each.first) +
@@ -138,6 +146,9 @@ class plan_check {
       if (index < used.first || index >= used.release)
         refuse(index, name + " is used outside its life, instructions " +
                           std::to_string(used.first) + " to " + std::to_string(used.release));
+      const action act = at(index).act;
+      if (used.role == buffer_role::host && act != action::offload && act != action::reload)
+        refuse(index, name + " is on the host, which only copies reach");
     }
   }
 
@@ -149,6 +160,9 @@ class plan_check {
       case action::send:
       case action::receive:
         return check_message(index);
+      case action::offload:
+      case action::reload:
+        return check_copy(index);
       case action::all_reduce:
         return check_collective(index);
       case action::end_step:
@@ -165,6 +179,26 @@ class plan_check {
     if (each.peer < 0 || each.peer >= plan_.ranks || each.peer == plan_.rank)
       refuse(index, "its peer " + std::to_string(each.peer) + " is no other rank");
     if (each.use_count != 1) refuse(index, "a message has exactly one buffer");
+  }
+
+  void check_copy(int index) const {
+    const instruction& each = at(index);
+    const bool away = each.act == action::offload;
+    if (each.what.kind != (away ? job_kind::offload : job_kind::reload))
+      refuse(index, away ? "it copies to the host, but its job is no offload"
+                         : "it copies from the host, but its job is no reload");
+    if (each.use_count != 2) refuse(index, "a copy has exactly two buffers");
+    const std::span<const buffer_use> uses = plan_.uses_of(each);
+    const buffer& from = plan_.buffers[static_cast<std::size_t>(uses[0].buffer)];
+    const buffer& to = plan_.buffers[static_cast<std::size_t>(uses[1].buffer)];
+    if (uses[0].mode != access::read || uses[1].mode != access::write)
+      refuse(index, "a copy reads its first buffer and writes its second");
+    if ((from.role == buffer_role::host) == away || (to.role == buffer_role::host) != away)
+      refuse(index, away ? "it copies to the host from the arena, and these buffers are not there"
+                         : "it copies from the host to the arena, and these buffers are not there");
+    if (from.bytes != to.bytes)
+      refuse(index, "it copies " + std::to_string(from.bytes) + " bytes into " +
+                        std::to_string(to.bytes));
   }
 
   void check_collective(int index) const {

@@ -42,7 +42,8 @@ struct toucher final : executor::stage {
 };
 
 template <class Schedule>
-void run(const Schedule& schedule, const shape& sizes) {
+void run(const Schedule& schedule, const shape& sizes,
+         const memory::offload_window& offload = {}) {
   const placement where = place(schedule.placed(), sizes);
   const job_table costs(sizes.ranks, where.chunks);
   overlap::for_each([&](const auto& overlap) {
@@ -52,6 +53,7 @@ void run(const Schedule& schedule, const shape& sizes) {
       CAPTURE(capacity);
       plan_request request;
       request.stages = {{.output = 200, .stash = 1000, .gradients = 300}};
+      request.offload = offload;
       const planned made(schedule, sizes, costs.view(), overlap, request);
       REQUIRE(made.answer() == verdict{});
       std::vector<toucher> stages(static_cast<std::size_t>(sizes.ranks));
@@ -63,7 +65,8 @@ void run(const Schedule& schedule, const shape& sizes) {
       with.delay = {7, std::chrono::microseconds(20)};
       executor::engine engine(made.plans(), pointers, std::move(with));
       for (std::size_t rank = 0; rank < stages.size(); ++rank)
-        std::ranges::fill(engine.arena(rank), std::byte{executor::poison_byte});
+        for (const std::span<std::byte> memory : {engine.arena(rank), engine.host_memory(rank)})
+          std::ranges::fill(memory, std::byte{executor::poison_byte});
       for (int step = 0; step < 3; ++step) engine.step();
       for (const toucher& each : stages) {
         CHECK(each.spoilt == 0);
@@ -81,4 +84,15 @@ TEST_CASE("looped, sliced, wave and bidirectional plans release nothing that is 
   run(schedule::seq_1f1b{}, {.ranks = 3, .microbatches = 4, .slices = 3});
   run(schedule::zbv{}, {.ranks = 4, .microbatches = 8, .chunks = 2});
   run(schedule::dualpipe{}, {.ranks = 4, .microbatches = 8});
+}
+
+TEST_CASE("what is on the host is not given up before it is back") {
+  for (const memory::offload_window& window :
+       {memory::offload_all, memory::offload_window{{1, 1}, 0, 0},
+        memory::offload_window{{3, 2}, 2, 2}}) {
+    run(schedule::one_f_one_b{}, {.ranks = 4, .microbatches = 8}, window);
+    run(schedule::interleaved{}, {.ranks = 3, .microbatches = 6, .chunks = 2}, window);
+    run(schedule::zbv{}, {.ranks = 4, .microbatches = 8, .chunks = 2}, window);
+    run(schedule::dualpipe{}, {.ranks = 4, .microbatches = 8}, window);
+  }
 }

@@ -16,7 +16,8 @@ namespace laws {
 //! stage saves is `times` as large as a message, and `more` bytes larger on each stage than on the
 //! one before.
 template <class Visitor>
-void for_each_arena(std::int64_t times, std::int64_t more, Visitor&& visit) {
+void for_each_arena(std::int64_t times, std::int64_t more, Visitor&& visit,
+                    const stretto::memory::offload_window& offload = {}) {
   stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
     for (const int p : {1, 2, 3, 4, 6, 8})
       for (const int m : {1, 2, 4, 7, 8, 16})
@@ -30,6 +31,7 @@ void for_each_arena(std::int64_t times, std::int64_t more, Visitor&& visit) {
           for (int stage = 0; stage < where.stages(); ++stage)
             request.stages.push_back({.output = 4096, .stash = 4096 * times + stage * more});
           request.train = !is_forward_only<Schedule>();
+          if (request.train) request.offload = offload;
           const stretto::planned made(schedule, sizes, table.view(), stretto::overlap::separate{},
                                       request);
           const std::string name = std::string(Schedule::name) + " " + std::to_string(p) + "x" +

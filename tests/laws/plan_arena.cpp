@@ -11,15 +11,19 @@ namespace {
 
 //! Arena over peak, of every rank of every plan.
 template <class Visitor>
-std::vector<double> ratios(std::int64_t times, std::int64_t more, Visitor visit) {
+std::vector<double> ratios(std::int64_t times, std::int64_t more, Visitor visit,
+                           const stretto::memory::offload_window& offload = {}) {
   std::vector<double> found;
-  laws::for_each_arena(times, more, [&](const auto& answer, const auto& name, const auto& use) {
-    INFO(name);
-    REQUIRE(answer == stretto::verdict{});
-    CHECK(use.arena >= use.peak);
-    visit(use);
-    if (use.peak > 0) found.push_back(use.ratio());
-  });
+  laws::for_each_arena(
+      times, more,
+      [&](const auto& answer, const auto& name, const auto& use) {
+        INFO(name);
+        REQUIRE(answer == stretto::verdict{});
+        CHECK(use.arena >= use.peak);
+        visit(use);
+        if (use.peak > 0) found.push_back(use.ratio());
+      },
+      offload);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -69,4 +73,16 @@ TEST_CASE("of uneven stages, little lies idle") {
   CHECK(all[all.size() / 2] <= 1.02);
   CHECK(all[all.size() * 9 / 10] <= 1.1);
   CHECK(all.back() <= 1.5);
+}
+
+TEST_CASE("of what is offloaded and comes back elsewhere, hardly more lies idle") {
+  const auto even = ratios(
+      20, 0, [](const stretto::arena_report& use) { CHECK(use.arena == use.saved + use.messages); },
+      stretto::memory::offload_all);
+  CHECK(even[even.size() / 2] <= 1.0);
+  CHECK(even.back() <= 1.2);
+  const auto uneven = ratios(20, 64 * 50, [](const stretto::arena_report&) {}, {{3, 2}, 0, 2});
+  CHECK(uneven[uneven.size() / 2] <= 1.02);
+  CHECK(uneven[uneven.size() * 9 / 10] <= 1.1);
+  CHECK(uneven.back() <= 1.6);
 }

@@ -41,6 +41,7 @@ struct grid_point {
   bool release_sends = true;
   joined groups = joined::nobody;
   stretto::memory::recompute_window recompute{};
+  stretto::memory::offload_window offload{};
   bool tied = false;  //!< a collective joins ranks with others between them
 
   std::string words() const {
@@ -51,6 +52,11 @@ struct grid_point {
            (!recompute.any()  ? ""
             : recompute.all() ? " recompute"
                               : " recompute some") +
+           (!offload.any() ? ""
+                           : " offload " + std::to_string(offload.which.count) + "/" +
+                                 std::to_string(offload.which.period) + " " +
+                                 std::to_string(offload.lag) + " " +
+                                 std::to_string(offload.prefetch)) +
            (groups == joined::nobody      ? ""
             : groups == joined::everybody ? " all"
                                           : " tie+all");
@@ -59,7 +65,7 @@ struct grid_point {
 
 //! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
 //! sizes, of one to three slices where it cuts them, with every overlap policy and every option;
-//! recomputing none, all or two of three micro-batches in turn. Each shape takes its turn with one
+//! recomputing none, all or two of three micro-batches in turn, or offloading them. Each shape takes its turn with one
 //! part of `parts` of the 12 options, or with all of them when
 //! `parts` is 1. No divisor of 12, or every shape would get the same options.
 template <class Visitor>
@@ -84,11 +90,15 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
                 stretto::plan_request request = requested(p, groups, release, train);
                 if (train && k == 1) {
                   constexpr stretto::memory::recompute_window windows[] = {{}, {1, 1}, {3, 2}};
-                  request.recompute = windows[turn++ % 3];
+                  constexpr stretto::memory::offload_window copies[] = {
+                      {{1, 1}, 1, 1}, {{1, 1}, 0, 0}, {{3, 2}, 0, 2}, {{1, 1}, 2, 1}};
+                  if (turn % 7 < 3) request.recompute = windows[turn % 7];
+                  else request.offload = copies[turn % 7 - 3];
+                  ++turn;
                 }
                 const stretto::planned made(schedule, sizes, table.view(), overlap, request);
                 visit(grid_point{sizes, std::string(schedule.name), std::string(overlap.name),
-                                 release, groups, request.recompute,
+                                 release, groups, request.recompute, request.offload,
                                  p > 2 && (groups == joined::tie_and_everybody ||
                                            where.kind == stretto::placement_kind::bidirectional)},
                       made);

@@ -38,4 +38,20 @@ static_assert(sound_again<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
                           stretto::schedule::zbv_greedy>);
 static_assert(sound_again<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::dualpipe>);
 
+// What forwards save kept by the host, of all or of two of three; on one stream, too.
+template <int Period, int Count>
+struct away : stretto::memory::release_early {
+  constexpr stretto::memory::offload_window offload() const { return {{Period, Count}}; }
+};
+template <shape Shape, class Schedule>
+constexpr bool sound_away =
+    stretto::valid<pipeline<Shape, Schedule, unassigned, away<1, 1>>> &&
+    stretto::valid<pipeline<Shape, Schedule, unassigned, away<3, 2>>> &&
+    stretto::valid<pipeline<Shape, Schedule, unassigned, away<1, 1>, stretto::overlap::serial>>;
+static_assert(sound_away<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::one_f_one_b>);
+static_assert(sound_away<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
+                         stretto::schedule::zbv_greedy>);
+static_assert(sound_away<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::dualpipe>);
+static_assert(sound_away<shape{.ranks = 1, .microbatches = 1}, stretto::schedule::gpipe>);
+
 }  // namespace

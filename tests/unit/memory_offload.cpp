@@ -213,6 +213,50 @@ TEST_CASE("1F1B of 8 ranks keeps a part of each micro-batch, and all of three") 
   for (std::size_t rank = 0; rank < 8; ++rank) CHECK(busy[rank].busy == kept.report()[rank].busy);
 }
 
+TEST_CASE("in a plan, what is on the host is not in the arena, and back on a stream of its own") {
+  const int p = 8;
+  const std::int64_t stash = 64 * 100;
+  const auto made = [&](const memory::offload_window& window, const auto& overlap) {
+    stretto::plan_request request;
+    request.stages = {{.output = 64, .stash = stash}};
+    request.offload = window;
+    const job_table table(p, 1);
+    const stretto::planned plans(stretto::schedule::one_f_one_b{}, {.ranks = p, .microbatches = 64},
+                                 table.view(), overlap, request);
+    REQUIRE(plans.answer().ok());
+    std::vector<std::vector<std::int64_t>> found(4);
+    for (const auto& plan : plans.plans()) {
+      found[0].push_back(stretto::measure_arena(plan).saved / stash);
+      found[1].push_back(plan.host_bytes / stash);
+      found[2].push_back(static_cast<std::int64_t>(plan.streams.size()));
+      // Waits of jobs for an offload, whose bytes they use again, once the pipeline is full.
+      std::int64_t waits = 0;
+      for (const auto& at : plan.instructions)
+        for (const auto& wait : plan.waits_of(at))
+          for (const auto& from : plan.instructions)
+            waits += from.record == wait.event && from.act == stretto::action::offload &&
+                     at.what.microbatch >= p;
+      found[3].push_back(waits);
+    }
+    return found;
+  };
+  using counts = std::vector<std::int64_t>;
+  const auto plain = made({}, stretto::overlap::separate{});
+  CHECK(plain[0] == counts{8, 7, 6, 5, 4, 3, 2, 1});
+  CHECK(plain[1] == counts(8, 0));
+  CHECK(plain[2] == counts(8, 5));  // nothing on the last two
+  const auto away = made(memory::offload_all, stretto::overlap::separate{});
+  CHECK(away[0] == counts{3, 3, 3, 3, 3, 3, 2, 1});
+  CHECK(away[1] == counts{7, 6, 5, 4, 3, 2, 0, 0});
+  CHECK(away[2] == counts(8, 7));
+  // Each side takes what its own stream has left.
+  CHECK(away[3] == counts(8, 0));
+  const auto serial = made(memory::offload_all, stretto::overlap::serial{});
+  CHECK(serial[0] == away[0]);
+  CHECK(serial[1] == away[1]);
+  CHECK(serial[2] == counts(8, 1));
+}
+
 TEST_CASE("what a schedule under a limit made of folded costs is within the limit") {
   int fitted = 0;
   int refused = 0;

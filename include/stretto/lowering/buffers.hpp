@@ -28,7 +28,8 @@ struct buffer_sizes {
       case buffer_role::input_gradient: return of(stage - 1).output;
       case buffer_role::output:
       case buffer_role::output_gradient: return of(stage).output;
-      case buffer_role::stash: return of(stage).stash;
+      case buffer_role::stash:
+      case buffer_role::host: return of(stage).stash;
       case buffer_role::collective: {
         const group_info& group = groups[static_cast<std::size_t>(stage)];
         return group.elements * (group.wide ? 8 : 4);
@@ -43,7 +44,7 @@ constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 
 //! The buffers of one rank while its plan is written, and where they lie in the arena. What
 //! forwards save for backwards lies below, what jobs and messages bring to each other above: of
 //! either there are few sizes, so that a place that one leaves fits the next, and little lies idle
-//! between.
+//! between. What the host keeps lies behind the arena, in memory of its own.
 class buffer_book {
  public:
   //! `instructions`: of the plan.
@@ -67,17 +68,20 @@ class buffer_book {
   constexpr about_buffer* about() { return about_; }
 
   //! A buffer that instruction `first` is the first to write, in use to the end of the step unless
-  //! it is closed. A job takes the lowest place that is free and large enough.
+  //! it is closed. A job takes the lowest place that is free and large enough; where there are
+  //! copies, of those that were left on its own stream, if any, with nobody to wait for.
   constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work) {
     return open(first, role, work, false);
   }
-  //! The same for a message that comes: it takes the place that was left the longest ago, so that
-  //! it need hardly ever wait for who was there.
+  //! The same for a message that comes, or a copy: it takes the place that was left the longest
+  //! ago, so that it need hardly ever wait for who was there.
   constexpr std::int32_t open_message(std::int32_t first, buffer_role role, const job& work) {
     return open(first, role, work, true);
   }
   //! The latest job that touched what was in the place of the buffer opened last; -1: none.
   constexpr std::int32_t left_at() const { return left_at_; }
+  //! The latest copy that did.
+  constexpr std::int32_t copied_at() const { return copied_at_; }
 
   //! The buffer's place may be taken by instruction `release`, not before that of the last call,
   //! and later ones; nothing is opened any more by earlier ones.
@@ -92,7 +96,7 @@ class buffer_book {
     free.begin = made.offset;
     free.end = made.offset + aligned(made.bytes);
     if (free.end == free.begin) return;
-    part& of = made.role == buffer_role::stash ? saved_ : messages_;
+    part& of = part_of(made.role);
     std::int32_t before = 0;
     std::int32_t after = of.lowest;
     if (of.highest > 0 && about_[of.highest - 1].begin < free.begin) before = of.highest, after = 0;
@@ -106,11 +110,15 @@ class buffer_book {
   //! How many buffers have been released.
   constexpr std::int32_t released() const { return released_; }
 
-  //! When all are open that will be: puts the upper part behind the lower.
+  //! When all are open that will be: puts each part behind the one before.
   constexpr void settle() {
-    for (std::int32_t id = 0; id < sink_.used.buffers; ++id)
-      if (sink_.buffers[id].role != buffer_role::stash) sink_.buffers[id].offset += saved_.top;
     sink_.arena_bytes = saved_.top + messages_.top;
+    sink_.host_bytes = host_.top;
+    for (std::int32_t id = 0; id < sink_.used.buffers; ++id) {
+      buffer& made = sink_.buffers[id];
+      if (made.role != buffer_role::stash)
+        made.offset += made.role == buffer_role::host ? sink_.arena_bytes : saved_.top;
+    }
   }
 
  private:
@@ -121,25 +129,34 @@ class buffer_book {
     std::int64_t top = 0;      // beyond it nothing has been used
   };
 
+  constexpr part& part_of(buffer_role role) {
+    return role == buffer_role::stash  ? saved_
+           : role == buffer_role::host ? host_
+                                       : messages_;
+  }
+
   constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work,
                               bool oldest) {
     const std::int32_t id = sink_.used.buffers;
     if (id == sink_.room.buffers)
       throw std::length_error("stretto: plan has no room for buffers");
     const std::int64_t bytes = sizes_.bytes(role, work.stage);
-    part& of = role == buffer_role::stash ? saved_ : messages_;
-    sink_.buffers[id] = {take(of, aligned(bytes), oldest), bytes, work.stage, work.microbatch,
-                         work.slice, role, first, instructions_};
+    const int stream = sink_.instructions[first].stream;
+    sink_.buffers[id] = {take(part_of(role), aligned(bytes), oldest, stream), bytes, work.stage,
+                         work.microbatch, work.slice, role, first, instructions_};
     about_[id] = {first, 0, 0, 0, 0};
     sink_.used.buffers = id + 1;
     return id;
   }
 
-  constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest) {
-    left_at_ = -1;
+  constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest, int stream) {
+    left_at_ = copied_at_ = -1;
     std::int64_t from = of.top;
     std::int32_t start = 0;
-    for (std::int32_t at = oldest ? of.lowest : 0; at > 0; at = about_[at - 1].next) {
+    if (host_.top > 0 && &of == &saved_) start = left_on(stream, bytes);
+    if (start > 0) from = about_[start - 1].begin;
+    for (std::int32_t at = oldest && start == 0 ? of.lowest : 0; at > 0;
+         at = about_[at - 1].next) {
       const about_buffer& free = about_[at - 1];
       if (free.end - free.begin < bytes || (start > 0 && about_[start - 1].last <= free.last))
         continue;
@@ -164,7 +181,9 @@ class buffer_book {
     const std::int64_t end = from + bytes;
     for (std::int32_t at = start; at > 0 && about_[at - 1].begin < end;) {
       about_buffer& free = about_[at - 1];
-      if (free.last > left_at_) left_at_ = free.last;
+      std::int32_t& left =
+          host_.top > 0 && sink_.instructions[free.last].stream > 0 ? copied_at_ : left_at_;
+      if (free.last > left) left = free.last;
       if (free.end > end) {
         free.begin = end;
         break;
@@ -177,15 +196,26 @@ class buffer_book {
     return from;
   }
 
+  //! The lowest free place of what is saved that is large enough, and was left on `stream`.
+  constexpr std::int32_t left_on(int stream, std::int64_t bytes) const {
+    for (std::int32_t at = saved_.lowest; at > 0; at = about_[at - 1].next)
+      if (about_[at - 1].end - about_[at - 1].begin >= bytes &&
+          sink_.instructions[about_[at - 1].last].stream == stream)
+        return at;
+    return 0;
+  }
+
   rank_sink& sink_;
   const buffer_sizes& sizes_;
   std::int32_t instructions_;
   std::int32_t released_ = 0;
   std::int32_t left_at_ = -1;
+  std::int32_t copied_at_ = -1;
   scratch<about_buffer> abouts_;
   about_buffer* about_;
   part saved_{};
   part messages_{};
+  part host_{};
 };
 
 }  // namespace stretto::lowering

@@ -38,16 +38,18 @@ struct job_end {
   std::int64_t turn;
 };
 
-//! Notes them of every job.
+//! Notes them of every job; of a copy, those of the job before it: whatever takes so long, messages
+//! behind it need not wait.
 struct end_times : replay_observer {
   job_end* ends;
   int stride;
   std::int64_t turn = 0;
 
   constexpr end_times(job_end* ends_, int stride_) : ends(ends_), stride(stride_) {}
-  constexpr void ran(int rank, int step, const job&, std::int64_t, std::int64_t end) {
+  constexpr void ran(int rank, int step, const job& work, std::int64_t, std::int64_t end) {
     job_end& here = ends[static_cast<std::int64_t>(rank) * stride + step];
-    here.time = end, here.turn = turn++;
+    if (work.kind > job_kind::recompute) here = *(&here - 1);
+    else here.time = end, here.turn = turn++;
   }
 };
 
@@ -73,7 +75,8 @@ constexpr void append_message(const job& made, int rank, const placement& where,
 //! effects), and each job is followed at once by its message: the send on its own rank, the receive
 //! on the peer, wherever the peer stands at that moment. Every rank issues its part of that one
 //! order, which is why no mixture of blocking calls can hang (the constructive argument of
-//! torch.distributed.pipelining's `_add_send_recv`, with time in place of turns).
+//! torch.distributed.pipelining's `_add_send_recv`, with time in place of turns). Copies to the host and
+//! back are nodes without messages.
 //! @param compute lists without messages; @param out empty lists of stride `with_messages(...)`
 //! @param order  if not null, filled with the global order; room for every compute job
 //! @return what the replay says of the compute lists

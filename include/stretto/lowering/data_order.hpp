@@ -21,6 +21,7 @@ class data_order : public replay_observer {
   constexpr data_order(const replay_input& input, const Overlap& overlap, clock* clocks)
       : in_(input),
         overlap_(overlap),
+        copy_stream_(overlap.stream_of(job_kind::offload, 0, -1, input.rows.ranks)),
         known_(clocks, input.rows.ranks, input.rows.stride),
         cells_(static_cast<std::int64_t>(input.where.stages()) * input.microbatches *
                input.slices),
@@ -30,10 +31,16 @@ class data_order : public replay_observer {
   constexpr ~data_order() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void ran(int rank, int index, const job& work, std::int64_t, std::int64_t) {
-    clock& here = known_.arrive(rank, index, 0);
-    here.begun = true;
+    const bool copies = work.kind == job_kind::offload || work.kind == job_kind::reload;
+    clock& here = known_.arrive(rank, index, copies ? copy_stream_ : 0);
+    here.begun = true;  // a copy comes after its forward
     std::int32_t from = 0;
-    if (work.kind <= job_kind::recompute) {
+    if (copies) {
+      cell& at = cell_[cell_of(work)];
+      here.gated = false;  // nor is the step's end to be waited for
+      from = work.kind == job_kind::offload ? at.forward : 0;
+      at.copy = index + 1;
+    } else if (work.kind <= job_kind::recompute) {
       cell& at = cell_[cell_of(work)];
       if (work.kind == job_kind::forward) {
         at.forward = index + 1, from = at.input;
@@ -41,6 +48,8 @@ class data_order : public replay_observer {
         if (work.kind == job_kind::backward || work.kind == job_kind::backward_input)
           at.backward = index + 1;
         from = at.gradient;
+        if (at.copy > 0 && here.own[copy_stream_] < at.copy)
+          here.join(known_.row_of(rank)[at.copy - 1]);
       }
     } else if (!in_.sums_replicas(work)) {
       from = collective_[rank];
@@ -49,7 +58,7 @@ class data_order : public replay_observer {
       const clock& brought = known_.row_of(rank)[from - 1];
       if (here.own[brought.stream] < from) here.join(brought);
     }
-    here.own[0] = index + 1;
+    here.own[here.stream] = index + 1;
   }
 
   constexpr void met(int sender, int send, int receiver, int receive) {
@@ -92,6 +101,7 @@ class data_order : public replay_observer {
     std::int32_t backward = 0;  // B or I
     std::int32_t input = 0;     // RECV_F
     std::int32_t gradient = 0;  // RECV_B
+    std::int32_t copy = 0;      // OFFLOAD, then RELOAD
   };
   constexpr std::int64_t cell_of(const job& work) const {
     return (static_cast<std::int64_t>(work.stage) * in_.microbatches + work.microbatch) *
@@ -100,6 +110,7 @@ class data_order : public replay_observer {
 
   const replay_input& in_;
   Overlap overlap_;
+  int copy_stream_;
   happens_before known_;
   scratch<cell> cells_;
   cell* cell_;

@@ -66,11 +66,14 @@ class instruction_writer {
           peer = in_.where.rank_of(work.stage + (up ? 1 : -1), work.microbatch);
           stream = row_[at_].stream;
         } else {
-          act = kind == job_kind::all_reduce ? action::all_reduce
-                : kind == job_kind::end_step ? action::end_step
-                                             : action::run;
+          act = kind == job_kind::offload      ? action::offload
+                : kind == job_kind::reload     ? action::reload
+                : kind == job_kind::all_reduce ? action::all_reduce
+                : kind == job_kind::end_step   ? action::end_step
+                                               : action::run;
           if (kind == job_kind::all_reduce) peer = work.microbatch;
-          stream = overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
+          stream = is_copy(kind) ? row_[at_].stream
+                                 : overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
         }
       }
       instruction& made = made_[at_];
@@ -84,12 +87,15 @@ class instruction_writer {
       if (kind <= job_kind::recompute) compute(work);
       else if (act == action::send) send(work, peer);
       else if (act == action::receive) receive(work);
+      else if (act == action::offload) offload(work);
+      else if (act == action::reload) reload(work);
       else finish(work);
       if (out_.used.waits != first_wait)
         made.wait_count = static_cast<std::int16_t>(out_.used.waits - first_wait);
       made.use_count = static_cast<std::int16_t>(out_.used.uses - first_use);
     }
     out_.used.instructions = count_;
+    out_.streams = waits_.streams();
     book_.settle();
   }
 
@@ -101,6 +107,7 @@ class instruction_writer {
     std::int32_t stash = 0;
     std::int32_t output_gradient = 0;
     std::int32_t input_gradient = 0;
+    std::int32_t host = 0;
     bool again = false;  //!< its forward runs a second time
   };
   constexpr cell* here(const job& work, int stage) {
@@ -140,6 +147,12 @@ class instruction_writer {
       if (made_[last].stream != 0) waits_.need(last);
       last = at_;
     }
+    if (!backward) {
+      at.stash = open(buffer_role::stash, work);
+      if (book_.copied_at() >= 0) waits_.need_place_of(book_.copied_at());
+    } else if (at.host > 0) {
+      waits_.need(about_[at.stash - 1].last);
+    }
     waits_.wait_for_needs();
     if (sizes_.release_sends)
       untaken_.drop_taken(row_[at_], [&](std::int32_t message) {
@@ -147,7 +160,6 @@ class instruction_writer {
         book_.close(message, at_);
       });
 
-    if (!backward) at.stash = open(buffer_role::stash, work);
     if (forward) {
       if (work.slice > 0) use_earlier_slices(work, &at);
       if (work.stage + 1 < in_.where.stages()) {
@@ -223,6 +235,25 @@ class instruction_writer {
     cell& at = *here(work, work.stage);
     (ahead ? at.input : at.output_gradient) = id + 1;
     waits_.take_place_of(book_.left_at());
+  }
+
+  //! The stash is given back when it is on the host, and taken anew by the reload.
+  constexpr void offload(const job& work) {
+    cell& at = *here(work, work.stage);
+    const std::int32_t stash = at.stash - 1;
+    use(stash, buffer_role::stash, access::read);
+    waits_.wait_for_needs();
+    at.host = open(buffer_role::host, work);
+    book_.close(stash, at_ + 1);
+  }
+  constexpr void reload(const job& work) {
+    cell& at = *here(work, work.stage);
+    use(at.host - 1, buffer_role::host, access::read);
+    const std::int32_t stash = book_.open_message(at_, buffer_role::stash, work);
+    out_.push(buffer_use{stash, buffer_role::stash, access::write});
+    at.stash = stash + 1;
+    waits_.take_place_of(book_.left_at());
+    book_.close(at.host - 1, at_ + 1);
   }
 
   constexpr void finish(const job& work) {

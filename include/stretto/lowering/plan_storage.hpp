@@ -46,6 +46,8 @@ struct rank_sink {
   plan_capacity used{};
   std::int32_t events = 0;
   std::int64_t arena_bytes = 0;
+  std::int64_t host_bytes = 0;
+  int streams = 0;  //!< all that are used are below
 
   constexpr void push(const event_wait& wait) {
     if (used.waits == room.waits) throw std::length_error("stretto: plan has no room for waits");
@@ -67,6 +69,7 @@ constexpr plan_view written_part(const Plan& plan) {
   plan_view seen;
   seen.events = plan.events;
   seen.arena_bytes = plan.arena_bytes;
+  seen.host_bytes = plan.host_bytes;
   seen.instructions = part(plan.instructions, plan.used.instructions);
   seen.waits = part(plan.waits, plan.used.waits);
   seen.uses = part(plan.uses, plan.used.uses);
@@ -79,6 +82,8 @@ constexpr void keep_written(Plan& plan, const rank_sink& written) {
   plan.used = written.used;
   plan.events = written.events;
   plan.arena_bytes = written.arena_bytes;
+  plan.host_bytes = written.host_bytes;
+  plan.streams = written.streams;
 }
 }  // namespace detail
 
@@ -93,6 +98,8 @@ struct fixed_rank_plan {
   plan_capacity used{};
   std::int32_t events = 0;
   std::int64_t arena_bytes = 0;
+  std::int64_t host_bytes = 0;
+  int streams = 0;
 
   constexpr rank_sink sink() {
     return {instructions.data(), waits.data(), uses.data(), released.data(), buffers.data(), Room};
@@ -111,6 +118,8 @@ struct rank_plan {
   plan_capacity used{};
   std::int32_t events = 0;
   std::int64_t arena_bytes = 0;
+  std::int64_t host_bytes = 0;
+  int streams = 0;
 
   constexpr explicit rank_plan(const plan_capacity& room)
       : instructions(static_cast<std::size_t>(room.instructions)),

@@ -23,10 +23,21 @@ class wait_book {
     at_ = index, stream_ = stream, needs_ = 0;
   }
 
-  //! After `earlier`, if that is not done before this instruction by stream order alone.
+  //! After `earlier`, if that is not done before this instruction by stream order alone, or by what
+  //! its stream has waited for to use bytes again.
   constexpr void need(std::int32_t earlier) {
     const int stream = made_[earlier].stream;
-    if (stream != stream_ && before_[stream] <= earlier) needed_[needs_++] = earlier;
+    if (stream != stream_ && before_[stream] <= earlier &&
+        (stream_ == 0  ? heard_[stream]
+         : stream == 0 ? waited_[stream_]
+                       : 0) <= earlier)
+      needed_[needs_++] = earlier;
+  }
+  //! Of a job: `copy` was the last to touch what was in the place of what it saves.
+  constexpr void need_place_of(std::int32_t copy) {
+    need(copy);
+    std::int32_t& heard = heard_[made_[copy].stream];
+    if (copy >= heard) heard = copy + 1;
   }
   //! Turns what is needed into waits, without those that another wait implies.
   constexpr void wait_for_needs() {
@@ -42,8 +53,8 @@ class wait_book {
     }
   }
 
-  //! Of a receive: job `last` was the last to touch what was in its place, or has released it; -1:
-  //! none. The message itself, coming from a peer that has heard of that job, or an earlier wait of
+  //! Of a receive or a reload: job `last` was the last to touch what was in its place, or has
+  //! released it; -1: none. The message itself, coming from a peer that has heard of that job, or an earlier wait of
   //! this stream may prove it done.
   constexpr void take_place_of(std::int32_t last) {
     if (last >= waited_[stream_] && stream_ != 0 && row_[at_].own[0] <= last) {
@@ -52,6 +63,13 @@ class wait_book {
     } else if (row_[at_].gated) {
       out_.push(event_wait{-1, wait_reason::gate, true});
     }
+  }
+
+  //! All streams with instructions are below.
+  constexpr int streams() const {
+    int count = max_streams;
+    while (count > 0 && last_on_[count - 1] == 0) --count;
+    return count;
   }
 
   //! Of the step's end: everything that each of the streams holds is done before, by this rank's
@@ -82,7 +100,9 @@ class wait_book {
   rank_sink& out_;
   instruction* made_;
   std::int32_t last_on_[max_streams]{};  // latest instruction of each stream, plus one
-  std::int32_t waited_[max_streams]{};   // latest job that a receive stream has waited for, plus one
+  // For bytes that are used again, plus one:
+  std::int32_t waited_[max_streams]{};   // latest job that the stream has waited for
+  std::int32_t heard_[max_streams]{};    // latest of the stream that a job has waited for
   std::int32_t needed_[max_streams + 8]{};
   int needs_ = 0;
   std::int32_t at_ = 0;

@@ -38,7 +38,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
     const std::int32_t count = rows.counts[rank];
     std::int32_t& at = cursor[rank];
-    if (at >= count || list[at].kind > job_kind::recompute) return broken(rank);
+    if (at >= count || list[at].kind > job_kind::reload) return broken(rank);
     const job* const first = list + at;
     const job* const last = first->paired && at + 1 < count ? first + 1 : first;
     for (const job* work = first; work <= last; ++work, ++at) {

@@ -12,6 +12,8 @@ enum class action : std::uint8_t {
   run,         //!< call the stage
   send,        //!< hand the message in its one buffer to `peer`
   receive,     //!< fill its one buffer from `peer`
+  offload,     //!< copy its first buffer, a stash, into its second, on the host
+  reload,      //!< and its first, on the host, into its second
   all_reduce,  //!< sum its one buffer over the members of group `peer`, in rank order
   end_step,    //!< nothing; everything of the rank's step comes before it
 };
@@ -42,10 +44,11 @@ enum class buffer_role : std::uint8_t {
   output_gradient,  //!< gradient from the stage after
   input_gradient,   //!< gradient for the stage before
   collective,       //!< what an all-reduce sums
+  host,             //!< a stash while it is on the host
 };
-inline constexpr int buffer_role_count = static_cast<int>(buffer_role::collective) + 1;
+inline constexpr int buffer_role_count = static_cast<int>(buffer_role::host) + 1;
 
-//! A piece of the arena in use from the start of instruction `first` until just before instruction
+//! A piece of the arena, or of the host's memory behind it (buffer_role::host), in use from the start of instruction `first` until just before instruction
 //! `release` starts (the instruction count when it lives to the end of the step). Who gives it
 //! back: see plan_view::released_as_ends. Offsets are multiples of 64 bytes.
 struct buffer {
@@ -121,6 +124,8 @@ struct plan_view {
   int slices = 1;
   std::int32_t events = 0;
   std::int64_t arena_bytes = 0;
+  //! What the host keeps: offsets from arena_bytes to arena_bytes + host_bytes are its own.
+  std::int64_t host_bytes = 0;
   std::uint64_t digest = 0;  //!< of the whole schedule: equal on every rank of one job
   std::span<const instruction> instructions{};
   std::span<const event_wait> waits{};

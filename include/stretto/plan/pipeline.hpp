@@ -114,10 +114,16 @@ class pipeline
   static constexpr std::uint64_t digest_ = digest_of(
       lists(), stage_room, [](int stage) { return bytes_[static_cast<std::size_t>(stage)].output; },
       group_table_.infos);
-  static constexpr std::array<stream_info, static_cast<std::size_t>(Overlap{}.count())> streams_ =
-      [] {
-    std::array<stream_info, static_cast<std::size_t>(Overlap{}.count())> made{};
-    for (int stream = 0; stream < Overlap{}.count(); ++stream)
+  template <int... Rank>
+  static constexpr int most_streams(std::integer_sequence<int, Rank...>) {
+    int most = 0;
+    ((written_<Rank>.streams > most ? most = written_<Rank>.streams : 0), ...);
+    return most;
+  }
+  static constexpr int stream_count_ = most_streams(std::make_integer_sequence<int, ranks>{});
+  static constexpr std::array<stream_info, static_cast<std::size_t>(stream_count_)> streams_ = [] {
+    std::array<stream_info, static_cast<std::size_t>(stream_count_)> made{};
+    for (int stream = 0; stream < stream_count_; ++stream)
       made[static_cast<std::size_t>(stream)] = Overlap{}.stream(stream);
     return made;
   }();

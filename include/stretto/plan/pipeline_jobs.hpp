@@ -13,6 +13,7 @@
 #include "stretto/lowering/plan_storage.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
+#include "stretto/memory/offload_window.hpp"
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/memory/release_early.hpp"
 #include "stretto/model/replay_input.hpp"
@@ -73,7 +74,9 @@ class pipeline_jobs {
   static constexpr int chunks = supported.ok() ? where.chunks : 1;
   static constexpr memory::recompute_window window = memory::window_of(Memory{});
   static constexpr int emitted_room = supported.ok() ? Schedule{}.capacity(Shape) : 1;
-  static constexpr int compute_room = memory::with_recomputes(window, emitted_room);
+  static constexpr memory::offload_window copied = memory::offload_of(Memory{});
+  static constexpr int again_room = memory::with_recomputes(window, emitted_room);
+  static constexpr int compute_room = memory::with_offloads(copied, again_room);
   static constexpr int replicated =
       supported.ok() && !forward_only ? lowering::replicated_stages(where) : 0;
   static constexpr int group_count = replicated + static_cast<int>(Groups::infos.size());
@@ -96,14 +99,19 @@ class pipeline_jobs {
         write_layer_costs(where, layers, memory::layers_of<Memory>{}, made.entries, made.base);
     return made;
   }();
-  static constexpr fixed_job_table<ranks, chunks> folded_ = [] {
-    fixed_job_table<ranks, chunks> made = table_;
-    memory::fold_recompute(window, made.entries, chunks);
-    return made;
-  }();
   static constexpr per_rank<std::int64_t> limits_ = [] {
     per_rank<std::int64_t> made{};
     for (std::int64_t& limit : made) limit = Memory{}.limit();
+    return made;
+  }();
+  struct folded_costs {
+    fixed_job_table<ranks, chunks> table{};
+    per_rank<std::int64_t> limits{};
+  };
+  static constexpr folded_costs folded_ = [] {
+    folded_costs made{table_, limits_};
+    memory::fold_recompute(window, made.table.entries, chunks);
+    memory::fold_offload(copied, made.table.entries, chunks, made.limits);
     return made;
   }();
   static constexpr per_stage<stage_bytes> bytes_ = [] {
@@ -138,10 +146,10 @@ class pipeline_jobs {
   }
 
  protected:
-  //! What the schedule sees, which knows of no recompute.
+  //! What the schedule sees, which knows of no recompute and no copies.
   static constexpr job_table_view seen() {
-    job_table_view made = costs();
-    made.entries = folded_.entries;
+    job_table_view made = folded_.table.view();
+    made.limit = folded_.limits;
     return made;
   }
   // Where a schedule tries several variants, each one's score is a constant of its own.
@@ -170,12 +178,17 @@ class pipeline_jobs {
     auto out = made.lists.sink();
     if constexpr (!supported.ok()) {
       made.answer = supported;
-    } else if constexpr (window.any()) {
+    } else if constexpr (window.any() || copied.any()) {
       fixed_job_lists<ranks, emitted_room> plain;
+      fixed_job_lists<ranks, again_room> again;
       auto first = plain.sink();
-      made.answer = chosen_.emit(Shape, seen(), first);
+      auto second = again.sink();
+      made.answer = memory::unfolded(chosen_.emit(Shape, seen(), first), limits_, folded_.limits);
       if (made.answer.ok())
-        made.answer = memory::insert_recomputes(window, plain.rows(), where, Shape.slices, out);
+        made.answer = memory::insert_recomputes(window, plain.rows(), where, Shape.slices, second);
+      if (made.answer.ok())
+        made.answer =
+            memory::insert_offloads(copied, window, again.rows(), where, Shape.slices, out);
     } else {
       made.answer = chosen_.emit(Shape, costs(), out);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,6 +15,7 @@
 #include "stretto/lowering/streams/concept.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
+#include "stretto/memory/offload_window.hpp"
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/plan/digest.hpp"
 #include "stretto/schedule/concept.hpp"
@@ -30,7 +32,9 @@ struct plan_request {
   std::vector<std::int32_t> members;
   bool release_sends = true;
   bool train = true;  //!< an optimizer ends the step
-  memory::recompute_window recompute{};  //!< of a schedule's jobs; imported lists have their own
+  //! Of a schedule's jobs; imported lists have their own.
+  memory::recompute_window recompute{};
+  memory::offload_window offload{};  //!< the same
 };
 
 //! What a memory policy says of it.
@@ -43,6 +47,7 @@ plan_request request_of(const Memory& made, int stages, std::span<const layer_ra
   memory::write_stage_bytes(made, layers, request.stages);
   request.release_sends = Memory::release_sends;
   request.recompute = memory::window_of(made);
+  request.offload = memory::offload_of(made);
   return request;
 }
 
@@ -60,8 +65,8 @@ class planned {
     where_ = place(schedule.placed(), sizes);
     jobs_ = job_lists(sizes.ranks, schedule.capacity(sizes));
     job_sink out = jobs_.sink();
-    if (request_.recompute.any())
-      recompute(schedule, sizes, costs, out);
+    if (request_.recompute.any() || request_.offload.any())
+      emit_folded(schedule, sizes, costs, out);
     else
       answer_ = schedule.emit(sizes, costs, out);
     if (answer_.ok())
@@ -93,18 +98,25 @@ class planned {
 
  private:
   template <class Schedule>
-  void recompute(const Schedule& schedule, const shape& sizes, const job_table_view& costs,
-                 job_sink& out) {
+  void emit_folded(const Schedule& schedule, const shape& sizes, const job_table_view& costs,
+                   job_sink& out) {
     std::vector<job_cost> folded(costs.entries.begin(), costs.entries.end());
+    std::vector<std::int64_t> limits(costs.limit.begin(), costs.limit.end());
     memory::fold_recompute(request_.recompute, folded, costs.chunks);
+    memory::fold_offload(request_.offload, folded, costs.chunks, limits);
     job_table_view seen = costs;
     seen.entries = folded;
-    answer_ = schedule.emit(sizes, seen, out);
+    seen.limit = limits;
+    answer_ = memory::unfolded(schedule.emit(sizes, seen, out), costs.limit, limits);
     if (!answer_.ok()) return;
-    job_lists lists(sizes.ranks, memory::with_recomputes(request_.recompute, jobs_.rows().stride));
-    job_sink to = lists.sink();
+    job_lists again(sizes.ranks, memory::with_recomputes(request_.recompute, jobs_.rows().stride));
+    job_sink to = again.sink();
     answer_ = memory::insert_recomputes(request_.recompute, jobs_.rows(), where_, sizes.slices, to);
-    jobs_ = std::move(lists);
+    if (!answer_.ok()) return;
+    jobs_ = job_lists(sizes.ranks, memory::with_offloads(request_.offload, again.rows().stride));
+    to = jobs_.sink();
+    answer_ = memory::insert_offloads(request_.offload, request_.recompute, again.rows(), where_,
+                                      sizes.slices, to);
   }
   template <class Overlap>
   void lower(const replay_input& compute, const Overlap& overlap) {
@@ -177,8 +189,9 @@ class planned {
 
   template <class Overlap>
   void freeze(const replay_input& issued, const Overlap& overlap) {
-    for (int stream = 0; stream < overlap.count(); ++stream)
-      streams_.push_back(overlap.stream(stream));
+    int used = 0;
+    for (const lowering::rank_plan& plan : written_) used = std::max(used, plan.streams);
+    for (int stream = 0; stream < used; ++stream) streams_.push_back(overlap.stream(stream));
     const lowering::buffer_sizes sizes{request_.stages, request_.groups, request_.release_sends};
     const std::uint64_t digest = digest_of(
         issued.rows, where_.stages(), [&](int stage) { return sizes.of(stage).output; },

@@ -9,7 +9,7 @@
 
 namespace stretto::executor {
 
-//! One allocation for all buffers of a rank: zeroed, aligned to 64 bytes, never grown.
+//! One allocation for all buffers of a rank, or for all that the host keeps: zeroed, aligned to 64 bytes, never grown.
 class arena {
  public:
   explicit arena(std::int64_t bytes);
@@ -24,8 +24,8 @@ class arena {
   std::unique_ptr<std::byte, release> memory_;
 };
 
-//! Bytes of the buffers that live at the instruction, from their `first` and `release`, without
-//! what alignment adds.
+//! Bytes of the arena's buffers that live at the instruction, from their `first` and `release`,
+//! without what alignment adds.
 std::int64_t bytes_in_use(const plan_view& plan, int instruction);
 
 //! The most bytes in use at once, without what alignment adds, and the first instruction at which they are.

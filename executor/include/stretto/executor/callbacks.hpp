@@ -19,7 +19,8 @@ struct job_callbacks {
   function recompute{};
   function reduce_grad{};  //!< puts into the group's collective buffer what is to be summed
   function optimizer{};    //!< reads the sums and updates the weights of the rank's stages
-  //! Every other kind that a plan may hand to a stage: offload, reload, unshard, reshard.
+  //! Every other kind that a plan may hand to a stage: unshard, reshard, and copies that
+  //! are not the device's own.
   function other{};
 };
 

@@ -41,7 +41,18 @@ struct progress {
   std::int64_t finished = -1;
 };
 
-//! One rank's place of work: streams, events and an arena, all made at construction. Work on one
+//! A copy between the arena and the host's memory, as a command of an instruction. What it points
+//! to is kept alive by its issuer.
+struct copy {
+  std::span<const std::byte> from{};
+  std::span<std::byte> to{};  //!< as large
+  std::int64_t step = 0;
+  std::int64_t ticket = -1;
+  timing* stamp = nullptr;
+};
+
+//! One rank's place of work: streams, events, an arena and the host's memory that stashes wait in,
+//! all made at construction. Work on one
 //! stream runs in the order of the calls; different streams are ordered by events alone. The calls
 //! of one step come from one thread at a time, allocate nothing, and may block while a stream's
 //! queue is full. What they enqueue may be held back until submit().
@@ -59,8 +70,12 @@ class device {
   //! The stream's later work waits until the event is recorded for `step` or a later one. Negative
   //! steps count as recorded.
   virtual void wait(int stream, int event, std::int64_t step) = 0;
-  //! Sets bytes of the arena to poison_byte, on the stream. This one is for arenas that the host's
-  //! threads can write.
+  //! Copy, on the stream, from the arena to the host's memory, and back. On a GPU an asynchronous
+  //! one, from and to pinned memory. These are for arenas that the host's threads can write.
+  virtual void copy_to_host(int stream, const copy& work) { copy_by_thread(stream, work); }
+  virtual void copy_from_host(int stream, const copy& work) { copy_by_thread(stream, work); }
+  //! Sets bytes of the arena, or of the host's memory, to poison_byte, on the stream. This one is
+  //! for arenas that the host's threads can write.
   virtual void poison(int stream, std::span<std::byte> bytes, std::int64_t step) {
     const auto set = [](const command& given) {
       std::memset(given.self, poison_byte, static_cast<std::size_t>(given.argument));
@@ -72,6 +87,8 @@ class device {
   virtual void submit() = 0;
 
   virtual std::span<std::byte> arena() = 0;
+  //! plan_view::host_bytes that no kernel touches.
+  virtual std::span<std::byte> host_memory() = 0;
   virtual stream_handle stream(int index) const = 0;
   virtual int streams() const = 0;
   virtual progress progress_of(int stream) const = 0;
@@ -82,6 +99,17 @@ class device {
   //! threads.
   //! @return the number of streams still held by a call that has not returned.
   virtual int join(time_point limit) noexcept = 0;
+
+ private:
+  void copy_by_thread(int stream, const copy& work) {
+    const auto move = [](const command& given) {
+      if (given.argument > 0)
+        std::memcpy(given.self, given.payload, static_cast<std::size_t>(given.argument));
+    };
+    enqueue(stream, {move, work.to.data(), work.from.data(),
+                     static_cast<std::int64_t>(work.to.size()), work.step, work.ticket,
+                     work.stamp});
+  }
 };
 
 }  // namespace stretto::executor

@@ -82,6 +82,8 @@ class engine {
   high_water_mark most_in_use(std::size_t index) const;
   //! The memory of the plan at the index.
   std::span<std::byte> arena(std::size_t index) const;
+  //! What the host keeps of it.
+  std::span<std::byte> host_memory(std::size_t index) const;
   //! Times of the steps kept, oldest first, by rank and instruction; of a failed step those of the
   //! instructions that ended. Empty without trace_steps, and while threads are left.
   std::vector<trace_record> trace() const;

@@ -61,10 +61,12 @@ class runner {
     std::span<const event_wait> waits{};
     context at{};
     operation message{};
+    copy moved{};
     std::span<const std::span<std::byte>> released_before{};  // to poison before it starts
     std::span<const std::span<std::byte>> released_after{};   // and as it ends
   };
 
+  std::span<std::byte> bytes_of(const buffer& from) const;
   void prepare_poison();
   void issue_one(int index, std::int64_t step);
   void delay_before(int index, std::int64_t step);

@@ -17,7 +17,8 @@ namespace stretto::overlap {
 //! - `count()`: number of streams, at most lowering::max_streams.
 //! - `stream(i)`: name and priority of stream i.
 //! - `stream_of(kind, rank, peer, ranks)`: the stream of an instruction; `peer` is the rank at the
-//!   other end of a message, else -1.
+//!   other end of a message, else -1. Both copies, to the host and back, are on one stream, that of
+//!   job_kind::offload, which receives nothing.
 template <class Overlap>
 concept Policy = requires(const Overlap& made, job_kind kind, int number) {
   { Overlap::name } -> std::convertible_to<std::string_view>;

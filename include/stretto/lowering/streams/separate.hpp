@@ -6,7 +6,8 @@ namespace stretto::overlap {
 
 //! Computation on one stream, every direction of communication on one of its own: a message to a
 //! neighbour overlaps with computation and with messages to and from the other. Communication is
-//! the more urgent: it is short, and somebody waits for it.
+//! the more urgent: it is short, and somebody waits for it. Copies to the host and back have a stream of
+//! their own, too, and are not.
 struct separate {
   static constexpr std::string_view name = "separate";
   enum stream_index : int {
@@ -16,6 +17,7 @@ struct separate {
     send_previous,
     receive_next,
     data_parallel,
+    offload,
     stream_count
   };
 
@@ -23,11 +25,12 @@ struct separate {
   constexpr stream_info stream(int number) const {
     constexpr std::string_view names[stream_count] = {
         "compute", "send_next", "receive_previous", "send_previous", "receive_next",
-        "data_parallel"};
-    return named_stream(names[number], number == compute ? 0 : -1);
+        "data_parallel", "offload"};
+    return named_stream(names[number], number == compute || number == offload ? 0 : -1);
   }
   constexpr int stream_of(job_kind kind, int rank, int peer, int ranks) const {
     if (kind == job_kind::all_reduce) return data_parallel;
+    if (kind == job_kind::offload || kind == job_kind::reload) return offload;
     const bool sends = kind == job_kind::send_forward || kind == job_kind::send_backward;
     if (!sends && kind != job_kind::receive_forward && kind != job_kind::receive_backward)
       return compute;
