@@ -25,7 +25,7 @@ struct slices_of {
 };
 
 //! The sizes and the addressing of the attention of one slice of a micro-batch, which sees itself
-//! and the slices before it.
+//! and the slices before it. Of a shard, `width` and `heads` are what it has.
 //! `joint` is [rows, 3 * width]: queries, keys, values side by side, heads side by side in each.
 struct attention_shape {
   std::size_t length, context, width, heads, sequences;
@@ -33,8 +33,8 @@ struct attention_shape {
   explicit attention_shape(const config& model)
       : length(model.length()),
         context(config::size(model.context)),
-        width(config::size(model.width)),
-        heads(config::size(model.heads)),
+        width(model.share()),
+        heads(config::size(model.heads) / config::size(model.shards)),
         sequences(config::size(model.microbatch)) {}
 
   std::size_t features() const { return width / heads; }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <numbers>
+#include <stdexcept>
+#include <string>
 
 #include "model/attention.hpp"
 #include "model/norm.hpp"
@@ -33,27 +35,28 @@ block<Scalar>::block(const config& model)
     : model_(model),
       rows_(model.rows()),
       width_(config::size(model.width)),
-      hidden_(config::size(model.width) * config::size(model.expansion)) {
+      share_(model.share()),
+      hidden_(share_ * config::size(model.expansion)) {
   gamma1_ = parameters_.take(width_);
   beta1_ = parameters_.take(width_);
-  joint_weight_ = parameters_.take(width_ * 3 * width_, true);
-  joint_bias_ = parameters_.take(3 * width_);
-  mix_weight_ = parameters_.take(width_ * width_, true);
+  joint_weight_ = parameters_.take(width_ * 3 * share_, true, 3 * width_);
+  joint_bias_ = parameters_.take(3 * share_, false, 3);
+  mix_weight_ = parameters_.take(share_ * width_, true, 1);
   mix_bias_ = parameters_.take(width_);
   gamma2_ = parameters_.take(width_);
   beta2_ = parameters_.take(width_);
-  up_weight_ = parameters_.take(width_ * hidden_, true);
-  up_bias_ = parameters_.take(hidden_);
-  down_weight_ = parameters_.take(hidden_ * width_, true);
+  up_weight_ = parameters_.take(width_ * hidden_, true, width_);
+  up_bias_ = parameters_.take(hidden_, false, 1);
+  down_weight_ = parameters_.take(hidden_ * width_, true, 1);
   down_bias_ = parameters_.take(width_);
 
   const attention_shape shape(model);
   normal1_ = stash_.take(rows_ * width_);
   deviation1_ = stash_.take(rows_);
   output1_ = stash_.take(rows_ * width_);
-  joint_ = stash_.take(rows_ * 3 * width_);
+  joint_ = stash_.take(rows_ * 3 * share_);
   weights_ = stash_.take(shape.weights());
-  mixed_ = stash_.take(rows_ * width_);
+  mixed_ = stash_.take(rows_ * share_);
   normal2_ = stash_.take(rows_ * width_);
   deviation2_ = stash_.take(rows_);
   output2_ = stash_.take(rows_ * width_);
@@ -62,7 +65,7 @@ block<Scalar>::block(const config& model)
   hidden_gradient_ = stash_.take(rows_ * hidden_);
   output2_gradient_ = stash_.take(rows_ * width_);
   middle_gradient_ = stash_.take(rows_ * width_);
-  joint_gradient_ = stash_.take(rows_ * 3 * width_);
+  joint_gradient_ = stash_.take(rows_ * 3 * share_);
   output1_gradient_ = stash_.take(rows_ * width_);
   scratch_ = stash_.take(shape.length * shape.context);
 }
@@ -92,92 +95,200 @@ void block<Scalar>::initialise(std::uint64_t seed, int layer, std::span<Scalar> 
   fill(down_weight_, 3, residual);
 }
 
+// Each function below sees the caller's buffers as matrices.
 template <class Scalar>
-void block<Scalar>::forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
-                            std::span<Scalar> output, std::span<Scalar> stash,
-                            earlier_slices<Scalar> earlier, const tensor& place,
-                            std::uint64_t& multiply_adds) const {
-  const auto weight = [&](const tensor& part, std::size_t rows) {
-    return matrix(&parameters[part.offset], rows, part.size / rows);
-  };
-  const auto bias = [&](const tensor& part) {
-    return row_vector(&parameters[part.offset], part.size);
-  };
-  const auto kept = [&](const tensor& part) {
-    return matrix(&stash[part.offset], rows_, part.size / rows_);
-  };
-  const auto x = matrix(input.data(), rows_, width_);
-  auto y = matrix(output.data(), rows_, width_);
+struct block_views {
+  const block_call<Scalar>& with;
+  std::size_t rows;
 
-  norm_forward(&parameters[gamma1_.offset], &parameters[beta1_.offset], x, kept(normal1_),
-               &stash[deviation1_.offset], kept(output1_));
-  auto joint = kept(joint_);
-  assign_product(joint, kept(output1_), weight(joint_weight_, width_), multiply_adds);
-  joint.rowwise() += bias(joint_bias_);
+  auto weight(const tensor& part, std::size_t inputs) const {
+    return matrix(&with.parameters[part.offset], inputs, part.size / inputs);
+  }
+  auto transposed(const tensor& part, std::size_t inputs) const {
+    return weight(part, inputs).transpose();
+  }
+  auto bias(const tensor& part) const {
+    return row_vector(&with.parameters[part.offset], part.size);
+  }
+  auto kept(const tensor& part) const {
+    return matrix(&with.stash[part.offset], rows, part.size / rows);
+  }
+  auto read(const tensor& part) const {
+    return matrix<const Scalar>(&with.stash[part.offset], rows, part.size / rows);
+  }
+  // What is to be summed, or was: `part` is its place where nothing is.
+  auto sum(const tensor& part) const {
+    return with.sums.empty() ? kept(part) : matrix(with.sums.data(), rows, part.size / rows);
+  }
+  // A sum that the weights need keeps no longer than the next one needs the caller's buffer.
+  auto kept_sum(const tensor& part) const {
+    if (!with.sums.empty()) kept(part) = sum(part);
+    return read(part);
+  }
+};
+
+template <class Scalar>
+void block<Scalar>::norm1(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  norm_forward(&with.parameters[gamma1_.offset], &with.parameters[beta1_.offset],
+               matrix(with.from.data(), rows_, width_), view.kept(normal1_),
+               &with.stash[deviation1_.offset], view.kept(output1_));
+}
+
+template <class Scalar>
+void block<Scalar>::qkv(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  auto joint = view.kept(joint_);
+  assign_product(joint, view.kept(output1_), view.weight(joint_weight_, width_),
+                 with.multiply_adds);
+  joint.rowwise() += view.bias(joint_bias_);
+}
+
+template <class Scalar>
+void block<Scalar>::attention(const call& with) const {
   attention_forward<Scalar>(attention_shape(model_),
-                            {joint.data(), earlier, place.offset + joint_.offset},
-                            &stash[weights_.offset], &stash[mixed_.offset], multiply_adds);
-  y = x.rowwise() + bias(mix_bias_);
-  add_product(y, kept(mixed_), weight(mix_weight_, width_), multiply_adds);
+                            {&with.stash[joint_.offset], with.earlier, with.place + joint_.offset},
+                            &with.stash[weights_.offset], &with.stash[mixed_.offset],
+                            with.multiply_adds);
+}
 
-  const auto middle = matrix<const Scalar>(output.data(), rows_, width_);
-  norm_forward(&parameters[gamma2_.offset], &parameters[beta2_.offset], middle, kept(normal2_),
-               &stash[deviation2_.offset], kept(output2_));
-  // Before backward_input, the place of the hidden gradient is free for the hidden input.
-  auto hidden = kept(hidden_gradient_);
-  assign_product(hidden, kept(output2_), weight(up_weight_, width_), multiply_adds);
-  hidden.rowwise() += bias(up_bias_);
-  gelu<Scalar>(matrix<const Scalar>(hidden.data(), rows_, hidden_), kept(hidden_values_),
-               kept(slope_));
-  y.rowwise() += bias(down_bias_);
-  add_product(y, kept(hidden_values_), weight(down_weight_, hidden_), multiply_adds);
+// The places of gradients are free before the backward: for what is summed that of one of its size,
+// for the hidden features before the GELU that of their gradient.
+template <class Scalar>
+void block<Scalar>::mix(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  assign_product(view.sum(output2_gradient_), view.kept(mixed_), view.weight(mix_weight_, share_),
+                 with.multiply_adds);
 }
 
 template <class Scalar>
-void block<Scalar>::backward_input(std::span<const Scalar> parameters,
-                                   std::span<const Scalar> output_gradient,
-                                   std::span<Scalar> input_gradient, std::span<Scalar> stash,
-                                   earlier_slices<Scalar> earlier, const tensor& place,
-                                   std::uint64_t& multiply_adds) const {
-  const auto transposed = [&](const tensor& part, std::size_t rows) {
-    return matrix(&parameters[part.offset], rows, part.size / rows).transpose();
-  };
-  const auto kept = [&](const tensor& part) {
-    return matrix(&stash[part.offset], rows_, part.size / rows_);
-  };
-  const auto read = [&](const tensor& part) {
-    return matrix<const Scalar>(&stash[part.offset], rows_, part.size / rows_);
-  };
-  const auto y_gradient = matrix(output_gradient.data(), rows_, width_);
+void block<Scalar>::middle(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  auto y = matrix(with.to.data(), rows_, width_);
+  y = (matrix(with.from.data(), rows_, width_).rowwise() + view.bias(mix_bias_)) +
+      view.sum(output2_gradient_);
+  norm_forward(&with.parameters[gamma2_.offset], &with.parameters[beta2_.offset],
+               matrix<const Scalar>(with.to.data(), rows_, width_), view.kept(normal2_),
+               &with.stash[deviation2_.offset], view.kept(output2_));
+}
 
-  auto hidden = kept(hidden_gradient_);
-  assign_product(hidden, y_gradient, transposed(down_weight_, hidden_), multiply_adds);
-  hidden.array() *= kept(slope_).array();
-  assign_product(kept(output2_gradient_), hidden, transposed(up_weight_, width_), multiply_adds);
-  norm_backward_input(&parameters[gamma2_.offset], read(normal2_), &stash[deviation2_.offset],
-                      read(output2_gradient_), y_gradient, kept(middle_gradient_));
+template <class Scalar>
+void block<Scalar>::up(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  auto hidden = view.kept(hidden_gradient_);
+  assign_product(hidden, view.kept(output2_), view.weight(up_weight_, width_), with.multiply_adds);
+  hidden.rowwise() += view.bias(up_bias_);
+  gelu<Scalar>(view.read(hidden_gradient_), view.kept(hidden_values_), view.kept(slope_));
+}
 
-  // The gradient of `mixed` is needed no longer than the attention's backward: it takes the place
-  // of the result, which is written last.
-  auto mixed = matrix(input_gradient.data(), rows_, width_);
-  assign_product(mixed, kept(middle_gradient_), transposed(mix_weight_, width_), multiply_adds);
+template <class Scalar>
+void block<Scalar>::down(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  assign_product(view.sum(output2_gradient_), view.kept(hidden_values_),
+                 view.weight(down_weight_, hidden_), with.multiply_adds);
+}
+
+template <class Scalar>
+void block<Scalar>::output(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  auto y = matrix(with.to.data(), rows_, width_);
+  y = (y.rowwise() + view.bias(down_bias_)) + view.sum(output2_gradient_);
+}
+
+template <class Scalar>
+void block<Scalar>::down_back(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  auto hidden = view.kept(hidden_gradient_);
+  assign_product(hidden, matrix(with.from.data(), rows_, width_),
+                 view.transposed(down_weight_, hidden_), with.multiply_adds);
+  hidden.array() *= view.kept(slope_).array();
+}
+
+template <class Scalar>
+void block<Scalar>::up_back(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  assign_product(view.sum(output2_gradient_), view.kept(hidden_gradient_),
+                 view.transposed(up_weight_, width_), with.multiply_adds);
+}
+
+// The gradient of `mixed` is needed no longer than the attention's backward: it takes the place of
+// the input's gradient, which is written last.
+template <class Scalar>
+void block<Scalar>::middle_back(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  norm_backward_input(&with.parameters[gamma2_.offset], view.read(normal2_),
+                      &with.stash[deviation2_.offset], view.kept_sum(output2_gradient_),
+                      matrix(with.from.data(), rows_, width_), view.kept(middle_gradient_));
+  assign_product(matrix(with.to.data(), rows_, share_), view.kept(middle_gradient_),
+                 view.transposed(mix_weight_, share_), with.multiply_adds);
+}
+
+template <class Scalar>
+void block<Scalar>::attention_back(const call& with) const {
   const auto in_slices = [&](const tensor& part) {
-    return slices_of<Scalar>{&stash[part.offset], earlier, place.offset + part.offset};
+    return slices_of<Scalar>{&with.stash[part.offset], with.earlier, with.place + part.offset};
   };
-  attention_backward<Scalar>(attention_shape(model_), in_slices(joint_), &stash[weights_.offset],
-                             mixed.data(), &stash[scratch_.offset], in_slices(joint_gradient_),
-                             earlier.size() + 1 == config::size(model_.slices), multiply_adds);
-  assign_product(kept(output1_gradient_), kept(joint_gradient_), transposed(joint_weight_, width_),
-                 multiply_adds);
-  norm_backward_input(&parameters[gamma1_.offset], read(normal1_), &stash[deviation1_.offset],
-                      read(output1_gradient_), read(middle_gradient_),
-                      matrix(input_gradient.data(), rows_, width_));
+  attention_backward<Scalar>(
+      attention_shape(model_), in_slices(joint_), &with.stash[weights_.offset], with.to.data(),
+      &with.stash[scratch_.offset], in_slices(joint_gradient_),
+      with.earlier.size() + 1 == config::size(model_.slices), with.multiply_adds);
 }
 
 template <class Scalar>
-void block<Scalar>::backward_weight(std::span<const Scalar> output_gradient,
-                                    std::span<const Scalar> stash, std::span<Scalar> gradients,
-                                    std::uint64_t& multiply_adds) const {
+void block<Scalar>::qkv_back(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  assign_product(view.sum(output1_gradient_), view.kept(joint_gradient_),
+                 view.transposed(joint_weight_, width_), with.multiply_adds);
+}
+
+template <class Scalar>
+void block<Scalar>::input_back(const call& with) const {
+  const block_views<Scalar> view{with, rows_};
+  norm_backward_input(&with.parameters[gamma1_.offset], view.read(normal1_),
+                      &with.stash[deviation1_.offset], view.kept_sum(output1_gradient_),
+                      view.read(middle_gradient_), matrix(with.to.data(), rows_, width_));
+}
+
+template <class Scalar>
+void block<Scalar>::run(op_code op, const call& with) const {
+  switch (op) {
+    case op_code::norm1:
+      return norm1(with);
+    case op_code::qkv:
+      return qkv(with);
+    case op_code::attention:
+      return attention(with);
+    case op_code::mix:
+      return mix(with);
+    case op_code::middle:
+      return middle(with);
+    case op_code::up:
+      return up(with);
+    case op_code::down:
+      return down(with);
+    case op_code::output:
+      return output(with);
+    case op_code::down_back:
+      return down_back(with);
+    case op_code::up_back:
+      return up_back(with);
+    case op_code::middle_back:
+      return middle_back(with);
+    case op_code::attention_back:
+      return attention_back(with);
+    case op_code::qkv_back:
+      return qkv_back(with);
+    case op_code::input_back:
+      return input_back(with);
+    default:
+      throw std::invalid_argument("block: it has no op \"" + std::string(name(op)) + "\" to run");
+  }
+}
+
+template <class Scalar>
+void block<Scalar>::run_weight(op_code op, std::span<const Scalar> output_gradient,
+                               std::span<const Scalar> stash, std::span<Scalar> gradients,
+                               std::uint64_t& multiply_adds) const {
   const auto kept = [&](const tensor& part) {
     return matrix(&stash[part.offset], rows_, part.size / rows_);
   };
@@ -188,15 +299,34 @@ void block<Scalar>::backward_weight(std::span<const Scalar> output_gradient,
                 gradient, multiply_adds);
     add_rows(&gradients[bias.offset], gradient);
   };
-  linear(down_weight_, down_bias_, kept(hidden_values_),
-         matrix(output_gradient.data(), rows_, width_));
-  linear(up_weight_, up_bias_, kept(output2_), kept(hidden_gradient_));
-  norm_backward_weight(kept(normal2_), kept(output2_gradient_), &gradients[gamma2_.offset],
-                       &gradients[beta2_.offset]);
-  linear(mix_weight_, mix_bias_, kept(mixed_), kept(middle_gradient_));
-  linear(joint_weight_, joint_bias_, kept(output1_), kept(joint_gradient_));
-  norm_backward_weight(kept(normal1_), kept(output1_gradient_), &gradients[gamma1_.offset],
-                       &gradients[beta1_.offset]);
+  switch (op) {
+    case op_code::down_weight:
+      return linear(down_weight_, down_bias_, kept(hidden_values_),
+                    matrix(output_gradient.data(), rows_, width_));
+    case op_code::up_weight:
+      return linear(up_weight_, up_bias_, kept(output2_), kept(hidden_gradient_));
+    case op_code::norm2_weight:
+      return norm_backward_weight(kept(normal2_), kept(output2_gradient_),
+                                  &gradients[gamma2_.offset], &gradients[beta2_.offset]);
+    case op_code::mix_weight:
+      return linear(mix_weight_, mix_bias_, kept(mixed_), kept(middle_gradient_));
+    case op_code::qkv_weight:
+      return linear(joint_weight_, joint_bias_, kept(output1_), kept(joint_gradient_));
+    case op_code::norm1_weight:
+      return norm_backward_weight(kept(normal1_), kept(output1_gradient_),
+                                  &gradients[gamma1_.offset], &gradients[beta1_.offset]);
+    default:
+      throw std::invalid_argument("block: the op \"" + std::string(name(op)) +
+                                  "\" is none for weights");
+  }
+}
+
+template <class Scalar>
+void block<Scalar>::forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
+                            std::span<Scalar> output, std::span<Scalar> stash,
+                            std::uint64_t& multiply_adds) const {
+  for (const op_code op : block_forward_ops)
+    if (!is_sum(op)) run(op, {parameters, input, output, stash, {}, {}, 0, multiply_adds});
 }
 
 template class block<float>;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/config.hpp"
+#include "model/op.hpp"
 #include "model/tensor.hpp"
 
 namespace train {
@@ -16,51 +17,87 @@ namespace train {
 template <class Scalar>
 using earlier_slices = std::span<const std::span<Scalar>>;
 
-//! A transformer block. Stateless: parameters, gradients, activations and stash are the caller's.
-//! Activations and their gradients are row-major [rows, width]. Each of the three functions reads
-//! its arguments during the call only: what a later one needs of an earlier one is in the stash.
-//! `multiply_adds` grows by the multiply-adds of the matrix products done.
+//! What an op of a block reads and writes, all of it the caller's.
+template <class Scalar>
+struct block_call {
+  std::span<const Scalar> parameters;
+  //! Of a forward the input, of a backward the gradient of the output.
+  std::span<const Scalar> from;
+  //! Of a forward the output, of a backward the gradient of the input; before it is that, it holds
+  //! what passes from one op to a later one. Must not overlap `from`.
+  std::span<Scalar> to;
+  std::span<Scalar> stash;
+  //! Where products leave what is to be summed over the shards, and the op behind the sum finds
+  //! it. It need not last longer than that. Empty: somewhere in the stash, where nothing is summed.
+  std::span<Scalar> sums;
+  //! A slice reads the keys and values of those before it, and adds its part to their gradients:
+  //! each is a whole stage's stash, in which this block's begins at `place`.
+  earlier_slices<Scalar> earlier;
+  std::size_t place = 0;
+  std::uint64_t& multiply_adds;  //!< grows by those of the matrix products done
+};
+
+//! A transformer block, or one shard of it (Megatron-LM: Shoeybi et al. 2019): its own heads, for
+//! which it has columns of the joint weights and rows of the mixing ones, and its own hidden
+//! features, columns of the up weights and rows of the down ones; norms, and the biases that come
+//! behind a sum, it has whole. What a shard's mix and down products give, and its backward products
+//! with the up and joint weights, are summed over all shards; then all go on with the same bits.
+//!
+//! Stateless: parameters, gradients, activations and stash are the caller's. Activations and their
+//! gradients are row-major [rows, width]. Jobs are made of ops, which job_ops lists in an order in
+//! which they may run; each reads its arguments during the call only: what a later one needs of an
+//! earlier one is in the stash (and in `to` and `sums` within the job).
 template <class Scalar>
 class block {
  public:
+  using call = block_call<Scalar>;
+
   explicit block(const config& model);
 
   std::size_t parameter_scalars() const { return parameters_.end(); }
   std::size_t stash_scalars() const { return stash_.end(); }
   std::vector<tensor> tensors() const;
 
-  //! Depends on the seed and the layer's number only. The two projections that add to the
-  //! residual start smaller by sqrt(2 * layers), which keeps the residual's variance of order 1.
+  //! Of a block in one piece. Depends on the seed and the layer's number only. The two projections
+  //! that add to the residual start smaller by sqrt(2 * layers), which keeps the residual's
+  //! variance of order 1.
   void initialise(std::uint64_t seed, int layer, std::span<Scalar> parameters) const;
 
-  //! `output` must not overlap `input`. A slice reads the keys and values of `earlier`, of which
-  //! each is a whole stage's stash and `place` this block's part.
-  void forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
-               std::span<Scalar> output, std::span<Scalar> stash, earlier_slices<Scalar> earlier,
-               const tensor& place, std::uint64_t& multiply_adds) const;
-  //! The same for a whole sequence.
+  //! One op of a forward, or of a backward for the input, which leaves in the stash the
+  //! intermediate gradients that the weights need. A slice's backward comes after those of the
+  //! later ones of its micro-batch.
+  void run(op_code op, const call& with) const;
+
+  //! One op of the backward for the weights, each of which adds to gradients of its own, in any
+  //! order. It needs the output's gradient and what the ops before it left in the stash.
+  void run_weight(op_code op, std::span<const Scalar> output_gradient,
+                  std::span<const Scalar> stash, std::span<Scalar> gradients,
+                  std::uint64_t& multiply_adds) const;
+
+  //! The whole forward of a block in one piece, for whole sequences.
   void forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
                std::span<Scalar> output, std::span<Scalar> stash,
-               std::uint64_t& multiply_adds) const {
-    forward(parameters, input, output, stash, {}, {}, multiply_adds);
-  }
-
-  //! After forward. `input_gradient` must not overlap `output_gradient`; it is also used as
-  //! scratch. Leaves in the stash the intermediate gradients that the weights need. A slice comes
-  //! after the later ones of its micro-batch, and adds its part to the gradients of the keys and
-  //! values of the earlier ones.
-  void backward_input(std::span<const Scalar> parameters, std::span<const Scalar> output_gradient,
-                      std::span<Scalar> input_gradient, std::span<Scalar> stash,
-                      earlier_slices<Scalar> earlier, const tensor& place,
-                      std::uint64_t& multiply_adds) const;
-
-  //! After backward_input, with the same output gradient. Adds to `gradients`.
-  void backward_weight(std::span<const Scalar> output_gradient, std::span<const Scalar> stash,
-                       std::span<Scalar> gradients, std::uint64_t& multiply_adds) const;
+               std::uint64_t& multiply_adds) const;
 
  private:
+  // The ops, in the order of their codes.
+  void norm1(const call& with) const;
+  void qkv(const call& with) const;
+  void attention(const call& with) const;
+  void mix(const call& with) const;
+  void middle(const call& with) const;
+  void up(const call& with) const;
+  void down(const call& with) const;
+  void output(const call& with) const;
+  void down_back(const call& with) const;
+  void up_back(const call& with) const;
+  void middle_back(const call& with) const;
+  void attention_back(const call& with) const;
+  void qkv_back(const call& with) const;
+  void input_back(const call& with) const;
+
   config model_;
-  std::size_t rows_, width_, hidden_;
+  std::size_t rows_, width_, share_, hidden_;  // the last two of the shard
 
   tensor_layout parameters_;
   tensor gamma1_, beta1_, joint_weight_, joint_bias_, mix_weight_, mix_bias_;
@@ -70,7 +107,8 @@ class block {
   tensor_layout stash_;
   tensor normal1_, deviation1_, output1_, joint_, weights_, mixed_;
   tensor normal2_, deviation2_, output2_, slope_, hidden_values_;
-  // ... and what backward_input leaves for backward_weight (`scratch_` is its own).
+  // ... and what the backward for the input leaves for that for the weights (`scratch_` is its
+  // own).
   tensor hidden_gradient_, output2_gradient_, middle_gradient_, joint_gradient_, output1_gradient_;
   tensor scratch_;
 };

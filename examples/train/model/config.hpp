@@ -23,6 +23,7 @@ struct config {
   int expansion = 4;     //!< hidden features of the MLP, as a multiple of width
   bool tied = true;      //!< the head projects with the embedding's own table
   int slices = 1;        //!< equal parts of a sequence, each a job of its own
+  int shards = 1;        //!< equal parts of every block's heads and hidden features
 
   //! Refuses sizes that make no model.
   //! @throws std::invalid_argument naming the member and the rule that it breaks
@@ -36,6 +37,9 @@ struct config {
 
   //! Tokens of a sequence in one slice.
   std::size_t length() const { return size(context) / size(slices); }
+
+  //! Features of a shard's heads.
+  std::size_t share() const { return size(width) / size(shards); }
 
   //! Rows of an activation: tokens of one micro-batch in one slice.
   std::size_t rows() const { return size(microbatch) * length(); }
@@ -59,7 +63,8 @@ inline void config::check() const {
   } members[] = {{"layers", layers, 1 << 16},         {"width", width, 1 << 16},
                  {"heads", heads, 1 << 16},           {"context", context, 1 << 20},
                  {"microbatch", microbatch, 1 << 20}, {"vocabulary", vocabulary, 256},
-                 {"expansion", expansion, 64},        {"slices", slices, 1 << 14}};
+                 {"expansion", expansion, 64},        {"slices", slices, 1 << 14},
+                 {"shards", shards, 1 << 16}};
   for (const auto& member : members) {
     if (member.value < 1 || member.value > member.limit) {
       refuse(std::string(member.name) + " is " + std::to_string(member.value) +
@@ -73,6 +78,12 @@ inline void config::check() const {
   if (context % slices != 0) {
     refuse("context " + std::to_string(context) + " is not a multiple of slices " +
            std::to_string(slices));
+  }
+  // Whatever divides heads divides the hidden features, width * expansion, too.
+  if (heads % shards != 0) {
+    refuse("heads " + std::to_string(heads) + " and hidden features " +
+           std::to_string(width * expansion) + " are not both multiples of shards " +
+           std::to_string(shards));
   }
   // The largest buffers of a block; in double, because the products can pass 64 bits.
   const double tokens = static_cast<double>(microbatch) * context;

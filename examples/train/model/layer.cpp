@@ -1,8 +1,13 @@
 #include "model/layer.hpp"
 
+#include <stdexcept>
+#include <string>
+
 #include "model/block.hpp"
 #include "model/embedding.hpp"
 #include "model/head.hpp"
+#include "model/op.hpp"
+#include "model/shards.hpp"
 
 namespace train {
 namespace {
@@ -50,8 +55,14 @@ std::size_t stash_scalars(const config& model, int layer) {
 }
 
 template <class Scalar>
-void initialise(const config& model, int layer, std::uint64_t seed, std::span<Scalar> parameters) {
+void initialise(const config& model, int layer, std::uint64_t seed, std::span<Scalar> parameters,
+                int shard) {
   check_buffer("parameters", parameters, parameter_scalars(model, layer));
+  if (model.shards > 1) {
+    aligned_array<Scalar> whole(parameter_scalars(unsharded(model), layer));
+    initialise<Scalar>(unsharded(model), layer, seed, whole.span());
+    return take_shard<Scalar>(model, layer, shard, whole.span(), parameters);
+  }
   switch (model.kind(layer)) {
     case layer_kind::embedding:
       return embedding<Scalar>(model).initialise(seed, parameters);
@@ -62,30 +73,27 @@ void initialise(const config& model, int layer, std::uint64_t seed, std::span<Sc
   }
 }
 
-template void initialise(const config&, int, std::uint64_t, std::span<float>);
-template void initialise(const config&, int, std::uint64_t, std::span<double>);
+template void initialise(const config&, int, std::uint64_t, std::span<float>, int);
+template void initialise(const config&, int, std::uint64_t, std::span<double>, int);
 
 product_counts expected_products(const config& model, int layer) {
-  const std::uint64_t rows = model.rows();
-  const std::uint64_t width = config::size(model.width);
-  const std::uint64_t context = config::size(model.context);
-  switch (model.kind(layer)) {
-    case layer_kind::embedding:
-      return {};
-    case layer_kind::block: {
-      // Queries, keys, values and the projection after them, then up and down.
-      const std::uint64_t weights =
-          rows * width * width * (4 + 2 * static_cast<std::uint64_t>(model.expansion));
-      // Scores and mix; their backward has two products for each.
-      const std::uint64_t seen = context + model.length();  // twice the mean
-      const std::uint64_t attention = rows * seen * width;
-      return {weights + attention, weights + 2 * attention, weights};
-    }
-    case layer_kind::head:
-      break;
+  const auto sum = [&](stretto::job_kind kind) {
+    std::uint64_t products = 0;
+    for (const stage_op& op : job_ops(model, layer, layer + 1, kind))
+      products += expected_products(model, op.code);
+    return products;
+  };
+  return {sum(stretto::job_kind::forward), sum(stretto::job_kind::backward_input),
+          sum(stretto::job_kind::backward_weight)};
+}
+
+void check_layers(const config& model, int first, int last) {
+  model.check();
+  if (first < 0 || first >= last || last > model.layer_count()) {
+    throw std::invalid_argument("stage: layers [" + std::to_string(first) + ", " +
+                                std::to_string(last) + ") are not a run of the model's " +
+                                std::to_string(model.layer_count()) + " layers");
   }
-  const std::uint64_t projection = rows * width * config::size(model.vocabulary);
-  return {projection, projection, projection};
 }
 
 }  // namespace train

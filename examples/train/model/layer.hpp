@@ -11,7 +11,7 @@
 
 namespace train {
 
-//! The tensors of a layer's parameters, in order.
+//! The tensors of a layer's parameters, in order; here and below of a shard's, all alike.
 std::vector<tensor> parameter_tensors(const config& model, int layer);
 
 //! Trained numbers of a layer. A tied head counts its own copy of the table.
@@ -25,12 +25,13 @@ std::size_t parameter_scalars(const config& model, int layer);
 std::size_t stash_scalars(const config& model, int layer);
 
 //! Sets a layer's parameters (`parameter_scalars` of them) from the seed and the layer's number
-//! alone, whatever the partition.
+//! alone, whatever the partition; a shard's are its part of those.
 template <class Scalar>
-void initialise(const config& model, int layer, std::uint64_t seed, std::span<Scalar> parameters);
+void initialise(const config& model, int layer, std::uint64_t seed, std::span<Scalar> parameters,
+                int shard = 0);
 
-extern template void initialise(const config&, int, std::uint64_t, std::span<float>);
-extern template void initialise(const config&, int, std::uint64_t, std::span<double>);
+extern template void initialise(const config&, int, std::uint64_t, std::span<float>, int);
+extern template void initialise(const config&, int, std::uint64_t, std::span<double>, int);
 
 //! Multiply-adds of the matrix products that a layer does for one micro-batch, or one slice of it.
 struct product_counts {
@@ -42,7 +43,11 @@ struct product_counts {
 };
 
 //! What a layer's products cost, in closed form: for assignment policies and predictions. Of a
-//! slice the mean: an earlier one sees less.
+//! slice the mean: an earlier one sees less. Of a shard its own.
 product_counts expected_products(const config& model, int layer);
+
+//! Refuses what is no run of layers, for a stage.
+//! @throws std::invalid_argument naming the layers, or what is wrong with the model
+void check_layers(const config& model, int first, int last);
 
 }  // namespace train

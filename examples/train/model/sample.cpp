@@ -17,6 +17,7 @@ config one_sequence(config model) {
   model.check();
   model.microbatch = 1;
   model.slices = 1;
+  model.shards = 1;
   return model;
 }
 

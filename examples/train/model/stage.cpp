@@ -6,14 +6,16 @@
 #include <utility>
 
 namespace train {
+
+using stretto::job_kind;
+
 namespace {
 
-config checked(const config& model, int first, int last) {
-  model.check();
-  if (first < 0 || first >= last || last > model.layer_count()) {
-    throw std::invalid_argument("stage: layers [" + std::to_string(first) + ", " +
-                                std::to_string(last) + ") are not a run of the model's " +
-                                std::to_string(model.layer_count()) + " layers");
+config checked(const config& model, int first, int last, int shard) {
+  check_layers(model, first, last);
+  if (shard < 0 || shard >= model.shards) {
+    throw std::invalid_argument("stage: shard " + std::to_string(shard) +
+                                " does not exist: the model has " + std::to_string(model.shards));
   }
   return model;
 }
@@ -36,10 +38,12 @@ void check_tokens(const char* name, const config& model, std::span<const std::ui
 }  // namespace
 
 template <class Scalar>
-basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::uint64_t seed)
-    : model_(checked(model, first, last)),
+basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::uint64_t seed,
+                                 int shard)
+    : model_(checked(model, first, last, shard)),
       first_(first),
       last_(last),
+      shard_(shard),
       embedding_(model),
       block_(model),
       head_(model) {
@@ -60,7 +64,11 @@ basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::
   mean_ = aligned_array<Scalar>(parameters.end());
   square_ = aligned_array<Scalar>(parameters.end());
   for (int layer = first; layer < last; ++layer) {
-    initialise<Scalar>(model, layer, seed, this->parameters(layer));
+    initialise<Scalar>(model, layer, seed, this->parameters(layer), shard);
+  }
+  for (const job_kind kind : {job_kind::forward, job_kind::backward, job_kind::backward_input,
+                              job_kind::backward_weight}) {
+    ops_[static_cast<int>(kind)] = job_ops(model, first, last, kind);
   }
 }
 
@@ -92,13 +100,146 @@ void basic_stage<Scalar>::check_slices(earlier_slices<Scalar> earlier) const {
 }
 
 template <class Scalar>
+void basic_stage<Scalar>::refuse_shards() const {
+  if (model_.shards > 1) {
+    throw std::invalid_argument("stage: a job of a shard runs op by op, with the sums over the " +
+                                std::to_string(model_.shards) + " shards between them");
+  }
+}
+
+template <class Scalar>
+void basic_stage<Scalar>::check(job_kind kind, const job_arguments<Scalar>& with) const {
+  check_buffer("stash", with.stash, stash_scalars(), false);
+  if (kind == job_kind::backward_weight) return;
+  check_slices(with.earlier);
+  if (model_.shards > 1) check_buffer("sums", with.sums, model_.activation_scalars());
+  if (kind == job_kind::forward || kind == job_kind::recompute) {
+    if (kind == job_kind::forward && !has_head()) {
+      check_buffer("output", with.output, model_.activation_scalars());
+    }
+    if (has_embedding()) {
+      check_tokens("tokens", model_, with.tokens);
+    } else {
+      check_buffer("input", with.input, model_.activation_scalars());
+    }
+    if (has_head()) check_tokens("targets", model_, with.targets);
+    return;
+  }
+  if (!has_embedding()) {
+    check_buffer("input_gradient", with.input_gradient, model_.activation_scalars());
+  }
+  if (!has_head()) {
+    check_buffer("output_gradient", with.output_gradient, model_.activation_scalars());
+  }
+}
+
+template <class Scalar>
+std::span<const stage_op> basic_stage<Scalar>::ops(job_kind kind) const {
+  if (kind == job_kind::recompute) kind = job_kind::forward;
+  if (kind > job_kind::backward_weight) job_ops(model_, first_, last_, kind);  // refuses it
+  return ops_[static_cast<int>(kind)];
+}
+
+// After a backward's first op, every layer finds the gradient of its output in its slot, and the
+// caller's buffer is free.
+template <class Scalar>
+double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
+                                const job_arguments<Scalar>& with) {
+  const int layer = op.layer;
+  const std::span<const Scalar> from = parameters(layer);
+  const std::span<Scalar> own = at(layer).stash.of(with.stash);
+  const std::span<Scalar> slot = at(layer).slot.of(with.stash);
+  const bool leaves = layer == last_ - 1 && kind == job_kind::forward;
+  const std::span<Scalar> output = leaves ? with.output : slot;
+  const std::span<const Scalar> input =
+      layer == first_ ? with.input : at(layer - 1).slot.of(std::span<const Scalar>(with.stash));
+  const std::span<Scalar> input_gradient =
+      layer == first_ ? with.input_gradient : at(layer - 1).slot.of(with.stash);
+  const std::span<Scalar> sums = model_.shards > 1 ? with.sums : std::span<Scalar>();
+  switch (op.code) {
+    case op_code::embed:
+      std::ranges::copy(with.tokens, reinterpret_cast<std::uint8_t*>(&with.stash[tokens_.offset]));
+      embedding_.forward(from, with.tokens, output, with.earlier.size());
+      break;
+    case op_code::head:
+      return head_.forward(from, input, with.targets, with.loss_scale, own, products_.forward);
+    case op_code::receive_gradient:
+      std::ranges::copy(with.output_gradient, slot.begin());
+      break;
+    case op_code::head_back:
+      head_.backward_input(from, input_gradient, own, products_.backward_input);
+      break;
+    default:
+      if (is_weight(op.code)) {
+        run_weight(op, with.stash, with.slice);
+      } else if (is_forward(op.code)) {
+        block_.run(op.code, {from, input, output, own, sums, with.earlier, at(layer).stash.offset,
+                             products_.forward});
+      } else {
+        block_.run(op.code, {from, slot, input_gradient, own, sums, with.earlier,
+                             at(layer).stash.offset, products_.backward_input});
+      }
+  }
+  return 0;
+}
+
+template <class Scalar>
+void basic_stage<Scalar>::run_weight(const stage_op& op, std::span<const Scalar> stash,
+                                     std::size_t slice) {
+  const std::span<Scalar> to = gradients(op.layer);
+  const std::span<const Scalar> own = at(op.layer).stash.of(stash);
+  const std::span<const Scalar> output_gradient = at(op.layer).slot.of(stash);
+  switch (op.code) {
+    case op_code::embed_weight:
+      embedding_.backward_weight(stashed_tokens(stash), output_gradient, to, slice);
+      break;
+    case op_code::head_weight:
+      head_.backward_weight(own, to, products_.backward_weight);
+      break;
+    default:
+      block_.run_weight(op.code, output_gradient, own, to, products_.backward_weight);
+  }
+}
+
+template <class Scalar>
+double basic_stage<Scalar>::run_op(job_kind kind, std::size_t op,
+                                   const job_arguments<Scalar>& with) {
+  const std::span<const stage_op> all = ops(kind);
+  if (op >= all.size()) {
+    throw std::invalid_argument("stage: op " + std::to_string(op) +
+                                " does not exist: the job has " + std::to_string(all.size()));
+  }
+  if (is_sum(all[op].code)) {
+    throw std::invalid_argument("stage: op " + std::to_string(op) + ", \"" +
+                                std::string(name(all[op].code)) +
+                                "\", is a sum over the shards, which a single one cannot do");
+  }
+  check(kind, with);
+  return run(kind, all[op], with);
+}
+
+template <class Scalar>
+double basic_stage<Scalar>::run_all(job_kind kind, const job_arguments<Scalar>& with) {
+  refuse_shards();
+  check(kind, with);
+  double loss = 0;
+  for (const stage_op& op : ops(kind)) loss += run(kind, op, with);
+  return loss;
+}
+
+template <class Scalar>
 double basic_stage<Scalar>::forward(std::span<const std::uint8_t> tokens,
                                     std::span<const std::uint8_t> targets,
                                     std::span<const Scalar> input, std::span<Scalar> output,
                                     std::span<Scalar> stash, double loss_scale,
                                     earlier_slices<Scalar> earlier) {
-  if (!has_head()) check_buffer("output", output, model_.activation_scalars());
-  return pass(tokens, targets, input, output, stash, loss_scale, earlier);
+  return run_all(job_kind::forward, {.tokens = tokens,
+                                     .targets = targets,
+                                     .input = input,
+                                     .output = output,
+                                     .stash = stash,
+                                     .loss_scale = loss_scale,
+                                     .earlier = earlier});
 }
 
 template <class Scalar>
@@ -106,129 +247,39 @@ void basic_stage<Scalar>::recompute(std::span<const std::uint8_t> tokens,
                                     std::span<const std::uint8_t> targets,
                                     std::span<const Scalar> input, std::span<Scalar> stash,
                                     double loss_scale) {
-  pass(tokens, targets, input, {}, stash, loss_scale, {});
-}
-
-template <class Scalar>
-double basic_stage<Scalar>::pass(std::span<const std::uint8_t> tokens,
-                                 std::span<const std::uint8_t> targets,
-                                 std::span<const Scalar> input, std::span<Scalar> output,
-                                 std::span<Scalar> stash, double loss_scale,
-                                 earlier_slices<Scalar> earlier) {
-  check_buffer("stash", stash, stash_scalars(), false);
-  check_slices(earlier);
-  if (has_embedding()) {
-    check_tokens("tokens", model_, tokens);
-    std::copy(tokens.begin(), tokens.end(),
-              reinterpret_cast<std::uint8_t*>(&stash[tokens_.offset]));
-  } else {
-    check_buffer("input", input, model_.activation_scalars());
-  }
-  if (has_head()) check_tokens("targets", model_, targets);
-
-  double loss = 0;
-  for (int layer = first_; layer < last_; ++layer) {
-    const std::span<const Scalar> from = parameters(layer);
-    const std::span<Scalar> own = at(layer).stash.of(stash);
-    const bool leaves = layer == last_ - 1 && !output.empty();
-    const std::span<Scalar> to = leaves ? output : at(layer).slot.of(stash);
-    switch (model_.kind(layer)) {
-      case layer_kind::embedding:
-        embedding_.forward(from, tokens, to, earlier.size());
-        break;
-      case layer_kind::block:
-        block_.forward(from, input, to, own, earlier, at(layer).stash, products_.forward);
-        break;
-      case layer_kind::head:
-        loss = head_.forward(from, input, targets, loss_scale, own, products_.forward);
-        break;
-    }
-    input = to;
-  }
-  return loss;
-}
-
-// What both backwards do first: after this, every layer finds the gradient of its output in its
-// slot, and the caller's buffer is free.
-template <class Scalar>
-void basic_stage<Scalar>::receive_gradient(std::span<const Scalar> output_gradient,
-                                           std::span<Scalar> input_gradient,
-                                           std::span<Scalar> stash,
-                                           earlier_slices<Scalar> earlier) const {
-  check_buffer("stash", stash, stash_scalars(), false);
-  check_slices(earlier);
-  if (!has_embedding()) {
-    check_buffer("input_gradient", input_gradient, model_.activation_scalars());
-  }
-  if (!has_head()) {
-    check_buffer("output_gradient", output_gradient, model_.activation_scalars());
-    std::copy(output_gradient.begin(), output_gradient.end(), at(last_ - 1).slot.of(stash).begin());
-  }
-}
-
-template <class Scalar>
-void basic_stage<Scalar>::layer_backward_input(int layer, std::span<Scalar> input_gradient,
-                                               std::span<Scalar> stash,
-                                               earlier_slices<Scalar> earlier) {
-  const std::span<const Scalar> from = parameters(layer);
-  const std::span<Scalar> own = at(layer).stash.of(stash);
-  const std::span<Scalar> to = layer == first_ ? input_gradient : at(layer - 1).slot.of(stash);
-  switch (model_.kind(layer)) {
-    case layer_kind::embedding:
-      break;
-    case layer_kind::block:
-      block_.backward_input(from, at(layer).slot.of(stash), to, own, earlier, at(layer).stash,
-                            products_.backward_input);
-      break;
-    case layer_kind::head:
-      head_.backward_input(from, to, own, products_.backward_input);
-      break;
-  }
-}
-
-template <class Scalar>
-void basic_stage<Scalar>::layer_backward_weight(int layer, std::span<const Scalar> stash,
-                                                std::size_t slice) {
-  const std::span<Scalar> to = gradients(layer);
-  const std::span<const Scalar> own = at(layer).stash.of(stash);
-  switch (model_.kind(layer)) {
-    case layer_kind::embedding:
-      embedding_.backward_weight(stashed_tokens(stash), at(layer).slot.of(stash), to, slice);
-      break;
-    case layer_kind::block:
-      block_.backward_weight(at(layer).slot.of(stash), own, to, products_.backward_weight);
-      break;
-    case layer_kind::head:
-      head_.backward_weight(own, to, products_.backward_weight);
-      break;
-  }
+  run_all(job_kind::recompute, {.tokens = tokens,
+                                .targets = targets,
+                                .input = input,
+                                .stash = stash,
+                                .loss_scale = loss_scale});
 }
 
 template <class Scalar>
 void basic_stage<Scalar>::backward_input(std::span<const Scalar> output_gradient,
                                          std::span<Scalar> input_gradient, std::span<Scalar> stash,
                                          earlier_slices<Scalar> earlier) {
-  receive_gradient(output_gradient, input_gradient, stash, earlier);
-  for (int layer = last_ - 1; layer >= first_; --layer) {
-    layer_backward_input(layer, input_gradient, stash, earlier);
-  }
+  run_all(job_kind::backward_input, {.output_gradient = output_gradient,
+                                     .input_gradient = input_gradient,
+                                     .stash = stash,
+                                     .earlier = earlier});
 }
 
 template <class Scalar>
 void basic_stage<Scalar>::backward_weight(std::span<const Scalar> stash, std::size_t slice) {
+  refuse_shards();
   check_buffer("stash", stash, stash_scalars(), false);
-  for (int layer = last_ - 1; layer >= first_; --layer) layer_backward_weight(layer, stash, slice);
+  for (const stage_op& op : ops(job_kind::backward_weight)) run_weight(op, stash, slice);
 }
 
 template <class Scalar>
 void basic_stage<Scalar>::backward(std::span<const Scalar> output_gradient,
                                    std::span<Scalar> input_gradient, std::span<Scalar> stash,
                                    earlier_slices<Scalar> earlier) {
-  receive_gradient(output_gradient, input_gradient, stash, earlier);
-  for (int layer = last_ - 1; layer >= first_; --layer) {
-    layer_backward_input(layer, input_gradient, stash, earlier);
-    layer_backward_weight(layer, stash, earlier.size());
-  }
+  run_all(job_kind::backward, {.output_gradient = output_gradient,
+                               .input_gradient = input_gradient,
+                               .stash = stash,
+                               .earlier = earlier,
+                               .slice = earlier.size()});
 }
 
 template <class Scalar>
@@ -284,6 +335,7 @@ void basic_stage<Scalar>::squared_norms(std::span<double> slots) const {
     double sum = 0;
     for (const tensor& each : at(layer).tensors) {
       if (skip_table && each.offset == head_.table().offset) continue;
+      if (shard_ > 0 && each.pieces == 0) continue;
       for (const Scalar value : each.of(gradients(layer))) {
         sum += static_cast<double>(value) * static_cast<double>(value);
       }

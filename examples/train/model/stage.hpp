@@ -12,10 +12,32 @@
 #include "model/embedding.hpp"
 #include "model/head.hpp"
 #include "model/layer.hpp"
+#include "model/op.hpp"
 #include "model/optimizer.hpp"
 #include "model/tensor.hpp"
+#include "stretto/model/job.hpp"
 
 namespace train {
+
+//! What a job is given. All buffers are aligned to 64 bytes and distinct; what a job has no use for
+//! is ignored.
+template <class Scalar>
+struct job_arguments {
+  std::span<const std::uint8_t> tokens{};   //!< forward with the embedding: the input bytes
+  std::span<const std::uint8_t> targets{};  //!< forward with the head: the bytes to predict
+  std::span<const Scalar> input{};  //!< forward without the embedding: the activation received
+  std::span<Scalar> output{};       //!< forward without the head: the activation to send
+  std::span<const Scalar> output_gradient{};  //!< backward without the head: the one received
+  std::span<Scalar> input_gradient{};         //!< backward without the embedding: the one to send
+  std::span<Scalar> stash{};
+  //! With shards, except in the backward for weights: what sums over the shards work on, in place,
+  //! as long as an activation. One for all of a job's sums, and no other job's before its end; any
+  //! content will do.
+  std::span<Scalar> sums{};
+  double loss_scale = 1;             //!< forward with the head: 1 / micro-batches
+  earlier_slices<Scalar> earlier{};  //!< the stashes of the slices before this one
+  std::size_t slice = 0;             //!< backward for weights: the slice's number
+};
 
 //! Layers [first, last) of a model: parameters, gradients and AdamW moments, and the jobs on them.
 //!
@@ -38,16 +60,23 @@ namespace train {
 //! backward in reverse, and each call takes the stashes of those before it: attention reads the
 //! keys and values that they keep, and adds to the gradients of these. Such sums group their terms
 //! otherwise than a whole sequence's, so results agree to rounding only.
+//!
+//! A stage may be one of the model's shards (see block.hpp). Its jobs then run op by op, with the
+//! sums over the shards done by the caller: every shard's `sums` is set to the sum of all, with the
+//! same bits everywhere. What all shards have whole, parameters, gradients and loss, is then the
+//! same on all to the bit. Embedding and head are.
 template <class Scalar>
 class basic_stage {
  public:
   //! Sets the parameters from the seed; gradients and moments start at zero.
-  //! @throws std::invalid_argument for a bad config or an empty or unknown range of layers
-  basic_stage(const config& model, int first, int last, std::uint64_t seed);
+  //! @throws std::invalid_argument for a bad config, an empty or unknown range of layers, or a
+  //!         shard that the model does not have
+  basic_stage(const config& model, int first, int last, std::uint64_t seed, int shard = 0);
 
   const config& model() const { return model_; }
   int first() const { return first_; }
   int last() const { return last_; }
+  int shard() const { return shard_; }
   bool has_embedding() const { return first_ == 0; }
   bool has_head() const { return last_ == model_.layer_count(); }
 
@@ -60,6 +89,22 @@ class basic_stage {
 
   //! Parameters, gradients and moments, in bytes.
   std::size_t state_bytes() const { return 4 * parameters_.span().size_bytes(); }
+
+  //! The ops of a job, in the order of its program; see job_ops.
+  //! @throws std::invalid_argument for a kind that is no forward, backward or recomputation
+  std::span<const stage_op> ops(stretto::job_kind kind) const;
+
+  //! Runs one op of a job. The ops may run in any order that respects what they touch, as
+  //! stage_chain (program.hpp) declares it, with other jobs' ops between: always to the same bits.
+  //! A sum over the shards is the caller's to do.
+  //! @param op    its number in ops(kind)
+  //! @param with  the same in all ops of the job
+  //! @return      of the op with the loss the loss, otherwise 0
+  //! @throws std::invalid_argument for an op that the job does not have or that is a sum, else as
+  //!         the job itself
+  double run_op(stretto::job_kind kind, std::size_t op, const job_arguments<Scalar>& with);
+
+  // Whole jobs: their ops in order. Not for shards, whose sums would be missing.
 
   //! \param tokens      with the embedding: the micro-batch's input bytes; otherwise ignored
   //! \param targets     with the head: the bytes to predict; otherwise ignored
@@ -106,7 +151,8 @@ class basic_stage {
 
   //! Writes slot[layer] for its own layers: the squared norm of the layer's gradient. The tied
   //! table counts once, with the embedding; so after join_tied. `slots` has one slot per layer of
-  //! the model: joined from all stages and summed in order they give the global norm.
+  //! the model: joined from all stages and summed in order they give the global norm. What all
+  //! shards have whole counts with the first: a layer's is the sum over its shards.
   void squared_norms(std::span<double> slots) const;
 
   //! One AdamW step on every layer; step 1 is the first.
@@ -136,27 +182,25 @@ class basic_stage {
     std::vector<tensor> tensors;
   };
 
-  double pass(std::span<const std::uint8_t> tokens, std::span<const std::uint8_t> targets,
-              std::span<const Scalar> input, std::span<Scalar> output, std::span<Scalar> stash,
-              double loss_scale, earlier_slices<Scalar> earlier);
   const place& at(int layer) const { return places_[static_cast<std::size_t>(layer - first_)]; }
   template <class Value>
   std::span<Value> part(std::span<Value> whole, int layer) const;
   std::span<const std::uint8_t> stashed_tokens(std::span<const Scalar> stash) const;
-  void receive_gradient(std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
-                        std::span<Scalar> stash, earlier_slices<Scalar> earlier) const;
-  void layer_backward_input(int layer, std::span<Scalar> input_gradient, std::span<Scalar> stash,
-                            earlier_slices<Scalar> earlier);
-  void layer_backward_weight(int layer, std::span<const Scalar> stash, std::size_t slice);
+  double run_all(stretto::job_kind kind, const job_arguments<Scalar>& with);
+  double run(stretto::job_kind kind, const stage_op& op, const job_arguments<Scalar>& with);
+  void run_weight(const stage_op& op, std::span<const Scalar> stash, std::size_t slice);
+  void check(stretto::job_kind kind, const job_arguments<Scalar>& with) const;
   void check_slices(earlier_slices<Scalar> earlier) const;
+  void refuse_shards() const;
   tensor tied_table(layer_kind side) const;
 
   config model_;
-  int first_, last_;
+  int first_, last_, shard_;
   embedding<Scalar> embedding_;
   block<Scalar> block_;
   head<Scalar> head_;
   std::vector<place> places_;
+  std::vector<stage_op> ops_[4];  // of a forward, a backward, its halves
   tensor tokens_;
   tensor_layout stash_;
   aligned_array<Scalar> parameters_, gradients_, mean_, square_;

@@ -22,6 +22,9 @@ struct tensor {
   std::size_t offset = 0;
   std::size_t size = 0;
   bool decayed = false;  //!< weight decay applies: matrices yes, norms and biases no
+  //! Of how many equal pieces the whole tensor is, where a model is in shards: a shard has its part
+  //! of each. 0: every shard has the tensor whole.
+  std::size_t pieces = 0;
 
   template <class Scalar>
   std::span<Scalar> of(std::span<Scalar> buffer) const {
@@ -32,8 +35,8 @@ struct tensor {
 //! Deals out consecutive aligned tensors.
 class tensor_layout {
  public:
-  tensor take(std::size_t size, bool decayed = false) {
-    const tensor result{end_, size, decayed};
+  tensor take(std::size_t size, bool decayed = false, std::size_t pieces = 0) {
+    const tensor result{end_, size, decayed, pieces};
     end_ += (size + granule - 1) / granule * granule;
     return result;
   }

@@ -1,0 +1,263 @@
+#include "model/program.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/layer.hpp"
+#include "stretto/model/stream_type.hpp"
+
+namespace train {
+namespace {
+
+using stretto::job_kind;
+using stretto::op_use;
+using stretto::program_chain;
+using stretto::reads;
+using stretto::writes;
+
+//! The weights of one product or norm, and their gradients.
+struct trained {
+  std::int32_t value = -1, gradient = -1;
+};
+
+//! The buffers of one layer: a block's, or as many as the other kinds need.
+struct layer_buffers {
+  std::int32_t normal1 = -1, output1 = -1, joint = -1, weights = -1, mixed = -1, normal2 = -1,
+               output2 = -1, slope = -1, values = -1;
+  std::int32_t hidden_gradient = -1, output2_gradient = -1, middle_gradient = -1,
+               joint_gradient = -1, output1_gradient = -1, scratch = -1;
+  std::int32_t slot = -1;  // behind the layer
+  trained norm1, qkv, mix, norm2, up, down;
+  trained table, norm;  // of embedding and head
+};
+
+class chain_writer {
+ public:
+  chain_writer(const config& model, int first, int last, const stretto::machine* on,
+               std::size_t scalar_bytes)
+      : model_(model),
+        first_(first),
+        last_(last),
+        on_(on),
+        scalar_bytes_(static_cast<std::int64_t>(scalar_bytes)) {
+    const std::size_t activation = model.activation_scalars();
+    if (first > 0) input_ = buffer("input", activation);
+    if (first > 0) input_gradient_ = buffer("input gradient", activation);
+    if (last < model.layer_count()) {
+      output_ = buffer("output", activation);
+      output_gradient_ = buffer("output gradient", activation);
+    }
+    if (model.shards > 1) sums_ = buffer("sums", activation);
+    for (int layer = first; layer < last; ++layer) layers_.push_back(buffers_of(layer));
+  }
+
+  void program(job_kind kind, int chunk) {
+    made_.begin(kind, chunk);
+    for (const stage_op& op : job_ops(model_, first_, last_, kind)) add(op);
+  }
+
+  program_chain made() && { return std::move(made_); }
+
+ private:
+  std::int32_t buffer(std::string_view name, std::size_t scalars) {
+    return made_.buffer(name, static_cast<std::int64_t>(scalars) * scalar_bytes_);
+  }
+  trained both(std::string_view value, std::string_view gradient, std::size_t scalars) {
+    const auto bytes = static_cast<std::int64_t>(scalars) * scalar_bytes_;
+    return {made_.parameter(value, bytes), made_.parameter(gradient, bytes)};
+  }
+
+  layer_buffers buffers_of(int layer) {
+    layer_buffers made;
+    const std::size_t rows = model_.rows(), width = config::size(model_.width);
+    const std::size_t share = model_.share(), hidden = share * config::size(model_.expansion);
+    const std::size_t table = config::size(model_.vocabulary) * width;
+    const layer_kind kind = model_.kind(layer);
+    if (kind == layer_kind::embedding) {
+      // The tokens are the one thing that is kept as bytes.
+      made.values = made_.buffer("tokens", static_cast<std::int64_t>(rows));
+      made.table = both("embedding tables", "embedding tables gradient",
+                        table + config::size(model_.context) * width);
+    } else if (kind == layer_kind::block) {
+      made.normal1 = buffer("attention normal", rows * (width + 1));
+      made.output1 = buffer("attention norm", rows * width);
+      made.joint = buffer("qkv", rows * 3 * share);
+      made.weights = buffer("attention weights", rows * config::size(model_.heads / model_.shards) *
+                                                     config::size(model_.context));
+      made.mixed = buffer("mixed", rows * share);
+      made.normal2 = buffer("normal", rows * (width + 1));
+      made.output2 = buffer("norm", rows * width);
+      made.slope = buffer("slope", rows * hidden);
+      made.values = buffer("hidden", rows * hidden);
+      made.hidden_gradient = buffer("hidden gradient", rows * hidden);
+      made.output2_gradient = buffer("norm gradient", rows * width);
+      made.middle_gradient = buffer("middle gradient", rows * width);
+      made.joint_gradient = buffer("qkv gradient", rows * 3 * share);
+      made.output1_gradient = buffer("attention norm gradient", rows * width);
+      made.scratch = buffer("scores gradient", model_.length() * config::size(model_.context));
+      made.norm1 =
+          both("attention norm parameters", "attention norm parameters gradient", 2 * width);
+      made.qkv = both("qkv weights", "qkv weights gradient", 3 * share * (width + 1));
+      made.mix = both("mix weights", "mix weights gradient", width * (share + 1));
+      made.norm2 = both("norm parameters", "norm parameters gradient", 2 * width);
+      made.up = both("up weights", "up weights gradient", hidden * (width + 1));
+      made.down = both("down weights", "down weights gradient", width * (hidden + 1));
+    } else {
+      made.normal1 = buffer("head normal", rows * (width + 1));
+      made.output1 = buffer("head norm", rows * width);
+      made.values = buffer("logits", rows * config::size(model_.vocabulary));
+      made.output1_gradient = buffer("head norm gradient", rows * width);
+      made.norm = both("head norm parameters", "head norm parameters gradient", 2 * width);
+      made.table = both("head table", "head table gradient", table);
+      return made;
+    }
+    made.slot = buffer("between layers", rows * width);
+    return made;
+  }
+
+  //! The layer's input, which is the slot before it, and its input's gradient, later in the same.
+  std::int32_t before(int layer, std::int32_t message) const {
+    return layer == first_ ? message : layers_[config::size(layer - 1 - first_)].slot;
+  }
+
+  std::vector<op_use> uses_of(const stage_op& op) const {
+    const layer_buffers& at = layers_[config::size(op.layer - first_)];
+    const std::int32_t x = before(op.layer, input_);
+    const bool leaves = op.layer == last_ - 1 && output_ >= 0;
+    const std::int32_t y = leaves ? output_ : at.slot;
+    const std::int32_t to = before(op.layer, input_gradient_);
+    // What is summed forwards, and before and behind the norms backwards.
+    const bool summed = sums_ >= 0;
+    const std::int32_t sum = summed ? sums_ : at.output2_gradient;
+    const std::int32_t sum1 = summed ? sums_ : at.output1_gradient;
+    const auto add_to = [](std::vector<op_use> uses, const trained& what) {
+      uses.insert(uses.end(), {reads(what.gradient), writes(what.gradient)});
+      return uses;
+    };
+    const auto keeping = [&](std::vector<op_use> uses, std::int32_t kept) {
+      if (summed) uses.push_back(writes(kept));
+      return uses;
+    };
+    switch (op.code) {
+      case op_code::embed:
+        return {reads(at.table.value), writes(at.values), writes(y)};
+      case op_code::norm1:
+        return {reads(x), reads(at.norm1.value), writes(at.normal1), writes(at.output1)};
+      case op_code::qkv:
+        return {reads(at.output1), reads(at.qkv.value), writes(at.joint)};
+      case op_code::attention:
+        return {reads(at.joint), writes(at.weights), writes(at.mixed)};
+      case op_code::mix:
+        return {reads(at.mixed), reads(at.mix.value), writes(sum)};
+      case op_code::middle:
+        return {reads(x),  reads(sum),         reads(at.norm2.value),
+                writes(y), writes(at.normal2), writes(at.output2)};
+      case op_code::up:
+        return {reads(at.output2), reads(at.up.value), writes(at.hidden_gradient),
+                writes(at.values), writes(at.slope)};
+      case op_code::down:
+        return {reads(at.values), reads(at.down.value), writes(sum)};
+      case op_code::output:
+        return {reads(sum), reads(y), writes(y)};
+      case op_code::head:
+        return {reads(x),           reads(at.norm.value), reads(at.table.value),
+                writes(at.normal1), writes(at.output1),   writes(at.values)};
+      case op_code::mix_sum:
+      case op_code::down_sum:
+      case op_code::up_back_sum:
+      case op_code::qkv_back_sum:
+        return {reads(sum), writes(sum)};
+      case op_code::receive_gradient:
+        return {reads(output_gradient_), writes(at.slot)};
+      case op_code::head_back:
+        return {reads(at.values),  reads(at.table.value),       reads(at.norm.value),
+                reads(at.normal1), writes(at.output1_gradient), writes(to)};
+      case op_code::down_back:
+        return {reads(at.slot), reads(at.down.value), reads(at.slope), writes(at.hidden_gradient)};
+      case op_code::up_back:
+        return {reads(at.hidden_gradient), reads(at.up.value), writes(sum)};
+      case op_code::middle_back:
+        return keeping({reads(sum), reads(at.normal2), reads(at.slot), reads(at.norm2.value),
+                        reads(at.mix.value), writes(at.middle_gradient), writes(to)},
+                       at.output2_gradient);
+      case op_code::attention_back:
+        return {reads(at.joint), reads(at.weights), reads(to), writes(at.scratch),
+                writes(at.joint_gradient)};
+      case op_code::qkv_back:
+        return {reads(at.joint_gradient), reads(at.qkv.value), writes(sum1)};
+      case op_code::input_back:
+        return keeping({reads(sum1), reads(at.normal1), reads(at.middle_gradient),
+                        reads(at.norm1.value), writes(to)},
+                       at.output1_gradient);
+      case op_code::head_weight: {
+        auto uses = add_to({reads(at.values), reads(at.output1)}, at.table);
+        uses.insert(uses.end(), {reads(at.normal1), reads(at.output1_gradient)});
+        return add_to(std::move(uses), at.norm);
+      }
+      case op_code::down_weight:
+        return add_to({reads(at.values), reads(at.slot)}, at.down);
+      case op_code::up_weight:
+        return add_to({reads(at.output2), reads(at.hidden_gradient)}, at.up);
+      case op_code::norm2_weight:
+        return add_to({reads(at.normal2), reads(at.output2_gradient)}, at.norm2);
+      case op_code::mix_weight:
+        return add_to({reads(at.mixed), reads(at.middle_gradient)}, at.mix);
+      case op_code::qkv_weight:
+        return add_to({reads(at.output1), reads(at.joint_gradient)}, at.qkv);
+      case op_code::norm1_weight:
+        return add_to({reads(at.normal1), reads(at.output1_gradient)}, at.norm1);
+      case op_code::embed_weight:
+        break;
+    }
+    return add_to({reads(at.values), reads(at.slot)}, at.table);
+  }
+
+  void add(const stage_op& op) {
+    const std::vector<op_use> uses = uses_of(op);
+    std::int64_t bytes = 0;
+    for (const op_use& use : uses) bytes += made_.buffers[config::size(use.buffer)].bytes;
+    const auto products = static_cast<std::int64_t>(expected_products(model_, op.code));
+    stretto::op_form form;
+    if (is_sum(op.code)) {
+      // Round a ring: the sum of a part of its own, then the parts of all others.
+      const std::int64_t message = bytes * (model_.shards - 1) / model_.shards;
+      form.stream = static_cast<std::uint8_t>(stretto::stream_type::tensor_parallel);
+      form.time = on_ == nullptr ? bytes / scalar_bytes_ : on_->time({0, 0, message});
+      form.holds = static_cast<std::int16_t>(on_ == nullptr ? 0 : on_->collective);
+    } else if (on_ != nullptr) {
+      form.time = on_->time({2 * products, bytes, 0});
+    } else {
+      form.time = products > 0 ? products : bytes / scalar_bytes_;
+    }
+    made_.add(name(op.code), uses, form);
+  }
+
+  config model_;
+  int first_, last_;
+  const stretto::machine* on_;
+  std::int64_t scalar_bytes_;
+  program_chain made_;
+  std::vector<layer_buffers> layers_;
+  std::int32_t input_ = -1, output_ = -1, output_gradient_ = -1, input_gradient_ = -1, sums_ = -1;
+};
+
+}  // namespace
+
+stretto::program_chain stage_chain(const config& model, int first, int last, bool split,
+                                   const stretto::machine* on, std::size_t scalar_bytes,
+                                   int chunk) {
+  check_layers(model, first, last);
+  chain_writer write(model, first, last, on, scalar_bytes);
+  write.program(job_kind::forward, chunk);
+  if (split) {
+    write.program(job_kind::backward_input, chunk);
+    write.program(job_kind::backward_weight, chunk);
+  } else {
+    write.program(job_kind::backward, chunk);
+  }
+  return std::move(write).made();
+}
+
+}  // namespace train
