@@ -98,6 +98,33 @@ void check_stage(const config& model, int first, int last) {
         }) == 0);
 }
 
+//! Every op of every job of one shard; without its sums, whose results do not matter here.
+void check_ops(const config& model, int first, int last) {
+  CAPTURE(model_test::name(model));
+  stage one(model, first, last, 1, model.shards - 1);
+  aligned_array<float> stash(one.stash_scalars()), sums(model.activation_scalars());
+  aligned_array<float> input(model.activation_scalars()), output(model.activation_scalars());
+  model_test::fill_normal(input.span(), 1.0, 1);
+  const auto tokens = model_test::tokens(model, 1), targets = model_test::tokens(model, 2);
+  using stretto::job_kind;
+  for (const job_kind kind : {job_kind::forward, job_kind::recompute, job_kind::backward_input,
+                              job_kind::backward_weight, job_kind::backward}) {
+    CHECK(allocations_of([&] {
+            for (std::size_t op = 0; op < one.ops(kind).size(); ++op)
+              if (!is_sum(one.ops(kind)[op].code))
+                one.run_op(kind, op,
+                           {.tokens = tokens,
+                            .targets = targets,
+                            .input = input.span(),
+                            .output = output.span(),
+                            .output_gradient = output.span(),
+                            .input_gradient = input.span(),
+                            .stash = stash.span(),
+                            .sums = sums.span()});
+          }) == 0);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("the counter sees every way to the heap") {
@@ -128,6 +155,14 @@ TEST_CASE("stage jobs and optimizer steps do not allocate") {
   check_stage({.layers = 1, .width = 640, .heads = 4, .context = 160, .microbatch = 1}, 1, 2);
   check_stage({.layers = 1, .context = 32, .microbatch = 50, .expansion = 64}, 1, 2);
   check_stage({.layers = 1, .width = 32, .heads = 1, .context = 1100, .microbatch = 1}, 1, 2);
+}
+
+TEST_CASE("a shard's ops do not allocate") {
+  for (const int shards : {1, 2, 4}) {
+    check_ops({.layers = 2, .microbatch = 4, .shards = shards}, 0, 4);
+    check_ops({.layers = 2, .microbatch = 4, .shards = shards}, 1, 2);
+    check_ops({.layers = 1, .width = 640, .context = 160, .microbatch = 1, .shards = shards}, 1, 2);
+  }
 }
 
 TEST_CASE("a whole step with its data, and a sampled byte, do not allocate") {

@@ -87,7 +87,7 @@ product_counts expected_products(const config& model, int layer) {
           sum(stretto::job_kind::backward_weight)};
 }
 
-void check_layers(const config& model, int first, int last) {
+void check_stage_layers(const config& model, int first, int last) {
   model.check();
   if (first < 0 || first >= last || last > model.layer_count()) {
     throw std::invalid_argument("stage: layers [" + std::to_string(first) + ", " +

@@ -48,6 +48,6 @@ product_counts expected_products(const config& model, int layer);
 
 //! Refuses what is no run of layers, for a stage.
 //! @throws std::invalid_argument naming the layers, or what is wrong with the model
-void check_layers(const config& model, int first, int last);
+void check_stage_layers(const config& model, int first, int last);
 
 }  // namespace train

@@ -248,7 +248,7 @@ class chain_writer {
 stretto::program_chain stage_chain(const config& model, int first, int last, bool split,
                                    const stretto::machine* on, std::size_t scalar_bytes,
                                    int chunk) {
-  check_layers(model, first, last);
+  check_stage_layers(model, first, last);
   chain_writer write(model, first, last, on, scalar_bytes);
   write.program(job_kind::forward, chunk);
   if (split) {

@@ -12,7 +12,7 @@ using stretto::job_kind;
 namespace {
 
 config checked(const config& model, int first, int last, int shard) {
-  check_layers(model, first, last);
+  check_stage_layers(model, first, last);
   if (shard < 0 || shard >= model.shards) {
     throw std::invalid_argument("stage: shard " + std::to_string(shard) +
                                 " does not exist: the model has " + std::to_string(model.shards));

@@ -1,0 +1,179 @@
+// The programs of a stage's ops: they are the ops that it runs, cost what its layers cost, touch
+// what its stash holds, and need of one another what they must and no more.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "model/layer.hpp"
+#include "model/program.hpp"
+#include "model/stage.hpp"
+#include "stretto/lowering/streams/input_gradient_first.hpp"
+#include "stretto/lowering/streams/look_ahead.hpp"
+#include "stretto/model/op_replay.hpp"
+#include "stretto/model/stream_type.hpp"
+
+using namespace train;
+using stretto::job_kind;
+
+namespace {
+
+config model_of(int shards) {
+  return {.layers = 3, .width = 64, .heads = 4, .context = 32, .microbatch = 2, .shards = shards};
+}
+
+stretto::op_graph backward_graph(const stretto::program_chain& chain) {
+  return stretto::graph_of(chain, std::span(chain.programs).subspan(1));
+}
+
+using names = std::set<std::string_view>;
+
+//! Of every op of a graph, those that must have ended before; by name.
+std::map<std::string_view, names> needs_of(const stretto::program_chain& chain,
+                                           const stretto::op_graph& graph) {
+  const stretto::op_neighbours needs(graph, true);
+  std::map<std::string_view, names> all;
+  for (std::int32_t node = 0; node < graph.size(); ++node) {
+    const auto name_of = [&](std::int32_t of) {
+      const auto at = static_cast<std::size_t>(of);
+      return chain.ops[static_cast<std::size_t>(graph.nodes[at].op)].name;
+    };
+    names& mine = all[name_of(node)];
+    for (const std::int32_t need : needs.of(node)) {
+      mine.insert(name_of(need));
+      const names further = all[name_of(need)];
+      mine.insert(further.begin(), further.end());
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a program's ops are those that the stage runs, and its times what the layers cost") {
+  for (const int shards : {1, 2, 4})
+    for (const bool split : {false, true})
+      for (const auto& [first, last] : {std::pair(0, 5), {0, 1}, {0, 2}, {1, 4}, {2, 5}, {4, 5}}) {
+        CAPTURE(shards);
+        CAPTURE(first);
+        CAPTURE(last);
+        const config model = model_of(shards);
+        const stage one(model, first, last, 1);
+        const auto chain = stage_chain(model, first, last, split, nullptr, 4, 7);
+        REQUIRE(chain.programs.size() == (split ? 3 : 2));
+        CHECK(one.ops(job_kind::recompute).size() == one.ops(job_kind::forward).size());
+        std::uint64_t products = 0, expected = 0;
+        int sums = 0, blocks = 0;
+        for (const stretto::program& job : chain.programs) {
+          CHECK(job.chunk == 7);
+          const auto ops = one.ops(job.kind);
+          const auto written = chain.ops_of(job);
+          REQUIRE(ops.size() == written.size());
+          for (std::size_t at = 0; at < ops.size(); ++at) {
+            CHECK(written[at].name == name(ops[at].code));
+            CHECK((written[at].stream == 0) == !is_sum(ops[at].code));
+            CHECK(written[at].time > 0);
+            sums += is_sum(ops[at].code);
+            if (is_sum(ops[at].code))
+              CHECK(written[at].stream ==
+                    static_cast<std::uint8_t>(stretto::stream_type::tensor_parallel));
+            if (expected_products(model, ops[at].code) == 0) continue;
+            products += static_cast<std::uint64_t>(written[at].time);
+          }
+        }
+        for (int layer = first; layer < last; ++layer) {
+          const product_counts each = expected_products(model, layer);
+          expected += each.forward + each.backward_input + each.backward_weight;
+          blocks += model.kind(layer) == layer_kind::block;
+        }
+        CHECK(products == expected);
+        CHECK(sums == (shards == 1 ? 0 : 4 * blocks));
+      }
+  CHECK_THROWS_WITH_AS(stage_chain(model_of(2), 3, 6, true),
+                       doctest::Contains("layers [3, 6) are not a run"), std::invalid_argument);
+}
+
+TEST_CASE("a program's buffers are the stash, the messages, the sums") {
+  for (const int shards : {1, 2, 4}) {
+    const config model = model_of(shards);
+    const stage one(model, 1, 3, 1);
+    const auto chain = stage_chain(model, 1, 3, true);
+    std::int64_t kept = 0, persistent = 0;
+    for (const stretto::program_buffer& each : chain.buffers)
+      (each.persistent ? persistent : kept) += each.bytes;
+    const int messages = 4 + (shards > 1);
+    CHECK(kept == static_cast<std::int64_t>(one.stash_bytes() + static_cast<std::size_t>(messages) *
+                                                                    one.message_bytes()));
+    CHECK(persistent ==
+          static_cast<std::int64_t>(2 * 4 * 2 * parameter_count(model, 1)));  // and gradients
+  }
+}
+
+TEST_CASE("gradients of weights need the backward only up to where their operands are") {
+  for (const int shards : {1, 2}) {
+    CAPTURE(shards);
+    const auto chain = stage_chain(model_of(shards), 1, 2, true);
+    const auto needs = needs_of(chain, backward_graph(chain));
+    names before;
+    std::map<std::string_view, names> expected;
+    for (const op_code op : {op_code::receive_gradient, op_code::down_back, op_code::up_back,
+                             op_code::up_back_sum, op_code::middle_back, op_code::attention_back,
+                             op_code::qkv_back, op_code::qkv_back_sum, op_code::input_back}) {
+      if (shards == 1 && is_sum(op)) continue;
+      expected[name(op)] = before;
+      before.insert(name(op));
+      const auto behind = [&](op_code weight, op_code last) {
+        if (op == last) expected[name(weight)] = before;
+      };
+      behind(op_code::down_weight, op_code::receive_gradient);
+      behind(op_code::up_weight, op_code::down_back);
+      // The sums that they need lie in the stash from the start, or are put there by who reads
+      // them.
+      behind(op_code::norm2_weight, shards == 1 ? op_code::up_back : op_code::middle_back);
+      behind(op_code::mix_weight, op_code::middle_back);
+      behind(op_code::qkv_weight, op_code::attention_back);
+      behind(op_code::norm1_weight, shards == 1 ? op_code::qkv_back : op_code::input_back);
+    }
+    CHECK(needs == expected);
+  }
+}
+
+TEST_CASE("nothing in a job waits for gradients of weights") {
+  for (const int shards : {1, 2})
+    for (const bool split : {false, true}) {
+      const auto chain = stage_chain(model_of(shards), 0, 5, split);
+      const auto graph = backward_graph(chain);
+      const stretto::op_neighbours waiting(graph, false);
+      int weights = 0;
+      for (std::int32_t node = 0; node < graph.size(); ++node) {
+        const auto op =
+            chain.ops[static_cast<std::size_t>(graph.nodes[static_cast<std::size_t>(node)].op)];
+        if (!op.name.ends_with("weights")) continue;
+        ++weights;
+        CHECK(waiting.of(node).empty());
+      }
+      CHECK(weights == 3 * 6 + 2);
+    }
+}
+
+TEST_CASE("policies put sums behind gradients of weights") {
+  const config model{.layers = 4, .width = 256, .heads = 4, .context = 64, .shards = 2};
+  const auto chain = stage_chain(model, 1, 4, false, stretto::find_machine("host"));
+  const auto graph = backward_graph(chain);
+  std::vector<stretto::op_span> spans(graph.nodes.size());
+  const auto makespan = [&](const std::vector<std::int32_t>& order) {
+    CHECK(stretto::replay_ops(graph, order, 0, spans).ok());
+    return stretto::measure_ops(graph, spans).makespan;
+  };
+  const auto in_order = makespan(stretto::overlap::program_order(graph));
+  const auto weights_behind = makespan(stretto::overlap::input_gradient_first(graph));
+  const auto ahead = stretto::overlap::look_ahead(graph);
+  CHECK(weights_behind < in_order);
+  CHECK(makespan(ahead.nodes) == ahead.makespan);
+  CHECK(ahead.makespan <= weights_behind);
+  // Whatever the order, computation alone is a bound.
+  CHECK(ahead.makespan >= stretto::measure_ops(graph, spans).computes);
+}
