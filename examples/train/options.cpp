@@ -9,6 +9,7 @@
 
 #include "pipeline/plans.hpp"
 #include "stretto/assignment/described.hpp"
+#include "stretto/memory/window_text.hpp"
 
 namespace train {
 namespace {
@@ -55,6 +56,7 @@ struct raw_options {
   std::optional<std::string> layers;
   std::optional<std::string> layers_per_rank;
   std::string recompute = "none";
+  std::string offload = "none";
   double deadline = 300;
   double learning_rate = 3e-3;
   bool untied = false;
@@ -90,20 +92,17 @@ int read_blocks(const std::string& typed) {
 }
 
 //! "none", "all", "2/3".
-stretto::memory::recompute_window read_window(const std::string& typed) {
-  stretto::memory::recompute_window made;
-  if (typed == "none") return made;
-  if (typed == "all") return stretto::memory::recompute_all;
-  const char* const end = typed.data() + typed.size();
-  const auto count = std::from_chars(typed.data(), end, made.count);
-  const bool well = count.ec == std::errc() && count.ptr != end && *count.ptr == '/';
-  if (well) {
-    const auto period = std::from_chars(count.ptr + 1, end, made.period);
-    if (period.ec == std::errc() && period.ptr == end && made.count >= 1 &&
-        made.period >= made.count)
-      return made;
-  }
+stretto::memory::recompute_window read_recompute(const std::string& typed) {
+  if (const auto made = stretto::memory::read_window(typed)) return *made;
   throw bad_setting("recompute", typed, "expected none, all, or a part of micro-batches as in 2/3");
+}
+
+//! "none", "all", "2/3,lag=1,prefetch=2".
+stretto::memory::offload_window read_offload(const std::string& typed) {
+  if (const auto made = stretto::memory::read_offload(typed)) return *made;
+  throw bad_setting("offload", typed,
+                    "expected none, all, or a part of micro-batches as in 2/3; behind it, if wanted, "
+                    ",lag=1 and ,prefetch=1");
 }
 
 void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
@@ -129,6 +128,11 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--recompute", raw.recompute,
                  "Forwards that run a second time and keep nothing meanwhile: none, all, or 2/3 for "
                  "two of every three micro-batches")
+      ->capture_default_str();
+  app.add_option("--offload", raw.offload,
+                 "What forwards save and the host keeps until shortly before their backward: none, "
+                 "all, or 2/3; 2/3,lag=1,prefetch=1 also says for how many jobs the copy there may "
+                 "take, and how many jobs ahead the copy back begins")
       ->capture_default_str();
   app.add_option("--overlap", to.overlap, "Streams: serial or separate")->capture_default_str();
   app.add_option("--transport-capacity", to.transport_capacity,
@@ -186,7 +190,8 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
 }
 
 void complete(options& made, const raw_options& raw) {
-  made.pipeline.recompute = read_window(raw.recompute);
+  made.pipeline.recompute = read_recompute(raw.recompute);
+  made.pipeline.offload = read_offload(raw.offload);
   if (raw.layers_per_rank) made.pipeline.layers_per_rank = read_layers(*raw.layers_per_rank);
   // Told the layers of every rank, nobody need say how many that makes.
   const auto& per_rank = made.pipeline.layers_per_rank;

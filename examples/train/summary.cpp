@@ -89,9 +89,10 @@ void write_table(std::ostream& out, pipeline& from, int cores) {
 }
 
 void write_memory(std::ostream& out, pipeline& from, const process_memory& process) {
-  out << format("%-70s", "memory, KiB: by the plan, before the first step")
+  out << format("%-81s", "memory, KiB: by the plan, before the first step")
       << " | the arena's\n"
-         "rank    weights  gradients  optimizer      arena workspaces        sum |     in use    "
+         "rank    weights  gradients  optimizer      arena       host workspaces        sum |     "
+         "in use    "
          "touched\n";
   std::int64_t sum = 0, arenas = 0, touched = 0;
   for (int rank = 0; rank < from.where().ranks; ++rank) {
@@ -101,7 +102,7 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
     arenas += here.arena;
     out << format("%4d", rank);
     for (const std::int64_t bytes : {here.weights, here.gradients, here.optimizer, here.arena,
-                                     here.workspaces, here.sum()})
+                                     here.host, here.workspaces, here.sum()})
       out << format("%11.1f", kibibytes(bytes));
     out << format(" |%11.1f", kibibytes(from.engine().most_in_use(at).bytes));
     if (process.poisoned) {
@@ -112,7 +113,8 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
     touched += marked;
     out << format("%11.1f\n", kibibytes(marked));
   }
-  out << "workspaces: evaluation's arena, batch, messages, queues. in use: the most at once.\n";
+  out << "host: what waits there (--offload). workspaces: evaluation's arena, batch, messages, "
+         "queues. in use: the most at once.\n";
   if (process.poisoned)
     out << "touched: hidden by the poison.\n";
   else

@@ -13,14 +13,32 @@ using namespace pipeline_test;
 
 namespace {
 
-//! For each line of the arena whether a buffer of the plan lies on it, or one that lives to the end.
-std::vector<bool> lines_of(const stretto::plan_view& plan, bool to_the_end = false) {
-  std::vector<bool> lines(static_cast<std::size_t>(plan.arena_bytes) / 64);
+//! For each line of the arena, and behind it of what the host keeps, whether a buffer of the plan
+//! lies on it, or one that lives to the end, or a stash.
+std::vector<bool> lines_of(const stretto::plan_view& plan, bool to_the_end = false,
+                           bool stashes = false) {
+  std::vector<bool> lines(static_cast<std::size_t>(plan.arena_bytes + plan.host_bytes) / 64);
   for (const stretto::buffer& each : plan.buffers)
-    if (!to_the_end || each.release == static_cast<std::int32_t>(plan.instructions.size()))
+    if ((!to_the_end || each.release == static_cast<std::int32_t>(plan.instructions.size())) &&
+        (!stashes || each.role == stretto::buffer_role::stash ||
+         each.role == stretto::buffer_role::host))
     for (std::int64_t at = each.offset; at < each.offset + each.bytes; at += 64)
       lines[static_cast<std::size_t>(at) / 64] = true;
   return lines;
+}
+
+std::span<std::byte> line_at(pipeline& of, std::size_t rank, std::size_t line) {
+  const auto arena = of.engine().arena(rank);
+  return line < arena.size() / 64
+             ? arena.subspan(64 * line, 64)
+             : of.engine().host_memory(rank).subspan(64 * line - arena.size(), 64);
+}
+
+void paint_all(pipeline& of) {
+  for (std::size_t rank = 0; rank < config::size(of.where().ranks); ++rank) {
+    paint(of.engine().arena(rank));
+    paint(of.engine().host_memory(rank));
+  }
 }
 
 //! Two steps equal the reference's to the bit, with all of the arena NaN at first, and again
@@ -30,16 +48,14 @@ void check_poisoned(const pipeline_settings& settings) {
   CAPTURE(name(settings, model));
   pipeline pipelined(model, text(), settings, learning());
   reference whole(pipelined.model(), learning().seed);
-  for (std::size_t rank = 0; rank < config::size(settings.ranks); ++rank)
-    paint(pipelined.engine().arena(rank));
+  paint_all(pipelined);
   CHECK(compare(pipelined, whole, 2) == "");
   for (std::size_t rank = 0; rank < config::size(settings.ranks); ++rank) {
     const stretto::plan_view& plan = pipelined.plan().plans()[rank];
-    const auto arena = pipelined.engine().arena(rank);
     const std::vector<bool> held = lines_of(plan, true);
     const std::vector<bool> lines = lines_of(plan);
     for (std::size_t line = 0; line < lines.size(); ++line)
-      if (lines[line] && !held[line] && touched_bytes(arena.subspan(64 * line, 64)) > 0)
+      if (lines[line] && !held[line] && touched_bytes(line_at(pipelined, rank, line)) > 0)
         FAIL_CHECK("line " << line << " of rank " << rank << " is released, but not poisoned");
   }
 }
@@ -58,35 +74,50 @@ TEST_CASE("paint shows what is written, by lines of 64 bytes") {
 }
 
 TEST_CASE("high water equals the plan, and no value is read before it is written") {
+  int number = 0;
+  std::size_t kept = 0;
   for (const char* schedule : {"gpipe", "1f1b", "interleaved", "seq_1f1b"})
     for (const int ranks : {1, 3, 4})
       for (const int microbatches : {2, 5})
         for (const char* overlap : {"serial", "separate"}) {
-          const pipeline_settings settings{.schedule = schedule,
-                                           .ranks = ranks,
-                                           .microbatches = microbatches,
-                                           .slices = schedule == std::string("seq_1f1b") ? 2 : 1,
-                                           .overlap = overlap,
-                                           .poison = false};  // which would hide the paint
+          pipeline_settings settings{.schedule = schedule,
+                                     .ranks = ranks,
+                                     .microbatches = microbatches,
+                                     .slices = schedule == std::string("seq_1f1b") ? 2 : 1,
+                                     .overlap = overlap,
+                                     .poison = false};  // which would hide the paint
+          if (settings.slices == 1 && ++number % 3 > 0)
+            settings.offload = {{1, 1}, number % 2, number % 3 - 1};
           const config model = tiny(std::max(3, 2 * ranks), true);
           CAPTURE(name(settings, model));
           pipeline pipelined(model, text(), settings, learning());
           reference whole(pipelined.model(), learning().seed);
-          for (std::size_t rank = 0; rank < config::size(ranks); ++rank)
-            paint(pipelined.engine().arena(rank));
+          paint_all(pipelined);
           CHECK(compare(pipelined, whole, 2) == "");
           for (std::size_t rank = 0; rank < config::size(ranks); ++rank) {
             CAPTURE(rank);
             const stretto::plan_view& plan = pipelined.plan().plans()[rank];
             const auto arena = pipelined.engine().arena(rank);
             CHECK(static_cast<std::int64_t>(arena.size()) == plan.arena_bytes);
+            const auto host = pipelined.engine().host_memory(rank);
+            CHECK(static_cast<std::int64_t>(host.size()) == plan.host_bytes);
+            CHECK((touched_bytes(host) > 0) == (plan.host_bytes > 0));
+            kept += host.size();
             const std::vector<bool> lines = lines_of(plan);
+            // A stash that goes to the host leaves its place before the backward, which alone
+            // writes some of it.
+            const std::vector<bool> partly =
+                settings.offload.any() ? lines_of(plan, false, true)
+                                       : std::vector<bool>(lines.size());
             for (std::size_t line = 0; line < lines.size(); ++line)
-              if ((touched_bytes(arena.subspan(64 * line, 64)) > 0) != lines[line])
+              if (const bool touched = touched_bytes(line_at(pipelined, rank, line)) > 0;
+                  touched != lines[line] && (touched || !partly[line]))
                 FAIL_CHECK("line " << line << (lines[line] ? " is not touched" : " is touched"));
-            CHECK(stretto::executor::most_in_use(plan).bytes <= touched_bytes(arena));
+            if (!settings.offload.any())
+              CHECK(stretto::executor::most_in_use(plan).bytes <= touched_bytes(arena));
           }
         }
+  CHECK(kept > 0);
 }
 
 TEST_CASE("every schedule, painted before the first step and poisoned where the plan releases") {
@@ -108,7 +139,9 @@ TEST_CASE("every schedule, painted before the first step and poisoned where the 
                                      .overlap = number % 2 == 0 ? "serial" : "separate",
                                      .poison = true};
           settings.transport_capacity = number / 2 % 2 * 2;
+          if (number % 3 == 0) settings.offload = stretto::memory::offload_all;
           check_poisoned(settings);
+          settings.offload = {};
           if (Schedule::name == std::string_view("seq_1f1b")) {
             settings.slices = 4;
             check_poisoned(settings);
@@ -148,6 +181,37 @@ TEST_CASE("what a rank holds is known before the first step") {
     const auto least = static_cast<std::int64_t>(4 * pipelined.parameter_count());
     CHECK(weights >= least);
     CHECK(weights < least + least / 10);
+  }
+}
+
+TEST_CASE("what the host keeps is not in the arena, and known before the first step") {
+  const config model = tiny(6, false);
+  const auto made = [&](const stretto::memory::offload_window& offload) {
+    return pipeline(model, text(),
+                    {.schedule = "1f1b",
+                     .ranks = 6,
+                     .microbatches = 12,
+                     .chunks = 1,
+                     .offload = offload},
+                    learning());
+  };
+  pipeline kept = made({});
+  pipeline away = made(stretto::memory::offload_all);
+  for (int rank = 0; rank < 6; ++rank) {
+    CAPTURE(rank);
+    const rank_memory before = kept.memory(rank);
+    const rank_memory after = away.memory(rank);
+    CHECK(before.host == 0);
+    // Three are here, one more is there than is not here: see tests/unit/memory_offload.cpp.
+    const auto stash = stretto::lowering::aligned([&] {
+      for (const stretto::buffer& each : kept.plan().plans()[config::size(rank)].buffers)
+        if (each.role == stretto::buffer_role::stash) return each.bytes;
+      return std::int64_t{0};
+    }());
+    CHECK(before.arena - after.arena == std::max(0, 6 - rank - 3) * stash);
+    CHECK(after.host == (rank < 4 ? (5 - rank) * stash : 0));
+    CHECK(static_cast<std::int64_t>(away.engine().host_memory(config::size(rank)).size()) ==
+          after.host);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "model/random.hpp"
 #include "model/reference.hpp"
 #include "pipeline/pipeline.hpp"
+#include "stretto/memory/window_text.hpp"
 
 namespace pipeline_test {
 
@@ -53,7 +54,8 @@ inline std::string name(const train::pipeline_settings& of, const train::config&
   return of.schedule + ", ranks " + std::to_string(of.ranks) + ", chunks " +
          std::to_string(of.chunks) + ", micro-batches " + std::to_string(of.microbatches) +
          ", slices " + std::to_string(of.slices) + ", recompute " +
-         std::to_string(of.recompute.count) + "/" + std::to_string(of.recompute.period) + ", group " + std::to_string(of.group) +
+         stretto::memory::window_text(of.recompute) + ", offload " +
+         stretto::memory::window_text(of.offload) + ", group " + std::to_string(of.group) +
          ", layers " + std::to_string(model.layer_count()) +
          (model.tied ? ", tied, " : ", untied, ") + of.overlap + ", capacity " +
          std::to_string(of.transport_capacity);

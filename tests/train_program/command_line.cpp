@@ -74,7 +74,9 @@ std::string losses(const std::string& printed) {
 TEST_CASE("small models train, equal to the unpipelined one; a trace and a picture are left") {
   for (const std::string arguments :
        {"", "--schedule 1f1b --untied", "--schedule seq_1f1b --slices 4 --batch 1",
-        "--schedule dualpipe", "--schedule zbv --recompute 1/2", "--schedule zb_h1 --overlap serial --transport-capacity 2",
+        "--schedule dualpipe", "--schedule zbv --recompute 1/2",
+        "--schedule zbv --offload all", "--schedule 1f1b --offload 2/3,prefetch=2 --overlap serial",
+        "--schedule zb_h1 --overlap serial --transport-capacity 2",
         "--layers-per-rank 2,4 --chunks 1 --group 3", "--layers balanced:6",
         "--layers 'Et|t|t|tL' --schedule zbv", "--layers 2,4 --chunks 1"}) {
     INFO(arguments);
@@ -192,6 +194,10 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--recompute 3/2", "--recompute 3/2: expected none, all, or a part"},
       {"--recompute half", "--recompute half: expected none, all, or a part"},
       {"--schedule seq_1f1b --slices 2 --recompute all", "--recompute all: a slice cannot be"},
+      {"--offload 3/2", "--offload 3/2: expected none, all, or a part"},
+      {"--offload all,lag", "--offload all,lag: expected none, all, or a part"},
+      {"--schedule seq_1f1b --slices 2 --offload all", ": a slice cannot be offloaded"},
+      {"--recompute all --offload 1/2", "--offload 1/2,lag=1,prefetch=1: what a recompute saves"},
       {"--heads 3", "--heads 3: the width, 16, is no multiple of it"},
       {"--chunks 4", "--layers 4: with embedding and head that makes 6 layers, 8 stages need one"},
       {"--layers-per-rank 3,2", "--layers-per-rank 3,2: they sum to 5, but --layers 4"},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/plan/picture.hpp"
 #include "stretto/stretto.hpp"
 
 namespace {
@@ -197,6 +198,27 @@ TEST_CASE("copies run beside jobs: fill and drain on one rank, by hand") {
         "0B3@20-24");
 }
 
+TEST_CASE("a picture's memory goes down and up with the copies, and has no bars for them") {
+  const emitted made(stretto::schedule::one_f_one_b{}, {.ranks = 4, .microbatches = 9},
+                     job_table(4, 1, costs), memory::offload_all);
+  std::vector<stretto::rank_report> ranks(4);
+  std::vector<job_time> times(4 * static_cast<std::size_t>(made.lists.rows().stride));
+  const auto all = stretto::measure(made.input(), ranks, times);
+  const auto picture = stretto::draw_simulated(made.input(), all, times, true);
+  for (const auto& bar : picture.bars) CHECK(stretto::is_compute(bar.what.kind));
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    std::int64_t highest = 0;
+    std::int64_t last = 0;
+    for (const auto& point : picture.memory[rank]) {
+      highest = std::max(highest, point.level);
+      CHECK(point.time >= last);
+      last = point.time;
+    }
+    CHECK(highest == ranks[rank].peak);
+    CHECK(picture.memory[rank].back().level == 0);
+  }
+}
+
 TEST_CASE("1F1B of 8 ranks keeps a part of each micro-batch, and all of three") {
   const stretto::shape shape{.ranks = 8, .microbatches = 64};
   std::int64_t plain = 0;
@@ -366,6 +388,28 @@ TEST_CASE("slices, odd windows and what is recomputed are refused") {
   CHECK(parted.text(0).find('R') != std::string::npos);
   CHECK(parted.text(0).find("2OFFLOAD") != std::string::npos);
   CHECK(parted.text(0).find("0OFFLOAD") == std::string::npos);
+}
+
+TEST_CASE("windows as command lines say them") {
+  using memory::read_offload;
+  using memory::read_window;
+  CHECK(read_window("none") == memory::microbatch_window{});
+  CHECK(read_window("all") == memory::microbatch_window{1, 1});
+  CHECK(read_window("2/3") == memory::microbatch_window{3, 2});
+  for (const char* wrong : {"", "some", "2", "/3", "2/", "3/2", "0/3", "-1/2", "2/3/4", " 2/3",
+                            "2/3 ", "99999999999/1", "all,lag=1"})
+    CHECK_FALSE(read_window(wrong).has_value());
+  CHECK(read_offload("none") == memory::offload_window{});
+  CHECK(read_offload("all") == memory::offload_all);
+  CHECK(read_offload("2/3,lag=0,prefetch=4") == memory::offload_window{{3, 2}, 0, 4});
+  CHECK(read_offload("all,prefetch=2") == memory::offload_window{{1, 1}, 1, 2});
+  CHECK(read_offload("all,prefetch=0,lag=2") == memory::offload_window{{1, 1}, 2, 0});
+  for (const char* wrong : {"", "all,", "all,lag", "all,lag=", "all,lag=-1", "all,lag=1,lag=1",
+                            "all,lag=1,", "lag=1", "all,depth=1", "all lag=1"})
+    CHECK_FALSE(read_offload(wrong).has_value());
+  CHECK(memory::window_text(memory::microbatch_window{}) == "none");
+  CHECK(memory::window_text(memory::offload_window{}) == "none");
+  CHECK(memory::window_text(memory::offload_window{{3, 2}, 0, 4}) == "2/3,lag=0,prefetch=4");
 }
 
 TEST_CASE("windows of far too much keep everything") {

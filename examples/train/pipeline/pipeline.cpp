@@ -81,6 +81,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   build_ranks(text, settings.evaluation_microbatches);
   stretto::plan_request training = request();
   training.recompute = settings.recompute;
+  training.offload = settings.offload;
   training_plan_ = plan_training(settings, costs_.view(), std::move(training));
   evaluation_plan_ = plan_evaluation(settings, costs_.view(), request());
   training_ = make_engine<training_stage>(*training_plan_, trainers_, settings);
@@ -187,6 +188,7 @@ rank_memory pipeline::memory(int rank) const {
   made.gradients = made.weights;
   made.optimizer = 2 * made.weights;
   made.arena = training_plan_->plans()[at].arena_bytes;
+  made.host = training_plan_->plans()[at].host_bytes;
   made.workspaces = evaluation_plan_->plans()[at].arena_bytes +
                     static_cast<std::int64_t>(here.batch_bytes());
   for (const auto* plan : {training_plan_.get(), evaluation_plan_.get()})

@@ -33,9 +33,12 @@ struct layer_state {
 struct rank_memory {
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
   std::int64_t arena = 0;       //!< of training: activations, gradients, collectives
+  std::int64_t host = 0;        //!< what of training's stashes the host keeps
   std::int64_t workspaces = 0;  //!< the arena of evaluation, a batch, messages under way, queues
 
-  std::int64_t sum() const { return weights + gradients + optimizer + arena + workspaces; }
+  std::int64_t sum() const {
+    return weights + gradients + optimizer + arena + host + workspaces;
+  }
 };
 
 //! A model split into stages, with the plans and the engines that train and evaluate it: the same

@@ -8,6 +8,7 @@
 #include "stretto/assignment/all.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/lowering/streams/all.hpp"
+#include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/schedule/all.hpp"
 
@@ -64,10 +65,6 @@ std::string sentence(const verdict& answer) {
   return std::string(stretto::to_text(answer).view());
 }
 
-std::string window_text(const stretto::memory::recompute_window& window) {
-  return window.all() ? "all" : std::to_string(window.count) + "/" + std::to_string(window.period);
-}
-
 //! Says which setting a refused shape is about.
 [[noreturn]] void refuse(const pipeline_settings& settings, const stretto::shape& sizes,
                          const verdict& answer) {
@@ -84,7 +81,10 @@ std::string window_text(const stretto::memory::recompute_window& window) {
     case reason::slices_not_one:
       throw bad_setting("slices", std::to_string(sizes.slices), settings.schedule + ": " + rule);
     case reason::slices_not_recomputed:
-      throw bad_setting("recompute", window_text(settings.recompute), rule);
+      throw bad_setting("recompute", stretto::memory::window_text(settings.recompute), rule);
+    case reason::slices_not_offloaded:
+    case reason::offload_recomputed:
+      throw bad_setting("offload", stretto::memory::window_text(settings.offload), rule);
     case reason::group_below_one:
     case reason::group_below_ranks:
     case reason::group_above_microbatches:

@@ -13,6 +13,7 @@
 #include "stretto/executor/engine.hpp"
 #include "stretto/executor/runner.hpp"
 #include "stretto/executor/transport.hpp"
+#include "stretto/memory/offload_window.hpp"
 #include "stretto/memory/recompute_window.hpp"
 
 namespace train {
@@ -34,6 +35,7 @@ struct pipeline_settings {
   int group = 0;   //!< micro-batches per group; 0: the schedule's choice
   std::vector<std::int32_t> layers_per_rank{};  //!< embedding and head included; empty: even
   stretto::memory::recompute_window recompute{};  //!< whose forwards run a second time
+  stretto::memory::offload_window offload{};  //!< what of training's stashes the host keeps
   //! How layers are dealt, as in stretto/assignment/described.hpp, embedding and head included;
   //! empty: by `layers_per_rank`.
   std::string layers{};

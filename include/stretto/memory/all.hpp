@@ -7,6 +7,7 @@
 #include "stretto/memory/recompute.hpp"
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/memory/release_early.hpp"
+#include "stretto/memory/window_text.hpp"
 
 namespace stretto::memory {
 

@@ -64,11 +64,17 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
     bool second_half = false;
     for (int step = 0; step < input.rows.counts[rank]; ++step) {
       const job& work = input.rows.at(rank, step);
-      if (!is_compute(work.kind)) continue;
+      if (!has_cost(work.kind)) continue;
       const bool first_half = work.paired && step + 1 < input.rows.counts[rank];
       const auto when =
           timeline[static_cast<std::size_t>(rank) * static_cast<std::size_t>(input.rows.stride) +
                    static_cast<std::size_t>(step)];
+      if (is_copy(work.kind)) {  // no bar: it runs beside the jobs
+        memory.run(step);
+        const std::int64_t change = work.kind == job_kind::offload ? when.end : when.start;
+        curve.push_back({std::max(curve.back().time, change), memory.level()});
+        continue;
+      }
       const int chunk = input.where.chunk_of(work);
       const int half = first_half ? 1 : second_half ? 2 : 0;
       second_half = first_half;
