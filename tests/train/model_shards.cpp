@@ -252,6 +252,46 @@ TEST_CASE("whatever the order of the ops: the same bits") {
     }
 }
 
+TEST_CASE("a backward and the next micro-batch's forward as one, in any order: the same bits") {
+  for (const int shards : {1, 2, 4}) {
+    CAPTURE(shards);
+    const config model = with_shards(shapes()[2].model, shards);
+    const auto chain = stage_chain(model, 1, 4, false);
+    const auto forward = stretto::graph_of(chain, std::span(chain.programs).first(1));
+    const auto backward = stretto::graph_of(chain, std::span(chain.programs).subspan(1));
+    const auto both = stretto::side_by_side(backward, forward);
+    std::vector<aligned_array<float>> messages;
+    for (int shard = 0; shard < shards; ++shard) {
+      messages.emplace_back(model.activation_scalars());
+      model_test::fill_normal(messages.back().span(), 1.0, 1);
+    }
+    const auto gradients = [&](std::uint64_t key) {
+      // The second lends its stashes and messages only.
+      shard_group<float> group(model, 1, 4, 3), next(model, 1, 4, 3);
+      group.run({job_kind::forward}, 0, &messages, 0, {}, {}, 1);
+      for (const std::int32_t node : model_test::topological_order(both, key)) {
+        const stretto::op_node& what = both.nodes[static_cast<std::size_t>(node)];
+        const stretto::program& job = chain.programs[what.job == 0 ? 1 : 0];
+        group.run_op(what.job == 0 ? group : next, job.kind,
+                     static_cast<std::size_t>(what.op - job.first_op), &messages, 0, {}, {}, 1);
+      }
+      for (std::size_t op = 0; op < group.shards[0].ops(job_kind::backward).size(); ++op)
+        group.run_op(next, job_kind::backward, op, &messages, 0, {}, {}, 1);
+      std::vector<float> all;
+      for (const auto& shard : group.shards)
+        for (int layer = 1; layer < 4; ++layer)
+          all.insert(all.end(), shard.gradients(layer).begin(), shard.gradients(layer).end());
+      return all;
+    };
+    const auto expected = gradients(0);
+    CHECK(std::ranges::all_of(expected, [](float each) { return std::isfinite(each); }));
+    for (const std::uint64_t key : {1, 2, 3, 4, 5, 6}) {
+      CAPTURE(key);
+      CHECK(same_bits<float>(gradients(key), expected));
+    }
+  }
+}
+
 TEST_CASE(
     "first values put together are those of the model in one piece; taken apart, the shards'") {
   for (const shape& of : shapes())

@@ -2,6 +2,7 @@
 // here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <span>
@@ -93,27 +94,32 @@ struct shard_group {
       const stretto::op_node& what = graph.nodes[static_cast<std::size_t>(node)];
       const stretto::program& job = programs[static_cast<std::size_t>(what.job)];
       const auto op = static_cast<std::size_t>(what.op - job.first_op);
-      if (what.communicates()) {
-        sum();
-        continue;
-      }
-      for (std::size_t shard = 0; shard < shards.size(); ++shard) {
-        const auto message =
-            received == nullptr ? std::span<const Scalar>() : (*received)[shard].span();
-        losses[shard] += shards[shard].run_op(
-            job.kind, op,
-            {.tokens = tokens,
-             .targets = targets,
-             .input = message,
-             .output = outputs[shard].span(),
-             .output_gradient = message,
-             .input_gradient = input_gradients[shard].span(),
-             .stash = stashes[shard][slice],
-             .sums = model.shards > 1 ? sums[shard].span() : std::span<Scalar>(),
-             .loss_scale = loss_scale,
-             .earlier = std::span(stashes[shard]).first(slice),
-             .slice = slice});
-      }
+      run_op(*this, job.kind, op, received, slice, tokens, targets, loss_scale);
+    }
+  }
+
+  //! Runs an op on all shards, or the sum over them, with the stashes and messages of `with`.
+  void run_op(shard_group& with, job_kind kind, std::size_t op,
+              const std::vector<train::aligned_array<Scalar>>* received, std::size_t slice,
+              std::span<const std::uint8_t> tokens, std::span<const std::uint8_t> targets,
+              double loss_scale) {
+    if (train::is_sum(shards[0].ops(kind)[op].code)) return with.sum();
+    for (std::size_t shard = 0; shard < shards.size(); ++shard) {
+      const auto message =
+          received == nullptr ? std::span<const Scalar>() : (*received)[shard].span();
+      with.losses[shard] += shards[shard].run_op(
+          kind, op,
+          {.tokens = tokens,
+           .targets = targets,
+           .input = message,
+           .output = with.outputs[shard].span(),
+           .output_gradient = message,
+           .input_gradient = with.input_gradients[shard].span(),
+           .stash = with.stashes[shard][slice],
+           .sums = model.shards > 1 ? with.sums[shard].span() : std::span<Scalar>(),
+           .loss_scale = loss_scale,
+           .earlier = std::span(with.stashes[shard]).first(slice),
+           .slice = slice});
     }
   }
 
