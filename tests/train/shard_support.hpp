@@ -81,12 +81,13 @@ struct shard_group {
            const std::vector<train::aligned_array<Scalar>>* received, std::size_t slice,
            std::span<const std::uint8_t> tokens, std::span<const std::uint8_t> targets,
            double loss_scale) {
-    const bool split = jobs.front() != job_kind::backward;
-    const stretto::program_chain chain =
-        train::stage_chain(model, shards[0].first(), shards[0].last(), split);
+    const auto has = [&](job_kind kind) { return std::ranges::find(jobs, kind) != jobs.end(); };
+    const stretto::program_chain chain = train::stage_chain(
+        model, shards[0].first(), shards[0].last(),
+        {.recompute = has(job_kind::recompute), .split = !has(job_kind::backward)});
     std::vector<stretto::program> programs;
     for (const stretto::program& each : chain.programs)
-      if (std::ranges::find(jobs, each.kind) != jobs.end()) programs.push_back(each);
+      if (has(each.kind)) programs.push_back(each);
     const stretto::op_graph graph = stretto::graph_of(chain, programs);
     for (auto& each : sums) poison(each.span());
     losses.assign(shards.size(), 0.0);

@@ -35,13 +35,12 @@ struct layer_buffers {
 
 class chain_writer {
  public:
-  chain_writer(const config& model, int first, int last, const stretto::machine* on,
-               std::size_t scalar_bytes)
+  chain_writer(const config& model, int first, int last, const chain_options& with)
       : model_(model),
         first_(first),
         last_(last),
-        on_(on),
-        scalar_bytes_(static_cast<std::int64_t>(scalar_bytes)) {
+        with_(with),
+        scalar_bytes_(static_cast<std::int64_t>(with.scalar_bytes)) {
     const std::size_t activation = model.activation_scalars();
     if (first > 0) input_ = buffer("input", activation);
     if (first > 0) input_gradient_ = buffer("input gradient", activation);
@@ -53,9 +52,9 @@ class chain_writer {
     for (int layer = first; layer < last; ++layer) layers_.push_back(buffers_of(layer));
   }
 
-  void program(job_kind kind, int chunk) {
-    made_.begin(kind, chunk);
-    for (const stage_op& op : job_ops(model_, first_, last_, kind)) add(op);
+  void program(job_kind kind) {
+    made_.begin(kind, with_.chunk);
+    for (const stage_op& op : job_ops(model_, first_, last_, kind)) add(kind, op);
   }
 
   program_chain made() && { return std::move(made_); }
@@ -122,10 +121,10 @@ class chain_writer {
     return layer == first_ ? message : layers_[config::size(layer - 1 - first_)].slot;
   }
 
-  std::vector<op_use> uses_of(const stage_op& op) const {
+  std::vector<op_use> uses_of(job_kind kind, const stage_op& op) const {
     const layer_buffers& at = layers_[config::size(op.layer - first_)];
     const std::int32_t x = before(op.layer, input_);
-    const bool leaves = op.layer == last_ - 1 && output_ >= 0;
+    const bool leaves = op.layer == last_ - 1 && output_ >= 0 && kind == job_kind::forward;
     const std::int32_t y = leaves ? output_ : at.slot;
     const std::int32_t to = before(op.layer, input_gradient_);
     // What is summed forwards, and before and behind the norms backwards.
@@ -214,8 +213,8 @@ class chain_writer {
     return add_to({reads(at.values), reads(at.slot)}, at.table);
   }
 
-  void add(const stage_op& op) {
-    const std::vector<op_use> uses = uses_of(op);
+  void add(job_kind kind, const stage_op& op) {
+    const std::vector<op_use> uses = uses_of(kind, op);
     std::int64_t bytes = 0;
     for (const op_use& use : uses) bytes += made_.buffers[config::size(use.buffer)].bytes;
     const auto products = static_cast<std::int64_t>(expected_products(model_, op.code));
@@ -224,10 +223,10 @@ class chain_writer {
       // Round a ring: the sum of a part of its own, then the parts of all others.
       const std::int64_t message = bytes * (model_.shards - 1) / model_.shards;
       form.stream = static_cast<std::uint8_t>(stretto::stream_type::tensor_parallel);
-      form.time = on_ == nullptr ? bytes / scalar_bytes_ : on_->time({0, 0, message});
-      form.holds = static_cast<std::int16_t>(on_ == nullptr ? 0 : on_->collective);
-    } else if (on_ != nullptr) {
-      form.time = on_->time({2 * products, bytes, 0});
+      form.time = with_.on == nullptr ? bytes / scalar_bytes_ : with_.on->time({0, 0, message});
+      form.holds = static_cast<std::int16_t>(with_.on == nullptr ? 0 : with_.on->collective);
+    } else if (with_.on != nullptr) {
+      form.time = with_.on->time({2 * products, bytes, 0});
     } else {
       form.time = products > 0 ? products : bytes / scalar_bytes_;
     }
@@ -236,7 +235,7 @@ class chain_writer {
 
   config model_;
   int first_, last_;
-  const stretto::machine* on_;
+  chain_options with_;
   std::int64_t scalar_bytes_;
   program_chain made_;
   std::vector<layer_buffers> layers_;
@@ -245,17 +244,17 @@ class chain_writer {
 
 }  // namespace
 
-stretto::program_chain stage_chain(const config& model, int first, int last, bool split,
-                                   const stretto::machine* on, std::size_t scalar_bytes,
-                                   int chunk) {
+stretto::program_chain stage_chain(const config& model, int first, int last,
+                                   const chain_options& with) {
   check_stage_layers(model, first, last);
-  chain_writer write(model, first, last, on, scalar_bytes);
-  write.program(job_kind::forward, chunk);
-  if (split) {
-    write.program(job_kind::backward_input, chunk);
-    write.program(job_kind::backward_weight, chunk);
+  chain_writer write(model, first, last, with);
+  write.program(job_kind::forward);
+  if (with.recompute) write.program(job_kind::recompute);
+  if (with.split) {
+    write.program(job_kind::backward_input);
+    write.program(job_kind::backward_weight);
   } else {
-    write.program(job_kind::backward, chunk);
+    write.program(job_kind::backward);
   }
   return std::move(write).made();
 }
