@@ -67,7 +67,7 @@ class costs_file {
       for (int kind = 0; kind < cost_kinds; ++kind)
         if (letters(static_cast<job_kind>(kind)) == entry["kind"].get<std::string>())
           return static_cast<job_kind>(kind);
-    file_.fail(place + " needs a kind: F, B, I, W or R");
+    file_.fail(place + " needs a kind: F, B, I, W, R, OFFLOAD or RELOAD");
   }
   std::size_t index(int rank, int chunk, job_kind kind) const {
     return static_cast<std::size_t>((rank * table_.chunks + chunk) * cost_kinds +

@@ -48,7 +48,7 @@ struct cost_cut {
 //!    "base": 10, "limit": [40, 50],  memory: one number for all ranks, or one per rank
 //!    "jobs": [{"rank": 0, "chunk": 1, "kind": "F", "cost": 3, "change": 1, "peak": 2}]}
 //! An entry of "jobs" without rank or chunk speaks for all of them; later entries win; what no
-//! entry gives comes from --cost and --memory. Kinds are F, B, I, W, R. A whole backward is what I
+//! entry gives comes from --cost and --memory. Kinds are F, B, I, W, R, OFFLOAD, RELOAD. A whole backward is what I
 //! and W are together, unless an entry gives it.
 //! @throws bad_input naming option, value and rule
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {});

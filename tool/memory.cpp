@@ -35,6 +35,7 @@ struct memory_command {
   std::string recompute = "none";
   int recompute_count = std::numeric_limits<int>::max();
   int recompute_period = 1;
+  std::string offload = "none";
   double limit = 0;
   std::string format = "table";
 
@@ -70,6 +71,13 @@ struct memory_command {
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
+    command
+        .add_option("--offload", offload,
+                    "What forwards save and the host keeps until shortly before their backward: "
+                    "none, all, or 2/3 for two of every three micro-batches; 2/3,lag=1,prefetch=1 "
+                    "also says for how many jobs the copy there may take, and how many jobs ahead "
+                    "the copy back begins")
+        ->capture_default_str();
     command.add_option("--limit", limit, "MiB that no rank's state and jobs may exceed; messages come on top")
         ->check(CLI::PositiveNumber.description(""));
     command.add_option("--format", format, "table or json")
@@ -85,38 +93,51 @@ struct memory_command {
     if (wanted.slices > 1)
       throw bad_option("--slices", std::to_string(wanted.slices),
                        "what slices keep is not estimated, only whole micro-batches");
+    const auto copies = memory::read_offload(offload);
+    if (!copies)
+      throw bad_option("--offload", offload,
+                       "is not none, all or a part as 2/3, and ,lag=1 or ,prefetch=1 behind it");
+    away_ = *copies;
     schedule_options options;
     verdict unsound;
+    std::vector<std::int64_t> limits;
+    std::vector<std::int64_t> folded;
     generated made = generate(name, wanted, options, [&](const placement& where) {
       job_table table = job_costs(where, unsound);
+      limits = table.limit;
+      memory::fold_recompute(window(), table.entries, table.chunks);
+      memory::fold_offload(away_, table.entries, table.chunks, table.limit);
+      folded = table.limit;
       return table;
     });
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
     if (made.refused)
       throw bad_input(name + " does not serve this: " + std::string(describe(made.answer.why)));
-    if (!made.answer.ok()) throw broken_schedule(in_mib(made.answer));
-    job_lists lists(wanted.ranks, memory::with_recomputes(window(), made.lists.rows().stride));
-    job_sink out = lists.sink();
-    const verdict inserted =
-        memory::insert_recomputes(window(), made.lists.rows(), made.where, wanted.slices, out);
-    if (!inserted.ok())
+    if (!made.answer.ok())
+      throw broken_schedule(in_mib(memory::unfolded(made.answer, limits, folded)));
+    job_lists again(wanted.ranks, memory::with_recomputes(window(), made.lists.rows().stride));
+    job_sink between = again.sink();
+    if (const verdict inserted = memory::insert_recomputes(window(), made.lists.rows(), made.where,
+                                                           wanted.slices, between);
+        !inserted.ok())
       throw bad_input("--recompute " + recompute + ": " + std::string(describe(inserted.why)));
-    // The generated costs have the recomputes folded in; the replay wants both apart.
+    job_lists lists(wanted.ranks, memory::with_offloads(away_, again.rows().stride));
+    job_sink out = lists.sink();
+    if (const verdict inserted = memory::insert_offloads(away_, window(), again.rows(), made.where,
+                                                         wanted.slices, out);
+        !inserted.ok())
+      throw bad_input("--offload " + offload + ": " + std::string(describe(inserted.why)));
+    // The generated costs have recomputes and copies folded in; the replay wants them apart.
     verdict none;
-    const job_table table = job_costs(made.where, none, false);
+    const job_table table = job_costs(made.where, none);
     const replay_input input{
         lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
     if (const verdict answer = check::schedule(input); !answer.ok())
       throw broken_schedule(in_mib(answer));
     std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
     (void)measure(input, ranks);
-    const std::vector<std::int32_t> counts = dealt(made.where);
-    program_chain none_yet;
-    const std::int64_t message = transformer_writer(model_, none_yet).message_bytes();
-    const auto chain = [&](int rank, bool split, bool again) {
-      return chain_of(made.where, rank, counts, split, again);
-    };
-    print(needs(made.where, table, ranks, measure_plans(input, message, chain)), made.where);
+    print(needs(made.where, table, ranks, measure_plans(input, message(), chains(made.where))),
+          made.where);
   }
 
  private:
@@ -171,8 +192,18 @@ struct memory_command {
     return chain;
   }
 
-  //! @param folded  as a schedule should see it, see fold_recompute
-  job_table job_costs(const placement& where, verdict& unsound, bool folded = true) const {
+  chain_maker chains(const placement& where) const {
+    return [this, where, counts = dealt(where)](int rank, bool split, bool again) {
+      return chain_of(where, rank, counts, split, again);
+    };
+  }
+  std::int64_t message() const {
+    program_chain none_yet;
+    return transformer_writer(model_, none_yet).message_bytes();
+  }
+
+  //! Nothing folded: schedules should see less, see fold_recompute and fold_offload.
+  job_table job_costs(const placement& where, verdict& unsound) const {
     const std::vector<std::int32_t> counts = dealt(where);
     job_table table(where.ranks, where.chunks);
     for (int rank = 0; rank < where.ranks; ++rank) {
@@ -182,11 +213,17 @@ struct memory_command {
         if (!answer.ok()) unsound = answer;
       }
       table.base.push_back(state_bytes(where, rank, counts));
+      if (!away_.any() || !unsound.ok()) continue;
+      const std::vector<std::int64_t> saved = saved_by_chunk(where, rank, message(), chains(where));
+      for (int chunk = 0; chunk < where.chunks; ++chunk) {
+        const std::int64_t moved = saved[static_cast<std::size_t>(chunk)];
+        table.at(rank, chunk, job_kind::offload).change = -moved;
+        table.at(rank, chunk, job_kind::reload).change = moved;
+      }
     }
     if (limit > 0)
       table.limit.assign(static_cast<std::size_t>(where.ranks),
                          static_cast<std::int64_t>(std::min(limit, 1e12) * mib));
-    if (folded) memory::fold_recompute(window(), table.entries, table.chunks);
     return table;
   }
 
@@ -208,6 +245,7 @@ struct memory_command {
   }
 
   assignment::described how_;
+  memory::offload_window away_{};
   const transformer& model_ = of_model.model;
 
   static std::string in_mib(std::int64_t bytes) {
@@ -230,7 +268,7 @@ struct memory_command {
                                   {"ranks", where.ranks},
                                   {"microbatches", sizes.microbatches},
                                   {"chunks", sizes.chunks}};
-      for (const rank_need& need : all)
+      for (const rank_need& need : all) {
         text["need"].push_back({{"layers", need.layers},
                                 {"state", need.state},
                                 {"saved", need.step.saved},
@@ -240,21 +278,26 @@ struct memory_command {
                                 {"activations", need.activations()},
                                 {"jobs", need.jobs},
                                 {"total", need.total()}});
+        if (away_.any()) text["need"].back()["host"] = need.step.host;
+      }
       std::cout << text.dump(1) << '\n';
       return;
     }
     std::vector<std::vector<std::string>> rows{
         {"rank", "layers", "state", "saved", "messages", "working", "total"}};
+    if (away_.any()) rows[0].push_back("host");
     std::int64_t most = 0;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       const rank_need& need = all[rank];
       rows.push_back({std::to_string(rank), std::to_string(need.layers), in_mib(need.state),
                       in_mib(need.step.saved), in_mib(need.step.messages),
                       in_mib(need.step.working), in_mib(need.total())});
+      if (away_.any()) rows.back().push_back(in_mib(need.step.host));
       most = std::max(most, need.total());
     }
     std::cout << name << ", MiB: weights, gradients and optimizer state; the most that forwards save, that "
-                 "messages take, that a job needs beside; all, as a plan lays it\n"
+                 "messages take, that a job needs beside; all, as a plan lays it"
+              << (away_.any() ? "; what the host keeps beside it\n" : "\n")
               << print_table(rows) << "the most: " << in_mib(most) << '\n';
   }
 };

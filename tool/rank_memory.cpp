@@ -112,6 +112,16 @@ std::int64_t most_saved(const plan_view& plan, const std::vector<stage_plan>& st
 
 }  // namespace
 
+std::vector<std::int64_t> saved_by_chunk(const placement& where, int rank, std::int64_t message,
+                                         const chain_maker& chain) {
+  program_chain made = chain(rank, false, false);
+  take_messages_out(made, where, rank, message);
+  std::vector<std::int64_t> saved;
+  for (stage_need& need : needs_of(std::move(made), where))
+    saved.push_back(need.at(job_kind::forward).change);
+  return saved;
+}
+
 std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t message,
                                        const chain_maker& chain) {
   const placement& where = compute.where;
@@ -147,6 +157,7 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
     const arena_report use = measure_arena(plan);
     rank_memory need{.saved = most_saved(plan, stages), .messages = use.messages};
     need.arena = plan.arena_bytes + need.saved - use.saved;
+    need.host = plan.host_bytes;
     for (const job& work : compute.rows.row(plan.rank))
       need.working = std::max(
           need.working,

@@ -16,10 +16,17 @@ struct rank_memory {
                               //!< them until they are used up, or known as taken by the peer
   std::int64_t arena = 0;     //!< both, as a plan lays them: seldom more than their sum
   std::int64_t working = 0;   //!< the most that a job needs beside, while it runs
+  std::int64_t host = 0;      //!< what the host keeps of the saved
 };
 
 //! The chain of a rank; the last argument: with recomputes.
 using chain_maker = std::function<program_chain(int rank, bool split, bool again)>;
+
+//! What forwards save for backwards, messages aside, of every chunk of the rank: what an offload
+//! moves.
+//! @throws as below
+std::vector<std::int64_t> saved_by_chunk(const placement& where, int rank, std::int64_t message,
+                                         const chain_maker& chain);
 
 //! What plans of these compute lists need.
 //! @param message  bytes of an activation between stages

@@ -157,6 +157,56 @@ TEST_CASE("recomputation saves what it says, for as many micro-batches as it is 
   CHECK(half > full);
 }
 
+TEST_CASE("what is offloaded is on the host, and not in the arena") {
+  const auto all = [](const std::string& arguments) {
+    return run_json("memory 1f1b --ranks 6 --microbatches 12 --layers 12 --hidden 256 --heads 4 "
+                    "--sequence 128 --format json " +
+                    arguments);
+  };
+  const json plain = all("");
+  const json away = all("--offload all");
+  const json at_once = all("--offload all,lag=0,prefetch=0");
+  const json some = all("--offload 1/2");
+  for (std::size_t rank = 0; rank < 6; ++rank) {
+    CAPTURE(rank);
+    CHECK_FALSE(plain["need"][rank].contains("host"));
+    // Of `flying` stashes three stay here, or one; one stash more is under way than is gone.
+    const auto flying = static_cast<std::int64_t>(6 - rank);
+    const std::int64_t stash = of(plain, rank, "saved") / flying;
+    CHECK(of(away, rank, "saved") == std::min<std::int64_t>(flying, 3) * stash);
+    CHECK(of(away, rank, "host") == (rank < 4 ? (flying - 1) * stash : 0));
+    CHECK(of(at_once, rank, "saved") == stash);
+    CHECK(of(at_once, rank, "host") == (rank < 5 ? flying * stash : 0));
+    CHECK(of(away, rank, "total") <= of(some, rank, "total"));
+    CHECK(of(some, rank, "total") <= of(plain, rank, "total"));
+    CHECK(of(away, rank, "state") == of(plain, rank, "state"));
+  }
+  const outcome table = run("memory 1f1b --ranks 2 --microbatches 4 --layers 2 --offload all");
+  CHECK(table.out.find("total  host\n") != std::string::npos);
+}
+
+TEST_CASE("under a limit that does not do, offloading does, and says how little is enough") {
+  const std::string arguments =
+      "memory zbv_greedy --ranks 4 --microbatches 8 --chunks 2 --layers 8 --hidden 256 --heads 4 "
+      "--sequence 128 --format json";
+  const auto needed = [&](const std::string& more) {
+    const outcome far = run(arguments + " --limit 1" + more);
+    CHECK(far.exit == 1);
+    const std::size_t at = far.err.find('(') + 1;
+    return std::stoll(far.err.substr(at));
+  };
+  const std::string at_once = " --offload all,lag=0,prefetch=0";
+  const long long plain = needed("");
+  const long long away = needed(at_once);
+  CHECK(away < plain);
+  const std::string between = " --limit " + std::to_string(away);
+  CHECK(run(arguments + between).exit == 1);
+  const outcome ran = run(arguments + between + at_once);
+  REQUIRE(ran.exit == 0);
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    CHECK(of(json::parse(ran.out), rank, "jobs") <= away << 20);
+}
+
 TEST_CASE("a limit: at it, one byte under it, far under it") {
   for (const std::string name : {"zbv_greedy", "zb_auto"}) {
     const std::string arguments = "memory " + name +
@@ -201,6 +251,9 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--layers some:4", "--layers some:4: "},
       {"--recompute some", "--recompute"},
       {"--recompute full --recompute-of 0", "--recompute-of"},
+      {"--offload some", "--offload some: is not none, all or a part"},
+      {"--offload all,lag=-1", "--offload all,lag=-1: is not none, all or a part"},
+      {"--offload all --recompute full", "--offload all: what a recompute saves anew"},
       {"--limit -4", "--limit"},
       {"--hidden 1048576 --layers 100000", "--hidden 1048576 --layers 100000: the model passes"},
       {"--chunks 2", "1f1b does not serve this: this schedule has one chunk per rank"},
