@@ -46,12 +46,14 @@ class swallowing_device final : public executor::device {
  public:
   explicit swallowing_device(const plan_view& plan)
       : streams_(static_cast<int>(plan.streams.size())),
-        memory_(static_cast<std::size_t>(plan.arena_bytes)) {}
+        memory_(static_cast<std::size_t>(plan.arena_bytes + plan.host_bytes)),
+        arena_bytes_(static_cast<std::size_t>(plan.arena_bytes)) {}
   void enqueue(int, const executor::command& work) override { last_ = work.ticket; }
   void record(int, int event, std::int64_t) override { last_ = event; }
   void wait(int, int event, std::int64_t) override { last_ = event; }
   void submit() override {}
-  std::span<std::byte> arena() override { return memory_; }
+  std::span<std::byte> arena() override { return std::span(memory_).first(arena_bytes_); }
+  std::span<std::byte> host_memory() override { return std::span(memory_).subspan(arena_bytes_); }
   executor::stream_handle stream(int index) const override { return {index, 0, nullptr}; }
   int streams() const override { return streams_; }
   executor::progress progress_of(int) const override { return {}; }
@@ -61,6 +63,7 @@ class swallowing_device final : public executor::device {
  private:
   int streams_;
   std::vector<std::byte> memory_;
+  std::size_t arena_bytes_;
   volatile std::int64_t last_ = 0;
 };
 
