@@ -64,26 +64,30 @@ std::vector<stage_need> needs_of(program_chain chain, const placement& where) {
 
 //! A stage's buffers, as a plan has them, and what jobs need beside.
 struct stage_plan {
-  std::int64_t stash = 0;  //!< from the forward, or the recompute, to the last backward
-  std::int64_t kept = 0;   //!< from a forward to its recompute
+  std::int64_t stash = 0;   //!< from the forward, or the recompute, to the backward for the input,
+  std::int64_t kept = 0;    //!< and to that for the weights; see stage_bytes
+  std::int64_t before = 0;  //!< from a forward to its recompute
   std::int64_t working[cost_kinds] = {};
 };
 
-stage_plan plan_of(stage_need plain, stage_need again) {
+stage_plan plan_of(stage_need plain, stage_need again, bool split) {
   const std::int64_t saved = plain.at(job_kind::forward).change;
   const job_cost half = plain.at(job_kind::backward_input);
   stage_plan made;
   // Between the halves of a backward more may be kept than before.
-  made.stash = saved + std::max<std::int64_t>(half.change, 0);
-  made.kept = again.at(job_kind::forward).change;
-  const auto set = [&](job_kind kind, std::int64_t level) {
-    made.working[static_cast<int>(kind)] = std::max<std::int64_t>(level - made.stash, 0);
+  if (split) made.kept = saved + half.change;
+  made.stash = std::max<std::int64_t>(saved - made.kept, 0);
+  made.before = again.at(job_kind::forward).change;
+  const auto set = [&](job_kind kind, std::int64_t level, std::int64_t held) {
+    made.working[static_cast<int>(kind)] = std::max<std::int64_t>(level - held, 0);
   };
-  set(job_kind::forward, plain.at(job_kind::forward).peak);
-  set(job_kind::recompute, made.kept + again.at(job_kind::recompute).peak);
-  set(job_kind::backward, saved + plain.at(job_kind::backward).peak);
-  set(job_kind::backward_input, saved + half.peak);
-  set(job_kind::backward_weight, saved + half.change + plain.at(job_kind::backward_weight).peak);
+  const std::int64_t both = made.stash + made.kept;
+  set(job_kind::forward, plain.at(job_kind::forward).peak, both);
+  set(job_kind::recompute, made.before + again.at(job_kind::recompute).peak, both);
+  // Of both halves at once where a step has both kinds: as much as of the first.
+  set(job_kind::backward, saved + std::max(plain.at(job_kind::backward).peak, half.peak), both);
+  set(job_kind::backward_input, saved + half.peak, both);
+  set(job_kind::backward_weight, made.kept + plain.at(job_kind::backward_weight).peak, made.kept);
   return made;
 }
 
@@ -92,7 +96,7 @@ std::int64_t most_saved(const plan_view& plan, const std::vector<stage_plan>& st
   std::vector<std::int64_t> change(plan.instructions.size() + 2);
   std::map<std::pair<int, int>, std::size_t> forwards;
   for (const buffer& one : plan.buffers) {
-    if (one.role != buffer_role::stash) continue;
+    if (!is_saved(one.role)) continue;
     change[static_cast<std::size_t>(one.first)] += lowering::aligned(one.bytes);
     change[static_cast<std::size_t>(one.release)] -= lowering::aligned(one.bytes);
   }
@@ -100,9 +104,10 @@ std::int64_t most_saved(const plan_view& plan, const std::vector<stage_plan>& st
     const job& work = plan.instructions[at].what;
     if (work.kind == job_kind::forward) forwards[{work.stage, work.microbatch}] = at;
     if (work.kind != job_kind::recompute) continue;
-    const std::int64_t kept = lowering::aligned(stages[static_cast<std::size_t>(work.stage)].kept);
-    change[forwards.at({work.stage, work.microbatch}) + 1] += kept;
-    change[at] -= kept;
+    const std::int64_t before =
+        lowering::aligned(stages[static_cast<std::size_t>(work.stage)].before);
+    change[forwards.at({work.stage, work.microbatch}) + 1] += before;
+    change[at] -= before;
   }
   std::int64_t level = 0;
   std::int64_t most = 0;
@@ -141,13 +146,16 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
       found[again] = needs_of(std::move(made), where);
     }
     for (int chunk = 0; chunk < where.chunks; ++chunk)
-      stages[static_cast<std::size_t>(where.stage_of(rank, chunk))] = plan_of(
-          found[0][static_cast<std::size_t>(chunk)], found[1][static_cast<std::size_t>(chunk)]);
+      stages[static_cast<std::size_t>(where.stage_of(rank, chunk))] =
+          plan_of(found[0][static_cast<std::size_t>(chunk)],
+                  found[1][static_cast<std::size_t>(chunk)], split);
   }
   plan_request request;
   request.stages.clear();
   // The gradients that replicas sum are counted with the weights.
-  for (const stage_plan& stage : stages) request.stages.push_back({message, stage.stash, 0});
+  for (const stage_plan& stage : stages)
+    request.stages.push_back(
+        {.output = message, .stash = stage.stash, .gradients = 0, .kept = stage.kept});
   request.train = trains;
   const planned made(compute, overlap::separate{}, request);
   if (!made.answer().ok()) throw broken_schedule(std::string(to_text(made.answer()).view()));

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -48,11 +49,12 @@ void run(const Schedule& schedule, const shape& sizes,
   const job_table costs(sizes.ranks, where.chunks);
   overlap::for_each([&](const auto& overlap) {
     for (const int capacity : {0, 2}) {
+      const std::int64_t kept = 300 * capacity;
       CAPTURE(std::string(Schedule::name));
       CAPTURE(std::string(overlap.name));
       CAPTURE(capacity);
       plan_request request;
-      request.stages = {{.output = 200, .stash = 1000, .gradients = 300}};
+      request.stages = {{.output = 200, .stash = 1000, .gradients = 300, .kept = kept}};
       request.offload = offload;
       const planned made(schedule, sizes, costs.view(), overlap, request);
       REQUIRE(made.answer() == verdict{});

@@ -53,11 +53,12 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
   CHECK(of(more, 1, "state") == of(all, 1, "state"));
 }
 
-//! Holds what the tool tells against plans of a schedule with whole backwards, whose stages save
-//! what Korthikanti et al. 2022 say of layers, here of the default width.
+//! Holds what the tool tells against plans whose stages save what Korthikanti et al. 2022 say of
+//! layers, here of the default width, and keep for the backwards for the weights, where they are
+//! apart, what Qi et al. 2023 ("Zero Bubble Pipeline Parallelism") say: 32 s b h of each layer.
 template <class Schedule>
 void check_arena(const stretto::shape& sizes, const std::string& layers,
-                 const std::vector<int>& counts) {
+                 const std::vector<int>& counts, bool split = false) {
   const std::int64_t sbh = std::int64_t{1024} * 1024;
   const std::int64_t layer = 34 * sbh + 5 * std::int64_t{16} * 1024 * 1024;
   const auto stages = static_cast<int>(counts.size());
@@ -68,8 +69,13 @@ void check_arena(const stretto::shape& sizes, const std::string& layers,
     std::int64_t saved =
         counts[static_cast<std::size_t>(stage)] * layer + (stage == 0 ? sbh : -2 * sbh);
     // The head saves its input, its norm, and the logits in single precision.
-    if (stage + 1 == stages) saved += 4 * sbh + std::int64_t{4} * 1024 * 50304;
-    request.stages.push_back({.output = 2 * sbh, .stash = saved, .gradients = 0});
+    const std::int64_t logits = stage + 1 < stages ? 0 : std::int64_t{4} * 1024 * 50304;
+    if (logits > 0) saved += 4 * sbh + logits;
+    std::int64_t kept = counts[static_cast<std::size_t>(stage)] * 32 * sbh + logits;
+    if (logits > 0) kept += 2 * sbh;
+    if (!split) kept = 0;
+    request.stages.push_back(
+        {.output = 2 * sbh, .stash = saved - kept, .gradients = 0, .kept = kept});
   }
   const stretto::placement where = stretto::place(Schedule{}.placed(), sizes);
   const stretto::job_table table(sizes.ranks, where.chunks);
@@ -102,6 +108,10 @@ TEST_CASE("activations are what a plan's arena holds, messages in flight with th
   check_arena<schedule::interleaved>(two, "5,3", {3, 2, 2, 1});
   check_arena<schedule::v_1f1b>(two, "8", {2, 2, 2, 2});
   check_arena<schedule::v_1f1b>(two, "5,3", {3, 2, 1, 2});
+  check_arena<schedule::zb_h1>(four, "24", {6, 6, 6, 6}, true);
+  check_arena<schedule::zb_h1>(four, "7,6,6,5", {7, 6, 6, 5}, true);
+  check_arena<schedule::zbv>(two, "8", {2, 2, 2, 2}, true);
+  check_arena<schedule::zbv>(two, "5,3", {3, 2, 1, 2}, true);
   check_arena<schedule::chimera>(four, "'Ettttt|tttt|tttt|tttL'", {5, 4, 4, 3});
 }
 

@@ -33,13 +33,21 @@ struct uneven : memory::release_early {
   constexpr stretto::unit_costs costs() const {
     return {.forward = 2, .backward_input = 3, .communication = 1};
   }
-  constexpr stretto::stage_bytes bytes(int stage) const { return {100 + 10 * stage, 1000}; }
+  constexpr stretto::stage_bytes bytes(int stage) const {
+    return {.output = 100 + 10 * stage, .stash = 1000, .kept = stage % 2 == 0 ? 2000 : 0};
+  }
 };
 
 //! Layers that save the more, the later they come, and send the same.
 struct by_layers : memory::release_early {
   constexpr stretto::stage_bytes bytes(int) const { return {100, 5000, 900}; }
   constexpr stretto::layer_bytes layer_bytes(int at) const { return {1000 + 10 * at, 40}; }
+};
+//! And keep a third of it for the weights.
+struct by_halves : by_layers {
+  constexpr stretto::layer_bytes layer_bytes(int at) const {
+    return {.stash = 700 + 10 * at, .gradients = 40, .kept = 300};
+  }
 };
 //! What the largest stage needs, for every stage.
 struct by_largest : memory::release_early {
@@ -129,7 +137,7 @@ TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
           overlap::separate, stretto::no_groups>();
   compare<shape{.ranks = 2, .microbatches = 4, .chunks = 2}, schedule::interleaved, by_layers,
           overlap::separate, stretto::no_groups, five_and_three>();
-  compare<shape{.ranks = 2, .microbatches = 4, .chunks = 2}, schedule::zbv, by_layers,
+  compare<shape{.ranks = 2, .microbatches = 4, .chunks = 2}, schedule::zbv, by_halves,
           overlap::serial, stretto::no_groups, five_and_three>();
 }
 
@@ -186,6 +194,36 @@ TEST_CASE("what a stage saves follows the layers that its assignment deals it") 
   // The rank with the fewer layers no longer takes what the other does.
   CHECK(step::plans()[1].arena_bytes < even::plans()[1].arena_bytes);
   CHECK(step::plans()[1].arena_bytes < step::plans()[0].arena_bytes);
+}
+
+TEST_CASE("a stash goes with the backward for the input where what the other reads is kept apart") {
+  constexpr shape sizes{.ranks = 2, .microbatches = 4, .chunks = 2};
+  using step = stretto::pipeline<sizes, schedule::zbv, five_and_three, by_halves>;
+  static_assert(stretto::valid<step>);
+  using stretto::buffer_role;
+  using stretto::job_kind;
+  for (const stretto::plan_view& plan : step::plans()) {
+    int halves = 0;
+    for (const stretto::buffer& held : plan.buffers) {
+      if (!stretto::is_saved(held.role)) continue;
+      INFO("rank ", plan.rank, ", stage ", held.stage, ", micro-batch ", held.microbatch);
+      const bool kept = held.role == buffer_role::kept;
+      const stretto::layer_range& of = step::layers[static_cast<std::size_t>(held.stage)];
+      if (kept) CHECK(held.bytes == 300 * of.count);
+      CHECK(plan.instructions[static_cast<std::size_t>(held.first)].what.kind == job_kind::forward);
+      const stretto::job& last = plan.instructions[static_cast<std::size_t>(held.release) - 1].what;
+      CHECK(last.stage == held.stage);
+      CHECK(last.microbatch == held.microbatch);
+      if (last.kind == job_kind::backward) continue;
+      CHECK(last.kind == (kept ? job_kind::backward_weight : job_kind::backward_input));
+      ++halves;
+    }
+    CHECK(halves > 0);
+    for (const stretto::instruction& at : plan.instructions) {
+      if (at.what.kind != job_kind::backward_weight) continue;
+      for (const stretto::buffer_use& use : plan.uses_of(at)) CHECK(use.role != buffer_role::stash);
+    }
+  }
 }
 
 TEST_CASE("replicas sum the gradients of their layers, and a stage may be without any") {

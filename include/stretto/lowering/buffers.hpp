@@ -30,6 +30,7 @@ struct buffer_sizes {
       case buffer_role::output_gradient: return of(stage).output;
       case buffer_role::stash:
       case buffer_role::host: return of(stage).stash;
+      case buffer_role::kept: return of(stage).kept;
       case buffer_role::collective: {
         const group_info& group = groups[static_cast<std::size_t>(stage)];
         return group.elements * (group.wide ? 8 : 4);
@@ -116,7 +117,7 @@ class buffer_book {
     sink_.host_bytes = host_.top;
     for (std::int32_t id = 0; id < sink_.used.buffers; ++id) {
       buffer& made = sink_.buffers[id];
-      if (made.role != buffer_role::stash)
+      if (!is_saved(made.role))
         made.offset += made.role == buffer_role::host ? sink_.arena_bytes : saved_.top;
     }
   }
@@ -130,7 +131,7 @@ class buffer_book {
   };
 
   constexpr part& part_of(buffer_role role) {
-    return role == buffer_role::stash  ? saved_
+    return is_saved(role)              ? saved_
            : role == buffer_role::host ? host_
                                        : messages_;
   }

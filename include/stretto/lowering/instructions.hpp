@@ -105,6 +105,7 @@ class instruction_writer {
     std::int32_t input = 0;
     std::int32_t output = 0;
     std::int32_t stash = 0;
+    std::int32_t kept = 0;
     std::int32_t output_gradient = 0;
     std::int32_t input_gradient = 0;
     std::int32_t host = 0;
@@ -129,6 +130,11 @@ class instruction_writer {
     out_.push(buffer_use{id, role, access::write});
     return id + 1;
   }
+  constexpr std::int32_t open_saved(buffer_role role, const job& work) {
+    const std::int32_t made = open(role, work);
+    if (book_.copied_at() >= 0) waits_.need_place_of(book_.copied_at());
+    return made;
+  }
 
   constexpr void compute(const job& work) {
     const int chunk = in_.where.chunk_of(work.stage, work.microbatch);
@@ -148,9 +154,10 @@ class instruction_writer {
       last = at_;
     }
     if (!backward) {
-      at.stash = open(buffer_role::stash, work);
-      if (book_.copied_at() >= 0) waits_.need_place_of(book_.copied_at());
-    } else if (at.host > 0) {
+      at.stash = open_saved(buffer_role::stash, work);
+      if (backwards_ && sizes_.of(work.stage).kept > 0)
+        at.kept = open_saved(buffer_role::kept, work);
+    } else if (at.host > 0 && at.stash > 0) {
       waits_.need(about_[at.stash - 1].last);
     }
     waits_.wait_for_needs();
@@ -167,7 +174,7 @@ class instruction_writer {
         if (cell* const there = on_this_rank(work, work.stage + 1)) there->input = at.output;
       }
       // What a forward saves that runs a second time is gone with it; the second run saves it anew.
-      if (at.again) book_.close(at.stash - 1, at_ + 1);
+      if (at.again) close_saved(at);
       if (backwards_) return;
       if (read[0] >= 0) book_.close(read[0], at_ + 1);
       if (work.slice + 1 == in_.slices)  // no later slice reads any
@@ -175,10 +182,10 @@ class instruction_writer {
       return;
     }
     if (!backward) return;
-    const std::int32_t stash = at.stash - 1;
     const bool last = work.kind == job_kind::backward_weight;
-    out_.push(buffer_use{stash, buffer_role::stash, last ? access::read : access::read_write});
-    about_[stash].last = at_;
+    const access mode = last ? access::read : access::read_write;
+    if (at.stash > 0) use_saved(at.stash - 1, buffer_role::stash, mode);
+    if (at.kept > 0) use_saved(at.kept - 1, buffer_role::kept, mode);
     if (work.slice > 0) use_earlier_slices(work, &at);
     if (is_input_gradient(work.kind) && work.stage > 0) {
       at.input_gradient = open(buffer_role::input_gradient, work);
@@ -187,10 +194,23 @@ class instruction_writer {
     }
     // What a stage keeps is kept to the last job of its micro-batch (slice) that reads it; the
     // backwards of later slices, which read it, too, come before.
-    if (work.kind != job_kind::backward && work.kind != job_kind::backward_weight) return;
+    if (work.kind != job_kind::backward && work.kind != job_kind::backward_weight) {
+      if (at.kept == 0) return;
+      book_.close(at.stash - 1, at_ + 1);
+      at.stash = 0;
+      return;
+    }
     if (read[0] >= 0) book_.close(read[0], at_ + 1);
     if (read[1] >= 0) book_.close(read[1], at_ + 1);
-    book_.close(stash, at_ + 1);
+    close_saved(at);
+  }
+  constexpr void use_saved(std::int32_t id, buffer_role role, access mode) {
+    out_.push(buffer_use{id, role, mode});
+    about_[id].last = at_;
+  }
+  constexpr void close_saved(const cell& at) {
+    if (at.stash > 0) book_.close(at.stash - 1, at_ + 1);
+    if (at.kept > 0) book_.close(at.kept - 1, at_ + 1);
   }
 
   //! Attention looks back: a slice reads what earlier slices of its micro-batch keep, and its

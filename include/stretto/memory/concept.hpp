@@ -57,11 +57,12 @@ constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range
     if constexpr (requires { made.layer_bytes(0); }) {
       if (layers.empty()) continue;
       const layer_range& held = layers[stage];
-      stages[stage].stash = stages[stage].gradients = 0;
+      stages[stage].stash = stages[stage].gradients = stages[stage].kept = 0;
       for (int layer = held.first; layer < held.first + held.count; ++layer) {
         const layer_bytes one = made.layer_bytes(layer);
         stages[stage].stash += one.stash;
         stages[stage].gradients += one.gradients;
+        stages[stage].kept += one.kept;
       }
     }
   }

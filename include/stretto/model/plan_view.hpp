@@ -40,12 +40,17 @@ struct event_wait {
 enum class buffer_role : std::uint8_t {
   input,            //!< activations from the stage before
   output,           //!< activations for the stage after
-  stash,            //!< what the forward saves for the backward
+  stash,            //!< what the forward saves for the backward (or that for the input)
+  kept,             //!< what it saves that the backward for the weights reads, too
   output_gradient,  //!< gradient from the stage after
   input_gradient,   //!< gradient for the stage before
   collective,       //!< what an all-reduce sums
   host,             //!< a stash while it is on the host
 };
+//! Whether a forward opens it for the backwards of its micro-batch; all else are messages.
+constexpr bool is_saved(buffer_role role) {
+  return role == buffer_role::stash || role == buffer_role::kept;
+}
 inline constexpr int buffer_role_count = static_cast<int>(buffer_role::host) + 1;
 
 //! A piece of the arena, or of the host's memory behind it (buffer_role::host), in use from the start of instruction `first` until just before instruction

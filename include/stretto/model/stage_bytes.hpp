@@ -11,6 +11,10 @@ struct stage_bytes {
   //! The gradients of the stage's weights, once: what replicas of the stage sum. In single
   //! precision.
   std::int64_t gradients = 64;
+  //! What it saves beside the stash, for the backward for the weights, which then reads no stash:
+  //! that is free after the backward for the input, which leaves here what the other needs. 0: the
+  //! stash is kept for both. Steps of forwards alone have none.
+  std::int64_t kept = 0;
 
   constexpr bool operator==(const stage_bytes&) const = default;
 };
@@ -19,6 +23,7 @@ struct stage_bytes {
 struct layer_bytes {
   std::int64_t stash = 0;
   std::int64_t gradients = 0;
+  std::int64_t kept = 0;
 
   constexpr bool operator==(const layer_bytes&) const = default;
 };

@@ -33,7 +33,7 @@ constexpr arena_report measure_arena(const plan_view& plan) {
   scratch<std::int64_t> messages(count + 2);
   for (const buffer& one : plan.buffers) {
     if (one.role == buffer_role::host) continue;
-    scratch<std::int64_t>& change = one.role == buffer_role::stash ? saved : messages;
+    scratch<std::int64_t>& change = is_saved(one.role) ? saved : messages;
     change[one.first] += lowering::aligned(one.bytes);
     change[one.release] -= lowering::aligned(one.bytes);
   }
