@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "command.hpp"
+#include "stretto/memory/window_text.hpp"
 #include "stretto/schedule/all.hpp"
 
 namespace stretto::tool {
@@ -116,6 +117,29 @@ schedule_facts facts_of(const Schedule& made) {
   return facts;
 }
 
+//! Puts recomputes and copies into the lists.
+void insert_windows(generated& made, const schedule_options& options, int slices) {
+  const auto insert = [&](const std::string& option, const std::string& window, int stride,
+                          const auto& into) {
+    job_lists lists(made.where.ranks, stride);
+    job_sink sink = lists.sink();
+    if (const verdict answer = into(sink); !answer.ok())
+      throw bad_option(option, window, std::string(describe(answer.why)));
+    made.lists = std::move(lists);
+  };
+  if (const auto& again = options.recompute; again.any())
+    insert("--recompute", memory::window_text(again),
+           memory::with_recomputes(again, made.lists.rows().stride), [&](job_sink& out) {
+             return memory::insert_recomputes(again, made.lists.rows(), made.where, slices, out);
+           });
+  if (const auto& away = options.offload; away.any())
+    insert("--offload", memory::window_text(away),
+           memory::with_offloads(away, made.lists.rows().stride), [&](job_sink& out) {
+             return memory::insert_offloads(away, options.recompute, made.lists.rows(), made.where,
+                                            slices, out);
+           });
+}
+
 }  // namespace
 
 std::vector<schedule_facts> catalogue() {
@@ -153,9 +177,14 @@ generated generate(const std::string& name, const shape& sizes, const schedule_o
     result.costs = costs(result.where);
     result.lists = job_lists(sizes.ranks, made.capacity(sizes));
     job_sink sink = result.lists.sink();
-    result.answer = made.emit(sizes, result.costs.view(), sink);
+    job_table seen = result.costs;
+    memory::fold_recompute(options.recompute, seen.entries, seen.chunks);
+    memory::fold_offload(options.offload, seen.entries, seen.chunks, seen.limit);
+    result.answer = memory::unfolded(made.emit(sizes, seen.view(), sink), result.costs.limit,
+                                     seen.limit);
   });
   if (!found) throw bad_option("NAME", name, "no such schedule; there are " + schedule_names());
+  if (result.answer.ok()) insert_windows(result, options, sizes.slices);
   return result;
 }
 

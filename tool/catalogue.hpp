@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "stretto/memory/offload_window.hpp"
+#include "stretto/memory/recompute_window.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
@@ -25,6 +27,9 @@ struct schedule_options {
   std::optional<schedule::split_kind> split;
   std::optional<schedule::objective_kind> objective;
   std::optional<int> variant;
+  // Of any schedule's jobs.
+  memory::recompute_window recompute{};
+  memory::offload_window offload{};
 };
 
 //! What a schedule can be asked for, found by trying it.
@@ -54,8 +59,9 @@ std::string schedule_names();
 //! Whether the schedule of that name, with its default options, serves the shape.
 verdict serves(const std::string& name, const shape& sizes);
 
-//! Runs the schedule of that name, under the job table that `costs` makes for its placement.
-//! @throws bad_input when there is no such schedule or it has no such option
+//! Runs the schedule of that name, under the job table that `costs` makes for its placement, with
+//! recomputes and copies folded into it, and puts those into its lists.
+//! @throws bad_input when there is no such schedule, it has no such option, or a window is refused
 generated generate(const std::string& name, const shape& sizes, const schedule_options& options,
                    const std::function<job_table(const placement&)>& costs);
 

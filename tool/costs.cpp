@@ -187,7 +187,8 @@ job_table layer_table(const cost_options& options, const placement& where, const
     for (const auto member :
          {&unit_costs::forward, &unit_costs::backward_input, &unit_costs::backward_weight,
           &unit_costs::memory_forward, &unit_costs::memory_backward_input,
-          &unit_costs::memory_backward_weight})
+          &unit_costs::memory_backward_weight, &unit_costs::offload,
+          &unit_costs::memory_offload})
       one.*member *= cut.joined;
   table.base.assign(static_cast<std::size_t>(where.ranks), 0);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
@@ -203,6 +204,9 @@ void cost_options::add(CLI::App& command) {
   command.add_option("--memory", memory,
                      "Memory changes F,I,W: at a forward's start, at the others' end "
                      "(default 1,0,-1)");
+  command.add_option("--copy", copy,
+                     "What --offload's copies, to the host or back, take and move: T,M (default "
+                     "1,1)");
   command
       .add_option("--weights", weights,
                   "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
@@ -242,6 +246,11 @@ unit_costs cost_options::units() const {
     units.memory_forward = given[0];
     units.memory_backward_input = given[1];
     units.memory_backward_weight = given[2];
+  }
+  if (!copy.empty()) {
+    const auto given = read_numbers<2>("--copy", copy, "T,M", 0);
+    units.offload = given[0];
+    units.memory_offload = given[1];
   }
   return units;
 }

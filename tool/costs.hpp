@@ -11,10 +11,11 @@
 
 namespace stretto::tool {
 
-//! --cost, --memory, --weights, --limit, --hides, --costs, and the model by layers.
+//! --cost, --memory, --copy, --weights, --limit, --hides, --costs, and the model by layers.
 struct cost_options {
   std::string cost;
   std::string memory;
+  std::string copy;
   std::string costs_file;
   std::optional<std::int64_t> limit;
   std::int64_t weights = 0;
@@ -24,7 +25,7 @@ struct cost_options {
   void add(CLI::App& command);
   //! The same for a schedule that runs forwards only: it keeps nothing unless --memory says so.
   cost_options for_schedule(const std::string& name) const;
-  //! What --cost, --memory, --weights and --hides say of one job or layer.
+  //! What --cost, --memory, --copy, --weights and --hides say of one job or layer.
   unit_costs units() const;
   //! --limit for every rank; empty: none.
   std::vector<std::int64_t> limits(int ranks) const;
@@ -48,7 +49,7 @@ struct cost_cut {
 //!    "base": 10, "limit": [40, 50],  memory: one number for all ranks, or one per rank
 //!    "jobs": [{"rank": 0, "chunk": 1, "kind": "F", "cost": 3, "change": 1, "peak": 2}]}
 //! An entry of "jobs" without rank or chunk speaks for all of them; later entries win; what no
-//! entry gives comes from --cost and --memory. Kinds are F, B, I, W, R, OFFLOAD, RELOAD. A whole backward is what I
+//! entry gives comes from --cost, --memory and --copy. Kinds are F, B, I, W, R, OFFLOAD, RELOAD. A whole backward is what I
 //! and W are together, unless an entry gives it.
 //! @throws bad_input naming option, value and rule
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {});

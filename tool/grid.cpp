@@ -110,7 +110,7 @@ std::string by_time(const job_rows& rows, std::span<const job_time> timeline, in
   for (int rank = 0; rank < rows.ranks; ++rank)
     for (int step = 0; step < rows.counts[rank]; ++step) {
       const job_time at = when(rank, step);
-      if (at.end == at.start) return {};
+      if (at.end == at.start || is_copy(rows.at(rank, step).kind)) return {};
       unit = std::gcd(std::gcd(unit, at.start), at.end);
       end = std::max(end, at.end);
     }

@@ -22,6 +22,10 @@ const char* enumerator(job_kind kind) {
       return "backward_input";
     case job_kind::backward_weight:
       return "backward_weight";
+    case job_kind::offload:
+      return "offload";
+    case job_kind::reload:
+      return "reload";
     default:
       return "recompute";
   }

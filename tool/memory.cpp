@@ -71,13 +71,7 @@ struct memory_command {
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
-    command
-        .add_option("--offload", offload,
-                    "What forwards save and the host keeps until shortly before their backward: "
-                    "none, all, or 2/3 for two of every three micro-batches; 2/3,lag=1,prefetch=1 "
-                    "also says for how many jobs the copy there may take, and how many jobs ahead "
-                    "the copy back begins")
-        ->capture_default_str();
+    add_offload(command, offload);
     command.add_option("--limit", limit, "MiB that no rank's state and jobs may exceed; messages come on top")
         ->check(CLI::PositiveNumber.description(""));
     command.add_option("--format", format, "table or json")
@@ -93,45 +87,19 @@ struct memory_command {
     if (wanted.slices > 1)
       throw bad_option("--slices", std::to_string(wanted.slices),
                        "what slices keep is not estimated, only whole micro-batches");
-    const auto copies = memory::read_offload(offload);
-    if (!copies)
-      throw bad_option("--offload", offload,
-                       "is not none, all or a part as 2/3, and ,lag=1 or ,prefetch=1 behind it");
-    away_ = *copies;
     schedule_options options;
+    options.recompute = window();
+    options.offload = away_ = read_offload(offload);
     verdict unsound;
-    std::vector<std::int64_t> limits;
-    std::vector<std::int64_t> folded;
-    generated made = generate(name, wanted, options, [&](const placement& where) {
-      job_table table = job_costs(where, unsound);
-      limits = table.limit;
-      memory::fold_recompute(window(), table.entries, table.chunks);
-      memory::fold_offload(away_, table.entries, table.chunks, table.limit);
-      folded = table.limit;
-      return table;
-    });
+    const generated made = generate(
+        name, wanted, options, [&](const placement& where) { return job_costs(where, unsound); });
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
     if (made.refused)
       throw bad_input(name + " does not serve this: " + std::string(describe(made.answer.why)));
-    if (!made.answer.ok())
-      throw broken_schedule(in_mib(memory::unfolded(made.answer, limits, folded)));
-    job_lists again(wanted.ranks, memory::with_recomputes(window(), made.lists.rows().stride));
-    job_sink between = again.sink();
-    if (const verdict inserted = memory::insert_recomputes(window(), made.lists.rows(), made.where,
-                                                           wanted.slices, between);
-        !inserted.ok())
-      throw bad_input("--recompute " + recompute + ": " + std::string(describe(inserted.why)));
-    job_lists lists(wanted.ranks, memory::with_offloads(away_, again.rows().stride));
-    job_sink out = lists.sink();
-    if (const verdict inserted = memory::insert_offloads(away_, window(), again.rows(), made.where,
-                                                         wanted.slices, out);
-        !inserted.ok())
-      throw bad_input("--offload " + offload + ": " + std::string(describe(inserted.why)));
-    // The generated costs have recomputes and copies folded in; the replay wants them apart.
-    verdict none;
-    const job_table table = job_costs(made.where, none);
+    if (!made.answer.ok()) throw broken_schedule(in_mib(made.answer));
+    const job_table& table = made.costs;
     const replay_input input{
-        lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
+        made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
     if (const verdict answer = check::schedule(input); !answer.ok())
       throw broken_schedule(in_mib(answer));
     std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
@@ -202,7 +170,6 @@ struct memory_command {
     return transformer_writer(model_, none_yet).message_bytes();
   }
 
-  //! Nothing folded: schedules should see less, see fold_recompute and fold_offload.
   job_table job_costs(const placement& where, verdict& unsound) const {
     const std::vector<std::int32_t> counts = dealt(where);
     job_table table(where.ranks, where.chunks);

@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/lowering/communication.hpp"
+#include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
 
 namespace stretto::tool {
@@ -99,6 +100,22 @@ shape shape_options::sizes() const {
   return {.ranks = ranks, .microbatches = microbatches, .chunks = chunks, .slices = slices};
 }
 
+CLI::Option* add_offload(CLI::App& command, std::string& text) {
+  return command
+      .add_option("--offload", text,
+                  "What forwards save and the host keeps until shortly before their backward: "
+                  "none, all, or 2/3 for two of every three micro-batches; 2/3,lag=1,prefetch=1 "
+                  "also says for how many jobs the copy there may take, and how many jobs ahead "
+                  "the copy back begins")
+      ->capture_default_str();
+}
+
+memory::offload_window read_offload(const std::string& text) {
+  if (const auto made = memory::read_offload(text)) return *made;
+  throw bad_option("--offload", text,
+                   "is not none, all or a part as 2/3, and ,lag=1 or ,prefetch=1 behind it");
+}
+
 void step_options::add(CLI::App& command, bool from_file) {
   auto* schedule = command.add_option("NAME", name, "Schedule: " + schedule_names());
   schedule->required(!from_file);
@@ -120,11 +137,12 @@ void step_options::add(CLI::App& command, bool from_file) {
       ->check(CLI::IsMember({"flush", "span"}));
   command.add_option("--variant", variant, "One variant of a search, from 0 (default: the best)")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
+  add_offload(command, offload);
   if (from_file) {
     auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
     for (const char* other :
          {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
-          "--remainder", "--warmup", "--split", "--objective", "--variant"})
+          "--remainder", "--warmup", "--split", "--objective", "--variant", "--offload"})
       file->excludes(command.get_option(other));
   }
   costs.add(command);
@@ -134,6 +152,7 @@ schedule_options step_options::schedule() const {
   schedule_options made;
   made.group = group;
   made.variant = variant;
+  made.offload = read_offload(offload);
   if (!placement.empty())
     made.placement = placement == "wave" ? placement_kind::wave : placement_kind::looped;
   if (!remainder.empty())
@@ -171,6 +190,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
                count_of(sizes.microbatches, "micro-batch");
   if (sizes.chunks > 1) made.title += ", " + count_of(sizes.chunks, "chunk");
   if (sizes.slices > 1) made.title += ", " + count_of(sizes.slices, "slice");
+  if (options.offload.any()) made.title += ", offload " + memory::window_text(options.offload);
   verdict answer = made.made.answer;
   if (made.made.refused) {
     if (why == nullptr)

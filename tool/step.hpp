@@ -26,6 +26,11 @@ struct shape_options {
   shape sizes() const;
 };
 
+//! --offload, as memory/window_text.hpp reads it.
+CLI::Option* add_offload(CLI::App& command, std::string& text);
+//! @throws bad_input naming option, value and rule
+memory::offload_window read_offload(const std::string& text);
+
 //! The options that name a step to work on: a schedule and its shape, or an imported file.
 struct step_options {
   std::string name;
@@ -37,6 +42,7 @@ struct step_options {
   std::string warmup;
   std::string split;
   std::string objective;
+  std::string offload = "none";
   std::optional<int> group;
   std::optional<int> variant;
   cost_options costs;

@@ -263,7 +263,7 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--recompute full --recompute-of 0", "--recompute-of"},
       {"--offload some", "--offload some: is not none, all or a part"},
       {"--offload all,lag=-1", "--offload all,lag=-1: is not none, all or a part"},
-      {"--offload all --recompute full", "--offload all: what a recompute saves anew"},
+      {"--offload all --recompute full", "--offload all,lag=1,prefetch=1: what a recompute saves anew"},
       {"--limit -4", "--limit"},
       {"--hidden 1048576 --layers 100000", "--hidden 1048576 --layers 100000: the model passes"},
       {"--chunks 2", "1f1b does not serve this: this schedule has one chunk per rank"},

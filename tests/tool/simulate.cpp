@@ -22,6 +22,37 @@ std::vector<std::filesystem::path> files(const std::string& folder) {
   return found;
 }
 
+TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes long delays") {
+  const std::string step =
+      "simulate 1f1b --ranks 4 --microbatches 8 --memory 10,0,-10 --format json ";
+  const json plain = run_json(step);
+  const json away = run_json(step + "--copy 1,8 --offload all");
+  CHECK(plain["peak"] == json({40, 30, 20, 10}));
+  CHECK(away["peak"] == json({32, 30, 20, 10}));
+  CHECK(away["makespan"] == plain["makespan"]);
+  CHECK(away["busy"] == plain["busy"]);
+  const json at_once = run_json(step + "--copy 1,8 --offload all,lag=0,prefetch=0");
+  CHECK(at_once["peak"] == json({16, 14, 12, 10}));
+  CHECK(at_once["makespan"] > plain["makespan"]);
+  CHECK(run_json(step + "--copy 5,8 --offload all")["makespan"] > plain["makespan"]);
+  const outcome list = run("schedule 1f1b --ranks 3 --microbatches 4 --offload all");
+  for (const char* copy : {"0OFFLOAD1", "0RELOAD1"})
+    CHECK(list.out.find(copy) != std::string::npos);
+  const struct {
+    const char* arguments;
+    const char* says;
+  } wrong[] = {{"simulate gpipe --offload some", "--offload some: is not none, all"},
+               {"simulate gpipe --copy 1", "--copy 1: expected 2 integers, T,M"},
+               {"simulate seq_1f1b --slices 2 --offload all", "a slice cannot be offloaded"},
+               {"schedule gpipe --offload all --format csv", "0OFFLOAD0 of rank 0: this job has no"}};
+  for (const auto& one : wrong) {
+    const outcome ran = run(std::string(one.arguments) + " --ranks 2 --microbatches 4");
+    INFO(ran.err);
+    CHECK(ran.exit == 2);
+    CHECK(ran.err.find(one.says) != std::string::npos);
+  }
+}
+
 // From sail-sg's zero-bubble evaluator, which replays the same orders.
 TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
   const struct {
