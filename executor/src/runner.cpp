@@ -52,8 +52,14 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
     to.at.what = from.what;
     to.at.rank = plan_.rank;
     to.at.stream = with_.on->stream(from.stream);
+    const op_part part = plan_.part_of(static_cast<std::int32_t>(index));
+    to.record_start = part.started;
+    to.at.op = part.op;
+    to.at.piece = part.piece;
+    to.at.pieces = part.pieces;
     to.at.buffers = std::span<const bound_buffer>(buffers_).subspan(
-        static_cast<std::size_t>(from.first_use), static_cast<std::size_t>(from.use_count));
+        static_cast<std::size_t>(from.first_use),
+        static_cast<std::size_t>(part.own_uses < 0 ? from.use_count : part.own_uses));
     to.at.stop = &with_.watch->stop_flag();
     to.message = {plan_.rank, from.peer, static_cast<int>(index), from.what};
     if (from.act != action::run && from.act != action::end_step) {
@@ -130,6 +136,7 @@ void runner::issue_one(int index, std::int64_t step) {
   for (const std::span<std::byte> bytes : each.released_before)
     with_.on->poison(each.stream, bytes, step);
   if (delay_.longest.count() > 0) delay_before(index, step);
+  if (each.record_start >= 0) with_.on->record(each.stream, each.record_start, step);
   switch (each.act) {
     case action::run:
       with_.on->enqueue(each.stream, {run_stage, this, &each.at, 0, step, ticket, stamp});
@@ -149,6 +156,7 @@ void runner::issue_one(int index, std::int64_t step) {
     case action::all_reduce:
       with_.via->all_reduce({with_.on, each.stream, step, ticket, stamp}, each.message);
       break;
+    case action::share_sum:  // refused by validate
     case action::end_step:
       with_.on->enqueue(each.stream, {nothing, this, nullptr, 0, step, ticket, stamp});
       break;

@@ -36,7 +36,9 @@ class search {
       for (const event_wait& wait : plan(at.plan).waits_of(mine)) {
         if (wait.previous_step) continue;
         const place recorder{at.plan, recorder_of(at.plan, wait.event)};
-        if (!finished(recorder)) return {recorder, "waits for"};
+        const bool start = wait.why == wait_reason::starts_before;
+        if (start ? !started(recorder) : !finished(recorder))
+          return {recorder, start ? "waits for the start of" : "waits for"};
       }
       return {{}, "has not been started, though nothing holds it up"};
     }
@@ -82,7 +84,9 @@ class search {
   }
   int recorder_of(int rank, int event) const {
     int index = 0;
-    while (plan(rank).instructions[static_cast<std::size_t>(index)].record != event) ++index;
+    while (plan(rank).instructions[static_cast<std::size_t>(index)].record != event &&
+           plan(rank).part_of(index).started != event)
+      ++index;
     return index;
   }
   std::string name(place at) const { return describe(plan(at.plan), at.instruction); }

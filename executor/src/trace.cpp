@@ -53,6 +53,7 @@ std::string_view category(const instruction& each) {
     case action::reload:
       return "reload";
     case action::all_reduce:
+    case action::share_sum:
       return "collective";
     case action::end_step:
       return "end";
@@ -62,7 +63,10 @@ std::string_view category(const instruction& each) {
 
 std::string slice(const plan_view& plan, const trace_record& each, std::int64_t origin) {
   const instruction& what = plan.instructions[static_cast<std::size_t>(each.instruction)];
-  std::string text = "{\"ph\":\"X\",\"name\":" + quoted(to_text(what.what)) + ",\"cat\":\"";
+  const op_part part = plan.part_of(each.instruction);
+  std::string name(to_text(what.what).view());
+  if (part.op >= 0) name += " op " + std::to_string(part.op);
+  std::string text = "{\"ph\":\"X\",\"name\":" + quoted(name) + ",\"cat\":\"";
   text += category(what);
   text += "\",\"pid\":" + std::to_string(each.rank) + ",\"tid\":" + std::to_string(what.stream) +
           ",\"ts\":" + microseconds(each.start - origin) +

@@ -55,6 +55,8 @@ class plan_check {
       refuse("arena and host's memory are too large together");
     if (plan_.streams.empty()) refuse("there is no stream");
     if (count_ == 0) refuse("there is no instruction");
+    if (!plan_.parts.empty() && plan_.parts.size() != plan_.instructions.size())
+      refuse("its ops are not one for each instruction");
   }
 
   void check_buffers() const {
@@ -96,7 +98,7 @@ class plan_check {
   //! Ranges, indices, and who records which event: what the other checks rely on.
   void check_shape(int index) {
     const instruction& each = at(index);
-    if (static_cast<int>(each.what.kind) >= job_kind_count || each.act > action::end_step)
+    if (static_cast<int>(each.what.kind) >= job_kind_count || each.act > action::share_sum)
       refuse(index, "job kind or action is unknown");
     if (each.stream >= plan_.streams.size())
       refuse(index, "stream " + std::to_string(each.stream) + " does not exist");
@@ -113,12 +115,22 @@ class plan_check {
       if (until != index)
         refuse(index, name + " lives until instruction " + std::to_string(until));
     }
-    if (each.record == -1) return;
-    if (!inside(each.record, 1, recorder_.size()))
-      refuse(index, "recorded event " + std::to_string(each.record) + " does not exist");
-    int& recorder = recorder_[static_cast<std::size_t>(each.record)];
+    const op_part part = plan_.part_of(index);
+    if (part.own_uses < -1 || part.own_uses > each.use_count)
+      refuse(index, "more of its buffers are its own than it has");
+    if (part.pieces < 1 || part.piece < 0 || part.piece >= part.pieces)
+      refuse(index, "piece " + std::to_string(part.piece) + " of " + std::to_string(part.pieces) +
+                        " does not exist");
+    check_record(index, each.record);
+    check_record(index, part.started);
+  }
+  void check_record(int index, std::int32_t event) {
+    if (event == -1) return;
+    if (!inside(event, 1, recorder_.size()))
+      refuse(index, "recorded event " + std::to_string(event) + " does not exist");
+    int& recorder = recorder_[static_cast<std::size_t>(event)];
     if (recorder >= 0)
-      refuse(index, "event " + std::to_string(each.record) +
+      refuse(index, "event " + std::to_string(event) +
                         " is already recorded by instruction " + std::to_string(recorder));
     recorder = index;
   }
@@ -165,6 +177,8 @@ class plan_check {
         return check_copy(index);
       case action::all_reduce:
         return check_collective(index);
+      case action::share_sum:
+        refuse(index, "it sums over the workers that share the rank: see stretto::shared");
       case action::end_step:
         if (index + 1 != count_) refuse(index, "the end of the step must be the last instruction");
     }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <vector>
 
+#include "stretto/base/filled.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
 #include "stretto/plan/pipeline.hpp"
@@ -33,8 +35,12 @@ struct spoilt {
     std::copy(Step::plans().begin(), Step::plans().end(), plans.begin());
     plans[0].instructions = spoilt_arrays.instructions;
     plans[0].buffers = spoilt_arrays.buffers;
-    constexpr int stride = Step::issued().rows.stride;
-    std::array<stretto::lowering::clock, ranks * static_cast<std::size_t>(stride)> clocks{};
+    std::size_t longest = static_cast<std::size_t>(Step::issued().rows.stride);
+    for (const stretto::plan_view& plan : Step::plans())
+      longest = std::max(longest, plan.instructions.size());
+    const int stride = static_cast<int>(longest);
+    std::vector<stretto::lowering::clock> clocks =
+        stretto::filled<stretto::lowering::clock>(ranks * longest);
     stretto::check::plan_order watch(plans, clocks.data(), stride);
     const stretto::verdict walked = stretto::replay(Step::issued(), watch);
     if (!walked.ok()) return walked;

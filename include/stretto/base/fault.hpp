@@ -20,6 +20,7 @@ enum class fault : std::uint8_t {
   race,          //!< rule `race-free`: an access not ordered with another of the same bytes
   idle_event,    //!< rule `spare`: an event that orders nothing
   unsound_program,  //!< the ops of a job use a buffer that is not there
+  not_resident,  //!< rule `resident`: what computes may begin before communication that it must find
 };
 
 //! Why, in the words of the rule. Structural, so that it can stand in a template argument.
@@ -87,6 +88,10 @@ enum class reason : std::uint8_t {
   slices_not_offloaded,
   bad_offload_window,
   offload_recomputed,
+  outlives_its_job,
+  needs_nothing,
+  needed_by_nothing,
+  starts_unordered,
 };
 
 //! The enumerator's name, as written above.
@@ -94,7 +99,7 @@ constexpr std::string_view name(fault what) {
   constexpr std::string_view names[] = {"none",       "unsupported", "capacity",   "syntax",
                                         "misassigned", "incomplete",  "disordered", "deadlocked",
                                         "rendezvous", "over_limit",  "race",       "idle_event",
-                                        "unsound_program"};
+                                        "unsound_program", "not_resident"};
   return names[static_cast<unsigned>(what)];
 }
 
@@ -175,6 +180,12 @@ constexpr std::string_view describe(reason why) {
       return "an offload window has a period of at least one and no negative count, lag or prefetch";
     case reason::offload_recomputed:
       return "what a recompute saves anew is not offloaded";
+    case reason::outlives_its_job:
+      return "what ops on different streams touch must be the job's own";
+    case reason::needs_nothing: return "communication needs nothing that its job computes";
+    case reason::needed_by_nothing: return "nothing that its job computes needs communication";
+    case reason::starts_unordered:
+      return "it may begin before the communication issued ahead of it is there";
   }
   return "";
 }

@@ -9,6 +9,7 @@
 #include "stretto/check/ordered.hpp"
 #include "stretto/check/race_free.hpp"
 #include "stretto/check/rendezvous.hpp"
+#include "stretto/check/resident.hpp"
 #include "stretto/check/spare.hpp"
 
 namespace stretto::check {
@@ -27,6 +28,7 @@ constexpr verdict schedule(const replay_input& input) {
 constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows known) {
   for (int rank = 0; rank < known.ranks; ++rank) {
     if (const verdict found = race_free(written, known, rank); !found.ok()) return found;
+    if (const verdict found = resident(written, known, rank); !found.ok()) return found;
     if (const verdict found = spare(written, known, rank); !found.ok()) return found;
   }
   return {};

@@ -16,7 +16,8 @@ namespace stretto::check {
 //! collectives. Watches a walk (or replay) of the lists that the plans were written from.
 class plan_order : public replay_observer {
  public:
-  //! @param plans  one per rank; instruction i of a plan is entry i of the rank's list
+  //! @param plans  one per rank; instruction i of a plan is entry i of the rank's list, or, where
+  //!               jobs were expanded, one of its ops: op_part says which are the last
   //! @param stride room per rank in `clocks`, which are fresh
   constexpr plan_order(std::span<const plan_view> plans, lowering::clock* clocks, int stride)
       : known_(clocks, static_cast<int>(plans.size()), stride),
@@ -31,21 +32,35 @@ class plan_order : public replay_observer {
       plan_[rank] = {
           plan.instructions.data(), plan.waits.data(), recorder_.data() + first_event,
           plan.instructions.empty() ? 0 : plan.instructions.back().stream,
-          plan.instructions.empty() ? -1 : plan.instructions.back().record};
+          plan.instructions.empty() ? -1 : plan.instructions.back().record,
+          plan.parts.empty() ? nullptr : plan.parts.data(),
+          static_cast<std::int32_t>(plan.instructions.size())};
       first_event += plan.events;
     }
   }
   constexpr ~plan_order() = default;  // nvcc does not find it constexpr by itself
 
   //! What is wrong with the plans themselves; look at it when the walk has ended well.
-  constexpr const verdict& found() const { return found_; }
+  constexpr verdict found() const {
+    for (int rank = 0; rank < static_cast<int>(plans_.size()) && found_.ok(); ++rank)
+      if (const rank_lists& plan = plan_[rank]; plan.parts != nullptr && plan.next < plan.count)
+        return refuse(fault::race, reason::duplicate, rank, plan.next,
+                      plan.instructions[plan.next].what);
+    return found_;
+  }
 
   constexpr void ran(int rank, int index, const job&, std::int64_t, std::int64_t) {
-    lowering::clock& here = come(rank, index);
-    here.own[here.stream] = index + 1;
-    record(rank, index);
+    rank_lists& plan = plan_[rank];
+    if (plan.parts != nullptr) return ran_ops(rank, plan);
+    run(rank, index);
   }
   constexpr void met(int sender, int send, int receiver, int receive) {
+    if (plan_[sender].parts != nullptr) send = plan_[sender].next++;
+    if (plan_[receiver].parts != nullptr) receive = plan_[receiver].next++;
+    if (outside(sender, send) || outside(receiver, receive)) return;
+    if (plan_[sender].parts != nullptr &&
+        (other_than(sender, send, action::send) || other_than(receiver, receive, action::receive)))
+      return;
     lowering::clock& sends = come(sender, send);
     lowering::clock& receives = come(receiver, receive);
     known_.meet(sender, send, sends, receiver, receive, receives);
@@ -54,7 +69,16 @@ class plan_order : public replay_observer {
     record(sender, send);
     record(receiver, receive);
   }
-  constexpr void joined(const rank_group& group, const std::int32_t* steps) {
+  constexpr void joined(const rank_group& group, const std::int32_t* entries) {
+    const std::int32_t* steps = entries;
+    scratch<std::int32_t> own(plan_->parts == nullptr ? 1 : plans_.size());
+    if (plan_->parts != nullptr) {
+      for (std::int32_t rank : group.members) {
+        own[rank] = plan_[rank].next++;
+        if (outside(rank, own[rank])) return;
+      }
+      steps = own.data();
+    }
     for (std::int32_t rank : group.members) come(rank, steps[rank]);
     known_.join(group.members, steps);
     for (std::int32_t rank : group.members) record(rank, steps[rank]);
@@ -72,7 +96,47 @@ class plan_order : public replay_observer {
     std::int32_t* recorder = nullptr;  // of each event, index plus one
     int end_stream = 0;            // the stream that ends the rank's steps
     std::int32_t end_event = -1;   // recorded when they have ended
+    const op_part* parts = nullptr;
+    std::int32_t count = 0;
+    std::int32_t next = 0;         // of expanded plans: the instruction to come
+    std::int32_t ended = 0;        // jobs that ended with one that was told of
   };
+
+  constexpr void run(int rank, int index) {
+    lowering::clock& here = come(rank, index);
+    here.own[here.stream] = index + 1;
+    record(rank, index);
+  }
+  //! All ops of the node that the job is in; nothing when its other half was told of.
+  constexpr void ran_ops(int rank, rank_lists& plan) {
+    if (plan.ended > 0) {
+      --plan.ended;
+      return;
+    }
+    while (!outside(rank, plan.next)) {
+      const int index = plan.next++;
+      const action act = plan.instructions[index].act;
+      if ((act == action::send || act == action::receive || act == action::all_reduce) &&
+          other_than(rank, index, action::run))
+        return;
+      run(rank, index);
+      if (plan.parts[index].ends == 0) continue;
+      plan.ended = plan.parts[index].ends - 1;
+      return;
+    }
+  }
+  //! A plan whose ops do not end where the list's job does.
+  constexpr bool other_than(int rank, int index, action act) {
+    const instruction& at = plan_[rank].instructions[index];
+    if (at.act != act) blame(rank, index, at);
+    return at.act != act;
+  }
+  //! A plan that has fewer instructions than its list wants.
+  constexpr bool outside(int rank, int index) {
+    if (index < plan_[rank].count) return false;
+    if (found_.ok()) found_ = refuse(fault::race, reason::missing, rank, index, {});
+    return true;
+  }
 
   //! An instruction comes to its stream, after what it waits for.
   constexpr lowering::clock& come(int rank, int index) {
@@ -86,6 +150,7 @@ class plan_order : public replay_observer {
         if (wait->event == plan.end_event) here.begun = true;
         continue;
       }
+      if (wait->why == wait_reason::starts_before) continue;  // which has begun, no more
       // A wait for an event that this step has not recorded yet orders nothing.
       const std::int32_t by = plan.recorder[wait->event];
       if (by == 0) {

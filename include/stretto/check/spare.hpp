@@ -29,6 +29,9 @@ class knowledge_without {
     const auto count = static_cast<std::int32_t>(plans_[rank].instructions.size());
     for (std::int32_t at = 0; at < count; ++at)
       if (list_[at].record >= 0) recorder_[list_[at].record] = at;
+    for (std::size_t at = 0; at < plans_[rank].parts.size(); ++at)
+      if (const std::int32_t event = plans_[rank].parts[at].started; event >= 0)
+        recorder_[event] = static_cast<std::int32_t>(at);
   }
 
   constexpr ~knowledge_without() = default;  // nvcc does not find it constexpr by itself
@@ -45,8 +48,7 @@ class knowledge_without {
     const instruction& here = list_[index];
     const event_wait* const waits = plans_[rank_].waits.data();
     for (int wait = here.first_wait; wait < here.first_wait + here.wait_count; ++wait)
-      if (wait != left_out && !waits[wait].previous_step &&
-          knows(mine_[recorder_[waits[wait].event]]))
+      if (wait != left_out && ends(waits[wait]) && knows(mine_[recorder_[waits[wait].event]]))
         return true;
     return (here.act == action::send || here.act == action::receive) &&
            ((mine_[index].lap >= 0 && knows(mine_[mine_[index].lap])) ||
@@ -81,11 +83,15 @@ class knowledge_without {
     const instruction& half = plan.instructions[static_cast<std::size_t>(there)];
     for (int wait = half.first_wait; wait < half.first_wait + half.wait_count; ++wait) {
       const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
-      if (event.previous_step) continue;
+      if (!ends(event)) continue;
       const std::int32_t by = recorder_at(plan, event.event, there);
       if (by >= 0 && told(by)) return true;
     }
     return false;
+  }
+  //! Whether it says that an instruction of this step has ended.
+  static constexpr bool ends(const event_wait& wait) {
+    return !wait.previous_step && wait.why != wait_reason::starts_before;
   }
   static constexpr std::int32_t recorder_at(const plan_view& plan, std::int32_t event,
                                             std::int32_t from) {
@@ -104,7 +110,7 @@ class knowledge_without {
 };
 
 //! Whether two instructions touch a common buffer (it may be empty) or byte, and one of them writes
-//! it, or the other writes to what the one has released before it.
+//! it, or the other writes to what the one (or the node whose last op it is) has released before it.
 constexpr bool clash(const plan_view& plan, const instruction& one, const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
   const buffer* const buffers = plan.buffers.data();
@@ -119,34 +125,41 @@ constexpr bool clash(const plan_view& plan, const instruction& one, const instru
         return true;
     }
   const std::int32_t* const released = plan.released.data();
-  const auto index = static_cast<std::int32_t>(&one - plan.instructions.data());
-  for (int freed = one.first_release; freed < one.first_release + one.release_count; ++freed) {
-    if (plan.released_as_ends(released[freed], index)) continue;  // by the one before
-    for (const buffer_use* b = uses + other.first_use; b < uses + other.first_use + other.use_count;
-         ++b) {
-      const buffer& mine = buffers[released[freed]];
-      const buffer& theirs = buffers[b->buffer];
-      if (b->mode != access::read && mine.offset < theirs.offset + theirs.bytes &&
-          theirs.offset < mine.offset + mine.bytes)
-        return true;
+  auto index = static_cast<std::int32_t>(&one - plan.instructions.data());
+  while (true) {
+    const instruction& giver = plan.instructions[static_cast<std::size_t>(index)];
+    for (int freed = giver.first_release; freed < giver.first_release + giver.release_count;
+         ++freed) {
+      if (plan.released_as_ends(released[freed], index)) continue;  // by the one before
+      for (const buffer_use* b = uses + other.first_use;
+           b < uses + other.first_use + other.use_count; ++b) {
+        const buffer& mine = buffers[released[freed]];
+        const buffer& theirs = buffers[b->buffer];
+        if (b->mode != access::read && mine.offset < theirs.offset + theirs.bytes &&
+            theirs.offset < mine.offset + mine.bytes)
+          return true;
+      }
     }
+    // The last op of a node speaks for its first, before which buffers are released.
+    if (index == 0 || plan.part_of(--index).ends != 0) return false;
   }
-  return false;
 }
 
-}  // namespace detail
+//! A wait that orders nothing, or an event that nobody waits for.
+struct idle_wait {
+  std::int32_t index = -1;  //!< instruction that waits, or records; -1: there is none
+  std::int32_t wait = -1;   //!< into plan_view::waits; -1: the event
+  std::int32_t event = -1;
+};
 
-//! Rule 7, spare, for one rank: every event is waited for, and every wait has its reason and is
-//! needed for it. `data`: the two instructions touch the same bytes, one writing or giving them
-//! back, and without the wait nothing orders them. `gate`: without it the instruction could run
-//! before the previous step has ended. `bound`: the instruction is the last of its stream, and
-//! nobody else waits for it, so that the step could end before it without the wait. So removing any
-//! one breaks the rule of its reason.
-constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows known, int rank) {
+//! The first of a rank's plan; see rule spare.
+constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock_rows known,
+                               int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
-  const detail::knowledge_without knowledge(plans, known, rank);
+  const knowledge_without knowledge(plans, known, rank);
   scratch<bool> waited(plan.events);
   std::int32_t last_on[lowering::max_streams]{};
+  std::int32_t begun[lowering::max_streams]{};  // what stream 0 has waited to begin, plus one
   const instruction* const list = plan.instructions.data();
   const event_wait* const waits = plan.waits.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
@@ -162,8 +175,10 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
       const event_wait& event = waits[wait];
       const std::int32_t by = knowledge.recorder(event.event);
       const instruction& recorded = list[by];
+      const bool start = recorded.record != event.event;
       bool needed = false;
-      if (event.previous_step != (event.why == wait_reason::gate)) {
+      if (event.previous_step != (event.why == wait_reason::gate) ||
+          start != (event.why == wait_reason::starts_before)) {
         needed = false;  // only the step's end is waited for from the step before
       } else if (event.why == wait_reason::bound) {
         needed = at.act == action::end_step && !waited[event.event] &&
@@ -177,23 +192,48 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
         needed = needed && !knowledge.any(index, wait, before, peer_before,
                                           [](const lowering::clock& now) { return now.begun; });
       } else {
-        needed = detail::clash(plan, recorded, at) &&
-                 !knowledge.any(index, wait, before, peer_before, [&](const lowering::clock& now) {
-                   return now.own[recorded.stream] > by ||
-                          (recorded.act == action::send &&
-                           detail::done_before(plan, known, plans, now, by));
-                 });
+        const auto done = [&](const lowering::clock& now) {
+          return now.own[recorded.stream] > by ||
+                 (recorded.act == action::send && done_before(plan, known, plans, now, by));
+        };
+        needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
+                             begun[recorded.stream] <= by
+                       : clash(plan, recorded, at);
+        needed = needed && !knowledge.any(index, wait, before, peer_before, done);
+        if (start) begun[recorded.stream] = by + 1;
       }
       waited[event.event] = true;
-      if (!needed)
-        return refuse(fault::idle_event, reason::event_removable, rank, index, at.what,
-                      recorded.what);
+      if (!needed) return {index, wait, event.event};
     }
   }
-  for (std::int32_t index = 0; index < count; ++index)
-    if (list[index].record >= 0 && !waited[list[index].record])
-      return refuse(fault::idle_event, reason::event_removable, rank, index, list[index].what);
+  for (std::int32_t index = 0; index < count; ++index) {
+    if (const std::int32_t event = list[index].record; event >= 0 && !waited[event])
+      return {index, -1, event};
+    if (const std::int32_t event = plan.part_of(index).started; event >= 0 && !waited[event])
+      return {index, -1, event};
+  }
   return {};
+}
+
+}  // namespace detail
+
+//! Rule 7, spare, for one rank: every event is waited for, and every wait has its reason and is
+//! needed for it. `data`: the two instructions touch the same bytes, one writing or giving them
+//! back, and without the wait nothing orders them. `gate`: without it the instruction could run
+//! before the previous step has ended. `bound`: the instruction is the last of its stream, and
+//! nobody else waits for it, so that the step could end before it without the wait. `starts_before`:
+//! see rule resident. So removing any one breaks the rule of its reason.
+constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows known, int rank) {
+  const detail::idle_wait found = detail::first_idle(plans, known, rank);
+  if (found.index < 0) return {};
+  const plan_view& plan = plans[static_cast<std::size_t>(rank)];
+  const job& here = plan.instructions[static_cast<std::size_t>(found.index)].what;
+  if (found.wait < 0)
+    return refuse(fault::idle_event, reason::event_removable, rank, found.index, here);
+  const detail::knowledge_without knowledge(plans, known, rank);
+  const auto by = static_cast<std::size_t>(knowledge.recorder(found.event));
+  return refuse(fault::idle_event, reason::event_removable, rank, found.index, here,
+                plan.instructions[by].what);
 }
 
 }  // namespace stretto::check

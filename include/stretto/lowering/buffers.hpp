@@ -35,6 +35,7 @@ struct buffer_sizes {
         const group_info& group = groups[static_cast<std::size_t>(stage)];
         return group.elements * (group.wide ? 8 : 4);
       }
+      case buffer_role::workspace: break;  // of plans whose jobs are expanded
     }
     return 0;
   }

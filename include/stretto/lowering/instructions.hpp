@@ -45,11 +45,12 @@ class instruction_writer {
     if (count_ > out_.room.instructions)
       throw std::length_error("stretto: plan has no room for instructions");
     // Lists hold backwards for all forwards, or none.
-    for (const job* work = list_; work < list_ + count_; ++work) {
-      const job_kind kind = work->kind;
-      if (kind == job_kind::forward || kind > job_kind::recompute) continue;
-      if (kind == job_kind::recompute) here(*work, work->stage)->again = true;
-      else backwards_ = true;
+    for (int at = 0; at < count_; ++at) {
+      const job& work = list_[at];
+      if (work.kind == job_kind::backward || work.kind == job_kind::backward_input)
+        backwards_ = true;
+      else if (work.kind == job_kind::recompute)
+        here(work, work.stage)->again = true;
     }
     for (; at_ < count_; ++at_) {
       const job& work = list_[at_];
@@ -64,7 +65,6 @@ class instruction_writer {
           act = sends ? action::send : action::receive;
           peer = in_.where.rank_of(work.stage + (up ? 1 : -1), work.microbatch);
           stream = row_[at_].stream;
-          if (stream == 0) mixed_ = true;
         } else {
           act = kind == job_kind::offload      ? action::offload
                 : kind == job_kind::reload     ? action::reload
@@ -160,8 +160,8 @@ class instruction_writer {
     } else if (at.host > 0 && at.stash > 0) {
       waits_.need(about_[at.stash - 1].last);
     }
-    // Without news from another stream, as much is known to be taken as before.
-    if ((waits_.wait_for_needs() || mixed_) && sizes_.release_sends)
+    waits_.wait_for_needs();
+    if (sizes_.release_sends)
       untaken_.drop_taken(row_[at_], [&](std::int32_t message) {
         about_[message].last = at_;  // who knows
         book_.close(message, at_);
@@ -319,7 +319,6 @@ class instruction_writer {
   scratch<std::int32_t> collective_;      // buffer by group, plus one
   std::int32_t at_ = 0;
   bool backwards_ = false;
-  bool mixed_ = false;  // messages are on the compute stream, too
 };
 
 }  // namespace detail

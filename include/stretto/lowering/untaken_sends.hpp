@@ -28,54 +28,43 @@ class untaken_sends {
   constexpr ~untaken_sends() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void push(int stream, const entry& sent) {
-    int at = 0;
-    while (at < streams_ && stream_[at] < stream) ++at;
-    if (at == streams_ || stream_[at] != stream) add(at, stream);
+    std::int32_t& oldest = oldest_[stream];
     sent_[sent.send] = sent;
-    if (oldest_[at] > 0) sent_[newest_[at]].next = sent.send + 1;
-    else oldest_[at] = sent.send + 1;
-    newest_[at] = sent.send;
+    if (oldest > 0) sent_[newest_[stream]].next = sent.send + 1;
+    else oldest = sent.send + 1;
+    newest_[stream] = sent.send;
+    if (stream >= streams_) streams_ = stream + 1;
   }
   //! Calls `visit(message)` for every message that whoever knows `now` knows to be taken, and drops
   //! it.
   template <class Visitor>
   constexpr void drop_taken(const clock& now, const Visitor& visit) {
-    for (int at = 0; at < streams_; ++at)
-      for (std::int32_t oldest = oldest_[at]; oldest > 0; oldest_[at] = oldest) {
-        const entry& sent = sent_[oldest - 1];
-        if (now.own[stream_[at]] < oldest) {
-          const int side = sent.side;
-          if (side < 0) break;
+    for (int stream = 0; stream < streams_; ++stream)
+      while (oldest_[stream] > 0) {
+        const entry& sent = sent_[oldest_[stream] - 1];
+        if (now.own[stream] <= sent.send) {
+          if (sent.side < 0) break;
           // What the peer has done as far as is known, plus one.
           const clock* const peer = known_.clocks + std::int64_t{sent.peer} * known_.stride;
+          const std::int32_t* const done = now.side + sent.side;
           const int on = sent.there_stream;
           const std::int32_t there = sent.there;
-          const std::int32_t received = now.side[side + 1];
-          if (received == 0 || peer[received - 1].own[on] <= there) {
-            const std::int32_t done = now.side[side];
-            if (done == 0 || peer[done - 1].own[on] <= there) break;
-          }
+          if ((done[1] == 0 || peer[done[1] - 1].own[on] <= there) &&
+              (done[0] == 0 || peer[done[0] - 1].own[on] <= there))
+            break;
         }
-        oldest = sent.next;
+        oldest_[stream] = sent.next;
         visit(sent.message);
       }
   }
 
  private:
-  constexpr void add(int at, int stream) {
-    for (int later = streams_++; later > at; --later)
-      stream_[later] = stream_[later - 1], oldest_[later] = oldest_[later - 1],
-      newest_[later] = newest_[later - 1];
-    stream_[at] = stream, oldest_[at] = 0;
-  }
-
   clock_rows known_;
   scratch<entry> sends_;
   entry* sent_;
-  int streams_ = 0;                     // with sends
-  int stream_[max_streams]{};           // which they are, ascending
   std::int32_t oldest_[max_streams]{};  // index plus one
   std::int32_t newest_[max_streams]{};  // index
+  int streams_ = 0;                     // with sends
 };
 
 }  // namespace stretto::lowering

@@ -40,8 +40,7 @@ class wait_book {
     if (copy >= heard) heard = copy + 1;
   }
   //! Turns what is needed into waits, without those that another wait implies.
-  //! @return whether anything is needed
-  constexpr bool wait_for_needs() {
+  constexpr void wait_for_needs() {
     for (int one = 0; one < needs_; ++one) {
       const std::int32_t earlier = needed_[one];
       const int stream = made_[earlier].stream;
@@ -52,7 +51,6 @@ class wait_book {
                                        : row_[needed_[other]].own[stream] > earlier);
       if (!implied) wait_for(earlier, wait_reason::data);
     }
-    return needs_ > 0;
   }
 
   //! Of a receive or a reload: job `last` was the last to touch what was in its place, or has
@@ -63,7 +61,6 @@ class wait_book {
       wait_for(last, wait_reason::data);
       waited_[stream_] = last + 1;
     } else if (row_[at_].gated) {
-      gates_[stream_] = out_.used.waits + 1;
       out_.push(event_wait{-1, wait_reason::gate, true});
     }
   }
@@ -84,11 +81,11 @@ class wait_book {
           last >= 0 && last != at_ && made_[last].record < 0)
         wait_for(last, wait_reason::bound);
     // The record that the streams' first instructions wait for in the next step.
-    for (const std::int32_t gate : gates_) {
-      if (gate == 0) continue;
+    for (int wait = 0; wait < out_.used.waits; ++wait) {
+      if (!out_.waits[wait].previous_step) continue;
       instruction& end = made_[at_];
       if (end.record < 0) end.record = out_.events++;
-      out_.waits[gate - 1].event = end.record;
+      out_.waits[wait].event = end.record;
     }
   }
 
@@ -103,7 +100,6 @@ class wait_book {
   rank_sink& out_;
   instruction* made_;
   std::int32_t last_on_[max_streams]{};  // latest instruction of each stream, plus one
-  std::int32_t gates_[max_streams]{};    // the stream's wait for the step before, plus one
   // For bytes that are used again, plus one:
   std::int32_t waited_[max_streams]{};   // latest job that the stream has waited for
   std::int32_t heard_[max_streams]{};    // latest of the stream that a job has waited for

@@ -35,6 +35,7 @@ struct op_graph {
   std::vector<op_node> nodes;
   std::vector<op_edge> edges;
 
+  constexpr ~op_graph() = default;  // nvcc does not find it constexpr by itself
   constexpr int size() const { return static_cast<int>(nodes.size()); }
 };
 
@@ -52,6 +53,7 @@ class op_neighbours {
       at_[index(filled[index(needs ? edge.after : edge.before)]++)] =
           needs ? edge.before : edge.after;
   }
+  constexpr ~op_neighbours() = default;  // nvcc does not find it constexpr by itself
   constexpr std::span<const std::int32_t> of(int node) const {
     return std::span(at_).subspan(index(first_[index(node)]),
                                   index(first_[index(node) + 1] - first_[index(node)]));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,11 +28,13 @@ class op_times {
       : multiprocessors_(multiprocessors),
         end_(filled<std::int64_t>(static_cast<std::size_t>(nodes))) {}
 
+  constexpr ~op_times() = default;  // nvcc does not find it constexpr by itself
+
   //! @param needs  what must end before it; all issued
   //! @return when the op begins
   constexpr std::int64_t issue(int number, const op_node& node,
                                std::span<const std::int32_t> needs) {
-    std::int64_t start = lanes_[node.stream].end;
+    std::int64_t start = lanes_[static_cast<std::size_t>(node.stream)].end;
     for (const std::int32_t need : needs)
       if (end(need) > start) start = end(need);
     std::int64_t time = node.time;
@@ -49,7 +52,8 @@ class op_times {
       const std::int64_t from = busy.start > start ? busy.start : start;
       start = busy.holds > 0 && resident_at(from) + node.holds <= busy.holds ? from : busy.end;
     }
-    lanes_[node.stream] = {start, start + time, node.stream == 0 ? taken : node.holds};
+    lanes_[static_cast<std::size_t>(node.stream)] = {start, start + time,
+                                                     node.stream == 0 ? taken : node.holds};
     end_[static_cast<std::size_t>(number)] = start + time;
     if (start + time > last_) last_ = start + time;
     return start;
@@ -57,7 +61,9 @@ class op_times {
   //! Of an op that was issued.
   constexpr std::int64_t end(int number) const { return end_[static_cast<std::size_t>(number)]; }
   //! When the stream's last op ends.
-  constexpr std::int64_t stream_end(int stream) const { return lanes_[stream].end; }
+  constexpr std::int64_t stream_end(int stream) const {
+    return lanes_[static_cast<std::size_t>(stream)].end;
+  }
   //! When all that was issued has ended.
   constexpr std::int64_t makespan() const { return last_; }
 
@@ -72,12 +78,14 @@ class op_times {
   constexpr std::int32_t resident_at(std::int64_t time) const {
     std::int32_t taken = 0;
     for (int stream = 1; stream < max_streams; ++stream)
-      if (lanes_[stream].start <= time && time < lanes_[stream].end) taken += lanes_[stream].holds;
+      if (lanes_[static_cast<std::size_t>(stream)].start <= time &&
+          time < lanes_[static_cast<std::size_t>(stream)].end)
+        taken += lanes_[static_cast<std::size_t>(stream)].holds;
     return taken;
   }
 
   std::int32_t multiprocessors_;
-  lane lanes_[max_streams]{};
+  std::array<lane, max_streams> lanes_{};
   std::int64_t last_ = 0;
   std::vector<std::int64_t> end_;
 };

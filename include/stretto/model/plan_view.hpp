@@ -16,6 +16,7 @@ enum class action : std::uint8_t {
   reload,      //!< and its first, on the host, into its second
   all_reduce,  //!< sum its one buffer over the members of group `peer`, in rank order
   end_step,    //!< nothing; everything of the rank's step comes before it
+  share_sum,   //!< sum its one buffer over the workers that share the rank's stages
 };
 
 //! Why an instruction waits for an event.
@@ -46,12 +47,13 @@ enum class buffer_role : std::uint8_t {
   input_gradient,   //!< gradient for the stage before
   collective,       //!< what an all-reduce sums
   host,             //!< a stash while it is on the host
+  workspace,        //!< of one job, between its ops
 };
 //! Whether a forward opens it for the backwards of its micro-batch; all else are messages.
 constexpr bool is_saved(buffer_role role) {
   return role == buffer_role::stash || role == buffer_role::kept;
 }
-inline constexpr int buffer_role_count = static_cast<int>(buffer_role::host) + 1;
+inline constexpr int buffer_role_count = static_cast<int>(buffer_role::workspace) + 1;
 
 //! A piece of the arena, or of the host's memory behind it (buffer_role::host), in use from the start of instruction `first` until just before instruction
 //! `release` starts (the instruction count when it lives to the end of the step). Who gives it
@@ -98,6 +100,20 @@ struct instruction {
   constexpr bool operator==(const instruction&) const = default;
 };
 
+//! What an instruction is of its job, in a plan whose jobs were expanded into ops.
+struct op_part {
+  std::int16_t op = -1;  //!< number in the program of its job; -1: the whole job
+  std::int16_t piece = 0;
+  std::int16_t pieces = 1;
+  std::int16_t holds = 0;      //!< multiprocessors that it keeps from what computes beside it
+  std::int16_t own_uses = -1;  //!< how many of its uses are for it, the others for all of its node's
+                               //!< ops; -1: all
+  std::uint8_t ends = 1;       //!< how many of the rank's jobs end with it
+  std::int32_t started = -1;   //!< event recorded as it starts; -1: none
+
+  constexpr bool operator==(const op_part&) const = default;
+};
+
 //! A stream that the executor creates. Lower numbers are more urgent, as in CUDA.
 struct stream_info {
   char name[24]{};
@@ -113,6 +129,8 @@ struct group_info {
   std::int64_t elements = 0;  //!< of double precision (`wide`) or single precision
   bool wide = false;
   std::int32_t stage = -1;  //!< whose replicas' gradients it sums; -1: something else
+  bool shared = false;      //!< over all workers that share the ranks' stages; else each sums with
+                            //!< its like of the other ranks
 
   constexpr bool operator==(const group_info&) const = default;
 };
@@ -133,6 +151,7 @@ struct plan_view {
   std::int64_t host_bytes = 0;
   std::uint64_t digest = 0;  //!< of the whole schedule: equal on every rank of one job
   std::span<const instruction> instructions{};
+  std::span<const op_part> parts{};  //!< one for each instruction, or none
   std::span<const event_wait> waits{};
   std::span<const buffer_use> uses{};
   std::span<const std::int32_t> released{};
@@ -141,6 +160,9 @@ struct plan_view {
   std::span<const group_info> groups{};
   std::span<const std::int32_t> members{};
 
+  constexpr op_part part_of(std::int32_t index) const {
+    return parts.empty() ? op_part{} : parts[static_cast<std::size_t>(index)];
+  }
   constexpr std::span<const event_wait> waits_of(const instruction& at) const {
     return waits.subspan(static_cast<std::size_t>(at.first_wait),
                          static_cast<std::size_t>(at.wait_count));

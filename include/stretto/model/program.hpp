@@ -63,6 +63,7 @@ struct op_form {
   std::uint8_t stream = 0;  //!< its stream type's enumerator; 0: where stages compute
   pieces_of cut = pieces_of::whole;
   std::int16_t holds = 0;   //!< multiprocessors (cores) that communication keeps from computation
+  bool collective = false;  //!< sums what it writes over the ranks that share the stage
 
   constexpr bool operator==(const op_form&) const = default;
 };
@@ -95,6 +96,7 @@ struct program_chain {
   std::vector<op> ops;
   std::vector<program> programs;
 
+  constexpr ~program_chain() = default;  // nvcc does not find it constexpr by itself
   //! A buffer with bytes of its own. @return its index
   constexpr std::int32_t buffer(std::string_view name, std::int64_t bytes) {
     const auto made = static_cast<std::int32_t>(buffers.size());

@@ -234,7 +234,8 @@ class transformer_writer {
              {.time = on_ == nullptr ? 0 : on_->time({0, 0, message}),
               .stream = static_cast<std::uint8_t>(stream_type::tensor_parallel),
               .cut = cut,
-              .holds = static_cast<std::int16_t>(on_ == nullptr ? 0 : on_->collective)});
+              .holds = static_cast<std::int16_t>(on_ == nullptr ? 0 : on_->collective),
+              .collective = true});
   }
   //! A product of which each rank has only a summand, and the sum.
   constexpr void product(std::string_view name, std::string_view sum,

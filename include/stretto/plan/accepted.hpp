@@ -30,6 +30,11 @@ struct accepted {
                 "stretto: race: two accesses to the same bytes are not ordered");
   static_assert(What != fault::idle_event,
                 "stretto: idle_event: an event orders nothing that is not ordered without it");
+  static_assert(What != fault::unsound_program,
+                "stretto: unsound_program: an op of this job uses what is not there, or is not tied "
+                "to its job");
+  static_assert(What != fault::not_resident,
+                "stretto: not_resident: it may begin before communication issued ahead of it");
   static constexpr bool value = What == fault::none;
 };
 

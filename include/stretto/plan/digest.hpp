@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -37,6 +38,20 @@ constexpr std::uint64_t digest_of(const job_rows& lists, int stages, MessageByte
   for (const group_info& group : groups)
     sum.add(static_cast<std::uint64_t>(group.elements) * 2u + (group.wide ? 1u : 0u) +
             (static_cast<std::uint64_t>(group.stage + 1) << 40u));
+  return sum.value;
+}
+
+//! The same with what one rank's jobs were expanded into.
+//! @param of  the schedule's, with that of the ranks before
+constexpr std::uint64_t digest_of_ops(std::uint64_t of, std::span<const instruction> instructions,
+                                      std::span<const op_part> parts) {
+  digest sum{of};
+  for (std::size_t at = 0; at < instructions.size(); ++at)
+    sum.add(static_cast<std::uint64_t>(instructions[at].stream) +
+            (static_cast<std::uint64_t>(instructions[at].act) << 8u) +
+            (static_cast<std::uint64_t>(static_cast<std::uint16_t>(parts[at].op)) << 16u) +
+            (static_cast<std::uint64_t>(parts[at].piece) << 32u) +
+            (static_cast<std::uint64_t>(parts[at].pieces) << 48u));
   return sum.value;
 }
 

@@ -95,6 +95,15 @@ class planned {
   const placement& where() const { return where_; }
   //! One per rank, valid as long as this object.
   std::span<const plan_view> plans() const { return plans_; }
+  //! What a walk of the lists takes, without costs.
+  replay_input issued() const {
+    return {lists_.rows(), where_, plans_.front().microbatches, plans_.front().slices, {}, true,
+            groups_};
+  }
+  //! The global order of the lists.
+  lowering::order_view order() const {
+    return {turns_.data(), static_cast<std::int64_t>(turns_.size())};
+  }
 
  private:
   template <class Schedule>
@@ -131,10 +140,11 @@ class planned {
       groups_.push_back(lowering::joined_by(info, request_.members));
     lists_ = job_lists(ranks, list_room);
     job_sink out = lists_.sink();
-    std::vector<std::int32_t> turns(static_cast<std::size_t>(compute.rows.total()));
-    lowering::order_sink order{turns.data()};
+    turns_.resize(static_cast<std::size_t>(compute.rows.total()));
+    lowering::order_sink order{turns_.data()};
     answer_ = lowering::add_messages(compute, out, &order);
     if (!answer_.ok()) return;
+    turns_.resize(static_cast<std::size_t>(order.count));
     lowering::append_ends(out, where_, groups_, request_.train);
 
     replay_input issued = compute;
@@ -217,6 +227,7 @@ class planned {
   job_lists jobs_;
   job_lists lists_;
   std::vector<rank_group> groups_;
+  std::vector<std::int32_t> turns_;  // the global order
   std::vector<lowering::rank_plan> written_;
   std::vector<stream_info> streams_;
   std::vector<plan_view> plans_;

@@ -58,6 +58,7 @@ class runner {
     action act = action::run;
     int stream = 0;
     int record = -1;
+    int record_start = -1;
     std::span<const event_wait> waits{};
     context at{};
     operation message{};

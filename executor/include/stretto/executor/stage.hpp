@@ -33,6 +33,7 @@ struct context {
   job what{};
   int rank = 0;
   std::int64_t step = 0;
+  int op = -1;    //!< number in the program of its job; -1: the whole job
   int piece = 0;  //!< which piece of a split op, of `pieces`
   int pieces = 1;
   stream_handle stream{};

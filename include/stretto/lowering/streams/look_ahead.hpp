@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -24,6 +25,8 @@ struct op_order {
   std::vector<std::int32_t> nodes;
   std::int64_t makespan = 0;
   bool optimal = false;  //!< no order of these ops on these streams is shorter
+
+  constexpr ~op_order() = default;  // nvcc does not find it constexpr by itself
 };
 
 namespace detail {
@@ -42,6 +45,7 @@ struct op_prefix {
   int outstanding = 0;
 
   constexpr op_prefix(int nodes, int multiprocessors) : times(nodes, multiprocessors) {}
+  constexpr ~op_prefix() = default;  // nvcc does not find it constexpr by itself
 };
 
 class look_ahead_search {
@@ -63,12 +67,14 @@ class look_ahead_search {
         held_on_[node.stream] = node.holds;
   }
 
+  constexpr ~look_ahead_search() = default;  // nvcc does not find it constexpr by itself
+
   constexpr op_order run() const {
     op_prefix empty(graph_.size(), with_.multiprocessors);
     for (std::int32_t node = 0; node < graph_.size(); ++node) {
       empty.missing.push_back(static_cast<std::int16_t>(needs_.of(node).size()));
       empty.awaited.push_back(static_cast<std::int16_t>(waiting_.of(node).size()));
-      empty.left[at(node).stream] += at(node).time;
+      empty.left[static_cast<std::size_t>(at(node).stream)] += at(node).time;
       if (at(node).communicates()) empty.lost += at(node).time * at(node).holds;
     }
     std::vector<op_prefix> kept{empty};
@@ -77,12 +83,15 @@ class look_ahead_search {
       std::vector<op_prefix> longer;
       for (const op_prefix& one : kept) extend(one, longer, all_kept);
       if (longer.empty()) return {};  // the bound on collectives lets nothing go on
-      drop_doubles(longer, all_kept);
-      if (longer.size() > index(with_.width)) {
+      std::vector<std::int32_t> chosen = without_doubles(longer, all_kept);
+      if (chosen.size() > index(with_.width)) {
         all_kept = false;
-        keep_best(longer);
+        keep_best(longer, chosen);
       }
-      kept.swap(longer);
+      // Copied, not assigned: nvcc cannot assign vectors in constant expressions.
+      std::vector<op_prefix> next;
+      for (const std::int32_t one : chosen) next.push_back(longer[index(one)]);
+      kept.swap(next);
     }
     const op_prefix* best = &kept.front();
     for (const op_prefix& one : kept)
@@ -128,7 +137,7 @@ class look_ahead_search {
       if (--made.awaited[index(need)] == 0 && at(need).communicates()) --made.outstanding;
     if (what.communicates() && !waiting_.of(node).empty()) ++made.outstanding;
     made.order.push_back(node);
-    made.left[what.stream] -= what.time;
+    made.left[static_cast<std::size_t>(what.stream)] -= what.time;
     const std::int64_t end = made.times.end(node);
     made.ends += end;
     // A number for each node, as good as random.
@@ -142,8 +151,9 @@ class look_ahead_search {
       const std::int64_t stream_end = made.times.stream_end(stream);
       const std::int64_t beyond = stream_end - made.times.stream_end(0);
       if (beyond > 0) lost += beyond * held_on_[stream];
-      if (made.left[stream] > 0 && stream_end + made.left[stream] > made.bound)
-        made.bound = stream_end + made.left[stream];
+      if (made.left[static_cast<std::size_t>(stream)] > 0 &&
+          stream_end + made.left[static_cast<std::size_t>(stream)] > made.bound)
+        made.bound = stream_end + made.left[static_cast<std::size_t>(stream)];
     }
     std::int64_t computed = made.times.stream_end(0) + made.left[0];
     if (with_.multiprocessors > 0) computed += lost / with_.multiprocessors;
@@ -175,41 +185,39 @@ class look_ahead_search {
            : one.left[0] != other.left[0] ? one.left[0] > other.left[0]
                                           : one.ends < other.ends;
   }
-  //! Of orders of the same ops those that another is as good as; where not all can be kept, all but
-  //! the best.
-  constexpr void drop_doubles(std::vector<op_prefix>& orders, bool everything) const {
-    std::size_t kept = 0;
+  //! Of orders of the same ops all but those that another is as good as; where not all can be kept,
+  //! the best. By number.
+  constexpr std::vector<std::int32_t> without_doubles(const std::vector<op_prefix>& orders,
+                                                      bool everything) const {
+    std::vector<std::int32_t> kept;
     for (std::size_t one = 0; one < orders.size(); ++one) {
+      const op_prefix& mine = orders[one];
       bool needed = true;
-      for (std::size_t other = 0; other < kept && needed; ++other) {
-        if (!same_ops(orders[one], orders[other])) continue;
-        if (everything ? as_good(orders[other], orders[one])
-                       : !better(orders[one], orders[other])) {
+      for (std::size_t other = 0; other < kept.size() && needed; ++other) {
+        const op_prefix& theirs = orders[index(kept[other])];
+        if (!same_ops(mine, theirs)) continue;
+        if (everything ? as_good(theirs, mine) : !better(mine, theirs)) {
           needed = false;
-        } else if (!everything || as_good(orders[one], orders[other])) {
-          orders[other] = orders[one];
+        } else if (!everything || as_good(mine, theirs)) {
+          kept[other] = static_cast<std::int32_t>(one);
           needed = false;
         }
       }
-      if (!needed) continue;
-      if (kept != one) orders[kept] = orders[one];
-      ++kept;
+      if (needed) kept.push_back(static_cast<std::int32_t>(one));
     }
-    while (orders.size() > kept) orders.pop_back();
+    return kept;
   }
-  constexpr void keep_best(std::vector<op_prefix>& orders) const {
+  constexpr void keep_best(const std::vector<op_prefix>& orders,
+                           std::vector<std::int32_t>& chosen) const {
     const std::size_t width = index(with_.width);
-    for (std::size_t place = 0; place < width; ++place) {
-      std::size_t best = place;
-      for (std::size_t one = place + 1; one < orders.size(); ++one)
-        if (better(orders[one], orders[best])) best = one;
-      if (best != place) {
-        const op_prefix held = orders[place];
-        orders[place] = orders[best];
-        orders[best] = held;
-      }
-    }
-    while (orders.size() > width) orders.pop_back();
+    for (std::size_t place = 0; place < width; ++place)
+      for (std::size_t one = place + 1; one < chosen.size(); ++one)
+        if (better(orders[index(chosen[one])], orders[index(chosen[place])])) {
+          const std::int32_t held = chosen[place];
+          chosen[place] = chosen[one];
+          chosen[one] = held;
+        }
+    while (chosen.size() > width) chosen.pop_back();
   }
 
   const op_graph& graph_;
@@ -234,12 +242,13 @@ constexpr op_order look_ahead(const op_graph& graph, const look_ahead_options& w
   best = detail::look_ahead_search(graph, with).run();
   if (with.outstanding > 0 || best.optimal) return best;
   std::vector<op_span> spans = filled<op_span>(graph.nodes.size());
-  for (const std::vector<std::int32_t>& order :
-       {program_order(graph), input_gradient_first(graph)}) {
-    if (!replay_ops(graph, order, with.multiprocessors, spans).ok()) continue;
+  const auto offer = [&](const std::vector<std::int32_t>& order) {
+    if (!replay_ops(graph, order, with.multiprocessors, spans).ok()) return;
     const std::int64_t makespan = measure_ops(graph, spans).makespan;
     if (best.nodes.empty() || makespan < best.makespan) best = {order, makespan, false};
-  }
+  };
+  offer(program_order(graph));
+  offer(input_gradient_first(graph));
   return best;
 }
 

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stretto/base/filled.hpp"
+#include "stretto/lowering/op_sequence.hpp"
+#include "stretto/model/op_graph.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/plan_view.hpp"
+#include "stretto/model/program.hpp"
+
+namespace stretto {
+
+//! What expands jobs into ops:
+//! - `programs(rank)`: the program_chain of one micro-batch's jobs on the rank's chunks; jobs that
+//!   it has no program for stay whole.
+//! - `order(graph)`: the order in which the ops of a job, or of a pair, are issued, such as
+//!   overlap::look_ahead's. May cut the graph first.
+template <class Ops>
+concept OpPolicy = requires(const Ops& made, int rank, op_graph& graph) {
+  { made.programs(rank) } -> std::same_as<program_chain>;
+  { made.order(graph) } -> std::convertible_to<std::vector<std::int32_t>>;
+};
+
+namespace lowering {
+
+//! The sequences of all jobs and pairs in a rank's plan, each kind once.
+class rank_sequences {
+ public:
+  template <OpPolicy Ops>
+  constexpr rank_sequences(const Ops& ops, const plan_view& plan, const placement& where)
+      : where_(where), chain_(ops.programs(plan.rank)) {
+    for (std::size_t at = 0; at < plan.instructions.size() && answer_.ok(); ++at) {
+      const instruction& work = plan.instructions[at];
+      if (work.act != action::run || !is_compute(work.what.kind)) continue;
+      const bool pair = work.what.paired && at + 1 < plan.instructions.size();
+      const kind_of_node key = key_of(work.what, pair ? &plan.instructions[at + 1].what : nullptr);
+      if (pair) ++at;
+      if (key.one < 0 || find(key) != nullptr) continue;
+      keys_.push_back(key);
+      sequences_.emplace_back();
+      write(ops, key, sequences_.back());
+    }
+    answer_.rank = answer_.ok() ? -1 : plan.rank;
+  }
+
+  constexpr ~rank_sequences() = default;  // nvcc does not find it constexpr by itself
+
+  //! Null where the chain has no program.
+  constexpr const op_sequence* operator()(const job& first, const job* second) const {
+    return find(key_of(first, second));
+  }
+  //! Whether all could be written: see write_sequence.
+  constexpr const verdict& answer() const { return answer_; }
+
+ private:
+  //! Programs of a node's jobs, by number; `other` is -1 for a job alone.
+  struct kind_of_node {
+    std::int32_t one = -1;
+    std::int32_t other = -1;
+    constexpr bool operator==(const kind_of_node&) const = default;
+  };
+
+  constexpr std::int32_t program_of(const job& work) const {
+    const int chunk = where_.chunk_of(work);
+    for (std::size_t at = 0; at < chain_.programs.size(); ++at)
+      if (chain_.programs[at].kind == work.kind && chain_.programs[at].chunk == chunk)
+        return static_cast<std::int32_t>(at);
+    return -1;
+  }
+  constexpr kind_of_node key_of(const job& first, const job* second) const {
+    const kind_of_node made{program_of(first), second == nullptr ? -1 : program_of(*second)};
+    return second != nullptr && made.other < 0 ? kind_of_node{} : made;
+  }
+  constexpr const op_sequence* find(const kind_of_node& key) const {
+    for (std::size_t at = 0; at < keys_.size(); ++at)
+      if (keys_[at] == key) return &sequences_[at];
+    return nullptr;
+  }
+  template <class Ops>
+  constexpr void write(const Ops& ops, const kind_of_node& key, op_sequence& out) {
+    const auto program_at = [&](std::int32_t at) {
+      return chain_.programs[static_cast<std::size_t>(at)];
+    };
+    std::vector<program> jobs = filled<program>(1, program_at(key.one));
+    op_graph graph = graph_of(chain_, jobs);
+    if (key.other >= 0) {
+      jobs.push_back(program_at(key.other));
+      graph = side_by_side(graph, graph_of(chain_, std::span(jobs).subspan(1)));
+    }
+    const std::vector<std::int32_t> order = ops.order(graph);
+    answer_ = write_sequence(chain_, graph, order, jobs, out);
+  }
+
+  placement where_;
+  program_chain chain_;
+  std::vector<kind_of_node> keys_;
+  std::vector<op_sequence> sequences_;
+  verdict answer_{};
+};
+
+}  // namespace lowering
+}  // namespace stretto

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "stretto/lowering/walk.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/plan/plans_expander.hpp"
+
+namespace stretto {
+
+//! Plans whose jobs are expanded into ops on typed streams, from plans of whole jobs: proven anew,
+//! by the same rules and that of `resident`, with as few events as they need.
+class expanded {
+ public:
+  //! @param base     valid, and kept by the caller
+  //! @param streams  of base's plans, and of the ops
+  template <OpPolicy Ops>
+  expanded(const planned& base, std::span<const stream_info> streams, const Ops& ops)
+      : streams_(streams.begin(), streams.end()),
+        made_(base.plans(), base.where(), streams_, ops,
+              [&](auto& watch) { return lowering::walk(base.issued(), base.order(), watch); }) {}
+  expanded(const expanded&) = delete;
+  expanded& operator=(const expanded&) = delete;
+
+  //! Ok, or the first rule that is broken; the rest means something when ok.
+  const verdict& answer() const { return made_.answer; }
+  //! One per rank, valid as long as this object.
+  std::span<const plan_view> plans() const { return made_.views; }
+
+ private:
+  std::vector<stream_info> streams_;
+  detail::plans_expander made_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stretto/base/filled.hpp"
+#include "stretto/check/all.hpp"
+#include "stretto/check/plan_order.hpp"
+#include "stretto/lowering/expand.hpp"
+#include "stretto/lowering/op_programs.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/plan/digest.hpp"
+
+namespace stretto {
+
+namespace detail {
+
+//! Expands plans and proves them anew. The same at both times.
+class plans_expander {
+ public:
+  //! @param order_of  (observer): tells it of everything in the lists that the plans were written
+  //!                  from, in an order in which causes precede effects, and says how that went
+  template <OpPolicy Ops, class OrderOf>
+  constexpr plans_expander(std::span<const plan_view> base, const placement& where,
+                           std::span<const stream_info> streams, const Ops& ops,
+                           const OrderOf& order_of) {
+    std::size_t stride = 0;
+    std::uint64_t digest = base.front().digest;
+    written = filled<lowering::op_plan>(base.size());
+    for (std::size_t rank = 0; rank < base.size() && answer.ok(); ++rank) {
+      const lowering::rank_sequences sequences(ops, base[rank], where);
+      answer = sequences.answer();
+      if (!answer.ok()) return;
+      lowering::expand_plan(base[rank], sequences, written[rank]);
+      stride = std::max(stride, written[rank].instructions.size());
+      digest = digest_of_ops(digest, written[rank].instructions, written[rank].parts);
+    }
+    for (const plan_view& plan : base) {
+      headers_.push_back(plan);
+      headers_.back().streams = streams;
+      headers_.back().digest = digest;
+    }
+    std::vector<lowering::clock> clocks = filled<lowering::clock>(written.size() * stride);
+    const lowering::clock_rows known{clocks.data(), static_cast<int>(written.size()),
+                                     static_cast<int>(stride)};
+    find_order(order_of, clocks, known.stride);
+    if (!answer.ok()) return;
+    for (int rank = 0; rank < known.ranks; ++rank) drop_idle(rank, known);
+    for (lowering::clock& one : clocks) one = {};
+    find_order(order_of, clocks, known.stride);
+    if (answer.ok()) answer = check::plans(views, known);
+  }
+
+  constexpr ~plans_expander() = default;  // nvcc does not find it constexpr by itself
+
+  verdict answer{};
+  std::vector<lowering::op_plan> written;
+  std::vector<plan_view> views;
+
+ private:
+  constexpr void view() {
+    views.clear();
+    for (std::size_t rank = 0; rank < written.size(); ++rank)
+      views.push_back(written[rank].view(headers_[rank]));
+  }
+  template <class OrderOf>
+  constexpr void find_order(const OrderOf& order_of, std::vector<lowering::clock>& clocks,
+                            int stride) {
+    view();
+    check::plan_order by_plan(views, clocks.data(), stride);
+    answer = order_of(by_plan);
+    if (answer.ok()) answer = by_plan.found();
+  }
+  //! Where a pair has become one node, what its halves wait for may be implied by one another, and
+  //! what waited for either now waits for both.
+  constexpr void drop_idle(int rank, const lowering::clock_rows& known) {
+    lowering::op_plan& mine = written[static_cast<std::size_t>(rank)];
+    while (true) {
+      const auto found = check::detail::first_idle(views, known, rank);
+      if (found.index < 0) return;
+      const auto at = static_cast<std::size_t>(found.index);
+      if (found.wait < 0) {
+        if (mine.instructions[at].record == found.event) mine.instructions[at].record = -1;
+        if (mine.parts[at].started == found.event) mine.parts[at].started = -1;
+      } else {
+        mine.waits.erase(mine.waits.begin() + found.wait);
+        --mine.instructions[at].wait_count;
+        for (std::size_t behind = at + 1; behind < mine.instructions.size(); ++behind)
+          --mine.instructions[behind].first_wait;
+      }
+      view();
+    }
+  }
+
+  std::vector<plan_view> headers_;  // what expanding leaves as it was
+};
+
+}  // namespace detail
+
+}  // namespace stretto

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stretto/model/plan_view.hpp"
+#include "stretto/plan/digest.hpp"
+
+namespace stretto {
+
+//! The plans of workers that share every rank's stages, `workers` of them a rank, all with the same
+//! plan: worker k of rank r becomes rank r * workers + k of a job of so many ranks. Messages go to
+//! its like of the other rank, what is summed over the workers (action::share_sum) becomes an
+//! all-reduce in a group of their own. What was proven of the plans holds of these: workers of a
+//! rank do the same in the same order, and meet nowhere else.
+class shared {
+ public:
+  //! @param base     one for each rank, kept by the caller
+  //! @param workers  at least one
+  shared(std::span<const plan_view> base, int workers) : workers_(workers) {
+    if (base.empty() || workers < 1) return;
+    write_groups(base);
+    for (const plan_view& plan : base)
+      for (int worker = 0; worker < workers; ++worker) write(plan, worker);
+    for (std::size_t at = 0; at < plans_.size(); ++at) {
+      plans_[at].instructions = instructions_[at];
+      plans_[at].groups = infos_;
+      plans_[at].members = members_;
+    }
+  }
+  shared(const shared&) = delete;
+  shared& operator=(const shared&) = delete;
+
+  //! Those of rank 0's workers, then rank 1's, and so on; valid as long as this object and the
+  //! base.
+  std::span<const plan_view> plans() const { return plans_; }
+
+ private:
+  static std::size_t index(std::int64_t at) { return static_cast<std::size_t>(at); }
+
+  //! The base's groups, for each of a rank's workers or for all of them; behind these, for each
+  //! rank and size, what its workers sum.
+  void write_groups(std::span<const plan_view> base) {
+    const plan_view& first = base.front();
+    for (const group_info& from : first.groups) {
+      first_group_.push_back(static_cast<std::int32_t>(infos_.size()));
+      for (int worker = 0; worker < (from.shared ? 1 : workers_); ++worker) {
+        group_info made = from;
+        made.first = static_cast<std::int32_t>(members_.size());
+        for (const std::int32_t member : first.members_of(from))
+          for (int one = 0; one < workers_; ++one)
+            if (from.shared || one == worker) members_.push_back(member * workers_ + one);
+        made.count = static_cast<std::int32_t>(members_.size()) - made.first;
+        infos_.push_back(made);
+      }
+    }
+    for (const plan_view& plan : base)
+      for (const instruction& at : plan.instructions) {
+        if (at.act != action::share_sum || group_of(plan, at) >= 0) continue;
+        sums_.push_back({plan.rank, bytes_of(plan, at), static_cast<std::int32_t>(infos_.size())});
+        infos_.push_back({.first = static_cast<std::int32_t>(members_.size()),
+                          .count = workers_,
+                          .elements = bytes_of(plan, at) / 4});
+        for (int worker = 0; worker < workers_; ++worker)
+          members_.push_back(plan.rank * workers_ + worker);
+      }
+  }
+  static std::int64_t bytes_of(const plan_view& plan, const instruction& at) {
+    return plan.buffers[index(plan.uses_of(at).front().buffer)].bytes;
+  }
+  std::int32_t group_of(const plan_view& plan, const instruction& at) const {
+    for (const shared_sum& one : sums_)
+      if (one.rank == plan.rank && one.bytes == bytes_of(plan, at)) return one.group;
+    return -1;
+  }
+
+  void write(const plan_view& plan, int worker) {
+    instructions_.emplace_back(plan.instructions.begin(), plan.instructions.end());
+    for (instruction& at : instructions_.back()) {
+      if (at.act == action::share_sum) {
+        at.peer = group_of(plan, at);
+        at.act = action::all_reduce;
+      } else if (at.act == action::all_reduce) {
+        const bool all = plan.groups[index(at.peer)].shared;
+        at.peer = first_group_[index(at.peer)] + (all ? 0 : worker);
+      } else if (at.peer >= 0) {
+        at.peer = at.peer * workers_ + worker;
+      }
+    }
+    plans_.push_back(plan);
+    plan_view& made = plans_.back();
+    made.rank = plan.rank * workers_ + worker;
+    made.ranks = plan.ranks * workers_;
+    digest sum{plan.digest};
+    sum.add(static_cast<std::uint64_t>(workers_));
+    made.digest = sum.value;
+  }
+
+  struct shared_sum {
+    std::int32_t rank = 0;
+    std::int64_t bytes = 0;
+    std::int32_t group = 0;
+  };
+  int workers_;
+  std::vector<std::int32_t> first_group_;  // of each of the base's
+  std::vector<shared_sum> sums_;
+  std::vector<group_info> infos_;
+  std::vector<std::int32_t> members_;
+  std::vector<std::vector<instruction>> instructions_;
+  std::vector<plan_view> plans_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "stretto/model/replay.hpp"
+#include "stretto/plan/accepted.hpp"
+#include "stretto/plan/plans_expander.hpp"
+
+namespace stretto {
+
+//! A stretto::pipeline whose jobs are expanded into ops, at compile time (see `expanded`).
+//! `static_assert(valid<with_ops<Step, Ops>>)` proves all rules or names the one that is broken.
+//! @tparam Ops  also says `streams()`: a std::array of stream_info
+template <class Step, OpPolicy Ops>
+class with_ops {
+  static constexpr auto streams_ = Ops{}.streams();
+  static constexpr std::size_t ranks = static_cast<std::size_t>(Step::sizes.ranks);
+
+  static constexpr detail::plans_expander made() {
+    return {Step::plans(), Step::where, streams_, Ops{},
+            [](auto& watch) { return replay(Step::issued(), watch); }};
+  }
+  struct facts {
+    verdict answer{};
+    std::size_t instructions = 0, waits = 0, uses = 0, released = 0, buffers = 0;
+  };
+  static constexpr facts facts_ = [] {
+    const detail::plans_expander all = made();
+    facts found{.answer = all.answer};
+    for (const lowering::op_plan& plan : all.written) {
+      found.instructions = std::max(found.instructions, plan.instructions.size());
+      found.waits = std::max(found.waits, plan.waits.size());
+      found.uses = std::max(found.uses, plan.uses.size());
+      found.released = std::max(found.released, plan.released.size());
+      found.buffers = std::max(found.buffers, plan.buffers.size());
+    }
+    return found;
+  }();
+  struct frozen_plan {
+    std::array<instruction, facts_.instructions> instructions{};
+    std::array<op_part, facts_.instructions> parts{};
+    std::array<event_wait, facts_.waits> waits{};
+    std::array<buffer_use, facts_.uses> uses{};
+    std::array<std::int32_t, facts_.released> released{};
+    std::array<buffer, facts_.buffers> buffers{};
+    std::size_t counts[5]{};
+    std::int32_t events = 0;
+    std::int64_t arena_bytes = 0;
+    std::uint64_t digest = 0;
+  };
+  static constexpr std::array<frozen_plan, ranks> frozen_ = [] {
+    std::array<frozen_plan, ranks> all{};
+    const detail::plans_expander made_now = made();
+    for (std::size_t rank = 0; rank < ranks && made_now.answer.ok(); ++rank) {
+      const lowering::op_plan& from = made_now.written[rank];
+      frozen_plan& to = all[rank];
+      std::copy(from.instructions.begin(), from.instructions.end(), to.instructions.begin());
+      std::copy(from.parts.begin(), from.parts.end(), to.parts.begin());
+      std::copy(from.waits.begin(), from.waits.end(), to.waits.begin());
+      std::copy(from.uses.begin(), from.uses.end(), to.uses.begin());
+      std::copy(from.released.begin(), from.released.end(), to.released.begin());
+      std::copy(from.buffers.begin(), from.buffers.end(), to.buffers.begin());
+      to.counts[0] = from.instructions.size(), to.counts[1] = from.waits.size();
+      to.counts[2] = from.uses.size(), to.counts[3] = from.released.size();
+      to.counts[4] = from.buffers.size();
+      to.events = from.events;
+      to.arena_bytes = from.arena_bytes;
+      to.digest = made_now.views[rank].digest;
+    }
+    return all;
+  }();
+  static constexpr std::array<plan_view, ranks> plans_ = [] {
+    std::array<plan_view, ranks> all{};
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const frozen_plan& from = frozen_[rank];
+      plan_view& to = all[rank];
+      to = Step::plans()[rank];
+      to.instructions = std::span(from.instructions.data(), from.counts[0]);
+      to.parts = std::span(from.parts.data(), from.counts[0]);
+      to.waits = std::span(from.waits.data(), from.counts[1]);
+      to.uses = std::span(from.uses.data(), from.counts[2]);
+      to.released = std::span(from.released.data(), from.counts[3]);
+      to.buffers = std::span(from.buffers.data(), from.counts[4]);
+      to.streams = streams_;
+      to.events = from.events;
+      to.arena_bytes = from.arena_bytes;
+      to.digest = from.digest;
+    }
+    return all;
+  }();
+
+ public:
+  static constexpr shape sizes = Step::sizes;
+  //! What a replay of the lists with messages takes.
+  static constexpr replay_input issued() { return Step::issued(); }
+  static constexpr verdict checked = facts_.answer;
+  //! The plans of all ranks, for the executor. They live as long as the program.
+  static constexpr std::span<const plan_view> plans() {
+    static_assert(valid<with_ops>);
+    return plans_;
+  }
+};
+
+}  // namespace stretto

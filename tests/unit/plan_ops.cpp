@@ -1,0 +1,278 @@
+// Plans whose jobs are expanded into ops on streams, and what the rules catch in them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stretto/check/all.hpp"
+#include "stretto/check/plan_order.hpp"
+#include "stretto/lowering/op_sequence.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/lowering/walk.hpp"
+#include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/expanded.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/plan/with_ops.hpp"
+#include "stretto/schedule/all.hpp"
+#include "support/two_products.hpp"
+
+namespace {
+
+using stretto::action;
+using stretto::plan_view;
+using support::op_order;
+using support::two_products;
+
+stretto::plan_request request() {
+  stretto::plan_request made;
+  made.stages = {{.output = 640, .stash = 6400, .gradients = 640}};
+  return made;
+}
+
+std::string text(const stretto::verdict& answer) {
+  return std::string(stretto::to_text(answer).view());
+}
+
+TEST_CASE("every schedule's plans hold all rules when their jobs are expanded") {
+  int plans = 0;
+  int sums = 0;
+  int starts = 0;
+  stretto::schedule::all::for_each([&](const auto& schedule) {
+    for (const stretto::shape sizes :
+         {stretto::shape{.ranks = 2, .microbatches = 4, .chunks = 1},
+          stretto::shape{.ranks = 4, .microbatches = 8, .chunks = 1},
+          stretto::shape{.ranks = 4, .microbatches = 8, .chunks = 2}}) {
+      if (!schedule.supports(sizes).ok()) continue;
+      CAPTURE(schedule.name);
+      CAPTURE(sizes.ranks);
+      const stretto::job_table costs(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
+      const stretto::planned base(schedule, sizes, costs.view(), stretto::overlap::separate{},
+                                  request());
+      REQUIRE(base.answer().ok());
+      const auto expand = [&](const auto& ops) {
+        const auto streams = ops.streams();
+        const stretto::expanded made(base, streams, ops);
+        CHECK(text(made.answer()) == "ok");
+        for (const plan_view& plan : made.plans()) {
+          ++plans;
+          for (const stretto::instruction& at : plan.instructions)
+            sums += at.act == action::share_sum;
+          for (const stretto::event_wait& wait : plan.waits)
+            starts += wait.why == stretto::wait_reason::starts_before;
+        }
+      };
+      expand(two_products<op_order::program, 0, 2>{});
+      expand(two_products<op_order::input_gradient_first, 0, 2>{});
+      expand(two_products<op_order::look_ahead, 0, 2>{});
+      expand(two_products<op_order::pieces, 0, 2>{});
+      expand(two_products<op_order::look_ahead, 8, 2>{});
+      expand(two_products<op_order::pieces, 8, 2>{});
+    }
+  });
+  MESSAGE(plans, " plans, ", sums, " sums, ", starts, " waits for a start");
+  CHECK(plans > 900);
+  CHECK(starts > 1000);
+}
+
+//! One rank's arrays, to be changed.
+struct loose {
+  explicit loose(const plan_view& plan)
+      : instructions(plan.instructions.begin(), plan.instructions.end()),
+        parts(plan.parts.begin(), plan.parts.end()),
+        waits(plan.waits.begin(), plan.waits.end()),
+        buffers(plan.buffers.begin(), plan.buffers.end()) {}
+  plan_view view(plan_view plan) const {
+    plan.instructions = instructions;
+    plan.parts = parts;
+    plan.waits = waits;
+    plan.buffers = buffers;
+    return plan;
+  }
+  std::vector<stretto::instruction> instructions;
+  std::vector<stretto::op_part> parts;
+  std::vector<stretto::event_wait> waits;
+  std::vector<stretto::buffer> buffers;
+};
+
+//! What the rules say of plans that were made from `base`, one rank's changed.
+stretto::verdict judged(const stretto::planned& base, const stretto::expanded& made,
+                        const loose& changed, std::size_t rank) {
+  std::vector<plan_view> plans(made.plans().begin(), made.plans().end());
+  plans[rank] = changed.view(plans[rank]);
+  std::size_t stride = 0;
+  for (const plan_view& plan : plans) stride = std::max(stride, plan.instructions.size());
+  std::vector<stretto::lowering::clock> clocks(plans.size() * stride);
+  stretto::check::plan_order order(plans, clocks.data(), static_cast<int>(stride));
+  stretto::verdict answer = stretto::lowering::walk(base.issued(), base.order(), order);
+  if (answer.ok()) answer = order.found();
+  if (answer.ok())
+    answer = stretto::check::plans(
+        plans, {clocks.data(), static_cast<int>(plans.size()), static_cast<int>(stride)});
+  return answer;
+}
+
+template <class Schedule>
+void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int& mutants) {
+  const two_products<op_order::look_ahead, 8, 2> ops;
+  const stretto::job_table costs(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
+  const stretto::planned base(schedule, sizes, costs.view(), stretto::overlap::separate{},
+                              request());
+  const auto streams = ops.streams();
+  const stretto::expanded made(base, streams, ops);
+  REQUIRE(text(made.answer()) == "ok");
+  for (std::size_t rank = 0; rank < made.plans().size(); ++rank) {
+    const plan_view& plan = made.plans()[rank];
+    CAPTURE(schedule.name);
+    CAPTURE(rank);
+    REQUIRE(text(judged(base, made, loose(plan), rank)) == "ok");
+    const auto refused = [&](const loose& changed) {
+      ++mutants;
+      return judged(base, made, changed, rank);
+    };
+    for (std::size_t index = 0; index < plan.instructions.size(); ++index) {
+      CAPTURE(index);
+      const stretto::instruction& at = plan.instructions[index];
+      // Each wait left out.
+      for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
+        loose changed(plan);
+        std::swap(changed.waits[static_cast<std::size_t>(wait)],
+                  changed.waits[static_cast<std::size_t>(at.first_wait + at.wait_count - 1)]);
+        --changed.instructions[index].wait_count;
+        const stretto::verdict answer = refused(changed);
+        CHECK(!answer.ok());
+        if (plan.waits[static_cast<std::size_t>(wait)].why == stretto::wait_reason::starts_before)
+          CHECK(answer.what == stretto::fault::not_resident);
+        // For the end instead of the start, and the other way round.
+        loose other(plan);
+        auto& why = other.waits[static_cast<std::size_t>(wait)].why;
+        why = why == stretto::wait_reason::starts_before ? stretto::wait_reason::data
+                                                         : stretto::wait_reason::starts_before;
+        CHECK(!refused(other).ok());
+      }
+      // Each record of an event, at the end and at the start.
+      if (at.record >= 0) {
+        loose changed(plan);
+        changed.instructions[index].record = -1;
+        CHECK(!refused(changed).ok());
+      }
+      if (plan.parts[index].started >= 0) {
+        loose changed(plan);
+        changed.parts[index].started = -1;
+        CHECK(!refused(changed).ok());
+      }
+      // Another stream.
+      if (plan.parts[index].op >= 0) {
+        loose changed(plan);
+        changed.instructions[index].stream = at.stream == 0 ? support::tensor_parallel : 0;
+        CHECK(!refused(changed).ok());
+      }
+      // The end of a node too early, and one too few.
+      if (plan.parts[index].op >= 0) {
+        loose changed(plan);
+        changed.parts[index].ends = changed.parts[index].ends == 0 ? 1 : 0;
+        CHECK(!refused(changed).ok());
+      }
+    }
+    for (std::size_t id = 0; id < plan.buffers.size(); ++id) {
+      if (plan.buffers[id].role != stretto::buffer_role::workspace) continue;
+      CAPTURE(id);
+      // A buffer freed one instruction early, and moved onto another's bytes.
+      loose early(plan);
+      --early.buffers[id].release;
+      CHECK(!refused(early).ok());
+      loose moved(plan);
+      moved.buffers[id].offset = 0;
+      moved.buffers[id].bytes = plan.arena_bytes;
+      CHECK(!refused(moved).ok());
+    }
+  }
+}
+
+TEST_CASE("what is spoilt in one place is refused") {
+  int mutants = 0;
+  spoil_everything(stretto::schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 3}, mutants);
+  spoil_everything(stretto::schedule::paired_1f1b{}, {.ranks = 2, .microbatches = 5}, mutants);
+  spoil_everything(stretto::schedule::zb_h1{}, {.ranks = 3, .microbatches = 4}, mutants);
+  spoil_everything(stretto::schedule::dualpipe_v{}, {.ranks = 2, .microbatches = 4, .chunks = 2},
+                   mutants);
+  MESSAGE(mutants, " mutants");
+  CHECK(mutants > 2000);
+}
+
+TEST_CASE("programs that are not tied to their job are refused by op") {
+  using stretto::reads;
+  using stretto::writes;
+  const auto answer = [](const auto& fill) {
+    stretto::program_chain chain;
+    const auto x = chain.buffer("x", 64);
+    const auto y = chain.buffer("y", 64);
+    const stretto::op_form sums{.stream = support::tensor_parallel, .collective = true};
+    fill(chain, x, y, sums);
+    const std::span first = std::span(chain.programs).first(1);
+    const stretto::op_graph graph = stretto::graph_of(chain, first);
+    stretto::lowering::op_sequence made;
+    return stretto::lowering::write_sequence(chain, graph, stretto::overlap::program_order(graph),
+                                             first, made);
+  };
+  const auto forward = stretto::job_kind::forward;
+  stretto::verdict found = answer([&](auto& chain, auto x, auto y, auto sums) {
+    chain.begin(forward, 0);
+    chain.add("gather", {reads(x), writes(y)}, sums);
+    chain.add("product", {reads(y)});
+  });
+  CHECK(found.what == stretto::fault::unsound_program);
+  CHECK(found.why == stretto::reason::needs_nothing);
+  CHECK(found.step == 0);
+  found = answer([&](auto& chain, auto x, auto y, auto sums) {
+    chain.begin(forward, 0);
+    chain.add("product", {reads(x), writes(y)});
+    chain.add("sum", {writes(y)}, sums);
+  });
+  CHECK(found.why == stretto::reason::needed_by_nothing);
+  CHECK(found.step == 1);
+  found = answer([&](auto& chain, auto x, auto y, auto sums) {
+    chain.begin(forward, 0);
+    chain.add("product", {reads(x), writes(y)});
+    chain.add("sum", {writes(y)}, sums);
+    chain.add("residual", {reads(y)});
+    chain.begin(stretto::job_kind::backward, 0);
+    chain.add("back", {reads(y)});
+  });
+  CHECK(found.why == stretto::reason::outlives_its_job);
+  CHECK(found.step == 1);
+}
+
+// At compile time, too.
+using step = stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 3},
+                               stretto::schedule::one_f_one_b>;
+using ops_step = stretto::with_ops<step, two_products<op_order::look_ahead, 8>>;
+static_assert(stretto::valid<ops_step>);
+
+TEST_CASE("both times give the same plans") {
+  const two_products<op_order::look_ahead, 8> ops;
+  const stretto::job_table costs(2, 1);
+  stretto::plan_request bytes;
+  bytes.stages = {stretto::memory::release_early{}.bytes(0)};
+  const stretto::planned base(stretto::schedule::one_f_one_b{}, step::sizes, costs.view(),
+                              stretto::overlap::separate{}, bytes);
+  const auto streams = ops.streams();
+  const stretto::expanded made(base, streams, ops);
+  REQUIRE(text(made.answer()) == "ok");
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const plan_view& one = ops_step::plans()[rank];
+    const plan_view& other = made.plans()[rank];
+    CHECK(std::equal(one.instructions.begin(), one.instructions.end(), other.instructions.begin(),
+                     other.instructions.end()));
+    CHECK(std::equal(one.parts.begin(), one.parts.end(), other.parts.begin(), other.parts.end()));
+    CHECK(std::equal(one.waits.begin(), one.waits.end(), other.waits.begin(), other.waits.end()));
+    CHECK(one.digest == other.digest);
+    CHECK(one.arena_bytes == other.arena_bytes);
+  }
+}
+
+}  // namespace
