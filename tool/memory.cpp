@@ -92,12 +92,18 @@ struct memory_command {
     options.offload = away_ = read_offload(offload);
     verdict unsound;
     const generated made = generate(
-        name, wanted, options, [&](const placement& where) { return job_costs(where, unsound); });
+        name, wanted, options,
+        // Schedules that look at limits split their backwards.
+        [&](const placement& where) { return job_costs(where, unsound, true); });
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
     if (made.refused)
       throw bad_input(name + " does not serve this: " + std::string(describe(made.answer.why)));
     if (!made.answer.ok()) throw broken_schedule(in_mib(made.answer));
-    const job_table& table = made.costs;
+    bool split = false;
+    for (int rank = 0; rank < wanted.ranks; ++rank)
+      for (const job& work : made.lists.rows().row(rank))
+        split = split || work.kind == job_kind::backward_weight;
+    const job_table table = split ? made.costs : job_costs(made.where, unsound, false);
     const replay_input input{
         made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
     if (const verdict answer = check::schedule(input); !answer.ok())
@@ -170,20 +176,22 @@ struct memory_command {
     return transformer_writer(model_, none_yet).message_bytes();
   }
 
-  job_table job_costs(const placement& where, verdict& unsound) const {
+  //! @param split  whether backwards are, for what copies move
+  job_table job_costs(const placement& where, verdict& unsound, bool split) const {
     const std::vector<std::int32_t> counts = dealt(where);
     job_table table(where.ranks, where.chunks);
     for (int rank = 0; rank < where.ranks; ++rank) {
-      for (const bool split : {false, true}) {
-        const program_chain chain = chain_of(where, rank, counts, split, true);
+      for (const bool halves : {false, true}) {
+        const program_chain chain = chain_of(where, rank, counts, halves, true);
         const verdict answer = memory::estimate(chain, rank, table);
         if (!answer.ok()) unsound = answer;
       }
       table.base.push_back(state_bytes(where, rank, counts));
       if (!away_.any() || !unsound.ok()) continue;
-      const std::vector<std::int64_t> saved = saved_by_chunk(where, rank, message(), chains(where));
+      const std::vector<std::int64_t> stashes =
+          stash_by_chunk(where, rank, message(), chains(where), split);
       for (int chunk = 0; chunk < where.chunks; ++chunk) {
-        const std::int64_t moved = saved[static_cast<std::size_t>(chunk)];
+        const std::int64_t moved = stashes[static_cast<std::size_t>(chunk)];
         table.at(rank, chunk, job_kind::offload).change = -moved;
         table.at(rank, chunk, job_kind::reload).change = moved;
       }

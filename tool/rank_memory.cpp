@@ -117,14 +117,14 @@ std::int64_t most_saved(const plan_view& plan, const std::vector<stage_plan>& st
 
 }  // namespace
 
-std::vector<std::int64_t> saved_by_chunk(const placement& where, int rank, std::int64_t message,
-                                         const chain_maker& chain) {
-  program_chain made = chain(rank, false, false);
+std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, std::int64_t message,
+                                         const chain_maker& chain, bool split) {
+  program_chain made = chain(rank, split, false);
   take_messages_out(made, where, rank, message);
-  std::vector<std::int64_t> saved;
-  for (stage_need& need : needs_of(std::move(made), where))
-    saved.push_back(need.at(job_kind::forward).change);
-  return saved;
+  std::vector<std::int64_t> stashes;
+  for (const stage_need& need : needs_of(std::move(made), where))
+    stashes.push_back(plan_of(need, need, split).stash);
+  return stashes;
 }
 
 std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t message,

@@ -22,11 +22,11 @@ struct rank_memory {
 //! The chain of a rank; the last argument: with recomputes.
 using chain_maker = std::function<program_chain(int rank, bool split, bool again)>;
 
-//! What forwards save for backwards, messages aside, of every chunk of the rank: what an offload
-//! moves.
+//! What forwards save for backwards, messages aside, of every chunk of the rank; where those are
+//! split, what that for the weights does not read: what an offload moves.
 //! @throws as below
-std::vector<std::int64_t> saved_by_chunk(const placement& where, int rank, std::int64_t message,
-                                         const chain_maker& chain);
+std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, std::int64_t message,
+                                         const chain_maker& chain, bool split);
 
 //! What plans of these compute lists need.
 //! @param message  bytes of an activation between stages
