@@ -27,11 +27,16 @@ class wait_book {
   //! its stream has waited for to use bytes again.
   constexpr void need(std::int32_t earlier) {
     const int stream = made_[earlier].stream;
-    if (stream != stream_ && before_[stream] <= earlier &&
+    if (stream == stream_ || before_[stream] > earlier ||
         (stream_ == 0  ? heard_[stream]
          : stream == 0 ? waited_[stream_]
-                       : 0) <= earlier)
-      needed_[needs_++] = earlier;
+                       : 0) > earlier)
+      return;
+    // Of each stream the latest: what stands before it there is done, too.
+    int at = 0;
+    while (at < needs_ && made_[needed_[at]].stream != stream) ++at;
+    if (at == needs_) needed_[needs_++] = earlier;
+    else if (needed_[at] < earlier) needed_[at] = earlier;
   }
   //! Of a job: `copy` was the last to touch what was in the place of what it saves.
   constexpr void need_place_of(std::int32_t copy) {
@@ -46,9 +51,7 @@ class wait_book {
       const int stream = made_[earlier].stream;
       bool implied = false;
       for (int other = 0; needs_ > 1 && other < needs_ && !implied; ++other)
-        implied = other != one && (needed_[other] == earlier
-                                       ? other < one
-                                       : row_[needed_[other]].own[stream] > earlier);
+        implied = other != one && row_[needed_[other]].own[stream] > earlier;
       if (!implied) wait_for(earlier, wait_reason::data);
     }
   }
@@ -103,7 +106,7 @@ class wait_book {
   // For bytes that are used again, plus one:
   std::int32_t waited_[max_streams]{};   // latest job that the stream has waited for
   std::int32_t heard_[max_streams]{};    // latest of the stream that a job has waited for
-  std::int32_t needed_[max_streams + 8]{};
+  std::int32_t needed_[max_streams]{};
   int needs_ = 0;
   std::int32_t at_ = 0;
   int stream_ = 0;
