@@ -9,8 +9,8 @@ namespace stretto::check {
 
 //! The memory of one rank down its list, in the unit of the job table: by prefix sums, because a
 //! rank's jobs run in the order of its list whatever the times, and what is copied to the host is
-//! there until its offload's place in the list, and from its reload's. Messages, reductions and updates
-//! cost nothing here; their buffers are the plan's.
+//! there until its offload's place in the list, and from its reload's. Messages, reductions and
+//! updates cost nothing here; their buffers are the plan's.
 class memory_curve {
  public:
   constexpr memory_curve(const replay_input& input, int rank)

@@ -87,9 +87,8 @@ class precedence {
         if (has(work, stage, slice, only(job_kind::backward_input))) return {};
         return too_early(step, work, stage, slice, job_kind::backward_input);
       case job_kind::offload:
-        if (verdict found = has(work, stage, slice, gradient) ? not_reloaded(step, work) : verdict{};
-            !found)
-          return found;
+        if (has(work, stage, slice, gradient))
+          if (verdict found = not_reloaded(step, work); !found) return found;
         [[fallthrough]];
       case job_kind::recompute:
       case job_kind::send_forward:

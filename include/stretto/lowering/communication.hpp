@@ -75,8 +75,8 @@ constexpr void append_message(const job& made, int rank, const placement& where,
 //! effects), and each job is followed at once by its message: the send on its own rank, the receive
 //! on the peer, wherever the peer stands at that moment. Every rank issues its part of that one
 //! order, which is why no mixture of blocking calls can hang (the constructive argument of
-//! torch.distributed.pipelining's `_add_send_recv`, with time in place of turns). Copies to the host and
-//! back are nodes without messages.
+//! torch.distributed.pipelining's `_add_send_recv`, with time in place of turns). Copies to the
+//! host and back are nodes without messages.
 //! @param compute lists without messages; @param out empty lists of stride `with_messages(...)`
 //! @param order  if not null, filled with the global order; room for every compute job
 //! @return what the replay says of the compute lists

@@ -57,8 +57,8 @@ class wait_book {
   }
 
   //! Of a receive or a reload: job `last` was the last to touch what was in its place, or has
-  //! released it; -1: none. The message itself, coming from a peer that has heard of that job, or an earlier wait of
-  //! this stream may prove it done.
+  //! released it; -1: none. The message itself, coming from a peer that has heard of that job, or
+  //! an earlier wait of this stream may prove it done.
   constexpr void take_place_of(std::int32_t last) {
     if (last >= waited_[stream_] && stream_ != 0 && row_[at_].own[0] <= last) {
       wait_for(last, wait_reason::data);

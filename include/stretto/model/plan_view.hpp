@@ -55,9 +55,10 @@ constexpr bool is_saved(buffer_role role) {
 }
 inline constexpr int buffer_role_count = static_cast<int>(buffer_role::workspace) + 1;
 
-//! A piece of the arena, or of the host's memory behind it (buffer_role::host), in use from the start of instruction `first` until just before instruction
-//! `release` starts (the instruction count when it lives to the end of the step). Who gives it
-//! back: see plan_view::released_as_ends. Offsets are multiples of 64 bytes.
+//! A piece of the arena, or of the host's memory behind it (buffer_role::host), in use from the
+//! start of instruction `first` until just before instruction `release` starts (the instruction
+//! count when it lives to the end of the step). Who gives it back: see plan_view::released_as_ends.
+//! Offsets are multiples of 64 bytes.
 struct buffer {
   std::int64_t offset = 0;
   std::int64_t bytes = 0;

@@ -9,7 +9,8 @@
 
 namespace stretto::executor {
 
-//! One allocation for all buffers of a rank, or for all that the host keeps: zeroed, aligned to 64 bytes, never grown.
+//! One allocation for all buffers of a rank, or for all that the host keeps: zeroed, aligned to 64
+//! bytes, never grown.
 class arena {
  public:
   explicit arena(std::int64_t bytes);

@@ -23,10 +23,10 @@ struct host_settings {
 std::int64_t host_queue_bytes(const plan_view& plan, const host_settings& settings = {});
 
 //! A device on the host: a stream is a thread with a bounded queue, an event a counter of steps,
-//! the arena one allocation of `plan.arena_bytes` zeroed bytes, aligned to 64, and the host's memory
-//! another one of `plan.host_bytes`. What different
-//! streams of a GPU would overlap is really overlapped here. Priorities are handed to the stage and
-//! otherwise have no effect: the operating system's scheduler decides.
+//! the arena one allocation of `plan.arena_bytes` zeroed bytes, aligned to 64, and the host's
+//! memory another one of `plan.host_bytes`. What different streams of a GPU would overlap is really
+//! overlapped here. Priorities are handed to the stage and otherwise have no effect: the operating
+//! system's scheduler decides.
 //!
 //! The destructor stops the streams and waits for a call that has not returned, telling so once on
 //! the standard error stream.
