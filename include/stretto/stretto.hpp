@@ -7,6 +7,7 @@
 //! - an assignment, which layers sit where:  assignment/concept.hpp
 //! - a memory policy, what is kept:          memory/concept.hpp
 //! - an overlap policy, which streams:       lowering/streams/concept.hpp
+//! - what expands jobs into ops:             lowering/op_programs.hpp
 //! - a rule of validity:                     check/all.hpp
 //! The compiled executor, which runs plans, is a library of its own (stretto/executor/).
 
@@ -22,8 +23,11 @@
 #include "stretto/model/transformer_chain.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/arena_report.hpp"
+#include "stretto/plan/expanded.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/report.hpp"
+#include "stretto/plan/shared.hpp"
+#include "stretto/plan/with_ops.hpp"
 #include "stretto/schedule/all.hpp"
 #include "stretto/schedule/frozen.hpp"

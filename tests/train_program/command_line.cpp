@@ -214,7 +214,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--layers 3,3,", "--layers 3,3,: expected numbers between commas"},
       {"--layers 'Et|(t|tL'", "--layers Et|(t|tL: misassigned: a layout is made of"},
       {"--layers 3,3 --layers-per-rank 3,3", "--layers 3,3 says already who holds what"},
-      {"--overlap sometimes", "--overlap sometimes: no such policy; there are serial, separate"},
+      {"--overlap sometimes", "--overlap sometimes: no such policy; there are serial, separate, typed"},
       {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
       {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},
       {"--seed -1", "--seed: Value -1 is not a whole number below 2^64"},

@@ -39,7 +39,7 @@ struct pipeline_settings {
   //! How layers are dealt, as in stretto/assignment/described.hpp, embedding and head included;
   //! empty: by `layers_per_rank`.
   std::string layers{};
-  std::string overlap = "separate";             //!< streams: separate or serial
+  std::string overlap = "separate";             //!< streams: separate, serial or typed
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 
   int transport_capacity = 0;  //!< messages that a channel holds; 0: rendezvous

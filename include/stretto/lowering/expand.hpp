@@ -194,13 +194,13 @@ class plan_expander {
         out_.waits.push_back({one.start ? started[index(one.step)] : ended[index(one.step)],
                               one.start ? wait_reason::starts_before : wait_reason::data, false});
       }
-      if (!step.collective) put_uses(from + step.half);
+      if (step.stream == 0) put_uses(from + step.half);
       for (std::int32_t use = step.first_use; use < step.first_use + step.uses; ++use) {
         buffer_use made_use = ops.uses[index(use)];
         made_use.buffer = local[index(made_use.buffer)];
         out_.uses.push_back(made_use);
       }
-      if (outer && halves == 2 && !step.collective) {
+      if (outer && halves == 2) {
         part.own_uses = static_cast<std::int16_t>(out_.uses.size() - index(made.first_use));
         put_uses(from + 1 - step.half);
       }

@@ -3,10 +3,11 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/model/stream_type.hpp"
 
 namespace stretto::lowering {
 
-inline constexpr int max_streams = 8;
+using stretto::max_streams;
 
 //! Which neighbour `peer` is of `rank` on the ring of ranks: 0 previous, 1 next, -1 neither. With
 //! two ranks the other one is next of the first and previous of the second.

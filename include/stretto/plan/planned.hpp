@@ -88,7 +88,7 @@ class planned {
   planned(const planned&) = delete;
   planned& operator=(const planned&) = delete;
 
-  //! Ok, or the first rule that is broken, over all seven rules; the rest means something when ok.
+  //! Ok, or the first rule that is broken, over all rules; the rest means something when ok.
   const verdict& answer() const { return answer_; }
   job_rows jobs() const { return jobs_.rows(); }    //!< compute only
   job_rows lists() const { return lists_.rows(); }  //!< with messages and ends

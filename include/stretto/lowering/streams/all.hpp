@@ -2,6 +2,7 @@
 
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/streams/serial.hpp"
+#include "stretto/lowering/streams/typed.hpp"
 
 namespace stretto::overlap {
 
@@ -10,6 +11,7 @@ template <class Visitor>
 constexpr void for_each(Visitor&& visit) {
   visit(serial{});
   visit(separate{});
+  visit(typed<>{});
 }
 
 }  // namespace stretto::overlap

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "stretto/lowering/streams/concept.hpp"
+#include "stretto/model/stream_type.hpp"
+
+namespace stretto::overlap {
+
+//! `separate` on the streams of an enum: its own, or a user's. What the step of a pipeline needs is
+//! found by the names of the enumerators, which are those of stream_type; where one is missing, its
+//! like takes its place (send_next that of send_previous, receive_previous that of receive_next), and
+//! where there is none, the stream that computes. Whatever else the enum has is there for ops.
+template <StreamType Stream = stream_type>
+struct typed {
+  static_assert(stream_traits<Stream>::count <= max_streams,
+                "stretto: an enum of streams has at most stretto::max_streams enumerators");
+  static constexpr std::string_view name = "typed";
+
+  constexpr int count() const { return stream_traits<Stream>::count; }
+  constexpr stream_info stream(int number) const {
+    const auto one = static_cast<Stream>(number);
+    return named_stream(stream_traits<Stream>::name(one), stream_traits<Stream>::priority(one));
+  }
+  constexpr int stream_of(job_kind kind, int rank, int peer, int ranks) const {
+    if (kind == job_kind::all_reduce) return data_parallel();
+    if (kind == job_kind::offload || kind == job_kind::reload) return offload();
+    const bool sends = is_send(kind);
+    if (!sends && !is_receive(kind)) return 0;
+    const bool previous = lowering::side_of(rank, peer, ranks) == 0;
+    return sends ? previous ? send_previous() : send_next()
+                 : previous ? receive_previous() : receive_next();
+  }
+
+ private:
+  static constexpr int data_parallel() {
+    if constexpr (requires { Stream::data_parallel; })
+      return static_cast<int>(Stream::data_parallel);
+    else
+      return 0;
+  }
+  static constexpr int offload() {
+    if constexpr (requires { Stream::offload; })
+      return static_cast<int>(Stream::offload);
+    else
+      return 0;
+  }
+  static constexpr int send_next() {
+    if constexpr (requires { Stream::send_next; })
+      return static_cast<int>(Stream::send_next);
+    else
+      return 0;
+  }
+  static constexpr int receive_previous() {
+    if constexpr (requires { Stream::receive_previous; })
+      return static_cast<int>(Stream::receive_previous);
+    else
+      return 0;
+  }
+  static constexpr int send_previous() {
+    if constexpr (requires { Stream::send_previous; })
+      return static_cast<int>(Stream::send_previous);
+    else
+      return send_next();
+  }
+  static constexpr int receive_next() {
+    if constexpr (requires { Stream::receive_next; })
+      return static_cast<int>(Stream::receive_next);
+    else
+      return receive_previous();
+  }
+};
+
+}  // namespace stretto::overlap
