@@ -1,4 +1,4 @@
-// A stream type of one's own: experts' all-to-all beside tensor parallelism, proven at compile time.
+// A stream type of one's own: experts' all-to-all, proven at compile time with the rest of a step.
 // g++ -std=c++20 -Iinclude examples/10_own_stream_type.cpp -o own_stream_type
 #include <array>
 #include <cstddef>
@@ -31,8 +31,8 @@ struct stretto::stream_traits<my_stream> {
   static constexpr int priority(my_stream one) { return one == my_stream::compute ? 0 : -1; }
 };
 
-//! A layer with experts: tokens are sent to them and come back, while attention's weights have their
-//! gradients. Times in microseconds.
+//! A layer with experts: tokens are sent to them and come back, while another micro-batch computes.
+//! Times in microseconds.
 struct expert_layer {
   constexpr stretto::program_chain programs(int /*rank*/) const {
     using stretto::reads, stretto::writes;

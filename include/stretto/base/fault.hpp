@@ -20,7 +20,7 @@ enum class fault : std::uint8_t {
   race,          //!< rule `race-free`: an access not ordered with another of the same bytes
   idle_event,    //!< rule `spare`: an event that orders nothing
   unsound_program,  //!< the ops of a job use a buffer that is not there
-  not_resident,  //!< rule `resident`: what computes may begin before communication that it must find
+  not_resident,  //!< rule `resident`: computation may begin before communication that it must find
 };
 
 //! Why, in the words of the rule. Structural, so that it can stand in a template argument.

@@ -110,7 +110,7 @@ class knowledge_without {
 };
 
 //! Whether two instructions touch a common buffer (it may be empty) or byte, and one of them writes
-//! it, or the other writes to what the one (or the node whose last op it is) has released before it.
+//! it, or the other writes to what the one (or the node whose last op it is) has released before.
 constexpr bool clash(const plan_view& plan, const instruction& one, const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
   const buffer* const buffers = plan.buffers.data();

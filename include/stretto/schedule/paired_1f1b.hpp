@@ -9,9 +9,9 @@ namespace stretto::schedule {
 
 //! 1F1B whose steady phase runs each backward as one node with a forward of another micro-batch, so
 //! that the communication of either lies behind computation of the other. A pair's outputs leave at
-//! its end, so the warm-up is that of eager_1f1b: with 1F1B's own a rank would wait for a whole pair
-//! on the way to its neighbour and one on the way back. It pays where pairs are that much shorter
-//! than their halves; Paddle's 1F1B with backward-forward overlap has this without the warm-up.
+//! its end, so the warm-up is that of eager_1f1b: with 1F1B's own a rank would wait for a pair on
+//! the way to its neighbour and one on the way back. It pays where pairs are that much shorter than
+//! their halves; Paddle's 1F1B with backward-forward overlap has this without the warm-up.
 struct paired_1f1b {
   static constexpr std::string_view name = "paired_1f1b";
 

@@ -5,10 +5,11 @@
 
 namespace stretto::overlap {
 
-//! `separate` on the streams of an enum: its own, or a user's. What the step of a pipeline needs is
-//! found by the names of the enumerators, which are those of stream_type; where one is missing, its
-//! like takes its place (send_next that of send_previous, receive_previous that of receive_next), and
-//! where there is none, the stream that computes. Whatever else the enum has is there for ops.
+//! `separate` on the streams of an enum: the library's, or a user's. What the step of a pipeline
+//! needs is found by the names of the enumerators, which are those of stream_type; where one is
+//! missing its like takes its place (send_next that of send_previous, receive_previous that of
+//! receive_next), and where there is none, the stream that computes. Whatever else the enum has is
+//! there for ops.
 template <StreamType Stream = stream_type>
 struct typed {
   static_assert(stream_traits<Stream>::count <= max_streams,
