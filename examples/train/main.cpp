@@ -15,6 +15,7 @@
 #include "default_text.hpp"
 #include "model/corpus.hpp"
 #include "model/reference.hpp"
+#include "model/shards.hpp"
 #include "options.hpp"
 #include "pipeline/checkpoint.hpp"
 #include "pipeline/footprint.hpp"
@@ -63,7 +64,9 @@ void introduce(std::ostream& out, const pipeline& made, const options& with, con
       << (made.parameter_count() + 500) / 1000 << " k parameters; text of "
       << (text.training().size() + text.held_back().size() + 500) / 1000 << " kB\n"
       << with.pipeline.schedule << ": " << sizes.ranks << " ranks of " << sizes.chunks
-      << (sizes.chunks == 1 ? " chunk" : " chunks") << " on " << cores
+      << (sizes.chunks == 1 ? " chunk" : " chunks");
+  if (made.workers() > 1) out << ", " << made.workers() << " workers each,";
+  out << " on " << cores
       << (cores == 1 ? " core, " : " cores, ") << sizes.microbatches << " micro-batches of "
       << with.model.microbatch << " x " << with.model.context << " bytes";
   if (sizes.slices > 1) out << " in " << sizes.slices << " slices";
@@ -77,13 +80,13 @@ class shadow {
  public:
   //! Goes on from what the pipeline holds.
   shadow(const options& with, const pipeline& from, const corpus& text)
-      : with_(with), text_(text), whole_(from.model(), with.learning.seed) {
-    for (int layer = 0; layer < from.model().layer_count(); ++layer) {
-      const auto state = from.state(layer, 0);
-      std::ranges::copy(state.parameters, whole_.stage().parameters(layer).begin());
-      std::ranges::copy(state.mean, whole_.stage().mean(layer).begin());
-      std::ranges::copy(state.square, whole_.stage().square(layer).begin());
-    }
+      : with_(with), text_(text), whole_(unsharded(from.model()), with.learning.seed) {
+    take(from);
+  }
+
+  //! What the pipeline held before the step, from which errors of rounding would otherwise grow.
+  void prepare(const pipeline& from) {
+    if (from.workers() > 1) take(from);
   }
 
   //! @throws std::runtime_error naming what differs after the step
@@ -94,12 +97,42 @@ class shadow {
                     [&](int microbatch, auto tokens, auto targets) {
                       text_.batch(with_.learning.seed, number, microbatch, tokens, targets);
                     });
-    const std::string found = first_difference(pipelined, result, whole_, expected);
+    const std::string found =
+        pipelined.workers() > 1
+            ? first_difference_above(rounding, pipelined, result, whole_, expected)
+            : first_difference(pipelined, result, whole_, expected);
     if (!found.empty())
       throw std::runtime_error("--check: after step " + std::to_string(number) + " " + found);
   }
 
+  //! What the last words of a run say.
+  static std::string praise(const pipeline& pipelined) {
+    if (pipelined.workers() == 1)
+      return "equal to the unpipelined model after each step: loss, norm, gradients and "
+             "parameters, to the bit\n";
+    char text[120];
+    std::snprintf(text, sizeof text,
+                  "as the unpipelined model in each step: loss, norm and gradients, within %g\n",
+                  rounding);
+    return text;
+  }
+
  private:
+  // Of a number, or of the largest of a tensor. Sums over workers are of single precision, and
+  // grouped otherwise than those over a whole row.
+  static constexpr double rounding = 1e-4;
+
+  void take(const pipeline& from) {
+    const auto copy = [](const std::vector<float>& all, std::span<float> to) {
+      std::ranges::copy(all, to.begin());
+    };
+    for (int layer = 0; layer < from.model().layer_count(); ++layer) {
+      copy(from.whole(layer, layer_part::parameters), whole_.stage().parameters(layer));
+      copy(from.whole(layer, layer_part::mean), whole_.stage().mean(layer));
+      copy(from.whole(layer, layer_part::square), whole_.stage().square(layer));
+    }
+  }
+
   const options& with_;
   const corpus& text_;
   reference whole_;
@@ -113,6 +146,7 @@ void train_steps(pipeline& made, const options& with, const corpus& text) {
   const long first = made.steps_done() + 1;
   progress shown(std::cout, isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
   for (long number = first; number <= with.steps; ++number) {
+    if (reference) reference->prepare(made);
     const step_result result = made.step();
     // The first step touches memory for the first time, which costs more than the work.
     if (number == first && with.steps > first) made.forget_times();
@@ -122,9 +156,7 @@ void train_steps(pipeline& made, const options& with, const corpus& text) {
     const bool due = with.save_every > 0 && number % with.save_every == 0;
     if (!with.save.empty() && (last || due)) save_checkpoint(with.save, made);
   }
-  if (reference)
-    std::cout << "equal to the unpipelined model after each step: loss, norm, gradients and "
-                 "parameters, to the bit\n";
+  if (reference) std::cout << shadow::praise(made);
 }
 
 void resume(pipeline& made, const options& with) {
@@ -149,8 +181,8 @@ void run(const options& with) {
   if (!with.resume.empty()) resume(made, with);
   std::ofstream trace = open(with, "trace.json");
   std::ofstream picture = open(with, "timeline.svg");
-  for (std::size_t rank = 0; rank < config::size(made.where().ranks); ++rank)
-    paint(made.engine().arena(rank));
+  for (std::size_t worker = 0; worker < made.plans().size(); ++worker)
+    paint(made.engine().arena(worker));
 
   introduce(std::cout, made, with, text, cores);
   const double before = made.evaluate();

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "pipeline/plans.hpp"
+#include "pipeline/stage_ops.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/memory/window_text.hpp"
 
@@ -135,6 +136,14 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
                  "take, and how many jobs ahead the copy back begins")
       ->capture_default_str();
   app.add_option("--overlap", to.overlap, "Streams: serial or separate")->capture_default_str();
+  app.add_option("--tensor-parallel", to.tensor_parallel,
+                 "Workers of each rank, each with its share of every block's heads and hidden "
+                 "features")
+      ->check(count_up_to(64))
+      ->capture_default_str();
+  app.add_option("--ops", to.ops,
+                 "The order in which a job's ops are issued: " + op_orders() +
+                     "; or whole, for jobs in one piece [whole, or look_ahead for several workers]");
   app.add_option("--transport-capacity", to.transport_capacity,
                  "Messages that a channel holds; 0: the sender waits for the receiver")
       ->check(CLI::Range(0, 1000))
@@ -184,9 +193,11 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
       ->check(count_up_to(std::numeric_limits<int>::max()))
       ->needs("--save");
   app.add_option("--resume", made.resume,
-                 "Checkpoint to go on from: the same model and seed, any ranks, chunks, schedule");
+                 "Checkpoint to go on from: the same model and seed, any ranks, chunks, schedule, "
+                 "workers");
   app.add_flag("--check", made.check,
-               "Also train the unpipelined model and compare all bits after each step");
+               "Also train the unpipelined model and compare all bits after each step; losses, norms "
+               "and gradients within rounding where several workers sum");
 }
 
 void complete(options& made, const raw_options& raw) {

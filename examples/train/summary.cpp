@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "model/sample.hpp"
+#include "model/tensor.hpp"
 #include "pipeline/footprint.hpp"
 #include "stretto/executor/trace.hpp"
 #include "stretto/plan/svg.hpp"
@@ -22,7 +23,7 @@ std::string format(const char* how, auto... values) {
 }
 
 bool one_core_each(const pipeline& from, int cores) {
-  return from.where().ranks <= cores;
+  return from.where().ranks * from.workers() <= cores;
 }
 
 //! "2+1": of each chunk.
@@ -84,7 +85,8 @@ void write_table(std::ostream& out, pipeline& from, int cores) {
       << "\npredicted: by the model's multiply-adds. replayed: by the processor time of each kind "
          "of job.\n";
   if (!real)
-    out << "measured: not, because " << from.where().ranks << " ranks share " << cores
+    out << "measured: not, because " << from.where().ranks * from.workers()
+        << (from.workers() == 1 ? " ranks share " : " workers share ") << cores
         << (cores == 1 ? " core.\n" : " cores.\n");
 }
 
@@ -96,7 +98,6 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
          "touched\n";
   std::int64_t sum = 0, arenas = 0, touched = 0;
   for (int rank = 0; rank < from.where().ranks; ++rank) {
-    const auto at = static_cast<std::size_t>(rank);
     const rank_memory here = from.memory(rank);
     sum += here.sum();
     arenas += here.arena;
@@ -104,17 +105,23 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
     for (const std::int64_t bytes : {here.weights, here.gradients, here.optimizer, here.arena,
                                      here.host, here.workspaces, here.sum()})
       out << format("%11.1f", kibibytes(bytes));
-    out << format(" |%11.1f", kibibytes(from.engine().most_in_use(at).bytes));
+    std::int64_t in_use = 0, marked = 0;
+    for (int worker = 0; worker < from.workers(); ++worker) {
+      const auto at = static_cast<std::size_t>(rank * from.workers() + worker);
+      in_use += from.engine().most_in_use(at).bytes;
+      if (!process.poisoned) marked += touched_bytes(from.engine().arena(at));
+    }
+    out << format(" |%11.1f", kibibytes(in_use));
     if (process.poisoned) {
       out << format("%11s\n", "-");
       continue;
     }
-    const std::int64_t marked = touched_bytes(from.engine().arena(at));
     touched += marked;
     out << format("%11.1f\n", kibibytes(marked));
   }
   out << "host: what waits there (--offload). workspaces: evaluation's arena, batch, messages, "
          "queues. in use: the most at once.\n";
+  if (from.workers() > 1) out << "All " << from.workers() << " workers of a rank together.\n";
   if (process.poisoned)
     out << "touched: hidden by the poison.\n";
   else
@@ -129,7 +136,7 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
 }
 
 void write_trace(std::ostream& out, pipeline& from) {
-  stretto::executor::write_chrome_trace(out, from.plan().plans(), from.engine().trace());
+  stretto::executor::write_chrome_trace(out, from.plans(), from.engine().trace());
 }
 
 std::string write_picture(std::ostream& out, pipeline& from, int cores) {
@@ -151,9 +158,14 @@ std::string write_picture(std::ostream& out, pipeline& from, int cores) {
 }
 
 std::string sampled_line(const pipeline& from, const corpus& text, std::uint64_t seed) {
+  std::vector<aligned_array<float>> layers;
   std::vector<std::span<const float>> parameters;
-  for (int layer = 0; layer < from.model().layer_count(); ++layer)
-    parameters.push_back(from.parameters(layer));
+  for (int layer = 0; layer < from.model().layer_count(); ++layer) {
+    const std::vector<float> one = from.whole(layer, layer_part::parameters);
+    layers.emplace_back(one.size());
+    std::ranges::copy(one, layers.back().span().begin());
+    parameters.push_back(layers.back().span());
+  }
   forward_only logits(from.model(), std::move(parameters));
   const std::string prompt = prompt_from(text.held_back());
   const sampling how{.length = 76, .temperature = 0.5, .seed = seed};

@@ -12,7 +12,7 @@ namespace {
 
 using stretto::executor::trace_record;
 
-//! The compute jobs of one step.
+//! The compute jobs of one step, of each rank's first worker.
 struct traced_step {
   std::vector<stretto::picture_bar> bars;
   std::vector<std::int64_t> busy;  // of each rank
@@ -28,14 +28,16 @@ struct traced_step {
 std::map<std::int64_t, traced_step> steps_of(pipeline& from) {
   std::map<std::int64_t, traced_step> steps;
   for (const trace_record& each : from.engine().trace()) {
-    const auto rank = static_cast<std::size_t>(each.rank);
-    const auto& plan = from.plan().plans()[rank];
-    const stretto::job& what = plan.instructions[static_cast<std::size_t>(each.instruction)].what;
-    if (!stretto::is_compute(what.kind)) continue;
+    if (each.rank % from.workers() != 0) continue;
+    const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
+    const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
+    if (run.act != stretto::action::run || !stretto::is_compute(run.what.kind)) continue;
+    const int rank = each.rank / from.workers();
     traced_step& step = steps[each.step];
     step.busy.resize(static_cast<std::size_t>(from.where().ranks));
-    step.bars.push_back({each.rank, from.where().chunk_of(what), what, {each.start, each.end}, 0});
-    step.busy[rank] += each.end - each.start;
+    step.bars.push_back(
+        {rank, from.where().chunk_of(run.what), run.what, {each.start, each.end}, 0});
+    step.busy[static_cast<std::size_t>(rank)] += each.end - each.start;
     step.start = std::min(step.start, each.start);
     step.end = std::max(step.end, each.end);
   }

@@ -393,7 +393,8 @@ TEST_CASE("shards that do not fit, and jobs that are not theirs, are refused by 
   auto without = with;
   without.sums = {};
   one.run_op(job_kind::forward, 0, with);
-  refused([&] { one.run_op(job_kind::forward, 0, without); }, "sums has 0");
+  one.run_op(job_kind::forward, 2, without);
+  refused([&] { one.run_op(job_kind::forward, 3, without); }, "sums has 0");
   refused([&] { one.run_op(job_kind::forward, 4, with); }, "\"mix sum\", is a sum");
   refused([&] { one.run_op(job_kind::forward, 10, with); }, "op 10 does not exist");
   refused([&] { one.run_op(job_kind::offload, 0, with); }, "have ops");

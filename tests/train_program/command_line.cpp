@@ -99,6 +99,28 @@ TEST_CASE("small models train, equal to the unpipelined one; a trace and a pictu
   }
 }
 
+TEST_CASE("jobs in ops, and several workers a rank: as the unpipelined model, saved for any") {
+  const desk here;
+  const std::string file = here.left_path("model.checkpoint");
+  const outcome ops = here.train(small("--check --schedule zb_h1 --ops input_gradient_first"));
+  INFO(ops.err);
+  CHECK(ops.exit == 0);
+  CHECK(has(ops.out, "equal to the unpipelined model after each step"));
+  const outcome two = here.train(small("--check --tensor-parallel 2 --save " + file));
+  INFO(two.err);
+  CHECK(two.exit == 0);
+  CHECK(has(two.out, "2 ranks of 2 chunks, 2 workers each, on "));
+  CHECK(has(two.out, "as the unpipelined model in each step: loss, norm and gradients, within "));
+  CHECK(has(two.out, "All 2 workers of a rank together."));
+  CHECK(has(here.left("trace.json"), "tensor_parallel"));
+  CHECK(has(here.left("timeline.svg"), "</svg>"));
+  const outcome one = here.train(small("--steps 6 --check --schedule 1f1b --resume " + file));
+  INFO(one.err);
+  CHECK(one.exit == 0);
+  CHECK(has(one.out, "goes on after step 4 of " + file));
+  CHECK(has(one.out, "equal to the unpipelined model after each step"));
+}
+
 TEST_CASE("memory: every byte of the arenas is touched, and poison changes no bit") {
   for (const std::string schedule : {"1f1b", "interleaved", "zbv", "dualpipe"}) {
     INFO(schedule);
@@ -156,6 +178,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--slices",   "--chunks",
                              "--group",    "--layers-per-rank",
                              "--overlap",  "--transport-capacity",
+                             "--ops",      "--tensor-parallel",
                              "--poison",
                              "--deadline", "--layers",
                              "--width",    "--heads",
@@ -198,6 +221,10 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--offload all,lag", "--offload all,lag: expected none, all, or a part"},
       {"--schedule seq_1f1b --slices 2 --offload all", ": a slice cannot be offloaded"},
       {"--recompute all --offload 1/2", "--offload 1/2,lag=1,prefetch=1: what a recompute saves"},
+      {"--tensor-parallel 3", "--tensor-parallel 3: the heads, 2, are no multiple of it"},
+      {"--tensor-parallel 0", "--tensor-parallel: Value 0 not in range 1 to 64"},
+      {"--tensor-parallel 2 --ops whole", "--ops whole: the sums of --tensor-parallel 2 lie between"},
+      {"--ops backwards", "--ops backwards: no such order; there are whole, program, input_"},
       {"--heads 3", "--heads 3: the width, 16, is no multiple of it"},
       {"--chunks 4", "--layers 4: with embedding and head that makes 6 layers, 8 stages need one"},
       {"--layers-per-rank 3,2", "--layers-per-rank 3,2: they sum to 5, but --layers 4"},

@@ -56,6 +56,22 @@ constexpr bool is_sum(op_code code) {
   return code == op_code::mix_sum || code == op_code::down_sum || code == op_code::up_back_sum ||
          code == op_code::qkv_back_sum;
 }
+//! Whether it leaves something in that buffer, or takes the sum from there.
+constexpr bool is_beside_sum(op_code code) {
+  switch (code) {
+    case op_code::mix:
+    case op_code::middle:
+    case op_code::down:
+    case op_code::output:
+    case op_code::up_back:
+    case op_code::middle_back:
+    case op_code::qkv_back:
+    case op_code::input_back:
+      return true;
+    default:
+      return false;
+  }
+}
 constexpr bool is_forward(op_code code) {
   return code < op_code::receive_gradient;
 }

@@ -112,7 +112,6 @@ void basic_stage<Scalar>::check(job_kind kind, const job_arguments<Scalar>& with
   check_buffer("stash", with.stash, stash_scalars(), false);
   if (kind == job_kind::backward_weight) return;
   check_slices(with.earlier);
-  if (model_.shards > 1) check_buffer("sums", with.sums, model_.activation_scalars());
   if (kind == job_kind::forward || kind == job_kind::recompute) {
     if (kind == job_kind::forward && !has_head()) {
       check_buffer("output", with.output, model_.activation_scalars());
@@ -215,6 +214,8 @@ double basic_stage<Scalar>::run_op(job_kind kind, std::size_t op,
                                 "\", is a sum over the shards, which a single one cannot do");
   }
   check(kind, with);
+  if (model_.shards > 1 && is_beside_sum(all[op].code))
+    check_buffer("sums", with.sums, model_.activation_scalars());
   return run(kind, all[op], with);
 }
 

@@ -30,7 +30,7 @@ struct job_arguments {
   std::span<const Scalar> output_gradient{};  //!< backward without the head: the one received
   std::span<Scalar> input_gradient{};         //!< backward without the embedding: the one to send
   std::span<Scalar> stash{};
-  //! With shards, except in the backward for weights: what sums over the shards work on, in place,
+  //! With shards, for ops that is_beside_sum() names: what sums over the shards work on, in place,
   //! as long as an activation. One for all of a job's sums, and no other job's before its end; any
   //! content will do.
   std::span<Scalar> sums{};

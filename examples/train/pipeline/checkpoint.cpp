@@ -8,10 +8,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <system_error>
 #include <vector>
+
+#include "model/layer.hpp"
+#include "model/shards.hpp"
 
 namespace train {
 namespace {
@@ -45,11 +49,8 @@ nlohmann::ordered_json identity(const pipeline& of) {
           {"seed", of.seed()}};
 }
 
-template <class Pipeline, class Use>
-void each_array(Pipeline& of, int layer, int replica, Use use) {
-  const auto state = of.state(layer, replica);
-  for (const auto& part : {state.parameters, state.mean, state.square}) use(part);
-}
+constexpr layer_part saved_parts[] = {layer_part::parameters, layer_part::mean,
+                                      layer_part::square};
 
 std::string contents(const pipeline& from) {
   nlohmann::ordered_json header = identity(from);
@@ -57,9 +58,10 @@ std::string contents(const pipeline& from) {
   std::string text(magic);
   text += header.dump() + "\n";
   for (int layer = 0; layer < from.model().layer_count(); ++layer)
-    each_array(from, layer, 0, [&](std::span<const float> part) {
-      text.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
-    });
+    for (const layer_part each : saved_parts) {
+      const std::vector<float> part = from.whole(layer, each);
+      text.append(reinterpret_cast<const char*>(part.data()), part.size() * sizeof(float));
+    }
   return text + checksum_line(text);
 }
 
@@ -187,20 +189,19 @@ void load_checkpoint(const std::filesystem::path& file, pipeline& into) {
   const std::size_t end = body.find('\n');
   const long step = checked_step(file, body.substr(0, end), into);
   body.remove_prefix(end + 1);
+  const config model = unsharded(into.model());
   std::size_t bytes = 0;
-  for (int layer = 0; layer < into.model().layer_count(); ++layer)
-    each_array(into, layer, 0, [&](std::span<const float> part) { bytes += part.size_bytes(); });
+  for (int layer = 0; layer < model.layer_count(); ++layer)
+    bytes += std::size(saved_parts) * sizeof(float) * parameter_scalars(model, layer);
   if (body.size() != bytes)
     throw bad_checkpoint(file, "holds " + std::to_string(body.size()) + " bytes of numbers, the " +
                                    "model has " + std::to_string(bytes));
-  for (int layer = 0; layer < into.model().layer_count(); ++layer) {
-    const std::string_view mine = body;
-    for (int replica = 0; replica < into.replicas(); ++replica) {
-      body = mine;
-      each_array(into, layer, replica, [&](std::span<float> part) {
-        std::memcpy(part.data(), body.data(), part.size_bytes());
-        body.remove_prefix(part.size_bytes());
-      });
+  for (int layer = 0; layer < model.layer_count(); ++layer) {
+    std::vector<float> part(parameter_scalars(model, layer));
+    for (const layer_part each : saved_parts) {
+      std::memcpy(part.data(), body.data(), part.size() * sizeof(float));
+      body.remove_prefix(part.size() * sizeof(float));
+      into.set_whole(layer, each, part);
     }
   }
   into.resume_after(step);

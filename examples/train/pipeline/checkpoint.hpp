@@ -1,5 +1,5 @@
-// What training has come to, in a file: layer by layer, so that it does not matter how many ranks
-// and chunks wrote it, nor how many go on with it.
+// What training has come to, in a file: layer by layer, each in one piece, so that it does not matter
+// how many ranks, chunks and shards wrote it, nor how many go on with it.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What a rank does in a forward-only step on held-back text, as the executor calls it.
+// What a worker does in a forward-only step on held-back text, as the executor calls it.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace train {
 
-//! One rank's work in evaluation, on the stages that training updates.
+//! One worker's work in evaluation, on the stages that training updates.
 class evaluation_stage final : public stretto::executor::stage {
  public:
   //! Everything is kept by reference. `microbatches`: of an evaluation, each of so many slices.
@@ -22,16 +22,17 @@ class evaluation_stage final : public stretto::executor::stage {
         losses_(config::size(microbatches) * config::size(slices)) {}
 
   void run(const stretto::executor::context& at) override {
-    const train::stage& here = model_.stage_of(at.what.stage);
-    if (here.has_embedding() || here.has_head())
+    if (model_.reads_batch(at))
       text_.held_back_batch(at.what.microbatch, model_.tokens(), model_.targets());
-    const double loss = model_.forward(at, 1.0 / microbatches_);
-    if (here.has_head()) losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
+    const double loss = model_.run(at, 1.0 / microbatches_);
+    // All shards find it, and the first alone tells.
+    if (model_.finds_loss(at) && model_.shard() == 0)
+      losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
   }
   bool serves(stretto::job_kind kind) const override { return kind == stretto::job_kind::forward; }
 
-  //! Of every micro-batch (slice) of the last step its part of the mean loss, where this rank has
-  //! found it; otherwise 0.
+  //! Of every micro-batch (slice) of the last step its part of the mean loss, where this worker has
+  //! found it, of its rank the first; otherwise 0.
   std::span<const double> losses() const { return losses_; }
 
  private:

@@ -24,14 +24,15 @@ class job_clock {
   explicit job_clock(int chunks)
       : entries_(static_cast<std::size_t>(chunks) * stretto::cost_kinds) {}
 
-  //! Runs `work` and adds its time.
+  //! Runs `work`, a job or one of its ops, and adds its time.
+  //! @param begins  whether the job begins with it
   template <class Work>
-  void measure(int chunk, stretto::job_kind kind, Work&& work) {
+  void measure(int chunk, stretto::job_kind kind, bool begins, Work&& work) {
     const std::int64_t start = thread_cpu_time();
     work();
     entry& to = at(chunk, kind);
     to.sum += thread_cpu_time() - start;
-    ++to.count;
+    if (begins) ++to.count;
   }
   //! Nanoseconds of one job; 0 where none was run.
   std::int64_t mean(int chunk, stretto::job_kind kind) const {

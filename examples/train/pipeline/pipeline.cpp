@@ -1,15 +1,19 @@
 #include "pipeline/pipeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "model/embedding.hpp"
 #include "model/layer.hpp"
+#include "model/shards.hpp"
 #include "pipeline/costs.hpp"
 #include "pipeline/plans.hpp"
+#include "pipeline/stage_ops.hpp"
 #include "stretto/lowering/groups.hpp"
 
 namespace train {
@@ -23,7 +27,22 @@ learning_settings checked(const learning_settings& learning) {
   return learning;
 }
 
-config checked(config model, int slices) {
+// Threads of a process.
+constexpr int most_workers = 64;
+
+config checked(config model, int slices, const pipeline_settings& settings) {
+  const int shards = settings.tensor_parallel;
+  const auto refuse_shards = [&](const std::string& rule) {
+    throw bad_setting("tensor-parallel", std::to_string(shards), rule);
+  };
+  if (shards < 1) refuse_shards("it must be at least 1");
+  if (shards > most_workers / settings.ranks && shards > 1)
+    refuse_shards("on " + std::to_string(settings.ranks) + " ranks, more than " +
+                  std::to_string(most_workers) + " workers");
+  if (model.heads > 0 && model.heads % shards != 0)
+    refuse_shards("the heads, " + std::to_string(model.heads) + ", are no multiple of it");
+  runs_ops(settings);  // refuses unknown orders
+  model.shards = shards;
   if (slices > 0 && model.context % slices != 0)
     throw bad_setting("slices", std::to_string(slices),
                       "the context, " + std::to_string(model.context) + ", is no multiple of it");
@@ -45,7 +64,7 @@ std::int64_t largest_messages(const stretto::plan_view& plan) {
 }
 
 template <class Stage>
-std::unique_ptr<executor::engine> make_engine(const stretto::planned& plan,
+std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
                                               std::span<const std::unique_ptr<Stage>> stages,
                                               const pipeline_settings& settings) {
   std::vector<executor::stage*> pointers;
@@ -65,7 +84,7 @@ std::unique_ptr<executor::engine> make_engine(const stretto::planned& plan,
 pipeline::pipeline(const config& model, const corpus& text, const pipeline_settings& settings,
                    const learning_settings& learning)
     : sizes_(training_shape(settings)),
-      model_(checked(model, sizes_.slices)),
+      model_(checked(model, sizes_.slices, settings)),
       learning_(checked(learning)),
       where_(stage_placement(settings)),
       layers_(deal_layers(model_, where_, settings)),
@@ -82,8 +101,11 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   stretto::plan_request training = request();
   training.recompute = settings.recompute;
   training.offload = settings.offload;
-  training_plan_ = plan_training(settings, costs_.view(), std::move(training));
-  evaluation_plan_ = plan_evaluation(settings, costs_.view(), request());
+  const auto to_run = [&](std::unique_ptr<stretto::planned> whole) {
+    return std::make_unique<step_plans>(std::move(whole), model_, layers_, settings);
+  };
+  training_plan_ = to_run(plan_training(settings, costs_.view(), std::move(training)));
+  evaluation_plan_ = to_run(plan_evaluation(settings, costs_.view(), request()));
   training_ = make_engine<training_stage>(*training_plan_, trainers_, settings);
   pipeline_settings untraced = settings;
   untraced.trace_steps = 0;
@@ -94,8 +116,9 @@ void pipeline::build_ranks(const corpus& text, int evaluation_microbatches) {
   if (evaluation_microbatches < 1)
     throw bad_setting("evaluation-microbatches", std::to_string(evaluation_microbatches),
                       "it must be at least 1");
-  for (int rank = 0; rank < where_.ranks; ++rank) {
-    ranks_.push_back(std::make_unique<rank_model>(model_, where_, rank, layers_, learning_.seed));
+  for (int worker = 0; worker < where_.ranks * workers(); ++worker) {
+    ranks_.push_back(std::make_unique<rank_model>(model_, where_, worker / workers(), layers_,
+                                                  learning_.seed, worker % workers()));
     trainers_.push_back(std::make_unique<training_stage>(
         *ranks_.back(), text, learning_, sizes_.microbatches, sizes_.slices, groups_));
     evaluators_.push_back(std::make_unique<evaluation_stage>(
@@ -118,7 +141,8 @@ stretto::plan_request pipeline::request() const {
     made.groups.push_back({.first = static_cast<std::int32_t>(made.members.size()),
                            .count = static_cast<std::int32_t>(members.size()),
                            .elements = static_cast<std::int64_t>(elements),
-                           .wide = wide});
+                           .wide = wide,
+                           .shared = wide});
     made.members.insert(made.members.end(), members.begin(), members.end());
   };
   if (groups_.tied >= 0)
@@ -155,7 +179,7 @@ std::vector<layer_sums> pipeline::sums() const {
   for (const auto& range : layers_)
     made.push_back({range.first, range.first + range.count, sum_order(config::size(replicas()))});
   for (int rank = 0; rank < where_.ranks; ++rank)
-    for (const stretto::job& work : training_plan_->jobs().row(rank))
+    for (const stretto::job& work : plan().jobs().row(rank))
       if ((work.kind == stretto::job_kind::backward ||
            work.kind == stretto::job_kind::backward_weight) &&
           work.slice == 0)  // a micro-batch's slices stand together, and this one is the last
@@ -167,7 +191,7 @@ std::vector<layer_sums> pipeline::sums() const {
   return made;
 }
 
-stage& pipeline::holder(int layer, int replica) const {
+stage& pipeline::holder(int layer, int replica, int shard) const {
   model_.kind(layer);  // refuses a layer that does not exist
   int number = 0;
   const auto end_of = [this](int stage_number) {
@@ -175,39 +199,76 @@ stage& pipeline::holder(int layer, int replica) const {
     return range.first + range.count;
   };
   while (layer >= end_of(number)) ++number;
-  if (replica == 1) return ranks_[config::size(where_.ranks - 1 - number)]->chunk(1);
-  return ranks_[config::size(where_.rank_of(number, 0))]->chunk(where_.chunk_of(number, 0));
+  const auto worker = [&](int rank) { return config::size(rank * workers() + shard); };
+  if (replica == 1) return ranks_[worker(where_.ranks - 1 - number)]->chunk(1);
+  return ranks_[worker(where_.rank_of(number, 0))]->chunk(where_.chunk_of(number, 0));
+}
+
+namespace {
+
+std::span<float> span_of(stage& of, int layer, layer_part part) {
+  switch (part) {
+    case layer_part::parameters:
+      return of.parameters(layer);
+    case layer_part::gradients:
+      return of.gradients(layer);
+    case layer_part::mean:
+      return of.mean(layer);
+    case layer_part::square:
+      break;
+  }
+  return of.square(layer);
+}
+
+}  // namespace
+
+std::vector<float> pipeline::whole(int layer, layer_part part, int replica) const {
+  std::vector<float> made(parameter_scalars(unsharded(model_), layer));
+  for (int shard = 0; shard < workers(); ++shard)
+    put_shard<float>(model_, layer, shard, span_of(holder(layer, replica, shard), layer, part),
+                     made);
+  return made;
+}
+
+void pipeline::set_whole(int layer, layer_part part, std::span<const float> to) {
+  for (int replica = 0; replica < replicas(); ++replica)
+    for (int shard = 0; shard < workers(); ++shard)
+      take_shard<float>(model_, layer, shard, to,
+                        span_of(holder(layer, replica, shard), layer, part));
 }
 
 rank_memory pipeline::memory(int rank) const {
-  const auto at = config::size(rank);
-  const rank_model& here = *ranks_[at];
   rank_memory made;
-  for (int chunk = 0; chunk < here.chunks(); ++chunk)
-    made.weights += static_cast<std::int64_t>(here.chunk(chunk).state_bytes() / 4);
+  for (int shard = 0; shard < workers(); ++shard) {
+    const auto at = config::size(rank * workers() + shard);
+    const rank_model& here = *ranks_[at];
+    for (int chunk = 0; chunk < here.chunks(); ++chunk)
+      made.weights += static_cast<std::int64_t>(here.chunk(chunk).state_bytes() / 4);
+    made.arena += training_plan_->plans()[at].arena_bytes;
+    made.host += training_plan_->plans()[at].host_bytes;
+    made.workspaces += evaluation_plan_->plans()[at].arena_bytes +
+                       static_cast<std::int64_t>(here.batch_bytes());
+    for (const auto* plan : {training_plan_.get(), evaluation_plan_.get()})
+      made.workspaces += capacity_ * largest_messages(plan->plans()[at]) +
+                         executor::host_queue_bytes(plan->plans()[at]);
+  }
   made.gradients = made.weights;
   made.optimizer = 2 * made.weights;
-  made.arena = training_plan_->plans()[at].arena_bytes;
-  made.host = training_plan_->plans()[at].host_bytes;
-  made.workspaces = evaluation_plan_->plans()[at].arena_bytes +
-                    static_cast<std::int64_t>(here.batch_bytes());
-  for (const auto* plan : {training_plan_.get(), evaluation_plan_.get()})
-    made.workspaces += capacity_ * largest_messages(plan->plans()[at]) +
-                       executor::host_queue_bytes(plan->plans()[at]);
   return made;
 }
 
 std::size_t pipeline::parameter_count() const {
+  const config one = unsharded(model_);
   std::size_t sum = 0;
-  for (int layer = 0; layer < model_.layer_count(); ++layer)
-    sum += train::parameter_count(model_, layer);
+  for (int layer = 0; layer < one.layer_count(); ++layer) sum += train::parameter_count(one, layer);
   // A tied head's table is the embedding's.
-  return sum - (model_.tied ? embedding<float>(model_).table().size : 0);
+  return sum - (one.tied ? embedding<float>(one).table().size : 0);
 }
 
 stretto::job_table pipeline::measured_costs() const {
   std::vector<const training_stage*> ranks;
-  for (const auto& each : trainers_) ranks.push_back(each.get());
+  for (int rank = 0; rank < where_.ranks; ++rank)
+    ranks.push_back(trainers_[config::size(rank * workers())].get());
   return train::measured_costs(ranks, where_);
 }
 
@@ -215,18 +276,29 @@ void pipeline::forget_times() {
   for (const auto& each : trainers_) each->clock().clear();
 }
 
+namespace {
+
+struct compared {
+  const char* name;
+  double got, wanted;
+};
+std::array<compared, 3> numbers_of(const step_result& result, const step_result& expected) {
+  return {{{"loss", result.loss, expected.loss},
+           {"gradient norm", result.gradient_norm, expected.gradient_norm},
+           {"clipping factor", result.clip_factor, expected.clip_factor}}};
+}
+std::string differs(const compared& each) {
+  return std::string(each.name) + " is " + std::to_string(each.got) + ", the reference's is " +
+         std::to_string(each.wanted);
+}
+
+}  // namespace
+
 std::string first_difference(const pipeline& pipelined, const step_result& result,
                              const reference& whole, const step_result& expected) {
-  const struct {
-    const char* name;
-    double got, wanted;
-  } numbers[] = {{"loss", result.loss, expected.loss},
-                 {"gradient norm", result.gradient_norm, expected.gradient_norm},
-                 {"clipping factor", result.clip_factor, expected.clip_factor}};
-  for (const auto& each : numbers)
+  for (const compared& each : numbers_of(result, expected))
     if (std::bit_cast<std::uint64_t>(each.got) != std::bit_cast<std::uint64_t>(each.wanted))
-      return std::string(each.name) + " is " + std::to_string(each.got) + ", the reference's is " +
-             std::to_string(each.wanted);
+      return differs(each);
 
   for (int layer = 0; layer < pipelined.model().layer_count(); ++layer) {
     const auto differ = [&](std::span<const float> got, std::span<const float> wanted) {
@@ -241,6 +313,33 @@ std::string first_difference(const pipeline& pipelined, const step_result& resul
     if (pipelined.replicas() == 2 &&
         differ(pipelined.parameters(layer, 1), pipelined.parameters(layer)))
       return "the parameters of layer " + std::to_string(layer) + " differ between its replicas";
+  }
+  return "";
+}
+
+std::string first_difference_above(double bound, const pipeline& pipelined,
+                                   const step_result& result, const reference& whole,
+                                   const step_result& expected) {
+  const auto within = [&](double got, double wanted, double scale) {
+    return std::abs(got - wanted) <= bound * scale;  // not where either is NaN
+  };
+  for (const compared& each : numbers_of(result, expected))
+    if (!within(each.got, each.wanted, std::abs(each.wanted))) return differs(each);
+  const config one = unsharded(pipelined.model());
+  for (int layer = 0; layer < one.layer_count(); ++layer) {
+    const std::vector<float> all = pipelined.whole(layer, layer_part::gradients);
+    for (const tensor& each : parameter_tensors(one, layer)) {
+      const auto got = each.of(std::span(all));
+      const auto wanted = each.of(whole.stage().gradients(layer));
+      double largest = 0;
+      for (const float value : wanted)
+        largest = std::max(largest, std::abs(static_cast<double>(value)));
+      for (std::size_t at = 0; at < got.size(); ++at)
+        if (!within(got[at], wanted[at], largest))
+          return "the gradients of layer " + std::to_string(layer) +
+                 " differ from the reference's: " + std::to_string(got[at]) + " for " +
+                 std::to_string(wanted[at]);
+    }
   }
   return "";
 }

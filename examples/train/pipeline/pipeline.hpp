@@ -14,6 +14,7 @@
 #include "pipeline/evaluation_stage.hpp"
 #include "pipeline/rank_model.hpp"
 #include "pipeline/settings.hpp"
+#include "pipeline/step_plans.hpp"
 #include "pipeline/training_stage.hpp"
 #include "stretto/assignment/concept.hpp"
 #include "stretto/executor/engine.hpp"
@@ -29,7 +30,11 @@ struct layer_state {
   std::span<Scalar> parameters, mean, square;
 };
 
-//! What a rank holds from the first step to the last, in bytes: known before it.
+//! What of a layer.
+enum class layer_part { parameters, gradients, mean, square };
+
+//! What a rank holds from the first step to the last, in bytes, all its workers together: known
+//! before it.
 struct rank_memory {
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
   std::int64_t arena = 0;       //!< of training: activations, gradients, collectives
@@ -58,9 +63,14 @@ class pipeline {
   //! @throws as step()
   double evaluate();
 
-  //! Of a layer, wherever it lies. Gradients are those of the last step, tied ones joined, not
-  //! clipped. Between steps only.
+  //! Of a layer in one piece, wherever its parts lie: a copy. Gradients are those of the last step,
+  //! tied ones joined, not clipped. Between steps only.
   //! `replica`: 0, or 1 of two.
+  std::vector<float> whole(int layer, layer_part part, int replica = 0) const;
+  //! Sets that of all replicas.
+  void set_whole(int layer, layer_part part, std::span<const float> to);
+
+  //! The same where it lies; of a model in shards, the first one's.
   std::span<float> parameters(int layer) { return holder(layer).parameters(layer); }
   std::span<const float> parameters(int layer, int replica = 0) const {
     return holder(layer, replica).parameters(layer);
@@ -92,21 +102,27 @@ class pipeline {
   const stretto::placement& where() const { return where_; }
   //! Of every stage, in pipeline order.
   std::span<const stretto::assignment::layer_range> layers() const { return layers_; }
-  const stretto::planned& plan() const { return *training_plan_; }
+  //! Of whole jobs, whether or not they run as such.
+  const stretto::planned& plan() const { return training_plan_->whole(); }
+  //! What runs: one for each worker of each rank, as in engine().
+  std::span<const stretto::plan_view> plans() const { return training_plan_->plans(); }
+  //! How many share a rank's stages, each with a shard.
+  int workers() const { return model_.shards; }
   stretto::executor::engine& engine() { return *training_; }
   rank_memory memory(int rank) const;
   std::size_t parameter_count() const;
 
   //! Multiply-adds of every stage's jobs.
   const stretto::job_table& predicted_costs() const { return costs_; }
-  //! Processor time of the jobs since the start, or since forget_times().
+  //! Processor time of the jobs since the start, or since forget_times(), on every rank's first
+  //! worker.
   stretto::job_table measured_costs() const;
   void forget_times();
 
  private:
   stretto::plan_request request() const;
   void build_ranks(const corpus& text, int evaluation_microbatches);
-  stage& holder(int layer, int replica = 0) const;
+  stage& holder(int layer, int replica = 0, int shard = 0) const;
 
   stretto::shape sizes_;
   config model_;
@@ -118,10 +134,11 @@ class pipeline {
   int capacity_;  // of the transport's channels
   long steps_done_ = 0;
   long not_run_here_ = 0;  // of those
+  // One for each worker: those of rank 0 first.
   std::vector<std::unique_ptr<rank_model>> ranks_;
   std::vector<std::unique_ptr<training_stage>> trainers_;
   std::vector<std::unique_ptr<evaluation_stage>> evaluators_;
-  std::unique_ptr<stretto::planned> training_plan_, evaluation_plan_;
+  std::unique_ptr<step_plans> training_plan_, evaluation_plan_;
   // Destroyed first: their threads use all of the above.
   std::unique_ptr<stretto::executor::engine> training_, evaluation_;
 };
@@ -130,5 +147,12 @@ class pipeline {
 //! loss, the norm, the clipping factor, a layer's gradients or parameters. Empty: nothing.
 std::string first_difference(const pipeline& pipelined, const step_result& result,
                              const reference& whole, const step_result& expected);
+
+//! The same where sums over shards round otherwise: numbers differ by more than `bound` of
+//! themselves, or a tensor's gradients by more than that of its largest. Parameters are not
+//! compared: AdamW divides each gradient by its own size, so the smallest errors can decide them.
+std::string first_difference_above(double bound, const pipeline& pipelined,
+                                   const step_result& result, const reference& whole,
+                                   const step_result& expected);
 
 }  // namespace train

@@ -1,4 +1,5 @@
-// One rank's part of the model: its stages, one for each chunk, and the batch that they read.
+// One worker's part of the model: its rank's stages, or a shard of each, and the batch that they
+// read.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,10 @@ namespace train {
 class rank_model {
  public:
   //! @param layers of every stage of the pipeline, in its order
+  //! @param shard  of all stages
   rank_model(const config& model, const stretto::placement& where, int rank,
-             std::span<const stretto::assignment::layer_range> layers, std::uint64_t seed);
+             std::span<const stretto::assignment::layer_range> layers, std::uint64_t seed,
+             int shard = 0);
 
   int chunks() const { return static_cast<int>(stages_.size()); }
   stage& chunk(int index) { return *stages_[config::size(index)]; }
@@ -38,6 +41,8 @@ class rank_model {
     return index == 1 && where_.kind == stretto::placement_kind::bidirectional;
   }
   stage& stage_of(int number) { return chunk(chunk_of(number)); }
+  const stage& stage_of(int number) const { return chunk(chunk_of(number)); }
+  int shard() const { return chunk(0).shard(); }
 
   //! The stage that holds layer 0 or the last one; null on the ranks that do not.
   stage* with_embedding() { return embedding_; }
@@ -49,14 +54,19 @@ class rank_model {
 
   std::size_t batch_bytes() const { return batch_.bytes(); }
 
-  //! Runs the forward that the executor asks for, on the batch in tokens() and targets().
-  //! @return the loss, scaled, where the stage has the head; otherwise 0
-  double forward(const stretto::executor::context& at, double loss_scale);
+  //! Whether the job, or the op of it, that the executor asks for reads the batch.
+  bool reads_batch(const stretto::executor::context& at) const;
+  //! Whether it ends with the micro-batch's loss.
+  bool finds_loss(const stretto::executor::context& at) const;
 
-  //! The stashes of the micro-batch's slices before the job's own; valid until the next call.
-  earlier_slices<float> earlier(const stretto::executor::context& at);
+  //! Runs the job, or the op of it, that the executor asks for; forwards on the batch in tokens()
+  //! and targets().
+  //! @return the loss, scaled, where it finds one; otherwise 0
+  double run(const stretto::executor::context& at, double loss_scale);
 
  private:
+  //! The stashes of the micro-batch's slices before the job's own; valid until the next call.
+  earlier_slices<float> earlier(const stretto::executor::context& at);
   stretto::placement where_;
   int rank_;
   std::vector<std::unique_ptr<stage>> stages_;

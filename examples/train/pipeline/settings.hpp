@@ -40,6 +40,10 @@ struct pipeline_settings {
   //! empty: by `layers_per_rank`.
   std::string layers{};
   std::string overlap = "separate";             //!< streams: separate, serial or typed
+  int tensor_parallel = 1;  //!< workers that share every rank's stages, a shard each
+  //! The order of a job's ops, see op_orders(), or whole: jobs are not expanded. Empty: whole, or
+  //! with shards look_ahead.
+  std::string ops{};
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 
   int transport_capacity = 0;  //!< messages that a channel holds; 0: rendezvous

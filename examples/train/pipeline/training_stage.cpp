@@ -55,7 +55,8 @@ void training_stage::run(const stretto::executor::context& at) {
       optimizer(at);
       break;
     default:
-      clock_.measure(model_.chunk_of(at.what.stage), at.what.kind, [&] { compute(at); });
+      clock_.measure(model_.chunk_of(at.what.stage), at.what.kind, at.op <= 0,
+                     [&] { compute(at); });
   }
 }
 
@@ -65,41 +66,11 @@ void training_stage::begin_step(std::int64_t step) {
 }
 
 void training_stage::compute(const stretto::executor::context& at) {
-  train::stage& here = model_.stage_of(at.what.stage);
-  const auto from = at.view<float>(buffer_role::output_gradient);
-  const auto to = at.view<float>(buffer_role::input_gradient);
-  const auto stash = at.view<float>(buffer_role::stash);
-  switch (at.what.kind) {
-    case job_kind::forward:
-      forward(at);
-      break;
-    case job_kind::recompute:
-      read_batch(at);
-      here.recompute(model_.tokens(), model_.targets(), at.view<float>(buffer_role::input), stash,
-                     1.0 / microbatches_);
-      break;
-    case job_kind::backward:
-      here.backward(from, to, stash, model_.earlier(at));
-      break;
-    case job_kind::backward_input:
-      here.backward_input(from, to, stash, model_.earlier(at));
-      break;
-    default:
-      here.backward_weight(stash, config::size(at.what.slice));
-  }
-}
-
-void training_stage::forward(const stretto::executor::context& at) {
-  read_batch(at);
-  const train::stage& here = model_.stage_of(at.what.stage);
-  const double loss = model_.forward(at, 1.0 / microbatches_);
-  if (here.has_head()) losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
-}
-
-void training_stage::read_batch(const stretto::executor::context& at) {
-  const train::stage& here = model_.stage_of(at.what.stage);
-  if (here.has_embedding() || here.has_head())
+  if (model_.reads_batch(at))
     text_.batch(learning_.seed, number(at), at.what.microbatch, model_.tokens(), model_.targets());
+  const double loss = model_.run(at, 1.0 / microbatches_);
+  if (model_.finds_loss(at))
+    losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
 }
 
 // The rank holds a replica of two stages; those of the stage that `at` names are to be summed.
@@ -150,7 +121,7 @@ void training_stage::write_norms(std::span<double> slots) {
   const auto norms = slots.first(slots.size() - losses_.size());
   for (int chunk = 0; chunk < model_.chunks(); ++chunk)
     if (!model_.is_second_replica(chunk)) model_.chunk(chunk).squared_norms(norms);
-  if (model_.with_head() != nullptr)
+  if (model_.with_head() != nullptr && model_.shard() == 0)
     std::ranges::copy(losses_, slots.last(losses_.size()).begin());
 }
 

@@ -1,4 +1,4 @@
-// What a rank does in a training step, as the executor calls it.
+// What a worker does in a training step, as the executor calls it.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,20 @@ namespace train {
 //!   both.
 //! - `tied`, where the table lies on two ranks: floats [2, table], the embedding's gradient and the
 //!   head's. Each side writes its own and zeros the other.
-//! - `norms`, of all ranks: doubles, the squared norm of every layer's gradient and then the loss of
-//!   every micro-batch. Each rank writes what it holds (of two replicas the first) and zeros the
-//!   rest.
+//! - `norms`, of all workers of all ranks: doubles, the squared norm of every layer's gradient and
+//!   then the loss of every micro-batch. Each writes what it holds (of two replicas the first; of
+//!   losses the first shard) and zeros the rest.
 //!
-//! Every slot of the last two has one writer, so sums are exact, whatever the partition. (A gradient
-//! is a sum that began at +0, so it is never -0, the one value that adding +0 would change.)
+//! Every slot of the last two has one writer, so sums are exact, whatever the partition; but for
+//! norms of layers in shards, to which each adds its own part. (A gradient is a sum that began at
+//! +0, so it is never -0, the one value that adding +0 would change.)
 struct step_groups {
   int replicated = 0;
   int tied = -1;  //!< -1: no such group
   int norms = 0;
 };
 
-//! One rank's work in training, on one stream. Gradients stay until the first job of the next step,
+//! The work of a rank, or of one of its workers, in training, on one stream. Gradients stay until the first job of the next step,
 //! which zeros them. No call allocates.
 class training_stage final : public stretto::executor::stage {
  public:
@@ -58,8 +59,6 @@ class training_stage final : public stretto::executor::stage {
     return skipped_ + static_cast<long>(at.step) + 1;
   }
   void compute(const stretto::executor::context& at);
-  void forward(const stretto::executor::context& at);
-  void read_batch(const stretto::executor::context& at);
   void write_replica(const stretto::executor::context& at);
   void read_replicas(const stretto::executor::context& at);
   void write_tied(std::span<float> sides);

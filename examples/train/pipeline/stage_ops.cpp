@@ -1,0 +1,119 @@
+#include "pipeline/stage_ops.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "model/op.hpp"
+#include "model/program.hpp"
+#include "stretto/lowering/streams/input_gradient_first.hpp"
+#include "stretto/lowering/streams/look_ahead.hpp"
+#include "stretto/model/stream_type.hpp"
+
+namespace train {
+namespace {
+
+using stretto::job_kind;
+
+constexpr std::string_view whole_jobs = "whole", look_ahead_order = "look_ahead";
+constexpr std::array<std::string_view, 3> orders = {"program", "input_gradient_first",
+                                                    look_ahead_order};
+
+// Looking ahead takes the square of a job's ops.
+constexpr std::size_t most_ops = 1000;
+
+std::string order_of(const pipeline_settings& settings) {
+  if (!settings.ops.empty()) return settings.ops;
+  return std::string(settings.tensor_parallel > 1 ? look_ahead_order : whole_jobs);
+}
+
+//! Adds the chain's program of that kind, with buffers of its own: what lies in buffers of the plan
+//! between jobs is not what ops on other streams share.
+void add_program(const stretto::program_chain& from, job_kind kind, std::uint8_t stream,
+                 stretto::program_chain& to) {
+  const auto base = static_cast<std::int32_t>(to.buffers.size());
+  for (stretto::program_buffer each : from.buffers) {
+    each.storage += base;
+    to.buffers.push_back(each);
+  }
+  for (const stretto::program& job : from.programs) {
+    if (job.kind != kind) continue;
+    to.begin(kind, job.chunk);
+    for (const stretto::op& each : from.ops_of(job)) {
+      std::vector<stretto::op_use> uses(from.uses_of(each).begin(), from.uses_of(each).end());
+      for (stretto::op_use& use : uses) use.buffer += base;
+      stretto::op_form form = each;
+      form.collective = form.stream == static_cast<int>(stretto::stream_type::tensor_parallel);
+      if (form.collective) form.stream = stream;
+      to.add(each.name, uses, form);
+    }
+  }
+}
+
+}  // namespace
+
+std::string op_orders() {
+  std::string names;
+  for (const std::string_view each : orders)
+    names += (names.empty() ? "" : ", ") + std::string(each);
+  return names;
+}
+
+bool runs_ops(const pipeline_settings& settings) {
+  const std::string name = order_of(settings);
+  if (name == whole_jobs) {
+    if (settings.tensor_parallel > 1)
+      throw bad_setting("ops", name, "the sums of --tensor-parallel " +
+                                         std::to_string(settings.tensor_parallel) +
+                                         " lie between the ops of a job");
+    return false;
+  }
+  if (std::ranges::find(orders, name) == orders.end())
+    throw bad_setting("ops", name,
+                      "no such order; there are " + std::string(whole_jobs) + ", " + op_orders());
+  return true;
+}
+
+stage_ops::stage_ops(const config& model, const stretto::placement& where,
+                     std::vector<stretto::assignment::layer_range> layers,
+                     const pipeline_settings& settings, int stream)
+    : model_(model),
+      where_(where),
+      layers_(std::move(layers)),
+      order_(order_of(settings)),
+      stream_(static_cast<std::uint8_t>(stream)) {
+  for (const auto& range : layers_) {
+    const std::size_t ops =
+        job_ops(model_, range.first, range.first + range.count, job_kind::backward).size();
+    if (ops > most_ops)
+      throw bad_setting("ops", order_, "a backward through " + std::to_string(range.count) +
+                                           " layers has " + std::to_string(ops) +
+                                           " ops, more than " + std::to_string(most_ops));
+  }
+}
+
+stretto::program_chain stage_ops::programs(int rank) const {
+  stretto::program_chain made;
+  for (int chunk = 0; chunk < where_.chunks; ++chunk) {
+    const auto& range = layers_[config::size(where_.stage_of(rank, chunk))];
+    const auto chain = [&](bool split) {
+      return stage_chain(model_, range.first, range.first + range.count,
+                         {.recompute = true, .split = split, .chunk = chunk});
+    };
+    const stretto::program_chain whole = chain(false), halves = chain(true);
+    for (const job_kind kind : {job_kind::forward, job_kind::recompute, job_kind::backward})
+      add_program(whole, kind, stream_, made);
+    for (const job_kind kind : {job_kind::backward_input, job_kind::backward_weight})
+      add_program(halves, kind, stream_, made);
+  }
+  return made;
+}
+
+std::vector<std::int32_t> stage_ops::order(const stretto::op_graph& graph) const {
+  if (order_ == orders[0]) return stretto::overlap::program_order(graph);
+  if (order_ == orders[1]) return stretto::overlap::input_gradient_first(graph);
+  return stretto::overlap::look_ahead(graph).nodes;
+}
+
+}  // namespace train

@@ -1,0 +1,279 @@
+// Workers that share the stages of a rank: jobs run as ops, with sums over the shards on a stream of
+// their own. Orders of ops agree to the bit, with the model in one piece to rounding; checkpoints do
+// not tell how many there were.
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/layer.hpp"
+#include "model/shards.hpp"
+#include "pipeline/checkpoint.hpp"
+#include "pipeline/footprint.hpp"
+#include "pipeline_support.hpp"
+
+using namespace train;
+using namespace pipeline_test;
+
+namespace {
+
+constexpr const char* orders[] = {"program", "input_gradient_first", "look_ahead"};
+
+//! Everything that a run of two steps comes to.
+struct learnt {
+  std::vector<double> numbers;  // losses, norms, clipping factors, evaluations
+  std::vector<float> gradients, state;
+
+  bool operator==(const learnt&) const = default;
+};
+
+void paint_all(pipeline& of) {
+  for (std::size_t worker = 0; worker < of.plans().size(); ++worker) {
+    paint(of.engine().arena(worker));
+    paint(of.engine().host_memory(worker));
+  }
+}
+
+learnt run(const config& model, pipeline_settings settings) {
+  settings.evaluation_microbatches = 2;
+  pipeline made(model, text(), settings, learning());
+  CHECK(made.plans().size() == config::size(settings.ranks * settings.tensor_parallel));
+  paint_all(made);
+  learnt all;
+  for (int step = 0; step < 2; ++step) {
+    const step_result result = made.step();
+    for (const double each : {result.loss, result.gradient_norm, result.clip_factor})
+      all.numbers.push_back(each);
+  }
+  all.numbers.push_back(made.evaluate());
+  for (int layer = 0; layer < model.layer_count(); ++layer)
+    for (int replica = 0; replica < made.replicas(); ++replica) {
+      const auto add = [&](std::vector<float>& to, layer_part part) {
+        const std::vector<float> one = made.whole(layer, part, replica);
+        to.insert(to.end(), one.begin(), one.end());
+      };
+      add(all.gradients, layer_part::gradients);
+      for (const layer_part part : {layer_part::parameters, layer_part::mean, layer_part::square})
+        add(all.state, part);
+    }
+  return all;
+}
+
+//! Of two steps, each from what the pipeline holds, the reference's; see main.cpp's shadow.
+std::string compare_above(double bound, const config& model, pipeline_settings settings) {
+  settings.evaluation_microbatches = 2;
+  const learning_settings how = learning();
+  pipeline made(model, text(), settings, how);
+  reference whole(unsharded(made.model()), how.seed);
+  const auto take = [&] {
+    for (int layer = 0; layer < model.layer_count(); ++layer) {
+      std::ranges::copy(made.whole(layer, layer_part::parameters),
+                        whole.stage().parameters(layer).begin());
+      std::ranges::copy(made.whole(layer, layer_part::mean), whole.stage().mean(layer).begin());
+      std::ranges::copy(made.whole(layer, layer_part::square), whole.stage().square(layer).begin());
+    }
+  };
+  const auto fill = [&](int step) {
+    return [&how, step](int microbatch, auto tokens, auto targets) {
+      text().batch(how.seed, step, microbatch, tokens, targets);
+    };
+  };
+  for (int step = 1; step <= 3; ++step) {
+    take();
+    const step_result result = made.step();
+    const step_result expected = whole.step(step, made.sums(), how.rate.at(step), how.norm_limit,
+                                            how.rule, fill(step));
+    const std::string found = first_difference_above(bound, made, result, whole, expected);
+    if (!found.empty()) return "step " + std::to_string(step) + ": " + found;
+  }
+  take();
+  const double expected = whole.evaluate(2, [&](int microbatch, auto tokens, auto targets) {
+    text().held_back_batch(microbatch, tokens, targets);
+  });
+  const double found = made.evaluate();
+  if (!(std::abs(found - expected) <= bound * expected)) return "the evaluation differs";
+  return "";
+}
+
+//! Small shapes of schedules with whole backwards, halves, pairs, two ways, copies, recomputation.
+std::vector<pipeline_settings> shapes() {
+  std::vector<pipeline_settings> made{
+      {.schedule = "1f1b", .ranks = 2, .microbatches = 3, .chunks = 1},
+      {.schedule = "zbv", .ranks = 2, .microbatches = 4, .chunks = 2},
+      {.schedule = "zb_h1", .ranks = 2, .microbatches = 4, .chunks = 1, .overlap = "serial"},
+      {.schedule = "paired_1f1b", .ranks = 2, .microbatches = 4, .chunks = 1},
+      {.schedule = "dualpipe_v", .ranks = 2, .microbatches = 4, .chunks = 2},
+      {.schedule = "dualpipe", .ranks = 2, .microbatches = 4, .chunks = 1},
+      {.schedule = "1f1b",
+       .ranks = 2,
+       .microbatches = 4,
+       .chunks = 1,
+       .recompute = {2, 1}},
+      {.schedule = "1f1b",
+       .ranks = 2,
+       .microbatches = 4,
+       .chunks = 1,
+       .offload = stretto::memory::offload_all},
+      {.schedule = "zbv",
+       .ranks = 2,
+       .microbatches = 4,
+       .chunks = 2,
+       .offload = stretto::memory::offload_all,
+       .overlap = "typed"},
+      {.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2},
+      {.ranks = 1, .microbatches = 2, .chunks = 2}};
+  for (pipeline_settings& each : made) each.poison = true;
+  return made;
+}
+
+config model_for(const pipeline_settings& settings) {
+  return tiny(std::max(4, settings.ranks * std::max(1, settings.chunks) + 1), true);
+}
+
+// As in model_shards.cpp: found 1e-6 there after a first step; here every step is a first one.
+constexpr double bound = 2e-5;
+
+}  // namespace
+
+TEST_CASE("one worker a rank, jobs in ops: equal to the unpipelined model to the bit") {
+  for (pipeline_settings settings : shapes())
+    for (const char* order : orders) {
+      settings.ops = order;
+      const config model = model_for(settings);
+      CAPTURE(name(settings, model));
+      CAPTURE(settings.ops);
+      CHECK(compare(model, settings, 2) == "");
+    }
+}
+
+TEST_CASE("two workers a rank: the same to the bit in every order, as in one piece to rounding") {
+  for (pipeline_settings settings : shapes()) {
+    settings.tensor_parallel = 2;
+    const config model = model_for(settings);
+    CAPTURE(name(settings, model));
+    learnt expected;
+    for (const char* order : orders) {
+      CAPTURE(order);
+      settings.ops = order;
+      settings.delay = {};
+      if (expected.numbers.empty()) expected = run(model, settings);
+      for (const double each : expected.numbers) CHECK(std::isfinite(each));
+      settings.delay = {5, std::chrono::microseconds(50)};
+      CHECK(run(model, settings) == expected);
+    }
+    CHECK(compare_above(bound, model, settings) == "");
+  }
+}
+
+TEST_CASE("four workers, several sequences, a table of its own, buffered messages") {
+  config model = tiny(5, false);
+  model.heads = 4;
+  model.microbatch = 2;
+  model.expansion = 3;
+  pipeline_settings settings{.schedule = "zb_h1", .ranks = 2, .microbatches = 3, .chunks = 1};
+  settings.tensor_parallel = 4;
+  settings.transport_capacity = 2;
+  CHECK(compare_above(bound, model, settings) == "");
+}
+
+TEST_CASE("a difference above the bound would be found, and named") {
+  const config model = tiny(4, true);
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 2, .chunks = 1};
+  settings.tensor_parallel = 2;
+  pipeline made(model, text(), settings, learning());
+  reference whole(unsharded(made.model()), learning().seed);
+  const learning_settings how = learning();
+  const step_result expected =
+      whole.step(1, made.sums(), how.rate.at(1), how.norm_limit, how.rule,
+                 [&](int microbatch, auto tokens, auto targets) {
+                   text().batch(how.seed, 1, microbatch, tokens, targets);
+                 });
+  step_result result = made.step();
+  CHECK(first_difference_above(bound, made, result, whole, expected) == "");
+  result.loss *= 1.001;
+  CHECK(first_difference_above(bound, made, result, whole, expected).starts_with("loss is "));
+  result.loss = std::nan("");
+  CHECK(first_difference_above(bound, made, result, whole, expected).starts_with("loss is "));
+  result.loss = expected.loss;
+  whole.stage().gradients(1)[3] += 1.0F;
+  CHECK(first_difference_above(bound, made, result, whole, expected)
+            .starts_with("the gradients of layer 1 differ"));
+}
+
+TEST_CASE("a checkpoint does not tell how many workers there were") {
+  namespace fs = std::filesystem;
+  const fs::path file =
+      fs::temp_directory_path() / ("stretto_shards_" + std::to_string(::getpid()));
+  const config model = tiny(6, true);
+  pipeline_settings two{.schedule = "1f1b", .ranks = 2, .microbatches = 4, .chunks = 1};
+  two.tensor_parallel = 2;
+  const pipeline_settings one{.schedule = "interleaved", .ranks = 2, .microbatches = 4, .chunks = 2};
+  const auto same = [&](const pipeline& left, const pipeline& right) {
+    for (int layer = 0; layer < model.layer_count(); ++layer)
+      for (const layer_part part : {layer_part::parameters, layer_part::mean, layer_part::square})
+        CHECK(left.whole(layer, part) == right.whole(layer, part));
+  };
+  for (const auto& [from, to] : {std::pair{two, one}, std::pair{one, two}}) {
+    pipeline first(model, text(), from, learning()), second(model, text(), to, learning());
+    first.step();
+    first.step();
+    save_checkpoint(file, first);
+    second.step();  // gone elsewhere meanwhile
+    load_checkpoint(file, second);
+    CHECK(second.steps_done() == 2);
+    same(first, second);
+    CHECK(second.evaluate() == doctest::Approx(first.evaluate()).epsilon(bound));
+    const step_result left = first.step(), right = second.step();
+    CHECK(right.loss == doctest::Approx(left.loss).epsilon(bound));
+    CHECK(right.gradient_norm == doctest::Approx(left.gradient_norm).epsilon(bound));
+  }
+  std::error_code none;
+  fs::remove(file, none);
+  fs::remove(file.string() + ".previous", none);
+}
+
+TEST_CASE("a rank's memory is that of all its workers") {
+  const config model = tiny(6, false);
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3, .chunks = 1};
+  const pipeline one(model, text(), settings, learning());
+  settings.tensor_parallel = 2;
+  pipeline two(model, text(), settings, learning());
+  CHECK(one.parameter_count() == two.parameter_count());
+  for (int rank = 0; rank < 2; ++rank) {
+    const rank_memory alone = one.memory(rank), both = two.memory(rank);
+    // Blocks' weights are dealt out, embedding and head are on both.
+    CHECK(both.weights > alone.weights);
+    CHECK(both.weights < 2 * alone.weights);
+    std::int64_t arenas = 0;
+    for (int worker = 0; worker < 2; ++worker)
+      arenas += static_cast<std::int64_t>(
+          two.engine().arena(config::size(2 * rank + worker)).size());
+    CHECK(both.arena == arenas);
+  }
+}
+
+TEST_CASE("workers that can not share a rank, and orders that are none, are refused by name") {
+  const auto refused = [](int workers, const char* ops, int ranks, const std::string& message) {
+    pipeline_settings settings{
+        .schedule = "1f1b", .ranks = ranks, .microbatches = 2, .chunks = 1};
+    settings.tensor_parallel = workers;
+    settings.ops = ops;
+    CHECK_THROWS_WITH_AS(pipeline(tiny(40, true), text(), settings, learning()), message.c_str(),
+                         bad_setting);
+  };
+  refused(0, "", 2, "--tensor-parallel 0: it must be at least 1");
+  refused(3, "", 2, "--tensor-parallel 3: the heads, 2, are no multiple of it");
+  refused(2, "", 33, "--tensor-parallel 2: on 33 ranks, more than 64 workers");
+  refused(2, "whole", 2,
+          "--ops whole: the sums of --tensor-parallel 2 lie between the ops of a job");
+  refused(1, "random", 2,
+          "--ops random: no such order; there are whole, program, input_gradient_first, look_ahead");
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 1, .microbatches = 1, .chunks = 1};
+  settings.ops = "program";
+  CHECK_THROWS_WITH_AS(pipeline(tiny(102, true), text(), settings, learning()),
+                       doctest::Contains("--ops program: a backward through 102 layers has 12"),
+                       bad_setting);
+}
