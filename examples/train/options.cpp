@@ -135,7 +135,7 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
                  "all, or 2/3; 2/3,lag=1,prefetch=1 also says for how many jobs the copy there may "
                  "take, and how many jobs ahead the copy back begins")
       ->capture_default_str();
-  app.add_option("--overlap", to.overlap, "Streams: serial or separate")->capture_default_str();
+  app.add_option("--overlap", to.overlap, "Streams: serial, separate or typed")->capture_default_str();
   app.add_option("--tensor-parallel", to.tensor_parallel,
                  "Workers of each rank, each with its share of every block's heads and hidden "
                  "features")

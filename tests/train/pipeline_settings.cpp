@@ -54,7 +54,7 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
   refused({.schedule = "gpipe", .group = 4}, "--group 4: the schedule gpipe has no groups");
   refused({.overlap = "sometimes"},
           "--overlap sometimes: no such policy; there are serial, "
-          "separate");
+          "separate, typed");
   refused({.microbatches = 2'000'000'000},
           "--microbatches 2000000000: with 4 ranks of 2 chunks, more than 1000000 jobs of a kind "
           "in a step");
