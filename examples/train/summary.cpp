@@ -121,7 +121,9 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
   }
   out << "host: what waits there (--offload). workspaces: evaluation's arena, batch, messages, "
          "queues. in use: the most at once.\n";
-  if (from.workers() > 1) out << "All " << from.workers() << " workers of a rank together.\n";
+  if (from.workers() > 1)
+    out << "All " << from.workers() << " workers of a rank together; in the trace they are ranks "
+        << from.workers() << " r, " << from.workers() << " r + 1...\n";
   if (process.poisoned)
     out << "touched: hidden by the poison.\n";
   else

@@ -35,8 +35,12 @@ std::map<std::int64_t, traced_step> steps_of(pipeline& from) {
     const int rank = each.rank / from.workers();
     traced_step& step = steps[each.step];
     step.busy.resize(static_cast<std::size_t>(from.where().ranks));
-    step.bars.push_back(
-        {rank, from.where().chunk_of(run.what), run.what, {each.start, each.end}, 0});
+    // Ops of a job that follow one another are one bar; records are in the order of the plans.
+    if (!step.bars.empty() && step.bars.back().rank == rank && step.bars.back().what == run.what)
+      step.bars.back().when.end = each.end;
+    else
+      step.bars.push_back(
+          {rank, from.where().chunk_of(run.what), run.what, {each.start, each.end}, 0});
     step.busy[static_cast<std::size_t>(rank)] += each.end - each.start;
     step.start = std::min(step.start, each.start);
     step.end = std::max(step.end, each.end);

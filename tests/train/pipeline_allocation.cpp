@@ -87,4 +87,23 @@ TEST_CASE("steps and evaluations do not allocate, on any thread") {
       }
 }
 
+TEST_CASE("nor do several workers a rank, with jobs in ops") {
+  for (const char* schedule : {"1f1b", "paired_1f1b", "zb_h1"}) {
+    pipeline_settings settings{
+        .schedule = schedule, .ranks = 2, .microbatches = 4, .tensor_parallel = 2};
+    settings.trace_steps = 2;
+    const config model = tiny(6, true);
+    CAPTURE(name(settings, model));
+    pipeline pipelined(model, text(), settings, learning());
+    pipelined.step();
+    pipelined.evaluate();
+    const long before = allocations.load();
+    for (int step = 0; step < 4; ++step) {
+      pipelined.step();
+      pipelined.evaluate();
+    }
+    CHECK(allocations.load() - before == 0);
+  }
+}
+
 #endif

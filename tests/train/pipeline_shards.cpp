@@ -3,6 +3,7 @@
 // not tell how many there were.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -49,8 +50,13 @@ learnt run(const config& model, pipeline_settings settings) {
       all.numbers.push_back(each);
   }
   all.numbers.push_back(made.evaluate());
+  // What all workers have whole: the first one's is also the last one's.
+  for (const int layer : {0, model.layer_count() - 1})
+    CHECK(std::ranges::equal(made.parameters(layer), made.whole(layer, layer_part::parameters)));
   for (int layer = 0; layer < model.layer_count(); ++layer)
     for (int replica = 0; replica < made.replicas(); ++replica) {
+      CHECK(made.whole(layer, layer_part::parameters, replica) ==
+            made.whole(layer, layer_part::parameters));
       const auto add = [&](std::vector<float>& to, layer_part part) {
         const std::vector<float> one = made.whole(layer, part, replica);
         to.insert(to.end(), one.begin(), one.end());
