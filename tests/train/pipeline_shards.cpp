@@ -139,8 +139,8 @@ config model_for(const pipeline_settings& settings) {
   return tiny(std::max(4, settings.ranks * std::max(1, settings.chunks) + 1), true);
 }
 
-// As in model_shards.cpp: found 1e-6 there after a first step; here every step is a first one.
-constexpr double bound = 2e-5;
+// As in model_shards.cpp after its first step, for every step is a first one here. Found: 5.2e-7.
+constexpr double bound = 5e-6;
 
 }  // namespace
 
