@@ -1,0 +1,177 @@
+#include "stretto/executor/overlap_meter.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "stretto/executor/error.hpp"
+#include "stretto/executor/host_device.hpp"
+#include "stretto/executor/monitor.hpp"
+
+namespace stretto::executor {
+namespace {
+
+constexpr int compute_stream = 0;
+constexpr int other_stream = 1;
+
+//! Room for the commands of a round: enough instructions on each stream, and one event.
+struct two_streams {
+  explicit two_streams(int pieces)
+      : instructions(static_cast<std::size_t>(2 * (pieces + 2))), streams(2) {
+    for (std::size_t at = 0; at < instructions.size(); ++at)
+      instructions[at].stream = static_cast<std::uint8_t>(at % 2);
+    const char* const names[] = {"compute", "communicate"};
+    for (std::size_t stream = 0; stream < 2; ++stream) {
+      const std::string name = names[stream];
+      std::copy(name.begin(), name.end(), streams[stream].name);
+      streams[stream].priority = -static_cast<int>(stream);
+    }
+  }
+  plan_view view() const {
+    plan_view made;
+    made.instructions = instructions;
+    made.streams = streams;
+    made.events = 1;
+    return made;
+  }
+  std::vector<instruction> instructions;
+  std::vector<stream_info> streams;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class meter {
+ public:
+  meter(const overlap_kernels& kernels, const overlap_settings& with)
+      : kernels_(kernels),
+        with_(with),
+        plan_(with.pieces),
+        watch_(2),
+        calls_(static_cast<std::size_t>(with.pieces) + 1),
+        stamps_(calls_.size()),
+        on_(with.make_device ? with.make_device(plan_.view(), watch_)
+                             : make_host_device(plan_.view(), {}, watch_)) {}
+  ~meter() {
+    watch_.stop();
+    on_->wake();
+  }
+
+  overlap_times run() {
+    std::vector<double> compute, communicate, serial, both, compute_beside, communicate_beside;
+    for (int round = -with_.warmups; round < with_.rounds; ++round) {
+      const span alone = measure(true, false, false);
+      const span other = measure(false, true, false);
+      const span behind = measure(true, true, true);
+      const span beside = measure(true, true, false);
+      if (round < 0) continue;
+      compute.push_back(alone.compute);
+      communicate.push_back(other.communicate);
+      serial.push_back(behind.all);
+      both.push_back(beside.all);
+      compute_beside.push_back(beside.compute);
+      communicate_beside.push_back(beside.communicate);
+    }
+    return {median(compute), median(communicate),    median(serial),
+            median(both),    median(compute_beside), median(communicate_beside)};
+  }
+
+ private:
+  struct span {
+    double compute = 0;
+    double communicate = 0;
+    double all = 0;
+  };
+  struct call {
+    const std::function<void(const kernel_call&)>* kernel = nullptr;
+    kernel_call with{};
+  };
+
+  //! Of what runs, from the first start to the last end.
+  span measure(bool compute, bool communicate, bool in_turn) {
+    const std::int64_t step = steps_++;
+    watch_.begin_step();
+    const auto put = [&](int stream, std::size_t at, const auto& kernel, int piece, int pieces) {
+      calls_[at] = {&kernel, {on_->stream(stream), piece, pieces}};
+      stamps_[at] = {};
+      on_->enqueue(stream,
+                   {run_kernel, nullptr, &calls_[at], 0, step,
+                    static_cast<std::int64_t>(step * 1000 + static_cast<int>(at)), &stamps_[at]});
+    };
+    const std::size_t last = stamps_.size() - 1;
+    if (communicate && !in_turn) put(other_stream, last, kernels_.communicate, 0, 1);
+    for (int piece = 0; compute && piece < with_.pieces; ++piece)
+      put(compute_stream, static_cast<std::size_t>(piece), kernels_.compute, piece, with_.pieces);
+    if (communicate && in_turn) {
+      on_->record(compute_stream, 0, step);
+      on_->wait(other_stream, 0, step);
+      put(other_stream, last, kernels_.communicate, 0, 1);
+    }
+    for (const int stream : {compute_stream, other_stream})
+      on_->enqueue(stream, {ended, &watch_, nullptr, 0, step});
+    on_->submit();
+    finish();
+    span made;
+    const timing& first_piece = stamps_.front();
+    const timing& last_piece = stamps_[last - 1];
+    if (compute) made.compute = static_cast<double>(last_piece.end - first_piece.start);
+    if (communicate)
+      made.communicate = static_cast<double>(stamps_[last].end - stamps_[last].start);
+    const std::int64_t begin = !compute       ? stamps_[last].start
+                               : !communicate ? first_piece.start
+                                              : std::min(first_piece.start, stamps_[last].start);
+    const std::int64_t end = !compute       ? stamps_[last].end
+                             : !communicate ? last_piece.end
+                                            : std::max(last_piece.end, stamps_[last].end);
+    made.all = static_cast<double>(end - begin);
+    return made;
+  }
+
+  void finish() {
+    const auto outcome = watch_.wait_until(std::chrono::steady_clock::now() + with_.deadline);
+    if (outcome == monitor::outcome::ended) return;
+    const bool late = outcome == monitor::outcome::late;
+    const std::exception_ptr cause = late ? nullptr : watch_.first_failure().cause;
+    watch_.stop();
+    on_->wake();
+    const int left = on_->join(std::chrono::steady_clock::now() + std::chrono::seconds(10));
+    throw execution_error(late ? failure::deadline : failure::stage, {},
+                          late ? "a kernel that is measured has not ended in time"
+                               : "a kernel that is measured has failed",
+                          cause, left);
+  }
+
+  static void run_kernel(const command& work) {
+    const call& what = *static_cast<const call*>(work.payload);
+    (*what.kernel)(what.with);
+  }
+  static void ended(const command& work) { static_cast<monitor*>(work.self)->rank_ended(); }
+
+  const overlap_kernels& kernels_;
+  overlap_settings with_;
+  two_streams plan_;
+  monitor watch_;
+  std::vector<call> calls_;     // of the pieces, then of the communication
+  std::vector<timing> stamps_;  // of the same
+  std::unique_ptr<device> on_;  // ends before what its streams may still use
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace
+
+overlap_times measure_overlap(const overlap_kernels& kernels, const overlap_settings& with) {
+  if (!kernels.compute || !kernels.communicate)
+    throw plan_error("overlap is measured of two kernels: one is missing");
+  if (with.pieces < 1 || with.pieces > 999)
+    throw plan_error("a computation is measured in 1 to 999 pieces");
+  if (with.rounds < 1 || with.warmups < 0)
+    throw plan_error("overlap is measured in at least one round");
+  if (with.deadline <= std::chrono::nanoseconds::zero())
+    throw plan_error("the deadline must be positive");
+  return meter(kernels, with).run();
+}
+
+}  // namespace stretto::executor
