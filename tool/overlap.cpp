@@ -94,7 +94,7 @@ struct overlap_command {
     with_.outstanding = outstanding;
     // The middle one of three ranks: neither embedding nor head.
     const std::vector<std::int32_t> counts(3, layers);
-    chain_ = transformer_chain(of_model.model, {.ranks = 3, .chunks = 1}, 1, counts, false, &on_);
+    chain_ = transformer_chain(of_model.model, {.ranks = 3, .chunks = 1}, 1, counts, false, on_);
     const op_graph forward = graph_of(chain_, std::span(chain_.programs).subspan(0, 1));
     const op_graph backward = graph_of(chain_, std::span(chain_.programs).subspan(1, 1));
     const ordered_job first = ways_of("forward", forward, nullptr);

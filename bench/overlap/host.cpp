@@ -80,7 +80,7 @@ int main(int count, char** words) {
               std::thread::hardware_concurrency(), rounds);
   std::printf("%6s %8s %7s %11s %11s %11s %8s %8s %9s %9s\n", "size", "MiB", "pieces", "compute us",
               "comm. us", "both us", "hidden", "at most", "c. slows", "m. slows");
-  for (const std::size_t size : {128, 256, 384}) {
+  for (const std::size_t size : {128U, 256U, 384U}) {
     product compute(size);
     const double alone =
         executor::measure_overlap({std::ref(compute), [](const executor::kernel_call&) {}},

@@ -260,7 +260,7 @@ constexpr stretto::transformer wide{.hidden = 4096,
                                     .bytes = stretto::mixed_precision};
 
 stretto::program_chain middle_rank(const stretto::transformer& model, int layers, bool split,
-                                   const stretto::machine* on) {
+                                   const stretto::machine& on = {}) {
   const std::vector<std::int32_t> counts(3, layers);
   return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, split, on);
 }
@@ -270,8 +270,8 @@ TEST_CASE("tensor parallelism adds two sums a layer and direction, and no copies
     for (const int layers : {1, 3}) {
       stretto::transformer alone = wide;
       alone.tensor_parallel = 1;
-      const auto whole = middle_rank(alone, layers, split, nullptr);
-      const auto shared = middle_rank(wide, layers, split, nullptr);
+      const auto whole = middle_rank(alone, layers, split);
+      const auto shared = middle_rank(wide, layers, split);
       std::vector<std::string_view> names;
       std::vector<std::string_view> computing;
       int collectives = 0;
@@ -291,7 +291,7 @@ TEST_CASE("tensor parallelism adds two sums a layer and direction, and no copies
 
 TEST_CASE("a layer's products and sums take what a roofline says") {
   const stretto::machine one{.name = "one", .flops = 1000, .memory = 1 << 20, .link = 10};
-  const auto chain = middle_rank(wide, 1, false, &one);
+  const auto chain = middle_rank(wide, 1, false, one);
   std::int64_t products = 0;
   std::int64_t sums_time = 0;
   for (const stretto::op& each : chain.ops) (each.stream == 0 ? products : sums_time) += each.time;
@@ -308,7 +308,7 @@ TEST_CASE("a layer's products and sums take what a roofline says") {
 
 TEST_CASE("pieces are never longer than whole ops, and hide most of what can be hidden") {
   const stretto::machine& on = *stretto::find_machine("h200");
-  const auto chain = middle_rank(wide, 1, false, &on);
+  const auto chain = middle_rank(wide, 1, false, on);
   const auto job = [&](std::size_t at) {
     return stretto::graph_of(chain, std::span(chain.programs).subspan(at, 1));
   };
@@ -338,14 +338,14 @@ constexpr auto layer_at_compile_time = [] {
   const stretto::machine& on = *stretto::find_machine("h200");
   const std::int32_t layers[] = {1, 1, 1};
   const auto chain =
-      stretto::transformer_chain(wide, {.ranks = 3, .chunks = 1}, 1, layers, false, &on);
+      stretto::transformer_chain(wide, {.ranks = 3, .chunks = 1}, 1, layers, false, on);
   const op_graph backward = stretto::graph_of(chain, std::span(chain.programs).subspan(1, 1));
   const overlap::op_order order = overlap::look_ahead(backward, {.width = 2});
   return order.makespan;
 }();
 
 TEST_CASE("both times give the same order") {
-  const auto chain = middle_rank(wide, 1, false, stretto::find_machine("h200"));
+  const auto chain = middle_rank(wide, 1, false, *stretto::find_machine("h200"));
   const op_graph backward = stretto::graph_of(chain, std::span(chain.programs).subspan(1, 1));
   CHECK(overlap::look_ahead(backward, {.width = 2}).makespan == layer_at_compile_time);
 }

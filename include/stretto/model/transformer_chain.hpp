@@ -17,10 +17,10 @@ namespace stretto {
 //! The chain of a rank: for each of its chunks the forward, then from the last chunk on the
 //! backwards, whole or split. Where the next stage is on the same rank nothing is sent.
 //! @param layers  of each stage
-//! @param on      gives the ops their times in nanoseconds; null: they have none
+//! @param on      gives the ops their times in nanoseconds; without a name: they have none
 constexpr program_chain transformer_chain(const transformer& model, const placement& where,
                                           int rank, std::span<const std::int32_t> layers,
-                                          bool split, const machine* on = nullptr) {
+                                          bool split, const machine& on = {}) {
   program_chain made;
   transformer_writer write(model, made, on);
   const int stages = where.stages();

@@ -20,9 +20,9 @@ namespace stretto {
 //! one backwards, on the stream for that; nothing is copied besides.
 class transformer_writer {
  public:
-  //! @param on  what ops take there, by its roofline; null: they have no times
+  //! @param on  what ops take there, by its roofline; a machine without a name: they have no times
   constexpr transformer_writer(const transformer& model, program_chain& out,
-                               const machine* on = nullptr)
+                               const machine& on = {})
       : model_(model), out_(out), on_(on), t_(model.tensor_parallel) {
     rows_ = model.tokens();
     const std::int64_t whole = model.sequence_parallel ? t_ : 1;
@@ -212,7 +212,7 @@ class transformer_writer {
 
   constexpr void add(std::string_view name, std::initializer_list<op_use> touched,
                      const op_work& work, pieces_of cut = pieces_of::rows) {
-    out_.add(name, touched, {.time = on_ == nullptr ? 0 : on_->time(work), .cut = cut});
+    out_.add(name, touched, {.time = on_.name.empty() ? 0 : on_.time(work), .cut = cut});
   }
   //! Products of scores, or what is done to them: by heads, each of which needs all rows.
   constexpr void attend(std::string_view name, std::initializer_list<op_use> touched, int products,
@@ -231,10 +231,10 @@ class transformer_writer {
   constexpr void collective(std::string_view name, std::initializer_list<op_use> touched,
                             std::int64_t message, pieces_of cut) {
     out_.add(name, touched,
-             {.time = on_ == nullptr ? 0 : on_->time({0, 0, message}),
+             {.time = on_.name.empty() ? 0 : on_.time({0, 0, message}),
               .stream = static_cast<std::uint8_t>(stream_type::tensor_parallel),
               .cut = cut,
-              .holds = static_cast<std::int16_t>(on_ == nullptr ? 0 : on_->collective),
+              .holds = static_cast<std::int16_t>(on_.collective),
               .collective = true});
   }
   //! A product of which each rank has only a summand, and the sum.
@@ -245,7 +245,7 @@ class transformer_writer {
     const std::int32_t made = scattered ? out_.buffer("summand", full_row_) : result;
     std::vector<op_use> all(touched);
     all.push_back(writes(made));
-    out_.add(name, all, {.time = on_ == nullptr ? 0 : on_->time(work), .cut = pieces_of::rows});
+    out_.add(name, all, {.time = on_.name.empty() ? 0 : on_.time(work), .cut = pieces_of::rows});
     // Cut by rows, what is scattered would come in another order.
     if (scattered)
       collective(sum, {reads(made), writes(result)}, ring(), pieces_of::whole);
@@ -279,7 +279,7 @@ class transformer_writer {
 
   transformer model_;
   program_chain& out_;
-  const machine* on_;
+  machine on_;
   std::int64_t t_ = 1, rows_ = 0;
   std::int64_t row_ = 0, full_row_ = 0, row_mask_ = 0, share_ = 0, scores_ = 0, score_mask_ = 0,
                logits_ = 0;
