@@ -32,6 +32,8 @@ class stage_ops {
             std::vector<stretto::assignment::layer_range> layers,
             const pipeline_settings& settings, int stream);
 
+  //! Of the order.
+  const std::string& name() const { return order_; }
   stretto::program_chain programs(int rank) const;
   std::vector<std::int32_t> order(const stretto::op_graph& graph) const;
 

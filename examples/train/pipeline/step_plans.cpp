@@ -48,7 +48,7 @@ step_plans::step_plans(std::unique_ptr<stretto::planned> whole, const config& mo
                           std::to_string(most_instructions) + " instructions");
   expanded_ = std::make_unique<stretto::expanded>(*whole_, streams, ops);
   if (!expanded_->answer().ok())
-    throw bad_setting("ops", settings.ops,
+    throw bad_setting("ops", ops.name(),
                       std::string(stretto::to_text(expanded_->answer()).view()));
   shared_ = std::make_unique<stretto::shared>(expanded_->plans(), settings.tensor_parallel);
 }
