@@ -79,6 +79,41 @@ TEST_CASE("every schedule's plans hold all rules when their jobs are expanded") 
   CHECK(starts > 1000);
 }
 
+TEST_CASE("so do those of jobs that run again or whose stashes go to the host") {
+  int again = 0;
+  int copies = 0;
+  stretto::schedule::all::for_each([&](const auto& schedule) {
+    for (const stretto::shape sizes : {stretto::shape{.ranks = 2, .microbatches = 8, .chunks = 1},
+                                       stretto::shape{.ranks = 2, .microbatches = 8, .chunks = 2}})
+      for (const bool host : {false, true}) {
+        if (!schedule.supports(sizes).ok()) continue;
+        CAPTURE(schedule.name);
+        CAPTURE(host);
+        stretto::plan_request wanted = request();
+        if (host)
+          wanted.offload = stretto::memory::offload_all;
+        else
+          wanted.recompute = stretto::memory::recompute_all;
+        const stretto::job_table costs(sizes.ranks,
+                                       stretto::place(schedule.placed(), sizes).chunks);
+        const stretto::planned base(schedule, sizes, costs.view(), stretto::overlap::separate{},
+                                    wanted);
+        REQUIRE(base.answer().ok());
+        const two_products<op_order::look_ahead, 8, 2> ops;
+        const auto streams = ops.streams();
+        const stretto::expanded made(base, streams, ops);
+        CHECK(text(made.answer()) == "ok");
+        for (const plan_view& plan : made.plans())
+          for (const stretto::instruction& at : plan.instructions) {
+            again += at.what.kind == stretto::job_kind::recompute;
+            copies += at.act == action::reload;
+          }
+      }
+  });
+  CHECK(again > 200);
+  CHECK(copies > 100);
+}
+
 //! One rank's arrays, to be changed.
 struct loose {
   explicit loose(const plan_view& plan)
@@ -245,6 +280,34 @@ TEST_CASE("programs that are not tied to their job are refused by op") {
   });
   CHECK(found.why == stretto::reason::outlives_its_job);
   CHECK(found.step == 1);
+}
+
+TEST_CASE("local buffers that one op touches, or that are there at once, have bytes of their own") {
+  using stretto::reads;
+  using stretto::writes;
+  stretto::program_chain chain;
+  std::vector<std::int32_t> parts;
+  for (const char* name : {"first", "second", "third"}) parts.push_back(chain.buffer(name, 100));
+  const stretto::op_form sums{.stream = support::tensor_parallel, .collective = true};
+  chain.begin(stretto::job_kind::forward, 0);
+  chain.add("make", {writes(parts[0])});
+  chain.add("sum", {writes(parts[0])}, sums);
+  chain.add("from first to second", {reads(parts[0]), writes(parts[1])});
+  chain.add("sum", {writes(parts[1])}, sums);
+  chain.add("between", {reads(parts[1])});
+  chain.add("make", {writes(parts[2])});
+  chain.add("sum", {writes(parts[2])}, sums);
+  chain.add("take", {reads(parts[2])});
+  const stretto::op_graph graph = stretto::graph_of(chain, chain.programs);
+  stretto::lowering::op_sequence made;
+  REQUIRE(stretto::lowering::write_sequence(chain, graph, stretto::overlap::program_order(graph),
+                                            chain.programs, made)
+              .ok());
+  REQUIRE(made.buffers.size() == 3);
+  CHECK(made.buffers[0].offset == 0);
+  CHECK(made.buffers[1].offset == 128);
+  CHECK(made.buffers[2].offset == 0);  // the first is long gone
+  CHECK(made.workspace_bytes == 256);
 }
 
 // At compile time, too.
