@@ -115,6 +115,35 @@ TEST_CASE("the input's gradient comes first, its sum at once, weights behind") {
   CHECK(order == std::vector<std::int32_t>{0, 2, 1, 3, 4, 6, 5});
 }
 
+TEST_CASE("of what is held back no more is issued behind a sum than that takes") {
+  op_graph graph;  // two weights' gradients, then a sum and another one
+  graph.nodes = {computes(1), computes(4), computes(4), sums(4), computes(1), sums(4), computes(1)};
+  graph.edges = {{0, 1}, {0, 2}, {0, 3}, {3, 4}, {4, 5}, {5, 6}};
+  CHECK(overlap::input_gradient_first(graph) == std::vector<std::int32_t>{0, 3, 1, 4, 5, 2, 6});
+}
+
+TEST_CASE("ops come after those that write what they touch, and before those that overwrite it") {
+  using stretto::reads;
+  using stretto::writes;
+  stretto::program_chain chain;
+  const auto a = chain.buffer("a", 1);
+  const auto b = chain.buffer("b", 1);
+  const auto in_place = chain.view("a in place", a);
+  chain.begin(stretto::job_kind::forward, 0);
+  chain.add("make", {writes(a)});
+  chain.add("read", {reads(a), writes(b)});
+  chain.add("read too", {reads(a)});
+  chain.add("overwrite", {writes(in_place)});
+  chain.add("shape", {stretto::shape_of(a), reads(b)});
+  chain.begin(stretto::job_kind::backward, 0);
+  chain.add("back", {reads(a), reads(b)});
+  const op_graph graph = stretto::graph_of(chain, chain.programs);
+  const std::vector<stretto::op_edge> edges{{0, 1}, {0, 2}, {0, 3}, {1, 3},
+                                            {2, 3}, {1, 4}, {3, 5}, {1, 5}};
+  CHECK(graph.edges == edges);
+  CHECK(graph.nodes[5].job == 1);
+}
+
 //! The shortest of all orders.
 std::int64_t shortest(const op_graph& graph, int multiprocessors) {
   const stretto::op_neighbours needs(graph, true);

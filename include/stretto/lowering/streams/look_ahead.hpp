@@ -164,7 +164,6 @@ class look_ahead_search {
   //! Whether whatever follows cannot end later behind `one` than behind `other`: the same ops were
   //! issued, and streams and all that is still awaited are no later.
   constexpr bool as_good(const op_prefix& one, const op_prefix& other) const {
-    if (one.times.makespan() > other.times.makespan()) return false;
     for (int stream = 0; stream < max_streams; ++stream)
       if (one.times.stream_end(stream) > other.times.stream_end(stream)) return false;
     for (std::int32_t node = 0; node < graph_.size(); ++node)
