@@ -239,6 +239,33 @@ TEST_CASE("what is spoilt in one place is refused") {
   CHECK(mutants > 2000);
 }
 
+TEST_CASE("of two sums issued one behind the other the start of the second is awaited") {
+  std::vector<stretto::instruction> list(4);
+  std::vector<stretto::op_part> parts(4);
+  std::vector<stretto::event_wait> waits{{0, stretto::wait_reason::starts_before, false}};
+  for (const std::size_t sum : {1U, 2U}) {
+    list[sum].stream = 1;
+    list[sum].act = action::share_sum;
+    parts[sum].holds = 8;
+    parts[sum].started = static_cast<std::int32_t>(sum) - 1;
+  }
+  list[3].wait_count = 1;
+  plan_view plan;
+  plan.events = 2;
+  plan.instructions = list;
+  plan.parts = parts;
+  plan.waits = waits;
+  const std::vector<stretto::lowering::clock> nothing_known(4);
+  const auto judged = [&](std::int32_t event) {
+    waits[0].event = event;
+    return stretto::check::resident(std::span(&plan, 1), {nothing_known.data(), 1, 4}, 0);
+  };
+  CHECK(judged(1).ok());
+  const stretto::verdict early = judged(0);
+  CHECK(early.what == stretto::fault::not_resident);
+  CHECK(early.step == 3);
+}
+
 TEST_CASE("programs that are not tied to their job are refused by op") {
   using stretto::reads;
   using stretto::writes;
