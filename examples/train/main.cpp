@@ -176,7 +176,9 @@ void run(const options& with) {
   if (!with.save.empty() && !can_save(with.save))
     throw bad_setting("save", with.save.string(),
                       "the file cannot be written there: " + std::string(std::strerror(errno)));
-  const std::optional<std::int64_t> before_all = resident_bytes();
+  const process_memory at_first{.before = resident_bytes(),
+                                .absent_code = absent_code_bytes(),
+                                .poisoned = with.pipeline.poison};
   pipeline made(with.model, text, with.pipeline, with.learning);
   if (!with.resume.empty()) resume(made, with);
   std::ofstream trace = open(with, "trace.json");
@@ -194,7 +196,9 @@ void run(const options& with) {
   std::cout << line;
   write_table(std::cout, made, cores);
   std::cout << '\n';
-  write_memory(std::cout, made, {before_all, most_resident_bytes(), with.pipeline.poison});
+  process_memory process = at_first;
+  process.most = most_resident_bytes();
+  write_memory(std::cout, made, process);
   if (with.check) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   write_trace(trace, made);
   close(trace, with, "trace.json");

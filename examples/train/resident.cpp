@@ -1,7 +1,10 @@
 #include "resident.hpp"
 
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <system_error>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/resource.h>
@@ -39,6 +42,25 @@ std::optional<std::int64_t> most_resident_bytes() {
 #else
   return {};
 #endif
+}
+
+std::int64_t absent_code_bytes() {
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  std::ifstream file("/proc/self/smaps");
+  std::int64_t kibibytes = 0;
+  bool ours = false;
+  for (std::string line; !error && std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::int64_t value = 0;
+    words >> name;
+    if (name.find('-') != std::string::npos)  // "from-to ... file", then a line for each figure
+      ours = line.ends_with(' ' + program);
+    else if (ours && (name == "Size:" || name == "Rss:") && words >> value)
+      kibibytes += name == "Size:" ? value : -value;
+  }
+  return kibibytes * 1024;
 }
 
 }  // namespace train

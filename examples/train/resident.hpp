@@ -10,4 +10,8 @@ namespace train {
 std::optional<std::int64_t> resident_bytes();
 std::optional<std::int64_t> most_resident_bytes();
 
+//! Bytes of this program's code and constants that are not in memory yet. 0 where the system does
+//! not tell.
+std::int64_t absent_code_bytes();
+
 }  // namespace train

@@ -120,7 +120,7 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
     out << format("%11.1f\n", kibibytes(marked));
   }
   out << "host: what waits there (--offload). workspaces: evaluation's arena, batch, messages, "
-         "queues. in use: the most at once.\n";
+         "queues, instructions. in use: the most at once.\n";
   if (from.workers() > 1)
     out << "All " << from.workers() << " workers of a rank together; in the trace they are ranks "
         << from.workers() << " r, " << from.workers() << " r + 1...\n";
@@ -129,12 +129,17 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
   else
     out << "touched: " << arenas - touched << " bytes less than planned.\n";
   if (!process.before || !process.most) return;
-  const double estimated = kibibytes(*process.before + sum);
-  const double measured = kibibytes(*process.most);
-  out << format("process: %.1f before the model was made + %.1f of all ranks = %.1f;\n",
-                kibibytes(*process.before), kibibytes(sum), estimated)
-      << format("  at most %.1f resident, %+.1f %%: threads' stacks, plans, code\n", measured,
-                100 * (measured / estimated - 1));
+  const shared_memory beside = from.memory();
+  const std::int64_t estimated =
+      *process.before + sum + beside.plans + beside.stacks + process.absent_code;
+  out << format("process: %.1f before the model was made + %.1f of all ranks\n",
+                kibibytes(*process.before), kibibytes(sum))
+      << format("  + %.1f plans + %.1f stacks of %d threads, %d with jobs + %.1f of the program\n",
+                kibibytes(beside.plans), kibibytes(beside.stacks), beside.threads,
+                beside.computing, kibibytes(process.absent_code))
+      << format("  = %.1f; at most %.1f resident, %+.1f %%\n", kibibytes(estimated),
+                kibibytes(*process.most),
+                100 * (kibibytes(*process.most) / kibibytes(estimated) - 1));
 }
 
 void write_trace(std::ostream& out, pipeline& from) {

@@ -20,6 +20,7 @@ void write_table(std::ostream& out, pipeline& from, int cores);
 //! What the operating system says, in bytes.
 struct process_memory {
   std::optional<std::int64_t> before{};  //!< in memory before the model was made
+  std::int64_t absent_code = 0;          //!< of the program, not in memory then
   std::optional<std::int64_t> most{};    //!< at any time
   bool poisoned = false;                 //!< so the paint does not show what was touched
 };

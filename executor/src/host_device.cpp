@@ -141,6 +141,10 @@ std::int64_t host_queue_bytes(const plan_view& plan, const host_settings& settin
   return entries * static_cast<std::int64_t>(sizeof(queued));
 }
 
+std::int64_t host_event_bytes(const plan_view& plan) {
+  return std::int64_t{plan.events} * static_cast<std::int64_t>(sizeof(host_event));
+}
+
 std::unique_ptr<device> make_host_device(const plan_view& plan, const host_settings& settings,
                                          monitor& watch) {
   return std::make_unique<host_device>(plan, settings, watch);

@@ -86,6 +86,14 @@ std::span<std::byte> runner::bytes_of(const buffer& from) const {
                         static_cast<std::size_t>(from.bytes));
 }
 
+std::int64_t runner::prepared_bytes(const plan_view& plan, int trace_steps, bool poison) {
+  std::size_t bytes = plan.uses.size() * sizeof(bound_buffer);
+  bytes += plan.instructions.size() *
+           (sizeof(prepared) + static_cast<std::size_t>(trace_steps) * sizeof(timing));
+  if (poison) bytes += plan.released.size() * sizeof(std::span<std::byte>);
+  return static_cast<std::int64_t>(bytes);
+}
+
 void runner::prepare_poison() {
   released_.reserve(plan_.released.size());
   for (std::size_t index = 0; index < instructions_.size(); ++index) {

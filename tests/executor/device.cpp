@@ -11,6 +11,7 @@
 #include "plan_builder.hpp"
 #include "stretto/executor/arena.hpp"
 #include "stretto/executor/host_device.hpp"
+#include "stretto/executor/runner.hpp"
 #include "threads.hpp"
 
 using namespace stretto;
@@ -208,6 +209,19 @@ TEST_CASE("the bytes of queues follow their depth") {
   const auto empty = executor::host_queue_bytes(plan.view());
   for (int at = 0; at < 100; ++at) plan.run({0, at, 0, job_kind::forward}, 0);
   CHECK(executor::host_queue_bytes(plan.view()) > 100 * one / 2 + empty);
+}
+
+TEST_CASE("the bytes of events and of prepared instructions follow the plan") {
+  plan_builder plan(0, 1, {"one"});
+  for (int at = 0; at < 10; ++at) plan.run({0, at, 0, job_kind::forward}, 0);
+  const plan_view view = plan.view();
+  CHECK(executor::host_event_bytes(view) % 64 == 0);
+  CHECK(executor::host_event_bytes(view) >= 64 * view.events);
+  const auto prepared = executor::runner::prepared_bytes(view, 0);
+  CHECK(prepared > 0);
+  const auto traced = executor::runner::prepared_bytes(view, 3);
+  CHECK(traced - prepared == 3 * static_cast<std::int64_t>(view.instructions.size() *
+                                                           sizeof(executor::timing)));
 }
 
 TEST_CASE("an arena is zeroed, aligned and of the plan's size") {

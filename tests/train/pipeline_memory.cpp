@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "model/scratch.hpp"
 #include "pipeline/footprint.hpp"
 #include "pipeline_support.hpp"
 #include "stretto/executor/arena.hpp"
@@ -182,6 +183,39 @@ TEST_CASE("what a rank holds is known before the first step") {
     CHECK(weights >= least);
     CHECK(weights < least + least / 10);
   }
+}
+
+TEST_CASE("what the process holds beside the ranks: plans, and the stacks of its threads") {
+  const config model = tiny(8, false);
+  const auto made = [&](int shards, const char* overlap) {
+    return pipeline(model, text(),
+                    {.schedule = "1f1b",
+                     .ranks = 2,
+                     .microbatches = 3,
+                     .chunks = 1,
+                     .overlap = overlap,
+                     .tensor_parallel = shards},
+                    learning())
+        .memory();
+  };
+  const shared_memory one = made(1, "serial"), separate = made(1, "separate");
+  const shared_memory two = made(2, "serial");
+  CHECK(one.threads == 4);  // a stream for each rank in both steps
+  CHECK(one.computing == 4);
+  CHECK(separate.computing == 4);
+  CHECK(two.computing == 8);
+  CHECK(separate.stacks - one.stacks == (separate.threads - one.threads) * 8192);
+  // Two ranks of two steps: the second has the head.
+  CHECK(one.stacks - one.threads * 8192 ==
+        4 * 5 * 4096 + 2 * static_cast<std::int64_t>(packed_bytes(model, false) +
+                                                     packed_bytes(model, true)));
+  CHECK(packed_bytes(model, false) <= packed_bytes(model, true));
+  config wide = model;
+  wide.width *= 2;
+  CHECK(packed_bytes(wide, false) > packed_bytes(model, false));
+  const std::int64_t instructions = 2 * (3 * 4 + 2);  // jobs and messages, both ranks, about
+  CHECK(one.plans > instructions * static_cast<std::int64_t>(sizeof(stretto::instruction)));
+  CHECK(two.plans > 2 * one.plans);
 }
 
 TEST_CASE("what the host keeps is not in the arena, and known before the first step") {

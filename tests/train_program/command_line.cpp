@@ -92,6 +92,7 @@ TEST_CASE("small models train, equal to the unpipelined one; a trace and a pictu
     CHECK(has(ran.out, "\nbubble: "));
     for (const char* rank : {"\n   0  ", "\n   1  "}) CHECK(has(ran.out, rank));
     CHECK(has(ran.out, "\nprocess: "));
+    CHECK(has(ran.out, " plans + "));
     const std::string trace = here.left("trace.json");
     CHECK(has(trace, "\"traceEvents\""));
     CHECK(std::ranges::count(trace, '{') == std::ranges::count(trace, '}'));

@@ -39,11 +39,21 @@ struct rank_memory {
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
   std::int64_t arena = 0;       //!< of training: activations, gradients, collectives
   std::int64_t host = 0;        //!< what of training's stashes the host keeps
-  std::int64_t workspaces = 0;  //!< the arena of evaluation, a batch, messages under way, queues
+  //! The arena of evaluation, a batch, messages under way; queues, events and instructions, as the
+  //! executor prepares them for both steps.
+  std::int64_t workspaces = 0;
 
   std::int64_t sum() const {
     return weights + gradients + optimizer + arena + host + workspaces;
   }
+};
+
+//! What the process holds beside that, in bytes.
+struct shared_memory {
+  std::int64_t plans = 0;   //!< of both steps, of all ranks
+  int threads = 0;          //!< of the executor: one for each stream
+  int computing = 0;        //!< of these, those that run jobs
+  std::int64_t stacks = 0;  //!< what threads touch of them
 };
 
 //! A model split into stages, with the plans and the engines that train and evaluate it: the same
@@ -111,6 +121,7 @@ class pipeline {
   int workers() const { return model_.shards; }
   stretto::executor::engine& engine() { return *training_; }
   rank_memory memory(int rank) const;
+  shared_memory memory() const;
   std::size_t parameter_count() const;
 
   //! Multiply-adds of every stage's jobs.
@@ -133,6 +144,8 @@ class pipeline {
   stretto::job_table costs_;
   step_groups groups_;
   int capacity_;  // of the transport's channels
+  int trace_steps_;
+  bool poison_;
   long steps_done_ = 0;
   long not_run_here_ = 0;  // of those
   // One for each worker: those of rank 0 first.

@@ -1,6 +1,7 @@
 // What the executor runs in a step: plans of whole jobs, or of their ops, one for each worker.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,6 +30,11 @@ class step_plans {
   //! What runs: those of rank 0's workers, then rank 1's, and so on.
   std::span<const stretto::plan_view> plans() const {
     return shared_ ? shared_->plans() : whole_->plans();
+  }
+  //! Bytes of all of them.
+  std::int64_t storage_bytes() const {
+    return whole_->storage_bytes() + (expanded_ ? expanded_->storage_bytes() : 0) +
+           (shared_ ? shared_->storage_bytes() : 0);
   }
 
  private:

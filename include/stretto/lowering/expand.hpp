@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stretto/base/filled.hpp"
+#include "stretto/base/stored.hpp"
 #include "stretto/lowering/op_sequence.hpp"
 #include "stretto/model/plan_view.hpp"
 
@@ -35,6 +36,9 @@ struct op_plan {
     base.events = events;
     base.arena_bytes = arena_bytes;
     return base;
+  }
+  constexpr std::int64_t storage_bytes() const {
+    return stored_bytes(instructions, parts, waits, uses, released, buffers);
   }
 };
 

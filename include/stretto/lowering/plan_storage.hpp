@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "stretto/base/stored.hpp"
 #include "stretto/model/plan_view.hpp"
 
 namespace stretto::lowering {
@@ -134,6 +135,9 @@ struct rank_plan {
   }
   constexpr void keep(const rank_sink& written) { detail::keep_written(*this, written); }
   constexpr plan_view view() const { return detail::written_part(*this); }
+  constexpr std::int64_t storage_bytes() const {
+    return stored_bytes(instructions, waits, uses, released, buffers);
+  }
 };
 
 }  // namespace stretto::lowering

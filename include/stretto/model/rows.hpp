@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "stretto/base/stored.hpp"
 #include "stretto/model/job.hpp"
 
 namespace stretto {
@@ -71,6 +72,7 @@ class job_lists {
   constexpr job_sink sink() {
     return {items_.data(), counts_.data(), static_cast<int>(counts_.size()), stride_};
   }
+  constexpr std::int64_t storage_bytes() const { return stored_bytes(items_, counts_); }
 
  private:
   std::vector<job> items_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,12 @@ class expanded {
   const verdict& answer() const { return made_.answer; }
   //! One per rank, valid as long as this object.
   std::span<const plan_view> plans() const { return made_.views; }
+  //! Bytes of what this object keeps.
+  std::int64_t storage_bytes() const {
+    std::int64_t sum = 0;
+    for (const lowering::op_plan& plan : made_.written) sum += plan.storage_bytes();
+    return sum;
+  }
 
  private:
   std::vector<stream_info> streams_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/base/stored.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/communication.hpp"
@@ -95,6 +96,12 @@ class planned {
   const placement& where() const { return where_; }
   //! One per rank, valid as long as this object.
   std::span<const plan_view> plans() const { return plans_; }
+  //! Bytes of what this object keeps: lists, their order, plans.
+  std::int64_t storage_bytes() const {
+    std::int64_t sum = jobs_.storage_bytes() + lists_.storage_bytes() + stored_bytes(turns_);
+    for (const lowering::rank_plan& plan : written_) sum += plan.storage_bytes();
+    return sum;
+  }
   //! What a walk of the lists takes, without costs.
   replay_input issued() const {
     return {lists_.rows(), where_, plans_.front().microbatches, plans_.front().slices, {}, true,

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "stretto/base/stored.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/plan/digest.hpp"
 
@@ -36,6 +37,12 @@ class shared {
   //! Those of rank 0's workers, then rank 1's, and so on; valid as long as this object and the
   //! base.
   std::span<const plan_view> plans() const { return plans_; }
+  //! Bytes of what this object keeps, without the base.
+  std::int64_t storage_bytes() const {
+    std::int64_t sum = stored_bytes(infos_, members_, plans_);
+    for (const auto& each : instructions_) sum += stored_bytes(each);
+    return sum;
+  }
 
  private:
   static std::size_t index(std::int64_t at) { return static_cast<std::size_t>(at); }

@@ -21,6 +21,8 @@ struct host_settings {
 
 //! Bytes of the queues of a host device for the plan.
 std::int64_t host_queue_bytes(const plan_view& plan, const host_settings& settings = {});
+//! Bytes of its events.
+std::int64_t host_event_bytes(const plan_view& plan);
 
 //! A device on the host: a stream is a thread with a bounded queue, an event a counter of steps,
 //! the arena one allocation of `plan.arena_bytes` zeroed bytes, aligned to 64, and the host's

@@ -45,6 +45,8 @@ class runner {
   void issue(std::int64_t step) noexcept;
 
   const plan_view& plan() const { return plan_; }
+  //! Bytes of what a runner prepares for the plan.
+  static std::int64_t prepared_bytes(const plan_view& plan, int trace_steps, bool poison = false);
   //! Whether the instruction has begun and has ended in the step or a later one.
   bool started(int instruction, std::int64_t step) const;
   bool finished(int instruction, std::int64_t step) const;
