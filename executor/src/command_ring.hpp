@@ -40,6 +40,13 @@ class command_ring {
     return at - head_seen_ == depth_;
   }
 
+  //! Waits until the limit, or until stopped, while the queue is full.
+  //! @return whether it no longer is.
+  bool wait_for_space(time_point limit) {
+    const auto go_on = [this] { return !full() || stopped(); };
+    return space_.wait_until(limit, go_on) && !full();
+  }
+
   //! Waits while the queue is full. Drops the entry when stopped. The other thread, when it sleeps,
   //! is not woken before submit(): waking costs a system call.
   void push(const queued& entry) {

@@ -1,8 +1,10 @@
 #include "stretto/executor/engine.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "issue_order.hpp"
 #include "issuers.hpp"
 #include "stall.hpp"
 #include "stretto/executor/loopback_transport.hpp"
@@ -45,10 +47,6 @@ void check(const options& with) {
   if (with.trace_steps < 0) throw plan_error("the number of traced steps cannot be negative");
   if (with.delay.longest.count() < 0) throw plan_error("a delay cannot be negative");
   if (with.host.queue_depth < 0) throw plan_error("the depth of a queue cannot be negative");
-  if (with.host.queue_depth > 0 && with.issue == issuing::caller)
-    throw plan_error(
-        "a limited queue depth needs one issuing thread for each rank: a single one would wait for "
-        "the queue of one rank while another rank has work to get");
 }
 
 void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
@@ -72,7 +70,12 @@ struct engine::state {
   std::vector<std::unique_ptr<runner>> runners;
   std::vector<std::unique_ptr<device>> devices;
   std::unique_ptr<issuers> threads;
-  std::int64_t steps = 0;  // completed
+  std::vector<turn> order;  // without them
+  // Waking a stream's thread costs, so it is done once for many commands. Not so where queues may
+  // fill: what one waits for must not be held back on another device.
+  bool hold_back = false;
+  std::optional<place> issuing;  // where it ended early
+  std::int64_t steps = 0;        // completed
   bool failed = false;
   int threads_left = 0;  // after a failure
 
@@ -93,7 +96,34 @@ struct engine::state {
       runners.push_back(std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay,
                                                  with.poison));
     }
-    if (with.issue == issuing::thread_per_rank) threads = std::make_unique<issuers>(runners, watch);
+    if (with.issue == issuing::thread_per_rank)
+      threads = std::make_unique<issuers>(runners, watch);
+    else
+      order = order_of_issue(plans, met);
+    hold_back = !with.make_device && with.host.queue_depth == 0;
+  }
+
+  //! By the calling thread.
+  void issue() noexcept {
+    int turns = 0;
+    for (const turn& next : order) {
+      const auto plan = static_cast<std::size_t>(next.plan);
+      if (next.begins) runners[plan]->begin(next.instruction, steps);
+      if (next.ends) runners[plan]->end(next.instruction, steps);
+      if (watch.stopped()) {
+        issuing = {next.plan, next.instruction};
+        return;
+      }
+      if (!hold_back)
+        devices[plan]->submit();
+      else if (++turns % 256 == 0)
+        submit();
+    }
+    submit();
+  }
+
+  void submit() {
+    for (const auto& each : devices) each->submit();
   }
 
   ~state() { end_threads(time_point::min()); }
@@ -141,7 +171,7 @@ struct engine::state {
   }
 
   [[noreturn]] void fail_late() {
-    const stall found = find_stall(runners, met, steps);
+    const stall found = find_stall(runners, met, steps, issuing);
     fail(failure::deadline,
          culprit_at(static_cast<std::size_t>(found.at.plan), found.at.instruction),
          "step " + std::to_string(steps) + " has not ended in time: " + found.text, nullptr);
@@ -172,13 +202,12 @@ void engine::step() {
                           "step " + std::to_string(my.steps) +
                               " is refused: the engine has failed in an earlier call",
                           nullptr, 0);
-  const time_point deadline = after(my.with.deadline);
-  my.watch.begin_step();
+  my.watch.begin_step(after(my.with.deadline));
   if (my.threads)
     my.threads->begin(my.steps);
   else
-    for (const auto& each : my.runners) each->issue(my.steps);
-  switch (my.watch.wait_until(deadline)) {
+    my.issue();
+  switch (my.watch.wait_until(my.watch.deadline())) {
     case monitor::outcome::ended:
       ++my.steps;
       return;

@@ -1,5 +1,6 @@
 #include "stretto/executor/host_device.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -27,6 +28,10 @@ std::uint32_t whole_step(const plan_view& plan, int stream) {
   }
   return count;
 }
+
+//! How long a thread sleeps before a full queue until it sees that everything was stopped: nobody
+//! may be there to wake it.
+constexpr std::chrono::milliseconds look_again{20};
 
 std::uint32_t depth_of(const plan_view& plan, int stream, const host_settings& settings) {
   return settings.queue_depth > 0 ? static_cast<std::uint32_t>(settings.queue_depth)
@@ -107,8 +112,20 @@ class host_device final : public device {
   void push(int stream, const queued& entry) {
     host_stream& to = *streams_[static_cast<std::size_t>(stream)];
     // What the full stream waits for may have been enqueued on another one, and not been submitted.
-    if (to.full()) submit();
+    if (to.full()) wait_for_space(to);
     to.push(entry);
+  }
+
+  //! The thread that issues may be the one that watches the time, so it must not sleep for longer.
+  void wait_for_space(host_stream& full) {
+    submit();
+    while (!watch_.stopped()) {
+      const time_point now = std::chrono::steady_clock::now();
+      if (now >= watch_.deadline())
+        watch_.stop();
+      else if (full.wait_for_space(std::min(watch_.deadline(), now + look_again)))
+        return;
+    }
   }
 
   void end_threads() noexcept {

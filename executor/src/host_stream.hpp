@@ -51,6 +51,7 @@ class host_stream {
   ~host_stream();
 
   bool full() { return ring_.full(); }
+  bool wait_for_space(time_point limit) { return ring_.wait_for_space(limit); }
   void push(const queued& entry) { ring_.push(entry); }
   void submit() { ring_.submit(); }
   progress done() const {

@@ -14,7 +14,8 @@ monitor::monitor(int ranks) : ranks_(ranks), sleeper_(std::make_unique<sleeper>(
 
 monitor::~monitor() = default;
 
-void monitor::begin_step() noexcept {
+void monitor::begin_step(time_point deadline) noexcept {
+  deadline_.store(deadline.time_since_epoch().count(), std::memory_order_relaxed);
   ended_.store(0, std::memory_order_relaxed);
 }
 

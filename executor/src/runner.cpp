@@ -122,20 +122,41 @@ void runner::issue(std::int64_t step) noexcept {
   int index = 0;
   try {
     for (; index < count && !with_.watch->stopped(); ++index) {
-      issue_one(index, step);
+      enqueue_work(index, step);
+      enqueue_record(index, step);
       if (index % batch == batch - 1) with_.on->submit();
     }
     with_.on->submit();
   } catch (...) {
-    with_.watch->fail(plan_.rank, step * count + index, std::current_exception());
+    fail(index, step);
   }
 }
 
-void runner::issue_one(int index, std::int64_t step) {
+void runner::begin(int instruction, std::int64_t step) noexcept {
+  try {
+    enqueue_work(instruction, step);
+  } catch (...) {
+    fail(instruction, step);
+  }
+}
+
+void runner::end(int instruction, std::int64_t step) noexcept {
+  try {
+    enqueue_record(instruction, step);
+  } catch (...) {
+    fail(instruction, step);
+  }
+}
+
+void runner::fail(int index, std::int64_t step) noexcept {
+  with_.watch->fail(plan_.rank, ticket_of(index, step), std::current_exception());
+}
+
+void runner::enqueue_work(int index, std::int64_t step) {
   const auto number = static_cast<std::size_t>(index);
   prepared& each = instructions_[number];
   const std::size_t count = instructions_.size();
-  const std::int64_t ticket = step * static_cast<std::int64_t>(count) + index;
+  const std::int64_t ticket = ticket_of(index, step);
   timing* const stamp =
       trace_steps_ == 0 ? nullptr
                         : &timings_[static_cast<std::size_t>(step % trace_steps_) * count + number];
@@ -169,6 +190,10 @@ void runner::issue_one(int index, std::int64_t step) {
       with_.on->enqueue(each.stream, {nothing, this, nullptr, 0, step, ticket, stamp});
       break;
   }
+}
+
+void runner::enqueue_record(int index, std::int64_t step) {
+  const prepared& each = instructions_[static_cast<std::size_t>(index)];
   for (const std::span<std::byte> bytes : each.released_after)
     with_.on->poison(each.stream, bytes, step);
   if (each.record >= 0) with_.on->record(each.stream, each.record, step);
@@ -210,14 +235,12 @@ int runner::instruction_of(std::int64_t ticket) const {
 
 bool runner::started(int instruction, std::int64_t step) const {
   const prepared& each = instructions_[static_cast<std::size_t>(instruction)];
-  return with_.on->progress_of(each.stream).started >=
-         step * static_cast<std::int64_t>(instructions_.size()) + instruction;
+  return with_.on->progress_of(each.stream).started >= ticket_of(instruction, step);
 }
 
 bool runner::finished(int instruction, std::int64_t step) const {
   const prepared& each = instructions_[static_cast<std::size_t>(instruction)];
-  return with_.on->progress_of(each.stream).finished >=
-         step * static_cast<std::int64_t>(instructions_.size()) + instruction;
+  return with_.on->progress_of(each.stream).finished >= ticket_of(instruction, step);
 }
 
 const timing& runner::measured(int instruction, std::int64_t step) const {

@@ -14,8 +14,9 @@ struct obstacle {
 
 class search {
  public:
-  search(std::span<const std::unique_ptr<runner>> ranks, const meetings& met, std::int64_t step)
-      : ranks_(ranks), met_(met), step_(step) {}
+  search(std::span<const std::unique_ptr<runner>> ranks, const meetings& met, std::int64_t step,
+         std::optional<place> issuing)
+      : ranks_(ranks), met_(met), step_(step), issuing_(issuing) {}
 
   //! The first instruction of the rank in issue order that is not done; none when all are.
   std::optional<place> first_missing(int rank) const {
@@ -40,6 +41,7 @@ class search {
         if (start ? !started(recorder) : !finished(recorder))
           return {recorder, start ? "waits for the start of" : "waits for"};
       }
+      if (issuing_ && at != *issuing_) return {issuing_, "is issued after"};
       return {{}, "has not been started, though nothing holds it up"};
     }
     if (mine.act == action::run) return {{}, "has not returned"};
@@ -122,13 +124,14 @@ class search {
   std::span<const std::unique_ptr<runner>> ranks_;
   const meetings& met_;
   std::int64_t step_;
+  std::optional<place> issuing_;
 };
 
 }  // namespace
 
 stall find_stall(std::span<const std::unique_ptr<runner>> ranks, const meetings& met,
-                 std::int64_t step) {
-  return search(ranks, met, step).run();
+                 std::int64_t step, std::optional<place> issuing) {
+  return search(ranks, met, step, issuing).run();
 }
 
 }  // namespace stretto::executor

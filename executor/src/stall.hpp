@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ struct stall {
 //! Looks at what the ranks have started and finished and follows, from the first missing
 //! instruction, what each one waits for: to a callback that runs, a message that nobody takes, or
 //! around a circle. The picture is one of running threads; it is exact once nothing moves.
+//! @param issuing  where the thread that issues for all ranks stopped, if it did not come to the end
 stall find_stall(std::span<const std::unique_ptr<runner>> ranks, const meetings& met,
-                 std::int64_t step);
+                 std::int64_t step, std::optional<place> issuing = {});
 
 }  // namespace stretto::executor

@@ -104,10 +104,13 @@ TEST_CASE("whoever comes late changes no bit") {
     with.delay = {seed, std::chrono::microseconds(200)};
     check<float>(4, some_groups, std::move(with));
   }
-  executor::options with;
-  with.issue = executor::issuing::thread_per_rank;
-  with.host.queue_depth = 1;
-  check<double>(4, some_groups, std::move(with));
+  for (const executor::issuing issue :
+       {executor::issuing::caller, executor::issuing::thread_per_rank}) {
+    executor::options with;
+    with.issue = issue;
+    with.host.queue_depth = 1;
+    check<double>(4, some_groups, std::move(with));
+  }
 }
 
 TEST_CASE("a member that never comes is named") {

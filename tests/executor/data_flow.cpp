@@ -51,13 +51,16 @@ TEST_CASE("messages may be empty or large") {
 }
 
 TEST_CASE("issuing threads and queues of any depth change nothing") {
-  for (const int depth : {0, 1, 2, 7}) {
-    CAPTURE(depth);
-    executor::options with;
-    with.issue = executor::issuing::thread_per_rank;
-    with.host.queue_depth = depth;
-    CHECK(run(4, 6, 17, layout::separate, 20, std::move(with)) == expected_sums(4, 6, 17, 20));
-  }
+  for (const executor::issuing issue :
+       {executor::issuing::caller, executor::issuing::thread_per_rank})
+    for (const int depth : {0, 1, 2, 7})
+      for (const layout how : {layout::serial, layout::separate}) {
+        CAPTURE(depth);
+        executor::options with;
+        with.issue = issue;
+        with.host.queue_depth = depth;
+        CHECK(run(4, 6, 17, how, 20, std::move(with)) == expected_sums(4, 6, 17, 20));
+      }
 }
 
 TEST_CASE("random delays change nothing") {

@@ -195,8 +195,6 @@ TEST_CASE("options that make no sense are refused") {
   expect_part(refused([](auto& with) { with.trace_steps = -1; }), "traced steps");
   expect_part(refused([](auto& with) { with.capacity = -1; }), "capacity is -1");
   expect_part(refused([](auto& with) { with.host.queue_depth = -1; }), "depth of a queue");
-  expect_part(refused([](auto& with) { with.host.queue_depth = 4; }),
-              "one issuing thread for each");
   expect_part(refused([](auto& with) { with.delay.longest = milliseconds(-1); }), "delay");
 }
 
@@ -208,4 +206,41 @@ TEST_CASE("a deadline that means never does not overflow") {
   executor::engine engine(views(plans), stages.pointers, std::move(with));
   engine.step();
   CHECK(engine.steps() == 1);
+}
+
+TEST_CASE("a full queue before the thread that watches the time ends with the deadline") {
+  const std::vector<plan_builder> plans = pipeline_plans(2, 3, 4, layout::separate);
+  executor::job_callbacks callbacks;
+  callbacks.backward = [](const executor::context&) {};
+  callbacks.forward = [](const executor::context& at) {
+    while (at.rank == 1 && at.what.microbatch == 1 && !at.stopped())
+      std::this_thread::sleep_for(milliseconds(1));
+  };
+  executor::callback_stage stage(callbacks);
+  executor::stage* const stages[] = {&stage, &stage};
+  executor::options with;
+  with.deadline = milliseconds(300);
+  with.host.queue_depth = 1;
+  executor::engine engine(views(plans), stages, std::move(with));
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.kind() == executor::failure::deadline);
+  CHECK(error.rank() == 1);
+  CHECK(error.what_job() == job{1, 1, 0, job_kind::forward});
+}
+
+TEST_CASE("a failure behind a full queue is seen by the thread that waits before it") {
+  const std::vector<plan_builder> plans = pipeline_plans(2, 3, 4, layout::separate);
+  executor::job_callbacks callbacks;
+  callbacks.backward = [](const executor::context&) {};
+  callbacks.forward = [](const executor::context& at) {
+    if (at.rank == 1) throw std::runtime_error("enough");
+  };
+  executor::callback_stage stage(callbacks);
+  executor::stage* const stages[] = {&stage, &stage};
+  executor::options with;
+  with.host.queue_depth = 1;
+  executor::engine engine(views(plans), stages, std::move(with));
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.kind() == executor::failure::stage);
+  CHECK(error.rank() == 1);
 }

@@ -44,27 +44,33 @@ struct idle_stages {
 
 TEST_CASE("two ranks that both send first never end under rendezvous, and the circle is named") {
   const int before = thread_count();
-  for (const executor::issuing mode :
-       {executor::issuing::caller, executor::issuing::thread_per_rank}) {
-    const std::vector<plan_builder> plans = both_send_first(1);
-    idle_stages stages(2);
-    executor::options with;
-    with.deadline = milliseconds(300);
-    with.issue = mode;
-    executor::engine engine(views(plans), stages.pointers, std::move(with));
-    const executor::execution_error error = error_of(engine);
-    CHECK(error.kind() == executor::failure::deadline);
-    CHECK(error.rank() == 0);
-    CHECK(error.instruction() == 1);
-    CHECK(error.what_job() == job{0, 0, 0, job_kind::send_forward});
-    CHECK(error.step() == 0);
-    CHECK(error.cause() == nullptr);
-    CHECK(error.threads_left() == 0);
-    expect_part(error.what(), "deadlock: rank 0, instruction 1, 0SEND_F0 (stage 0, send of ");
-    expect_part(error.what(), "rank 1, instruction 1, 1SEND_B0");
-    CHECK(settle_to(before));
-    CHECK(error_of(engine).kind() == executor::failure::refused);
-  }
+  const std::vector<plan_builder> plans = both_send_first(1);
+  idle_stages stages(2);
+  executor::options with;
+  with.deadline = milliseconds(300);
+  with.issue = executor::issuing::thread_per_rank;
+  executor::engine engine(views(plans), stages.pointers, std::move(with));
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.kind() == executor::failure::deadline);
+  CHECK(error.rank() == 0);
+  CHECK(error.instruction() == 1);
+  CHECK(error.what_job() == job{0, 0, 0, job_kind::send_forward});
+  CHECK(error.step() == 0);
+  CHECK(error.cause() == nullptr);
+  CHECK(error.threads_left() == 0);
+  expect_part(error.what(), "deadlock: rank 0, instruction 1, 0SEND_F0 (stage 0, send of ");
+  expect_part(error.what(), "rank 1, instruction 1, 1SEND_B0");
+  CHECK(settle_to(before));
+  CHECK(error_of(engine).kind() == executor::failure::refused);
+}
+
+TEST_CASE("a single thread that issues refuses them, naming what is stuck") {
+  const std::vector<plan_builder> plans = both_send_first(2);
+  idle_stages stages(2);
+  const std::string text = refusal_of([&] { executor::engine(views(plans), stages.pointers); });
+  expect_part(text, "plan of rank 0, instruction 1, 0SEND_F0 (stage 0, send of ");
+  expect_part(text, "a single thread cannot issue it: rank 1, instruction 3, 1RECV_F0");
+  expect_part(text, "comes after rank 1, instruction 1, 1SEND_B0");
 }
 
 TEST_CASE("the same plan ends when channels hold as many messages, and not with one place less") {
@@ -76,6 +82,7 @@ TEST_CASE("the same plan ends when channels hold as many messages, and not with 
       idle_stages stages(2);
       executor::options with;
       with.capacity = capacity;
+      with.issue = executor::issuing::thread_per_rank;
       if (capacity < messages) with.deadline = milliseconds(300);
       executor::engine engine(views(plans), stages.pointers, std::move(with));
       if (capacity < messages) {

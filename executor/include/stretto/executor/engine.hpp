@@ -22,9 +22,11 @@ namespace stretto::executor {
 
 //! Who walks the plans.
 enum class issuing : std::uint8_t {
-  caller,           //!< the thread that calls step(), rank after rank; needs whole-step queues
-  thread_per_rank,  //!< one thread for each rank, kept between steps; works with queues of any
-                    //!< depth
+  //! The thread that calls step(): in one order of all ranks, in which the two sides of a message,
+  //! and the members of a collective, stand together. Plans that were proven have one; the engine
+  //! refuses others.
+  caller,
+  thread_per_rank,  //!< one thread for each rank, kept between steps
 };
 
 //! Makes the device of one rank, when it is not to be the host.

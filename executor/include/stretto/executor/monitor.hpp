@@ -30,7 +30,12 @@ class monitor {
 
   enum class outcome : std::uint8_t { ended, failed, late };
 
-  void begin_step() noexcept;
+  //! @param deadline  of the step, for whoever waits in it
+  void begin_step(time_point deadline = time_point::max()) noexcept;
+  //! Of the step under way, as begin_step() was told.
+  time_point deadline() const noexcept {
+    return time_point(time_point::duration(deadline_.load(std::memory_order_relaxed)));
+  }
   //! A rank's end_step is done.
   void rank_ended() noexcept;
   //! Waits until all ranks have ended, one has failed, or the time has come.
@@ -53,6 +58,7 @@ class monitor {
   std::atomic<bool> claimed_{false};
   std::atomic<bool> reported_{false};
   std::atomic<int> ended_{0};
+  std::atomic<time_point::rep> deadline_{time_point::max().time_since_epoch().count()};
   report report_{};
   std::unique_ptr<sleeper> sleeper_;
 };

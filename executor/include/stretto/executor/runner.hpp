@@ -43,6 +43,10 @@ class runner {
 
   //! Enqueues the whole step. A failure goes to the monitor.
   void issue(std::int64_t step) noexcept;
+  //! Enqueues one instruction: its waits and its work, then its record. Of instructions that meet,
+  //! one thread must begin all before it ends any. A failure goes to the monitor.
+  void begin(int instruction, std::int64_t step) noexcept;
+  void end(int instruction, std::int64_t step) noexcept;
 
   const plan_view& plan() const { return plan_; }
   //! Bytes of what a runner prepares for the plan.
@@ -71,7 +75,12 @@ class runner {
 
   std::span<std::byte> bytes_of(const buffer& from) const;
   void prepare_poison();
-  void issue_one(int index, std::int64_t step);
+  void enqueue_work(int index, std::int64_t step);
+  void enqueue_record(int index, std::int64_t step);
+  void fail(int index, std::int64_t step) noexcept;
+  std::int64_t ticket_of(int index, std::int64_t step) const {
+    return step * static_cast<std::int64_t>(instructions_.size()) + index;
+  }
   void delay_before(int index, std::int64_t step);
   static void run_stage(const command& work);
   static void nothing(const command& work);
