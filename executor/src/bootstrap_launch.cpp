@@ -1,0 +1,116 @@
+#include "stretto/executor/bootstrap_launch.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+namespace stretto::executor {
+namespace {
+
+//! The variables of one launcher.
+struct launcher {
+  const char* process;
+  const char* processes;
+  const char* local;
+};
+
+constexpr launcher by_hand{"RANK", "WORLD_SIZE", "LOCAL_RANK"};
+constexpr launcher open_mpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                            "OMPI_COMM_WORLD_LOCAL_RANK"};
+constexpr launcher mpich{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"};
+constexpr launcher slurm{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
+
+class reader {
+ public:
+  explicit reader(const environment& from) : from_(from) {}
+
+  std::optional<std::string> text(const char* name) const {
+    const char* value = from_(name);
+    return value == nullptr ? std::optional<std::string>() : value;
+  }
+
+  //! A number that is not negative.
+  std::optional<int> number(const char* name) const {
+    const std::optional<std::string> value = text(name);
+    if (!value) return {};
+    int result = 0;
+    const char* const end = value->data() + value->size();
+    const auto [stop, wrong] = std::from_chars(value->data(), end, result);
+    if (wrong != std::errc() || stop != end || result < 0)
+      throw bootstrap_error(std::string(name) + "='" + *value + "' is no number from 0");
+    return result;
+  }
+
+  //! What the launcher says; nothing when it has set neither of the two.
+  std::optional<launch_info> of(const launcher& names) const {
+    const std::optional<int> process = number(names.process);
+    const std::optional<int> processes = number(names.processes);
+    if (!process && !processes) return {};
+    if (!process || !processes)
+      throw bootstrap_error(std::string(process ? names.process : names.processes) +
+                            " is set, but " + (process ? names.processes : names.process) +
+                            " is not");
+    if (*process >= *processes)
+      throw bootstrap_error(std::string(names.process) + "=" + std::to_string(*process) +
+                            " is not below " + names.processes + "=" + std::to_string(*processes));
+    launch_info found;
+    found.process = *process;
+    found.processes = *processes;
+    found.local = number(names.local).value_or(-1);
+    return found;
+  }
+
+ private:
+  const environment& from_;
+};
+
+void must_agree(const launcher& one, const launch_info& of_one, const launcher& other,
+                const launch_info& of_other) {
+  const auto differ = [](const char* left, int of_left, const char* right, int of_right) {
+    if (of_left != of_right)
+      throw bootstrap_error(std::string(left) + "=" + std::to_string(of_left) + " contradicts " +
+                            right + "=" + std::to_string(of_right));
+  };
+  differ(one.process, of_one.process, other.process, of_other.process);
+  differ(one.processes, of_one.processes, other.processes, of_other.processes);
+}
+
+}  // namespace
+
+launch_info read_launch(const environment& from) {
+  const environment own = [](const char* name) -> const char* { return std::getenv(name); };
+  const environment& given = from ? from : own;
+  const reader read(given);
+
+  const launcher* who = nullptr;
+  std::optional<launch_info> found;
+  // torchrun may have been started by another launcher, once for each machine.
+  const bool below_torchrun = read.text("TORCHELASTIC_RUN_ID").has_value();
+  for (const launcher* each : {&by_hand, &open_mpi, &mpich}) {
+    if (below_torchrun && each != &by_hand) continue;
+    const std::optional<launch_info> said = read.of(*each);
+    if (!said) continue;
+    if (found)
+      must_agree(*who, *found, *each, *said);
+    else
+      found = said, who = each;
+  }
+  if (!found) found = read.of(slurm);
+  if (!found)
+    throw bootstrap_error(
+        "RANK and WORLD_SIZE are not set, nor what mpirun, mpiexec or srun set: this process was "
+        "not started by a launcher");
+
+  found->address = read.text("MASTER_ADDR").value_or("");
+  found->port = read.number("MASTER_PORT").value_or(0);
+  if (found->port > 65534)
+    throw bootstrap_error("MASTER_PORT=" + std::to_string(found->port) + " is no port");
+  // At that port torchrun itself serves then.
+  if (found->port > 0 && read.text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++found->port;
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"})
+    if (found->job.empty()) found->job = read.text(name).value_or("");
+  return *found;
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,136 @@
+#include "stretto/executor/bootstrap_tcp.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "socket.hpp"
+#include "store_server.hpp"
+
+namespace stretto::executor {
+namespace {
+
+void check(const tcp_settings& with) {
+  const launch_info& given = with.launch;
+  if (given.processes < 1 || given.process < 0 || given.process >= given.processes)
+    throw bootstrap_error("process " + std::to_string(given.process) + " of " +
+                          std::to_string(given.processes) + " does not exist");
+  if (given.address.empty())
+    throw bootstrap_error("MASTER_ADDR is not set: where process 0 is to be found");
+  if (given.port < 1 || given.port > 65535)
+    throw bootstrap_error("MASTER_PORT is not set, or no port: where process 0 is to be found");
+  if (given.job.size() > wire::most_name) throw bootstrap_error("the job's name is too long");
+  if (with.listening >= 0 && given.process != 0)
+    throw bootstrap_error("process " + std::to_string(given.process) +
+                          " has a listening socket, which is process 0's");
+}
+
+class tcp_bootstrap final : public bootstrap {
+ public:
+  tcp_bootstrap(const tcp_settings& with, time_point limit)
+      : launch_(with.launch), store_(text_of(launch_.address, launch_.port)) {
+    if (launch_.process == 0)
+      server_ = std::make_unique<store_server>(with.listening >= 0
+                                                   ? descriptor(with.listening)
+                                                   : listen_at(launch_.address, launch_.port),
+                                               launch_.processes, launch_.job, with.linger);
+    socket_ = connect_to(launch_.address, launch_.port, limit);
+    std::string words;
+    const wire::hello head{wire::hello_magic, launch_.process, launch_.processes,
+                           static_cast<std::uint32_t>(launch_.job.size()), 0};
+    words.append(reinterpret_cast<const char*>(&head), sizeof head);
+    words += launch_.job;
+    must(send_all(socket_.get(), words.data(), words.size(), limit), "");
+    std::uint64_t magic = 0;
+    must(receive_all(socket_.get(), reinterpret_cast<char*>(&magic), sizeof magic, limit), "");
+    if (magic != wire::welcome_magic)
+      throw bootstrap_error("what answers at " + store_ + " is no process 0");
+    const auto [good, text] = read_answer(limit, "");
+    if (!good) throw bootstrap_error(store_ + " turns this process away: " + text);
+  }
+
+  int process() const override { return launch_.process; }
+  int processes() const override { return launch_.processes; }
+
+  std::vector<std::string> all_gather(std::string_view what, std::string_view mine,
+                                      time_point limit) override {
+    if (!broken_.empty()) throw bootstrap_error(broken_);
+    try {
+      return exchange(what, mine, limit);
+    } catch (const bootstrap_error& wrong) {
+      broken_ = wrong.what();
+      throw;
+    }
+  }
+
+ private:
+  std::vector<std::string> exchange(std::string_view what, std::string_view mine,
+                                    time_point limit) {
+    if (what.size() > wire::most_name || mine.size() > wire::most_part)
+      throw bootstrap_error("exchange '" + std::string(what.substr(0, wire::most_name)) +
+                            "': its name or what this process gives is too long");
+    const std::string name = "exchange '" + std::string(what) + "': ";
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(limit - std::chrono::steady_clock::now());
+    const wire::request head{static_cast<std::uint32_t>(what.size()), 0, mine.size(),
+                             static_cast<std::int64_t>(left.count())};
+    // Process 0 knows at the limit who is missing; a moment is left for it to say so.
+    const auto moment = std::chrono::milliseconds(800);
+    const time_point end = limit < time_point::max() - moment ? limit + moment : limit;
+    std::string words(reinterpret_cast<const char*>(&head), sizeof head);
+    words += what;
+    words += mine;
+    must(send_all(socket_.get(), words.data(), words.size(), end), name);
+    const auto [good, text] = read_answer(end, name);
+    if (!good) throw bootstrap_error(text);
+    return parts_of(text, name);
+  }
+
+  std::pair<bool, std::string> read_answer(time_point limit, const std::string& name) {
+    wire::answer head;
+    must(receive_all(socket_.get(), reinterpret_cast<char*>(&head), sizeof head, limit), name);
+    const std::uint64_t most =
+        (wire::most_part + sizeof(std::uint64_t)) * static_cast<std::uint64_t>(launch_.processes);
+    if (head.bytes > most) throw bootstrap_error(name + "process 0's answer makes no sense");
+    std::string text(head.bytes, '\0');
+    must(receive_all(socket_.get(), text.data(), text.size(), limit), name);
+    return {head.good != 0, std::move(text)};
+  }
+
+  std::vector<std::string> parts_of(std::string_view text, const std::string& name) const {
+    std::vector<std::string> parts;
+    for (int process = 0; process < launch_.processes; ++process) {
+      std::uint64_t bytes = 0;
+      if (text.size() < sizeof bytes)
+        throw bootstrap_error(name + "process 0's answer makes no sense");
+      std::memcpy(&bytes, text.data(), sizeof bytes);
+      text.remove_prefix(sizeof bytes);
+      if (text.size() < bytes) throw bootstrap_error(name + "process 0's answer makes no sense");
+      parts.emplace_back(text.substr(0, bytes));
+      text.remove_prefix(bytes);
+    }
+    return parts;
+  }
+
+  void must(moved what, const std::string& name) const {
+    if (what == moved::late)
+      throw bootstrap_error(name + "process 0 at " + store_ + " does not answer in time");
+    if (what == moved::closed)
+      throw bootstrap_error(name + "process 0 at " + store_ + " has closed the connection");
+  }
+
+  launch_info launch_;
+  std::string store_;  // where it is
+  // The server ends after the connection to it.
+  std::unique_ptr<store_server> server_;
+  descriptor socket_;
+  std::string broken_;
+};
+
+}  // namespace
+
+std::unique_ptr<bootstrap> make_tcp_bootstrap(const tcp_settings& with, time_point limit) {
+  check(with);
+  return std::make_unique<tcp_bootstrap>(with, limit);
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "gathering.hpp"
+#include "socket.hpp"
+
+namespace stretto::executor {
+
+//! What the two sides of the store say, in this order; numbers have the machine's own byte order,
+//! which the magic words check.
+//!   client: hello_magic, hello, the job's name
+//!   server: welcome_magic, answer, its text
+//!   then, for each exchange, client: request, its name, its part; server: answer, its payload:
+//!   for each process the number of bytes (std::uint64_t) and the bytes.
+namespace wire {
+
+inline constexpr std::uint64_t hello_magic = 0x7374726574746f31;    // "stretto1"
+inline constexpr std::uint64_t welcome_magic = 0x7374726574746f77;  // "strettow"
+inline constexpr std::uint32_t most_name = 256;
+inline constexpr std::uint64_t most_part = std::uint64_t{64} << 20U;
+
+struct hello {
+  std::uint64_t magic = hello_magic;
+  std::int32_t process = 0;
+  std::int32_t processes = 0;
+  std::uint32_t name = 0;  //!< bytes of the job's name
+  std::uint32_t spare = 0;
+};
+
+struct request {
+  std::uint32_t name = 0;  //!< bytes
+  std::uint32_t spare = 0;
+  std::uint64_t part = 0;         //!< bytes
+  std::int64_t milliseconds = 0;  //!< how long the answer may take
+};
+
+struct answer {
+  std::uint64_t good = 0;  //!< else the payload says what is wrong
+  std::uint64_t bytes = 0;
+};
+
+}  // namespace wire
+
+//! Process 0's side: a thread that lets processes in, gathers their parts and gives them to all.
+class store_server {
+ public:
+  store_server(descriptor listening, int processes, std::string job,
+               std::chrono::nanoseconds linger);
+  //! Waits, as long as it lingers, for those who are there to leave.
+  ~store_server();
+
+ private:
+  struct client {
+    descriptor socket{};
+    std::string from{};
+    std::string in{};
+    std::string out{};
+    int process = -1;    // none: it has not said yet
+    bool waits = false;  // for the answer to a request
+    bool ends = false;   // once `out` is sent
+    time_point limit{};  // of the hello, or of the request
+  };
+
+  void run() noexcept;
+  void accept_all();
+  //! @return whether the client stays
+  bool serve(client& with, short events);
+  bool read_from(client& with);
+  bool understand(client& with);
+  bool greet(client& with);
+  void take_request(client& with);
+  void answer_all();
+  void look_at_limits();
+  static void reply(client& to, bool good, std::string_view payload);
+  static bool write_to(client& with);
+
+  descriptor listening_;
+  descriptor wake_read_;
+  descriptor wake_write_;
+  int processes_;
+  std::string job_;
+  std::chrono::nanoseconds linger_;
+  gathering all_;
+  std::vector<client> clients_;
+  bool ending_ = false;
+  time_point end_{};
+  std::thread thread_;
+};
+
+}  // namespace stretto::executor
