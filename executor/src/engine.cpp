@@ -1,5 +1,6 @@
 #include "stretto/executor/engine.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -75,6 +76,7 @@ struct engine::state {
   // fill: what one waits for must not be held back on another device.
   bool hold_back = false;
   std::optional<place> issuing;  // where it ended early
+  bool polled = false;
   std::int64_t steps = 0;        // completed
   bool failed = false;
   int threads_left = 0;  // after a failure
@@ -101,6 +103,21 @@ struct engine::state {
     else
       order = order_of_issue(plans, met);
     hold_back = !with.make_device && with.host.queue_depth == 0;
+    polled = wire->polled();
+    for (const auto& each : devices) polled = polled || each->polled();
+  }
+
+  //! For the end of the step that was issued.
+  monitor::outcome wait() noexcept {
+    if (!polled) return watch.wait_until(watch.deadline());
+    while (true) {
+      for (const auto& each : devices) each->poll();
+      wire->poll();
+      const time_point now = std::chrono::steady_clock::now();
+      const time_point look_again = now + std::chrono::microseconds(20);
+      const monitor::outcome seen = watch.wait_until(std::min(watch.deadline(), look_again));
+      if (seen != monitor::outcome::late || now >= watch.deadline()) return seen;
+    }
   }
 
   //! By the calling thread.
@@ -154,7 +171,9 @@ struct engine::state {
     failed = true;
     threads_left = end_threads(after(with.grace));
     if (threads_left > 0)
-      text += "; threads held by a callback that has not returned: " + std::to_string(threads_left);
+      text += (polled ? "; threads and streams of devices whose work has not ended: "
+                      : "; threads held by a callback that has not returned: ") +
+              std::to_string(threads_left);
     throw execution_error(kind, where, text, std::move(cause), threads_left);
   }
 
@@ -207,7 +226,7 @@ void engine::step() {
     my.threads->begin(my.steps);
   else
     my.issue();
-  switch (my.watch.wait_until(my.watch.deadline())) {
+  switch (my.wait()) {
     case monitor::outcome::ended:
       ++my.steps;
       return;

@@ -3,6 +3,7 @@
 #include <exception>
 #include <thread>
 
+#include "sm_budget.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/validate.hpp"
 
@@ -27,7 +28,11 @@ std::uint64_t scramble(std::uint64_t value) {
 
 runner::runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay,
                bool poison)
-    : plan_(plan), with_(with), trace_steps_(trace_steps), delay_(delay) {
+    : plan_(plan),
+      with_(with),
+      trace_steps_(trace_steps),
+      marked_(with.on->marked()),
+      delay_(delay) {
   buffers_.reserve(plan_.uses.size());
   for (const buffer_use& use : plan_.uses) {
     // A use that belongs to no instruction was not checked.
@@ -42,6 +47,7 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
         {bytes_of(from), use.role, use.mode, from.stage, from.microbatch, from.slice});
   }
   instructions_.reserve(plan_.instructions.size());
+  const std::vector<int> budgets = sm_budgets(plan_, with_.on->multiprocessors());
   for (std::size_t index = 0; index < plan_.instructions.size(); ++index) {
     const instruction& from = plan_.instructions[index];
     prepared to;
@@ -57,6 +63,8 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
     to.at.op = part.op;
     to.at.piece = part.piece;
     to.at.pieces = part.pieces;
+    to.at.sm_budget = budgets[index];
+    if (part.started >= 0) to.at.start_event = with_.on->native_event(part.started);
     to.at.buffers = std::span<const bound_buffer>(buffers_).subspan(
         static_cast<std::size_t>(from.first_use),
         static_cast<std::size_t>(part.own_uses < 0 ? from.use_count : part.own_uses));
@@ -153,28 +161,26 @@ void runner::fail(int index, std::int64_t step) noexcept {
 }
 
 void runner::enqueue_work(int index, std::int64_t step) {
-  const auto number = static_cast<std::size_t>(index);
-  prepared& each = instructions_[number];
-  const std::size_t count = instructions_.size();
+  prepared& each = instructions_[static_cast<std::size_t>(index)];
   const std::int64_t ticket = ticket_of(index, step);
-  timing* const stamp =
-      trace_steps_ == 0 ? nullptr
-                        : &timings_[static_cast<std::size_t>(step % trace_steps_) * count + number];
+  timing* const stamp = stamp_of(index, step);
   for (const event_wait& wait : each.waits)
     with_.on->wait(each.stream, wait.event, wait.previous_step ? step - 1 : step);
   for (const std::span<std::byte> bytes : each.released_before)
     with_.on->poison(each.stream, bytes, step);
   if (delay_.longest.count() > 0) delay_before(index, step);
+  if (marked_) with_.on->begin(each.stream, {index, step, ticket, stamp});
+  const launch at{with_.on, each.stream, step, ticket, stamp, each.record_start};
   if (each.record_start >= 0) with_.on->record(each.stream, each.record_start, step);
   switch (each.act) {
     case action::run:
       with_.on->enqueue(each.stream, {run_stage, this, &each.at, 0, step, ticket, stamp});
       break;
     case action::send:
-      with_.via->send({with_.on, each.stream, step, ticket, stamp}, each.message);
+      with_.via->send(at, each.message);
       break;
     case action::receive:
-      with_.via->receive({with_.on, each.stream, step, ticket, stamp}, each.message);
+      with_.via->receive(at, each.message);
       break;
     case action::offload:
       with_.on->copy_to_host(each.stream, {each.moved.from, each.moved.to, step, ticket, stamp});
@@ -183,7 +189,7 @@ void runner::enqueue_work(int index, std::int64_t step) {
       with_.on->copy_from_host(each.stream, {each.moved.from, each.moved.to, step, ticket, stamp});
       break;
     case action::all_reduce:
-      with_.via->all_reduce({with_.on, each.stream, step, ticket, stamp}, each.message);
+      with_.via->all_reduce(at, each.message);
       break;
     case action::share_sum:  // refused by validate
     case action::end_step:
@@ -197,9 +203,10 @@ void runner::enqueue_record(int index, std::int64_t step) {
   for (const std::span<std::byte> bytes : each.released_after)
     with_.on->poison(each.stream, bytes, step);
   if (each.record >= 0) with_.on->record(each.stream, each.record, step);
+  if (marked_)
+    with_.on->end(each.stream, {index, step, ticket_of(index, step), stamp_of(index, step)});
   // A command of its own: what is measured of end_step must be written before the step is over.
-  if (each.act == action::end_step)
-    with_.on->enqueue(each.stream, {end_step, with_.watch, nullptr, 0, step});
+  if (each.act == action::end_step) with_.on->end_step(each.stream, step, *with_.watch);
 }
 
 void runner::delay_before(int index, std::int64_t step) {
@@ -224,8 +231,10 @@ void runner::sleep(const command& work) {
   std::this_thread::sleep_for(std::chrono::microseconds(work.argument));
 }
 
-void runner::end_step(const command& work) {
-  static_cast<monitor*>(work.self)->rank_ended();
+timing* runner::stamp_of(int index, std::int64_t step) {
+  if (trace_steps_ == 0) return nullptr;
+  return &timings_[static_cast<std::size_t>(step % trace_steps_) * instructions_.size() +
+                   static_cast<std::size_t>(index)];
 }
 
 int runner::instruction_of(std::int64_t ticket) const {

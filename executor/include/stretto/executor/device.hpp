@@ -51,6 +51,14 @@ struct copy {
   timing* stamp = nullptr;
 };
 
+//! The instruction whose work the calls between begin() and end() enqueue.
+struct mark {
+  int instruction = 0;
+  std::int64_t step = 0;
+  std::int64_t ticket = -1;
+  timing* stamp = nullptr;  //!< filled when not null, at the latest when the step has ended
+};
+
 //! One rank's place of work: streams, events, an arena and the host's memory that stashes wait in,
 //! all made at construction. Work on one
 //! stream runs in the order of the calls; different streams are ordered by events alone. The calls
@@ -70,6 +78,23 @@ class device {
   //! The stream's later work waits until the event is recorded for `step` or a later one. Negative
   //! steps count as recorded.
   virtual void wait(int stream, int event, std::int64_t step) = 0;
+  //! Around all that an instruction enqueues behind its waits, where marked() says so: for devices
+  //! that see of a stage's and a transport's work only what is on their streams afterwards.
+  virtual bool marked() const { return false; }
+  virtual void begin(int /*stream*/, const mark&) {}
+  virtual void end(int /*stream*/, const mark&) {}
+  //! Calls monitor::rank_ended() once the stream's work so far is done.
+  virtual void end_step(int stream, std::int64_t step, monitor& watch) {
+    const auto tell = [](const command& given) {
+      static_cast<monitor*>(given.self)->rank_ended();
+    };
+    enqueue(stream, {tell, &watch, nullptr, 0, step});
+  }
+  //! Whether somebody must call poll(), again and again while a step is under way, for it to be
+  //! seen to end or fail. That is the thread that waits for the step.
+  virtual bool polled() const { return false; }
+  virtual void poll() noexcept {}
+
   //! Copy, on the stream, from the arena to the host's memory, and back. On a GPU an asynchronous
   //! one, from and to pinned memory. These are for arenas that the host's threads can write.
   virtual void copy_to_host(int stream, const copy& work) { copy_by_thread(stream, work); }
@@ -90,6 +115,10 @@ class device {
   //! plan_view::host_bytes that no kernel touches.
   virtual std::span<std::byte> host_memory() = 0;
   virtual stream_handle stream(int index) const = 0;
+  //! A cudaEvent_t on a GPU; null on the host.
+  virtual void* native_event(int /*event*/) const { return nullptr; }
+  //! Of a GPU; 0: not known.
+  virtual int multiprocessors() const { return 0; }
   virtual int streams() const = 0;
   virtual progress progress_of(int stream) const = 0;
 
@@ -97,7 +126,8 @@ class device {
   virtual void wake() noexcept = 0;
   //! After wake(): waits for the streams to stop, at most until the time given, and frees their
   //! threads.
-  //! @return the number of streams still held by a call that has not returned.
+  //! @return the number of streams that have not: held by a call that has not returned, or, on a
+  //!         GPU, by work that has not ended.
   virtual int join(time_point limit) noexcept = 0;
 
  private:

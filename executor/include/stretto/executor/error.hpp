@@ -51,8 +51,9 @@ class execution_error : public std::runtime_error {
   std::int64_t step() const { return where_.step; }
   //! What the stage or the transport threw; null for a deadline.
   const std::exception_ptr& cause() const { return cause_; }
-  //! Threads whose callback had not returned when the engine stopped waiting for it. They still
-  //! belong to the engine, whose destructor waits for them.
+  //! Threads whose callback had not returned when the engine stopped waiting for it, and streams of
+  //! a GPU whose work had not ended. They still belong to the engine, whose destructor waits for
+  //! the threads.
   int threads_left() const { return threads_left_; }
 
  private:

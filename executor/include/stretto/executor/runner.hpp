@@ -78,6 +78,7 @@ class runner {
   void enqueue_work(int index, std::int64_t step);
   void enqueue_record(int index, std::int64_t step);
   void fail(int index, std::int64_t step) noexcept;
+  timing* stamp_of(int index, std::int64_t step);
   std::int64_t ticket_of(int index, std::int64_t step) const {
     return step * static_cast<std::int64_t>(instructions_.size()) + index;
   }
@@ -85,11 +86,11 @@ class runner {
   static void run_stage(const command& work);
   static void nothing(const command& work);
   static void sleep(const command& work);
-  static void end_step(const command& work);
 
   plan_view plan_;
   parts with_;
   int trace_steps_;
+  bool marked_;
   random_delay delay_;
   std::vector<bound_buffer> buffers_;
   std::vector<std::span<std::byte>> released_;

@@ -38,6 +38,10 @@ struct context {
   int pieces = 1;
   stream_handle stream{};
   int sm_budget = 0;  //!< multiprocessors (cores on the host) that the op may use; 0: all
+  //! When others wait for the op to start, and on a GPU: a cudaEvent_t, recorded behind what comes
+  //! before the op on its stream. A kernel launched with it as its launch completion event
+  //! (cudaLaunchAttributeLaunchCompletionEvent) makes them wait until its blocks run, too.
+  void* start_event = nullptr;
   std::span<const bound_buffer> buffers{};
   const std::atomic<bool>* stop = nullptr;
 

@@ -27,6 +27,8 @@ struct launch {
   std::int64_t step = 0;
   std::int64_t ticket = -1;  //!< of the command, see device.hpp
   timing* stamp = nullptr;
+  int started = -1;  //!< event of the device to be recorded as it starts; -1: none. It has been
+                     //!< recorded before the call already, which is early enough but not exact.
 };
 
 //! Moves messages between ranks. Every call only enqueues on the launch's stream; whatever fails
@@ -47,6 +49,10 @@ class transport {
   //! Sums the buffers of the group's members in the order of their ranks; every member gets the
   //! same bits.
   virtual void all_reduce(const launch& at, const operation& what) = 0;
+
+  //! As device::polled() and device::poll().
+  virtual bool polled() const { return false; }
+  virtual void poll() noexcept {}
 
   //! Ends all operations under way. Never blocks. Nothing may be enqueued afterwards.
   virtual void abort() noexcept = 0;
