@@ -18,12 +18,14 @@ struct broken_schedule : std::runtime_error {
 
 //! The subcommands: each adds itself to `app` and runs as CLI11 calls it back.
 void add_assign(CLI::App& app);
+void add_calibrate(CLI::App& app);
 void add_check(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_list(CLI::App& app);
 void add_memory(CLI::App& app);
 void add_overlap(CLI::App& app);
 void add_plot(CLI::App& app);
+void add_predict(CLI::App& app);
 void add_schedule(CLI::App& app);
 void add_simulate(CLI::App& app);
 void add_trace(CLI::App& app);

@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
     add_assign(app);
     add_memory(app);
     add_overlap(app);
+    add_calibrate(app);
+    add_predict(app);
     add_plot(app);
     add_trace(app);
     // CLI11 would say no more than that a subcommand is missing.

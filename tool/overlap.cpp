@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "command.hpp"
+#include "machine_file.hpp"
 #include "step.hpp"
 #include "stretto/lowering/streams/in_pieces.hpp"
 #include "stretto/model/machine.hpp"
@@ -50,6 +51,7 @@ struct ordered_job {
 struct overlap_command {
   transformer_options of_model;
   std::string device = "h200";
+  std::string machine_path;
   bool copy_engine = false;
   int layers = 1;
   int ranks = 4;
@@ -66,6 +68,8 @@ struct overlap_command {
       names += (names.empty() ? "" : ", ") + std::string(one.name);
     command.add_option("--device", device, "Whose rates a roofline takes: " + names)
         ->capture_default_str();
+    command.add_option("--machine", machine_path,
+                       "File of a measured machine, in place of a device: stretto calibrate");
     command.add_flag("--copy-engine", copy_engine,
                      "Communication takes no multiprocessors from computation");
     const auto count = [&](const char* option, int& value, const char* says, int least, int most) {
@@ -86,9 +90,15 @@ struct overlap_command {
 
   void run() {
     of_model.settle(layers, std::to_string(layers));
-    const machine* known = find_machine(device);
-    if (known == nullptr) throw bad_option("--device", device, "no such device");
-    on_ = *known;
+    if (machine_path.empty()) {
+      const machine* known = find_machine(device);
+      if (known == nullptr) throw bad_option("--device", device, "no such device");
+      on_ = *known;
+    } else {
+      measured_ = measured_machine::read("--machine", machine_path);
+      on_ = measured_.view();
+      device = measured_.name;
+    }
     if (copy_engine) on_.multiprocessors = on_.collective = 0;
     with_.multiprocessors = on_.multiprocessors;
     with_.outstanding = outstanding;
@@ -249,6 +259,7 @@ struct overlap_command {
     return ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", events}}.dump() + "\n";
   }
 
+  measured_machine measured_;
   machine on_{};
   overlap::look_ahead_options with_{};
   program_chain chain_;

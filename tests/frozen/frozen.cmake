@@ -11,7 +11,7 @@ set_tests_properties(frozen/headers PROPERTIES
   LABELS static TIMEOUT 120 FIXTURES_SETUP frozen_headers)
 
 foreach(compiler IN LISTS stretto_compilers)
-  foreach(case IN ITEMS "proof|accepted" "damaged|refused" "damaged.twin|accepted")
+  foreach(case IN ITEMS "proof|accepted" "machine|accepted" "damaged|refused" "damaged.twin|accepted")
     string(REPLACE "|" ";" case "${case}")
     list(POP_FRONT case stem mode)
     add_test(NAME frozen/${stem}/${compiler} COMMAND "${CMAKE_COMMAND}"

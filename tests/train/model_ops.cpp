@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "model/calibrate.hpp"
+#include "model/kernels.hpp"
 #include "model/layer.hpp"
 #include "model/program.hpp"
 #include "model/stage.hpp"
@@ -180,4 +182,57 @@ TEST_CASE("policies put sums behind gradients of weights") {
   CHECK(ahead.makespan <= weights_behind);
   // Whatever the order, computation alone is a bound.
   CHECK(ahead.makespan >= stretto::measure_ops(graph, spans).computes);
+}
+
+TEST_CASE("an op takes what its kernels do, on a machine where they were measured") {
+  const std::int64_t size[] = {1}, time[] = {1};
+  std::vector<stretto::measured_kernel> measured;
+  std::set<std::string_view> called;
+  for (const kernel& one : kernels()) {
+    stretto::measured_kernel known;
+    known.name = one.name;
+    for (std::size_t axis = 0; axis < one.grid.size(); ++axis) known.axes[axis] = size;
+    known.times = time;
+    measured.push_back(known);  // a nanosecond for each product of sizes
+  }
+  const stretto::machine on{.name = "counts", .kernels = measured};
+  for (const int shards : {1, 2}) {
+    const config model = model_of(shards);
+    const auto chain = stage_chain(model, 0, 5, {.split = true, .on = &on});
+    const auto plain = stage_chain(model, 0, 5, {.split = true});
+    for (std::size_t at = 0; at < chain.ops.size(); ++at) CHECK(chain.ops[at].time > 0);
+    for (int code = 0; code < op_code_count; ++code)
+      for (const stretto::kernel_call& call : kernels_of(model, static_cast<op_code>(code))) {
+        CHECK(on.find_kernel(call.kernel) != nullptr);
+        CHECK(call.times > 0);
+        called.insert(call.kernel);
+      }
+    // Of matrix products that are nothing else, the multiply-adds.
+    for (std::size_t at = 0; at < chain.ops.size(); ++at)
+      for (const op_code code : {op_code::mix, op_code::down, op_code::up_back, op_code::qkv_back})
+        if (chain.ops[at].name == name(code)) CHECK(chain.ops[at].time == plain.ops[at].time);
+  }
+  CHECK(called.size() == kernels().size());  // and none is measured in vain
+}
+
+TEST_CASE("every kernel runs at every size, and every op of a model is measured") {
+  const auto times = calibrate({.few = true});
+  REQUIRE(times.size() == kernels().size());
+  for (const kernel_times& one : times) {
+    std::size_t points = 1;
+    for (const auto& axis : one.axes) points *= axis.size();
+    REQUIRE(one.times.size() == points);
+    for (const std::int64_t time : one.times) CHECK(time > 0);
+    CHECK(std::ranges::max(one.times) == one.times.back());
+  }
+  config model = model_of(1);
+  std::set<op_code> measured;
+  for (const op_time& one : measure_ops(model, 2)) measured.insert(one.code);
+  std::set<op_code> of_jobs;
+  for (const job_kind kind : {job_kind::forward, job_kind::backward})
+    for (const stage_op& op : job_ops(model, 0, 5, kind)) of_jobs.insert(op.code);
+  CHECK(measured == of_jobs);
+  model.shards = 2;
+  CHECK_THROWS_WITH_AS(measure_ops(model, 1), doctest::Contains("in one piece"),
+                       std::invalid_argument);
 }

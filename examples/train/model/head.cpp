@@ -1,7 +1,6 @@
 #include "model/head.hpp"
 
-#include <cmath>
-
+#include "model/cross_entropy.hpp"
 #include "model/embedding.hpp"
 #include "model/norm.hpp"
 #include "model/random.hpp"
@@ -49,20 +48,8 @@ double head<Scalar>::forward(std::span<const Scalar> parameters, std::span<const
                  matrix(&parameters[table_.offset], vocabulary_, width_).transpose(),
                  multiply_adds);
 
-  // The logits make room for their gradient, (softmax - one-hot target) * factor.
   const double factor = loss_scale / static_cast<double>(rows_ * config::size(model_.slices));
-  double loss = 0;
-  for (std::size_t token = 0; token < rows_; ++token) {
-    auto row = row_vector(&stash[logits_.offset + token * vocabulary_], vocabulary_).array();
-    const Scalar target = row[targets[token]];
-    const Scalar highest = row.maxCoeff();
-    row = (row - highest).exp();
-    const Scalar sum = row.sum();
-    loss += std::log(static_cast<double>(sum)) + static_cast<double>(highest - target);
-    row *= static_cast<Scalar>(factor / static_cast<double>(sum));
-    row[targets[token]] -= static_cast<Scalar>(factor);
-  }
-  return loss * factor;
+  return cross_entropy(&stash[logits_.offset], targets, vocabulary_, factor);
 }
 
 template <class Scalar>

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/kernels.hpp"
 #include "model/layer.hpp"
 #include "stretto/model/stream_type.hpp"
 
@@ -225,8 +226,11 @@ class chain_writer {
       form.stream = static_cast<std::uint8_t>(stretto::stream_type::tensor_parallel);
       form.time = with_.on == nullptr ? bytes / scalar_bytes_ : with_.on->time({0, 0, message});
       form.holds = static_cast<std::int16_t>(with_.on == nullptr ? 0 : with_.on->collective);
-    } else if (with_.on != nullptr) {
+    } else if (with_.on != nullptr && with_.on->kernels.empty()) {
       form.time = with_.on->time({2 * products, bytes, 0});
+    } else if (with_.on != nullptr) {
+      for (const stretto::kernel_call& call : kernels_of(model_, op.code))
+        form.time += with_.on->kernel_time(call);
     } else {
       form.time = products > 0 ? products : bytes / scalar_bytes_;
     }

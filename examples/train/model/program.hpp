@@ -13,8 +13,9 @@ namespace train {
 struct chain_options {
   bool recompute = false;  //!< the forward runs again before the backward
   bool split = false;      //!< the backward in its halves
-  //! Gives the ops their times by its roofline, in nanoseconds. Null: an op's multiply-adds or,
-  //! where it has none or is a sum, the scalars that it touches.
+  //! Gives the ops their times in nanoseconds: those of the kernels that they call (kernels_of),
+  //! where kernels were measured, otherwise by its roofline. Null: an op's multiply-adds or, where
+  //! it has none or is a sum, the scalars that it touches.
   const stretto::machine* on = nullptr;
   std::size_t scalar_bytes = sizeof(float);  //!< of parameters and activations
   int chunk = 0;                             //!< of the programs

@@ -2,20 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <ctime>
 #include <vector>
 
+#include "model/cpu_time.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/job.hpp"
 
 namespace train {
-
-//! Processor time of the calling thread so far, in nanoseconds.
-inline std::int64_t thread_cpu_time() {
-  std::timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 //! Sums one rank's times by chunk and kind of compute job. Filled by the thread that runs the jobs,
 //! read between steps.

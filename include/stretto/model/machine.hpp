@@ -4,19 +4,24 @@
 #include <span>
 #include <string_view>
 
+#include "stretto/model/measured.hpp"
+
 namespace stretto {
 
-//! What an op does, for a roofline.
+//! What an op does, for a roofline or measured kernels.
 struct op_work {
   std::int64_t flops = 0;    //!< of matrix products
   std::int64_t bytes = 0;    //!< read and written in the device's memory
   std::int64_t message = 0;  //!< bytes that leave the device, over its link to its peers
+  kernel_sizes product{};    //!< rows, inner size and columns of each of its products; 0: unknown
+  std::int64_t products = 1;
 
   constexpr bool operator==(const op_work&) const = default;
 };
 
 //! What a device reaches, for a roofline: rates per nanosecond, so that times are whole
-//! nanoseconds. Rates are what is achieved, not what the data sheet promises.
+//! nanoseconds. Rates are what is achieved, not what the data sheet promises. Where kernels were
+//! measured there, their times come first, and the roofline serves for what they lack.
 struct machine {
   std::string_view name;
   std::int64_t flops = 1;            //!< of matrix products in half precision, per ns
@@ -26,11 +31,38 @@ struct machine {
   std::int64_t latency = 0;          //!< ns of a collective's or message's shortest way
   std::int32_t multiprocessors = 0;  //!< 0: communication takes no place from computation
   std::int32_t collective = 0;       //!< multiprocessors that a collective holds
+  std::span<const measured_kernel> kernels{};
 
-  constexpr bool operator==(const machine&) const = default;
+  constexpr bool operator==(const machine& other) const {
+    return name == other.name && flops == other.flops && memory == other.memory &&
+           link == other.link && launch == other.launch && latency == other.latency &&
+           multiprocessors == other.multiprocessors && collective == other.collective &&
+           detail::same_values(kernels, other.kernels);
+  }
 
-  //! The longest of its products, its memory traffic and its message.
+  //! @return null when it was not measured
+  constexpr const measured_kernel* find_kernel(std::string_view called) const {
+    for (const measured_kernel& one : kernels)
+      if (one.name == called) return &one;
+    return nullptr;
+  }
+
+  //! Of a measured kernel, its launch in it. @return 0 where there is none of that name
+  constexpr std::int64_t kernel_time(const kernel_call& call) const {
+    const measured_kernel* const found = find_kernel(call.kernel);
+    return found == nullptr ? 0 : call.times * found->time(call.sizes);
+  }
+
+  //! As measured: its products, or what it moves, or its message and the way. By the roofline: the
+  //! longest of the three.
   constexpr std::int64_t time(const op_work& work) const {
+    if (!kernels.empty()) {
+      const kernel_call call = work.message > 0      ? kernel_call{"sum", {work.message}}
+                               : work.product[0] > 0 ? kernel_call{"product", work.product,
+                                                                   work.products}
+                                                     : kernel_call{"move", {work.bytes}};
+      if (find_kernel(call.kernel) != nullptr) return kernel_time(call) + (work.message > 0 ? latency : 0);
+    }
     const auto over = [](std::int64_t amount, std::int64_t rate) {
       return (amount + rate - 1) / rate;
     };
@@ -45,7 +77,7 @@ struct machine {
 //! copies (4.3 TB/s) and of NVLink (370 GB/s one way). The others: their data sheets'
 //! half-precision peak, memory and one-way NVLink rates, scaled by the shares of these that the
 //! H200 was measured to reach (0.80, 0.90, 0.82). Launch and latency: 3 us each. `host`: one core
-//! of a small machine; calibrate instead.
+//! of a small machine; `stretto calibrate` measures yours.
 inline constexpr machine machines[] = {
     {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8},
     {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8},

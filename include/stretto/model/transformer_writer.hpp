@@ -202,11 +202,16 @@ class transformer_writer {
   constexpr op_work linear(std::int64_t times) const {
     const std::int64_t h = model_.hidden;
     return {2 * rows_ * h * (times * h / t_),
-            full_row_ + times * share_ + times * h * h / t_ * model_.bytes.weight};
+            full_row_ + times * share_ + times * h * h / t_ * model_.bytes.weight,
+            0,
+            {rows_, h, times * h / t_}};
   }
   constexpr op_work vocabulary() const {
     const std::int64_t share = model_.vocabulary / t_ * model_.hidden;
-    return {2 * rows_ * share, full_row_ + logits_ + share * model_.bytes.weight};
+    return {2 * rows_ * share,
+            full_row_ + logits_ + share * model_.bytes.weight,
+            0,
+            {rows_, model_.hidden, model_.vocabulary / t_}};
   }
   constexpr static op_work moved(std::int64_t bytes) { return {0, bytes}; }
 
@@ -219,7 +224,10 @@ class transformer_writer {
                         std::int64_t bytes = 0) {
     add(name, touched,
         {products * 2 * rows_ * model_.sequence * (model_.hidden / t_),
-         bytes + products * (scores_ + 2 * share_)},
+         bytes + products * (scores_ + 2 * share_),
+         0,
+         {products > 0 ? model_.sequence : 0, model_.hidden / model_.heads, model_.sequence},
+         products * model_.microbatch * model_.heads / t_},
         pieces_of::result);
   }
   constexpr void weights(std::string_view name, std::initializer_list<op_use> touched,

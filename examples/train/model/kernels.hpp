@@ -1,0 +1,35 @@
+// The kernels that the model's ops are made of, for those who measure them and foresee ops' times.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/config.hpp"
+#include "model/op.hpp"
+#include "stretto/model/measured.hpp"
+
+namespace train {
+
+//! A kernel and the sizes to measure it at, with single precision.
+struct kernel {
+  std::string_view name;
+  std::vector<std::vector<std::int64_t>> grid;  //!< of each axis that it has, ascending
+  //! Makes operands of the sizes; what it returns runs the kernel on them, `times` times over.
+  std::function<void()> (*prepare)(const stretto::kernel_sizes& sizes) = nullptr;
+  int times = 1;
+  //! Bytes that others touch, in a job, between the last use of its operands and its own: what it
+  //! reads comes from a cache, but not always from the nearest.
+  std::int64_t between = 0;
+};
+
+//! All of them, and those that stretto::kernel_call names.
+//! @param few  of the sizes only: enough to try the measuring
+std::vector<kernel> kernels(bool few = false);
+
+//! What an op calls, one after the other. Of a slice's attention the mean over the slices.
+std::vector<stretto::kernel_call> kernels_of(const config& model, op_code code);
+
+}  // namespace train

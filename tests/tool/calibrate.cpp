@@ -1,0 +1,121 @@
+// Measured machines as files: read, written, refused, used. What was measured is looked at only for
+// being there.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::contents;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+const std::string known = STRETTO_CSV_DIR "/../frozen/machine.json";
+
+TEST_CASE("a machine's file is written as it was read") {
+  const outcome said = run("calibrate --machine " + known);
+  CHECK(said.exit == 0);
+  CHECK(said.out == contents(known));
+}
+
+TEST_CASE("what is wrong in a machine's file is named") {
+  const std::string good = contents(known);
+  const auto complaint = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+    const temporary file("machine.json");
+    file.write(text);
+    const outcome said = run("overlap --machine " + file.path());
+    CHECK(said.exit == 2);
+    const std::string begin = "stretto: --machine " + file.path() + ": ";
+    REQUIRE(said.err.starts_with(begin));
+    return said.err.substr(begin.size());
+  };
+  CHECK(complaint("\"memory\": 10,", "\"memory\": 10").find("not JSON: ") == 0);
+  CHECK(complaint("\"memory\": 10,", "\"memory\": 10").find("line 5") != std::string::npos);
+  CHECK(complaint(" \"link\": 5,\n", "") == "\"link\" is missing\n");
+  CHECK(complaint("\"link\": 5", "\"link\": 0") ==
+        "\"link\" is 0, must be an integer from 1 to 1000000000\n");
+  CHECK(complaint("\"link\": 5", "\"link\": 5, \"links\": 5") == "there is no field \"links\"\n");
+  CHECK(complaint("measured_host", "a host") ==
+        "\"machine\" is \"a host\", must be a C++ identifier\n");
+  CHECK(complaint("\"move\"", "\"product\"") == "kernels[1] is a second \"product\"\n");
+  CHECK(complaint("[[1024,65536]]", "[[1024,1024]]") ==
+        "kernels[1].axes[0][1] is 1024, must be larger than the size before it\n");
+  CHECK(complaint("[[1024,65536]]", "[[1],[1],[1],[1]]") ==
+        "kernels[1].axes has 4 axes, at most 3\n");
+  CHECK(complaint("[50,3000]", "[50]") == "kernels[1].times has 1 times for 2 points\n");
+  CHECK(complaint("[50,3000]", "[50,-1]") ==
+        "kernels[1].times[1] is -1, must be an integer from 1 to 10000000000\n");
+  CHECK(complaint("[100,400,1600,400", "[100,400,1600,99") ==
+        "kernels[0].times[3] is 99, less than that of a smaller size, times[0]\n");
+  CHECK(complaint("\"times\":[90,6000]", "\"tim\":[90]") ==
+        "kernels[2]: there is no field \"tim\"\n");
+  CHECK(run("overlap --machine /none").err.find("--machine /none: cannot be read") !=
+        std::string::npos);
+}
+
+TEST_CASE("a measured machine takes the place of a device") {
+  const std::string model = "overlap --hidden 64 --heads 4 --sequence 64 --format json --machine ";
+  const json once = run_json(model + known);
+  CHECK(once["device"] == "measured_host");
+  // The times of the file's kernels, doubled.
+  json text = json::parse(contents(known));
+  text["latency"] = 2 * text["latency"].get<int>();
+  for (json& kernel : text["kernels"])
+    for (json& time : kernel["times"]) time = 2 * time.get<int>();
+  const temporary file("slow.json");
+  file.write(text.dump());
+  const json twice = run_json(model + file.path());
+  for (std::size_t job = 0; job < 3; ++job)
+    for (const char* part : {"compute_ns", "communication_ns"})
+      CHECK(twice["jobs"][job][part].get<double>() ==
+            doctest::Approx(2 * once["jobs"][job][part].get<double>()).epsilon(0.01));
+}
+
+TEST_CASE("a machine is measured, and ops are foretold by it") {
+  const temporary file("measured.json");
+  const outcome said = run("calibrate --few --name here -o " + file.path());
+#ifndef STRETTO_WITH_KERNELS
+  CHECK(said.exit == 2);
+  CHECK(said.err.find("without the trainer") != std::string::npos);
+#else
+  CHECK(said.exit == 0);
+  CHECK(said.err.find("100 %") != std::string::npos);
+  CHECK(said.err.find("quiet") != std::string::npos);
+  const std::string written = contents(file.path());
+  CHECK(run("calibrate --machine " + file.path()).out == written);
+  CHECK(json::parse(written)["machine"] == "here");
+
+  const std::string command = "predict --width 32 --context 24 --microbatches 3 --machine ";
+  const json all = run_json(command + file.path() + " --format json");
+  REQUIRE(all["ops"].size() == 25);
+  std::vector<double> errors;
+  for (const json& op : all["ops"]) {
+    const double predicted = op["predicted_ns"], measured = op["measured_ns"];
+    CHECK(predicted > 0);
+    CHECK(op["error"].get<double>() == doctest::Approx(predicted / measured - 1));
+    errors.push_back(std::fabs(op["error"].get<double>()));
+  }
+  std::sort(errors.begin(), errors.end());
+  CHECK(all["median_error"].get<double>() == doctest::Approx(errors[12]));
+  const outcome table = run(command + file.path());
+  CHECK(table.out.find("attention back") != std::string::npos);
+  CHECK(table.out.find("Median error") != std::string::npos);
+  CHECK(run(command + file.path() + " --heads 5").err.find("multiple of heads 5") !=
+        std::string::npos);
+#endif
+  CHECK(run("calibrate --few --name 5").exit == 2);
+}
+
+}  // namespace
