@@ -153,8 +153,8 @@ class svg_writer {
            "px;text-anchor:middle}.dark{fill:#10151b}.pale{fill:#ffffff}\n";
     for (job_kind kind : kinds_)
       for (int chunk = 0; chunk < chunks_; ++chunk)
-        css += "." + fill_class(kind, chunk) +
-               "{fill:" + shade(colour_of(kind), chunk, chunks_).hex() + "}";
+        css.append(".").append(fill_class(kind, chunk)).append("{fill:").append(
+            shade(colour_of(kind), chunk, chunks_).hex() + "}");
     return css + "\n";
   }
   double shortest_bar() const {
@@ -164,7 +164,9 @@ class svg_writer {
     return shortest;
   }
   static std::string fill_class(job_kind kind, int chunk) {
-    return "k" + std::to_string(static_cast<int>(kind)) + "c" + std::to_string(chunk);
+    std::string name = "k";  // gcc 12 sees an overflow in "k" + std::string
+    return name.append(std::to_string(static_cast<int>(kind))).append("c").append(
+        std::to_string(chunk));
   }
 
   void words(double x, double y, std::string_view style_class, std::string_view what,
