@@ -1,4 +1,4 @@
-# find_package(stretto [COMPONENTS executor])
+# find_package(stretto [COMPONENTS executor executor_cuda])
 
 include(CMakePackageConfigHelpers)
 set(stretto_package "${CMAKE_INSTALL_LIBDIR}/cmake/stretto")
@@ -13,6 +13,14 @@ if(TARGET stretto_executor)
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     FILE_SET executor_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(EXPORT stretto_executor_targets NAMESPACE stretto:: DESTINATION "${stretto_package}")
+endif()
+if(TARGET stretto_executor_cuda)
+  install(TARGETS stretto_executor_cuda EXPORT stretto_executor_cuda_targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    FILE_SET executor_cuda_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(EXPORT stretto_executor_cuda_targets NAMESPACE stretto::
+    DESTINATION "${stretto_package}")
 endif()
 if(TARGET stretto_tool)
   install(TARGETS stretto_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

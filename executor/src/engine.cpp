@@ -59,6 +59,16 @@ void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
       throw plan_error("rank " + std::to_string(plans[at].rank) + " has no stage");
 }
 
+void refuse_loopback(const plan_view& plan) {
+  for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
+    const action act = plan.instructions[at].act;
+    if (act == action::send || act == action::receive || act == action::all_reduce)
+      throw plan_error("plan of " + describe(plan, static_cast<int>(at)) +
+                       ": the loopback transport moves the host's memory alone; options::wire must "
+                       "hold a transport for GPUs");
+  }
+}
+
 }  // namespace
 
 //! Members are destroyed from the last to the first: threads before what they use.
@@ -67,6 +77,7 @@ struct engine::state {
   std::vector<plan_view> plans;
   meetings met;
   monitor watch;
+  bool own_wire;  // the caller's
   std::unique_ptr<transport> wire;
   std::vector<std::unique_ptr<runner>> runners;
   std::vector<std::unique_ptr<device>> devices;
@@ -86,6 +97,7 @@ struct engine::state {
         plans(given.begin(), given.end()),
         met(plans),
         watch(static_cast<int>(plans.size())),
+        own_wire(with.wire != nullptr),
         wire(with.wire ? std::move(with.wire) : make_loopback_transport(with.capacity)) {
     int streams = 0;
     for (const plan_view& plan : plans) streams += static_cast<int>(plan.streams.size());
@@ -94,6 +106,7 @@ struct engine::state {
     for (std::size_t at = 0; at < plans.size(); ++at) {
       devices.push_back(with.make_device ? with.make_device(plans[at], watch)
                                          : make_host_device(plans[at], with.host, watch));
+      if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
       const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch};
       runners.push_back(std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay,
                                                  with.poison));

@@ -1,6 +1,7 @@
 # Projects of their own that use this one: from its installed package, and from its source tree.
 
 set(prefix "${CMAKE_CURRENT_BINARY_DIR}/consumer/prefix")
+set(with_cuda $<BOOL:$<TARGET_EXISTS:stretto_executor_cuda>>)
 set(with_executor $<BOOL:$<TARGET_EXISTS:stretto_executor>>)
 
 # stretto_consumer(name options...)
@@ -10,7 +11,7 @@ function(stretto_consumer name)
     "${CMAKE_CURRENT_BINARY_DIR}/consumer/${name}"
     --build-generator "${CMAKE_GENERATOR}"
     --build-options "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" -DCMAKE_BUILD_TYPE=$<CONFIG>
-    -DWITH_EXECUTOR=${with_executor} ${ARGN}
+    -DWITH_EXECUTOR=${with_executor} -DWITH_CUDA=${with_cuda} ${ARGN}
     --test-command "${CMAKE_CTEST_COMMAND}" --output-on-failure --no-tests=error)
   set_tests_properties(consumer/${name} PROPERTIES LABELS consumer TIMEOUT 600)
 endfunction()

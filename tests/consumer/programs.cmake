@@ -7,6 +7,11 @@ if(WITH_EXECUTOR)
   target_link_libraries(executor PRIVATE stretto::executor)
   add_test(NAME executor COMMAND executor)
 endif()
+if(WITH_CUDA)
+  add_executable(executor_cuda "${CMAKE_CURRENT_LIST_DIR}/executor_cuda.cpp")
+  target_link_libraries(executor_cuda PRIVATE stretto::executor_cuda)
+  add_test(NAME executor_cuda COMMAND executor_cuda)
+endif()
 if(WITH_NVCC)
   # The same file through nvcc's front end, which has a limit of its own. Only compiled: any
   # architecture will do.

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "stretto/executor/device.hpp"
+#include "stretto/executor/monitor.hpp"
+#include "stretto/executor/stage.hpp"
+#include "stretto/model/plan_view.hpp"
+
+namespace stretto::executor {
+
+//! A stream of the caller's that takes the place of one of the plan's; it outlives the device.
+struct lent_stream {
+  int index = 0;  //!< into plan_view::streams
+  cudaStream_t native = nullptr;
+};
+
+struct cuda_settings {
+  int device = 0;  //!< CUDA's number of the GPU
+  //! Makes events that take times, which options::trace_steps needs.
+  bool timing = false;
+  std::vector<lent_stream> lent{};  //!< see stream_ref.hpp
+  //! How long the destructor waits for work that has not ended. Then it says so on the standard
+  //! error stream and leaves streams, events and memory to the end of the process: CUDA would wait
+  //! without limit before it takes them back.
+  std::chrono::nanoseconds patience = std::chrono::seconds(10);
+};
+
+//! GPUs that this process can use; 0 where there is no driver either.
+int cuda_device_count() noexcept;
+
+//! A device on a GPU. All is made here: streams of the plan's priorities (its largest number is
+//! CUDA's least urgent, and what lies beyond CUDA's range is the most urgent), events without
+//! times, one arena of `plan.arena_bytes` zeroed bytes, `plan.host_bytes` of pinned memory. A step
+//! allocates nothing, waits for nothing and calls nobody back: its end is an event that poll()
+//! looks for.
+//!
+//! A stage is called by the issuing thread, with the GPU made current, and launches its work on
+//! context::stream::native, a cudaStream_t; it waits for nothing. A launch that fails is reported
+//! with its instruction. What fails on the GPU is seen by poll() or by a later call: reported then
+//! is the first instruction not known to be done.
+//! @throws cuda::error, std::bad_alloc; plan_error when settings and plan do not fit.
+std::unique_ptr<device> make_cuda_device(const plan_view& plan, const cuda_settings& settings,
+                                         monitor& watch);
+
+//! The stream on which a stage is to launch its work.
+inline cudaStream_t native_stream(const context& at) {
+  return static_cast<cudaStream_t>(at.stream.native);
+}
+
+}  // namespace stretto::executor

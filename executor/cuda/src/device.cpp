@@ -1,0 +1,251 @@
+#include "stretto/executor/cuda/device.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "progress_events.hpp"
+#include "step_clock.hpp"
+#include "stretto/executor/cuda/handles.hpp"
+#include "stretto/executor/error.hpp"
+
+namespace stretto::executor {
+namespace {
+
+using cuda::check;
+
+//! Makes a GPU current, and the one before again.
+class current_device {
+ public:
+  explicit current_device(int number) {
+    check(cudaGetDevice(&before_), "cudaGetDevice");
+    check(cudaSetDevice(number), "cudaSetDevice");
+  }
+  ~current_device() { static_cast<void>(cudaSetDevice(before_)); }
+  current_device(const current_device&) = delete;
+  current_device& operator=(const current_device&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+class cuda_device final : public device {
+ public:
+  cuda_device(const plan_view& plan, const cuda_settings& settings, monitor& watch)
+      : plan_(plan), settings_(settings), watch_(watch), on_(settings.device) {
+    check(
+        cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, settings_.device),
+        "cudaDeviceGetAttribute");
+    make_streams();
+    for (std::int32_t made = 0; made < plan_.events; ++made) events_.push_back(cuda::make_event());
+    recorded_.assign(events_.size(), -1);
+    end_ = cuda::make_event();
+    progress_.emplace(plan_, events_);
+    if (settings_.timing) clock_.emplace(plan_.instructions.size(), streams_.front());
+    arena_ = cuda::make_device_memory(static_cast<std::size_t>(plan_.arena_bytes));
+    host_memory_ = cuda::make_pinned_memory(static_cast<std::size_t>(plan_.host_bytes));
+    clear();
+    on_.reset();
+  }
+
+  ~cuda_device() override {
+    if (join(std::chrono::steady_clock::now() + settings_.patience) == 0) return;
+    std::fprintf(stderr,
+                 "stretto: work on the GPU of rank %d does not end; its memory is not given back\n",
+                 plan_.rank);
+    abandon();
+  }
+
+  void enqueue(int /*stream*/, const command& work) override {
+    check(cudaSetDevice(settings_.device), "cudaSetDevice");
+    work.call(work);
+    // A kernel that could not be launched leaves an error behind, and no return value.
+    check(cudaGetLastError(), "a launch");
+  }
+  void record(int stream, int event, std::int64_t step) override {
+    check(cudaEventRecord(event_at(event), native(stream)), "cudaEventRecord");
+    recorded_[static_cast<std::size_t>(event)] = step;
+  }
+  void wait(int stream, int event, std::int64_t step) override {
+    // The host has seen earlier steps end.
+    if (step <= ended_.load(std::memory_order_acquire)) return;
+    // CUDA would take a wait for an event that was not recorded for one that is over.
+    if (recorded_[static_cast<std::size_t>(event)] < step)
+      throw std::logic_error("event " + std::to_string(event) + " is waited for in step " +
+                             std::to_string(step) + " before it was recorded");
+    check(cudaStreamWaitEvent(native(stream), event_at(event), cudaEventWaitDefault),
+          "cudaStreamWaitEvent");
+  }
+  void copy_to_host(int stream, const copy& work) override {
+    move(stream, work, cudaMemcpyDeviceToHost);
+  }
+  void copy_from_host(int stream, const copy& work) override {
+    move(stream, work, cudaMemcpyHostToDevice);
+  }
+  void poison(int stream, std::span<std::byte> bytes, std::int64_t) override {
+    check(cudaMemsetAsync(bytes.data(), poison_byte, bytes.size(), native(stream)),
+          "cudaMemsetAsync");
+  }
+  void submit() override {}
+
+  bool marked() const override { return true; }
+  void begin(int stream, const mark& what) override {
+    progress_->begin(stream, what);
+    if (what.stamp == nullptr) return;
+    if (!clock_) throw plan_error("tracing on a GPU needs cuda_settings::timing");
+    clock_->begin(native(stream), what);
+  }
+  void end(int stream, const mark& what) override {
+    if (what.stamp != nullptr) clock_->end(native(stream), what);
+    progress_->end(stream, native(stream), what);
+  }
+  void end_step(int stream, std::int64_t step, monitor&) override {
+    check(cudaEventRecord(end_.get(), native(stream)), "cudaEventRecord");
+    ending_.store(step, std::memory_order_release);
+  }
+  bool polled() const override { return true; }
+  void poll() noexcept override {
+    if (failed_) return;
+    try {
+      progress_->look();
+      const std::int64_t step = ending_.load(std::memory_order_acquire);
+      if (step == ended_.load(std::memory_order_relaxed)) return;
+      const cudaError_t status = cudaEventQuery(end_.get());
+      if (status == cudaErrorNotReady) return;
+      check(status, "cudaEventQuery");
+      if (clock_) clock_->resolve();
+      ended_.store(step, std::memory_order_release);
+      watch_.rank_ended();
+    } catch (...) {
+      failed_ = true;
+      watch_.fail(plan_.rank, progress_->first_missing(), std::current_exception());
+    }
+  }
+
+  std::span<std::byte> arena() override {
+    return {static_cast<std::byte*>(arena_.get()), static_cast<std::size_t>(plan_.arena_bytes)};
+  }
+  std::span<std::byte> host_memory() override {
+    return {static_cast<std::byte*>(host_memory_.get()),
+            static_cast<std::size_t>(plan_.host_bytes)};
+  }
+  stream_handle stream(int index) const override {
+    return {index, plan_.streams[static_cast<std::size_t>(index)].priority, native(index)};
+  }
+  void* native_event(int event) const override { return event_at(event); }
+  int multiprocessors() const override { return multiprocessors_; }
+  int streams() const override { return static_cast<int>(streams_.size()); }
+  progress progress_of(int stream) const override { return progress_->of(stream); }
+
+  void wake() noexcept override {}
+  int join(time_point limit) noexcept override {
+    while (true) {
+      int busy = 0;
+      for (const cudaStream_t each : streams_)
+        if (cudaStreamQuery(each) == cudaErrorNotReady) ++busy;
+      if (busy > 0 && std::chrono::steady_clock::now() < limit) {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        continue;
+      }
+      if (busy == 0) note_the_rest();
+      return busy;
+    }
+  }
+
+ private:
+  cudaStream_t native(int stream) const { return streams_[static_cast<std::size_t>(stream)]; }
+  cudaEvent_t event_at(int event) const { return events_[static_cast<std::size_t>(event)].get(); }
+
+  void make_streams() {
+    int least = 0;
+    int greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    std::int32_t largest = plan_.streams.front().priority;
+    for (const stream_info& each : plan_.streams) largest = std::max(largest, each.priority);
+    streams_.resize(plan_.streams.size());
+    for (const lent_stream& each : settings_.lent) {
+      if (each.index < 0 || static_cast<std::size_t>(each.index) >= streams_.size())
+        throw plan_error("stream " + std::to_string(each.index) +
+                         ", which is lent, is none of the " + std::to_string(streams_.size()) +
+                         " of rank " + std::to_string(plan_.rank));
+      streams_[static_cast<std::size_t>(each.index)] = each.native;
+    }
+    own_streams_.reserve(streams_.size());
+    for (std::size_t index = 0; index < streams_.size(); ++index) {
+      if (streams_[index] != nullptr) continue;
+      const int wanted = least + plan_.streams[index].priority - largest;
+      own_streams_.push_back(cuda::make_stream(std::max(wanted, greatest)));
+      streams_[index] = own_streams_.back().get();
+    }
+  }
+
+  //! All streams begin behind it.
+  void clear() {
+    if (plan_.arena_bytes > 0)
+      check(cudaMemsetAsync(arena_.get(), 0, static_cast<std::size_t>(plan_.arena_bytes),
+                            streams_.front()),
+            "cudaMemsetAsync");
+    std::fill_n(static_cast<char*>(host_memory_.get()), plan_.host_bytes, '\0');
+    check(cudaEventRecord(end_.get(), streams_.front()), "cudaEventRecord");
+    for (const cudaStream_t each : streams_)
+      check(cudaStreamWaitEvent(each, end_.get(), cudaEventWaitDefault), "cudaStreamWaitEvent");
+  }
+
+  void move(int stream, const copy& work, cudaMemcpyKind way) {
+    if (work.to.empty()) return;
+    check(cudaMemcpyAsync(work.to.data(), work.from.data(), work.to.size(), way, native(stream)),
+          "cudaMemcpyAsync");
+  }
+
+  //! Of a step that failed, the times of what ended.
+  void note_the_rest() noexcept {
+    if (!clock_ || ending_.load(std::memory_order_acquire) == ended_) return;
+    try {
+      clock_->resolve();
+    } catch (const cuda::error&) {
+      // What the trace would show is lost with the context.
+    }
+  }
+
+  void abandon() noexcept {
+    for (cuda::owned_stream& each : own_streams_) static_cast<void>(each.release());
+    static_cast<void>(arena_.release());
+    static_cast<void>(host_memory_.release());
+  }
+
+  const plan_view plan_;
+  const cuda_settings settings_;
+  monitor& watch_;
+  std::optional<current_device> on_;  // while it is made
+  int multiprocessors_ = 0;
+  std::vector<cuda::owned_stream> own_streams_;
+  std::vector<cudaStream_t> streams_;
+  std::vector<cuda::owned_event> events_;
+  std::vector<std::int64_t> recorded_;  // by event: the step of its last record
+  cuda::owned_event end_;
+  std::optional<cuda::progress_events> progress_;
+  std::optional<cuda::step_clock> clock_;
+  cuda::device_memory arena_;
+  cuda::pinned_memory host_memory_;
+  std::atomic<std::int64_t> ending_{-1};  // the last step whose end is enqueued
+  std::atomic<std::int64_t> ended_{-1};   // the last step seen to end
+  bool failed_ = false;
+};
+
+}  // namespace
+
+int cuda_device_count() noexcept {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+std::unique_ptr<device> make_cuda_device(const plan_view& plan, const cuda_settings& settings,
+                                         monitor& watch) {
+  return std::make_unique<cuda_device>(plan, settings, watch);
+}
+
+}  // namespace stretto::executor

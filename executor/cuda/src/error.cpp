@@ -1,0 +1,44 @@
+#include "stretto/executor/cuda/error.hpp"
+
+#include <string>
+
+namespace stretto::executor::cuda {
+namespace {
+
+std::string text_of(cudaError_t code, const char* call) {
+  std::string text = std::string(call) + ": " + cudaGetErrorName(code) + " (" +
+                     std::to_string(static_cast<int>(code)) + "), " + cudaGetErrorString(code);
+  if (is_sticky(code)) text += "; the process cannot use the GPU any more and must be restarted";
+  return text;
+}
+
+}  // namespace
+
+bool is_sticky(cudaError_t code) noexcept {
+  switch (code) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+      return true;
+    default:
+      return false;
+  }
+}
+
+error::error(cudaError_t code, const char* call)
+    : std::runtime_error(text_of(code, call)), code_(code) {}
+
+}  // namespace stretto::executor::cuda

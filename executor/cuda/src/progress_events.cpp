@@ -1,0 +1,91 @@
+#include "progress_events.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace stretto::executor::cuda {
+
+progress_events::progress_events(const plan_view& plan, std::span<const owned_event> recorded)
+    : plan_(plan),
+      count_(static_cast<std::int64_t>(plan.instructions.size())),
+      recorder_(static_cast<std::size_t>(plan.events), -1),
+      lanes_(std::make_unique<lane[]>(plan.streams.size())) {
+  done_.reserve(plan.instructions.size());
+  for (int index = 0; index < static_cast<int>(plan.instructions.size()); ++index) {
+    const instruction& each = plan.instructions[static_cast<std::size_t>(index)];
+    lane_of(each.stream).instructions.push_back(index);
+    if (each.record >= 0) {
+      done_.push_back(recorded[static_cast<std::size_t>(each.record)].get());
+    } else {
+      own_.push_back(make_event());
+      done_.push_back(own_.back().get());
+    }
+    for (const std::int32_t event : {each.record, plan.part_of(index).started})
+      if (event >= 0) recorder_[static_cast<std::size_t>(event)] = index;
+  }
+}
+
+void progress_events::end(int stream, cudaStream_t native, const mark& what) {
+  const auto number = static_cast<std::size_t>(what.instruction);
+  if (plan_.instructions[number].record < 0)
+    check(cudaEventRecord(done_[number], native), "cudaEventRecord");
+  lane_of(stream).ended.store(what.ticket, std::memory_order_release);
+}
+
+void progress_events::look() {
+  for (std::size_t stream = 0; stream < plan_.streams.size(); ++stream) {
+    lane& on = lanes_[stream];
+    if (on.instructions.empty()) continue;
+    const std::int64_t ended = on.ended.load(std::memory_order_acquire);
+    for (; ticket_of(on, on.next) <= ended; ++on.next) {
+      const int index = on.instructions[static_cast<std::size_t>(on.next) % on.instructions.size()];
+      const cudaError_t status = cudaEventQuery(done_[static_cast<std::size_t>(index)]);
+      if (status == cudaErrorNotReady) break;
+      check(status, "cudaEventQuery");
+    }
+  }
+}
+
+progress progress_events::of(int stream) const {
+  const lane& on = lane_of(stream);
+  progress made{-1, finished(on)};
+  made.started = made.finished;
+  if (on.instructions.empty()) return made;
+  const std::int64_t next = ticket_of(on, on.next);
+  if (has_started(static_cast<int>(next % count_), next / count_)) made.started = next;
+  return made;
+}
+
+std::int64_t progress_events::first_missing() const {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t stream = 0; stream < plan_.streams.size(); ++stream)
+    if (!lanes_[stream].instructions.empty())
+      first = std::min(first, ticket_of(lanes_[stream], lanes_[stream].next));
+  return first;
+}
+
+std::int64_t progress_events::ticket_of(const lane& on, std::int64_t number) const {
+  const auto length = static_cast<std::int64_t>(on.instructions.size());
+  return number / length * count_ + on.instructions[static_cast<std::size_t>(number % length)];
+}
+
+//! When all that it waits for is done: no event is spent on it.
+bool progress_events::has_started(int instruction, std::int64_t step) const {
+  const std::int64_t ticket = step * count_ + instruction;
+  const stretto::instruction& mine = plan_.instructions[static_cast<std::size_t>(instruction)];
+  const lane& on = lane_of(mine.stream);
+  if (finished(on) >= ticket) return true;
+  if (on.begun.load(std::memory_order_acquire) < ticket || ticket_of(on, on.next) != ticket)
+    return false;
+  for (const event_wait& wait : plan_.waits_of(mine)) {
+    if (wait.previous_step) continue;
+    const int from = recorder_[static_cast<std::size_t>(wait.event)];
+    const stretto::instruction& other = plan_.instructions[static_cast<std::size_t>(from)];
+    if (other.record == wait.event ? finished(lane_of(other.stream)) < step * count_ + from
+                                   : !has_started(from, step))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace stretto::executor::cuda

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "stretto/executor/cuda/handles.hpp"
+#include "stretto/executor/device.hpp"
+
+namespace stretto::executor::cuda {
+
+//! Times of a step's instructions, from events around them, as std::chrono::steady_clock has them.
+//! CUDA tells times as floats since another event, so each step has an origin of its own, whose
+//! distance to the one before is added up.
+class step_clock {
+ public:
+  //! Finds out what the host's clock says now, which takes the time of a round trip.
+  //! @param idle  a stream without work
+  step_clock(std::size_t instructions, cudaStream_t idle);
+
+  void begin(cudaStream_t on, const mark& what);
+  void end(cudaStream_t on, const mark& what);
+  //! Fills the stamps of the step, of what has ended.
+  void resolve();
+
+ private:
+  struct span_of_time {
+    owned_event start;
+    owned_event end;
+    timing* stamp = nullptr;  // of an instruction that was enqueued in this step
+  };
+
+  owned_event& origin() { return origins_[static_cast<std::size_t>(step_ & 1)]; }
+  owned_event& origin_before() { return origins_[static_cast<std::size_t>(~step_ & 1)]; }
+
+  std::vector<span_of_time> spans_;
+  owned_event origins_[2];
+  std::int64_t step_ = -1;
+  double before_ = 0;  // the time of the origin before this step's, in nanoseconds
+  double now_ = 0;     // that of this step's, once resolved
+};
+
+}  // namespace stretto::executor::cuda
