@@ -4,16 +4,10 @@
 #include <cstring>
 #include <string>
 
-#include "stretto/model/job_text.hpp"
+#include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
 namespace {
-
-std::string text_of(const operation& what, std::int64_t bytes, std::int64_t step) {
-  return std::string(to_text(what.what).view()) + " of " + std::to_string(bytes) + " bytes (rank " +
-         std::to_string(what.rank) + ", instruction " + std::to_string(what.instruction) +
-         ", step " + std::to_string(step) + ")";
-}
 
 //! An arena without bytes has no address, which std::memcpy must not see even then.
 void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
@@ -46,14 +40,12 @@ void loopback_channel::send(const operation& what, std::int64_t step, std::int64
   changed_.wait(spins_, may_post);
   if (stopped()) return;
   slot& mine = slot_of(number);
-  mine.what = &what;
-  mine.step = step;
-  mine.bytes = what.bytes;
+  mine.head = head_of(what, step);
   mine.data = what.data;
   if (buffered_) {
     if (what.bytes > largest_)
       throw transport_error("channel " + std::to_string(from_) + " -> " + std::to_string(to_) +
-                            ": send " + text_of(what, what.bytes, step) + " exceeds the largest " +
+                            ": send " + describe(what.what) + " of " + std::to_string(what.bytes) + " bytes exceeds the largest " +
                             "message of the plan, " + std::to_string(largest_) + " bytes");
     copy_bytes(mine.own.get(), what.data, what.bytes);
     mine.data = mine.own.get();
@@ -76,19 +68,10 @@ void loopback_channel::receive(const operation& what, std::int64_t step, std::in
   changed_.wait(spins_, may_take);
   if (stopped()) return;
   const slot& sent = slot_of(number);
-  compare(sent, what, step);
+  must_meet(from_, to_, sent.head, head_of(what, step));
   copy_bytes(what.data, sent.data, what.bytes);
   taken_.store(number + 1, std::memory_order_release);
   changed_.notify();
-}
-
-void loopback_channel::compare(const slot& sent, const operation& wanted, std::int64_t step) const {
-  const bool same_message = sent.step == step && matching_receive(sent.what->what) == wanted.what;
-  if (same_message && sent.bytes == wanted.bytes) return;
-  throw transport_error("channel " + std::to_string(from_) + " -> " + std::to_string(to_) +
-                        (same_message ? ": sizes differ: send " : ": messages differ: send ") +
-                        text_of(*sent.what, sent.bytes, sent.step) + " meets receive " +
-                        text_of(wanted, wanted.bytes, step));
 }
 
 }  // namespace stretto::executor

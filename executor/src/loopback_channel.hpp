@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "message_head.hpp"
 #include "stretto/executor/transport.hpp"
 #include "wake_signal.hpp"
 
@@ -32,10 +33,8 @@ class loopback_channel {
 
  private:
   struct slot {
-    const operation* what = nullptr;
-    std::int64_t step = 0;
+    message_head head{};
     const std::byte* data = nullptr;
-    std::int64_t bytes = 0;
     std::unique_ptr<std::byte[]> own{};  // in buffered mode
   };
 
@@ -43,7 +42,6 @@ class loopback_channel {
   slot& slot_of(std::int64_t number) {
     return slots_[static_cast<std::size_t>(number) % slots_.size()];
   }
-  void compare(const slot& sent, const operation& wanted, std::int64_t step) const;
 
   const int from_;
   const int to_;

@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "stretto/model/job_text.hpp"
+#include "ordered_sum.hpp"
 
 namespace stretto::executor {
-namespace {
-
-std::string text_of(const operation& what, std::int64_t step) {
-  return std::string(to_text(what.what).view()) + " (rank " + std::to_string(what.rank) +
-         ", instruction " + std::to_string(what.instruction) + ", step " + std::to_string(step) +
-         ")";
-}
-
-}  // namespace
 
 loopback_group::loopback_group(int index, std::vector<int> ranks, std::int64_t elements, bool wide,
                                int spins, const std::atomic<bool>& stop)
@@ -59,15 +50,13 @@ void loopback_group::all_reduce(const operation& what, std::int64_t step, std::i
   if (stopped()) return;
   const std::int64_t needed =
       elements_ * static_cast<std::int64_t>(wide_ ? sizeof(double) : sizeof(float));
-  if (what.bytes < needed)
-    throw transport_error(
-        "group " + std::to_string(index_) + ": sizes differ: " + text_of(what, step) + " holds " +
-        std::to_string(what.bytes) + " bytes, the group sums " + std::to_string(needed));
+  const message_head head = head_of(what, step);
+  must_hold(index_, head, needed);
   mine.what = &what;
-  mine.step = step;
+  mine.head = head;
   gather(arrived_, number);
   if (stopped()) return;
-  compare(mine);
+  must_meet(index_, members_[0].head, head);
   wide_ ? sum_part<double>(part) : sum_part<float>(part);
   // No member may go on, and change its buffer, before all parts are summed.
   gather(summed_, number);
@@ -75,36 +64,20 @@ void loopback_group::all_reduce(const operation& what, std::int64_t step, std::i
   changed_.notify();
 }
 
-void loopback_group::compare(const member& mine) const {
-  const member& first = members_[0];
-  if (mine.step == first.step && mine.what->what.microbatch == first.what->what.microbatch) return;
-  throw transport_error("group " + std::to_string(index_) +
-                        ": collectives differ: " + text_of(*first.what, first.step) + " meets " +
-                        text_of(*mine.what, mine.step));
-}
-
 template <class Element>
 void loopback_group::sum_part(std::size_t part) const {
-  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Element));
-  constexpr std::int64_t block = 16 * line;
+  constexpr std::int64_t block = 1024 / static_cast<std::int64_t>(sizeof(Element));
   const auto count = static_cast<std::size_t>(count_);
   const auto elements_of = [this](std::size_t at) {
     return reinterpret_cast<Element*>(members_[at].what->data);
   };
-  // Parts are whole cache lines, so that members do not write to one another's.
-  const std::int64_t lines = (elements_ + line - 1) / line;
-  const auto border = [&](std::size_t at) {
-    return std::min(elements_, lines * static_cast<std::int64_t>(at) / count_ * line);
-  };
-  const std::int64_t end = border(part + 1);
-  for (std::int64_t at = border(part); at < end; at += block) {
+  const auto number = static_cast<std::int64_t>(part);
+  const std::int64_t end = part_begin<Element>(number + 1, count_, elements_);
+  for (std::int64_t at = part_begin<Element>(number, count_, elements_); at < end; at += block) {
     const std::int64_t length = std::min(block, end - at);
     Element sum[block];
-    std::copy_n(elements_of(0) + at, length, sum);
-    for (std::size_t other = 1; other < count; ++other) {
-      const Element* theirs = elements_of(other) + at;
-      for (std::int64_t each = 0; each < length; ++each) sum[each] += theirs[each];
-    }
+    ordered_sum(
+        count, [&](std::size_t of) -> const Element* { return elements_of(of) + at; }, length, sum);
     for (std::size_t other = 0; other < count; ++other)
       std::copy_n(sum, length, elements_of(other) + at);
   }

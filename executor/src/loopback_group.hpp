@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "message_head.hpp"
 #include "stretto/executor/transport.hpp"
 #include "wake_signal.hpp"
 
@@ -32,7 +33,7 @@ class loopback_group {
   struct alignas(64) member {
     int rank = 0;
     std::int64_t issued = 0;
-    std::int64_t step = 0;
+    message_head head{};
     const operation* what = nullptr;
     std::atomic<std::int64_t> done{0};
   };
@@ -41,7 +42,6 @@ class loopback_group {
   std::size_t position_of(int rank) const;
   //! Counts this member in and waits for the others of the same round.
   void gather(std::atomic<std::int64_t>& counter, std::int64_t number);
-  void compare(const member& mine) const;
   template <class Element>
   void sum_part(std::size_t part) const;
 

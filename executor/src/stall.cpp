@@ -53,6 +53,8 @@ class search {
       if (!started(other)) return {other, "waits for its partner,"};
     for (const place& other : others)
       if (finished(other)) return {{}, "waits for a message that its partner has finished with"};
+    const std::string away = partners_elsewhere(at);
+    if (!away.empty()) return {{}, "waits for " + away};
     return {{}, "has met its partner and is not done"};
   }
 
@@ -76,6 +78,27 @@ class search {
   const plan_view& plan(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->plan(); }
   const instruction& instruction_at(place at) const {
     return plan(at.plan).instructions[static_cast<std::size_t>(at.instruction)];
+  }
+  //! Those of its partners that other processes hold, of which nothing is known here.
+  std::string partners_elsewhere(place at) const {
+    const instruction& mine = instruction_at(at);
+    const auto is_here = [this](int rank) {
+      return std::any_of(ranks_.begin(), ranks_.end(),
+                         [rank](const auto& each) { return each->plan().rank == rank; });
+    };
+    std::string text;
+    const auto add = [&](int rank) {
+      if (!is_here(rank)) text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
+    };
+    if (mine.act == action::all_reduce) {
+      const plan_view& of = plan(at.plan);
+      for (const std::int32_t member :
+           of.members_of(of.groups[static_cast<std::size_t>(mine.peer)]))
+        add(member);
+    } else {
+      add(mine.peer);
+    }
+    return text.empty() ? text : text + ", in another process";
   }
   int last(int rank) const { return static_cast<int>(plan(rank).instructions.size()) - 1; }
   bool started(place at) const {

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/executor/bootstrap.hpp"
+#include "stretto/executor/transport.hpp"
+
+namespace stretto::executor {
+
+//! MPI in this process: the processes that mpirun has started, as a bootstrap. Initialises MPI and
+//! finalises it, unless the program has done so itself. Made and destroyed by the main thread,
+//! once, and destroyed after every transport between these processes.
+class mpi_session final : public bootstrap {
+ public:
+  //! @throws bootstrap_error when this MPI does not serve calls from several threads at once
+  //!         (MPI_THREAD_MULTIPLE).
+  mpi_session();
+  //! Finalises MPI, which waits for the other processes to do the same. After a step that failed
+  //! with messages under way that is impossible: abandon() is called instead.
+  ~mpi_session() override;
+  mpi_session(const mpi_session&) = delete;
+  mpi_session& operator=(const mpi_session&) = delete;
+
+  int process() const override;
+  int processes() const override;
+  std::vector<std::string> all_gather(std::string_view what, std::string_view mine,
+                                      time_point limit) override;
+
+  //! Ends all processes of the job at once, this one with the code: what is left to do after an
+  //! error, for the others wait for messages of this one.
+  [[noreturn]] void abandon(int code) noexcept;
+
+  struct state;
+
+ private:
+  std::shared_ptr<state> state_;
+  friend std::unique_ptr<transport> make_mpi_transport(mpi_session& between,
+                                                       std::chrono::nanoseconds opening);
+};
+
+//! Between the ranks of several processes, each of which holds one rank or several: arenas must be
+//! memory that the host's threads can write. open() is called by all processes, in the same order
+//! where there are several transports, and compares their plans: see agree().
+//!
+//! Rendezvous: a sender's stream waits until the receiver has posted its receive. Each message
+//! carries its job, step and size, which are compared where it meets its receive. Every channel has
+//! room for its largest message on both sides, through which messages are copied, so that memory
+//! which MPI may still touch after an abort is never one that is given back. An all-reduce shares
+//! out the elements: each member sums one part of all buffers in the order of the ranks, as the
+//! loopback transport does and to the same bits, and sends it to all.
+//! Waiting is by looking again, with short sleeps between: it ends with the step, at its deadline
+//! or when it is aborted, whatever has become of the peer.
+//! @param between  outlives the transport
+//! @param opening  how long open() waits for other processes
+std::unique_ptr<transport> make_mpi_transport(
+    mpi_session& between, std::chrono::nanoseconds opening = std::chrono::minutes(1));
+
+}  // namespace stretto::executor

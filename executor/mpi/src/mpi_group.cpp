@@ -1,0 +1,105 @@
+#include "mpi_group.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "ordered_sum.hpp"
+
+namespace stretto::executor {
+namespace {
+
+constexpr std::size_t align(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+//! Heads keep parts aligned.
+constexpr std::size_t head_room = align(sizeof(message_head));
+
+}  // namespace
+
+mpi_group::mpi_group(MPI_Comm on, place at, const std::atomic<bool>& stop)
+    : at_(std::move(at)),
+      stop_(stop),
+      room_(head_room + align(largest_part())),
+      requests_(on, "group " + std::to_string(at_.group), 2 * at_.members.size(),
+                (2 * at_.members.size() + 1) * room_ + 64) {
+  while (at_.members[mine_].rank != at_.rank) ++mine_;
+}
+
+std::size_t mpi_group::largest_part() const {
+  const std::size_t size = at_.wide ? sizeof(double) : sizeof(float);
+  const std::size_t lines = (static_cast<std::size_t>(at_.elements) * size + 63) / 64;
+  return (lines / at_.members.size() + 1) * 64;
+}
+
+void mpi_group::all_reduce(const operation& what, std::int64_t step, std::int64_t number) {
+  patience pause;
+  while (done_.load(std::memory_order_acquire) != number) {
+    if (stop_.load(std::memory_order_acquire)) return;
+    pause.wait();
+  }
+  const auto size = static_cast<std::int64_t>(at_.wide ? sizeof(double) : sizeof(float));
+  must_hold(at_.group, head_of(what, step), at_.elements * size);
+  at_.wide ? sum<double>(what, step) : sum<float>(what, step);
+  if (!ended_) done_.store(number + 1, std::memory_order_release);
+}
+
+template <class Element>
+void mpi_group::sum(const operation& what, std::int64_t step) {
+  const std::size_t count = at_.members.size();
+  const auto begin = [&](std::size_t part) {
+    return part_begin<Element>(static_cast<std::int64_t>(part), static_cast<std::int64_t>(count),
+                               at_.elements);
+  };
+  const auto elements = [&](std::size_t part) { return begin(part + 1) - begin(part); };
+  const auto bytes = [&](std::size_t part) {
+    return static_cast<std::size_t>(elements(part)) * sizeof(Element);
+  };
+  auto* const data = reinterpret_cast<Element*>(what.data);
+  // Parts are aligned as the elements are: memory comes aligned for any type of 16 bytes.
+  const auto outgoing = [&](std::size_t to) { return to * room_; };
+  const auto incoming = [&](std::size_t from) { return (count + from) * room_; };
+  const auto part_at = [&](std::size_t offset) {
+    return reinterpret_cast<Element*>(requests_.memory() + offset + head_room);
+  };
+  const message_head head = head_of(what, step);
+  const auto others = [&](auto&& call) {
+    for (std::size_t other = 0; other < count; ++other)
+      if (other != mine_) call(other, at_.members[other]);
+  };
+
+  // Everyone's elements of part k go to member k.
+  others([&](std::size_t other, const member& to) {
+    requests_.receive(incoming(other), head_room + bytes(mine_), to.process, to.receive_tag);
+    std::memcpy(requests_.memory() + outgoing(other), &head, sizeof head);
+    std::copy_n(data + begin(other), elements(other), part_at(outgoing(other)));
+    requests_.send(outgoing(other), head_room + bytes(other), to.process, to.send_tag);
+  });
+  ended_ = !requests_.complete(&stop_);
+  if (ended_) return;
+  others([&](std::size_t other, const member&) {
+    message_head theirs;
+    std::memcpy(&theirs, requests_.memory() + incoming(other), sizeof theirs);
+    other < mine_ ? must_meet(at_.group, theirs, head) : must_meet(at_.group, head, theirs);
+  });
+  Element* const sums = part_at(2 * count * room_);
+  ordered_sum(
+      count,
+      [&](std::size_t of) -> const Element* {
+        return of == mine_ ? data + begin(mine_) : part_at(incoming(of));
+      },
+      elements(mine_), sums);
+
+  // And the sums of part k from member k to everyone.
+  others([&](std::size_t other, const member& to) {
+    requests_.receive(incoming(other) + head_room, bytes(other), to.process, to.receive_tag);
+    requests_.send(2 * count * room_ + head_room, bytes(mine_), to.process, to.send_tag);
+  });
+  ended_ = !requests_.complete(&stop_);
+  if (ended_) return;
+  for (std::size_t of = 0; of < count; ++of)
+    std::copy_n(of == mine_ ? sums : part_at(incoming(of)), elements(of), data + begin(of));
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "message_head.hpp"
+#include "mpi_requests.hpp"
+#include "stretto/executor/transport.hpp"
+
+namespace stretto::executor {
+
+//! One member's side of a group's all-reduce.
+class mpi_group {
+ public:
+  struct member {
+    int rank = 0;
+    int process = 0;
+    int send_tag = 0;     //!< of what goes to it
+    int receive_tag = 0;  //!< of what comes from it
+  };
+  struct place {
+    int group = 0;
+    int rank = 0;                   //!< whose side this is
+    std::vector<member> members{};  //!< in the order of their ranks, this one included
+    std::int64_t elements = 0;
+    bool wide = false;
+  };
+
+  mpi_group(MPI_Comm on, place at, const std::atomic<bool>& stop);
+
+  std::int64_t next() { return issued_++; }
+
+  //! On a stream. Returns early when stopped.
+  //! @throws transport_error when the members' operations do not fit, or MPI fails
+  void all_reduce(const operation& what, std::int64_t step, std::int64_t number);
+
+ private:
+  template <class Element>
+  void sum(const operation& what, std::int64_t step);
+  //! The largest part of any member, in bytes.
+  std::size_t largest_part() const;
+
+  const place at_;
+  const std::atomic<bool>& stop_;
+  std::size_t mine_ = 0;  // place among the members
+  std::size_t room_;      // for a head and a part
+  // First what goes to each member, then what comes from each; the sum of this one's part last.
+  mpi_requests requests_;
+  std::int64_t issued_ = 0;
+  std::atomic<std::int64_t> done_{0};
+  bool ended_ = false;
+};
+
+}  // namespace stretto::executor

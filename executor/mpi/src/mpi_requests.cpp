@@ -1,0 +1,98 @@
+#include "mpi_requests.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "stretto/executor/error.hpp"
+#include "wake_signal.hpp"
+
+namespace stretto::executor {
+namespace {
+
+std::atomic<bool> given_up{false};
+
+}  // namespace
+
+void must_succeed(int code, const std::string& what) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw transport_error(what + ": " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+void patience::wait() {
+  // Most messages come at once, or only after whole jobs: then others need the cores.
+  if (turns_ < 50) {
+    relax();
+  } else if (turns_ < 70) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(turns_ < 200 ? 20 : 100));
+  }
+  ++turns_;
+}
+
+mpi_requests::mpi_requests(MPI_Comm on, std::string name, std::size_t requests, std::size_t bytes)
+    : on_(on),
+      name_(std::move(name)),
+      memory_(std::make_unique<std::byte[]>(bytes)),
+      requests_(requests, MPI_REQUEST_NULL),
+      statuses_(requests),
+      receives_(requests) {}
+
+mpi_requests::~mpi_requests() {
+  if (count_ > 0) give_up();
+}
+
+void mpi_requests::send(std::size_t offset, std::size_t bytes, int to, int tag) {
+  must_succeed(MPI_Issend(memory_.get() + offset, static_cast<int>(bytes), MPI_BYTE, to, tag, on_,
+                          &requests_[count_]),
+               name_);
+  receives_[count_++] = false;
+}
+
+void mpi_requests::receive(std::size_t offset, std::size_t bytes, int from, int tag) {
+  must_succeed(MPI_Irecv(memory_.get() + offset, static_cast<int>(bytes), MPI_BYTE, from, tag, on_,
+                         &requests_[count_]),
+               name_);
+  receives_[count_++] = true;
+}
+
+bool mpi_requests::complete(const std::atomic<bool>* stop, time_point limit) {
+  patience pause;
+  while (true) {
+    int done = 0;
+    must_succeed(MPI_Testall(static_cast<int>(count_), requests_.data(), &done, statuses_.data()),
+                 name_);
+    if (done != 0) break;
+    const bool stopped = stop != nullptr && stop->load(std::memory_order_acquire);
+    if (stopped || (limit != time_point::max() && std::chrono::steady_clock::now() >= limit)) {
+      give_up();
+      return false;
+    }
+    pause.wait();
+  }
+  for (std::size_t at = 0; at < count_; ++at) {
+    if (!receives_[at]) continue;
+    int bytes = 0;
+    MPI_Get_count(&statuses_[at], MPI_BYTE, &bytes);
+    received_ = static_cast<std::size_t>(bytes);
+  }
+  count_ = 0;
+  return true;
+}
+
+void mpi_requests::give_up() noexcept {
+  if (memory_ == nullptr) return;
+  // Sends cannot be taken back, and a receive that is being filled cannot be cancelled.
+  given_up.store(true, std::memory_order_release);
+  static_cast<void>(memory_.release());
+}
+
+bool mpi_requests::any_given_up() {
+  return given_up.load(std::memory_order_acquire);
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stretto/executor/monitor.hpp"
+
+namespace stretto::executor {
+
+//! @throws transport_error with MPI's text and the name of what was tried.
+void must_succeed(int code, const std::string& what);
+
+//! Waits a little, and longer every time: for conditions that only looking again can tell.
+class patience {
+ public:
+  void wait();
+
+ private:
+  int turns_ = 0;
+};
+
+//! Sends and receives under way at once, through memory of its own. Memory that MPI may still touch
+//! when they are given up is never freed.
+class mpi_requests {
+ public:
+  //! @param name  for errors
+  mpi_requests(MPI_Comm on, std::string name, std::size_t requests, std::size_t bytes);
+  ~mpi_requests();
+
+  std::byte* memory() { return memory_.get(); }
+  //! Of a part of the memory. Synchronous sends: done when the receive has been posted.
+  void send(std::size_t offset, std::size_t bytes, int to, int tag);
+  void receive(std::size_t offset, std::size_t bytes, int from, int tag);
+  //! Looks until all are done.
+  //! @return false when stopped, or late, instead; nothing may follow then
+  bool complete(const std::atomic<bool>* stop, time_point limit = time_point::max());
+  //! What the last completed receive has received, in bytes.
+  std::size_t received() const { return received_; }
+  //! Whether any were given up in this process, so that MPI cannot be finalised.
+  static bool any_given_up();
+
+ private:
+  void give_up() noexcept;
+
+  MPI_Comm on_;
+  std::string name_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<bool> receives_;
+  std::size_t count_ = 0;
+  std::size_t received_ = 0;
+};
+
+}  // namespace stretto::executor

@@ -1,0 +1,155 @@
+#include "mpi_session.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "mpi_requests.hpp"
+
+namespace stretto::executor {
+namespace {
+
+constexpr std::size_t most_name = 256;
+constexpr std::size_t most_part = std::size_t{64} << 20U;
+
+std::string version_of_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  return std::string(text, std::strcspn(text, ",\n"));
+}
+
+//! One exchange: everyone sends its words to everyone else, so that each knows who is missing.
+class exchange {
+ public:
+  exchange(const mpi_session::state& with, std::string_view what, std::string_view mine,
+           time_point limit)
+      : with_(with),
+        name_("exchange '" + std::string(what) + "'"),
+        what_(what),
+        limit_(limit),
+        tag_(with.exchanges % 32768),
+        words_(std::string(what) + '\0' + std::string(mine)),
+        out_(with.control, name_, static_cast<std::size_t>(with.processes), words_.size()) {}
+
+  std::vector<std::string> run() {
+    std::copy_n(reinterpret_cast<const std::byte*>(words_.data()), words_.size(), out_.memory());
+    for (int other = 0; other < with_.processes; ++other)
+      if (other != with_.process) out_.send(0, words_.size(), other, tag_);
+    std::vector<std::string> all(static_cast<std::size_t>(with_.processes));
+    for (int other = 0; other < with_.processes; ++other)
+      all[static_cast<std::size_t>(other)] = part_of(other);
+    if (!out_.complete(nullptr, limit_))
+      throw bootstrap_error(name_ + ": not all processes have taken what this one gave");
+    return all;
+  }
+
+ private:
+  std::string part_of(int other) {
+    std::string words = words_;
+    if (other != with_.process) words = receive(other);
+    const std::size_t end = words.find('\0');
+    if (words.substr(0, end) != what_)
+      throw bootstrap_error("process " + std::to_string(other) + " is at exchange '" +
+                            words.substr(0, end) + "', process " + std::to_string(with_.process) +
+                            " at '" + what_ + "'");
+    return words.substr(end + 1);
+  }
+
+  std::string receive(int from) {
+    patience pause;
+    MPI_Status status;
+    int there = 0;
+    while (true) {
+      must_succeed(MPI_Iprobe(from, tag_, with_.control, &there, &status), name_);
+      if (there != 0) break;
+      if (std::chrono::steady_clock::now() >= limit_)
+        throw bootstrap_error(name_ + " is not complete in time: process " + std::to_string(from) +
+                              " has not come this far");
+      pause.wait();
+    }
+    int bytes = 0;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    const auto size = static_cast<std::size_t>(bytes);
+    mpi_requests in(with_.control, name_, 1, size);
+    in.receive(0, size, from, tag_);
+    if (!in.complete(nullptr, limit_))
+      throw bootstrap_error(name_ + ": process " + std::to_string(from) + " has stopped in it");
+    return {reinterpret_cast<const char*>(in.memory()), size};
+  }
+
+  const mpi_session::state& with_;
+  std::string name_;
+  std::string what_;
+  time_point limit_;
+  int tag_;
+  std::string words_;
+  mpi_requests out_;
+};
+
+}  // namespace
+
+mpi_session::mpi_session() : state_(std::make_shared<state>()) {
+  int there = 0;
+  MPI_Initialized(&there);
+  int level = MPI_THREAD_SINGLE;
+  if (there != 0) {
+    MPI_Query_thread(&level);
+  } else {
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+    state_->finalises = true;
+  }
+  state_->library = version_of_library();
+  if (level < MPI_THREAD_MULTIPLE) {
+    if (state_->finalises) MPI_Finalize();
+    throw bootstrap_error(state_->library +
+                          (there != 0 ? " was initialised without" : " does not provide") +
+                          " MPI_THREAD_MULTIPLE, which the streams of the executor need");
+  }
+  MPI_Comm_dup(MPI_COMM_WORLD, &state_->control);
+  MPI_Comm_set_errhandler(state_->control, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(state_->control, &state_->process);
+  MPI_Comm_size(state_->control, &state_->processes);
+}
+
+mpi_session::~mpi_session() {
+  if (mpi_requests::any_given_up()) abandon(1);
+  if (!state_->finalises) return;
+  MPI_Comm_free(&state_->control);
+  MPI_Finalize();
+}
+
+int mpi_session::process() const {
+  return state_->process;
+}
+
+int mpi_session::processes() const {
+  return state_->processes;
+}
+
+std::vector<std::string> mpi_session::all_gather(std::string_view what, std::string_view mine,
+                                                 time_point limit) {
+  state& my = *state_;
+  if (!my.broken.empty()) throw bootstrap_error(my.broken);
+  try {
+    if (what.size() > most_name || mine.size() > most_part)
+      throw bootstrap_error("exchange '" + std::string(what.substr(0, most_name)) +
+                            "': its name or what this process gives is too long");
+    ++my.exchanges;
+    return exchange(my, what, mine, limit).run();
+  } catch (const std::runtime_error& wrong) {
+    my.broken = wrong.what();
+    throw bootstrap_error(my.broken);
+  }
+}
+
+void mpi_session::abandon(int code) noexcept {
+  std::fflush(nullptr);
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::_Exit(code);
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+#include "stretto/executor/mpi.hpp"
+
+namespace stretto::executor {
+
+struct mpi_session::state {
+  int process = 0;
+  int processes = 1;
+  bool finalises = false;
+  std::string library{};             // its name and version
+  MPI_Comm control = MPI_COMM_NULL;  // of the exchanges
+  int exchanges = 0;
+  std::string broken{};
+};
+
+}  // namespace stretto::executor

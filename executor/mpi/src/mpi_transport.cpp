@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpi_channel.hpp"
+#include "mpi_group.hpp"
+#include "mpi_session.hpp"
+#include "plan_ends.hpp"
+#include "stretto/executor/agreement.hpp"
+#include "stretto/executor/error.hpp"
+#include "stretto/executor/mpi.hpp"
+
+namespace stretto::executor {
+namespace {
+
+using state = mpi_session::state;
+
+class mpi_transport final : public transport {
+ public:
+  mpi_transport(mpi_session& between, const state& with, std::chrono::nanoseconds opening)
+      : between_(between), with_(with), opening_(opening) {
+    if (opening <= std::chrono::nanoseconds::zero())
+      throw plan_error("the time for opening the MPI transport must be positive");
+  }
+  ~mpi_transport() override {
+    // Freeing is collective, and MPI_Finalize does it as well.
+    sends_.clear();
+    receives_.clear();
+    groups_.clear();
+  }
+
+  void open(std::span<const plan_view> plans, monitor& watch) override {
+    if (plans.empty())
+      throw plan_error("the MPI transport needs at least one plan in each process");
+    const time_point now = std::chrono::steady_clock::now();
+    const time_point limit =
+        opening_ < time_point::max() - now ? now + opening_ : time_point::max();
+    try {
+      const component library{"MPI", with_.library};
+      agree(plans, {&library, 1}, between_, limit);
+      find_ranks(plans, limit);
+    } catch (const bootstrap_error& wrong) {
+      throw plan_error(std::string("the MPI transport cannot be opened: ") + wrong.what());
+    }
+    ranks_ = plans.front().ranks;
+    make_communicator(limit);
+    check_tags(plans);
+    for (const plan_view& plan : plans) {
+      open_channels(plan, watch.stop_flag());
+      open_groups(plan, watch.stop_flag());
+    }
+  }
+
+  void send(const launch& at, const operation& what) override {
+    mpi_channel& channel = *sends_.at({what.rank, what.peer});
+    enqueue(at, what, do_send, &channel, channel.next());
+  }
+  void receive(const launch& at, const operation& what) override {
+    mpi_channel& channel = *receives_.at({what.peer, what.rank});
+    enqueue(at, what, do_receive, &channel, channel.next());
+  }
+  void all_reduce(const launch& at, const operation& what) override {
+    mpi_group& group = *groups_.at({what.peer, what.rank});
+    enqueue(at, what, do_all_reduce, &group, group.next());
+  }
+
+  // Whoever waits looks at the monitor again and again.
+  void abort() noexcept override {}
+
+ private:
+  static void enqueue(const launch& at, const operation& what, void (*call)(const command&),
+                      void* self, std::int64_t number) {
+    at.on->enqueue(at.stream, {call, self, &what, number, at.step, at.ticket, at.stamp});
+  }
+  static const operation& operation_of(const command& work) {
+    return *static_cast<const operation*>(work.payload);
+  }
+  static void do_send(const command& work) {
+    static_cast<mpi_channel*>(work.self)->send(operation_of(work), work.step, work.argument);
+  }
+  static void do_receive(const command& work) {
+    static_cast<mpi_channel*>(work.self)->receive(operation_of(work), work.step, work.argument);
+  }
+  static void do_all_reduce(const command& work) {
+    static_cast<mpi_group*>(work.self)->all_reduce(operation_of(work), work.step, work.argument);
+  }
+
+  void find_ranks(std::span<const plan_view> plans, time_point limit) {
+    std::string mine;
+    for (const plan_view& plan : plans) mine += std::to_string(plan.rank) + ' ';
+    const std::vector<std::string> all = between_.all_gather("ranks", mine, limit);
+    for (std::size_t process = 0; process < all.size(); ++process) {
+      std::istringstream words(all[process]);
+      for (int rank = 0; words >> rank;) process_of_[rank] = static_cast<int>(process);
+    }
+  }
+
+  //! A communicator of its own, so that transports cannot take one another's messages.
+  void make_communicator(time_point limit) {
+    MPI_Request made = MPI_REQUEST_NULL;
+    must_succeed(MPI_Comm_idup(with_.control, &comm_, &made), "the MPI transport's communicator");
+    patience pause;
+    int done = 0;
+    while (true) {
+      must_succeed(MPI_Test(&made, &done, MPI_STATUS_IGNORE), "the MPI transport's communicator");
+      if (done != 0) break;
+      if (std::chrono::steady_clock::now() >= limit)
+        throw plan_error(
+            "the MPI transport cannot be opened: a process does not come for the "
+            "communicator");
+      pause.wait();
+    }
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  }
+
+  //! One for each channel, and for each pair of members of each group.
+  int tag_of(int block, int from, int to) const { return (block * ranks_ + from) * ranks_ + to; }
+  void check_tags(std::span<const plan_view> plans) const {
+    int* most = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(comm_, MPI_TAG_UB, &most, &found);
+    std::size_t groups = 0;
+    for (const plan_view& plan : plans) groups = std::max(groups, plan.groups.size());
+    const double wanted = static_cast<double>(groups + 1) * ranks_ * ranks_;
+    if (wanted > static_cast<double>(found != 0 ? *most : 32767))
+      throw plan_error("this MPI has too few tags for " + std::to_string(ranks_) + " ranks and " +
+                       std::to_string(groups) + " groups");
+  }
+
+  void open_channels(const plan_view& plan, const std::atomic<bool>& stop) {
+    for (const bool sends : {true, false})
+      for (const auto& [name, list] : channels_of(plan, sends ? action::send : action::receive)) {
+        std::int64_t largest = 0;
+        for (const message_end& each : list) largest = std::max(largest, each.bytes);
+        const auto [from, to] = name;
+        // MPI counts in int.
+        if (largest > std::numeric_limits<int>::max() - 4096)
+          throw plan_error("channel " + std::to_string(from) + " -> " + std::to_string(to) +
+                           ": a message of " + std::to_string(largest) +
+                           " bytes is too large for MPI");
+        const mpi_channel::place at{from, to, process_of_.at(sends ? to : from),
+                                    tag_of(0, from, to)};
+        (sends ? sends_ : receives_)[name] =
+            std::make_unique<mpi_channel>(comm_, at, largest, stop);
+      }
+  }
+
+  void open_groups(const plan_view& plan, const std::atomic<bool>& stop) {
+    for (const int number : groups_of(plan)) {
+      const group_info& info = plan.groups[static_cast<std::size_t>(number)];
+      mpi_group::place at{number, plan.rank, {}, info.elements, info.wide};
+      for (const std::int32_t rank : plan.members_of(info))
+        at.members.push_back({rank, process_of_.at(rank), tag_of(1 + number, plan.rank, rank),
+                              tag_of(1 + number, rank, plan.rank)});
+      std::sort(at.members.begin(), at.members.end(),
+                [](const auto& left, const auto& right) { return left.rank < right.rank; });
+      const std::int64_t bytes = info.elements * (info.wide ? 8 : 4);
+      if (bytes / info.count > std::numeric_limits<int>::max() - 4096)
+        throw plan_error("group " + std::to_string(number) + ": what a member sums is too large " +
+                         "for MPI");
+      groups_[{number, plan.rank}] = std::make_unique<mpi_group>(comm_, std::move(at), stop);
+    }
+  }
+
+  mpi_session& between_;
+  const state& with_;
+  std::chrono::nanoseconds opening_;
+  int ranks_ = 0;
+  std::map<int, int> process_of_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::map<std::pair<int, int>, std::unique_ptr<mpi_channel>> sends_;
+  std::map<std::pair<int, int>, std::unique_ptr<mpi_channel>> receives_;
+  std::map<std::pair<int, int>, std::unique_ptr<mpi_group>> groups_;  // by group and rank
+};
+
+}  // namespace
+
+std::unique_ptr<transport> make_mpi_transport(mpi_session& between,
+                                              std::chrono::nanoseconds opening) {
+  return std::make_unique<mpi_transport>(between, *between.state_, opening);
+}
+
+}  // namespace stretto::executor

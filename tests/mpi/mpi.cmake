@@ -1,0 +1,14 @@
+# The program that mpirun starts, and the test that starts mpirun.
+set(STRETTO_MPIRUN "${MPIEXEC_EXECUTABLE}")
+execute_process(COMMAND "${MPIEXEC_EXECUTABLE}" --version OUTPUT_VARIABLE stretto_mpi_version
+  ERROR_QUIET)
+if(stretto_mpi_version MATCHES "Open MPI|OpenRTE")
+  # More processes than cores; and containers, where everyone is root.
+  string(APPEND STRETTO_MPIRUN " --oversubscribe --allow-run-as-root")
+endif()
+string(APPEND STRETTO_MPIRUN " ${MPIEXEC_NUMPROC_FLAG}")
+
+add_executable(test_mpi_ranks mpi/program/ranks.cpp)
+target_link_libraries(test_mpi_ranks PRIVATE stretto::stretto stretto_executor_mpi)
+set_target_properties(test_mpi_ranks PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")

@@ -1,0 +1,195 @@
+// The ranks of a pipeline, dealt to the processes that mpirun has started: what they compute must
+// be what they compute in one process, and whatever goes wrong must end them all, with a reason.
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/executor/engine.hpp"
+#include "stretto/executor/mpi.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/schedule/dualpipe.hpp"
+#include "stretto/schedule/gpipe.hpp"
+#include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/zbv.hpp"
+
+using namespace stretto;
+
+namespace {
+
+//! Writes numbers that depend on all it has read, and remembers every bit of that.
+class mixer final : public executor::stage {
+ public:
+  explicit mixer(int rank) : rank_(rank) {}
+
+  void run(const executor::context& at) override {
+    if (before) before(at);
+    float state = 0.3F + 0.01F * static_cast<float>(at.what.stage + 7 * at.what.microbatch) +
+                  0.001F * static_cast<float>(at.step);
+    for (const executor::bound_buffer& each : at.buffers) {
+      if (each.mode == access::write) continue;
+      for (const float value : floats(each)) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, &value, sizeof bits);
+        trail = (trail ^ bits) * 1099511628211U;
+        state = state * 0.75F + value * 0.125F;
+      }
+    }
+    // Of very different size by rank, so that another order of summing gives other bits.
+    const float scale = at.what.kind == job_kind::reduce_grad ? (rank_ % 3 == 0   ? 1e6F
+                                                                 : rank_ % 3 == 1 ? -1e6F
+                                                                                  : 1e-3F)
+                                                              : 1.0F;
+    for (const executor::bound_buffer& each : at.buffers) {
+      if (each.mode == access::read) continue;
+      float next = state * scale;
+      for (float& value : floats(each)) value = next = next * 0.99F + 0.01F;
+    }
+  }
+
+  std::function<void(const executor::context&)> before{};
+  std::uint64_t trail = 14695981039346656037U;
+
+ private:
+  static std::span<float> floats(const executor::bound_buffer& of) {
+    return {reinterpret_cast<float*>(of.data.data()), of.data.size() / sizeof(float)};
+  }
+  int rank_;
+};
+
+//! Plans, stages and an engine for the ranks from `first` on.
+struct job_part {
+  job_part(const planned& made, int first, int count, std::unique_ptr<executor::transport> wire,
+           std::chrono::nanoseconds deadline = std::chrono::minutes(1)) {
+    std::vector<plan_view> plans;
+    std::vector<executor::stage*> pointers;
+    for (int rank = first; rank < first + count; ++rank) {
+      plans.push_back(made.plans()[static_cast<std::size_t>(rank)]);
+      stages.push_back(std::make_unique<mixer>(rank));
+      pointers.push_back(stages.back().get());
+    }
+    executor::options with;
+    with.wire = std::move(wire);
+    with.deadline = deadline;
+    engine = std::make_unique<executor::engine>(plans, pointers, std::move(with));
+  }
+  std::vector<std::unique_ptr<mixer>> stages{};
+  std::unique_ptr<executor::engine> engine{};
+};
+
+template <class Schedule>
+std::unique_ptr<const planned> plans_of(const Schedule& schedule, int ranks, std::int64_t bytes,
+                                        int chunks = 1, int microbatches = 8) {
+  const shape sizes{.ranks = ranks, .microbatches = microbatches, .chunks = chunks};
+  const job_table costs(ranks, place(schedule.placed(), sizes).chunks);
+  plan_request request;
+  request.stages = {{.output = bytes, .stash = 256, .gradients = 1000}};
+  // Every rank sums with all others.
+  std::vector<std::int32_t> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  request.groups = {{.first = 0, .count = ranks, .elements = 77, .wide = false}};
+  request.members = all;
+  auto made =
+      std::make_unique<const planned>(schedule, sizes, costs.view(), overlap::separate{}, request);
+  if (!(made->answer() == verdict{})) throw std::logic_error("the plan was refused");
+  return made;
+}
+
+using session = executor::mpi_session;
+
+//! The steps of one plan, over all processes and in this one alone: the same bits.
+bool same(session& between, const planned& made, int ranks) {
+  const int each = ranks / between.processes();
+  const int first = between.process() * each;
+  job_part here(made, first, each, make_mpi_transport(between));
+  job_part all(made, 0, ranks, nullptr);
+  for (int step = 0; step < 3; ++step) {
+    here.engine->step();
+    all.engine->step();
+  }
+  bool good = true;
+  for (int at = 0; at < each; ++at)
+    good = good && here.stages[static_cast<std::size_t>(at)]->trail ==
+                       all.stages[static_cast<std::size_t>(first + at)]->trail;
+  return good;
+}
+
+int equal(session& between) {
+  const int processes = between.processes();
+  int wrong = 0;
+  const auto check = [&](const char* name, const std::unique_ptr<const planned>& made, int ranks) {
+    const bool good = same(between, *made, ranks);
+    if (!good) ++wrong;
+    std::printf("%s on %d ranks: process %d %s\n", name, ranks, between.process(),
+                good ? "equal" : "DIFFERS");
+  };
+  check("interleaved", plans_of(schedule::interleaved{}, processes, 4000, 2), processes);
+  check("zbv", plans_of(schedule::zbv{}, processes, 64, 2), processes);
+  // Larger than what MPI sends at once; two ranks in each process.
+  check("dualpipe", plans_of(schedule::dualpipe{}, 2 * processes, 200000, 1, 4 * processes),
+        2 * processes);
+  return wrong;
+}
+
+//! One rank in each process, until something goes wrong.
+int fail(session& between, const std::unique_ptr<const planned>& made,
+         std::chrono::nanoseconds deadline, const std::function<void()>& in_process_1) {
+  job_part here(*made, between.process(), 1, make_mpi_transport(between), deadline);
+  if (between.process() == 1)
+    here.stages[0]->before = [&](const executor::context& at) {
+      if (at.step == 1 && at.what.microbatch == 2) in_process_1();
+    };
+  try {
+    for (int step = 0; step < 4; ++step) here.engine->step();
+  } catch (const executor::execution_error& caught) {
+    std::cout << "process " << between.process() << ": " << caught.what() << "; threads left "
+              << caught.threads_left() << std::endl;
+    between.abandon(5);
+  }
+  return 0;
+}
+
+int run(session& between, const std::string& what) {
+  const int ranks = between.processes();
+  const bool odd = between.process() == 1;
+  const auto plans = [&](std::int64_t bytes) {
+    return plans_of(schedule::interleaved{}, ranks, bytes);
+  };
+  const auto soon = std::chrono::milliseconds(700);
+  const auto later = std::chrono::minutes(1);
+  if (what == "equal") return equal(between);
+  if (what == "sizes") return fail(between, plans(odd ? 128 : 256), soon, [] {});
+  if (what == "schedules")
+    return fail(between, odd ? plans_of(schedule::gpipe{}, ranks, 256) : plans(256), soon, [] {});
+  if (what == "stop") return fail(between, plans(256), soon, [] { std::raise(SIGSTOP); });
+  if (what == "die") return fail(between, plans(256), later, [] { std::raise(SIGKILL); });
+  if (what == "throw")
+    return fail(between, plans(256), later, [] { throw std::runtime_error("no more of this"); });
+  std::cerr << "there is no '" << what << "'\n";
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  session between;
+  try {
+    return run(between, argc > 1 ? argv[1] : "");
+  } catch (const executor::plan_error& refused) {
+    std::cout << "process " << between.process() << " refuses: " << refused.what() << std::endl;
+    return 3;
+  } catch (const std::exception& wrong) {
+    std::cout << "process " << between.process() << ": " << wrong.what() << std::endl;
+    between.abandon(4);
+  }
+}
