@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "measured_trace.hpp"
 #include "step.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/svg.hpp"
@@ -125,6 +126,8 @@ constexpr std::int64_t most_jobs = 200'000;
 struct draw_command {
   step_options options;
   std::string out = "-";
+  std::string measured;
+  bool own_costs = false;  //!< the options give the costs
   bool show_memory = false;
 
   timeline_picture picture(const step& made, bool with_memory) const {
@@ -137,8 +140,35 @@ struct draw_command {
     return drawn;
   }
   void plot() const {
+    if (!measured.empty()) return plot_measured();
     const step made = make_step(options);
     write_file("-o", out, to_svg(picture(made, show_memory)));
+  }
+  //! What was measured below what is predicted: by the options' costs, or by what each kind of job
+  //! took in the trace.
+  void plot_measured() const {
+    step made = make_step(options);
+    const placement& where = made.made.where;
+    const measured_trace trace("--trace", measured, where.ranks);
+    if (!own_costs) {
+      made.made.costs = job_table(where.ranks, where.chunks);
+      for (int rank = 0; rank < where.ranks; ++rank)
+        for (int chunk = 0; chunk < where.chunks; ++chunk)
+          for (int at = 0; at < cost_kinds; ++at) {
+            const auto kind = static_cast<job_kind>(at);
+            made.made.costs.at(rank, chunk, kind).time =
+                trace.median(where, rank, chunk, kind) / 1000;
+          }
+    }
+    const std::string broken = trace.broken_order(made.input().rows);
+    timeline_picture drawn = beside_measured(picture(made, false), trace, where);
+    drawn.subtitle = std::string("predicted, by ") +
+                     (own_costs ? "the costs given" : "what each kind of job took in the trace") +
+                     ": " + drawn.subtitle + "; measured, step " + std::to_string(trace.last()) +
+                     ": makespan " + std::to_string(trace.makespan() / 1000) + "; " +
+                     (broken.empty() ? "every order was kept" : "broken: " + broken);
+    write_file("-o", out, to_svg(drawn));
+    if (!broken.empty()) throw broken_schedule(measured + ": " + broken);
   }
   void trace() const {
     const step made = make_step(options);
@@ -154,7 +184,15 @@ void add_plot(CLI::App& app) {
   mine->options.add(*command, true);
   command->add_flag("--show-memory", mine->show_memory, "With each rank's memory below its lane");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
-  command->callback([mine] { mine->plot(); });
+  command->add_option("--trace", mine->measured,
+                      "File that the executor has written (the trainer's trace.json): its last step "
+                      "below the predicted one, whose costs then are microseconds, or by default "
+                      "what jobs took there; its order held against the schedule's");
+  command->callback([mine, command] {
+    for (const char* option : {"--cost", "--costs", "--layers"})
+      mine->own_costs = mine->own_costs || command->count(option) > 0;
+    mine->plot();
+  });
 }
 
 void add_trace(CLI::App& app) {

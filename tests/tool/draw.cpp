@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "run_tool.hpp"
@@ -83,6 +85,114 @@ TEST_CASE("trace: jobs that nest, arrows that join the right jobs, memory") {
   CHECK(messages.size() == 2 * 5 * 5);
   CHECK(messages.contains("4SEND_F3"));
   CHECK(messages.contains("1SEND_B0"));
+}
+
+//! What the executor measures of 1F1B with two ranks and a micro-batch, in microseconds.
+json measured_step() {
+  json events = json::array();
+  const auto add = [&](int rank, int stream, const char* name, const char* category, double from,
+                       double to) {
+    events.push_back({{"ph", "X"},
+                      {"name", name},
+                      {"cat", category},
+                      {"pid", rank},
+                      {"tid", stream},
+                      {"ts", from},
+                      {"dur", to - from},
+                      {"args", {{"step", 7}, {"instruction", 0}}}});
+  };
+  for (int rank = 0; rank < 2; ++rank)
+    for (const auto& [stream, name] : {std::pair(0, "compute"), {1, "send_next"}, {2, "receive"}})
+      events.push_back({{"ph", "M"},
+                        {"name", "thread_name"},
+                        {"pid", rank},
+                        {"tid", stream},
+                        {"args", {{"name", name}}}});
+  add(0, 0, "0F0", "compute", 10, 20);
+  add(0, 1, "0SEND_F0", "send", 20, 22);
+  add(1, 2, "1RECV_F0", "receive", 5, 22.5);
+  add(1, 0, "1F0 op 0", "compute", 23, 30);
+  add(1, 1, "1F0 op 1", "collective", 30, 31);  // a sum between its ops
+  add(1, 0, "1F0 op 2", "compute", 31, 33);
+  add(1, 0, "1B0", "compute", 33, 53);
+  add(1, 1, "1SEND_B0", "send", 53, 60);
+  add(0, 2, "0RECV_B0", "receive", 22, 60);
+  add(0, 0, "0B0", "compute", 60, 81);
+  add(0, 0, "0OPTIMIZER", "compute", 82, 84);
+  return {{"traceEvents", events}};
+}
+json& event(json& trace, const std::string& name) {
+  for (json& one : trace["traceEvents"])
+    if (one["name"] == name) return one;
+  throw std::out_of_range(name);
+}
+
+const std::string measured_1f1b = "plot 1f1b --ranks 2 --microbatches 1 --trace ";
+
+TEST_CASE("a measured step is drawn below the predicted one, rank by rank, stream by stream") {
+  const temporary file("trace.json");
+  file.write(measured_step().dump());
+  const std::string svg = run(measured_1f1b + file.path()).out;
+  // Predicted by what the jobs took: 10, 10, 20, 21.
+  CHECK(svg.find("makespan 61, bubble") != std::string::npos);
+  CHECK(svg.find("measured, step 7: makespan 71; every order was kept") != std::string::npos);
+  std::size_t at = 0;  // the lanes, from above
+  for (const char* lane : {">rank 0 predicted<", ">measured<", ">send_next<", ">receive<",
+                           ">rank 1 predicted<", ">measured<", ">send_next<", ">receive<"}) {
+    CAPTURE(lane);
+    at = svg.find(lane, at + 1);
+    REQUIRE(at != std::string::npos);
+  }
+  CHECK(svg.find("<title>1B0: 20 to 40</title>") != std::string::npos);  // predicted
+  CHECK(svg.find("<title>1B0: 23 to 43</title>") != std::string::npos);  // from the first job on
+  CHECK(svg.find("<title>1F0: 13 to 23</title>") != std::string::npos);  // its ops together
+  CHECK(svg.find("<title>1RECV_F0: 0 to 13</title>") != std::string::npos);
+  CHECK(svg.find("optimizer") != std::string::npos);
+  // By costs of one's own, in the same unit.
+  CHECK(run(measured_1f1b + file.path() + " --cost 2,2,2,0")
+            .out.find("by the costs given: makespan 12") != std::string::npos);
+}
+
+TEST_CASE("an order that a trace breaks is named, a trace of something else refused") {
+  const auto said = [](auto change, const std::string& more = "") {
+    json trace = measured_step();
+    change(trace);
+    const temporary file("trace.json"), picture("picture.svg");
+    file.write(trace.dump());
+    const auto ran =
+        run((more.empty() ? measured_1f1b : more) + file.path() + " -o " + picture.path());
+    const std::string begin =
+        ran.exit == 1 ? "stretto: " + file.path() + ": " : "stretto: --trace " + file.path() + ": ";
+    CHECK(ran.exit != 0);
+    REQUIRE(ran.err.starts_with(begin));
+    CHECK(contents(picture.path()).empty() == (ran.exit == 2));  // what broke is drawn, too
+    return std::to_string(ran.exit) + " " + ran.err.substr(begin.size());
+  };
+  CHECK(said([](json& trace) { event(trace, "1B0")["ts"] = 32.5; }) ==
+        "1 step 7: 1B0 on rank 1 comes after 1F0 on rank 1 (list), which ends 0.5 us after it "
+        "starts\n");
+  CHECK(said([](json& trace) { event(trace, "0SEND_F0")["ts"] = 19; }) ==
+        "1 step 7: 0SEND_F0 on rank 0 comes after 0F0 on rank 0 (data), which ends 1.0 us after it "
+        "starts\n");
+  CHECK(
+      said([](json& trace) { event(trace, "1RECV_F0")["dur"] = 14; }) ==
+      "1 step 7: 1RECV_F0 on rank 1 comes after 0SEND_F0 on rank 0 (message), which starts 1.0 us "
+      "after it ends\n");
+  CHECK(said([](json& trace) { event(trace, "0RECV_B0")["dur"] = 40; }) ==
+        "1 step 7: 0B0 on rank 0 comes after 0RECV_B0 on rank 0 (data), which ends 2.0 us after it "
+        "starts\n");
+  CHECK(said([](json& trace) { event(trace, "1B0")["name"] = "1B1"; }) ==
+        "2 step 7 has no 1B0 on rank 1: it is a trace of another schedule\n");
+  CHECK(said([](json& trace) { event(trace, "0OPTIMIZER")["name"] = "0F1"; }) ==
+        "2 step 7 has 0F1, and the schedule has not\n");
+  CHECK(said([](json& trace) { event(trace, "1B0")["name"] = "B"; }) ==
+        "2 traceEvents[12].name is \"B\", which is no job\n");
+  CHECK(said([](json& trace) { event(trace, "1B0").erase("dur"); }) ==
+        "2 traceEvents[12]: there is no field \"dur\"\n");
+  CHECK(said([](json& trace) { trace.erase("traceEvents"); }) ==
+        "2 there is no array \"traceEvents\"\n");
+  CHECK(said([](json&) {}, "plot 1f1b --ranks 3 --microbatches 1 --trace ") ==
+        "2 it has 2 ranks, and the schedule 3\n");
 }
 
 }  // namespace

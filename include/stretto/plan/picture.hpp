@@ -28,6 +28,13 @@ struct memory_point {
   std::int64_t level = 0;
 };
 
+//! A lane of bars, where they are not one a rank.
+struct picture_lane {
+  std::string name;
+  bool narrow = false;  //!< for what is beside the jobs; its bars have no text
+  bool opens = false;   //!< a group of lanes
+};
+
 //! What a drawn timeline shows: bars on one lane per rank, by simulation or as measured. `memory`
 //! is empty or holds one curve per rank.
 struct timeline_picture {
@@ -39,6 +46,8 @@ struct timeline_picture {
   std::int64_t end = 0;  //!< of the axis
   std::vector<picture_bar> bars;
   std::vector<std::vector<memory_point>> memory;
+  //! Empty, or `ranks` lanes, which the bars' ranks are then numbers of.
+  std::vector<picture_lane> lanes{};
 };
 
 //! `makespan 33, bubble 27.3 %`

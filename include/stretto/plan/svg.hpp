@@ -33,6 +33,7 @@ class svg_writer {
 
  private:
   static constexpr double lane_height = 26;
+  static constexpr double narrow_height = 9;
   static constexpr double letter = 0.62;  // width of a character over the font size, at most
 
   static double text_width(std::string_view words, double size) {
@@ -55,10 +56,11 @@ class svg_writer {
   void lay_out() {
     std::int64_t shortest = in_.end > 0 ? in_.end : 1;
     for (const picture_bar& bar : in_.bars) {
+      kinds_.insert(bar.what.kind);
+      if (!is_labelled(bar)) continue;
       shortest = std::min(shortest, std::max<std::int64_t>(1, bar.when.end - bar.when.start));
       digits_ = std::max(digits_, label(bar.what).size());
       chunks_ = std::max(chunks_, bar.chunk + 1);
-      kinds_.insert(bar.what.kind);
     }
     for (const auto& line : in_.memory)
       for (const memory_point& point : line) {
@@ -66,6 +68,8 @@ class svg_writer {
         least_ = std::min(least_, point.level);
       }
     left_ = 16 + text_width("rank " + std::to_string(std::max(0, in_.ranks - 1)), 12);
+    for (const picture_lane& one : in_.lanes)
+      left_ = std::max(left_, 16 + text_width(one.name, one.narrow ? 9 : 12));
     // The last tick's label is centred on the end of the axis.
     right_ = std::max(24.0, 8 + text_width(std::to_string(in_.end), 11) / 2);
     if (!in_.memory.empty())
@@ -93,7 +97,23 @@ class svg_writer {
       x += wide;
     }
     top_ = 58 + 20 * legend_rows_;
-    height_ = top_ + row_ * in_.ranks + 44;
+    double y = top_;
+    for (int lane = 0; lane < in_.ranks; ++lane) {
+      const bool alone = in_.lanes.empty();
+      if (!alone && lane > 0) y += in_.lanes[static_cast<std::size_t>(lane)].opens ? 14 : 2;
+      tops_.push_back(y);
+      y += alone ? row_ : height_of(lane);
+    }
+    bottom_ = y + (in_.lanes.empty() ? 0 : 6);
+    height_ = bottom_ + 44;
+  }
+
+  bool is_narrow(int lane) const {
+    return !in_.lanes.empty() && in_.lanes[static_cast<std::size_t>(lane)].narrow;
+  }
+  double height_of(int lane) const { return is_narrow(lane) ? narrow_height : lane_height; }
+  bool is_labelled(const picture_bar& bar) const {
+    return !is_narrow(bar.rank) && (in_.lanes.empty() || is_compute(bar.what.kind));
   }
 
   struct entry {
@@ -102,9 +122,13 @@ class svg_writer {
   };
   std::vector<entry> entries() const {
     std::vector<entry> all;
-    for (job_kind kind : kinds_)
-      all.push_back({shade(colour_of(kind), 0, 1).hex(),
-                     std::string(letters(kind)) + " " + std::string(words_for(kind))});
+    for (job_kind kind : kinds_) {
+      const std::string words(words_for(kind));
+      const std::string named =
+          is_compute(kind) || in_.lanes.empty() ? std::string(letters(kind)) + " " + words : words;
+      if (all.empty() || all.back().words != named)
+        all.push_back({shade(colour_of(kind), 0, 1).hex(), named});
+    }
     all.push_back({"", "idle"});
     const job_kind first = kinds_.empty() ? job_kind::forward : *kinds_.begin();
     for (int chunk = 0; chunks_ > 1 && chunk < std::min(chunks_, 8); ++chunk)
@@ -126,7 +150,7 @@ class svg_writer {
   }
 
   double x_of(std::int64_t time) const { return left_ + scale_ * static_cast<double>(time); }
-  double y_of(int rank) const { return top_ + row_ * rank; }
+  double y_of(int rank) const { return tops_[static_cast<std::size_t>(rank)]; }
 
   void open() {
     text_ += "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width_) +
@@ -151,6 +175,9 @@ class svg_writer {
     css += ".mb{font-size:" +
            number(std::clamp((narrow - 2) / (letter * static_cast<double>(digits_)), 6.5, 11.0)) +
            "px;text-anchor:middle}.dark{fill:#10151b}.pale{fill:#ffffff}\n";
+    if (!in_.lanes.empty())
+      css += ".stream{font-size:9px;fill:#57606a}"
+             "@media (prefers-color-scheme:dark){.stream{fill:#a9b2bc}}\n";
     for (job_kind kind : kinds_)
       for (int chunk = 0; chunk < chunks_; ++chunk)
         css.append(".").append(fill_class(kind, chunk)).append("{fill:").append(
@@ -160,7 +187,8 @@ class svg_writer {
   double shortest_bar() const {
     double shortest = static_cast<double>(std::max<std::int64_t>(1, in_.end));
     for (const picture_bar& bar : in_.bars)
-      shortest = std::min(shortest, static_cast<double>(bar.when.end - bar.when.start));
+      if (is_labelled(bar))
+        shortest = std::min(shortest, static_cast<double>(bar.when.end - bar.when.start));
     return shortest;
   }
   static std::string fill_class(job_kind kind, int chunk) {
@@ -200,15 +228,18 @@ class svg_writer {
   }
 
   void lane(int rank) {
-    words(left_ - 8, y_of(rank) + lane_height / 2 + 4, "text", "rank " + std::to_string(rank),
-          "end");
-    box(left_, y_of(rank), plot_, lane_height, "class=\"lane\"/>\n");
+    const std::string name = in_.lanes.empty() ? "rank " + std::to_string(rank)
+                                               : in_.lanes[static_cast<std::size_t>(rank)].name;
+    const double high = height_of(rank);
+    words(left_ - 8, y_of(rank) + high / 2 + (is_narrow(rank) ? 3 : 4),
+          is_narrow(rank) ? "stream" : "text", name, "end");
+    box(left_, y_of(rank), plot_, high, "class=\"lane\"/>\n");
   }
 
   void draw(const picture_bar& bar) {
     const double x = x_of(bar.when.start);
     const double wide = x_of(bar.when.end) - x;
-    const double high = bar.half == 0 ? lane_height : lane_height / 2;
+    const double high = bar.half == 0 ? height_of(bar.rank) : lane_height / 2;
     const double y = y_of(bar.rank) + (bar.half == 2 ? high : 0);
     const double gap = std::min(1.0, wide / 5);
     text_ += "<g>";
@@ -217,7 +248,7 @@ class svg_writer {
             std::string(to_text(bar.what).view()) + ": " + std::to_string(bar.when.start) + " to " +
             std::to_string(bar.when.end) + "</title></rect>");
     // By the widest label, so that bars of one length are all labelled or none.
-    if (wide - 2 >= letter * 6.5 * static_cast<double>(digits_))
+    if (is_labelled(bar) && wide - 2 >= letter * 6.5 * static_cast<double>(digits_))
       words(x + wide / 2, y + high / 2 + 3.5,
             shade(colour_of(bar.what.kind), bar.chunk, chunks_).light() ? "mb dark" : "mb pale",
             label(bar.what));
@@ -243,7 +274,7 @@ class svg_writer {
   }
 
   void axis() {
-    const double y = top_ + row_ * in_.ranks + 2;
+    const double y = bottom_ + 2;
     text_ += "<path class=\"line\" fill=\"none\" d=\"M" + number(left_) + " " + number(y) + "H" +
              number(left_ + plot_);
     const std::string longest = std::to_string(in_.end);
@@ -264,6 +295,8 @@ class svg_writer {
   int legend_rows_ = 1;
   std::int64_t most_ = 0;
   std::int64_t least_ = 0;
+  std::vector<double> tops_;  // of the lanes
+  double bottom_ = 0;
   double left_ = 0, right_ = 0, plot_ = 0, scale_ = 1, width_ = 0, height_ = 0, top_ = 0, row_ = 0,
          strip_ = 0;
 };

@@ -34,6 +34,13 @@ inline colour colour_of(job_kind kind) {
       return {230, 159, 40};
     case job_kind::recompute:
       return {190, 120, 180};
+    case job_kind::send_forward:
+    case job_kind::send_backward:
+    case job_kind::receive_forward:
+    case job_kind::receive_backward:
+      return {125, 140, 165};
+    case job_kind::optimizer:
+      return {120, 100, 90};
     default:
       return {140, 140, 140};
   }
@@ -63,6 +70,15 @@ inline std::string_view words_for(job_kind kind) {
       return "recompute";
     case job_kind::optimizer:
       return "optimizer";
+    case job_kind::reduce_grad:
+      return "reduce gradients";
+    case job_kind::all_reduce:
+      return "all-reduce";
+    case job_kind::send_forward:
+    case job_kind::send_backward:
+    case job_kind::receive_forward:
+    case job_kind::receive_backward:
+      return "message, with its wait";
     default:
       return "other";
   }

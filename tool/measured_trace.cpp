@@ -1,0 +1,317 @@
+#include "measured_trace.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "numbers.hpp"
+#include "stretto/model/job_text.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+using nlohmann::json;
+
+//! F, B or I, W, R or a message of a stage and micro-batch: of these there is one each.
+using work_key = std::tuple<job_kind, int, int, int>;
+work_key key_of(const job& work) {
+  const job_kind kind = work.kind == job_kind::backward ? job_kind::backward_input : work.kind;
+  return {kind, work.stage, work.microbatch, work.slice};
+}
+
+std::string text(const job& work) {
+  return std::string(to_text(work).view());
+}
+
+//! Not a sum between the ops of a job.
+bool is_job(const traced& one) {
+  return one.computes && is_compute(one.what.kind);
+}
+
+//! One step's records by what they are, and the orders that they must keep.
+class order_check {
+ public:
+  explicit order_check(const std::vector<traced>& step) {
+    for (const traced& one : step) records_.emplace(key_of(one.what), &one);
+  }
+  const traced* find(const job& work) const {
+    const auto found = records_.find(key_of(work));
+    return found == records_.end() ? nullptr : found->second;
+  }
+
+  //! Empty: `work` comes after all that it needs.
+  std::string run(const job& work) const {
+    const traced& mine = *find(work);
+    for (const job& need : needs_of(work)) {
+      const traced* const made = find(need);
+      if (made == nullptr) continue;  // of the first stage, without slices, not recomputed
+      const std::string wrong =
+          made->rank == mine.rank ? after(*made, mine, "data") : by_message(*made, mine);
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
+  }
+  static std::string after(const traced& first, const traced& second, const char* why) {
+    if (first.when.end <= second.when.start) return "";
+    return said(first, second, why) + " ends " + us(first.when.end - second.when.start) +
+           " us after it starts";
+  }
+
+ private:
+  static std::vector<job> needs_of(const job& work) {
+    const auto like = [&](job_kind kind, int stages = 0, int slices = 0) {
+      job made = work;
+      made.kind = kind;
+      made.stage += stages;
+      made.slice = static_cast<std::int16_t>(made.slice + slices);
+      return made;
+    };
+    switch (work.kind) {
+      case job_kind::forward:
+        return {like(job_kind::forward, -1), like(job_kind::forward, 0, -1)};
+      case job_kind::backward:
+      case job_kind::backward_input:
+        return {like(job_kind::forward), like(job_kind::recompute),
+                like(job_kind::backward_input, 1), like(job_kind::backward_input, 0, 1)};
+      case job_kind::backward_weight:
+        return {like(job_kind::backward_input)};
+      default:
+        return {like(job_kind::forward)};
+    }
+  }
+  //! A message leaves after `made`, comes no earlier than it leaves, and before `mine`.
+  std::string by_message(const traced& made, const traced& mine) const {
+    job sent = made.what;
+    sent.kind =
+        made.what.kind == job_kind::forward ? job_kind::send_forward : job_kind::send_backward;
+    const traced* const send = find(sent);
+    const traced* const receive = find(matching_receive(sent));
+    if (send == nullptr || receive == nullptr) return after(made, mine, "message");
+    std::string wrong = after(made, *send, "data");
+    if (wrong.empty() && send->when.start > receive->when.end)
+      wrong = said(*send, *receive, "message") + " starts " +
+              us(send->when.start - receive->when.end) + " us after it ends";
+    return wrong.empty() ? after(*receive, mine, "data") : wrong;
+  }
+  static std::string said(const traced& first, const traced& second, const char* why) {
+    return "step " + std::to_string(second.step) + ": " + text(second.what) + " on rank " +
+           std::to_string(second.rank) + " comes after " + text(first.what) + " on rank " +
+           std::to_string(first.rank) + " (" + why + "), which";
+  }
+  static std::string us(std::int64_t ns) {
+    return std::to_string(ns / 1000) + "." + std::to_string(ns % 1000 / 100);
+  }
+
+  std::map<work_key, const traced*> records_;
+};
+
+}  // namespace
+
+measured_trace::measured_trace(const std::string& option, const std::string& path, int ranks)
+    : option_(option), path_(path) {
+  const json_file from{option, path};
+  const json all = from.parse();
+  if (!all.is_object() || !all.contains("traceEvents") || !all["traceEvents"].is_array())
+    from.fail("there is no array \"traceEvents\"");
+  constexpr std::int64_t most = 1'000'000'000;
+  std::int64_t processes = 0;
+  for (const json& event : all["traceEvents"])
+    if (event.is_object() && event.contains("pid"))
+      processes = std::max(processes, 1 + from.integer(event["pid"], "\"pid\"", 0, 1 << 20));
+  if (processes == 0 || processes % ranks != 0)
+    from.fail("it has " + std::to_string(processes) + " ranks, and the schedule " +
+              std::to_string(ranks));
+  const std::int64_t workers = processes / ranks;
+  streams_.resize(static_cast<std::size_t>(ranks));
+  std::size_t number = 0;
+  for (const json& event : all["traceEvents"]) {
+    const std::string place = "traceEvents[" + std::to_string(number++) + "]";
+    const auto field = [&](const json& of, const char* name) -> const json& {
+      const auto found = of.find(name);
+      if (!of.is_object() || found == of.end())
+        from.fail(place + ": there is no field \"" + name + "\"");
+      return *found;
+    };
+    const auto word = [&](const json& of, const char* name) {
+      const json& value = field(of, name);
+      if (!value.is_string()) from.fail(place + "." + name + " must be a string");
+      return value.get<std::string>();
+    };
+    const auto integer = [&](const json& of, const char* name) {
+      return from.integer(field(of, name), place + "." + name, 0, most);
+    };
+    if (!event.is_object()) from.fail(place + " must be an object");
+    const std::string phase = word(event, "ph"), name = word(event, "name");
+    if (phase != "X" && (phase != "M" || name != "thread_name")) continue;
+    const std::int64_t process = integer(event, "pid");
+    const auto stream = static_cast<std::size_t>(integer(event, "tid"));
+    if (stream >= 256) from.fail(place + ".tid is " + std::to_string(stream) + ", at most 255");
+    if (process % workers != 0) continue;
+    const int rank = static_cast<int>(process / workers);
+    auto& names = streams_[static_cast<std::size_t>(rank)];
+    if (names.size() <= stream) names.resize(stream + 1);
+    if (phase == "M") {
+      names[stream] = word(field(event, "args"), "name");
+      continue;
+    }
+    const parsed_job read = parse_job(std::string_view(name).substr(0, name.find(" op ")));
+    if (!read.answer.ok()) from.fail(place + ".name is \"" + name + "\", which is no job");
+    const auto time = [&](const char* called) {
+      const json& value = field(event, called);
+      if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > 1e13)
+        from.fail(place + "." + called + " must be microseconds from 0 on");
+      return std::llround(value.get<double>() * 1000);
+    };
+    traced made{.rank = rank,
+                .stream = static_cast<int>(stream),
+                .what = read.job,
+                .computes = word(event, "cat") == "compute",
+                .step = integer(field(event, "args"), "step"),
+                .when = {}};
+    made.when.start = time("ts");
+    made.when.end = made.when.start + time("dur");
+    events_.push_back(made);
+    if (std::ranges::find(steps_, made.step) == steps_.end()) steps_.push_back(made.step);
+  }
+  if (events_.empty()) from.fail("it has no events of jobs");
+  std::ranges::sort(steps_);
+}
+
+const std::string& measured_trace::stream_name(int rank, int stream) const {
+  return streams_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stream)];
+}
+
+std::vector<traced> measured_trace::step(std::int64_t number) const {
+  std::vector<traced> made;
+  std::map<std::pair<int, work_key>, std::size_t> jobs;
+  for (const traced& one : events_) {
+    if (one.step != number) continue;
+    // Sums between a job's ops are no jobs; the ops are one, from the first to the last.
+    if (is_job(one)) {
+      const auto [at, first] = jobs.try_emplace({one.rank, key_of(one.what)}, made.size());
+      if (!first) {
+        job_time& when = made[at->second].when;
+        when = {std::min(when.start, one.when.start), std::max(when.end, one.when.end)};
+        continue;
+      }
+    }
+    made.push_back(one);
+  }
+  std::ranges::stable_sort(made, {}, [](const traced& one) { return one.when.start; });
+  return made;
+}
+
+std::vector<traced> measured_trace::last_step() const {
+  return step(steps_.back());
+}
+
+std::string measured_trace::broken_order(const job_rows& rows) const {
+  const auto fail = [&](const std::string& words) { throw bad_option(option_, path_, words); };
+  for (const std::int64_t number : steps_) {
+    std::vector<traced> all = step(number);
+    std::erase_if(all,
+                  [](const traced& one) { return !is_message(one.what.kind) && !is_job(one); });
+    const order_check orders(all);
+    const std::string in_step = "step " + std::to_string(number);
+    std::map<work_key, int> scheduled;
+    for (int rank = 0; rank < rows.ranks; ++rank) {
+      const job* before = nullptr;
+      for (const job& work : rows.row(rank)) {
+        if (!is_compute(work.kind)) continue;
+        scheduled[key_of(work)] = rank;
+        const traced* const mine = orders.find(work);
+        if (mine == nullptr || mine->rank != rank)
+          fail(in_step + " has no " + text(work) + " on rank " + std::to_string(rank) +
+               ": it is a trace of another schedule");
+        if (before != nullptr && !before->paired) {
+          const std::string wrong = order_check::after(*orders.find(*before), *mine, "list");
+          if (!wrong.empty()) return wrong;
+        }
+        const std::string wrong = orders.run(work);
+        if (!wrong.empty()) return wrong;
+        before = &work;
+      }
+    }
+    for (const traced& one : all)
+      if (is_job(one) && one.what.kind != job_kind::recompute &&
+          scheduled.count(key_of(one.what)) == 0)
+        fail(in_step + " has " + text(one.what) + ", and the schedule has not");
+  }
+  return "";
+}
+
+std::int64_t measured_trace::median(const placement& where, int rank, int chunk,
+                                    job_kind kind) const {
+  std::vector<std::int64_t> times;
+  for (const std::int64_t number : steps_)
+    for (const traced& one : step(number))
+      if (one.computes && one.rank == rank && one.what.kind == kind &&
+          where.chunk_of(one.what) == chunk)
+        times.push_back(one.when.end - one.when.start);
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle;
+}
+
+std::int64_t measured_trace::makespan() const {
+  job_time all{std::numeric_limits<std::int64_t>::max(), 0};
+  for (const traced& one : last_step())
+    if (is_job(one)) all = {std::min(all.start, one.when.start), std::max(all.end, one.when.end)};
+  return all.end - std::min(all.start, all.end);
+}
+
+timeline_picture beside_measured(const timeline_picture& predicted, const measured_trace& trace,
+                                 const placement& where) {
+  timeline_picture made = predicted;
+  made.unit = "us";
+  made.bars.clear();
+  made.memory.clear();
+  std::vector<traced> all = trace.last_step();
+  const auto is_job = [](const traced& one) { return one.computes && is_compute(one.what.kind); };
+  std::int64_t origin = std::numeric_limits<std::int64_t>::max();
+  for (const traced& one : all)
+    if (is_job(one)) origin = std::min(origin, one.when.start);
+  for (traced& one : all)  // what waited since before the first job is drawn from there
+    one.when = {std::max<std::int64_t>(0, one.when.start - origin) / 1000,
+                (one.when.end - origin + 999) / 1000};
+  std::erase_if(all, [](const traced& one) {
+    return one.when.end <= one.when.start || one.what.kind == job_kind::end_step;
+  });
+  for (int rank = 0; rank < predicted.ranks; ++rank) {
+    const int first = static_cast<int>(made.lanes.size());
+    made.lanes.push_back({"rank " + std::to_string(rank) + " predicted", false, true});
+    made.lanes.push_back({"measured", false, false});
+    std::map<work_key, int> halves;
+    for (picture_bar bar : predicted.bars) {
+      if (bar.rank != rank) continue;
+      halves[key_of(bar.what)] = bar.half;
+      bar.rank = first;
+      made.bars.push_back(bar);
+    }
+    std::map<int, int> lane_of;  // by stream
+    for (const traced& one : all)
+      if (one.rank == rank && !one.computes) lane_of[one.stream] = 0;
+    for (auto& [stream, lane] : lane_of) {
+      lane = static_cast<int>(made.lanes.size());
+      made.lanes.push_back({trace.stream_name(rank, stream), true, false});
+    }
+    for (const traced& one : all) {
+      if (one.rank != rank) continue;
+      picture_bar bar{one.computes ? first + 1 : lane_of[one.stream], 0, one.what, one.when, 0};
+      if (is_job(one)) {
+        bar.chunk = where.chunk_of(one.what);
+        bar.half = halves[key_of(one.what)];
+      }
+      made.bars.push_back(bar);
+      made.end = std::max(made.end, one.when.end);
+    }
+  }
+  made.ranks = static_cast<int>(made.lanes.size());
+  return made;
+}
+
+}  // namespace stretto::tool

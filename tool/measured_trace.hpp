@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/model/placement.hpp"
+#include "stretto/model/rows.hpp"
+#include "stretto/plan/picture.hpp"
+
+namespace stretto::tool {
+
+//! A slice of a trace: a job, a message, or what else an instruction does, or an op of it.
+struct traced {
+  int rank = 0;
+  int stream = 0;
+  job what{};
+  bool computes = false;
+  std::int64_t step = 0;
+  job_time when{};  //!< nanoseconds from the trace's beginning
+};
+
+//! What the executor measured, as write_chrome_trace wrote it.
+class measured_trace {
+ public:
+  //! @param ranks  of the pipeline; where several workers share each, the first one's are read
+  //! @throws bad_input naming the option, the file, the event and the rule
+  measured_trace(const std::string& option, const std::string& path, int ranks);
+
+  //! The last step, jobs and messages in the order of their starts; ops of a job are joined.
+  std::vector<traced> last_step() const;
+  std::int64_t last() const { return steps_.back(); }
+  //! From the first job's start to the last one's end of the last step, in nanoseconds.
+  std::int64_t makespan() const;
+  const std::string& stream_name(int rank, int stream) const;
+
+  //! The first order of the schedule that a step contradicts, in a sentence: a rank's list, what a
+  //! job needs, its messages. Empty: none.
+  //! @throws bad_input when it is a trace of other jobs
+  std::string broken_order(const job_rows& rows) const;
+
+  //! The median time of a kind of job on a rank's chunk, in nanoseconds; 0 where there is none.
+  std::int64_t median(const placement& where, int rank, int chunk, job_kind kind) const;
+
+ private:
+  std::vector<traced> step(std::int64_t number) const;
+
+  std::string option_, path_;
+  std::vector<traced> events_;
+  std::vector<std::int64_t> steps_;
+  std::vector<std::vector<std::string>> streams_;  // by rank
+};
+
+//! Draws the measured step below the predicted one, rank by rank: jobs, then a narrow lane for each
+//! stream beside them, on one axis in microseconds.
+//! @param predicted  in microseconds; its subtitle stays
+timeline_picture beside_measured(const timeline_picture& predicted, const measured_trace& trace,
+                                 const placement& where);
+
+}  // namespace stretto::tool
