@@ -93,7 +93,8 @@ void check_stage(const config& model, int first, int last) {
   CHECK(allocations_of([&] { one.backward(output.span(), input.span(), stash.span()); }) == 0);
   CHECK(allocations_of([&] {
           one.squared_norms(norms);
-          one.clip_and_update({}, 1, 1e-3, clip_factor(global_norm(norms), 1));
+          const double factor = clip_factor(global_norm(norms), 1);
+          one.clip_and_update({}, 1, 1e-3, &factor);
           one.zero_gradients();
         }) == 0);
 }

@@ -104,7 +104,7 @@ struct chain {
     for (auto& each : stages) each.squared_norms(norms);
     result.gradient_norm = global_norm(norms);
     result.clip_factor = clip_factor(result.gradient_norm, norm_limit);
-    for (auto& each : stages) each.clip_and_update({}, number, 0.01, result.clip_factor);
+    for (auto& each : stages) each.clip_and_update({}, number, 0.01, &result.clip_factor);
     return result;
   }
 

@@ -153,7 +153,7 @@ struct sharded {
     result.gradient_norm = global_norm(norms);
     result.clip_factor = clip_factor(result.gradient_norm, norm_limit);
     for (auto& each : stages)
-      for (auto& shard : each->shards) shard.clip_and_update({}, number, 1e-2, result.clip_factor);
+      for (auto& shard : each->shards) shard.clip_and_update({}, number, 1e-2, &result.clip_factor);
     return result;
   }
   static void join(basic_stage<Scalar>& front, basic_stage<Scalar>& back) {

@@ -182,7 +182,8 @@ TEST_CASE("weight decay reaches matrices and tables, not norms and biases") {
   for (int layer = 0; layer < model.layer_count(); ++layer) {
     for (float& value : one.parameters(layer)) value = 1;
   }
-  one.clip_and_update({.weight_decay = 0.5}, 1, 0.1, 1);  // gradients are zero
+  const double clip_factor = 1;
+  one.clip_and_update({.weight_decay = 0.5}, 1, 0.1, &clip_factor);  // gradients are zero
   for (int layer = 0; layer < model.layer_count(); ++layer) {
     for (const tensor& part : parameter_tensors(model, layer)) {
       const std::size_t width = config::size(model.width);

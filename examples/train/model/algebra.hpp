@@ -53,30 +53,27 @@ inline constexpr Eigen::Index panel_columns = 512;
 
 namespace detail {
 
-template <class Left, class Right, class Panel>
-void panels(const Left& left, const Right& right, std::uint64_t& multiply_adds, Panel&& panel) {
+template <class Right, class Panel>
+void panels(const Right& right, Panel&& panel) {
   for (Eigen::Index at = 0; at < right.cols(); at += panel_columns) {
     panel(at, std::min(panel_columns, right.cols() - at));
   }
-  multiply_adds += static_cast<std::uint64_t>(left.rows()) *
-                   static_cast<std::uint64_t>(left.cols()) *
-                   static_cast<std::uint64_t>(right.cols());
 }
 
 }  // namespace detail
 
-//! out = left * right; counts its multiply-adds where they are done.
+//! out = left * right.
 template <class Out, class Left, class Right>
-void assign_product(Out&& out, const Left& left, const Right& right, std::uint64_t& multiply_adds) {
-  detail::panels(left, right, multiply_adds, [&](Eigen::Index at, Eigen::Index columns) {
+void assign_product(Out&& out, const Left& left, const Right& right) {
+  detail::panels(right, [&](Eigen::Index at, Eigen::Index columns) {
     out.middleCols(at, columns).noalias() = left * right.middleCols(at, columns);
   });
 }
 
-//! out += left * right; counts its multiply-adds where they are done.
+//! out += left * right.
 template <class Out, class Left, class Right>
-void add_product(Out&& out, const Left& left, const Right& right, std::uint64_t& multiply_adds) {
-  detail::panels(left, right, multiply_adds, [&](Eigen::Index at, Eigen::Index columns) {
+void add_product(Out&& out, const Left& left, const Right& right) {
+  detail::panels(right, [&](Eigen::Index at, Eigen::Index columns) {
     out.middleCols(at, columns).noalias() += left * right.middleCols(at, columns);
   });
 }

@@ -1,11 +1,13 @@
 // Causal multi-head attention between the projections: scores, softmax, weighted sum. Internal.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <span>
 
-#include "model/algebra.hpp"
 #include "model/config.hpp"
+#include "model/counted_math.hpp"
+#include "model/matrix.hpp"
 #include "model/tensor.hpp"
 
 namespace train {
@@ -42,20 +44,20 @@ struct attention_shape {
 
   //! Part 0, 1 or 2 (queries, keys, values) of one head of one sequence: [length, features].
   template <class Scalar>
-  matrix_view<Scalar> part(Scalar* joint, std::size_t which, std::size_t sequence,
+  matrix_span<Scalar> part(Scalar* joint, std::size_t which, std::size_t sequence,
                            std::size_t head) const {
-    return matrix(joint + sequence * length * 3 * width + which * width + head * features(), length,
-                  features(), 3 * width);
+    return {joint + sequence * length * 3 * width + which * width + head * features(), length,
+            features(), 3 * width};
   }
   //! One head of one sequence of a [rows, width] matrix: [length, features].
   template <class Scalar>
-  matrix_view<Scalar> of_head(Scalar* rows, std::size_t sequence, std::size_t head) const {
-    return matrix(rows + sequence * length * width + head * features(), length, features(), width);
+  matrix_span<Scalar> of_head(Scalar* rows, std::size_t sequence, std::size_t head) const {
+    return {rows + sequence * length * width + head * features(), length, features(), width};
   }
   //! The attention weights of one head of one sequence: [length, context].
   template <class Scalar>
-  matrix_view<Scalar> square(Scalar* weights, std::size_t sequence, std::size_t head) const {
-    return matrix(weights + (sequence * heads + head) * length * context, length, context);
+  matrix_span<Scalar> square(Scalar* weights, std::size_t sequence, std::size_t head) const {
+    return {weights + (sequence * heads + head) * length * context, length, context};
   }
   template <class Scalar>
   Scalar scale() const {
@@ -66,37 +68,21 @@ struct attention_shape {
 //! weights = softmax(scale * queries * keys^T) over the past, mixed = weights * values.
 //! \param joints  of every slice up to this one, which is the last
 template <class Scalar>
-void attention_forward(const attention_shape& shape, const slices_of<Scalar>& joints,
-                       Scalar* weights, Scalar* mixed, std::uint64_t& multiply_adds) {
-  const Scalar scale = shape.template scale<Scalar>();
-  const auto length = static_cast<Eigen::Index>(shape.length);
-  const Eigen::Index before = length * static_cast<Eigen::Index>(joints.size() - 1);
+void attention_forward(const counted_math<Scalar>& with, const attention_shape& shape,
+                       const slices_of<Scalar>& joints, Scalar* weights, Scalar* mixed) {
+  const std::size_t length = shape.length, before = length * (joints.size() - 1);
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
     for (std::size_t head = 0; head < shape.heads; ++head) {
-      auto square = shape.square(weights, sequence, head);
+      const auto square = shape.square(weights, sequence, head);
       const auto queries = shape.part(joints.back(), 0, sequence, head);
-      for (std::size_t slice = 0; slice < joints.size(); ++slice) {
-        assign_product(square.middleCols(static_cast<Eigen::Index>(slice) * length, length),
-                       queries, shape.part(joints[slice], 1, sequence, head).transpose(),
-                       multiply_adds);
-      }
-      for (Eigen::Index row = 0; row < square.rows(); ++row) {
-        auto past = square.row(row).head(before + row + 1).array();
-        const Scalar highest = past.maxCoeff();
-        past = ((past - highest) * scale).exp();
-        past *= Scalar(1) / past.sum();
-        square.row(row).segment(before + row + 1, length - row - 1).setZero();
-      }
-      auto result = shape.of_head(mixed, sequence, head);
-      for (std::size_t slice = 0; slice < joints.size(); ++slice) {
-        const auto own = square.middleCols(static_cast<Eigen::Index>(slice) * length, length);
-        const auto values = shape.part(joints[slice], 2, sequence, head);
-        if (slice == 0) {
-          assign_product(result, own, values, multiply_adds);
-        } else {
-          add_product(result, own, values, multiply_adds);
-        }
-      }
+      for (std::size_t slice = 0; slice < joints.size(); ++slice)
+        with.product(square.columns_from(slice * length, length), queries,
+                     transposed(shape.part(joints[slice], 1, sequence, head)));
+      with->softmax(square, before, shape.scale<Scalar>());
+      const auto result = shape.of_head(mixed, sequence, head);
+      for (std::size_t slice = 0; slice < joints.size(); ++slice)
+        with.product(result, square.columns_from(slice * length, length),
+                     shape.part(joints[slice], 2, sequence, head), slice > 0);
     }
   }
 }
@@ -106,50 +92,29 @@ void attention_forward(const attention_shape& shape, const slices_of<Scalar>& jo
 //! \param joint_gradients  of every slice up to this one, which is the last
 //! \param first            nothing has been added to them yet: they are set
 template <class Scalar>
-void attention_backward(const attention_shape& shape, const slices_of<Scalar>& joints,
-                        const Scalar* weights, const Scalar* mixed_gradient, Scalar* scratch,
-                        const slices_of<Scalar>& joint_gradients, bool first,
-                        std::uint64_t& multiply_adds) {
-  const Scalar scale = shape.template scale<Scalar>();
-  const auto length = static_cast<Eigen::Index>(shape.length);
-  const Eigen::Index before = length * static_cast<Eigen::Index>(joints.size() - 1);
-  auto scores = matrix(scratch, shape.length, shape.context);
-  const auto add = [&](auto&& to, const auto& left, const auto& right) {
-    if (first) {
-      assign_product(to, left, right, multiply_adds);
-    } else {
-      add_product(to, left, right, multiply_adds);
-    }
-  };
+void attention_backward(const counted_math<Scalar>& with, const attention_shape& shape,
+                        const slices_of<Scalar>& joints, const Scalar* weights,
+                        const Scalar* mixed_gradient, Scalar* scratch,
+                        const slices_of<Scalar>& joint_gradients, bool first) {
+  const std::size_t length = shape.length, before = length * (joints.size() - 1);
+  const matrix_span<Scalar> scores(scratch, length, shape.context);
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
     for (std::size_t head = 0; head < shape.heads; ++head) {
       const auto square = shape.square(weights, sequence, head);
       const auto gradient = shape.of_head(mixed_gradient, sequence, head);
       for (std::size_t slice = 0; slice < joints.size(); ++slice) {
-        const Eigen::Index at = static_cast<Eigen::Index>(slice) * length;
-        assign_product(scores.middleCols(at, length), gradient,
-                       shape.part(joints[slice], 2, sequence, head).transpose(), multiply_adds);
-        add(shape.part(joint_gradients[slice], 2, sequence, head),
-            square.middleCols(at, length).transpose(), gradient);
+        with.product(scores.columns_from(slice * length, length), gradient,
+                     transposed(shape.part(joints[slice], 2, sequence, head)));
+        with.product(shape.part(joint_gradients[slice], 2, sequence, head),
+                     transposed(square.columns_from(slice * length, length)), gradient, !first);
       }
-      for (Eigen::Index row = 0; row < square.rows(); ++row) {
-        auto past = scores.row(row).head(before + row + 1).array();
-        const auto weight = square.row(row).head(before + row + 1).array();
-        const Scalar along = (past * weight).sum();
-        past = weight * (past - along) * scale;
-        scores.row(row).segment(before + row + 1, length - row - 1).setZero();
-      }
-      auto queries = shape.part(joint_gradients.back(), 0, sequence, head);
+      with->softmax_back(scores, square, before, shape.scale<Scalar>());
+      const auto queries = shape.part(joint_gradients.back(), 0, sequence, head);
       for (std::size_t slice = 0; slice < joints.size(); ++slice) {
-        const auto own = scores.middleCols(static_cast<Eigen::Index>(slice) * length, length);
-        const auto keys = shape.part(joints[slice], 1, sequence, head);
-        if (slice == 0) {
-          assign_product(queries, own, keys, multiply_adds);
-        } else {
-          add_product(queries, own, keys, multiply_adds);
-        }
-        add(shape.part(joint_gradients[slice], 1, sequence, head), own.transpose(),
-            shape.part(joints.back(), 0, sequence, head));
+        const auto own = scores.columns_from(slice * length, length);
+        with.product(queries, own, shape.part(joints[slice], 1, sequence, head), slice > 0);
+        with.product(shape.part(joint_gradients[slice], 1, sequence, head), transposed(own),
+                     shape.part(joints.back(), 0, sequence, head), !first);
       }
     }
   }

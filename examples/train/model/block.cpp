@@ -1,11 +1,10 @@
 #include "model/block.hpp"
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
 #include "model/attention.hpp"
-#include "model/gelu.hpp"
-#include "model/norm.hpp"
 #include "model/random.hpp"
 
 namespace train {
@@ -79,128 +78,114 @@ void block<Scalar>::initialise(std::uint64_t seed, int layer, std::span<Scalar> 
 template <class Scalar>
 struct block_views {
   const block_call<Scalar>& with;
-  std::size_t rows;
+  std::size_t rows, width;
 
-  auto weight(const tensor& part, std::size_t inputs) const {
-    return matrix(&with.parameters[part.offset], inputs, part.size / inputs);
+  matrix_span<const Scalar> weight(const tensor& part, std::size_t inputs) const {
+    return {&with.parameters[part.offset], inputs, part.size / inputs};
   }
-  auto transposed(const tensor& part, std::size_t inputs) const {
-    return weight(part, inputs).transpose();
+  const Scalar* at(const tensor& part) const { return &with.parameters[part.offset]; }
+  matrix_span<Scalar> kept(const tensor& part) const {
+    return {&with.stash[part.offset], rows, part.size / rows};
   }
-  auto bias(const tensor& part) const {
-    return row_vector(&with.parameters[part.offset], part.size);
-  }
-  auto kept(const tensor& part) const {
-    return matrix(&with.stash[part.offset], rows, part.size / rows);
-  }
-  auto read(const tensor& part) const {
-    return matrix<const Scalar>(&with.stash[part.offset], rows, part.size / rows);
-  }
+  matrix_span<const Scalar> from() const { return {with.from.data(), rows, width}; }
+  matrix_span<Scalar> to() const { return {with.to.data(), rows, width}; }
   // What is to be summed, or was: `part` is its place where nothing is.
-  auto sum(const tensor& part) const {
-    return with.sums.empty() ? kept(part) : matrix(with.sums.data(), rows, part.size / rows);
+  matrix_span<Scalar> sum(const tensor& part) const {
+    return with.sums.empty() ? kept(part)
+                             : matrix_span<Scalar>(with.sums.data(), rows, part.size / rows);
   }
   // A sum that the weights need keeps no longer than the next one needs the caller's buffer.
-  auto kept_sum(const tensor& part) const {
-    if (!with.sums.empty()) kept(part) = sum(part);
-    return read(part);
+  matrix_span<const Scalar> kept_sum(const tensor& part) const {
+    if (!with.sums.empty())
+      with.by->copy(with.sums.data(), kept(part).data, part.size * sizeof(Scalar));
+    return kept(part);
   }
 };
 
 template <class Scalar>
 void block<Scalar>::norm1(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  norm_forward(&with.parameters[gamma1_.offset], &with.parameters[beta1_.offset],
-               matrix(with.from.data(), rows_, width_), view.kept(normal1_),
-               &with.stash[deviation1_.offset], view.kept(output1_));
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by->norm(view.at(gamma1_), view.at(beta1_), view.from(), view.kept(normal1_),
+                view.kept(deviation1_).data, view.kept(output1_));
 }
 
 template <class Scalar>
 void block<Scalar>::qkv(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  auto joint = view.kept(joint_);
-  assign_product(joint, view.kept(output1_), view.weight(joint_weight_, width_),
-                 with.multiply_adds);
-  joint.rowwise() += view.bias(joint_bias_);
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by.product(view.kept(joint_), view.kept(output1_), view.weight(joint_weight_, width_));
+  with.by->add_bias(view.kept(joint_), view.at(joint_bias_));
 }
 
 template <class Scalar>
 void block<Scalar>::attention(const call& with) const {
-  attention_forward<Scalar>(attention_shape(model_),
+  attention_forward<Scalar>(with.by, attention_shape(model_),
                             {&with.stash[joint_.offset], with.earlier, with.place + joint_.offset},
-                            &with.stash[weights_.offset], &with.stash[mixed_.offset],
-                            with.multiply_adds);
+                            &with.stash[weights_.offset], &with.stash[mixed_.offset]);
 }
 
 // The places of gradients are free before the backward: for what is summed that of one of its size,
 // for the hidden features before the GELU that of their gradient.
 template <class Scalar>
 void block<Scalar>::mix(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  assign_product(view.sum(output2_gradient_), view.kept(mixed_), view.weight(mix_weight_, share_),
-                 with.multiply_adds);
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by.product(view.sum(output2_gradient_), view.kept(mixed_),
+                  view.weight(mix_weight_, share_));
 }
 
 template <class Scalar>
 void block<Scalar>::middle(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  auto y = matrix(with.to.data(), rows_, width_);
-  y = (matrix(with.from.data(), rows_, width_).rowwise() + view.bias(mix_bias_)) +
-      view.sum(output2_gradient_);
-  norm_forward(&with.parameters[gamma2_.offset], &with.parameters[beta2_.offset],
-               matrix<const Scalar>(with.to.data(), rows_, width_), view.kept(normal2_),
-               &with.stash[deviation2_.offset], view.kept(output2_));
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by->residual(view.to(), view.from(), view.at(mix_bias_), view.sum(output2_gradient_));
+  with.by->norm(view.at(gamma2_), view.at(beta2_), view.to(), view.kept(normal2_),
+                view.kept(deviation2_).data, view.kept(output2_));
 }
 
 template <class Scalar>
 void block<Scalar>::up(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  auto hidden = view.kept(hidden_gradient_);
-  assign_product(hidden, view.kept(output2_), view.weight(up_weight_, width_), with.multiply_adds);
-  hidden.rowwise() += view.bias(up_bias_);
-  gelu<Scalar>(view.read(hidden_gradient_), view.kept(hidden_values_), view.kept(slope_));
+  const block_views<Scalar> view{with, rows_, width_};
+  const auto hidden = view.kept(hidden_gradient_);
+  with.by.product(hidden, view.kept(output2_), view.weight(up_weight_, width_));
+  with.by->add_bias(hidden, view.at(up_bias_));
+  with.by->gelu(hidden, view.kept(hidden_values_), view.kept(slope_));
 }
 
 template <class Scalar>
 void block<Scalar>::down(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  assign_product(view.sum(output2_gradient_), view.kept(hidden_values_),
-                 view.weight(down_weight_, hidden_), with.multiply_adds);
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by.product(view.sum(output2_gradient_), view.kept(hidden_values_),
+                  view.weight(down_weight_, hidden_));
 }
 
 template <class Scalar>
 void block<Scalar>::output(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  auto y = matrix(with.to.data(), rows_, width_);
-  y = (y.rowwise() + view.bias(down_bias_)) + view.sum(output2_gradient_);
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by->residual(view.to(), view.to(), view.at(down_bias_), view.sum(output2_gradient_));
 }
 
 template <class Scalar>
 void block<Scalar>::down_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  auto hidden = view.kept(hidden_gradient_);
-  assign_product(hidden, matrix(with.from.data(), rows_, width_),
-                 view.transposed(down_weight_, hidden_), with.multiply_adds);
-  hidden.array() *= view.kept(slope_).array();
+  const block_views<Scalar> view{with, rows_, width_};
+  const auto hidden = view.kept(hidden_gradient_);
+  with.by.product(hidden, view.from(), transposed(view.weight(down_weight_, hidden_)));
+  with.by->multiply(hidden, view.kept(slope_));
 }
 
 template <class Scalar>
 void block<Scalar>::up_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  assign_product(view.sum(output2_gradient_), view.kept(hidden_gradient_),
-                 view.transposed(up_weight_, width_), with.multiply_adds);
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by.product(view.sum(output2_gradient_), view.kept(hidden_gradient_),
+                  transposed(view.weight(up_weight_, width_)));
 }
 
 // The gradient of `mixed` is needed no longer than the attention's backward: it takes the place of
 // the input's gradient, which is written last.
 template <class Scalar>
 void block<Scalar>::middle_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  norm_backward_input(&with.parameters[gamma2_.offset], view.read(normal2_),
-                      &with.stash[deviation2_.offset], view.kept_sum(output2_gradient_),
-                      matrix(with.from.data(), rows_, width_), view.kept(middle_gradient_));
-  assign_product(matrix(with.to.data(), rows_, share_), view.kept(middle_gradient_),
-                 view.transposed(mix_weight_, share_), with.multiply_adds);
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by->norm_back(view.at(gamma2_), view.kept(normal2_), view.kept(deviation2_).data,
+                     view.kept_sum(output2_gradient_), view.from(), view.kept(middle_gradient_));
+  with.by.product({with.to.data(), rows_, share_}, view.kept(middle_gradient_),
+                  transposed(view.weight(mix_weight_, share_)));
 }
 
 template <class Scalar>
@@ -208,25 +193,24 @@ void block<Scalar>::attention_back(const call& with) const {
   const auto in_slices = [&](const tensor& part) {
     return slices_of<Scalar>{&with.stash[part.offset], with.earlier, with.place + part.offset};
   };
-  attention_backward<Scalar>(
-      attention_shape(model_), in_slices(joint_), &with.stash[weights_.offset], with.to.data(),
-      &with.stash[scratch_.offset], in_slices(joint_gradient_),
-      with.earlier.size() + 1 == config::size(model_.slices), with.multiply_adds);
+  attention_backward<Scalar>(with.by, attention_shape(model_), in_slices(joint_),
+                             &with.stash[weights_.offset], with.to.data(),
+                             &with.stash[scratch_.offset], in_slices(joint_gradient_),
+                             with.earlier.size() + 1 == config::size(model_.slices));
 }
 
 template <class Scalar>
 void block<Scalar>::qkv_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  assign_product(view.sum(output1_gradient_), view.kept(joint_gradient_),
-                 view.transposed(joint_weight_, width_), with.multiply_adds);
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by.product(view.sum(output1_gradient_), view.kept(joint_gradient_),
+                  transposed(view.weight(joint_weight_, width_)));
 }
 
 template <class Scalar>
 void block<Scalar>::input_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_};
-  norm_backward_input(&with.parameters[gamma1_.offset], view.read(normal1_),
-                      &with.stash[deviation1_.offset], view.kept_sum(output1_gradient_),
-                      view.read(middle_gradient_), matrix(with.to.data(), rows_, width_));
+  const block_views<Scalar> view{with, rows_, width_};
+  with.by->norm_back(view.at(gamma1_), view.kept(normal1_), view.kept(deviation1_).data,
+                     view.kept_sum(output1_gradient_), view.kept(middle_gradient_), view.to());
 }
 
 template <class Scalar>
@@ -266,35 +250,34 @@ void block<Scalar>::run(op_code op, const call& with) const {
 }
 
 template <class Scalar>
-void block<Scalar>::run_weight(op_code op, std::span<const Scalar> output_gradient,
-                               std::span<const Scalar> stash, std::span<Scalar> gradients,
-                               std::uint64_t& multiply_adds) const {
+void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
+                               std::span<const Scalar> output_gradient,
+                               std::span<const Scalar> stash, std::span<Scalar> gradients) const {
   const auto kept = [&](const tensor& part) {
-    return matrix(&stash[part.offset], rows_, part.size / rows_);
+    return matrix_span<const Scalar>(&stash[part.offset], rows_, part.size / rows_);
   };
-  const auto linear = [&](const tensor& weight, const tensor& bias, const auto& input,
-                          matrix_view<const Scalar> gradient) {
-    const auto inputs = static_cast<std::size_t>(input.cols());
-    add_product(matrix(&gradients[weight.offset], inputs, weight.size / inputs), input.transpose(),
-                gradient, multiply_adds);
-    add_rows(&gradients[bias.offset], gradient);
+  const auto linear = [&](const tensor& weight, const tensor& bias,
+                          matrix_span<const Scalar> input, matrix_span<const Scalar> gradient) {
+    with.product({&gradients[weight.offset], input.columns, weight.size / input.columns},
+                 transposed(input), gradient, true);
+    with->add_rows(&gradients[bias.offset], gradient);
   };
   switch (op) {
     case op_code::down_weight:
       return linear(down_weight_, down_bias_, kept(hidden_values_),
-                    matrix(output_gradient.data(), rows_, width_));
+                    {output_gradient.data(), rows_, width_});
     case op_code::up_weight:
       return linear(up_weight_, up_bias_, kept(output2_), kept(hidden_gradient_));
     case op_code::norm2_weight:
-      return norm_backward_weight(kept(normal2_), kept(output2_gradient_),
-                                  &gradients[gamma2_.offset], &gradients[beta2_.offset]);
+      return with->norm_weights(kept(normal2_), kept(output2_gradient_),
+                                &gradients[gamma2_.offset], &gradients[beta2_.offset]);
     case op_code::mix_weight:
       return linear(mix_weight_, mix_bias_, kept(mixed_), kept(middle_gradient_));
     case op_code::qkv_weight:
       return linear(joint_weight_, joint_bias_, kept(output1_), kept(joint_gradient_));
     case op_code::norm1_weight:
-      return norm_backward_weight(kept(normal1_), kept(output1_gradient_),
-                                  &gradients[gamma1_.offset], &gradients[beta1_.offset]);
+      return with->norm_weights(kept(normal1_), kept(output1_gradient_),
+                                &gradients[gamma1_.offset], &gradients[beta1_.offset]);
     default:
       throw std::invalid_argument("block: the op \"" + std::string(name(op)) +
                                   "\" is none for weights");
@@ -302,11 +285,11 @@ void block<Scalar>::run_weight(op_code op, std::span<const Scalar> output_gradie
 }
 
 template <class Scalar>
-void block<Scalar>::forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
-                            std::span<Scalar> output, std::span<Scalar> stash,
-                            std::uint64_t& multiply_adds) const {
+void block<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
+                            std::span<const Scalar> input, std::span<Scalar> output,
+                            std::span<Scalar> stash) const {
   for (const op_code op : block_forward_ops)
-    if (!is_sum(op)) run(op, {parameters, input, output, stash, {}, {}, 0, multiply_adds});
+    if (!is_sum(op)) run(op, {with, parameters, input, output, stash, {}, {}, 0});
 }
 
 template class block<float>;

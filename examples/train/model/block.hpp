@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/config.hpp"
+#include "model/counted_math.hpp"
 #include "model/op.hpp"
 #include "model/tensor.hpp"
 
@@ -20,6 +21,7 @@ using earlier_slices = std::span<const std::span<Scalar>>;
 //! What an op of a block reads and writes, all of it the caller's.
 template <class Scalar>
 struct block_call {
+  const counted_math<Scalar>& by;
   std::span<const Scalar> parameters;
   //! Of a forward the input, of a backward the gradient of the output.
   std::span<const Scalar> from;
@@ -34,7 +36,6 @@ struct block_call {
   //! each is a whole stage's stash, in which this block's begins at `place`.
   earlier_slices<Scalar> earlier;
   std::size_t place = 0;
-  std::uint64_t& multiply_adds;  //!< grows by those of the matrix products done
 };
 
 //! A transformer block, or one shard of it (Megatron-LM: Shoeybi et al. 2019): its own heads, for
@@ -70,14 +71,14 @@ class block {
 
   //! One op of the backward for the weights, each of which adds to gradients of its own, in any
   //! order. It needs the output's gradient and what the ops before it left in the stash.
-  void run_weight(op_code op, std::span<const Scalar> output_gradient,
-                  std::span<const Scalar> stash, std::span<Scalar> gradients,
-                  std::uint64_t& multiply_adds) const;
+  void run_weight(op_code op, const counted_math<Scalar>& with,
+                  std::span<const Scalar> output_gradient, std::span<const Scalar> stash,
+                  std::span<Scalar> gradients) const;
 
   //! The whole forward of a block in one piece, for whole sequences.
-  void forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
-               std::span<Scalar> output, std::span<Scalar> stash,
-               std::uint64_t& multiply_adds) const;
+  void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
+               std::span<const Scalar> input, std::span<Scalar> output,
+               std::span<Scalar> stash) const;
 
  private:
   // The ops, in the order of their codes.

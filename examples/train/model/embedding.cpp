@@ -1,6 +1,5 @@
 #include "model/embedding.hpp"
 
-#include "model/algebra.hpp"
 #include "model/random.hpp"
 
 namespace train {
@@ -27,27 +26,22 @@ void embedding<Scalar>::initialise(std::uint64_t seed, std::span<Scalar> paramet
 }
 
 template <class Scalar>
-void embedding<Scalar>::forward(std::span<const Scalar> parameters,
+void embedding<Scalar>::forward(const math<Scalar>& with, std::span<const Scalar> parameters,
                                 std::span<const std::uint8_t> tokens, std::span<Scalar> output,
                                 std::size_t slice) const {
-  const auto width = config::size(model_.width);
-  for (std::size_t row = 0; row < tokens.size(); ++row) {
-    row_vector(&output[row * width], width) =
-        row_vector(&parameters[table_.offset + tokens[row] * width], width) +
-        row_vector(&parameters[position(row, slice)], width);
-  }
+  with.embed({output.data(), tokens.size(), config::size(model_.width)},
+             &parameters[table_.offset], &parameters[positions(slice)], tokens.data(),
+             model_.length());
 }
 
 template <class Scalar>
-void embedding<Scalar>::backward_weight(std::span<const std::uint8_t> tokens,
+void embedding<Scalar>::backward_weight(const math<Scalar>& with,
+                                        std::span<const std::uint8_t> tokens,
                                         std::span<const Scalar> output_gradient,
                                         std::span<Scalar> gradients, std::size_t slice) const {
-  const auto width = config::size(model_.width);
-  for (std::size_t row = 0; row < tokens.size(); ++row) {
-    const auto gradient = row_vector(&output_gradient[row * width], width);
-    row_vector(&gradients[table_.offset + tokens[row] * width], width) += gradient;
-    row_vector(&gradients[position(row, slice)], width) += gradient;
-  }
+  with.embed_weights({output_gradient.data(), tokens.size(), config::size(model_.width)},
+                     &gradients[table_.offset], &gradients[positions(slice)], tokens.data(),
+                     model_.length());
 }
 
 template class embedding<float>;

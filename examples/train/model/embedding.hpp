@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/config.hpp"
+#include "model/math.hpp"
 #include "model/tensor.hpp"
 
 namespace train {
@@ -28,19 +29,19 @@ class embedding {
   static void initialise_table(std::uint64_t seed, std::span<Scalar> table);
 
   //! output [rows, width] from `rows` tokens of the slice, each below the vocabulary.
-  void forward(std::span<const Scalar> parameters, std::span<const std::uint8_t> tokens,
-               std::span<Scalar> output, std::size_t slice = 0) const;
+  void forward(const math<Scalar>& with, std::span<const Scalar> parameters,
+               std::span<const std::uint8_t> tokens, std::span<Scalar> output,
+               std::size_t slice = 0) const;
 
   //! Adds to the gradients of both tables, in the order of the rows.
-  void backward_weight(std::span<const std::uint8_t> tokens,
+  void backward_weight(const math<Scalar>& with, std::span<const std::uint8_t> tokens,
                        std::span<const Scalar> output_gradient, std::span<Scalar> gradients,
                        std::size_t slice = 0) const;
 
  private:
-  //! Where a row's position lies.
-  std::size_t position(std::size_t row, std::size_t slice) const {
-    const std::size_t at = slice * model_.length() + row % model_.length();
-    return positions_.offset + at * config::size(model_.width);
+  //! Where the positions of a slice begin.
+  std::size_t positions(std::size_t slice) const {
+    return positions_.offset + slice * model_.length() * config::size(model_.width);
   }
 
   config model_;

@@ -1,8 +1,6 @@
 #include "model/head.hpp"
 
-#include "model/cross_entropy.hpp"
 #include "model/embedding.hpp"
-#include "model/norm.hpp"
 #include "model/random.hpp"
 
 namespace train {
@@ -36,60 +34,52 @@ void head<Scalar>::initialise(std::uint64_t seed, std::span<Scalar> parameters) 
 }
 
 template <class Scalar>
-double head<Scalar>::forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
-                             std::span<const std::uint8_t> targets, double loss_scale,
-                             std::span<Scalar> stash, std::uint64_t& multiply_adds) const {
-  auto output = matrix(&stash[output_.offset], rows_, width_);
-  norm_forward(&parameters[gamma_.offset], &parameters[beta_.offset],
-               matrix(input.data(), rows_, width_), matrix(&stash[normal_.offset], rows_, width_),
-               &stash[deviation_.offset], output);
-  auto logits = matrix(&stash[logits_.offset], rows_, vocabulary_);
-  assign_product(logits, output,
-                 matrix(&parameters[table_.offset], vocabulary_, width_).transpose(),
-                 multiply_adds);
-
-  const double factor = loss_scale / static_cast<double>(rows_ * config::size(model_.slices));
-  return cross_entropy(&stash[logits_.offset], targets, vocabulary_, factor);
+void head<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
+                           std::span<const Scalar> input, std::span<const std::uint8_t> targets,
+                           double loss_scale, std::span<Scalar> stash, double* loss) const {
+  const matrix_span<Scalar> output(&stash[output_.offset], rows_, width_);
+  const matrix_span<Scalar> logits(&stash[logits_.offset], rows_, vocabulary_);
+  with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], {input.data(), rows_, width_},
+             {&stash[normal_.offset], rows_, width_}, &stash[deviation_.offset], output);
+  with.product(logits, output, transposed(table_of(parameters)));
+  with->cross_entropy(logits, targets.data(),
+                      loss_scale / static_cast<double>(rows_ * config::size(model_.slices)), loss);
 }
 
 template <class Scalar>
-void head<Scalar>::backward_input(std::span<const Scalar> parameters,
-                                  std::span<Scalar> input_gradient, std::span<Scalar> stash,
-                                  std::uint64_t& multiply_adds) const {
-  assign_product(matrix(&stash[output_gradient_.offset], rows_, width_),
-                 matrix(&stash[logits_.offset], rows_, vocabulary_),
-                 matrix(&parameters[table_.offset], vocabulary_, width_), multiply_adds);
+void head<Scalar>::backward_input(const counted_math<Scalar>& with,
+                                  std::span<const Scalar> parameters,
+                                  std::span<Scalar> input_gradient, std::span<Scalar> stash) const {
+  const matrix_span<Scalar> output_gradient(&stash[output_gradient_.offset], rows_, width_);
+  const matrix_span<Scalar> to(input_gradient.data(), rows_, width_);
+  with.product(output_gradient,
+               matrix_span<const Scalar>(&stash[logits_.offset], rows_, vocabulary_),
+               table_of(parameters));
   // There is no residual beside the final norm.
-  auto gradient = matrix(input_gradient.data(), rows_, width_);
-  gradient.setZero();
-  norm_backward_input<Scalar>(&parameters[gamma_.offset],
-                              matrix<const Scalar>(&stash[normal_.offset], rows_, width_),
-                              &stash[deviation_.offset],
-                              matrix<const Scalar>(&stash[output_gradient_.offset], rows_, width_),
-                              matrix<const Scalar>(input_gradient.data(), rows_, width_), gradient);
+  with->zero(to.data, rows_ * width_ * sizeof(Scalar));
+  with->norm_back(&parameters[gamma_.offset], {&stash[normal_.offset], rows_, width_},
+                  &stash[deviation_.offset], output_gradient, to, to);
 }
 
 template <class Scalar>
-void head<Scalar>::backward_weight(std::span<const Scalar> stash, std::span<Scalar> gradients,
-                                   std::uint64_t& multiply_adds) const {
-  add_product(matrix(&gradients[table_.offset], vocabulary_, width_),
-              matrix(&stash[logits_.offset], rows_, vocabulary_).transpose(),
-              matrix(&stash[output_.offset], rows_, width_), multiply_adds);
-  norm_backward_weight<Scalar>(matrix(&stash[normal_.offset], rows_, width_),
-                               matrix(&stash[output_gradient_.offset], rows_, width_),
-                               &gradients[gamma_.offset], &gradients[beta_.offset]);
+void head<Scalar>::backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
+                                   std::span<Scalar> gradients) const {
+  with.product({&gradients[table_.offset], vocabulary_, width_},
+               transposed(matrix_span<const Scalar>(&stash[logits_.offset], rows_, vocabulary_)),
+               matrix_span<const Scalar>(&stash[output_.offset], rows_, width_), true);
+  with->norm_weights({&stash[normal_.offset], rows_, width_},
+                     {&stash[output_gradient_.offset], rows_, width_}, &gradients[gamma_.offset],
+                     &gradients[beta_.offset]);
 }
 
 template <class Scalar>
-void head<Scalar>::logits(std::span<const Scalar> parameters, std::span<const Scalar> row,
-                          std::span<Scalar> result, std::span<Scalar> stash) const {
-  auto output = matrix(&stash[output_.offset], 1, width_);
-  norm_forward(&parameters[gamma_.offset], &parameters[beta_.offset], matrix(row.data(), 1, width_),
-               matrix(&stash[normal_.offset], 1, width_), &stash[deviation_.offset], output);
-  std::uint64_t multiply_adds = 0;
-  assign_product(matrix(result.data(), 1, vocabulary_), output,
-                 matrix(&parameters[table_.offset], vocabulary_, width_).transpose(),
-                 multiply_adds);
+void head<Scalar>::logits(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
+                          std::span<const Scalar> row, std::span<Scalar> result,
+                          std::span<Scalar> stash) const {
+  const matrix_span<Scalar> output(&stash[output_.offset], 1, width_);
+  with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], {row.data(), 1, width_},
+             {&stash[normal_.offset], 1, width_}, &stash[deviation_.offset], output);
+  with.product({result.data(), 1, vocabulary_}, output, transposed(table_of(parameters)));
 }
 
 template class head<float>;

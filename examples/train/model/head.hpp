@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/config.hpp"
+#include "model/counted_math.hpp"
 #include "model/tensor.hpp"
 
 namespace train {
@@ -25,26 +26,31 @@ class head {
   tensor table() const { return table_; }
   void initialise(std::uint64_t seed, std::span<Scalar> parameters) const;
 
-  //! The mean cross-entropy of the micro-batch in nats per token, times `loss_scale`; of a slice
+  //! Sets *loss to the mean cross-entropy of the micro-batch in nats per token, times `loss_scale`; of a slice
   //! its part of that mean. This is the one place where the loss is scaled: its gradient, left in
   //! the stash, carries the same factor.
-  double forward(std::span<const Scalar> parameters, std::span<const Scalar> input,
-                 std::span<const std::uint8_t> targets, double loss_scale, std::span<Scalar> stash,
-                 std::uint64_t& multiply_adds) const;
+  void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
+               std::span<const Scalar> input, std::span<const std::uint8_t> targets,
+               double loss_scale, std::span<Scalar> stash, double* loss) const;
 
   //! After forward. Leaves in the stash the intermediate gradient that the weights need.
-  void backward_input(std::span<const Scalar> parameters, std::span<Scalar> input_gradient,
-                      std::span<Scalar> stash, std::uint64_t& multiply_adds) const;
+  void backward_input(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
+                      std::span<Scalar> input_gradient, std::span<Scalar> stash) const;
 
   //! After backward_input. Adds to `gradients`.
-  void backward_weight(std::span<const Scalar> stash, std::span<Scalar> gradients,
-                       std::uint64_t& multiply_adds) const;
+  void backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
+                       std::span<Scalar> gradients) const;
 
   //! The logits [vocabulary] of one row [width], with no loss; the stash is scratch.
-  void logits(std::span<const Scalar> parameters, std::span<const Scalar> row,
-              std::span<Scalar> result, std::span<Scalar> stash) const;
+  void logits(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
+              std::span<const Scalar> row, std::span<Scalar> result,
+              std::span<Scalar> stash) const;
 
  private:
+  matrix_span<const Scalar> table_of(std::span<const Scalar> parameters) const {
+    return {&parameters[table_.offset], vocabulary_, width_};
+  }
+
   config model_;
   std::size_t rows_, width_, vocabulary_;
   tensor_layout parameters_, stash_;

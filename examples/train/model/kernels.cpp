@@ -8,6 +8,7 @@
 #include "model/cross_entropy.hpp"
 #include "model/embedding.hpp"
 #include "model/gelu.hpp"
+#include "model/host_math.hpp"
 #include "model/norm.hpp"
 #include "model/random.hpp"
 #include "model/tensor.hpp"
@@ -53,14 +54,13 @@ prepared product(const kernel_sizes& sizes) {
   const std::size_t rows = at(sizes, 0), inner = at(sizes, 1), columns = at(sizes, 2);
   return [=, left = operand(rows * inner), right = operand(inner * columns),
           result = operand(rows * columns)] {
-    std::uint64_t count = 0;
     auto to = result.view(rows, columns);
     if constexpr (Form == form::plain)
-      assign_product(to, left.read(rows, inner), right.read(inner, columns), count);
+      assign_product(to, left.read(rows, inner), right.read(inner, columns));
     else if constexpr (Form == form::by_transposed)
-      assign_product(to, left.read(rows, inner), right.read(columns, inner).transpose(), count);
+      assign_product(to, left.read(rows, inner), right.read(columns, inner).transpose());
     else
-      add_product(to, left.read(inner, rows).transpose(), right.read(inner, columns), count);
+      add_product(to, left.read(inner, rows).transpose(), right.read(inner, columns));
   };
 }
 
@@ -157,7 +157,8 @@ prepared attention(const kernel_sizes& sizes) {
   return [=, joint = operand(3 * values), weights = operand(shape.weights()),
           mixed = operand(values)] {
     std::uint64_t count = 0;
-    attention_forward<float>(shape, {joint.get(), {}, 0}, weights.get(), mixed.get(), count);
+    attention_forward<float>({host_math<float>(), count}, shape, {joint.get(), {}, 0}, weights.get(),
+                             mixed.get());
   };
 }
 prepared attention_back(const kernel_sizes& sizes) {
@@ -167,8 +168,9 @@ prepared attention_back(const kernel_sizes& sizes) {
           gradient = operand(values), scratch = operand(shape.length * shape.context),
           result = operand(3 * values)] {
     std::uint64_t count = 0;
-    attention_backward<float>(shape, {joint.get(), {}, 0}, weights.get(), gradient.get(),
-                              scratch.get(), {result.get(), {}, 0}, true, count);
+    attention_backward<float>({host_math<float>(), count}, shape, {joint.get(), {}, 0},
+                              weights.get(), gradient.get(), scratch.get(),
+                              {result.get(), {}, 0}, true);
   };
 }
 
@@ -182,9 +184,9 @@ prepared embed(const kernel_sizes& sizes) {
   return [=, parameters = operand(layer.parameter_scalars()),
           values = operand(model.activation_scalars()), tokens = drawn_tokens(model.rows(), 256)] {
     if constexpr (Backward)
-      layer.backward_weight(tokens, values.span(), parameters.span(), 0);
+      layer.backward_weight(host_math<float>(), tokens, values.span(), parameters.span(), 0);
     else
-      layer.forward(parameters.span(), tokens, values.span(), 0);
+      layer.forward(host_math<float>(), parameters.span(), tokens, values.span(), 0);
   };
 }
 

@@ -8,6 +8,7 @@
 #include "model/block.hpp"
 #include "model/embedding.hpp"
 #include "model/head.hpp"
+#include "model/host_math.hpp"
 #include "model/layer.hpp"
 
 namespace train {
@@ -59,14 +60,15 @@ std::span<const float> forward_only::operator()(std::span<const std::uint8_t> te
   std::span<float> now = ping_.span().first(model.activation_scalars());
   std::span<float> then = pong_.span().first(model.activation_scalars());
 
-  embedding<float>(model).forward(from(0), text, now);
-  const block<float> body(model);
   std::uint64_t multiply_adds = 0;
+  const counted_math<float> by(host_math<float>(), multiply_adds);
+  embedding<float>(model).forward(host_math<float>(), from(0), text, now);
+  const block<float> body(model);
   for (int layer = 1; layer <= model.layers; ++layer) {
-    body.forward(from(layer), now, then, stash_.span(), multiply_adds);
+    body.forward(by, from(layer), now, then, stash_.span());
     std::swap(now, then);
   }
-  head<float>(model).logits(from(model.layers + 1), now.last(config::size(model.width)),
+  head<float>(model).logits(by, from(model.layers + 1), now.last(config::size(model.width)),
                             logits_.span(), stash_.span());
   return std::as_const(logits_).span();
 }

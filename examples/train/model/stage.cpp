@@ -20,12 +20,14 @@ config checked(const config& model, int first, int last, int shard) {
   return model;
 }
 
-void check_tokens(const char* name, const config& model, std::span<const std::uint8_t> tokens) {
+//! @param readable  whether the host can look at them
+void check_tokens(const char* name, const config& model, std::span<const std::uint8_t> tokens,
+                  bool readable) {
   if (tokens.size() != model.rows()) {
     throw std::invalid_argument(std::string(name) + " has " + std::to_string(tokens.size()) +
                                 " bytes, it needs " + std::to_string(model.rows()));
   }
-  if (model.vocabulary == 256) return;
+  if (!readable || model.vocabulary == 256) return;
   for (const std::uint8_t token : tokens) {
     if (token >= model.vocabulary) {
       throw std::invalid_argument(std::string(name) + " has the byte " + std::to_string(token) +
@@ -39,14 +41,15 @@ void check_tokens(const char* name, const config& model, std::span<const std::ui
 
 template <class Scalar>
 basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::uint64_t seed,
-                                 int shard)
+                                 int shard, const math<Scalar>& by)
     : model_(checked(model, first, last, shard)),
       first_(first),
       last_(last),
       shard_(shard),
       embedding_(model),
       block_(model),
-      head_(model) {
+      head_(model),
+      by_(&by) {
   tensor_layout parameters;
   if (has_embedding()) {
     tokens_ = stash_.take((model_.rows() + sizeof(Scalar) - 1) / sizeof(Scalar));
@@ -59,12 +62,20 @@ basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::
     here.tensors = parameter_tensors(model, layer);
     places_.push_back(std::move(here));
   }
-  parameters_ = aligned_array<Scalar>(parameters.end());
-  gradients_ = aligned_array<Scalar>(parameters.end());
-  mean_ = aligned_array<Scalar>(parameters.end());
-  square_ = aligned_array<Scalar>(parameters.end());
+  memory_ = by.allocate(4 * parameters.end() * sizeof(Scalar));
+  const std::span<Scalar> all(static_cast<Scalar*>(memory_.get()), 4 * parameters.end());
+  const auto quarter = [&](std::size_t at) {
+    return all.subspan(at * parameters.end(), parameters.end());
+  };
+  parameters_ = quarter(0);
+  gradients_ = quarter(1);
+  mean_ = quarter(2);
+  square_ = quarter(3);
   for (int layer = first; layer < last; ++layer) {
-    initialise<Scalar>(model, layer, seed, this->parameters(layer), shard);
+    const std::span<Scalar> to = this->parameters(layer);
+    aligned_array<Scalar> values(to.size());
+    initialise<Scalar>(model, layer, seed, values.span(), shard);
+    by.put(values.span().data(), to.data(), to.size_bytes());
   }
   for (const job_kind kind : {job_kind::forward, job_kind::backward, job_kind::backward_input,
                               job_kind::backward_weight}) {
@@ -117,11 +128,11 @@ void basic_stage<Scalar>::check(job_kind kind, const job_arguments<Scalar>& with
       check_buffer("output", with.output, model_.activation_scalars());
     }
     if (has_embedding()) {
-      check_tokens("tokens", model_, with.tokens);
+      check_tokens("tokens", model_, with.tokens, by_->on_host());
     } else {
       check_buffer("input", with.input, model_.activation_scalars());
     }
-    if (has_head()) check_tokens("targets", model_, with.targets);
+    if (has_head()) check_tokens("targets", model_, with.targets, by_->on_host());
     return;
   }
   if (!has_embedding()) {
@@ -155,48 +166,54 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
   const std::span<Scalar> input_gradient =
       layer == first_ ? with.input_gradient : at(layer - 1).slot.of(with.stash);
   const std::span<Scalar> sums = model_.shards > 1 ? with.sums : std::span<Scalar>();
+  const counted_math<Scalar> by(*by_, is_weight(op.code)    ? products_.backward_weight
+                                      : is_forward(op.code) ? products_.forward
+                                                            : products_.backward_input);
+  double loss = 0;
   switch (op.code) {
     case op_code::embed:
-      std::ranges::copy(with.tokens, reinterpret_cast<std::uint8_t*>(&with.stash[tokens_.offset]));
-      embedding_.forward(from, with.tokens, output, with.earlier.size());
+      by->copy(with.tokens.data(), &with.stash[tokens_.offset], with.tokens.size());
+      embedding_.forward(*by_, from, with.tokens, output, with.earlier.size());
       break;
     case op_code::head:
-      return head_.forward(from, input, with.targets, with.loss_scale, own, products_.forward);
+      head_.forward(by, from, input, with.targets, with.loss_scale, own,
+                    with.loss == nullptr ? &loss : with.loss);
+      break;
     case op_code::receive_gradient:
-      std::ranges::copy(with.output_gradient, slot.begin());
+      by->copy(with.output_gradient.data(), slot.data(), slot.size_bytes());
       break;
     case op_code::head_back:
-      head_.backward_input(from, input_gradient, own, products_.backward_input);
+      head_.backward_input(by, from, input_gradient, own);
       break;
     default:
       if (is_weight(op.code)) {
-        run_weight(op, with.stash, with.slice);
+        run_weight(op, by, with.stash, with.slice);
       } else if (is_forward(op.code)) {
-        block_.run(op.code, {from, input, output, own, sums, with.earlier, at(layer).stash.offset,
-                             products_.forward});
+        block_.run(op.code, {by, from, input, output, own, sums, with.earlier,
+                             at(layer).stash.offset});
       } else {
-        block_.run(op.code, {from, slot, input_gradient, own, sums, with.earlier,
-                             at(layer).stash.offset, products_.backward_input});
+        block_.run(op.code, {by, from, slot, input_gradient, own, sums, with.earlier,
+                             at(layer).stash.offset});
       }
   }
-  return 0;
+  return loss;
 }
 
 template <class Scalar>
-void basic_stage<Scalar>::run_weight(const stage_op& op, std::span<const Scalar> stash,
-                                     std::size_t slice) {
+void basic_stage<Scalar>::run_weight(const stage_op& op, const counted_math<Scalar>& by,
+                                     std::span<const Scalar> stash, std::size_t slice) {
   const std::span<Scalar> to = gradients(op.layer);
   const std::span<const Scalar> own = at(op.layer).stash.of(stash);
   const std::span<const Scalar> output_gradient = at(op.layer).slot.of(stash);
   switch (op.code) {
     case op_code::embed_weight:
-      embedding_.backward_weight(stashed_tokens(stash), output_gradient, to, slice);
+      embedding_.backward_weight(*by_, stashed_tokens(stash), output_gradient, to, slice);
       break;
     case op_code::head_weight:
-      head_.backward_weight(own, to, products_.backward_weight);
+      head_.backward_weight(by, own, to);
       break;
     default:
-      block_.run_weight(op.code, output_gradient, own, to, products_.backward_weight);
+      block_.run_weight(op.code, by, output_gradient, own, to);
   }
 }
 
@@ -269,7 +286,8 @@ template <class Scalar>
 void basic_stage<Scalar>::backward_weight(std::span<const Scalar> stash, std::size_t slice) {
   refuse_shards();
   check_buffer("stash", stash, stash_scalars(), false);
-  for (const stage_op& op : ops(job_kind::backward_weight)) run_weight(op, stash, slice);
+  const counted_math<Scalar> by(*by_, products_.backward_weight);
+  for (const stage_op& op : ops(job_kind::backward_weight)) run_weight(op, by, stash, slice);
 }
 
 template <class Scalar>
@@ -285,7 +303,7 @@ void basic_stage<Scalar>::backward(std::span<const Scalar> output_gradient,
 
 template <class Scalar>
 void basic_stage<Scalar>::zero_gradients() {
-  std::ranges::fill(gradients_.span(), Scalar(0));
+  by_->zero(gradients_.data(), gradients_.size_bytes());
 }
 
 template <class Scalar>
@@ -317,11 +335,11 @@ void basic_stage<Scalar>::join_tied(std::span<const Scalar> from_embedding,
   }
   const std::span<Scalar> embedding_side = tied_gradient(layer_kind::embedding);
   const std::span<Scalar> head_side = tied_gradient(layer_kind::head);
-  for (std::size_t at = 0; at < from_embedding.size(); ++at) {
-    const Scalar sum = from_embedding[at] + from_head[at];
-    if (!embedding_side.empty()) embedding_side[at] = sum;
-    if (!head_side.empty()) head_side[at] = sum;
-  }
+  const std::span<Scalar> sum = embedding_side.empty() ? head_side : embedding_side;
+  if (sum.empty()) return;
+  by_->add(from_embedding, from_head, sum);
+  if (!head_side.empty() && head_side.data() != sum.data())
+    by_->copy(sum.data(), head_side.data(), sum.size_bytes());
 }
 
 template <class Scalar>
@@ -333,26 +351,24 @@ void basic_stage<Scalar>::squared_norms(std::span<double> slots) const {
   }
   for (int layer = first_; layer < last_; ++layer) {
     const bool skip_table = model_.tied && model_.kind(layer) == layer_kind::head;
-    double sum = 0;
+    double* const sum = &slots[config::size(layer)];
+    by_->zero(sum, sizeof(double));
     for (const tensor& each : at(layer).tensors) {
       if (skip_table && each.offset == head_.table().offset) continue;
       if (shard_ > 0 && each.pieces == 0) continue;
-      for (const Scalar value : each.of(gradients(layer))) {
-        sum += static_cast<double>(value) * static_cast<double>(value);
-      }
+      by_->add_squares(each.of(gradients(layer)), sum);
     }
-    slots[config::size(layer)] = sum;
   }
 }
 
 template <class Scalar>
 void basic_stage<Scalar>::clip_and_update(const adamw& rule, long step, double learning_rate,
-                                          double clip_factor) {
+                                          const double* clip_factor) {
   for (int layer = first_; layer < last_; ++layer) {
     for (const tensor& each : at(layer).tensors) {
-      update<Scalar>(rule, step, learning_rate, clip_factor, each.decayed,
-                     each.of(parameters(layer)), each.of(std::as_const(*this).gradients(layer)),
-                     each.of(part(mean_.span(), layer)), each.of(part(square_.span(), layer)));
+      by_->update(rule, step, learning_rate, clip_factor, each.decayed,
+                  each.of(parameters(layer)), each.of(std::as_const(*this).gradients(layer)),
+                  each.of(mean(layer)), each.of(square(layer)));
     }
   }
 }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,7 +11,9 @@
 #include "model/config.hpp"
 #include "model/embedding.hpp"
 #include "model/head.hpp"
+#include "model/host_math.hpp"
 #include "model/layer.hpp"
+#include "model/math.hpp"
 #include "model/op.hpp"
 #include "model/optimizer.hpp"
 #include "model/tensor.hpp"
@@ -19,8 +21,8 @@
 
 namespace train {
 
-//! What a job is given. All buffers are aligned to 64 bytes and distinct; what a job has no use for
-//! is ignored.
+//! What a job is given, all of it memory that the stage's math computes in. All buffers are aligned
+//! to 64 bytes and distinct; what a job has no use for is ignored.
 template <class Scalar>
 struct job_arguments {
   std::span<const std::uint8_t> tokens{};   //!< forward with the embedding: the input bytes
@@ -35,6 +37,7 @@ struct job_arguments {
   //! content will do.
   std::span<Scalar> sums{};
   double loss_scale = 1;             //!< forward with the head: 1 / micro-batches
+  double* loss = nullptr;            //!< forward with the head: set to its loss, when not null
   earlier_slices<Scalar> earlier{};  //!< the stashes of the slices before this one
   std::size_t slice = 0;             //!< backward for weights: the slice's number
 };
@@ -69,9 +72,11 @@ template <class Scalar>
 class basic_stage {
  public:
   //! Sets the parameters from the seed; gradients and moments start at zero.
+  //! @param by  does its work, and outlives it
   //! @throws std::invalid_argument for a bad config, an empty or unknown range of layers, or a
   //!         shard that the model does not have
-  basic_stage(const config& model, int first, int last, std::uint64_t seed, int shard = 0);
+  basic_stage(const config& model, int first, int last, std::uint64_t seed, int shard = 0,
+              const math<Scalar>& by = host_math<Scalar>());
 
   const config& model() const { return model_; }
   int first() const { return first_; }
@@ -88,7 +93,7 @@ class basic_stage {
   std::size_t message_bytes() const { return model_.activation_scalars() * sizeof(Scalar); }
 
   //! Parameters, gradients and moments, in bytes.
-  std::size_t state_bytes() const { return 4 * parameters_.span().size_bytes(); }
+  std::size_t state_bytes() const { return 4 * parameters_.size_bytes(); }
 
   //! The ops of a job, in the order of its program; see job_ops.
   //! @throws std::invalid_argument for a kind that is no forward, backward or recomputation
@@ -99,7 +104,8 @@ class basic_stage {
   //! A sum over the shards is the caller's to do.
   //! @param op    its number in ops(kind)
   //! @param with  the same in all ops of the job
-  //! @return      of the op with the loss the loss, otherwise 0
+  //! @return      of the op with the loss the loss, where nothing else says where to leave it;
+  //!              otherwise 0
   //! @throws std::invalid_argument for an op that the job does not have or that is a sum, else as
   //!         the job itself
   double run_op(stretto::job_kind kind, std::size_t op, const job_arguments<Scalar>& with);
@@ -156,20 +162,22 @@ class basic_stage {
   void squared_norms(std::span<double> slots) const;
 
   //! One AdamW step on every layer; step 1 is the first.
-  void clip_and_update(const adamw& rule, long step, double learning_rate, double clip_factor);
+  //! @param clip_factor  in memory of the stage's math
+  void clip_and_update(const adamw& rule, long step, double learning_rate,
+                       const double* clip_factor);
 
-  std::span<Scalar> parameters(int layer) { return part(parameters_.span(), layer); }
-  std::span<const Scalar> parameters(int layer) const { return part(parameters_.span(), layer); }
+  std::span<Scalar> parameters(int layer) { return part(parameters_, layer); }
+  std::span<const Scalar> parameters(int layer) const { return part(read(parameters_), layer); }
   //! Of all layers, as they lie in memory, 64-byte padding included.
-  std::span<Scalar> gradients() { return gradients_.span(); }
-  std::span<Scalar> gradients(int layer) { return part(gradients_.span(), layer); }
-  std::span<const Scalar> gradients(int layer) const { return part(gradients_.span(), layer); }
+  std::span<Scalar> gradients() { return gradients_; }
+  std::span<Scalar> gradients(int layer) { return part(gradients_, layer); }
+  std::span<const Scalar> gradients(int layer) const { return part(read(gradients_), layer); }
 
   //! The optimizer's moments.
-  std::span<Scalar> mean(int layer) { return part(mean_.span(), layer); }
-  std::span<const Scalar> mean(int layer) const { return part(mean_.span(), layer); }
-  std::span<Scalar> square(int layer) { return part(square_.span(), layer); }
-  std::span<const Scalar> square(int layer) const { return part(square_.span(), layer); }
+  std::span<Scalar> mean(int layer) { return part(mean_, layer); }
+  std::span<const Scalar> mean(int layer) const { return part(read(mean_), layer); }
+  std::span<Scalar> square(int layer) { return part(square_, layer); }
+  std::span<const Scalar> square(int layer) const { return part(read(square_), layer); }
 
   //! Multiply-adds of the matrix products done so far, by category.
   const product_counts& products() const { return products_; }
@@ -183,12 +191,14 @@ class basic_stage {
   };
 
   const place& at(int layer) const { return places_[static_cast<std::size_t>(layer - first_)]; }
+  static std::span<const Scalar> read(std::span<Scalar> whole) { return whole; }
   template <class Value>
   std::span<Value> part(std::span<Value> whole, int layer) const;
   std::span<const std::uint8_t> stashed_tokens(std::span<const Scalar> stash) const;
   double run_all(stretto::job_kind kind, const job_arguments<Scalar>& with);
   double run(stretto::job_kind kind, const stage_op& op, const job_arguments<Scalar>& with);
-  void run_weight(const stage_op& op, std::span<const Scalar> stash, std::size_t slice);
+  void run_weight(const stage_op& op, const counted_math<Scalar>& by,
+                  std::span<const Scalar> stash, std::size_t slice);
   void check(stretto::job_kind kind, const job_arguments<Scalar>& with) const;
   void check_slices(earlier_slices<Scalar> earlier) const;
   void refuse_shards() const;
@@ -203,7 +213,9 @@ class basic_stage {
   std::vector<stage_op> ops_[4];  // of a forward, a backward, its halves
   tensor tokens_;
   tensor_layout stash_;
-  aligned_array<Scalar> parameters_, gradients_, mean_, square_;
+  const math<Scalar>* by_;
+  std::shared_ptr<void> memory_;
+  std::span<Scalar> parameters_, gradients_, mean_, square_;
   product_counts products_;
 };
 

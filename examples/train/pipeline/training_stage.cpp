@@ -134,7 +134,7 @@ void training_stage::optimizer(const stretto::executor::context& at) {
   result_.clip_factor = clip_factor(result_.gradient_norm, learning_.norm_limit);
   for (int chunk = 0; chunk < model_.chunks(); ++chunk)
     model_.chunk(chunk).clip_and_update(learning_.rule, number(at), learning_.rate.at(number(at)),
-                                        result_.clip_factor);
+                                        &result_.clip_factor);
 }
 
 }  // namespace train

@@ -1,0 +1,171 @@
+#include "model/host_math.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "model/algebra.hpp"
+#include "model/cross_entropy.hpp"
+#include "model/gelu.hpp"
+#include "model/norm.hpp"
+#include "model/tensor.hpp"
+
+namespace train {
+namespace {
+
+template <class Scalar>
+auto view(const matrix_span<Scalar>& of) {
+  return matrix(of.data, of.rows, of.columns, of.stride);
+}
+
+//! Calls use with the factor as Eigen sees it.
+template <class Scalar, class Use>
+void with_factor(const factor<Scalar>& side, Use&& use) {
+  if (side.transposed)
+    use(view(side.of).transpose());
+  else
+    use(view(side.of));
+}
+
+template <class Scalar>
+class host_operations final : public math<Scalar> {
+  using constant = matrix_span<const Scalar>;
+  using variable = matrix_span<Scalar>;
+
+ public:
+  bool on_host() const override { return true; }
+
+  void product(variable out, factor<Scalar> left, factor<Scalar> right, bool add) const override {
+    auto to = view(out);
+    with_factor(left, [&](const auto& first) {
+      with_factor(right, [&](const auto& second) {
+        if (add)
+          add_product(to, first, second);
+        else
+          assign_product(to, first, second);
+      });
+    });
+  }
+
+  void add_bias(variable out, const Scalar* bias) const override {
+    view(out).rowwise() += row_vector(bias, out.columns);
+  }
+  void residual(variable out, constant from, const Scalar* bias, constant more) const override {
+    view(out) = (view(from).rowwise() + row_vector(bias, out.columns)) + view(more);
+  }
+  void multiply(variable out, constant by) const override {
+    view(out).array() *= view(by).array();
+  }
+  void gelu(constant input, variable value, variable slope) const override {
+    train::gelu<Scalar>(view(input), view(value), view(slope));
+  }
+  void add_rows(Scalar* sums, constant values) const override {
+    train::add_rows<Scalar>(sums, view(values));
+  }
+
+  void norm(const Scalar* gamma, const Scalar* beta, constant input, variable normalised,
+            Scalar* inverse_deviation, variable output) const override {
+    norm_forward<Scalar>(gamma, beta, view(input), view(normalised), inverse_deviation,
+                         view(output));
+  }
+  void norm_back(const Scalar* gamma, constant normalised, const Scalar* inverse_deviation,
+                 constant output_gradient, constant residual_gradient,
+                 variable input_gradient) const override {
+    norm_backward_input<Scalar>(gamma, view(normalised), inverse_deviation, view(output_gradient),
+                                view(residual_gradient), view(input_gradient));
+  }
+  void norm_weights(constant normalised, constant output_gradient, Scalar* gamma_gradient,
+                    Scalar* beta_gradient) const override {
+    norm_backward_weight<Scalar>(view(normalised), view(output_gradient), gamma_gradient,
+                                 beta_gradient);
+  }
+
+  void softmax(variable scores, std::size_t before, Scalar scale) const override {
+    auto square = view(scores);
+    for (Eigen::Index row = 0; row < square.rows(); ++row) {
+      const Eigen::Index seen = static_cast<Eigen::Index>(before) + row + 1;
+      auto past = square.row(row).head(seen).array();
+      const Scalar highest = past.maxCoeff();
+      past = ((past - highest) * scale).exp();
+      past *= Scalar(1) / past.sum();
+      square.row(row).tail(square.cols() - seen).setZero();
+    }
+  }
+  void softmax_back(variable gradients, constant weights, std::size_t before,
+                    Scalar scale) const override {
+    auto scores = view(gradients);
+    const auto square = view(weights);
+    for (Eigen::Index row = 0; row < square.rows(); ++row) {
+      const Eigen::Index seen = static_cast<Eigen::Index>(before) + row + 1;
+      auto past = scores.row(row).head(seen).array();
+      const auto weight = square.row(row).head(seen).array();
+      const Scalar along = (past * weight).sum();
+      past = weight * (past - along) * scale;
+      scores.row(row).tail(scores.cols() - seen).setZero();
+    }
+  }
+
+  void embed(variable output, const Scalar* table, const Scalar* positions,
+             const std::uint8_t* tokens, std::size_t length) const override {
+    const std::size_t width = output.columns;
+    for (std::size_t row = 0; row < output.rows; ++row)
+      row_vector(output.data + row * output.stride, width) =
+          row_vector(table + tokens[row] * width, width) +
+          row_vector(positions + row % length * width, width);
+  }
+  void embed_weights(constant output_gradient, Scalar* table, Scalar* positions,
+                     const std::uint8_t* tokens, std::size_t length) const override {
+    const std::size_t width = output_gradient.columns;
+    for (std::size_t row = 0; row < output_gradient.rows; ++row) {
+      const auto gradient = row_vector(output_gradient.data + row * output_gradient.stride, width);
+      row_vector(table + tokens[row] * width, width) += gradient;
+      row_vector(positions + row % length * width, width) += gradient;
+    }
+  }
+  void cross_entropy(variable logits, const std::uint8_t* targets, double factor,
+                     double* loss) const override {
+    *loss = train::cross_entropy(logits.data, {targets, logits.rows}, logits.columns, factor);
+  }
+
+  void copy(const void* from, void* to, std::size_t bytes) const override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void zero(void* to, std::size_t bytes) const override {
+    if (bytes > 0) std::memset(to, 0, bytes);
+  }
+  void add(std::span<const Scalar> left, std::span<const Scalar> right,
+           std::span<Scalar> to) const override {
+    std::ranges::transform(left, right, to.begin(), std::plus<>());
+  }
+  void add_squares(std::span<const Scalar> values, double* sum) const override {
+    for (const Scalar value : values)
+      *sum += static_cast<double>(value) * static_cast<double>(value);
+  }
+  void update(const adamw& rule, long step, double learning_rate, const double* clip_factor,
+              bool decayed, std::span<Scalar> parameters, std::span<const Scalar> gradients,
+              std::span<Scalar> mean, std::span<Scalar> square) const override {
+    train::update<Scalar>(rule, step, learning_rate, *clip_factor, decayed, parameters, gradients,
+                          mean, square);
+  }
+
+  std::shared_ptr<void> allocate(std::size_t bytes) const override {
+    auto array = std::make_shared<aligned_array<std::byte>>(bytes);
+    return {array, array->span().data()};
+  }
+  void put(const void* host, void* to, std::size_t bytes) const override { copy(host, to, bytes); }
+  void get(const void* from, void* host, std::size_t bytes) const override {
+    copy(from, host, bytes);
+  }
+};
+
+}  // namespace
+
+template <class Scalar>
+const math<Scalar>& host_math() {
+  static const host_operations<Scalar> one;
+  return one;
+}
+
+template const math<float>& host_math<float>();
+template const math<double>& host_math<double>();
+
+}  // namespace train
