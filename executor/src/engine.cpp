@@ -139,7 +139,7 @@ struct engine::state {
     for (const turn& next : order) {
       const auto plan = static_cast<std::size_t>(next.plan);
       if (next.begins) runners[plan]->begin(next.instruction, steps);
-      if (next.ends) runners[plan]->end(next.instruction, steps);
+      if (next.ends && !watch.stopped()) runners[plan]->end(next.instruction, steps);
       if (watch.stopped()) {
         issuing = {next.plan, next.instruction};
         return;

@@ -62,8 +62,10 @@ class cuda_device final : public device {
 
   void enqueue(int /*stream*/, const command& work) override {
     check(cudaSetDevice(settings_.device), "cudaSetDevice");
+    // What was left behind before is none of the stage's; "not ready" would be an error, too.
+    static_cast<void>(cudaGetLastError());
     work.call(work);
-    // A kernel that could not be launched leaves an error behind, and no return value.
+    // A kernel that could not be launched leaves an error behind, and returns nothing.
     check(cudaGetLastError(), "a launch");
   }
   void record(int stream, int event, std::int64_t step) override {
@@ -190,9 +192,10 @@ class cuda_device final : public device {
                             streams_.front()),
             "cudaMemsetAsync");
     std::fill_n(static_cast<char*>(host_memory_.get()), plan_.host_bytes, '\0');
-    check(cudaEventRecord(end_.get(), streams_.front()), "cudaEventRecord");
+    const cuda::owned_event cleared = cuda::make_event();
+    check(cudaEventRecord(cleared.get(), streams_.front()), "cudaEventRecord");
     for (const cudaStream_t each : streams_)
-      check(cudaStreamWaitEvent(each, end_.get(), cudaEventWaitDefault), "cudaStreamWaitEvent");
+      check(cudaStreamWaitEvent(each, cleared.get(), cudaEventWaitDefault), "cudaStreamWaitEvent");
   }
 
   void move(int stream, const copy& work, cudaMemcpyKind way) {

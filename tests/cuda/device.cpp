@@ -1,0 +1,224 @@
+// The CUDA device on simulated GPUs: what it calls, in which order, and what becomes of errors.
+#include "stretto/executor/cuda/device.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "driver/simulated_gpu.hpp"
+#include "executor/failures.hpp"
+#include "executor/pipeline.hpp"
+#include "stretto/executor/cuda/error.hpp"
+#include "stretto/executor/trace.hpp"
+
+using namespace stretto;
+using namespace stretto::test;
+
+namespace {
+
+//! Puts what another stage does on the simulated GPU's streams.
+class enqueueing_stage final : public executor::stage {
+ public:
+  explicit enqueueing_stage(executor::stage& inner) : inner_(inner) {}
+  void run(const executor::context& at) override {
+    gpu::enqueue(executor::native_stream(at), std::to_string(at.what.microbatch),
+                 [this, at] { inner_.run(at); });
+  }
+
+ private:
+  executor::stage& inner_;
+};
+
+executor::options on_gpu(executor::cuda_settings settings = {}) {
+  executor::options with;
+  with.make_device = [settings](const plan_view& plan, executor::monitor& watch) {
+    return executor::make_cuda_device(plan, settings, watch);
+  };
+  return with;
+}
+
+//! One rank of pipeline_plans and its stage.
+struct one_rank {
+  one_rank() : plans(pipeline_plans(1, 3, 5, layout::separate)), inner(1), stage(inner) {
+    for (plan_builder& each : plans) each.release_all();
+    view = plans[0].view();
+  }
+  std::vector<plan_builder> plans;
+  plan_view view;
+  sample_stage inner;
+  enqueueing_stage stage;
+  executor::stage* stages[1] = {&stage};
+};
+
+std::vector<gpu::call> since(std::size_t first) {
+  return {gpu::calls().begin() + static_cast<std::ptrdiff_t>(first), gpu::calls().end()};
+}
+
+bool is_of_a_step(const std::string& name) {
+  for (const char* const allowed :
+       {"cudaSetDevice", "cudaGetLastError", "kernel", "cudaEventRecord", "cudaStreamWaitEvent",
+        "cudaMemsetAsync", "cudaMemcpyAsync", "cudaEventQuery"})
+    if (name == allowed) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("steps have the bits of the plain computation, whatever order streams run in") {
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U})
+    for (const bool poison : {false, true}) {
+      gpu::reset(seed);
+      {
+        one_rank run;
+        executor::options with = on_gpu();
+        with.poison = poison;
+        executor::engine engine({&run.view, 1}, run.stages, std::move(with));
+        for (int step = 0; step < 4; ++step) engine.step();
+        CHECK(std::vector<float>{run.inner.sum} == expected_sums(1, 3, 5, 4));
+      }
+      CHECK(gpu::alive() == gpu::handles{});
+      CHECK(gpu::complaints().empty());
+    }
+}
+
+TEST_CASE("a step makes nothing, waits for nothing and calls nobody back") {
+  gpu::reset();
+  one_rank run;
+  executor::engine engine({&run.view, 1}, run.stages, on_gpu());
+  const std::size_t before = gpu::calls().size();
+  const gpu::handles made = gpu::alive();
+  for (int step = 0; step < 3; ++step) engine.step();
+  for (const gpu::call& each : since(before))
+    CHECK_MESSAGE(is_of_a_step(each.name), gpu::to_text(each));
+  CHECK(gpu::alive() == made);
+}
+
+TEST_CASE("streams have the plan's priorities, events no times unless they are asked for") {
+  for (const bool timing : {false, true}) {
+    gpu::reset();
+    one_rank run;
+    int urgent = 3;
+    for (stream_info& each : run.plans[0].streams) each.priority = urgent -= 2;  // 1, -1, ... -7
+    run.view = run.plans[0].view();
+    const executor::engine engine({&run.view, 1}, run.stages, on_gpu({.timing = timing}));
+    std::vector<std::string> streams;
+    bool times = false;
+    for (const gpu::call& each : gpu::calls()) {
+      const std::string name = each.name;
+      if (name == "cudaStreamCreateWithPriority") streams.push_back(each.arguments);
+      if (name == "cudaEventCreateWithFlags") times = times || each.arguments == "with times";
+    }
+    CHECK(streams ==
+          std::vector<std::string>{"non-blocking, priority 0", "non-blocking, priority -2",
+                                   "non-blocking, priority -4", "non-blocking, priority -5",
+                                   "non-blocking, priority -5"});
+    CHECK(times == timing);
+  }
+}
+
+TEST_CASE("a lent stream takes the place of one, and is the lender's to give back") {
+  gpu::reset();
+  cudaStream_t mine = nullptr;
+  REQUIRE(cudaStreamCreateWithPriority(&mine, cudaStreamNonBlocking, 0) == cudaSuccess);
+  {
+    one_rank run;
+    executor::engine engine({&run.view, 1}, run.stages, on_gpu({.lent = {{0, mine}}}));
+    engine.step();
+    CHECK(gpu::alive().streams == 5);
+    CHECK(std::vector<float>{run.inner.sum} == expected_sums(1, 3, 5, 1));
+    expect_part(
+        refusal_of([&] {
+          executor::engine(std::span(&run.view, 1), run.stages, on_gpu({.lent = {{5, mine}}}));
+        }),
+        "stream 5, which is lent, is none of the 5 of rank 0");
+  }
+  CHECK(gpu::alive().streams == 1);
+  cudaStreamDestroy(mine);
+}
+
+TEST_CASE("traces have every instruction, in an order that the plan allows") {
+  gpu::reset(7);
+  one_rank run;
+  executor::options with = on_gpu({.timing = true});
+  with.trace_steps = 2;
+  executor::engine engine({&run.view, 1}, run.stages, std::move(with));
+  for (int step = 0; step < 4; ++step) engine.step();
+  const auto trace = engine.trace();
+  CHECK(trace.size() == 2 * run.view.instructions.size());
+  const auto broken = executor::check_against({&run.view, 1}, trace);
+  CHECK_MESSAGE(!broken, broken->text);
+
+  executor::options without = on_gpu();
+  without.trace_steps = 1;
+  executor::engine other({&run.view, 1}, run.stages, std::move(without));
+  expect_part(error_of(other).what(), "tracing on a GPU needs cuda_settings::timing");
+}
+
+TEST_CASE("work that never ends is named after the deadline, and nothing waits for it") {
+  gpu::reset();
+  one_rank run;
+  bool over = false;
+  struct stuck_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      if (at.what.kind == job_kind::backward && at.what.microbatch == 1)
+        gpu::enqueue_until(executor::native_stream(at), "stuck", [this] { return *over; });
+    }
+    bool* over = nullptr;
+  } stage;
+  stage.over = &over;
+  executor::stage* const stages[] = {&stage};
+  executor::options with = on_gpu({.patience = std::chrono::milliseconds(20)});
+  with.deadline = std::chrono::milliseconds(100);
+  with.grace = std::chrono::milliseconds(20);
+  {
+    executor::engine engine({&run.view, 1}, stages, std::move(with));
+    const executor::execution_error error = error_of(engine);
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.what_job() == job{0, 1, 0, job_kind::backward});
+    CHECK(error.threads_left() >= 1);
+    expect_part(error.what(), "streams of devices whose work has not ended");
+    CHECK(error_of(engine).kind() == executor::failure::refused);
+  }
+  // The memory is not freed under work that may still use it; CUDA would have waited.
+  CHECK(gpu::complaints().empty());
+  CHECK(gpu::alive().allocations == 1);
+  over = true;
+}
+
+TEST_CASE(
+    "an error of any call ends in one exception that names it, and everything is given back") {
+  for (const cudaError_t code : {cudaErrorInvalidValue, cudaErrorIllegalAddress})
+    for (int n = 1;; ++n) {
+      gpu::reset(static_cast<std::uint64_t>(n));
+      CAPTURE(n);
+      std::string text;
+      {
+        one_rank run;
+        gpu::fail_call(n, code);
+        executor::options with = on_gpu({.timing = true});
+        with.trace_steps = 1;
+        with.poison = true;
+        try {
+          executor::engine engine({&run.view, 1}, run.stages, std::move(with));
+          for (int step = 0; step < 2; ++step) engine.step();
+        } catch (const executor::execution_error& caught) {
+          text = caught.what();
+          CHECK(caught.kind() == executor::failure::stage);
+          CHECK(caught.instruction() >= 0);
+          CHECK(caught.threads_left() == 0);
+        } catch (const executor::cuda::error& caught) {
+          text = caught.what();
+          CHECK(caught.code() == code);
+        }
+      }
+      CHECK(gpu::alive() == gpu::handles{});
+      if (!gpu::has_failed()) break;
+      // Where it hit the giving back, nobody is to hear of it.
+      if (text.empty()) continue;
+      expect_part(text, "(" + std::to_string(static_cast<int>(code)) + ")");
+      expect_part(text, "what CUDA says of it");
+      CHECK((text.find("must be restarted") != std::string::npos) ==
+            (code == cudaErrorIllegalAddress));
+    }
+}

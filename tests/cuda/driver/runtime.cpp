@@ -1,0 +1,224 @@
+// The functions of the CUDA runtime that the executor calls, on simulated GPUs.
+#include <cstring>
+
+#include "state.hpp"
+
+using namespace stretto::test::gpu;
+
+namespace {
+
+cudaError_t failed(cudaError_t code) {
+  return here().last = code;
+}
+
+// Every function begins with it.
+#define ENTER(arguments)      \
+  state& my = here();         \
+  const guard lock(my.mutex); \
+  if (const cudaError_t code = my.enter(__func__, arguments)) return code
+
+std::string number(std::size_t value) {
+  return std::to_string(value);
+}
+
+cudaError_t allocate(void** to, std::size_t bytes, bool pinned) {
+  state& my = here();
+  if (bytes > (std::size_t{1} << 30)) return failed(cudaErrorMemoryAllocation);
+  allocation fresh;
+  fresh.bytes.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256})));
+  fresh.size = bytes;
+  fresh.pinned = pinned;
+  std::memset(fresh.bytes.get(), 0xcd, bytes);  // nobody may count on what was there
+  *to = fresh.bytes.get();
+  my.memory.push_back(std::move(fresh));
+  ++my.alive.allocations;
+  return cudaSuccess;
+}
+
+cudaError_t give_back(void* address, bool pinned, const char* name) {
+  state& my = here();
+  if (address == nullptr) return cudaSuccess;
+  for (allocation& each : my.memory) {
+    if (each.bytes.get() != address || each.pinned != pinned) continue;
+    my.drain(name);
+    each.bytes.reset();
+    --my.alive.allocations;
+    return cudaSuccess;
+  }
+  return failed(cudaErrorInvalidValue);
+}
+
+bool is_alive(cudaStream_t stream) {
+  return stream != nullptr && !stream->destroyed;
+}
+bool is_alive(cudaEvent_t event) {
+  return event != nullptr && !event->destroyed;
+}
+
+void record(cudaEvent_t event, cudaStream_t stream) {
+  // Who looks for the end of the earlier record now never sees it.
+  if (event->recorded > event->done)
+    here().complaints.push_back(text_of(event) + " is recorded again before it was reached");
+  here().push(stream, {operation::kind::record, {}, event, ++event->recorded});
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  ENTER("");
+  *count = my.devices;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  ENTER("");
+  *device = my.current;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  ENTER(std::to_string(device));
+  if (device < 0 || device >= my.devices) return failed(cudaErrorInvalidDevice);
+  my.current = device;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
+  ENTER(std::to_string(static_cast<int>(which)) + ", " + std::to_string(device));
+  if (device < 0 || device >= my.devices) return failed(cudaErrorInvalidDevice);
+  *value = which == cudaDevAttrMultiProcessorCount ? 132 : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  ENTER("");
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() {
+  state& my = here();
+  const guard lock(my.mutex);
+  // Noted, but no call that fails by itself.
+  my.calls.push_back({__func__, ""});
+  return my.sticky != cudaSuccess ? my.sticky : std::exchange(my.last, cudaSuccess);
+}
+const char* cudaGetErrorName(cudaError_t code) {
+  switch (code) {
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    default:
+      return "cudaErrorOfSomeOtherName";
+  }
+}
+const char* cudaGetErrorString(cudaError_t) {
+  return "what CUDA says of it";
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int priority) {
+  ENTER(std::string(flags == cudaStreamNonBlocking ? "non-blocking" : "blocking") + ", priority " +
+        std::to_string(priority));
+  my.streams.push_back(std::make_unique<CUstream_st>());
+  *made = my.streams.back().get();
+  (*made)->number = static_cast<int>(my.streams.size()) - 1;
+  (*made)->device = my.current;
+  ++my.alive.streams;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  state& my = here();
+  const guard lock(my.mutex);
+  // Given back even if the call fails: there is no more that the caller can do.
+  if (is_alive(stream)) --my.alive.streams;
+  stream->destroyed = true;
+  return my.enter(__func__, text_of(stream));
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  ENTER(text_of(stream));
+  if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  my.run_some();
+  return stream->queue.empty() ? cudaSuccess : failed(cudaErrorNotReady);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  ENTER(text_of(stream) + ", " + text_of(event));
+  if (!is_alive(stream) || !is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
+  // As it was last recorded; never recorded, it holds up nobody.
+  my.push(stream, {operation::kind::wait, {}, event, event->recorded});
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned flags) {
+  ENTER(flags == cudaEventDisableTiming ? "without times" : "with times");
+  my.events.push_back(std::make_unique<CUevent_st>());
+  *made = my.events.back().get();
+  (*made)->number = static_cast<int>(my.events.size()) - 1;
+  (*made)->timing = flags != cudaEventDisableTiming;
+  ++my.alive.events;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  state& my = here();
+  const guard lock(my.mutex);
+  if (is_alive(event)) --my.alive.events;
+  event->destroyed = true;
+  return my.enter(__func__, text_of(event));
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  ENTER(text_of(event) + ", " + text_of(stream));
+  if (!is_alive(stream) || !is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
+  record(event, stream);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  ENTER(text_of(event));
+  if (!is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
+  my.run_some();
+  // This too is an "error" that cudaGetLastError tells.
+  return event->done == event->recorded ? cudaSuccess : failed(cudaErrorNotReady);
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  ENTER(text_of(start) + ", " + text_of(end));
+  if (!start->timing || !end->timing) return failed(cudaErrorInvalidResourceHandle);
+  if (start->done != start->recorded || end->done != end->recorded)
+    return failed(cudaErrorNotReady);
+  *milliseconds = static_cast<float>((end->time - start->time) * 1e-6);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** to, std::size_t bytes) {
+  ENTER(number(bytes));
+  return allocate(to, bytes, false);
+}
+cudaError_t cudaHostAlloc(void** to, std::size_t bytes, unsigned) {
+  ENTER(number(bytes));
+  return allocate(to, bytes, true);
+}
+cudaError_t cudaFree(void* address) {
+  const cudaError_t code = here().enter(__func__, text_of(address));
+  const guard lock(here().mutex);
+  const cudaError_t freed = give_back(address, false, __func__);
+  return code != cudaSuccess ? code : freed;
+}
+cudaError_t cudaFreeHost(void* address) {
+  const cudaError_t code = here().enter(__func__, text_of(address));
+  const guard lock(here().mutex);
+  const cudaError_t freed = give_back(address, true, __func__);
+  return code != cudaSuccess ? code : freed;
+}
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  ENTER(text_of(to) + ", " + std::to_string(value) + ", " + number(bytes) + ", " + text_of(stream));
+  if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  my.push(stream, {operation::kind::work, [=] { return std::memset(to, value, bytes), true; }});
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  ENTER(text_of(to) + ", " + text_of(from) + ", " + number(bytes) + ", " + text_of(stream));
+  if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  my.push(stream, {operation::kind::work, [=] { return std::memcpy(to, from, bytes), true; }});
+  return cudaSuccess;
+}
+
+}  // extern "C"

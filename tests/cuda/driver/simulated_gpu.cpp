@@ -1,0 +1,148 @@
+#include "simulated_gpu.hpp"
+
+#include "state.hpp"
+
+namespace stretto::test::gpu {
+
+state& here() {
+  static state only;
+  return only;
+}
+
+std::string to_text(const call& made) {
+  return std::string(made.name) + '(' + made.arguments + ')';
+}
+
+void reset(std::uint64_t seed, int devices) {
+  const guard lock(here().mutex);
+  state& my = here();
+  my.calls.clear();
+  my.complaints.clear();
+  my.streams.clear();
+  my.events.clear();
+  my.memory.clear();
+  my.alive = {};
+  my.random.seed(seed);
+  my.devices = devices;
+  my.current = 0;
+  my.sticky = my.last = cudaSuccess;
+  my.countdown = -1;
+  my.hit = false;
+  my.clock = 0;
+}
+
+const std::vector<call>& calls() {
+  return here().calls;
+}
+handles alive() {
+  return here().alive;
+}
+const std::vector<std::string>& complaints() {
+  return here().complaints;
+}
+
+void fail_call(int n, cudaError_t code, std::string_view function) {
+  state& my = here();
+  my.countdown = n;
+  my.code = code;
+  my.only = function;
+  my.hit = false;
+}
+bool has_failed() {
+  return here().hit;
+}
+
+void define(const char* name, kernel what) {
+  here().kernels[name] = std::move(what);
+}
+
+void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work) {
+  const guard lock(here().mutex);
+  here().calls.push_back({"kernel", std::string(name) + ", " + text_of(stream)});
+  here().push(stream, {operation::kind::work, [work = std::move(work)] { return work(), true; }});
+}
+
+void enqueue_until(cudaStream_t stream, std::string_view name, std::function<bool()> is_over) {
+  const guard lock(here().mutex);
+  here().calls.push_back({"kernel", std::string(name) + ", " + text_of(stream)});
+  here().push(stream, {operation::kind::work, std::move(is_over)});
+}
+
+std::string text_of(cudaStream_t stream) {
+  return stream == nullptr ? "the default stream" : "stream " + std::to_string(stream->number);
+}
+std::string text_of(cudaEvent_t event) {
+  return event == nullptr ? "no event" : "event " + std::to_string(event->number);
+}
+std::string text_of(const void* address) {
+  const state& my = here();
+  for (std::size_t at = 0; at < my.memory.size(); ++at) {
+    const allocation& each = my.memory[at];
+    const auto* const first = each.bytes.get();
+    const auto* const wanted = static_cast<const std::byte*>(address);
+    if (first == nullptr || wanted < first || wanted >= first + each.size) continue;
+    return "memory " + std::to_string(at) + '+' + std::to_string(wanted - first);
+  }
+  return "memory of the host";
+}
+
+cudaError_t state::enter(const char* name, std::string arguments) {
+  calls.push_back({name, std::move(arguments)});
+  if (sticky != cudaSuccess) return last = sticky;
+  if (countdown > 0 && (only.empty() || only == name) && --countdown == 0) {
+    hit = true;
+    countdown = -1;
+    last = code;
+    if (code >= 700 && code < 800) sticky = code;
+    return code;
+  }
+  return cudaSuccess;
+}
+
+void state::push(cudaStream_t stream, operation what) {
+  stream->queue.push_back(std::move(what));
+}
+
+bool state::may_run(const CUstream_st& stream) const {
+  if (stream.queue.empty()) return false;
+  const operation& front = stream.queue.front();
+  return front.what != operation::kind::wait || front.event->done >= front.version;
+}
+
+bool state::run_one() {
+  std::vector<CUstream_st*> ready;
+  for (const auto& each : streams)
+    if (may_run(*each)) ready.push_back(each.get());
+  while (!ready.empty()) {
+    const std::size_t chosen = random() % ready.size();
+    CUstream_st& stream = *ready[chosen];
+    operation& front = stream.queue.front();
+    clock += 1.0 + static_cast<double>(random() % 1000);
+    if (front.what == operation::kind::work && !front.work()) {
+      ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
+      continue;
+    }
+    if (front.what == operation::kind::record) {
+      front.event->done = std::max(front.event->done, front.version);
+      front.event->time = clock;
+    }
+    stream.queue.pop_front();
+    return true;
+  }
+  return false;
+}
+
+void state::run_some() {
+  for (std::uint64_t left = random() % 12; left > 0 && run_one();) --left;
+}
+
+void state::drain(const char* why) {
+  while (run_one()) {
+  }
+  for (const auto& each : streams)
+    if (!each->queue.empty())
+      complaints.push_back(std::string(why) + " would wait without limit for " +
+                           text_of(each.get()));
+}
+
+}  // namespace stretto::test::gpu

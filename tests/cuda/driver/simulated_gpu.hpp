@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+//! GPUs that exist in the host's memory only, for the CUDA runtime's functions that the executor
+//! calls (runtime.cpp), linked in the place of the runtime. Every call is kept; streams are queues
+//! that are worked off in a random order whenever somebody asks for an event or a stream, and only
+//! as far as streams and events allow: where an event is missing, bits come out wrong. Functions
+//! that wait, allocate behind a stream or call the host back are not there: who uses one does not
+//! link.
+namespace stretto::test::gpu {
+
+struct call {
+  const char* name = nullptr;
+  std::string arguments{};
+  bool operator==(const call&) const = default;
+};
+std::string to_text(const call& made);
+
+//! What was made and not given back.
+struct handles {
+  int streams = 0;
+  int events = 0;
+  int allocations = 0;
+  bool operator==(const handles&) const = default;
+};
+
+//! What a kernel does, on the host: it gets what the launch was given.
+struct kernel {
+  std::vector<std::size_t> parameters{};  //!< their sizes
+  std::function<void(void* const* arguments)> run{};
+};
+
+//! Forgets everything, errors too, and starts anew. Nothing may be alive.
+//! @param seed  of the order in which streams are worked off
+void reset(std::uint64_t seed = 1, int devices = 1);
+
+const std::vector<call>& calls();
+handles alive();
+//! What CUDA would have let pass, or waited for without limit, and nobody meant: such as a record
+//! over one that is not over, or a free while work is under way.
+const std::vector<std::string>& complaints();
+
+//! The n-th call from now on, of any function or of the one named, fails with the code instead of
+//! doing anything. Codes that are sticky stick.
+void fail_call(int n, cudaError_t code, std::string_view function = {});
+//! Whether it did.
+bool has_failed();
+//! Kernels are known by the names of their functions (extern "C"); they stay known for ever.
+void define(const char* name, kernel what);
+
+//! Work of a test on a stream, in the place of a kernel.
+void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work);
+//! Work that is not done until it says so.
+void enqueue_until(cudaStream_t stream, std::string_view name, std::function<bool()> is_over);
+
+}  // namespace stretto::test::gpu

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "simulated_gpu.hpp"
+
+namespace stretto::test::gpu {
+
+struct operation {
+  enum class kind { work, record, wait };
+  kind what = kind::work;
+  std::function<bool()> work{};  // whether it is over
+  CUevent_st* event = nullptr;
+  std::uint64_t version = 0;
+};
+
+struct allocation {
+  struct release {
+    void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{256}); }
+  };
+  std::unique_ptr<std::byte, release> bytes;
+  std::size_t size = 0;
+  bool pinned = false;
+};
+
+}  // namespace stretto::test::gpu
+
+// What the runtime's handles point to.
+struct CUstream_st {
+  int number = 0;
+  int device = 0;
+  bool destroyed = false;
+  std::deque<stretto::test::gpu::operation> queue{};
+};
+struct CUevent_st {
+  int number = 0;
+  bool timing = false;
+  bool destroyed = false;
+  std::uint64_t recorded = 0;  // how often, by the host
+  std::uint64_t done = 0;      // the last of these that was reached
+  double time = 0;             // nanoseconds
+};
+
+namespace stretto::test::gpu {
+
+using guard = std::lock_guard<std::recursive_mutex>;
+
+struct state {
+  std::recursive_mutex mutex;
+  std::vector<call> calls;
+  std::vector<std::string> complaints;
+  std::vector<std::unique_ptr<CUstream_st>> streams;
+  std::vector<std::unique_ptr<CUevent_st>> events;
+  std::vector<allocation> memory;
+  std::map<std::string, kernel> kernels;
+  std::map<const void*, std::string> functions;  // as registered by the kernels' files
+  handles alive;
+  std::mt19937_64 random{1};
+  int devices = 1;
+  int current = 0;
+  cudaError_t sticky = cudaSuccess;
+  cudaError_t last = cudaSuccess;
+  int countdown = -1;
+  cudaError_t code = cudaSuccess;
+  std::string only;
+  bool hit = false;
+  double clock = 0;
+
+  //! Notes the call. @return what it is to fail with
+  cudaError_t enter(const char* name, std::string arguments);
+  void push(cudaStream_t stream, operation what);
+  bool may_run(const CUstream_st& stream) const;
+  bool run_one();
+  void run_some();
+  void drain(const char* why);
+};
+state& here();
+
+std::string text_of(cudaStream_t stream);
+std::string text_of(cudaEvent_t event);
+std::string text_of(const void* address);
+
+}  // namespace stretto::test::gpu
