@@ -102,11 +102,14 @@ struct engine::state {
     int streams = 0;
     for (const plan_view& plan : plans) streams += static_cast<int>(plan.streams.size());
     if (with.host.threads == 0) with.host.threads = streams;
+    if (wire->needs_one_issuer() && with.issue != issuing::caller && plans.size() > 1)
+      throw plan_error("the transport needs a single issuing thread for all ranks: issuing::caller");
     wire->open(plans, watch);
     for (std::size_t at = 0; at < plans.size(); ++at) {
       devices.push_back(with.make_device ? with.make_device(plans[at], watch)
                                          : make_host_device(plans[at], with.host, watch));
       if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
+      wire->attach(plans[at].rank, *devices[at]);
       const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch};
       runners.push_back(std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay,
                                                  with.poison));

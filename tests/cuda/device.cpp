@@ -11,32 +11,12 @@
 #include "executor/pipeline.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/trace.hpp"
+#include "support.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
 
 namespace {
-
-//! Puts what another stage does on the simulated GPU's streams.
-class enqueueing_stage final : public executor::stage {
- public:
-  explicit enqueueing_stage(executor::stage& inner) : inner_(inner) {}
-  void run(const executor::context& at) override {
-    gpu::enqueue(executor::native_stream(at), std::to_string(at.what.microbatch),
-                 [this, at] { inner_.run(at); });
-  }
-
- private:
-  executor::stage& inner_;
-};
-
-executor::options on_gpu(executor::cuda_settings settings = {}) {
-  executor::options with;
-  with.make_device = [settings](const plan_view& plan, executor::monitor& watch) {
-    return executor::make_cuda_device(plan, settings, watch);
-  };
-  return with;
-}
 
 //! One rank of pipeline_plans and its stage.
 struct one_rank {

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "current_device.hpp"
 #include "progress_events.hpp"
 #include "step_clock.hpp"
 #include "stretto/executor/cuda/handles.hpp"
@@ -17,21 +18,6 @@ namespace stretto::executor {
 namespace {
 
 using cuda::check;
-
-//! Makes a GPU current, and the one before again.
-class current_device {
- public:
-  explicit current_device(int number) {
-    check(cudaGetDevice(&before_), "cudaGetDevice");
-    check(cudaSetDevice(number), "cudaSetDevice");
-  }
-  ~current_device() { static_cast<void>(cudaSetDevice(before_)); }
-  current_device(const current_device&) = delete;
-  current_device& operator=(const current_device&) = delete;
-
- private:
-  int before_ = 0;
-};
 
 class cuda_device final : public device {
  public:
@@ -139,6 +125,7 @@ class cuda_device final : public device {
     return {index, plan_.streams[static_cast<std::size_t>(index)].priority, native(index)};
   }
   void* native_event(int event) const override { return event_at(event); }
+  int ordinal() const override { return settings_.device; }
   int multiprocessors() const override { return multiprocessors_; }
   int streams() const override { return static_cast<int>(streams_.size()); }
   progress progress_of(int stream) const override { return progress_->of(stream); }
@@ -223,7 +210,7 @@ class cuda_device final : public device {
   const plan_view plan_;
   const cuda_settings settings_;
   monitor& watch_;
-  std::optional<current_device> on_;  // while it is made
+  std::optional<cuda::current_device> on_;  // while it is made
   int multiprocessors_ = 0;
   std::vector<cuda::owned_stream> own_streams_;
   std::vector<cudaStream_t> streams_;

@@ -124,6 +124,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int
   *made = my.streams.back().get();
   (*made)->number = static_cast<int>(my.streams.size()) - 1;
   (*made)->device = my.current;
+  (*made)->weight = std::uint64_t{1} << (my.random() % 12);
   ++my.alive.streams;
   return cudaSuccess;
 }
@@ -207,6 +208,55 @@ cudaError_t cudaFreeHost(void* address) {
   const cudaError_t freed = give_back(address, true, __func__);
   return code != cudaSuccess ? code : freed;
 }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  ENTER(std::to_string(device) + ", " + std::to_string(peer));
+  *can = my.peers ? 1 : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  ENTER(std::to_string(peer));
+  return my.reached.insert({my.current, peer}).second ? cudaSuccess
+                                                      : failed(cudaErrorPeerAccessAlreadyEnabled);
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int target, const void* from, int source,
+                                std::size_t bytes, cudaStream_t stream) {
+  ENTER(text_of(to) + " on " + std::to_string(target) + ", " + text_of(from) + " on " +
+        std::to_string(source) + ", " + number(bytes) + ", " + text_of(stream));
+  if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  my.push(stream, {operation::kind::work, [=] { return std::memcpy(to, from, bytes), true; }});
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                void** arguments) {
+  const auto registered = here().functions.find(function);
+  const std::string name =
+      registered == here().functions.end() ? "an unknown kernel" : registered->second;
+  ENTER(name + ", " + std::to_string(config->gridDim.x) + " blocks, " + text_of(config->stream));
+  if (!is_alive(config->stream)) return failed(cudaErrorInvalidResourceHandle);
+  // A stream takes kernels only while its own GPU is current.
+  if (config->stream->device != my.current) return failed(cudaErrorInvalidResourceHandle);
+  const auto defined = my.kernels.find(name);
+  if (defined == my.kernels.end()) return failed(cudaErrorInvalidDeviceFunction);
+  std::vector<std::vector<std::byte>> values;
+  for (const std::size_t size : defined->second.parameters) {
+    const auto* const first = static_cast<const std::byte*>(arguments[values.size()]);
+    values.emplace_back(first, first + size);
+  }
+  for (unsigned at = 0; at < config->numAttrs; ++at) {
+    if (config->attrs[at].id != cudaLaunchAttributeLaunchCompletionEvent) continue;
+    cudaEvent_t const event = config->attrs[at].val.launchCompletionEvent.event;
+    if (event->timing) return failed(cudaErrorInvalidValue);
+    my.push(config->stream, {operation::kind::record, {}, event, ++event->recorded});
+  }
+  const auto run = [values = std::move(values), &what = defined->second]() mutable {
+    std::vector<void*> addresses;
+    for (std::vector<std::byte>& each : values) addresses.push_back(each.data());
+    what.run(addresses.data());
+    return true;
+  };
+  my.push(config->stream, {operation::kind::work, run});
+  return cudaSuccess;
+}
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   ENTER(text_of(to) + ", " + std::to_string(value) + ", " + number(bytes) + ", " + text_of(stream));
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
@@ -219,6 +269,48 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
   my.push(stream, {operation::kind::work, [=] { return std::memcpy(to, from, bytes), true; }});
   return cudaSuccess;
+}
+
+// What files with kernels call before main(), and what a launch in their own syntax does.
+void** __cudaRegisterFatBinary(void*) {
+  static void* handle = nullptr;
+  return &handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) {
+  return 1;
+}
+void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
+  here().functions[function] = name;
+}
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t, CUstream_st* stream) {
+  state& my = here();
+  my.pushed = {};
+  my.pushed.gridDim = grid;
+  my.pushed.blockDim = block;
+  my.pushed.stream = stream;
+  return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t*, void* stream) {
+  const cudaLaunchConfig_t& pushed = here().pushed;
+  *grid = pushed.gridDim;
+  *block = pushed.blockDim;
+  *static_cast<cudaStream_t*>(stream) = pushed.stream;
+  return cudaSuccess;
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
+  return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                               std::size_t, cudaStream_t stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = stream;
+  return cudaLaunchKernelExC(&config, kernel, arguments);
 }
 
 }  // extern "C"

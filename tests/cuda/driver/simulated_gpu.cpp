@@ -13,7 +13,7 @@ std::string to_text(const call& made) {
   return std::string(made.name) + '(' + made.arguments + ')';
 }
 
-void reset(std::uint64_t seed, int devices) {
+void reset(std::uint64_t seed, int devices, bool peers) {
   const guard lock(here().mutex);
   state& my = here();
   my.calls.clear();
@@ -25,6 +25,8 @@ void reset(std::uint64_t seed, int devices) {
   my.random.seed(seed);
   my.devices = devices;
   my.current = 0;
+  my.peers = peers;
+  my.reached.clear();
   my.sticky = my.last = cudaSuccess;
   my.countdown = -1;
   my.hit = false;
@@ -109,12 +111,22 @@ bool state::may_run(const CUstream_st& stream) const {
   return front.what != operation::kind::wait || front.event->done >= front.version;
 }
 
+//! Some streams are far quicker than others, or nobody would overtake anybody by much.
+std::size_t state::choose(const std::vector<CUstream_st*>& ready) {
+  std::uint64_t sum = 0;
+  for (const CUstream_st* each : ready) sum += each->weight;
+  std::uint64_t left = random() % sum;
+  std::size_t chosen = 0;
+  while (left >= ready[chosen]->weight) left -= ready[chosen++]->weight;
+  return chosen;
+}
+
 bool state::run_one() {
   std::vector<CUstream_st*> ready;
   for (const auto& each : streams)
     if (may_run(*each)) ready.push_back(each.get());
   while (!ready.empty()) {
-    const std::size_t chosen = random() % ready.size();
+    const std::size_t chosen = choose(ready);
     CUstream_st& stream = *ready[chosen];
     operation& front = stream.queue.front();
     clock += 1.0 + static_cast<double>(random() % 1000);

@@ -41,7 +41,8 @@ struct kernel {
 
 //! Forgets everything, errors too, and starts anew. Nothing may be alive.
 //! @param seed  of the order in which streams are worked off
-void reset(std::uint64_t seed = 1, int devices = 1);
+//! @param peers  whether GPUs can reach one another's memory
+void reset(std::uint64_t seed = 1, int devices = 1, bool peers = true);
 
 const std::vector<call>& calls();
 handles alive();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "simulated_gpu.hpp"
@@ -35,6 +36,7 @@ struct CUstream_st {
   int number = 0;
   int device = 0;
   bool destroyed = false;
+  std::uint64_t weight = 1;  // how often it is its turn, beside others
   std::deque<stretto::test::gpu::operation> queue{};
 };
 struct CUevent_st {
@@ -60,6 +62,9 @@ struct state {
   std::map<std::string, kernel> kernels;
   std::map<const void*, std::string> functions;  // as registered by the kernels' files
   handles alive;
+  bool peers = true;                      // whether GPUs can reach one another's memory
+  std::set<std::pair<int, int>> reached;  // and do
+  cudaLaunchConfig_t pushed{};
   std::mt19937_64 random{1};
   int devices = 1;
   int current = 0;
@@ -75,6 +80,7 @@ struct state {
   cudaError_t enter(const char* name, std::string arguments);
   void push(cudaStream_t stream, operation what);
   bool may_run(const CUstream_st& stream) const;
+  std::size_t choose(const std::vector<CUstream_st*>& ready);
   bool run_one();
   void run_some();
   void drain(const char* why);

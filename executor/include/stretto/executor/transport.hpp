@@ -44,6 +44,13 @@ class transport {
   //! @throws plan_error when the plans do not fit the transport or one another.
   virtual void open(std::span<const plan_view> plans, monitor& watch) = 0;
 
+  //! Called after open(), once for each rank of this process, with its device, which lives as long as
+  //! operations are enqueued.
+  //! @throws plan_error when the transport cannot work with it.
+  virtual void attach(int /*rank*/, device& /*on*/) {}
+  //! Whether a single thread must issue for all ranks of the process (issuing::caller).
+  virtual bool needs_one_issuer() const { return false; }
+
   virtual void send(const launch& at, const operation& what) = 0;
   virtual void receive(const launch& at, const operation& what) = 0;
   //! Sums the buffers of the group's members in the order of their ranks; every member gets the

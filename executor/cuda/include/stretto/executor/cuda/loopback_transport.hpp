@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+
+#include "stretto/executor/transport.hpp"
+
+namespace stretto::executor {
+
+struct cuda_loopback_settings {
+  //! Blocks of the kernel that sums: multiprocessors that it may take.
+  int blocks = 16;
+};
+
+//! Between the ranks of one process, on one GPU or on several; all of them must be in it.
+//!
+//! A message is a copy on the receiver's stream, between events: it begins when both streams have
+//! come to it, and the sender's goes on when it is done. Between GPUs it is a copy from peer to
+//! peer. A sum is one kernel, on the stream of the member of the lowest rank, which adds in the
+//! order of the ranks and writes to all members; the others' streams wait for it.
+//!
+//! Events are waited for after they are recorded only if one thread issues for all ranks
+//! (issuing::caller); the engine refuses anything else. Where a send meets its receive, job and
+//! size are compared, as the loopback transport does.
+//! @throws plan_error when the settings make no sense. Of its functions, open() and attach() throw
+//!         plan_error when a rank is missing, a group has more than 64 members, or a member's GPU
+//!         cannot read another's memory.
+std::unique_ptr<transport> make_cuda_loopback_transport(
+    const cuda_loopback_settings& settings = {});
+
+}  // namespace stretto::executor

@@ -1,0 +1,271 @@
+#include "stretto/executor/cuda/loopback_transport.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "current_device.hpp"
+#include "stretto/executor/cuda/handles.hpp"
+#include "stretto/executor/validate.hpp"
+#include "sum_members.hpp"
+
+namespace stretto::executor {
+namespace {
+
+using cuda::check;
+
+//! One side of a message or a collective, as it was issued.
+struct side {
+  launch at{};
+  const operation* what = nullptr;
+
+  cudaStream_t stream() const { return static_cast<cudaStream_t>(at.on->stream(at.stream).native); }
+};
+
+std::string text_of(const side& one) {
+  return describe(one.what->what) + " of " + std::to_string(one.what->bytes) + " bytes (rank " +
+         std::to_string(one.what->rank) + ", instruction " + std::to_string(one.what->instruction) +
+         ", step " + std::to_string(one.at.step) + ")";
+}
+
+void record(const cuda::owned_event& event, const side& on) {
+  check(cudaEventRecord(event.get(), on.stream()), "cudaEventRecord");
+}
+void wait(const side& waits, const cuda::owned_event& event) {
+  check(cudaStreamWaitEvent(waits.stream(), event.get(), cudaEventWaitDefault),
+        "cudaStreamWaitEvent");
+}
+
+class cuda_loopback_transport final : public transport {
+ public:
+  explicit cuda_loopback_transport(const cuda_loopback_settings& settings) : settings_(settings) {
+    if (settings.blocks < 1) throw plan_error("a sum on a GPU needs at least one block");
+  }
+
+  void open(std::span<const plan_view> plans, monitor&) override {
+    if (plans.empty()) throw plan_error("the GPUs' loopback transport needs at least one plan");
+    if (static_cast<int>(plans.size()) != plans.front().ranks)
+      throw plan_error("the GPUs' loopback transport joins ranks of one process: " +
+                       std::to_string(plans.front().ranks) + " ranks, but " +
+                       std::to_string(plans.size()) + " plans are here");
+    plans_.assign(plans.begin(), plans.end());
+    ranks_.resize(plans.size());
+    for (const plan_view& plan : plans_) {
+      groups_.resize(std::max(groups_.size(), plan.groups.size()));
+      for (std::size_t at = 0; at < plan.groups.size(); ++at) open_group(at, plan);
+      // Here, so that no step makes one.
+      for (const instruction& each : plan.instructions)
+        if (each.act == action::send) channels_[{plan.rank, each.peer}] = {};
+    }
+  }
+
+  void attach(int rank, device& on) override {
+    rank_state& mine = ranks_[static_cast<std::size_t>(rank)];
+    mine.gpu = on.ordinal();
+    if (mine.gpu < 0)
+      throw plan_error("rank " + std::to_string(rank) + " is not on a GPU: its device has none");
+    mine.attached = true;
+    for (const group& each : groups_) reach_members(rank, each);
+    const cuda::current_device guard(mine.gpu);
+    for (const plan_view& plan : plans_) {
+      if (plan.rank != rank) continue;
+      mine.events.reserve(plan.instructions.size());
+      for (const instruction& each : plan.instructions) {
+        const bool meets = each.act == action::send || each.act == action::receive ||
+                           each.act == action::all_reduce;
+        // Of a sum both are the first member's: that it is there, and that all is done.
+        mine.events.push_back(meets ? pair{cuda::make_event(), cuda::make_event()} : pair{});
+      }
+    }
+  }
+  bool needs_one_issuer() const override { return true; }
+
+  void send(const launch& at, const operation& what) override {
+    message& channel = channels_[{what.rank, what.peer}];
+    post(channel.sender, at, what);
+    if (channel.receiver.what != nullptr) meet(channel);
+  }
+  void receive(const launch& at, const operation& what) override {
+    message& channel = channels_[{what.peer, what.rank}];
+    post(channel.receiver, at, what);
+    if (channel.sender.what != nullptr) meet(channel);
+  }
+  void all_reduce(const launch& at, const operation& what) override {
+    group& mine = groups_[static_cast<std::size_t>(what.peer)];
+    const auto found = std::lower_bound(mine.ranks.begin(), mine.ranks.end(), what.rank);
+    post(mine.sides[static_cast<std::size_t>(found - mine.ranks.begin())], at, what);
+    if (++mine.here == mine.ranks.size()) sum(mine, what.peer);
+  }
+
+  void abort() noexcept override {}
+
+ private:
+  struct pair {
+    cuda::owned_event ready;
+    cuda::owned_event done;
+  };
+  struct rank_state {
+    int gpu = -1;
+    bool attached = false;
+    std::vector<pair> events;  // by instruction
+  };
+  struct message {
+    side sender{};
+    side receiver{};
+  };
+  struct group {
+    std::vector<std::int32_t> ranks;  // ascending
+    std::vector<side> sides;
+    std::size_t here = 0;
+    std::int64_t elements = 0;
+    bool wide = false;
+  };
+
+  void open_group(std::size_t index, const plan_view& plan) {
+    group& mine = groups_[index];
+    if (!mine.ranks.empty()) return;
+    const group_info& info = plan.groups[index];
+    const std::span<const std::int32_t> members = plan.members_of(info);
+    if (members.size() > cuda::most_members)
+      throw plan_error("group " + std::to_string(index) + " has " + std::to_string(members.size()) +
+                       " members; the GPUs' loopback transport sums over " +
+                       std::to_string(cuda::most_members) + " at most");
+    mine.ranks.assign(members.begin(), members.end());
+    std::sort(mine.ranks.begin(), mine.ranks.end());
+    mine.sides.resize(mine.ranks.size());
+    mine.elements = info.elements;
+    mine.wide = info.wide;
+  }
+
+  //! The kernel runs on the first member's GPU and touches every member's memory.
+  void reach_members(int rank, const group& all) {
+    if (!std::binary_search(all.ranks.begin(), all.ranks.end(), rank)) return;
+    const rank_state& first = ranks_[static_cast<std::size_t>(all.ranks.front())];
+    if (!first.attached) return;
+    for (const std::int32_t each : all.ranks) {
+      const rank_state& other = ranks_[static_cast<std::size_t>(each)];
+      if (!other.attached || other.gpu == first.gpu) continue;
+      int can = 0;
+      check(cudaDeviceCanAccessPeer(&can, first.gpu, other.gpu), "cudaDeviceCanAccessPeer");
+      if (can == 0)
+        throw plan_error("ranks " + std::to_string(all.ranks.front()) + " and " +
+                         std::to_string(each) + " sum, but GPU " + std::to_string(first.gpu) +
+                         " cannot reach the memory of GPU " + std::to_string(other.gpu));
+      const cuda::current_device guard(first.gpu);
+      const cudaError_t status = cudaDeviceEnablePeerAccess(other.gpu, 0);
+      if (status == cudaErrorPeerAccessAlreadyEnabled)
+        static_cast<void>(cudaGetLastError());
+      else
+        check(status, "cudaDeviceEnablePeerAccess");
+    }
+  }
+
+  static void post(side& to, const launch& at, const operation& what) {
+    if (to.what != nullptr)
+      throw transport_error(text_of({at, &what}) + " is issued before " + text_of(to) +
+                            " has met its other side");
+    to = {at, &what};
+  }
+
+  void meet(message& channel) {
+    const side from = std::exchange(channel.sender, {});
+    const side to = std::exchange(channel.receiver, {});
+    if (from.at.step != to.at.step || matching_receive(from.what->what) != to.what->what)
+      throw transport_error("messages differ: send " + text_of(from) + " meets receive " +
+                            text_of(to));
+    if (from.what->bytes != to.what->bytes)
+      throw transport_error("sizes differ: send " + text_of(from) + " meets receive " +
+                            text_of(to));
+    const cuda::owned_event& ready = events_of(from).ready;
+    const cuda::owned_event& done = events_of(to).done;
+    record(ready, from);
+    wait(to, ready);
+    copy_bytes(from, to);
+    record(done, to);
+    wait(from, done);
+  }
+
+  void copy_bytes(const side& from, const side& to) {
+    const auto bytes = static_cast<std::size_t>(from.what->bytes);
+    if (bytes == 0) return;
+    const int source = rank_of(from).gpu;
+    const int target = rank_of(to).gpu;
+    if (source == target)
+      check(cudaMemcpyAsync(to.what->data, from.what->data, bytes, cudaMemcpyDeviceToDevice,
+                            to.stream()),
+            "cudaMemcpyAsync");
+    else
+      check(cudaMemcpyPeerAsync(to.what->data, target, from.what->data, source, bytes, to.stream()),
+            "cudaMemcpyPeerAsync");
+  }
+
+  void sum(group& mine, int index) {
+    mine.here = 0;
+    std::vector<side>& sides = mine.sides;
+    const side first = sides.front();
+    const std::int64_t size = mine.wide ? 8 : 4;
+    for (const side& each : sides)
+      if (each.at.step != first.at.step ||
+          each.what->what.microbatch != first.what->what.microbatch ||
+          each.what->bytes / size < mine.elements)
+        throw transport_error("group " + std::to_string(index) + ": " + text_of(first) + " meets " +
+                              text_of(each));
+    for (std::size_t at = 1; at < sides.size(); ++at) {
+      record(events_of(sides[at]).ready, sides[at]);
+      wait(first, events_of(sides[at]).ready);
+    }
+    if (mine.elements > 0) add_up(mine, first);
+    const cuda::owned_event& done = events_of(first).done;
+    record(done, first);
+    for (std::size_t at = 1; at < sides.size(); ++at) wait(sides[at], done);
+    std::fill(sides.begin(), sides.end(), side{});
+  }
+
+  void add_up(const group& mine, const side& first) {
+    cuda::member_list members{};
+    members.count = static_cast<int>(mine.sides.size());
+    for (std::size_t at = 0; at < mine.sides.size(); ++at)
+      members.data[at] = mine.sides[at].what->data;
+    auto elements = static_cast<long long>(mine.elements);
+    void* arguments[] = {&members, &elements};
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(settings_.blocks));
+    config.blockDim = dim3(512);
+    config.stream = first.stream();
+    cudaLaunchAttribute started{};
+    if (first.at.started >= 0) {
+      started.id = cudaLaunchAttributeLaunchCompletionEvent;
+      started.val.launchCompletionEvent.event =
+          static_cast<cudaEvent_t>(first.at.on->native_event(first.at.started));
+      config.attrs = &started;
+      config.numAttrs = 1;
+    }
+    const cuda::current_device guard(rank_of(first).gpu);
+    check(cudaLaunchKernelExC(&config,
+                              mine.wide ? reinterpret_cast<const void*>(stretto_sum_doubles)
+                                        : reinterpret_cast<const void*>(stretto_sum_floats),
+                              arguments),
+          "cudaLaunchKernelExC");
+  }
+
+  rank_state& rank_of(const side& one) { return ranks_[static_cast<std::size_t>(one.what->rank)]; }
+  pair& events_of(const side& one) {
+    return rank_of(one).events[static_cast<std::size_t>(one.what->instruction)];
+  }
+
+  const cuda_loopback_settings settings_;
+  std::vector<plan_view> plans_;
+  std::vector<rank_state> ranks_;
+  std::map<std::pair<int, int>, message> channels_;
+  std::vector<group> groups_;
+};
+
+}  // namespace
+
+std::unique_ptr<transport> make_cuda_loopback_transport(const cuda_loopback_settings& settings) {
+  return std::make_unique<cuda_loopback_transport>(settings);
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,337 @@
+// Several ranks of a process on simulated GPUs: messages and sums between them have the bits that
+// the host's streams give, whatever order the GPUs' streams run in; and a missing event shows.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <sstream>
+#include <tuple>
+
+#include "../../executor/cuda/src/sum_members.hpp"
+#include "executor/failures.hpp"
+#include "executor/pipeline.hpp"
+#include "stretto/executor/callbacks.hpp"
+#include "stretto/executor/cuda/error.hpp"
+#include "stretto/executor/cuda/loopback_transport.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/schedule/dualpipe.hpp"
+#include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/zbv.hpp"
+#include "support.hpp"
+
+using namespace stretto;
+using namespace stretto::test;
+
+namespace {
+
+//! Ranks on GPUs in turn.
+executor::options on_gpus(int gpus) {
+  executor::options with;
+  with.make_device = [gpus](const plan_view& plan, executor::monitor& watch) {
+    return executor::make_cuda_device(plan, {.device = plan.rank % gpus}, watch);
+  };
+  with.wire = executor::make_cuda_loopback_transport();
+  return with;
+}
+
+struct enqueueing_stages {
+  explicit enqueueing_stages(const std::vector<executor::stage*>& inner) {
+    owned.reserve(inner.size());
+    for (executor::stage* const each : inner) owned.emplace_back(*each);
+    for (enqueueing_stage& each : owned) pointers.push_back(&each);
+  }
+  std::vector<enqueueing_stage> owned{};
+  std::vector<executor::stage*> pointers{};
+};
+
+std::vector<float> sums_on_gpus(const std::vector<plan_view>& plans, int gpus, int steps) {
+  sample_stages inner(static_cast<int>(plans.size()));
+  enqueueing_stages stages(inner.pointers);
+  executor::engine engine(plans, stages.pointers, on_gpus(gpus));
+  for (int step = 0; step < steps; ++step) engine.step();
+  return inner.sums();
+}
+
+//! Mixes what each job reads into what it writes, and keeps it by job.
+struct mixing_stage final : executor::stage {
+  using key = std::tuple<std::int64_t, job_kind, int, int, int>;
+  void run(const executor::context& at) override {
+    std::uint64_t mixed =
+        static_cast<std::uint64_t>(at.what.stage * 1000 + at.what.microbatch) * 16 +
+        static_cast<std::uint64_t>(at.what.kind);
+    for (const executor::bound_buffer& each : at.buffers) {
+      if (each.mode == access::write) continue;
+      for (const std::byte one : each.data)
+        mixed = (mixed ^ static_cast<std::uint64_t>(one)) * 0x100000001b3U;
+    }
+    for (const executor::bound_buffer& each : at.buffers) {
+      if (each.mode == access::read) continue;
+      for (std::size_t one = 0; one < each.data.size(); ++one)
+        each.data[one] = static_cast<std::byte>((mixed >> (one % 8 * 8)) + one);
+      // What is summed must be numbers: how a sum mixes the bits of NaNs is nobody's promise.
+      if (each.role == buffer_role::collective)
+        for (float& one : at.view<float>(buffer_role::collective, each.stage))
+          one = static_cast<float>(mixed % 1000) / 7;
+    }
+    const std::lock_guard lock(mutex);
+    seen[{at.step, at.what.kind, at.what.stage, at.what.microbatch, at.what.slice}] = mixed;
+  }
+  std::mutex mutex{};
+  std::map<key, std::uint64_t> seen{};
+};
+
+void define_sums();
+
+template <class Schedule>
+void compare(const Schedule& schedule, const shape& sizes) {
+  CAPTURE(std::string(Schedule::name));
+  const placement where = place(schedule.placed(), sizes);
+  plan_request request;
+  request.stages = {{.output = 96, .stash = 200, .gradients = 64}};
+  const planned made(schedule, sizes, job_table(sizes.ranks, where.chunks).view(),
+                     overlap::separate{}, request);
+  REQUIRE(made.answer() == verdict{});
+  define_sums();
+  const auto run = [&](bool on_host, int gpus) {
+    mixing_stage inner;
+    const std::vector<executor::stage*> all(made.plans().size(), &inner);
+    enqueueing_stages stages(all);
+    executor::options with = on_host ? executor::options{} : on_gpus(gpus);
+    with.poison = true;
+    executor::engine engine(made.plans(), on_host ? all : stages.pointers, std::move(with));
+    for (int step = 0; step < 3; ++step) engine.step();
+    return inner.seen;
+  };
+  const auto expected = run(true, 0);
+  for (const std::uint64_t seed : {1U, 2U, 3U})
+    for (const int gpus : {1, 3}) {
+      CAPTURE(seed);
+      gpu::reset(seed, gpus);
+      CHECK(run(false, gpus) == expected);
+      CHECK(gpu::alive() == gpu::handles{});
+      CHECK(gpu::complaints().empty());
+    }
+}
+
+//! What the kernels of sum_members.cu do.
+template <class Element>
+void sum_on_host(void* const* arguments) {
+  const auto& members = *static_cast<const executor::cuda::member_list*>(arguments[0]);
+  const long long elements = *static_cast<const long long*>(arguments[1]);
+  for (long long at = 0; at < elements; ++at) {
+    Element total = static_cast<const Element*>(members.data[0])[at];
+    for (int other = 1; other < members.count; ++other)
+      total += static_cast<const Element*>(members.data[other])[at];
+    for (int other = 0; other < members.count; ++other)
+      static_cast<Element*>(members.data[other])[at] = total;
+  }
+}
+
+void define_sums() {
+  const std::vector<std::size_t> sizes{sizeof(executor::cuda::member_list), sizeof(long long)};
+  gpu::define("stretto_sum_floats", {sizes, sum_on_host<float>});
+  gpu::define("stretto_sum_doubles", {sizes, sum_on_host<double>});
+}
+
+//! Three ranks that sum 1 / (rank + 2), twice in a step.
+struct summing {
+  explicit summing(bool wide) {
+    for (int r = 0; r < 3; ++r) {
+      plan_builder plan(r, 3, {"compute", "sums"});
+      plan.add_group({2, 0, 1}, 37, wide);
+      const int where = plan.add_buffer(buffer_role::collective, 0, 0, 37 * (wide ? 8 : 4));
+      const int first = plan.run({r, 0, 0, job_kind::reduce_grad}, 0,
+                                 {{where, buffer_role::collective, access::write}});
+      const int once = plan.all_reduce(0, 1, where, {first});
+      const int between = plan.run({r, 1, 0, job_kind::reduce_grad}, 0,
+                                   {{where, buffer_role::collective, access::read_write}}, {once});
+      const int twice = plan.all_reduce(0, 1, where, {between});
+      plan.run({r, 0, 0, job_kind::optimizer}, 0, {{where, buffer_role::collective, access::read}},
+               {twice});
+      plans.push_back(plan.end());
+    }
+    callbacks.reduce_grad = [wide](const executor::context& at) {
+      const auto fill = [&](auto values) {
+        for (auto& each : values) {
+          if (at.what.microbatch == 0) each = 1;
+          each /= static_cast<std::remove_reference_t<decltype(each)>>(at.rank + 2);
+        }
+      };
+      wide ? fill(at.view<double>(buffer_role::collective))
+           : fill(at.view<float>(buffer_role::collective));
+    };
+    callbacks.optimizer = [this, wide](const executor::context& at) {
+      const auto check = [&]<class Element>(std::span<Element> values) {
+        const auto sum = [](Element start) {
+          return start / Element(2) + start / Element(3) + start / Element(4);
+        };
+        for (const Element each : values) wrong += each == sum(sum(Element(1))) ? 0 : 1;
+        ++checked;
+      };
+      wide ? check(at.view<double>(buffer_role::collective))
+           : check(at.view<float>(buffer_role::collective));
+    };
+  }
+  std::vector<plan_builder> plans{};
+  executor::job_callbacks callbacks{};
+  int wrong = 0;
+  int checked = 0;
+};
+
+}  // namespace
+
+TEST_CASE("pipelines have the bits of the plain computation, on one GPU or on several") {
+  for (const int ranks : {2, 4})
+    for (const layout how : {layout::serial, layout::separate})
+      for (const int gpus : {1, 2})
+        for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U}) {
+          gpu::reset(seed, gpus);
+          const std::vector<plan_builder> plans = pipeline_plans(ranks, 4, 7, how);
+          CHECK(sums_on_gpus(views(plans), gpus, 3) == expected_sums(ranks, 4, 7, 3));
+          CHECK(gpu::alive() == gpu::handles{});
+          CHECK(gpu::complaints().empty());
+        }
+}
+
+TEST_CASE("without any one of the plan's events bits come out wrong in some order of streams") {
+  const std::vector<plan_builder> whole = pipeline_plans(2, 3, 7, layout::separate);
+  const std::vector<float> expected = expected_sums(2, 3, 7, 2);
+  int removed = 0;
+  for (std::size_t rank = 0; rank < whole.size(); ++rank)
+    for (std::size_t at = 0; at < whole[rank].instructions.size(); ++at) {
+      // The end's waits say when the step is over, which the stages' sums do not show.
+      if (whole[rank].instructions[at].act == action::end_step ||
+          whole[rank].instructions[at].wait_count == 0)
+        continue;
+      std::vector<plan_builder> plans = whole;
+      plans[rank].instructions[at].wait_count = 0;
+      ++removed;
+      bool wrong = false;
+      for (std::uint64_t seed = 1; seed <= 100 && !wrong; ++seed) {
+        gpu::reset(seed);
+        wrong = sums_on_gpus(views(plans), 1, 2) != expected;
+      }
+      CAPTURE(rank);
+      CAPTURE(at);
+      CHECK(wrong);
+    }
+  CHECK(removed >= 8);
+}
+
+TEST_CASE("schedules give every job the bytes that the host's streams give it") {
+  compare(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 5});
+  compare(schedule::interleaved{}, {.ranks = 3, .microbatches = 6, .chunks = 2});
+  compare(schedule::zbv{}, {.ranks = 3, .microbatches = 6, .chunks = 2});
+  compare(schedule::dualpipe{}, {.ranks = 4, .microbatches = 8});
+}
+
+TEST_CASE("sums over ranks are in their order, by one kernel") {
+  define_sums();
+  for (const bool wide : {false, true})
+    for (const int gpus : {1, 3})
+      for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+        gpu::reset(seed, gpus);
+        {
+          summing run(wide);
+          executor::callback_stage inner(run.callbacks);
+          enqueueing_stages stages({&inner, &inner, &inner});
+          executor::engine engine(views(run.plans), stages.pointers, on_gpus(gpus));
+          for (int step = 0; step < 3; ++step) engine.step();
+          CHECK(run.wrong == 0);
+          CHECK(run.checked == 9);
+        }
+        CHECK(gpu::alive() == gpu::handles{});
+        CHECK(gpu::complaints().empty());
+      }
+}
+
+TEST_CASE("what the transport cannot do is refused before any step") {
+  define_sums();
+  summing run(false);
+  executor::callback_stage inner(run.callbacks);
+  enqueueing_stages stages({&inner, &inner, &inner});
+  gpu::reset(1, 3, false);
+  expect_part(refusal_of([&] { executor::engine(views(run.plans), stages.pointers, on_gpus(3)); }),
+              "ranks 0 and 1 sum, but GPU 0 cannot reach the memory of GPU 1");
+  gpu::reset();
+  expect_part(refusal_of([&] {
+                executor::options with = on_gpus(1);
+                with.issue = executor::issuing::thread_per_rank;
+                executor::engine(views(run.plans), stages.pointers, std::move(with));
+              }),
+              "issuing::caller");
+  expect_part(refusal_of([&] {
+                executor::options with = on_gpus(1);
+                with.wire = nullptr;
+                executor::engine(views(run.plans), stages.pointers, std::move(with));
+              }),
+              "must hold a transport for GPUs");
+  expect_part(refusal_of([&] {
+                executor::options with = on_gpus(1);
+                with.make_device = {};
+                executor::engine(views(run.plans), stages.pointers, std::move(with));
+              }),
+              "rank 0 is not on a GPU");
+  expect_part(refusal_of([] { executor::make_cuda_loopback_transport({.blocks = 0}); }), "block");
+  CHECK(gpu::alive() == gpu::handles{});
+}
+
+TEST_CASE("an error of any call between ranks ends in one exception, and all is given back") {
+  define_sums();
+  for (int n = 1;; ++n) {
+    gpu::reset(static_cast<std::uint64_t>(n), 2);
+    CAPTURE(n);
+    std::string text;
+    {
+      summing run(false);
+      executor::callback_stage inner(run.callbacks);
+      enqueueing_stages stages({&inner, &inner, &inner});
+      gpu::fail_call(n, cudaErrorInvalidValue);
+      try {
+        executor::engine engine(views(run.plans), stages.pointers, on_gpus(2));
+        engine.step();
+      } catch (const executor::execution_error& caught) {
+        text = caught.what();
+        CHECK(caught.instruction() >= 0);
+        CHECK(caught.threads_left() == 0);
+      } catch (const executor::cuda::error& caught) {
+        text = caught.what();
+      }
+    }
+    CHECK(gpu::alive() == gpu::handles{});
+    if (!gpu::has_failed()) break;
+    if (!text.empty()) expect_part(text, "cudaErrorInvalidValue (1), what CUDA says of it");
+  }
+}
+
+TEST_CASE("the calls of a step of 1F1B on two ranks are those of the text") {
+  gpu::reset();
+  plan_request request;
+  request.stages = {{.output = 64, .stash = 128, .gradients = 64}};
+  const planned made(schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 2},
+                     job_table(2, 1).view(), overlap::separate{}, request);
+  REQUIRE(made.answer() == verdict{});
+  mixing_stage inner;
+  enqueueing_stages stages({&inner, &inner});
+  executor::options with = on_gpus(1);
+  with.poison = false;
+  executor::engine engine(made.plans(), stages.pointers, std::move(with));
+  engine.step();
+  const std::size_t first = gpu::calls().size();
+  engine.step();
+  std::string text;
+  for (std::size_t at = first; at < gpu::calls().size(); ++at) {
+    const std::string name = gpu::calls()[at].name;
+    // How often it is asked whether the step is over is chance.
+    if (name != "cudaEventQuery") text += gpu::to_text(gpu::calls()[at]) + '\n';
+  }
+  std::ifstream file(STRETTO_SOURCE_DIR "/tests/cuda/one_f_one_b.txt");
+  std::stringstream expected;
+  expected << file.rdbuf();
+  CHECK_MESSAGE(text == expected.str(), text);
+}
