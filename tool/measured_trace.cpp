@@ -200,7 +200,8 @@ std::vector<traced> measured_trace::step(std::int64_t number) const {
     }
     made.push_back(one);
   }
-  std::ranges::stable_sort(made, {}, [](const traced& one) { return one.when.start; });
+  std::ranges::sort(
+      made, {}, [](const traced& one) { return std::tuple(one.when.start, one.rank, one.stream); });
   return made;
 }
 
