@@ -8,6 +8,7 @@
 #include "issue_order.hpp"
 #include "issuers.hpp"
 #include "stall.hpp"
+#include "stretto/executor/checked_device.hpp"
 #include "stretto/executor/loopback_transport.hpp"
 #include "stretto/executor/validate.hpp"
 
@@ -30,13 +31,15 @@ std::string text_of(const std::exception_ptr& cause) {
   }
 }
 
-bool is_transport_error(const std::exception_ptr& cause) {
+failure kind_of(const std::exception_ptr& cause) {
   try {
     std::rethrow_exception(cause);
   } catch (const transport_error&) {
-    return true;
+    return failure::transport;
+  } catch (const race_error&) {
+    return failure::race;
   } catch (...) {
-    return false;
+    return failure::stage;
   }
 }
 
@@ -48,6 +51,8 @@ void check(const options& with) {
   if (with.trace_steps < 0) throw plan_error("the number of traced steps cannot be negative");
   if (with.delay.longest.count() < 0) throw plan_error("a delay cannot be negative");
   if (with.host.queue_depth < 0) throw plan_error("the depth of a queue cannot be negative");
+  if (with.checked && with.issue != issuing::caller)
+    throw plan_error("races are checked where the caller issues all ranks' instructions in one order");
 }
 
 void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
@@ -105,9 +110,12 @@ struct engine::state {
     if (wire->needs_one_issuer() && with.issue != issuing::caller && plans.size() > 1)
       throw plan_error("the transport needs a single issuing thread for all ranks: issuing::caller");
     wire->open(plans, watch);
+    std::shared_ptr<race_check> races;
+    if (with.checked) races = make_race_check(plans, own_wire || with.capacity == 0);
     for (std::size_t at = 0; at < plans.size(); ++at) {
       devices.push_back(with.make_device ? with.make_device(plans[at], watch)
                                          : make_host_device(plans[at], with.host, watch));
+      if (races) devices[at] = make_checked_device(std::move(devices[at]), races, at);
       if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
       wire->attach(plans[at].rank, *devices[at]);
       const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch};
@@ -200,7 +208,7 @@ struct engine::state {
     const int instruction = runners[plan]->instruction_of(first.ticket);
     const std::string where = instruction >= 0 ? describe(plans[plan], instruction)
                                                : "rank " + std::to_string(first.rank);
-    fail(is_transport_error(first.cause) ? failure::transport : failure::stage,
+    fail(kind_of(first.cause),
          culprit_at(plan, instruction),
          "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause), first.cause);
   }

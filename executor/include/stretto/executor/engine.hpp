@@ -45,6 +45,9 @@ struct options {
   //! Overwrites every buffer with NaN where the plan releases it, on the stream that gives it back:
   //! who reads it still, or counts on what an earlier buffer left there, gets NaN.
   bool poison = built_for_debugging();
+  //! Holds every instruction, as it is issued, against all accesses before it of the same bytes, in
+  //! this step and those before: a race ends the step before it can happen. By the caller's thread.
+  bool checked = false;
   issuing issue = issuing::caller;
   host_settings host{};
   random_delay delay{};

@@ -25,6 +25,7 @@ class transport_error : public std::runtime_error {
 enum class failure : std::uint8_t {
   stage,      //!< a stage threw; `cause` holds what
   transport,  //!< a message or a collective failed; `cause` holds what
+  race,       //!< what was issued lets two accesses to the same bytes meet (options::checked)
   deadline,   //!< the step did not end in time; the instruction is the one that holds it up
   refused,    //!< an earlier step had failed, so this one was not begun
 };
