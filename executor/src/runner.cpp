@@ -200,11 +200,12 @@ void runner::enqueue_work(int index, std::int64_t step) {
 
 void runner::enqueue_record(int index, std::int64_t step) {
   const prepared& each = instructions_[static_cast<std::size_t>(index)];
+  // Nobody who waits for the record may be seen to start before this ends.
+  if (marked_)
+    with_.on->end(each.stream, {index, step, ticket_of(index, step), stamp_of(index, step)});
   for (const std::span<std::byte> bytes : each.released_after)
     with_.on->poison(each.stream, bytes, step);
   if (each.record >= 0) with_.on->record(each.stream, each.record, step);
-  if (marked_)
-    with_.on->end(each.stream, {index, step, ticket_of(index, step), stamp_of(index, step)});
   // A command of its own: what is measured of end_step must be written before the step is over.
   if (each.act == action::end_step) with_.on->end_step(each.stream, step, *with_.watch);
 }

@@ -16,6 +16,7 @@
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
+#include "stretto/executor/trace.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/dualpipe.hpp"
@@ -198,6 +199,33 @@ TEST_CASE("pipelines have the bits of the plain computation, on one GPU or on se
         }
 }
 
+TEST_CASE("traces contradict no order that the plans demand") {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    gpu::reset(seed);
+    const std::vector<plan_builder> plans = pipeline_plans(3, 3, 7, layout::separate);
+    sample_stages inner(3);
+    enqueueing_stages stages(inner.pointers);
+    executor::options with = on_gpus(1);
+    with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+      return executor::make_cuda_device(plan, {.timing = true}, watch);
+    };
+    with.trace_steps = 2;
+    executor::engine engine(views(plans), stages.pointers, std::move(with));
+    for (int step = 0; step < 3; ++step) engine.step();
+    const std::vector<plan_view> given = views(plans);
+    // Each rank's clock is set by its own round trip, so only orders within ranks are exact.
+    for (const plan_view& each : given) {
+      std::vector<executor::trace_record> own;
+      for (const executor::trace_record& one : engine.trace())
+        if (one.rank == each.rank) own.push_back(one);
+      CHECK(own.size() == 2 * each.instructions.size());
+      plan_view alone = each;
+      const auto broken = executor::check_against({&alone, 1}, own, false);
+      CHECK_MESSAGE(!broken, (broken ? broken->text : std::string()));
+    }
+  }
+}
+
 TEST_CASE("without any one of the plan's events bits come out wrong in some order of streams") {
   const std::vector<plan_builder> whole = pipeline_plans(2, 3, 7, layout::separate);
   const std::vector<float> expected = expected_sums(2, 3, 7, 2);
@@ -248,6 +276,51 @@ TEST_CASE("sums over ranks are in their order, by one kernel") {
         CHECK(gpu::alive() == gpu::handles{});
         CHECK(gpu::complaints().empty());
       }
+}
+
+TEST_CASE("who waits for a sum to start waits for its kernel's blocks, by the launch's own event") {
+  define_sums();
+  gpu::reset();
+  std::vector<plan_builder> plans;
+  std::vector<std::vector<op_part>> parts;
+  std::vector<plan_view> given;
+  for (int r = 0; r < 2; ++r) {
+    plan_builder plan(r, 2, {"compute", "sums"});
+    plan.add_group({0, 1}, 4, false);
+    const int where = plan.add_buffer(buffer_role::collective, 0, 0, 16);
+    const int sum = plan.all_reduce(0, 1, where);
+    const int beside = plan.run({r, 0, 0, job_kind::forward}, 0);
+    plan.at(beside).first_wait = static_cast<std::int32_t>(plan.waits.size());
+    plan.at(beside).wait_count = 1;
+    const std::int32_t started = plan.head.events++;
+    plan.waits.push_back({started, wait_reason::starts_before, false});
+    plans.push_back(plan.end());
+    parts.emplace_back(plan.instructions.size());
+    for (op_part& each : parts.back()) each.op = 0;
+    parts.back()[static_cast<std::size_t>(sum)].started = started;
+    parts.back()[static_cast<std::size_t>(sum)].holds = 16;
+  }
+  for (std::size_t r = 0; r < plans.size(); ++r) {
+    given.push_back(plans[r].view());
+    given.back().parts = parts[r];
+  }
+  struct probe final : executor::stage {
+    void run(const executor::context& at) override { budget = at.sm_budget; }
+    int budget = 0;
+  } stage;
+  executor::stage* const stages[] = {&stage, &stage};
+  executor::engine engine(given, stages, on_gpus(1));
+  const std::size_t first = gpu::calls().size();
+  for (int step = 0; step < 2; ++step) engine.step();
+  CHECK(stage.budget == 132 - 16);
+  int launches = 0;
+  for (std::size_t at = first; at < gpu::calls().size(); ++at) {
+    const std::string text = gpu::to_text(gpu::calls()[at]);
+    if (text.find("stretto_sum_floats") == std::string::npos) continue;
+    expect_part(text, "stretto_sum_floats, 16 blocks, stream 1, event 0 as its blocks run");
+    ++launches;
+  }
+  CHECK(launches == 2);
 }
 
 TEST_CASE("what the transport cannot do is refused before any step") {

@@ -57,6 +57,7 @@ class cuda_device final : public device {
   void record(int stream, int event, std::int64_t step) override {
     check(cudaEventRecord(event_at(event), native(stream)), "cudaEventRecord");
     recorded_[static_cast<std::size_t>(event)] = step;
+    progress_->recorded(event, step);
   }
   void wait(int stream, int event, std::int64_t step) override {
     // The host has seen earlier steps end.

@@ -27,9 +27,16 @@ progress_events::progress_events(const plan_view& plan, std::span<const owned_ev
 
 void progress_events::end(int stream, cudaStream_t native, const mark& what) {
   const auto number = static_cast<std::size_t>(what.instruction);
-  if (plan_.instructions[number].record < 0)
-    check(cudaEventRecord(done_[number], native), "cudaEventRecord");
+  if (plan_.instructions[number].record >= 0) return;
+  check(cudaEventRecord(done_[number], native), "cudaEventRecord");
   lane_of(stream).ended.store(what.ticket, std::memory_order_release);
+}
+
+void progress_events::recorded(int event, std::int64_t step) {
+  const int index = recorder_[static_cast<std::size_t>(event)];
+  const instruction& by = plan_.instructions[static_cast<std::size_t>(index)];
+  if (by.record != event) return;
+  lane_of(by.stream).ended.store(step * count_ + index, std::memory_order_release);
 }
 
 void progress_events::look() {

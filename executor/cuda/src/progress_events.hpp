@@ -25,6 +25,8 @@ class progress_events {
     lane_of(stream).begun.store(what.ticket, std::memory_order_release);
   }
   void end(int stream, cudaStream_t native, const mark& what);
+  //! The event of the plan was recorded.
+  void recorded(int event, std::int64_t step);
 
   //! Asks how far the streams have come meanwhile.
   //! @throws error what the GPU has failed with

@@ -231,7 +231,13 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   const auto registered = here().functions.find(function);
   const std::string name =
       registered == here().functions.end() ? "an unknown kernel" : registered->second;
-  ENTER(name + ", " + std::to_string(config->gridDim.x) + " blocks, " + text_of(config->stream));
+  std::string given =
+      name + ", " + std::to_string(config->gridDim.x) + " blocks, " + text_of(config->stream);
+  for (unsigned at = 0; at < config->numAttrs; ++at)
+    if (config->attrs[at].id == cudaLaunchAttributeLaunchCompletionEvent)
+      given +=
+          ", " + text_of(config->attrs[at].val.launchCompletionEvent.event) + " as its blocks run";
+  ENTER(given);
   if (!is_alive(config->stream)) return failed(cudaErrorInvalidResourceHandle);
   // A stream takes kernels only while its own GPU is current.
   if (config->stream->device != my.current) return failed(cudaErrorInvalidResourceHandle);

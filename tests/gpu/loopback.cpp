@@ -1,0 +1,120 @@
+// Messages and sums between ranks of one process, on one GPU or on as many as there are. Work is
+// fills and copies of the runtime's, so that no kernels but the transport's are needed.
+#include <doctest/doctest.h>
+
+#include <span>
+#include <vector>
+
+#include "executor/failures.hpp"
+#include "executor/pipeline.hpp"
+#include "stretto/executor/cuda/device.hpp"
+#include "stretto/executor/cuda/handles.hpp"
+#include "stretto/executor/cuda/loopback_transport.hpp"
+
+using namespace stretto;
+using namespace stretto::test;
+using executor::cuda::check;
+
+namespace {
+
+executor::options on_gpus(int gpus) {
+  executor::options with;
+  with.make_device = [gpus](const plan_view& plan, executor::monitor& watch) {
+    return executor::make_cuda_device(plan, {.device = plan.rank % gpus}, watch);
+  };
+  with.wire = executor::make_cuda_loopback_transport();
+  with.poison = false;
+  return with;
+}
+
+void pass(std::span<std::byte> to, std::span<const std::byte> from, cudaStream_t stream) {
+  check(cudaMemcpyAsync(to.data(), from.data(), to.size(), cudaMemcpyDeviceToDevice, stream),
+        "cudaMemcpyAsync");
+}
+
+//! The first rank fills its input by micro-batch and step, all others hand on what they get.
+struct passing_stage final : executor::stage {
+  int ranks = 0;
+  void run(const executor::context& at) override {
+    const cudaStream_t stream = executor::native_stream(at);
+    if (at.what.kind == job_kind::forward) {
+      if (at.rank == 0)
+        check(cudaMemsetAsync(at.input().data(), value(at.step, at.what.microbatch),
+                              at.input().size(), stream),
+              "cudaMemsetAsync");
+      pass(at.stash(), at.input(), stream);
+      pass(at.output(), at.input(), stream);
+    } else {
+      pass(at.input_gradient(), at.rank + 1 == ranks ? at.stash() : at.output_gradient(), stream);
+    }
+  }
+  static int value(std::int64_t step, int microbatch) {
+    return static_cast<int>(step) * 16 + microbatch + 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("bytes travel to the last rank and back") {
+  for (int gpus = 1; gpus <= executor::cuda_device_count() && gpus <= 2; ++gpus)
+    for (const std::int64_t elements : {7, 1 << 20}) {
+      const std::vector<plan_builder> plans = pipeline_plans(3, 4, elements, layout::separate);
+      passing_stage stage;
+      stage.ranks = 3;
+      executor::stage* const stages[] = {&stage, &stage, &stage};
+      executor::engine engine(views(plans), stages, on_gpus(gpus));
+      for (int step = 0; step < 3; ++step) engine.step();
+      for (const buffer& each : plans[0].buffers) {
+        if (each.role != buffer_role::input_gradient) continue;
+        std::vector<unsigned char> seen(static_cast<std::size_t>(each.bytes));
+        check(cudaMemcpy(seen.data(), engine.arena(0).data() + each.offset, seen.size(),
+                         cudaMemcpyDeviceToHost),
+              "cudaMemcpy");
+        const auto expected = static_cast<unsigned char>(passing_stage::value(2, each.microbatch));
+        CHECK(seen == std::vector<unsigned char>(seen.size(), expected));
+      }
+    }
+}
+
+TEST_CASE("sums have the bits of the sum in rank order") {
+  constexpr int ranks = 4;
+  constexpr std::size_t elements = 100003;
+  std::vector<float> terms[ranks];
+  std::vector<float> expected(elements);
+  for (int rank = 0; rank < ranks; ++rank)
+    for (std::size_t at = 0; at < elements; ++at) {
+      terms[rank].push_back((rank % 2 == 0 ? 1e6F : -1e6F) / static_cast<float>(at + 7) +
+                            static_cast<float>(rank));
+      expected[at] = rank == 0 ? terms[0][at] : expected[at] + terms[rank][at];
+    }
+  std::vector<plan_builder> plans;
+  for (int rank = 0; rank < ranks; ++rank) {
+    plan_builder plan(rank, ranks, {"compute", "sums"});
+    plan.add_group({0, 1, 2, 3}, static_cast<std::int64_t>(elements), false);
+    const int where =
+        plan.add_buffer(buffer_role::collective, 0, 0, static_cast<std::int64_t>(elements * 4));
+    const int ready = plan.run({rank, 0, 0, job_kind::reduce_grad}, 0,
+                               {{where, buffer_role::collective, access::write}});
+    plan.all_reduce(0, 1, where, {ready});
+    plans.push_back(plan.end());
+  }
+  struct filling_stage final : executor::stage {
+    const std::vector<float>* terms = nullptr;
+    void run(const executor::context& at) override {
+      const std::vector<float>& mine = terms[at.rank];
+      check(cudaMemcpyAsync(at.collective().data(), mine.data(), mine.size() * 4,
+                            cudaMemcpyHostToDevice, executor::native_stream(at)),
+            "cudaMemcpyAsync");
+    }
+  } stage;
+  stage.terms = terms;
+  executor::stage* const stages[] = {&stage, &stage, &stage, &stage};
+  executor::engine engine(views(plans), stages, on_gpus(1));
+  for (int step = 0; step < 2; ++step) engine.step();
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::vector<float> seen(elements);
+    check(cudaMemcpy(seen.data(), engine.arena(rank).data(), elements * 4, cudaMemcpyDeviceToHost),
+          "cudaMemcpy");
+    CHECK(seen == expected);
+  }
+}
