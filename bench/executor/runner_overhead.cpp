@@ -4,7 +4,8 @@
 //              it issues; and alone, on a device whose streams swallow everything
 //   hand-over  from one thread that waits to another, there and back: the operating system's part
 //   step       a whole step of all ranks, per instruction: mostly hand-overs; the same with buffered
-//              messages, and from an engine that issues by a thread for each rank, or by its caller
+//              messages, and from an engine that issues by a thread for each rank, or by its caller,
+//              who also checks for races
 //
 // Prints medians over many steps. Usage: runner_overhead [steps]
 #include <algorithm>
@@ -113,11 +114,13 @@ result measure(const std::vector<plan_view>& plans, int steps, bool host, int ca
   return {median(issues), median(whole)};
 }
 
-double measure_engine(const std::vector<plan_view>& plans, int steps, executor::issuing issue) {
+double measure_engine(const std::vector<plan_view>& plans, int steps, executor::issuing issue,
+                      bool checked = false) {
   empty_stage stage;
   const std::vector<executor::stage*> stages(plans.size(), &stage);
   executor::options with;
   with.issue = issue;
+  with.checked = checked;
   executor::engine engine(plans, stages, std::move(with));
   std::vector<double> whole;
   for (int step = 0; step < steps; ++step) {
@@ -160,8 +163,8 @@ int main(int count, char** arguments) {
   }
   std::printf("medians over %d steps, ns per instruction; %u cores\n", steps,
               std::thread::hardware_concurrency());
-  std::printf("%-34s %7s %7s %9s %9s %11s %9s\n", "plan", "walk", "issue", "step", "buffered",
-              "per-rank", "caller");
+  std::printf("%-34s %7s %7s %9s %9s %11s %9s %9s\n", "plan", "walk", "issue", "step", "buffered",
+              "per-rank", "caller", "checked");
   const auto row = [&](const char* name, int ranks, int microbatches, layout how) {
     const std::vector<plan_builder> built = pipeline_plans(ranks, microbatches, 1, how);
     const std::vector<plan_view> plans = views(built);
@@ -170,8 +173,9 @@ int main(int count, char** arguments) {
     const result buffered = measure(plans, steps, true, microbatches);
     const double by_ranks = measure_engine(plans, steps, executor::issuing::thread_per_rank);
     const double by_caller = measure_engine(plans, steps, executor::issuing::caller);
-    std::printf("%-34s %7.0f %7.0f %9.0f %9.0f %11.0f %9.0f\n", name, walk.issue, host.issue,
-                host.step, buffered.step, by_ranks, by_caller);
+    const double checked = measure_engine(plans, steps, executor::issuing::caller, true);
+    std::printf("%-34s %7.0f %7.0f %9.0f %9.0f %11.0f %9.0f %9.0f\n", name, walk.issue, host.issue,
+                host.step, buffered.step, by_ranks, by_caller, checked);
   };
   row("1 rank, 64 micro-batches, 1 stream", 1, 64, layout::serial);
   row("2 ranks, 64 micro-batches, serial", 2, 64, layout::serial);

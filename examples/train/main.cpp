@@ -200,6 +200,7 @@ void run(const options& with) {
   process.most = most_resident_bytes();
   write_memory(std::cout, made, process);
   if (with.check) std::cout << "process: with the unpipelined model of --check, not estimated\n";
+  if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
   write_trace(trace, made);
   close(trace, with, "trace.json");
   const std::string drawn = write_picture(picture, made, cores);

@@ -150,6 +150,9 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
       ->capture_default_str();
   app.add_flag("--poison,!--no-poison", to.poison,
                "Overwrite buffers with NaN where the plan releases them [builds for debugging]");
+  app.add_flag("--checked", to.checked,
+               "Hold every instruction, as it is issued, against all accesses to the same bytes "
+               "before it; a race ends training before it can happen");
   app.add_option("--deadline", raw.deadline, "Seconds that a step may take")
       ->check(above_zero())
       ->capture_default_str();

@@ -133,6 +133,7 @@ TEST_CASE("no allocation and no mutex from the second step on") {
        {executor::issuing::caller, executor::issuing::thread_per_rank})
     for (const int capacity : {0, 2})
       for (const int trace_steps : {0, 3}) {
+        const bool checked = trace_steps > 0 && issue == executor::issuing::caller;
         CAPTURE(capacity);
         CAPTURE(trace_steps);
         std::vector<plan_builder> plans = pipeline_plans(4, 6, 16, layout::separate);
@@ -143,6 +144,7 @@ TEST_CASE("no allocation and no mutex from the second step on") {
         with.capacity = capacity;
         with.trace_steps = trace_steps;
         with.poison = true;
+        with.checked = checked;
         executor::engine engine(views(plans), stages.pointers, std::move(with));
         engine.step();
         const long allocated = allocations;

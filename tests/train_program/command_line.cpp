@@ -139,6 +139,18 @@ TEST_CASE("memory: every byte of the arenas is touched, and poison changes no bi
   }
 }
 
+TEST_CASE("what is issued is checked for races when asked for, and there are none") {
+  for (const std::string more :
+       {"--schedule dualpipe", "--tensor-parallel 2 --transport-capacity 2", "--offload all"}) {
+    INFO(more);
+    const desk here;
+    const outcome checked = here.train(small("--checked --check " + more));
+    CHECK(checked.err.empty());
+    CHECK(checked.exit == 0);
+    CHECK(has(checked.out, "process: with the clocks of --checked, not estimated"));
+  }
+}
+
 TEST_CASE("the same seed learns the same, on one rank, too; another seed other things") {
   const desk here;
   const std::string once = losses(here.train(small()).out);
@@ -180,7 +192,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--group",    "--layers-per-rank",
                              "--overlap",  "--transport-capacity",
                              "--ops",      "--tensor-parallel",
-                             "--poison",
+                             "--poison",   "--checked",
                              "--deadline", "--layers",
                              "--width",    "--heads",
                              "--context",  "--batch",

@@ -75,6 +75,7 @@ std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
   with.capacity = settings.transport_capacity;
   with.trace_steps = settings.trace_steps;
   with.poison = settings.poison;
+  with.checked = settings.checked;
   with.delay = settings.delay;
   if (settings.make_transport) with.wire = settings.make_transport();
   return std::make_unique<executor::engine>(plan.plans(), pointers, std::move(with));

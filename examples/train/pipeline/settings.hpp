@@ -49,6 +49,7 @@ struct pipeline_settings {
   int transport_capacity = 0;  //!< messages that a channel holds; 0: rendezvous
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);  //!< of one step
   bool poison = stretto::executor::built_for_debugging();  //!< what the plan releases, with NaN
+  bool checked = false;  //!< for races, see executor::options
   int trace_steps = 0;                                          //!< last steps to keep times of
   stretto::executor::random_delay delay{};                      //!< for tests
   //! Makes the transport of one engine, when it is not to be the loopback one.
