@@ -1,7 +1,10 @@
 #include "model/host_math.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include "model/algebra.hpp"
 #include "model/cross_entropy.hpp"
@@ -140,9 +143,17 @@ class host_operations final : public math<Scalar> {
     for (const Scalar value : values)
       *sum += static_cast<double>(value) * static_cast<double>(value);
   }
+  void finish(std::span<const double> norms, std::span<const double> losses, double norm_limit,
+              step_result* to) const override {
+    to->loss = std::accumulate(losses.begin(), losses.end(), 0.0);
+    to->gradient_norm = global_norm(norms);
+    to->clip_factor =
+        std::isfinite(to->gradient_norm) ? clip_factor(to->gradient_norm, norm_limit) : 0.0;
+  }
   void update(const adamw& rule, long step, double learning_rate, const double* clip_factor,
               bool decayed, std::span<Scalar> parameters, std::span<const Scalar> gradients,
               std::span<Scalar> mean, std::span<Scalar> square) const override {
+    if (!(*clip_factor > 0)) return;
     train::update<Scalar>(rule, step, learning_rate, *clip_factor, decayed, parameters, gradients,
                           mean, square);
   }

@@ -77,6 +77,11 @@ class math {
                    std::span<Scalar> to) const = 0;
   //! *sum += the squares of all values.
   virtual void add_squares(std::span<const Scalar> values, double* sum) const = 0;
+  //! Sets *to to the sum of the losses, the global norm of the gradient and what it is multiplied
+  //! by, see clip_factor(). Without an exception where the norm is not finite, a factor of 0, with
+  //! which update() does nothing.
+  virtual void finish(std::span<const double> norms, std::span<const double> losses,
+                      double norm_limit, step_result* to) const = 0;
   //! See train::update; the factor is read when the work is done.
   virtual void update(const adamw& rule, long step, double learning_rate, const double* clip_factor,
                       bool decayed, std::span<Scalar> parameters, std::span<const Scalar> gradients,

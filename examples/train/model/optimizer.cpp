@@ -28,6 +28,21 @@ void adamw::check() const {
 }
 
 template <class Scalar>
+adamw_factors<Scalar>::adamw_factors(const adamw& rule, long step, double learning_rate,
+                                     bool decayed) {
+  const double count = static_cast<double>(step);
+  beta1 = static_cast<Scalar>(rule.beta1);
+  beta2 = static_cast<Scalar>(rule.beta2);
+  rate = static_cast<Scalar>(learning_rate / (1 - std::pow(rule.beta1, count)));
+  unbias = static_cast<Scalar>(1 / (1 - std::pow(rule.beta2, count)));
+  keep = static_cast<Scalar>(decayed ? 1 - learning_rate * rule.weight_decay : 1);
+  epsilon = static_cast<Scalar>(rule.epsilon);
+}
+
+template struct adamw_factors<float>;
+template struct adamw_factors<double>;
+
+template <class Scalar>
 void update(const adamw& rule, long step, double learning_rate, double clip_factor, bool decayed,
             std::span<Scalar> parameters, std::span<const Scalar> gradients, std::span<Scalar> mean,
             std::span<Scalar> square) {
@@ -38,16 +53,10 @@ void update(const adamw& rule, long step, double learning_rate, double clip_fact
   const auto gradient =
       row_vector(gradients.data(), size).array() * static_cast<Scalar>(clip_factor);
 
-  const auto beta1 = static_cast<Scalar>(rule.beta1);
-  const auto beta2 = static_cast<Scalar>(rule.beta2);
-  const double count = static_cast<double>(step);
-  const auto rate = static_cast<Scalar>(learning_rate / (1 - std::pow(rule.beta1, count)));
-  const auto unbias = static_cast<Scalar>(1 / (1 - std::pow(rule.beta2, count)));
-  const auto keep = static_cast<Scalar>(decayed ? 1 - learning_rate * rule.weight_decay : 1);
-
-  m = beta1 * m + (1 - beta1) * gradient;
-  v = beta2 * v + (1 - beta2) * gradient.square();
-  value = keep * value - rate * m / ((v * unbias).sqrt() + static_cast<Scalar>(rule.epsilon));
+  const adamw_factors<Scalar> by(rule, step, learning_rate, decayed);
+  m = by.beta1 * m + (1 - by.beta1) * gradient;
+  v = by.beta2 * v + (1 - by.beta2) * gradient.square();
+  value = by.keep * value - by.rate * m / ((v * by.unbias).sqrt() + by.epsilon);
 }
 
 template void update(const adamw&, long, double, double, bool, std::span<float>,

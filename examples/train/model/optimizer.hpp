@@ -18,6 +18,26 @@ struct adamw {
   bool operator==(const adamw&) const = default;
 };
 
+//! What an update multiplies by, in the tensors' precision.
+template <class Scalar>
+struct adamw_factors {
+  Scalar beta1, beta2, rate, unbias, keep, epsilon;
+
+  adamw_factors(const adamw& rule, long step, double learning_rate, bool decayed);
+};
+
+extern template struct adamw_factors<float>;
+extern template struct adamw_factors<double>;
+
+//! What a training step reports.
+struct step_result {
+  double loss = 0;           //!< mean cross-entropy of the step's micro-batches, nats per byte
+  double gradient_norm = 0;  //!< before clipping
+  double clip_factor = 1;
+
+  bool operator==(const step_result&) const = default;
+};
+
 //! One update of one tensor, in place. All spans have the same size.
 //! \param step          1 for the first update
 //! \param clip_factor   multiplies the gradient, see clip_factor()

@@ -17,15 +17,6 @@
 
 namespace train {
 
-//! What a training step reports.
-struct step_result {
-  double loss = 0;           //!< mean cross-entropy of the step's micro-batches, nats per byte
-  double gradient_norm = 0;  //!< before clipping
-  double clip_factor = 1;
-
-  bool operator==(const step_result&) const = default;
-};
-
 //! In which order a step's micro-batches are summed into the gradients: each part in its order,
 //! from zero, then the parts one after the other. A micro-batch's slices come from the last to the
 //! first.

@@ -57,6 +57,9 @@ bool has_failed() {
 void define(const char* name, kernel what) {
   here().kernels[name] = std::move(what);
 }
+void define(const void* function, kernel what) {
+  define(here().functions.at(function).c_str(), std::move(what));
+}
 
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work) {
   const guard lock(here().mutex);

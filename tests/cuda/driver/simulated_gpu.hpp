@@ -55,8 +55,10 @@ const std::vector<std::string>& complaints();
 void fail_call(int n, cudaError_t code, std::string_view function = {});
 //! Whether it did.
 bool has_failed();
-//! Kernels are known by the names of their functions (extern "C"); they stay known for ever.
+//! Kernels are known by the names of their functions (extern "C"), or by what is launched; they stay
+//! known for ever.
 void define(const char* name, kernel what);
+void define(const void* function, kernel what);
 
 //! Work of a test on a stream, in the place of a kernel.
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work);

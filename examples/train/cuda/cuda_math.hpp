@@ -1,0 +1,77 @@
+// The operations on tensors on a GPU: products by cuBLAS, the rest by kernels of its own.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "model/config.hpp"
+#include "model/math.hpp"
+
+namespace train::cuda {
+
+//! In single precision (no TF32), so that results differ from the host's by rounding only; products
+//! sum in cuBLAS's order. Work goes to one stream at a time: the caller's events stand between work
+//! on different ones. After construction nothing is allocated but by allocate().
+class cuda_math final : public math<float> {
+ public:
+  //! On the current device, which later calls find current, too.
+  //! @param model  the largest that it will work on
+  //! @throws stretto::executor::cuda::error, std::runtime_error for an error of cuBLAS
+  explicit cuda_math(const config& model);
+  ~cuda_math() override;
+
+  //! Where the calls after this one enqueue their work.
+  //! @param multiprocessors  that products may use; 0: all
+  void use(cudaStream_t stream, int multiprocessors = 0);
+
+  bool on_host() const override { return false; }
+  void product(matrix_span<float> out, factor<float> left, factor<float> right,
+               bool add) const override;
+  void add_bias(matrix_span<float> out, const float* bias) const override;
+  void residual(matrix_span<float> out, matrix_span<const float> from, const float* bias,
+                matrix_span<const float> more) const override;
+  void multiply(matrix_span<float> out, matrix_span<const float> by) const override;
+  void gelu(matrix_span<const float> input, matrix_span<float> value,
+            matrix_span<float> slope) const override;
+  void add_rows(float* sums, matrix_span<const float> values) const override;
+  void norm(const float* gamma, const float* beta, matrix_span<const float> input,
+            matrix_span<float> normalised, float* inverse_deviation,
+            matrix_span<float> output) const override;
+  void norm_back(const float* gamma, matrix_span<const float> normalised,
+                 const float* inverse_deviation, matrix_span<const float> output_gradient,
+                 matrix_span<const float> residual_gradient,
+                 matrix_span<float> input_gradient) const override;
+  void norm_weights(matrix_span<const float> normalised, matrix_span<const float> output_gradient,
+                    float* gamma_gradient, float* beta_gradient) const override;
+  void softmax(matrix_span<float> scores, std::size_t before, float scale) const override;
+  void softmax_back(matrix_span<float> gradients, matrix_span<const float> weights,
+                    std::size_t before, float scale) const override;
+  void embed(matrix_span<float> output, const float* table, const float* positions,
+             const std::uint8_t* tokens, std::size_t length) const override;
+  void embed_weights(matrix_span<const float> output_gradient, float* table, float* positions,
+                     const std::uint8_t* tokens, std::size_t length) const override;
+  void cross_entropy(matrix_span<float> logits, const std::uint8_t* targets, double factor,
+                     double* loss) const override;
+  //! The memory may also be pinned memory of the host.
+  void copy(const void* from, void* to, std::size_t bytes) const override;
+  void zero(void* to, std::size_t bytes) const override;
+  void add(std::span<const float> left, std::span<const float> right,
+           std::span<float> to) const override;
+  void add_squares(std::span<const float> values, double* sum) const override;
+  void finish(std::span<const double> norms, std::span<const double> losses, double norm_limit,
+              step_result* to) const override;
+  void update(const adamw& rule, long step, double learning_rate, const double* clip_factor,
+              bool decayed, std::span<float> parameters, std::span<const float> gradients,
+              std::span<float> mean, std::span<float> square) const override;
+  std::shared_ptr<void> allocate(std::size_t bytes) const override;
+  void put(const void* host, void* to, std::size_t bytes) const override;
+  void get(const void* from, void* host, std::size_t bytes) const override;
+
+ private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
+};
+
+}  // namespace train::cuda

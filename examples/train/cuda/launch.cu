@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "cuda/launch.hpp"
+#include "stretto/executor/cuda/error.hpp"
+
+namespace train::cuda {
+namespace {
+
+constexpr std::size_t item_threads = 256;
+constexpr std::size_t most_blocks = 1 << 16;
+
+// Both kinds of kernel loop, since a grid may be smaller than the work.
+template <class Kernel>
+__global__ void items(Kernel kernel, std::size_t count) {
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t item = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; item < count;
+       item += step)
+    kernel(item);
+}
+
+template <class Kernel>
+__global__ void rows(Kernel kernel, std::size_t count) {
+  for (std::size_t row = blockIdx.x; row < count; row += gridDim.x) kernel(block_team{}, row);
+}
+
+template <class Kernel>
+void items_on_host(void* const* arguments) {
+  const auto& kernel = *static_cast<const Kernel*>(arguments[0]);
+  const std::size_t count = *static_cast<const std::size_t*>(arguments[1]);
+  for (std::size_t item = 0; item < count; ++item) kernel(item);
+}
+
+template <class Kernel>
+void rows_on_host(void* const* arguments) {
+  const auto& kernel = *static_cast<const Kernel*>(arguments[0]);
+  const std::size_t count = *static_cast<const std::size_t*>(arguments[1]);
+  for (std::size_t row = 0; row < count; ++row) kernel(lone_team{}, row);
+}
+
+template <class... Kernel>
+void add_items(std::vector<twin>& to, kernel_list<Kernel...>) {
+  (to.push_back({reinterpret_cast<const void*>(&items<Kernel>),
+                 {sizeof(Kernel), sizeof(std::size_t)},
+                 items_on_host<Kernel>}),
+   ...);
+}
+template <class... Kernel>
+void add_rows_of(std::vector<twin>& to, kernel_list<Kernel...>) {
+  (to.push_back({reinterpret_cast<const void*>(&rows<Kernel>),
+                 {sizeof(Kernel), sizeof(std::size_t)},
+                 rows_on_host<Kernel>}),
+   ...);
+}
+
+}  // namespace
+
+template <class Kernel>
+void launch_items(const Kernel& kernel, std::size_t count, cudaStream_t stream) {
+  if (count == 0) return;
+  const std::size_t blocks = std::min((count + item_threads - 1) / item_threads, most_blocks);
+  items<<<static_cast<unsigned>(blocks), item_threads, 0, stream>>>(kernel, count);
+  stretto::executor::cuda::check(cudaGetLastError(), "the launch of a kernel over items");
+}
+
+template <class Kernel>
+void launch_rows(const Kernel& kernel, std::size_t count, std::size_t width, cudaStream_t stream) {
+  if (count == 0) return;
+  // About four columns a thread, in whole warps.
+  const std::size_t threads =
+      std::clamp((width / 4 + 31) / 32 * 32, std::size_t{32}, std::size_t{1024});
+  rows<<<static_cast<unsigned>(std::min(count, most_blocks)), static_cast<unsigned>(threads), 0,
+         stream>>>(kernel, count);
+  stretto::executor::cuda::check(cudaGetLastError(), "the launch of a kernel over rows");
+}
+
+std::vector<twin> twins() {
+  std::vector<twin> all;
+  add_items(all, item_kernels{});
+  add_rows_of(all, row_kernels{});
+  return all;
+}
+
+template void launch_items(const add_bias&, std::size_t, cudaStream_t);
+template void launch_items(const residual&, std::size_t, cudaStream_t);
+template void launch_items(const multiply&, std::size_t, cudaStream_t);
+template void launch_items(const gelu&, std::size_t, cudaStream_t);
+template void launch_items(const add_rows&, std::size_t, cudaStream_t);
+template void launch_items(const norm_weights&, std::size_t, cudaStream_t);
+template void launch_items(const embed&, std::size_t, cudaStream_t);
+template void launch_items(const embed_weights&, std::size_t, cudaStream_t);
+template void launch_items(const add&, std::size_t, cudaStream_t);
+template void launch_items(const update&, std::size_t, cudaStream_t);
+template void launch_items(const finish&, std::size_t, cudaStream_t);
+template void launch_rows(const norm&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const norm_back&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const softmax&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const softmax_back&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const cross_entropy&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const add_losses&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const add_squares&, std::size_t, std::size_t, cudaStream_t);
+
+}  // namespace train::cuda

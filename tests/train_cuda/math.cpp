@@ -1,0 +1,163 @@
+// The model's operations on a GPU against those on the host: whole stages, since every operation
+// has its part in one.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cuda/cuda_math.hpp"
+#include "cuda/launch.hpp"
+#include "model/random.hpp"
+#include "model/stage.hpp"
+#include "stretto/executor/cuda/handles.hpp"
+#include "train_cuda/simulated_kernels.hpp"
+
+namespace {
+
+using train::config;
+using train::stage;
+
+constexpr double bound = 2e-5;  // rounding, of sums of a few hundred numbers near 1
+
+//! Memory of a math's, written and read by the host.
+class tensors {
+ public:
+  tensors(const train::math<float>& by, std::size_t size)
+      : by_(by), size_(size), memory_(by.allocate(size * sizeof(float))) {}
+  std::span<float> span() const { return {static_cast<float*>(memory_.get()), size_}; }
+  void draw(int key) {
+    train::random_stream numbers(7, key);
+    std::vector<float> values(size_);
+    for (float& value : values) value = static_cast<float>(numbers.normal());
+    by_.put(values.data(), memory_.get(), size_ * sizeof(float));
+  }
+
+ private:
+  const train::math<float>& by_;
+  std::size_t size_;
+  std::shared_ptr<void> memory_;
+};
+
+std::vector<float> on_host(const train::math<float>& by, std::span<const float> of) {
+  std::vector<float> values(of.size());
+  by.get(of.data(), values.data(), of.size_bytes());
+  return values;
+}
+
+double largest_difference(std::span<const float> one, std::span<const float> other) {
+  double found = one.size() == other.size() ? 0 : INFINITY;
+  for (std::size_t at = 0; at < one.size() && std::isfinite(found); ++at) {
+    const double apart = std::abs(static_cast<double>(one[at]) - static_cast<double>(other[at]));
+    found = std::isfinite(apart) ? std::max(found, apart) : INFINITY;
+  }
+  return found;
+}
+
+//! A model in one stage, or all shards' stages with the sums between them left to others.
+struct trained {
+  const train::math<float>& by;
+  config model;
+  stage one;
+  std::vector<tensors> stashes;
+  std::vector<std::span<float>> spans;
+  std::shared_ptr<void> bytes, results;
+
+  trained(const config& of, const train::math<float>& with)
+      : by(with), model(of), one(of, 0, of.layer_count(), 3, 0, with) {
+    for (int slice = 0; slice < of.slices; ++slice) {
+      stashes.emplace_back(with, one.stash_scalars());
+      spans.push_back(stashes.back().span());
+    }
+    bytes = with.allocate(2 * of.rows() * config::size(of.slices));
+    results = with.allocate(sizeof(train::step_result) + 8 * 8 * sizeof(double));
+  }
+
+  std::span<const std::uint8_t> drawn(int key, std::size_t slice) {
+    train::random_stream numbers(11, key, static_cast<int>(slice));
+    std::vector<std::uint8_t> values(model.rows());
+    for (auto& value : values)
+      value = static_cast<std::uint8_t>(numbers.next() % config::size(model.vocabulary));
+    auto* const to = static_cast<std::uint8_t*>(bytes.get()) +
+                     (2 * slice + config::size(key)) * model.rows();
+    by.put(values.data(), to, values.size());
+    return {to, values.size()};
+  }
+
+  //! Forward, backward, norms and an update.
+  void step(long number) {
+    one.zero_gradients();
+    auto* const result = static_cast<train::step_result*>(results.get());
+    auto* const losses = reinterpret_cast<double*>(result + 1);
+    const std::span<double> norms(losses + model.slices, config::size(model.layer_count()));
+    const auto run = [&](stretto::job_kind kind, std::size_t slice) {
+      const train::job_arguments<float> with{.tokens = drawn(0, slice),
+                                             .targets = drawn(1, slice),
+                                             .stash = spans[slice],
+                                             .loss_scale = 0.5,
+                                             .loss = losses + slice,
+                                             .earlier = std::span(spans).first(slice),
+                                             .slice = slice};
+      for (std::size_t op = 0; op < one.ops(kind).size(); ++op) one.run_op(kind, op, with);
+    };
+    for (std::size_t slice = 0; slice < spans.size(); ++slice)
+      run(stretto::job_kind::forward, slice);
+    for (std::size_t slice = spans.size(); slice-- > 0;) {
+      run(stretto::job_kind::backward_input, slice);
+      run(stretto::job_kind::backward_weight, slice);
+    }
+    one.squared_norms(norms);
+    by.finish(norms, {losses, spans.size()}, 0.1, result);
+    one.clip_and_update({}, number, 1e-2, &result->clip_factor);
+  }
+  train::step_result result() const {
+    train::step_result found;
+    by.get(results.get(), &found, sizeof(found));
+    return found;
+  }
+};
+
+struct on_simulated_gpu {
+  on_simulated_gpu() {
+    stretto::test::gpu::reset();
+    train_cuda_test::define_kernels();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a stage on a GPU computes what it does on the host") {
+  const on_simulated_gpu started;
+  for (const config& model :
+       {config{.layers = 2, .width = 32, .heads = 4, .context = 12, .microbatch = 2},
+        config{.layers = 1, .width = 24, .heads = 2, .context = 8, .microbatch = 3,
+               .vocabulary = 50, .expansion = 3, .tied = false},
+        config{.layers = 2, .width = 16, .heads = 2, .context = 12, .microbatch = 2, .slices = 3}}) {
+    CAPTURE(model.width);
+    const auto stream = stretto::executor::cuda::make_stream(0);
+    train::cuda::cuda_math gpu(model);
+    gpu.use(stream.get());
+    trained there(model, gpu), here(model, train::host_math<float>());
+    for (long number = 1; number <= 3; ++number) {
+      there.step(number);
+      here.step(number);
+      while (cudaStreamQuery(stream.get()) == cudaErrorNotReady)
+        static_cast<void>(cudaGetLastError());
+      const train::step_result found = there.result(), expected = here.result();
+      CHECK(found.loss == doctest::Approx(expected.loss).epsilon(bound));
+      CHECK(found.gradient_norm == doctest::Approx(expected.gradient_norm).epsilon(bound));
+      CHECK(found.clip_factor == doctest::Approx(expected.clip_factor).epsilon(bound));
+      for (int layer = 0; layer < model.layer_count(); ++layer) {
+        CAPTURE(layer);
+        CHECK(largest_difference(on_host(gpu, std::as_const(there.one).gradients(layer)),
+                                 here.one.gradients(layer)) < bound);
+        CHECK(largest_difference(on_host(gpu, std::as_const(there.one).parameters(layer)),
+                                 here.one.parameters(layer)) < 1e-3);
+      }
+    }
+  }
+  CHECK(stretto::test::gpu::complaints().empty());
+  CHECK(stretto::test::gpu::alive() == stretto::test::gpu::handles{});
+}
