@@ -67,7 +67,9 @@ void introduce(std::ostream& out, const pipeline& made, const options& with, con
       << (sizes.chunks == 1 ? " chunk" : " chunks");
   if (made.workers() > 1) out << ", " << made.workers() << " workers each,";
   out << " on " << cores
-      << (cores == 1 ? " core, " : " cores, ") << sizes.microbatches << " micro-batches of "
+      << (cores == 1 ? " core, " : " cores, ")
+      << (made.copies() > 1 ? std::to_string(made.copies()) + " x " : "") << sizes.microbatches
+      << " micro-batches of "
       << with.model.microbatch << " x " << with.model.context << " bytes";
   if (sizes.slices > 1) out << " in " << sizes.slices << " slices";
   out << '\n';
@@ -86,7 +88,7 @@ class shadow {
 
   //! What the pipeline held before the step, from which errors of rounding would otherwise grow.
   void prepare(const pipeline& from) {
-    if (from.workers() > 1) take(from);
+    if (from.model().shards > 1) take(from);
   }
 
   //! @throws std::runtime_error naming what differs after the step
@@ -98,7 +100,7 @@ class shadow {
                       text_.batch(with_.learning.seed, number, microbatch, tokens, targets);
                     });
     const std::string found =
-        pipelined.workers() > 1
+        pipelined.model().shards > 1
             ? first_difference_above(rounding, pipelined, result, whole_, expected)
             : first_difference(pipelined, result, whole_, expected);
     if (!found.empty())
@@ -107,7 +109,7 @@ class shadow {
 
   //! What the last words of a run say.
   static std::string praise(const pipeline& pipelined) {
-    if (pipelined.workers() == 1)
+    if (pipelined.model().shards == 1)
       return "equal to the unpipelined model after each step: loss, norm, gradients and "
              "parameters, to the bit\n";
     char text[120];
@@ -142,7 +144,7 @@ void train_steps(pipeline& made, const options& with, const corpus& text) {
   std::unique_ptr<shadow> reference;
   if (with.check) reference = std::make_unique<shadow>(with, made, text);
   const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
-                        static_cast<double>(made.sizes().microbatches);
+                        made.sizes().microbatches * made.copies();
   const long first = made.steps_done() + 1;
   progress shown(std::cout, isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
   for (long number = first; number <= with.steps; ++number) {

@@ -113,7 +113,7 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--ranks", to.ranks, "Ranks of the pipeline: threads of this process")
       ->check(count_up_to(64))
       ->capture_default_str();
-  app.add_option("--microbatches", to.microbatches, "Micro-batches in a step")
+  app.add_option("--microbatches", to.microbatches, "Micro-batches in a step, of each replica")
       ->check(count_up_to(100'000))
       ->capture_default_str();
   app.add_option("--slices", to.slices, "Equal parts of every sequence (seq_1f1b)")
@@ -139,6 +139,11 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--tensor-parallel", to.tensor_parallel,
                  "Workers of each rank, each with its share of every block's heads and hidden "
                  "features")
+      ->check(count_up_to(64))
+      ->capture_default_str();
+  app.add_option("--data-parallel", to.data_parallel,
+                 "Replicas of all ranks, each with micro-batches of its own; every stage's gradients "
+                 "are summed over them as soon as all are there")
       ->check(count_up_to(64))
       ->capture_default_str();
   app.add_option("--ops", to.ops,

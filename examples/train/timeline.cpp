@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "stretto/executor/trace.hpp"
 #include "stretto/model/replay.hpp"
@@ -66,6 +67,33 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs) {
     made.idle.push_back(static_cast<double>(each.idle) /
                         static_cast<double>(std::max<std::int64_t>(1, all.makespan)));
   return made;
+}
+
+std::optional<sum_times> measured_sums(pipeline& from) {
+  struct worker_times {
+    std::vector<stretto::job_time> jobs, sums;
+  };
+  std::map<std::pair<std::int64_t, int>, worker_times> all;
+  for (const trace_record& each : from.engine().trace()) {
+    const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
+    const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
+    worker_times& here = all[{each.step, each.rank}];
+    if (run.act == stretto::action::run && stretto::is_compute(run.what.kind))
+      here.jobs.push_back({each.start, each.end});
+    else if (run.act == stretto::action::all_reduce &&
+             plan.groups[static_cast<std::size_t>(run.peer)].data_parallel)
+      here.sums.push_back({each.start, each.end});
+  }
+  double sum = 0, beside = 0;
+  for (const auto& [when, here] : all)
+    for (const auto& one : here.sums) {
+      sum += static_cast<double>(one.end - one.start);
+      for (const auto& job : here.jobs)  // which follow one another
+        beside += static_cast<double>(std::max<std::int64_t>(
+            0, std::min(one.end, job.end) - std::max(one.start, job.start)));
+    }
+  if (sum == 0) return std::nullopt;
+  return sum_times{sum / 1e6 / static_cast<double>(all.size()), beside / sum};
 }
 
 std::optional<step_timeline> measured(pipeline& from) {

@@ -27,4 +27,15 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs);
 //! @return nothing when no step was traced
 std::optional<step_timeline> measured(pipeline& from);
 
+//! Sums over data-parallel replicas, from when their stream turns to them, so that waiting for a
+//! replica counts.
+struct sum_times {
+  double milliseconds = 0;  //!< a step and worker
+  double hidden = 0;        //!< what fraction lies beside jobs of the same worker
+};
+
+//! Means over all traced steps and all workers.
+//! @return nothing when no step was traced, or there is nothing to sum
+std::optional<sum_times> measured_sums(pipeline& from);
+
 }  // namespace train

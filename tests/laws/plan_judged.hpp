@@ -6,6 +6,7 @@
 #include "stretto/check/plan_order.hpp"
 #include "stretto/check/race_free.hpp"
 #include "stretto/check/spare.hpp"
+#include "stretto/lowering/groups.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/planned.hpp"
 
@@ -19,7 +20,7 @@ class judged {
       : made_(made), table_(made.where().ranks, made.where().chunks) {
     const auto& any = made.plans().front();
     for (const stretto::group_info& group : any.groups)
-      groups_.push_back({any.members_of(group), group.stage});
+      groups_.push_back(stretto::lowering::joined_by(group, any.members));
   }
 
   //! Rule 6 for `plans`, which are those of the constructor, spoilt.

@@ -122,6 +122,32 @@ TEST_CASE("jobs in ops, and several workers a rank: as the unpipelined model, sa
   CHECK(has(one.out, "equal to the unpipelined model after each step"));
 }
 
+TEST_CASE("data-parallel replicas: equal to the unpipelined model, saved for one") {
+  const desk here;
+  const std::string file = here.left_path("model.checkpoint");
+  const outcome two = here.train(small("--check --no-poison --data-parallel 2 --save " + file));
+  INFO(two.err);
+  CHECK(two.exit == 0);
+  CHECK(has(two.out, "2 ranks of 2 chunks, 2 workers each, on "));
+  CHECK(has(two.out, ", 2 x 4 micro-batches of "));
+  CHECK(has(two.out, "equal to the unpipelined model after each step"));
+  CHECK(has(two.out, "\nsums over 2 replicas: "));
+  CHECK(has(two.out, "\ntouched: 0 bytes less than planned.\n"));
+  CHECK(has(here.left("trace.json"), "data_parallel"));
+  const outcome one =
+      here.train(small("--steps 6 --check --microbatches 8 --schedule 1f1b --resume " + file));
+  INFO(one.err);
+  CHECK(one.exit == 0);
+  CHECK(has(one.out, "equal to the unpipelined model after each step"));
+  const outcome none = here.train(small("--data-parallel 0"));
+  CHECK(none.exit == 2);
+  CHECK(none.err == "train: --data-parallel: Value 0 not in range 1 to 64\n");
+  const outcome many = here.train(small("--data-parallel 33"));
+  CHECK(many.exit == 2);
+  CHECK(many.err ==
+        "train: --data-parallel 33: replicas of 2 workers each are more than 64 workers\n");
+}
+
 TEST_CASE("memory: every byte of the arenas is touched, and poison changes no bit") {
   for (const std::string schedule : {"1f1b", "interleaved", "zbv", "dualpipe"}) {
     INFO(schedule);

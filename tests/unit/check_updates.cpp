@@ -139,6 +139,56 @@ TEST_CASE("replicas on two ranks reduce before they update") {
   CHECK(found.where.stage == 1);
 }
 
+//! 1F1B on two ranks, each with data-parallel replicas.
+constexpr std::int32_t first_rank[] = {0}, second_rank[] = {1};
+lists summed() {
+  lists made = samples::emitted(stretto::schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 4});
+  made.groups = {{first_rank, 0, true}, {second_rank, 1, true}};
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& row = made.ranks[static_cast<std::size_t>(rank)];
+    row.push_back({.stage = rank, .microbatch = rank, .kind = job_kind::reduce_grad});
+    row.push_back({.stage = rank, .microbatch = rank, .kind = job_kind::all_reduce});
+    row.push_back({.stage = rank, .kind = job_kind::optimizer});
+  }
+  return made;
+}
+
+TEST_CASE("every stage's gradients are summed over data-parallel replicas before the optimizer") {
+  REQUIRE(completeness_of(summed()).ok());
+  REQUIRE(order_of(summed()).ok());
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    for (const job_kind kind : {job_kind::reduce_grad, job_kind::all_reduce}) {
+      lists mutant = summed();
+      const job gone = take(mutant, at, kind);
+      verdict found = completeness_of(mutant);
+      CHECK(found.what == fault::incomplete);
+      CHECK(found.why == reason::reduction_missing);
+      CHECK(found.rank == rank);
+      CHECK(found.where.kind == kind);
+      CHECK(found.where.microbatch == rank);
+      mutant.ranks[at].push_back(gone);  // behind the optimizer
+      found = completeness_of(mutant);
+      CHECK(found.why == reason::optimizer_not_last);
+      CHECK(found.rank == rank);
+      CHECK(found.other == gone);
+    }
+    lists mutant = summed();
+    mutant.ranks[at][mutant.ranks[at].size() - 3].stage = 1 - rank;  // another's
+    CHECK(completeness_of(mutant).why == reason::wrong_rank);
+    mutant = summed();
+    mutant.ranks[at][mutant.ranks[at].size() - 3].microbatch = 1 - rank;
+    CHECK(completeness_of(mutant).why == reason::reduction_missing);
+    mutant = summed();
+    const job moved = take(mutant, at, job_kind::reduce_grad);
+    mutant.ranks[at].insert(mutant.ranks[at].begin() + 4, moved);
+    const verdict found = order_of(mutant);
+    CHECK(found.what == fault::disordered);
+    CHECK(found.step == 4);
+    CHECK(found.where == moved);
+  }
+}
+
 TEST_CASE("the step's end is one, and last") {
   lists mutant = updated();
   std::swap(*(mutant.ranks[1].end() - 1), *(mutant.ranks[1].end() - 2));

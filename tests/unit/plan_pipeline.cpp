@@ -69,6 +69,7 @@ void compare() {
   request.groups.assign(Groups::infos.begin(), Groups::infos.end());
   request.members.assign(Groups::members.begin(), Groups::members.end());
   request.train = !step::forward_only;
+  request.data_parallel = requires { requires Groups::reduces; };
   const stretto::job_table table(Shape.ranks, step::where.chunks, Memory{}.costs());
   const stretto::planned made(Schedule{}, Shape, table.view(), Overlap{}, request);
   REQUIRE(made.answer() == stretto::verdict{});
@@ -139,6 +140,10 @@ TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
           overlap::separate, stretto::no_groups, five_and_three>();
   compare<shape{.ranks = 2, .microbatches = 4, .chunks = 2}, schedule::zbv, by_halves,
           overlap::serial, stretto::no_groups, five_and_three>();
+  compare<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, schedule::zbv, uneven,
+          overlap::separate, stretto::with_data_parallel<tie_and_norm>>();
+  compare<shape{.ranks = 4, .microbatches = 8}, schedule::dualpipe, uneven, overlap::serial,
+          stretto::with_data_parallel<>>();
 }
 
 TEST_CASE("a digest tells plans apart that cannot run together") {
@@ -158,9 +163,12 @@ TEST_CASE("a digest tells plans apart that cannot run together") {
   narrower.groups[0].wide = false;
   stretto::plan_request forward_only;
   forward_only.train = false;
+  stretto::plan_request replicas;
+  replicas.data_parallel = true;
   std::vector<std::uint64_t> all = {digest(4, {}),       digest(5, {}),
                                     digest(4, larger),   digest(4, joined),
-                                    digest(4, narrower), digest(4, forward_only)};
+                                    digest(4, narrower), digest(4, forward_only),
+                                    digest(4, replicas)};
   CHECK(all[0] == digest(4, {}));
   std::sort(all.begin(), all.end());
   CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());

@@ -17,10 +17,10 @@
 
 namespace train {
 
-//! In which order a step's micro-batches are summed into the gradients: each part in its order,
-//! from zero, then the parts one after the other. A micro-batch's slices come from the last to the
-//! first.
-using sum_order = std::vector<std::vector<int>>;
+//! In which order a step's micro-batches are summed into the gradients: each list in its order, from
+//! zero; then the lists of a part one after the other (of data-parallel replicas), then the parts (of
+//! directions). A micro-batch's slices come from the last to the first.
+using sum_order = std::vector<std::vector<std::vector<int>>>;
 
 //! The order for some layers, [first, last).
 struct layer_sums {
@@ -125,20 +125,28 @@ class basic_reference {
   template <class Fill>
   void accumulate(const sum_order& order, std::vector<double>& losses, Fill& fill) {
     int microbatches = 0;
-    for (const std::vector<int>& part : order) microbatches += static_cast<int>(part.size());
+    for (const auto& part : order)
+      for (const std::vector<int>& list : part) microbatches += static_cast<int>(list.size());
     losses.assign(config::size(microbatches) * stashes_.size(), 0.0);
-    const std::span<Scalar> sums = stage_.gradients();
-    std::vector<Scalar> before;
-    for (const std::vector<int>& part : order) {
-      before.assign(sums.begin(), sums.end());
-      stage_.zero_gradients();
-      for (const int microbatch : part) {
+    const auto add_list = [&](const std::vector<int>& list) {
+      for (const int microbatch : list) {
         const std::size_t first = config::size(microbatch) * stashes_.size();
         forward(microbatch, microbatches, fill,
                 [&](std::size_t slice, double loss) { losses[first + slice] = loss; });
         backward();
       }
-      if (&part != &order.front())
+    };
+    add_each(order, [&](const auto& part) { add_each(part, add_list); });
+  }
+  //! Leaves in the gradients what `add` makes of each part, from zero, one after the other.
+  void add_each(const auto& parts, auto&& add) {
+    const std::span<Scalar> sums = stage_.gradients();
+    std::vector<Scalar> before;
+    for (const auto& part : parts) {
+      before.assign(sums.begin(), sums.end());
+      stage_.zero_gradients();
+      add(part);
+      if (&part != &parts.front())
         for (std::size_t at = 0; at < sums.size(); ++at) sums[at] = before[at] + sums[at];
     }
   }

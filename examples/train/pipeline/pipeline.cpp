@@ -40,6 +40,14 @@ config checked(config model, int slices, const pipeline_settings& settings) {
   if (shards > most_workers / settings.ranks && shards > 1)
     refuse_shards("on " + std::to_string(settings.ranks) + " ranks, more than " +
                   std::to_string(most_workers) + " workers");
+  const int copies = settings.data_parallel;
+  const auto refuse_copies = [&](const std::string& rule) {
+    throw bad_setting("data-parallel", std::to_string(copies), rule);
+  };
+  if (copies < 1) refuse_copies("it must be at least 1");
+  if (copies > most_workers / settings.ranks / shards && copies > 1)
+    refuse_copies("replicas of " + std::to_string(settings.ranks * shards) +
+                  " workers each are more than " + std::to_string(most_workers) + " workers");
   if (model.heads > 0 && model.heads % shards != 0)
     refuse_shards("the heads, " + std::to_string(model.heads) + ", are no multiple of it");
   runs_ops(settings);  // refuses unknown orders
@@ -87,6 +95,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
                    const learning_settings& learning)
     : sizes_(training_shape(settings)),
       model_(checked(model, sizes_.slices, settings)),
+      copies_(settings.data_parallel),
       learning_(checked(learning)),
       where_(stage_placement(settings)),
       layers_(deal_layers(model_, where_, settings)),
@@ -96,20 +105,21 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
       poison_(settings.poison) {
   const int first = where_.rank_of(0, 0);
   const int last = where_.rank_of(where_.stages() - 1, 0);
+  if (copies_ > 1) groups_.summed = stretto::lowering::summed_stages(where_);
   groups_.replicated = stretto::lowering::replicated_stages(where_);
   // Both ranks at the ends of a bidirectional placement hold both sides of the table.
-  if (model_.tied && first != last && groups_.replicated == 0) groups_.tied = 0;
-  groups_.norms = groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
+  if (model_.tied && first != last && groups_.replicated == 0) groups_.tied = groups_.summed;
+  groups_.norms = groups_.summed + groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
 
   build_ranks(text, settings.evaluation_microbatches);
   stretto::plan_request training = request();
   training.recompute = settings.recompute;
   training.offload = settings.offload;
-  const auto to_run = [&](std::unique_ptr<stretto::planned> whole) {
-    return std::make_unique<step_plans>(std::move(whole), model_, layers_, settings);
+  const auto to_run = [&](std::unique_ptr<stretto::planned> whole, int copies) {
+    return std::make_unique<step_plans>(std::move(whole), model_, layers_, settings, copies);
   };
-  training_plan_ = to_run(plan_training(settings, costs_.view(), std::move(training)));
-  evaluation_plan_ = to_run(plan_evaluation(settings, costs_.view(), request()));
+  training_plan_ = to_run(plan_training(settings, costs_.view(), std::move(training)), copies_);
+  evaluation_plan_ = to_run(plan_evaluation(settings, costs_.view(), request()), 1);
   training_ = make_engine<training_stage>(*training_plan_, trainers_, settings);
   pipeline_settings untraced = settings;
   untraced.trace_steps = 0;
@@ -121,18 +131,22 @@ void pipeline::build_ranks(const corpus& text, int evaluation_microbatches) {
     throw bad_setting("evaluation-microbatches", std::to_string(evaluation_microbatches),
                       "it must be at least 1");
   for (int worker = 0; worker < where_.ranks * workers(); ++worker) {
+    const int copy = worker / model_.shards % copies_;
     ranks_.push_back(std::make_unique<rank_model>(model_, where_, worker / workers(), layers_,
-                                                  learning_.seed, worker % workers()));
+                                                  learning_.seed, worker % model_.shards));
     trainers_.push_back(std::make_unique<training_stage>(
-        *ranks_.back(), text, learning_, sizes_.microbatches, sizes_.slices, groups_));
-    evaluators_.push_back(std::make_unique<evaluation_stage>(
-        *ranks_.back(), text, evaluation_microbatches, sizes_.slices));
+        *ranks_.back(), text, learning_, sizes_.microbatches, sizes_.slices, groups_,
+        replica_number{copy, copies_}));
+    if (copy == 0)
+      evaluators_.push_back(std::make_unique<evaluation_stage>(
+          *ranks_.back(), text, evaluation_microbatches, sizes_.slices));
   }
 }
 
 // Bytes of every stage's buffers, and the collectives that step_groups describes.
 stretto::plan_request pipeline::request() const {
   stretto::plan_request made;
+  made.data_parallel = copies_ > 1;
   made.stages.clear();
   for (const auto& range : layers_) {
     const stage& here = holder(range.first);
@@ -154,7 +168,8 @@ stretto::plan_request pipeline::request() const {
               2 * embedding<float>(model_).table().size, false);
   std::vector<std::int32_t> all(config::size(where_.ranks));
   for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = static_cast<int>(rank);
-  add_group(all, config::size(model_.layer_count() + sizes_.microbatches * sizes_.slices), true);
+  add_group(all, config::size(model_.layer_count() + copies_ * sizes_.microbatches * sizes_.slices),
+            true);
   return made;
 }
 
@@ -182,20 +197,23 @@ std::vector<layer_sums> pipeline::sums() const {
   std::vector<layer_sums> made;
   for (const auto& range : layers_)
     made.push_back({range.first, range.first + range.count, sum_order(config::size(replicas()))});
+  for (layer_sums& of : made)
+    for (auto& direction : of.order) direction.resize(config::size(copies_));
   for (int rank = 0; rank < where_.ranks; ++rank)
     for (const stretto::job& work : plan().jobs().row(rank))
       if ((work.kind == stretto::job_kind::backward ||
            work.kind == stretto::job_kind::backward_weight) &&
           work.slice == 0)  // a micro-batch's slices stand together, and this one is the last
-        made[config::size(work.stage)]
-            .order[config::size(where_.direction(work.microbatch))]
-            .push_back(work.microbatch);
+        for (int copy = 0; copy < copies_; ++copy)
+          made[config::size(work.stage)]
+              .order[config::size(where_.direction(work.microbatch))][config::size(copy)]
+              .push_back(copy * sizes_.microbatches + work.microbatch);
   for (layer_sums& of : made)
-    std::erase_if(of.order, [](const std::vector<int>& part) { return part.empty(); });
+    std::erase_if(of.order, [](const auto& direction) { return direction.front().empty(); });
   return made;
 }
 
-stage& pipeline::holder(int layer, int replica, int shard) const {
+stage& pipeline::holder(int layer, int replica, int shard, int copy) const {
   model_.kind(layer);  // refuses a layer that does not exist
   int number = 0;
   const auto end_of = [this](int stage_number) {
@@ -203,9 +221,8 @@ stage& pipeline::holder(int layer, int replica, int shard) const {
     return range.first + range.count;
   };
   while (layer >= end_of(number)) ++number;
-  const auto worker = [&](int rank) { return config::size(rank * workers() + shard); };
-  if (replica == 1) return ranks_[worker(where_.ranks - 1 - number)]->chunk(1);
-  return ranks_[worker(where_.rank_of(number, 0))]->chunk(where_.chunk_of(number, 0));
+  const int rank = replica == 1 ? where_.ranks - 1 - number : where_.rank_of(number, 0);
+  return ranks_[worker(rank, shard, copy)]->chunk(replica == 1 ? 1 : where_.chunk_of(number, 0));
 }
 
 namespace {
@@ -226,39 +243,44 @@ std::span<float> span_of(stage& of, int layer, layer_part part) {
 
 }  // namespace
 
-std::vector<float> pipeline::whole(int layer, layer_part part, int replica) const {
+std::vector<float> pipeline::whole(int layer, layer_part part, int replica, int copy) const {
   std::vector<float> made(parameter_scalars(unsharded(model_), layer));
-  for (int shard = 0; shard < workers(); ++shard)
-    put_shard<float>(model_, layer, shard, span_of(holder(layer, replica, shard), layer, part),
-                     made);
+  for (int shard = 0; shard < model_.shards; ++shard)
+    put_shard<float>(model_, layer, shard,
+                     span_of(holder(layer, replica, shard, copy), layer, part), made);
   return made;
 }
 
 void pipeline::set_whole(int layer, layer_part part, std::span<const float> to) {
-  for (int replica = 0; replica < replicas(); ++replica)
-    for (int shard = 0; shard < workers(); ++shard)
-      take_shard<float>(model_, layer, shard, to,
-                        span_of(holder(layer, replica, shard), layer, part));
+  for (int copy = 0; copy < copies_; ++copy)
+    for (int replica = 0; replica < replicas(); ++replica)
+      for (int shard = 0; shard < model_.shards; ++shard)
+        take_shard<float>(model_, layer, shard, to,
+                          span_of(holder(layer, replica, shard, copy), layer, part));
 }
 
 rank_memory pipeline::memory(int rank) const {
   rank_memory made;
-  for (int shard = 0; shard < workers(); ++shard) {
-    const auto at = config::size(rank * workers() + shard);
+  const auto prepared = [&](const stretto::plan_view& plan, int traced) {
+    return capacity_ * largest_messages(plan) + executor::host_queue_bytes(plan) +
+           executor::host_event_bytes(plan) +
+           executor::runner::prepared_bytes(plan, traced, poison_);
+  };
+  for (int one = 0; one < workers(); ++one) {
+    const auto at = config::size(rank * workers() + one);
     const rank_model& here = *ranks_[at];
     for (int chunk = 0; chunk < here.chunks(); ++chunk)
       made.weights += static_cast<std::int64_t>(here.chunk(chunk).state_bytes() / 4);
-    made.arena += training_plan_->plans()[at].arena_bytes;
-    made.host += training_plan_->plans()[at].host_bytes;
-    made.workspaces += evaluation_plan_->plans()[at].arena_bytes +
-                       static_cast<std::int64_t>(here.batch_bytes());
-    for (const auto* of : {training_plan_.get(), evaluation_plan_.get()}) {
-      const stretto::plan_view& plan = of->plans()[at];
-      const int traced = of == training_plan_.get() ? trace_steps_ : 0;
-      made.workspaces += capacity_ * largest_messages(plan) + executor::host_queue_bytes(plan) +
-                         executor::host_event_bytes(plan) +
-                         executor::runner::prepared_bytes(plan, traced, poison_);
-    }
+    const stretto::plan_view& plan = training_plan_->plans()[at];
+    made.arena += plan.arena_bytes;
+    made.host += plan.host_bytes;
+    made.workspaces +=
+        static_cast<std::int64_t>(here.batch_bytes()) + prepared(plan, trace_steps_);
+  }
+  for (int shard = 0; shard < model_.shards; ++shard) {
+    const stretto::plan_view& plan =
+        evaluation_plan_->plans()[config::size(rank * model_.shards + shard)];
+    made.workspaces += plan.arena_bytes + prepared(plan, 0);
   }
   made.gradients = made.weights;
   made.optimizer = 2 * made.weights;
@@ -275,11 +297,13 @@ shared_memory pipeline::memory() const {
     made.plans += plan->storage_bytes();
     for (const stretto::plan_view& each : plan->plans())
       made.threads += static_cast<int>(each.streams.size());
-    for (const auto& each : ranks_) {
-      ++made.computing;
-      made.stacks += frames + static_cast<std::int64_t>(
-                                  packed_bytes(model_, each->with_head() != nullptr));
-    }
+  }
+  for (std::size_t at = 0; at < ranks_.size(); ++at) {
+    const auto packed =
+        static_cast<std::int64_t>(packed_bytes(model_, ranks_[at]->with_head() != nullptr));
+    const int evaluates = at / config::size(model_.shards) % config::size(copies_) == 0 ? 1 : 0;
+    made.computing += 1 + evaluates;
+    made.stacks += (1 + evaluates) * (frames + packed);
   }
   made.stacks += made.threads * idle_stack;
   return made;
@@ -296,7 +320,7 @@ std::size_t pipeline::parameter_count() const {
 stretto::job_table pipeline::measured_costs() const {
   std::vector<const training_stage*> ranks;
   for (int rank = 0; rank < where_.ranks; ++rank)
-    ranks.push_back(trainers_[config::size(rank * workers())].get());
+    ranks.push_back(trainers_[worker(rank)].get());
   return train::measured_costs(ranks, where_);
 }
 
@@ -322,6 +346,24 @@ std::string differs(const compared& each) {
 
 }  // namespace
 
+namespace {
+
+//! Between data-parallel replicas, which go on with the same bits.
+std::string first_difference_of_copies(const pipeline& pipelined) {
+  for (int copy = 1; copy < pipelined.copies(); ++copy)
+    for (int layer = 0; layer < pipelined.model().layer_count(); ++layer)
+      for (int replica = 0; replica < pipelined.replicas(); ++replica)
+        for (const layer_part part : {layer_part::parameters, layer_part::gradients}) {
+          const std::vector<float> one = pipelined.whole(layer, part, replica);
+          const std::vector<float> other = pipelined.whole(layer, part, replica, copy);
+          if (std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) != 0)
+            return "layer " + std::to_string(layer) + " differs between its data-parallel replicas";
+        }
+  return "";
+}
+
+}  // namespace
+
 std::string first_difference(const pipeline& pipelined, const step_result& result,
                              const reference& whole, const step_result& expected) {
   for (const compared& each : numbers_of(result, expected))
@@ -342,7 +384,7 @@ std::string first_difference(const pipeline& pipelined, const step_result& resul
         differ(pipelined.parameters(layer, 1), pipelined.parameters(layer)))
       return "the parameters of layer " + std::to_string(layer) + " differ between its replicas";
   }
-  return "";
+  return first_difference_of_copies(pipelined);
 }
 
 std::string first_difference_above(double bound, const pipeline& pipelined,
@@ -369,7 +411,7 @@ std::string first_difference_above(double bound, const pipeline& pipelined,
                  std::to_string(wanted[at]);
     }
   }
-  return "";
+  return first_difference_of_copies(pipelined);
 }
 
 }  // namespace train

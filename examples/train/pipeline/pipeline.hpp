@@ -76,8 +76,8 @@ class pipeline {
 
   //! Of a layer in one piece, wherever its parts lie: a copy. Gradients are those of the last step,
   //! tied ones joined, not clipped. Between steps only.
-  //! `replica`: 0, or 1 of two.
-  std::vector<float> whole(int layer, layer_part part, int replica = 0) const;
+  //! `replica`: 0, or 1 of two; `copy`: of the data-parallel ones.
+  std::vector<float> whole(int layer, layer_part part, int replica = 0, int copy = 0) const;
   //! Sets that of all replicas.
   void set_whole(int layer, layer_part part, std::span<const float> to);
 
@@ -102,7 +102,9 @@ class pipeline {
   //! Says so when that came from elsewhere. The next step is number `steps` + 1.
   void resume_after(long steps);
 
-  //! How often every stage is held: twice where the schedule goes both ways.
+  //! Data-parallel replicas.
+  int copies() const { return copies_; }
+  //! How often each of them holds every stage: twice where the schedule goes both ways.
   int replicas() const { return where_.kind == stretto::placement_kind::bidirectional ? 2 : 1; }
   //! The orders of sums that a reference must keep to be equal to the bit.
   std::vector<layer_sums> sums() const;
@@ -117,8 +119,8 @@ class pipeline {
   const stretto::planned& plan() const { return training_plan_->whole(); }
   //! What runs: one for each worker of each rank, as in engine().
   std::span<const stretto::plan_view> plans() const { return training_plan_->plans(); }
-  //! How many share a rank's stages, each with a shard.
-  int workers() const { return model_.shards; }
+  //! How many share a rank's stages: those of every data-parallel replica, each with a shard.
+  int workers() const { return model_.shards * copies_; }
   stretto::executor::engine& engine() { return *training_; }
   rank_memory memory(int rank) const;
   shared_memory memory() const;
@@ -134,10 +136,14 @@ class pipeline {
  private:
   stretto::plan_request request() const;
   void build_ranks(const corpus& text, int evaluation_microbatches);
-  stage& holder(int layer, int replica = 0, int shard = 0) const;
+  stage& holder(int layer, int replica = 0, int shard = 0, int copy = 0) const;
+  std::size_t worker(int rank, int shard = 0, int copy = 0) const {
+    return config::size((rank * copies_ + copy) * model_.shards + shard);
+  }
 
   stretto::shape sizes_;
   config model_;
+  int copies_;
   learning_settings learning_;
   stretto::placement where_;
   std::vector<stretto::assignment::layer_range> layers_;
@@ -148,7 +154,8 @@ class pipeline {
   bool poison_;
   long steps_done_ = 0;
   long not_run_here_ = 0;  // of those
-  // One for each worker: those of rank 0 first.
+  // One for each worker: those of rank 0 first, of these those of the first data-parallel replica,
+  // which alone evaluates.
   std::vector<std::unique_ptr<rank_model>> ranks_;
   std::vector<std::unique_ptr<training_stage>> trainers_;
   std::vector<std::unique_ptr<evaluation_stage>> evaluators_;

@@ -29,7 +29,7 @@ class bad_setting : public std::invalid_argument {
 struct pipeline_settings {
   std::string schedule = "interleaved";  //!< one that trains, see training_schedules()
   int ranks = 4;
-  int microbatches = 8;
+  int microbatches = 8;  //!< of a replica
   int slices = 1;  //!< per micro-batch, equal parts of its sequences
   int chunks = 0;  //!< 0: 2 where the schedule serves them, else 1
   int group = 0;   //!< micro-batches per group; 0: the schedule's choice
@@ -41,6 +41,7 @@ struct pipeline_settings {
   std::string layers{};
   std::string overlap = "separate";             //!< streams: separate, serial or typed
   int tensor_parallel = 1;  //!< workers that share every rank's stages, a shard each
+  int data_parallel = 1;    //!< replicas of all that, each with micro-batches of its own
   //! The order of a job's ops, see op_orders(), or whole: jobs are not expanded. Empty: whole, or
   //! with shards look_ahead.
   std::string ops{};

@@ -26,9 +26,17 @@ std::size_t ops_of(const stretto::program_chain& chain) {
 
 step_plans::step_plans(std::unique_ptr<stretto::planned> whole, const config& model,
                        std::span<const stretto::assignment::layer_range> layers,
-                       const pipeline_settings& settings)
+                       const pipeline_settings& settings, int replicas)
     : whole_(std::move(whole)) {
-  if (!runs_ops(settings)) return;
+  if (runs_ops(settings)) expand(model, layers, settings);
+  if (expanded_ || replicas > 1)
+    shared_ = std::make_unique<stretto::shared>(expanded_ ? expanded_->plans() : whole_->plans(),
+                                                settings.tensor_parallel, replicas);
+}
+
+void step_plans::expand(const config& model,
+                        std::span<const stretto::assignment::layer_range> layers,
+                        const pipeline_settings& settings) {
   std::vector<stretto::stream_info> streams(whole_->plans().front().streams.begin(),
                                             whole_->plans().front().streams.end());
   constexpr std::string_view name = "tensor_parallel";
@@ -50,7 +58,6 @@ step_plans::step_plans(std::unique_ptr<stretto::planned> whole, const config& mo
   if (!expanded_->answer().ok())
     throw bad_setting("ops", ops.name(),
                       std::string(stretto::to_text(expanded_->answer()).view()));
-  shared_ = std::make_unique<stretto::shared>(expanded_->plans(), settings.tensor_parallel);
 }
 
 }  // namespace train

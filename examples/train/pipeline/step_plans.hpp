@@ -19,11 +19,12 @@ class step_plans {
  public:
   //! Expands the jobs where the settings say so, and deals the plans to the workers that share each
   //! rank.
-  //! @param layers  of every stage of the pipeline, in its order
+  //! @param layers    of every stage of the pipeline, in its order
+  //! @param replicas  data-parallel ones
   //! @throws bad_setting when the ops can not be run in the order that the settings say
   step_plans(std::unique_ptr<stretto::planned> whole, const config& model,
              std::span<const stretto::assignment::layer_range> layers,
-             const pipeline_settings& settings);
+             const pipeline_settings& settings, int replicas);
 
   //! Of whole jobs, one for each rank.
   const stretto::planned& whole() const { return *whole_; }
@@ -38,9 +39,12 @@ class step_plans {
   }
 
  private:
+  void expand(const config& model, std::span<const stretto::assignment::layer_range> layers,
+              const pipeline_settings& settings);
+
   std::unique_ptr<stretto::planned> whole_;
   std::unique_ptr<stretto::expanded> expanded_;  // null: whole jobs run
-  std::unique_ptr<stretto::shared> shared_;
+  std::unique_ptr<stretto::shared> shared_;      // null: one worker a rank
 };
 
 }  // namespace train

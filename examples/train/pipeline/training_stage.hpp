@@ -14,32 +14,40 @@
 
 namespace train {
 
-//! The collectives that end a step, as indices into the plan's groups.
+//! The collectives of a step, as indices into the plan's groups.
 //!
-//! - The first `replicated`, where stages lie on two ranks: floats, a stage's gradients, summed over
-//!   both.
+//! - The first `summed`, one for every stage that a rank holds, where there are data-parallel
+//!   replicas: floats, the stage's gradients, summed over these.
+//! - The next `replicated`, where stages lie on two ranks: the same, summed over both.
 //! - `tied`, where the table lies on two ranks: floats [2, table], the embedding's gradient and the
 //!   head's. Each side writes its own and zeros the other.
 //! - `norms`, of all workers of all ranks: doubles, the squared norm of every layer's gradient and
-//!   then the loss of every micro-batch. Each writes what it holds (of two replicas the first; of
-//!   losses the first shard) and zeros the rest.
+//!   then the loss of every micro-batch. Each writes what it holds (of replicas of a gradient the
+//!   first; of losses the first shard) and zeros the rest.
 //!
 //! Every slot of the last two has one writer, so sums are exact, whatever the partition; but for
 //! norms of layers in shards, to which each adds its own part. (A gradient is a sum that began at
 //! +0, so it is never -0, the one value that adding +0 would change.)
 struct step_groups {
+  int summed = 0;
   int replicated = 0;
   int tied = -1;  //!< -1: no such group
   int norms = 0;
+};
+
+//! Which data-parallel replica, of how many.
+struct replica_number {
+  int index = 0, count = 1;
 };
 
 //! The work of a rank, or of one of its workers, in training, on one stream. Gradients stay until the first job of the next step,
 //! which zeros them. No call allocates.
 class training_stage final : public stretto::executor::stage {
  public:
-  //! Everything is kept by reference. `microbatches`: of a step, each of so many slices.
+  //! Everything is kept by reference. `microbatches`: of a step of this replica, each of so many
+  //! slices.
   training_stage(rank_model& model, const corpus& text, const learning_settings& learning,
-                 int microbatches, int slices, step_groups groups);
+                 int microbatches, int slices, step_groups groups, replica_number replica = {});
 
   void run(const stretto::executor::context& at) override;
   bool serves(stretto::job_kind kind) const override;
@@ -59,8 +67,8 @@ class training_stage final : public stretto::executor::stage {
     return skipped_ + static_cast<long>(at.step) + 1;
   }
   void compute(const stretto::executor::context& at);
-  void write_replica(const stretto::executor::context& at);
-  void read_replicas(const stretto::executor::context& at);
+  void write_sum(const stretto::executor::context& at);
+  void read_sums(const stretto::executor::context& at);
   void write_tied(std::span<float> sides);
   void join_tied(const stretto::executor::context& at);
   void write_norms(std::span<double> slots);
@@ -71,7 +79,12 @@ class training_stage final : public stretto::executor::stage {
   const learning_settings& learning_;
   step_groups groups_;
   int microbatches_, slices_;
+  replica_number replica_;
   std::vector<double> losses_;  // by micro-batch and slice, on the rank with the head
+  struct stage_sum {
+    int group, stage;
+  };
+  std::vector<stage_sum> written_;  // of this step, not read yet
   std::int64_t step_ = -1;
   long skipped_ = 0;
   step_result result_;

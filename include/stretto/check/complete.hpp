@@ -18,6 +18,7 @@ class completeness {
         stages_(input.where.stages()),
         seen_(static_cast<std::int64_t>(stages_) * input.microbatches * input.slices),
         reduced_(2 * static_cast<std::int64_t>(stages_)),
+        prepared_(static_cast<std::int64_t>(input.groups.size())),
         joined_(static_cast<std::int64_t>(input.groups.size())),
         last_joined_(static_cast<std::int64_t>(input.groups.size())) {}
 
@@ -28,18 +29,22 @@ class completeness {
       if (const verdict found = absent_updates(); !found) return found;
     return pairs();
   }
-  //! Only what stands once for all micro-batches, from step ends[rank] of every list on.
+  //! Only what stands once for all micro-batches, from step ends[rank] of every list on; from the
+  //! beginning where some of it stands earlier.
   constexpr verdict run_ends(const std::int32_t* ends) {
-    const verdict found = enter_all(ends);
+    for (const rank_group& group : in_.groups)
+      if (group.data_parallel) ends = nullptr;
+    const verdict found = enter_all(ends, true);
     return found.ok() && updates_ > 0 ? absent_updates() : found;
   }
 
  private:
-  constexpr verdict enter_all(const std::int32_t* from) {
+  constexpr verdict enter_all(const std::int32_t* from, bool step_wide_only = false) {
     for (int rank = 0; rank < in_.rows.ranks; ++rank) {
       updated_ = ended_ = false;
       for (int step = from == nullptr ? 0 : from[rank]; step < in_.rows.counts[rank]; ++step) {
         const job& work = in_.rows.at(rank, step);
+        if (step_wide_only && is_of_cell(work.kind)) continue;
         const verdict found =
             is_of_cell(work.kind) ? enter(rank, step, work) : enter_step_wide(rank, step, work);
         if (!found) return found;
@@ -120,8 +125,7 @@ class completeness {
           return refuse(fault::incomplete, reason::out_of_range, rank, step, work);
         for (int replica = 0; replica < 2; ++replica) {
           if (host(work.stage, replica) != rank) continue;
-          if (work.kind == job_kind::reduce_grad)
-            reduced_[2 * static_cast<std::int64_t>(work.stage) + replica] = true;
+          if (work.kind == job_kind::reduce_grad) enter_reduction(rank, work, replica);
           return {};
         }
         return refuse(fault::incomplete, reason::wrong_rank, rank, step, work);
@@ -136,6 +140,13 @@ class completeness {
         ended_ = true;
         return {};
     }
+  }
+
+  constexpr void enter_reduction(int rank, const job& work, int replica) {
+    if (!in_.is_data_parallel(rank, work))
+      reduced_[2 * static_cast<std::int64_t>(work.stage) + replica] = true;
+    else if (in_.groups[static_cast<std::size_t>(work.microbatch)].stage == work.stage)
+      prepared_[work.microbatch] = true;
   }
 
   //! Above all no gradient and no reduction: it would come too late for the update.
@@ -226,6 +237,12 @@ class completeness {
     }
     for (std::size_t group = 0; group < in_.groups.size(); ++group) {
       const auto at = static_cast<std::int64_t>(group);
+      if (in_.groups[group].data_parallel && !prepared_[at])
+        return refuse(fault::incomplete, reason::reduction_missing,
+                      in_.groups[group].members.front(), -1,
+                      {.stage = in_.groups[group].stage,
+                       .microbatch = static_cast<std::int32_t>(group),
+                       .kind = job_kind::reduce_grad});
       if (joined_[at] == static_cast<std::int32_t>(in_.groups[group].members.size())) continue;
       const job reduction{.microbatch = static_cast<std::int32_t>(group),
                           .kind = job_kind::all_reduce};
@@ -281,6 +298,7 @@ class completeness {
   int stages_;
   scratch<kind_set> seen_;
   scratch<bool> reduced_;
+  scratch<bool> prepared_;             // per group of data-parallel replicas
   scratch<std::int32_t> joined_;       // per group: ranks that join it
   scratch<std::int32_t> last_joined_;  // per group: the latest of them, plus one
   bool backwards_ = false;
@@ -297,7 +315,8 @@ class completeness {
 //! and not recomputed; a pair is a forward and a backward for the
 //! input, whole or not, of different micro-batches; every job lies on the rank that the
 //! placement names. Once a rank has an optimizer, every rank has one, last but for `end_step`, and
-//! every reduction comes before it: of each stage with replicas on two ranks, of each group.
+//! every reduction comes before it: of each stage with replicas on two ranks, of each group, over
+//! data-parallel replicas with the job that prepares it.
 //! Messages are looked at one by one only (range, rank, doubles): whether they suffice is the
 //! business of `ordered` and `rendezvous`. Linear in the jobs.
 //! @return ok, or fault::incomplete with the rank, the job, and its step unless it is absent.

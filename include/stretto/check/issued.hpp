@@ -68,6 +68,17 @@ class issued_proof {
     return true;
   }
 
+  //! A sum over data-parallel replicas stands behind all gradients of its stage.
+  constexpr bool reduces(int rank, const job& work) const {
+    const job* const list = rows_.items + static_cast<std::int64_t>(rank) * rows_.stride;
+    for (std::int32_t at = cursor_[rank]; at < rows_.counts[rank]; ++at)
+      if (list[at].stage == work.stage &&
+          (list[at].kind == job_kind::backward || list[at].kind == job_kind::backward_input ||
+           list[at].kind == job_kind::backward_weight))
+        return false;
+    return true;
+  }
+
   //! Every job has been met, and what is left keeps rule `complete`.
   constexpr verdict ends(const std::int32_t* from) {
     for (int rank = 0; rank < rows_.ranks; ++rank)

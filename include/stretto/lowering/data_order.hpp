@@ -27,6 +27,7 @@ class data_order : public replay_observer {
                input.slices),
         cell_(cells_.data()),
         collective_(input.rows.ranks),
+        reduced_(input.rows.ranks),
         laps_(input.rows.ranks, input.where.stages(), input.microbatches, input.slices) {}
   constexpr ~data_order() = default;  // nvcc does not find it constexpr by itself
 
@@ -53,6 +54,8 @@ class data_order : public replay_observer {
       }
     } else if (!in_.sums_replicas(work)) {
       from = collective_[rank];
+    } else if (!in_.is_data_parallel(rank, work)) {
+      from = reduced_[rank];
     }
     if (from > 0) {
       const clock& brought = known_.row_of(rank)[from - 1];
@@ -89,6 +92,7 @@ class data_order : public replay_observer {
     for (std::int32_t rank : group.members) {
       known_.arrive(rank, steps[rank], stream).join(known_.row_of(rank)[steps[rank] - 1]);
       collective_[rank] = steps[rank] + 1;
+      if (group.data_parallel) reduced_[rank] = steps[rank] + 1;
     }
     known_.join(group.members, steps);
   }
@@ -114,7 +118,8 @@ class data_order : public replay_observer {
   happens_before known_;
   scratch<cell> cells_;
   cell* cell_;
-  scratch<std::int32_t> collective_;
+  scratch<std::int32_t> collective_;  // the latest on each rank, plus one,
+  scratch<std::int32_t> reduced_;     // and the latest over data-parallel replicas
   laps laps_;
 };
 

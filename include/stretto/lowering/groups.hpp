@@ -17,17 +17,38 @@ constexpr int replicated_stages(const placement& where) {
   return where.kind == placement_kind::bidirectional ? where.ranks / 2 * 2 : 0;
 }
 
-//! The collectives that end a training step: first those that sum replicas' gradients, one a stage,
-//! in the order of the stages; then the user's, whose numbers count on from there.
+//! How many stages' gradients lie on a rank, and so how many sums over data-parallel replicas. The
+//! middle rank of an odd number has one stage in both directions.
+constexpr int summed_stages(const placement& where, int rank) {
+  return where.kind == placement_kind::bidirectional && 2 * rank + 1 == where.ranks ? 1
+                                                                                    : where.chunks;
+}
+constexpr int summed_stages(const placement& where) {
+  int sum = 0;
+  for (int rank = 0; rank < where.ranks; ++rank) sum += summed_stages(where, rank);
+  return sum;
+}
+
+//! The collectives of a training step. First, with `data_parallel`, those that sum each stage's
+//! gradients over the data-parallel replicas of its rank, rank by rank; then those that sum both
+//! replicas of a stage, one a stage, in the order of the stages; then the user's, whose numbers
+//! count on from there.
 //! @param bytes_of a stage's stage_bytes
-//! @param infos    room for `replicated` and the user's, which refer to `user_members`
-//! @param members  room for twice `replicated` and the user's
+//! @param infos    room for summed_stages(), `replicated` and the user's, which refer to
+//!                 `user_members`
+//! @param members  room for one, two and all of these
 template <class BytesOf>
-constexpr void write_groups(const placement& where, int replicated, const BytesOf& bytes_of,
-                            std::span<const group_info> user_infos,
+constexpr void write_groups(const placement& where, bool data_parallel, int replicated,
+                            const BytesOf& bytes_of, std::span<const group_info> user_infos,
                             std::span<const std::int32_t> user_members, group_info* infos,
                             std::int32_t* members) {
   std::int32_t filled = 0;
+  for (std::int32_t rank = 0; data_parallel && rank < where.ranks; ++rank)
+    for (int chunk = 0; chunk < summed_stages(where, rank); ++chunk) {
+      const std::int32_t stage = where.stage_of(rank, chunk);
+      *infos++ = {filled, 1, bytes_of(stage).gradients / 4, false, stage, false, true};
+      members[filled++] = rank;
+    }
   for (std::int32_t stage = 0; replicated > 0 && stage < where.ranks; ++stage) {
     const std::int32_t other = where.ranks - 1 - stage;
     if (other == stage) continue;
@@ -46,7 +67,7 @@ constexpr void write_groups(const placement& where, int replicated, const BytesO
 constexpr rank_group joined_by(const group_info& info, std::span<const std::int32_t> members) {
   return {
       members.subspan(static_cast<std::size_t>(info.first), static_cast<std::size_t>(info.count)),
-      info.stage};
+      info.stage, info.data_parallel};
 }
 
 }  // namespace stretto::lowering

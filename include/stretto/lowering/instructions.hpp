@@ -279,8 +279,9 @@ class instruction_writer {
   constexpr void finish(const job& work) {
     const auto group = static_cast<std::size_t>(work.microbatch);
     if (work.kind == job_kind::reduce_grad) {
-      for (std::size_t earlier = 0; earlier < group && !in_.sums_replicas(work); ++earlier)
-        read_collective(earlier);
+      const bool replicas = in_.sums_replicas(work);
+      for (std::size_t earlier = 0; earlier < group && !in_.groups[group].data_parallel; ++earlier)
+        if (!replicas || in_.groups[earlier].data_parallel) read_collective(earlier);
       collective_[static_cast<std::int64_t>(group)] =
           open(buffer_role::collective, {work.microbatch, 0, 0, work.kind, false});
     } else if (work.kind == job_kind::all_reduce) {

@@ -18,7 +18,8 @@ struct proven_lists {
 //! list that is not the rank's part of it ends the walk.
 //! @param proof asked of every entry before the observer hears of it, when it `proves`: `runs(rank,
 //!        work)` of jobs; `sends(first, last, sent)` of a message behind its node, the jobs from
-//!        `first` to `last`; `ends(cursor)` of the lists from there on
+//!        `first` to `last`; `reduces(rank, work)` of a sum over data-parallel replicas behind them;
+//!        `ends(cursor)` of the lists from there on
 //! @return ok, or fault::rendezvous at the first entry that departs from the order or the proof
 template <class Observer, class Proof = const proven_lists>
 constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer,
@@ -33,6 +34,8 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
                     : refuse(fault::rendezvous, reason::message_unmatched, rank, at,
                              rows.at(rank, at));
   };
+  bool reduces = false;
+  for (const rank_group& group : input.groups) reduces = reduces || group.data_parallel;
   for (std::int64_t turn = 0; turn < order.count; ++turn) {
     const std::int32_t rank = order.ranks[turn];
     const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
@@ -63,11 +66,24 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       observer.met(rank, at, peer, there);
       ++there;
     }
+    if (!reduces) continue;
+    for (; at + 1 < count && input.is_data_parallel(rank, list[at]); ++at) {
+      const job& work = list[at];
+      if constexpr (Proof::proves)
+        if (!proof.reduces(rank, work)) return broken(rank);
+      if (work.kind != job_kind::reduce_grad) return broken(rank);
+      observer.ran(rank, at, work, 0, 0);
+      const job& collective = list[++at];
+      if (collective.kind != job_kind::all_reduce || collective.microbatch != work.microbatch)
+        return broken(rank);
+      observer.joined(input.groups[static_cast<std::size_t>(work.microbatch)], cursor);
+    }
   }
   if constexpr (Proof::proves)
     if (const verdict found = proof.ends(cursor); !found.ok()) return found;
   // The ends of the step: group by group, then what is left of every rank.
   for (std::size_t group = 0; group < input.groups.size(); ++group) {
+    if (input.groups[group].data_parallel) continue;
     for (std::int32_t rank : input.groups[group].members) {
       if (!left(rank) || rows.at(rank, cursor[rank]).kind != job_kind::reduce_grad)
         return broken(rank);
@@ -91,14 +107,14 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
   return {};
 }
 
-//! Appends what ends every rank's step: for each group that it is in, `reduce_grad` (the stages
-//! write their part) and the collective; the optimizer, when training; the end itself.
+//! Appends what ends every rank's step: for each group that it is in, but those of data-parallel
+//! replicas (see add_reductions), `reduce_grad` (the stages write their part) and the collective; the optimizer, when training; the end itself.
 constexpr void append_ends(job_sink& lists, const placement& where,
                            std::span<const rank_group> groups, bool train) {
   for (int rank = 0; rank < lists.ranks; ++rank) {
     const int first = where.stage_of(rank, 0);
     for (std::size_t group = 0; group < groups.size(); ++group) {
-      if (!groups[group].holds(rank)) continue;
+      if (groups[group].data_parallel || !groups[group].holds(rank)) continue;
       const auto number = static_cast<std::int32_t>(group);
       const int stage = groups[group].stage < 0 ? first : groups[group].stage;
       lists.push(rank, {stage, number, 0, job_kind::reduce_grad, false});

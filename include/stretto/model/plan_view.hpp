@@ -132,6 +132,7 @@ struct group_info {
   std::int32_t stage = -1;  //!< whose replicas' gradients it sums; -1: something else
   bool shared = false;      //!< over all workers that share the ranks' stages; else each sums with
                             //!< its like of the other ranks
+  bool data_parallel = false;  //!< over the data-parallel replicas among its one rank's workers
 
   constexpr bool operator==(const group_info&) const = default;
 };

@@ -10,10 +10,12 @@
 namespace stretto {
 
 //! The ranks that one collective joins; ascending. `stage`: whose replicas' gradients it sums; -1
-//! for what else there is to join.
+//! for what else there is to join. `data_parallel`: replicas that are workers of one rank, which
+//! share its list; it stands in the midst of that, all others at its end.
 struct rank_group {
   std::span<const std::int32_t> members;
   int stage = -1;
+  bool data_parallel = false;
 
   constexpr bool holds(int rank) const {
     for (std::int32_t member : members)
@@ -35,10 +37,18 @@ struct replay_input {
   bool messages = false;
   std::span<const rank_group> groups{};
 
-  //! Whether `work` prepares the sum of a stage's replicas, which needs no earlier collective.
+  //! Whether `work` prepares the sum of a stage's replicas, which needs no earlier collective but
+  //! those of data-parallel replicas.
   constexpr bool sums_replicas(const job& work) const {
     return work.kind == job_kind::reduce_grad &&
            groups[static_cast<std::size_t>(work.microbatch)].stage >= 0;
+  }
+  //! Whether `work` is of a sum over data-parallel replicas of `rank`.
+  constexpr bool is_data_parallel(int rank, const job& work) const {
+    if (work.kind != job_kind::reduce_grad && work.kind != job_kind::all_reduce) return false;
+    const auto group = static_cast<std::size_t>(work.microbatch);
+    return work.microbatch >= 0 && group < groups.size() && groups[group].data_parallel &&
+           groups[group].holds(rank);
   }
 };
 

@@ -37,6 +37,7 @@ constexpr std::uint64_t digest_of(const job_rows& lists, int stages, MessageByte
     sum.add(static_cast<std::uint64_t>(message_bytes(stage)));
   for (const group_info& group : groups)
     sum.add(static_cast<std::uint64_t>(group.elements) * 2u + (group.wide ? 1u : 0u) +
+            (group.data_parallel ? std::uint64_t{1} << 63u : 0u) +
             (static_cast<std::uint64_t>(group.stage + 1) << 40u));
   return sum.value;
 }

@@ -10,6 +10,7 @@
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/communication.hpp"
 #include "stretto/lowering/instructions.hpp"
+#include "stretto/lowering/reductions.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/plan/accepted.hpp"
@@ -60,6 +61,7 @@ class pipeline
     lowering::order_sink order{made.order.data()};
     made.answer = lowering::add_messages(compute(), out, &order);
     if (!made.answer.ok()) return made;
+    if constexpr (parts::reduces) lowering::add_reductions(out, groups_);
     lowering::append_ends(out, where, groups_, !forward_only);
     made.nodes = order.count;
     return made;

@@ -30,6 +30,14 @@ struct no_groups {
   static constexpr std::array<std::int32_t, 0> members{};
 };
 
+//! The same for ranks whose workers are several data-parallel replicas (see stretto::shared), each
+//! with micro-batches of its own: each stage's gradients are summed over them as soon as all are
+//! there. These groups number before all others.
+template <class Groups = no_groups>
+struct with_data_parallel : Groups {
+  static constexpr bool reduces = true;
+};
+
 namespace detail {
 
 //! The first half of a pipeline: what the policies say of the shape, and the compute jobs that the
@@ -79,11 +87,16 @@ class pipeline_jobs {
   static constexpr int compute_room = memory::with_offloads(copied, again_room);
   static constexpr int replicated =
       supported.ok() && !forward_only ? lowering::replicated_stages(where) : 0;
-  static constexpr int group_count = replicated + static_cast<int>(Groups::infos.size());
+  static constexpr bool reduces =
+      supported.ok() && !forward_only && requires { requires Groups::reduces; };
+  static constexpr int summed = reduces ? lowering::summed_stages(where) : 0;
+  static constexpr int group_count = summed + replicated + static_cast<int>(Groups::infos.size());
+  // No rank takes part in the sums of another's data-parallel replicas.
+  static constexpr int held_groups = group_count - summed + (reduces ? chunks : 0);
   static constexpr int list_room =
-      lowering::with_ends(lowering::with_messages(compute_room), group_count);
+      lowering::with_ends(lowering::with_messages(compute_room), held_groups);
   static constexpr lowering::plan_capacity room =
-      lowering::plan_room(compute_room, group_count, sized ? Shape.slices : 1);
+      lowering::plan_room(compute_room, held_groups, sized ? Shape.slices : 1);
   template <class T>
   using per_rank = std::array<T, static_cast<std::size_t>(ranks)>;
   template <class T>
@@ -121,12 +134,15 @@ class pipeline_jobs {
   }();
   struct group_table {
     per_group<group_info> infos{};
-    std::array<std::int32_t, 2 * std::size_t{replicated} + Groups::members.size()> members{};
+    std::array<std::int32_t,
+               std::size_t{summed} + 2 * std::size_t{replicated} + Groups::members.size()>
+        members{};
   };
   static constexpr group_table group_table_ = [] {
     group_table made;
     lowering::write_groups(
-        where, replicated, [](int stage) { return bytes_[static_cast<std::size_t>(stage)]; },
+        where, reduces, replicated,
+        [](int stage) { return bytes_[static_cast<std::size_t>(stage)]; },
         Groups::infos, Groups::members, made.infos.data(), made.members.data());
     return made;
   }();

@@ -13,6 +13,7 @@
 #include "stretto/lowering/communication.hpp"
 #include "stretto/lowering/groups.hpp"
 #include "stretto/lowering/instructions.hpp"
+#include "stretto/lowering/reductions.hpp"
 #include "stretto/lowering/streams/concept.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
@@ -26,13 +27,16 @@ namespace stretto {
 //! What a plan is made for, beside the schedule and the streams. `stages`: bytes per stage (one
 //! entry serves all). `groups` index into `members`: the collectives at the end of a step, in the
 //! order in which they run; where stages have replicas, their sums come first by themselves, and
-//! number first.
+//! number first, before them those of data-parallel replicas.
 struct plan_request {
   std::vector<stage_bytes> stages = std::vector<stage_bytes>(1);
   std::vector<group_info> groups;
   std::vector<std::int32_t> members;
   bool release_sends = true;
   bool train = true;  //!< an optimizer ends the step
+  //! Every rank's workers are several replicas, each with micro-batches of its own (see
+  //! stretto::shared): each stage's gradients are summed over them as soon as all are there.
+  bool data_parallel = false;
   //! Of a schedule's jobs; imported lists have their own.
   memory::recompute_window recompute{};
   memory::offload_window offload{};  //!< the same
@@ -140,7 +144,7 @@ class planned {
     if (!answer_.ok()) return;
     const int ranks = compute.rows.ranks;
     join_replicas();
-    const int groups = static_cast<int>(request_.groups.size());
+    const int groups = static_cast<int>(request_.groups.size()) - held_elsewhere_;
     const int list_room =
         lowering::with_ends(lowering::with_messages(compute.rows.stride), groups);
     for (const group_info& info : request_.groups)
@@ -152,6 +156,7 @@ class planned {
     answer_ = lowering::add_messages(compute, out, &order);
     if (!answer_.ok()) return;
     turns_.resize(static_cast<std::size_t>(order.count));
+    lowering::add_reductions(out, groups_);
     lowering::append_ends(out, where_, groups_, request_.train);
 
     replay_input issued = compute;
@@ -164,16 +169,21 @@ class planned {
 
   void join_replicas() {
     const int replicated = request_.train ? lowering::replicated_stages(where_) : 0;
-    if (replicated == 0) return;
+    const bool reduces = request_.train && request_.data_parallel;
+    const int summed = reduces ? lowering::summed_stages(where_) : 0;
+    if (replicated + summed == 0) return;
     const lowering::buffer_sizes sizes{request_.stages, {}, false};
-    std::vector<group_info> infos(static_cast<std::size_t>(replicated) + request_.groups.size());
-    std::vector<std::int32_t> members(2 * static_cast<std::size_t>(replicated) +
+    std::vector<group_info> infos(static_cast<std::size_t>(summed + replicated) +
+                                  request_.groups.size());
+    std::vector<std::int32_t> members(static_cast<std::size_t>(summed + 2 * replicated) +
                                       request_.members.size());
     lowering::write_groups(
-        where_, replicated, [&](int stage) { return sizes.of(stage); }, request_.groups,
+        where_, reduces, replicated, [&](int stage) { return sizes.of(stage); }, request_.groups,
         request_.members, infos.data(), members.data());
     request_.groups = std::move(infos);
     request_.members = std::move(members);
+    // No rank takes part in the sums of another's replicas.
+    held_elsewhere_ = summed - (reduces ? where_.chunks : 0);
   }
 
   template <class Overlap>
@@ -234,6 +244,7 @@ class planned {
   job_lists jobs_;
   job_lists lists_;
   std::vector<rank_group> groups_;
+  int held_elsewhere_ = 0;  // groups that a rank is no member of, at least
   std::vector<std::int32_t> turns_;  // the global order
   std::vector<lowering::rank_plan> written_;
   std::vector<stream_info> streams_;

@@ -11,20 +11,24 @@
 
 namespace stretto {
 
-//! The plans of workers that share every rank's stages, `workers` of them a rank, all with the same
-//! plan: worker k of rank r becomes rank r * workers + k of a job of so many ranks. Messages go to
-//! its like of the other rank, what is summed over the workers (action::share_sum) becomes an
-//! all-reduce in a group of their own. What was proven of the plans holds of these: workers of a
-//! rank do the same in the same order, and meet nowhere else.
+//! The plans of workers that share every rank's stages, all with the same plan: data-parallel
+//! replicas of tensor-parallel shards. Shard k of replica d of rank r becomes rank
+//! (r * replicas + d) * shards + k of a job of so many ranks. Messages go to its like of the other
+//! rank; what is summed over the shards (action::share_sum) becomes an all-reduce in a group of each
+//! replica's own, and the sum over data-parallel replicas (group_info::data_parallel) one in a group
+//! of each shard's. What was proven of the plans holds of these: workers of a rank do the same in
+//! the same order, and meet nowhere else.
 class shared {
  public:
-  //! @param base     one for each rank, kept by the caller
-  //! @param workers  at least one
-  shared(std::span<const plan_view> base, int workers) : workers_(workers) {
-    if (base.empty() || workers < 1) return;
+  //! @param base      one for each rank, kept by the caller
+  //! @param shards    at least one
+  //! @param replicas  at least one; more than one where the plans sum over them
+  shared(std::span<const plan_view> base, int shards, int replicas = 1)
+      : shards_(shards), workers_(shards * replicas) {
+    if (base.empty() || shards < 1 || replicas < 1) return;
     write_groups(base);
     for (const plan_view& plan : base)
-      for (int worker = 0; worker < workers; ++worker) write(plan, worker);
+      for (int worker = 0; worker < workers_; ++worker) write(plan, worker);
     for (std::size_t at = 0; at < plans_.size(); ++at) {
       plans_[at].instructions = instructions_[at];
       plans_[at].groups = infos_;
@@ -47,32 +51,39 @@ class shared {
  private:
   static std::size_t index(std::int64_t at) { return static_cast<std::size_t>(at); }
 
-  //! The base's groups, for each of a rank's workers or for all of them; behind these, for each
-  //! rank and size, what its workers sum.
+  //! The base's groups: for each of a rank's workers, for all of them, or for each shard's
+  //! replicas; behind these, for each rank and size, what every replica's shards sum.
   void write_groups(std::span<const plan_view> base) {
     const plan_view& first = base.front();
     for (const group_info& from : first.groups) {
       first_group_.push_back(static_cast<std::int32_t>(infos_.size()));
-      for (int worker = 0; worker < (from.shared ? 1 : workers_); ++worker) {
-        group_info made = from;
-        made.first = static_cast<std::int32_t>(members_.size());
-        for (const std::int32_t member : first.members_of(from))
-          for (int one = 0; one < workers_; ++one)
-            if (from.shared || one == worker) members_.push_back(member * workers_ + one);
-        made.count = static_cast<std::int32_t>(members_.size()) - made.first;
-        infos_.push_back(made);
-      }
+      const std::span<const std::int32_t> members = first.members_of(from);
+      if (from.shared)
+        add_group(from, members, 0, 1, workers_);
+      else if (from.data_parallel)
+        for (int shard = 0; shard < shards_; ++shard)
+          add_group(from, members, shard, shards_, workers_ / shards_);
+      else
+        for (int worker = 0; worker < workers_; ++worker) add_group(from, members, worker, 1, 1);
     }
     for (const plan_view& plan : base)
       for (const instruction& at : plan.instructions) {
         if (at.act != action::share_sum || group_of(plan, at) >= 0) continue;
         sums_.push_back({plan.rank, bytes_of(plan, at), static_cast<std::int32_t>(infos_.size())});
-        infos_.push_back({.first = static_cast<std::int32_t>(members_.size()),
-                          .count = workers_,
-                          .elements = bytes_of(plan, at) / 4});
-        for (int worker = 0; worker < workers_; ++worker)
-          members_.push_back(plan.rank * workers_ + worker);
+        for (int worker = 0; worker < workers_; worker += shards_)
+          add_group({.elements = bytes_of(plan, at) / 4}, std::span(&plan.rank, 1), worker, 1,
+                    shards_);
       }
+  }
+  //! Of each of the ranks `count` workers, every `stride`-th from `worker` on.
+  void add_group(group_info made, std::span<const std::int32_t> ranks, int worker, int stride,
+                 int count) {
+    made.first = static_cast<std::int32_t>(members_.size());
+    made.count = static_cast<std::int32_t>(ranks.size()) * count;
+    for (const std::int32_t rank : ranks)
+      for (int one = 0; one < count; ++one)
+        members_.push_back(rank * workers_ + worker + one * stride);
+    infos_.push_back(made);
   }
   static std::int64_t bytes_of(const plan_view& plan, const instruction& at) {
     return plan.buffers[index(plan.uses_of(at).front().buffer)].bytes;
@@ -87,11 +98,12 @@ class shared {
     instructions_.emplace_back(plan.instructions.begin(), plan.instructions.end());
     for (instruction& at : instructions_.back()) {
       if (at.act == action::share_sum) {
-        at.peer = group_of(plan, at);
+        at.peer = group_of(plan, at) + worker / shards_;
         at.act = action::all_reduce;
       } else if (at.act == action::all_reduce) {
-        const bool all = plan.groups[index(at.peer)].shared;
-        at.peer = first_group_[index(at.peer)] + (all ? 0 : worker);
+        const group_info& group = plan.groups[index(at.peer)];
+        at.peer = first_group_[index(at.peer)] +
+                  (group.shared ? 0 : group.data_parallel ? worker % shards_ : worker);
       } else if (at.peer >= 0) {
         at.peer = at.peer * workers_ + worker;
       }
@@ -101,6 +113,7 @@ class shared {
     made.rank = plan.rank * workers_ + worker;
     made.ranks = plan.ranks * workers_;
     digest sum{plan.digest};
+    sum.add(static_cast<std::uint64_t>(shards_));
     sum.add(static_cast<std::uint64_t>(workers_));
     made.digest = sum.value;
   }
@@ -108,9 +121,10 @@ class shared {
   struct shared_sum {
     std::int32_t rank = 0;
     std::int64_t bytes = 0;
-    std::int32_t group = 0;
+    std::int32_t group = 0;  // of the first replica
   };
-  int workers_;
+  int shards_;
+  int workers_;  // of a rank
   std::vector<std::int32_t> first_group_;  // of each of the base's
   std::vector<shared_sum> sums_;
   std::vector<group_info> infos_;
