@@ -1,4 +1,4 @@
-# find_package(stretto [COMPONENTS executor executor_cuda executor_mpi])
+# find_package(stretto [COMPONENTS executor executor_cuda executor_nccl executor_mpi])
 
 include(CMakePackageConfigHelpers)
 set(stretto_package "${CMAKE_INSTALL_LIBDIR}/cmake/stretto")
@@ -20,6 +20,14 @@ if(TARGET stretto_executor_cuda)
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     FILE_SET executor_cuda_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(EXPORT stretto_executor_cuda_targets NAMESPACE stretto::
+    DESTINATION "${stretto_package}")
+endif()
+if(TARGET stretto_executor_nccl)
+  install(TARGETS stretto_executor_nccl EXPORT stretto_executor_nccl_targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    FILE_SET executor_nccl_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(EXPORT stretto_executor_nccl_targets NAMESPACE stretto::
     DESTINATION "${stretto_package}")
 endif()
 if(TARGET stretto_executor_mpi)

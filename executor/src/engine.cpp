@@ -167,7 +167,10 @@ struct engine::state {
     for (const auto& each : devices) each->submit();
   }
 
-  ~state() { end_threads(time_point::min()); }
+  ~state() {
+    if (!failed) wire->close();
+    end_threads(time_point::min());
+  }
 
   //! @return threads that have not ended by then.
   int end_threads(time_point limit) noexcept {

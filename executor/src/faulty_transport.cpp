@@ -25,6 +25,11 @@ class faulty_transport final : public transport {
   void all_reduce(const launch& at, const operation& what) override {
     pass(&transport::all_reduce, at, what);
   }
+  void attach(int rank, device& on) override { inner_->attach(rank, on); }
+  bool needs_one_issuer() const override { return inner_->needs_one_issuer(); }
+  bool polled() const override { return inner_->polled(); }
+  void poll() noexcept override { inner_->poll(); }
+  void close() noexcept override { inner_->close(); }
   void abort() noexcept override { inner_->abort(); }
 
  private:

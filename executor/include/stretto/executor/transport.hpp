@@ -61,6 +61,9 @@ class transport {
   virtual bool polled() const { return false; }
   virtual void poll() noexcept {}
 
+  //! Called before abort() when every step has ended well: what other processes still have to get
+  //! may be brought to its end, within a time that the transport sets itself.
+  virtual void close() noexcept {}
   //! Ends all operations under way. Never blocks. Nothing may be enqueued afterwards.
   virtual void abort() noexcept = 0;
 };

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "stretto/executor/bootstrap.hpp"
+#include "stretto/executor/transport.hpp"
+
+namespace stretto::executor {
+
+struct nccl_settings {
+  //! Blocks of one message's kernel; each takes a multiprocessor for as long as it waits.
+  int message_blocks = 4;
+  int sum_blocks = 8;  //!< and of one sum's
+  //! Blocks that must start together (cgaClusterSize); small ones find room beside products.
+  int cluster = 1;
+  //! How long all processes may take to agree and to connect.
+  std::chrono::nanoseconds opening = std::chrono::minutes(2);
+  //! How long a call may stay in progress before the step is ended.
+  std::chrono::nanoseconds call = std::chrono::seconds(30);
+  //! How long communicators may take to end.
+  std::chrono::nanoseconds patience = std::chrono::seconds(10);
+};
+
+//! Between GPUs, of one process or several, by NCCL. Every directed channel and every group has a
+//! communicator of its own, with resources of its own, because NCCL runs what shares one in order,
+//! whatever streams it is on; they are named "pp:3->4" and "group:0" in NCCL's own output. Opening
+//! compares the plans of all processes (see agree()), connects with a deadline, and lets every
+//! communicator work once, so that nothing is set up lazily while others wait in a step.
+//!
+//! Sums are added in NCCL's own order: every member gets the same bits, but not those of the
+//! loopback transports. Calls are non-blocking. What NCCL reports of a peer is looked for while a
+//! step is under way, and ends it naming the first instruction not done on that communicator. All
+//! communicators are then aborted at once, by a thread of their own; that NCCL does not come back
+//! from it is told on the standard error stream.
+//! @param between  exchanges the communicators' ids; outlives the transport
+//! @throws plan_error when the settings make no sense. open() and attach() throw it, too: when
+//! plans
+//!         differ, NCCL fails or a process does not come, and when kernels that wait could fill a
+//!         GPU.
+std::unique_ptr<transport> make_nccl_transport(bootstrap& between,
+                                               const nccl_settings& settings = {});
+
+}  // namespace stretto::executor

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "stretto/executor/monitor.hpp"
+#include "stretto/executor/transport.hpp"
+
+namespace stretto::executor {
+
+//! One rank's handle of a communicator, and what was enqueued on it last. Calls come from the
+//! rank's issuing thread, look() from another.
+class nccl_comm {
+ public:
+  struct place {
+    std::string name{};     //!< NCCL's
+    std::string subject{};  //!< ours: "channel 3 -> 4"
+    int holder = 0;         //!< the plan's rank that this is the handle of
+    int rank = 0;           //!< its number in the communicator, of `size`
+    int size = 0;
+    int blocks = 0;
+    int cluster = 0;
+    int operations = 0;  //!< in a step
+  };
+
+  nccl_comm(place at, const ncclUniqueId& id);
+
+  //! On the current GPU; ready() tells when it is done.
+  void begin();
+  //! @throws transport_error when NCCL has failed
+  bool ready() const;
+  //! Waits until NCCL has done what it was asked for.
+  //! @return false when stopped instead
+  //! @throws transport_error when it fails, or is late
+  bool settle(const char* call, time_point limit, const std::atomic<bool>* stop) const;
+  //! @throws transport_error unless the code says that the call is done, or in progress
+  void must(ncclResult_t code, const char* call) const;
+
+  //! Notes the next operation.
+  void note(const launch& at);
+  //! The first operation noted that is not done, else the last; -1: none was noted.
+  std::int64_t first_missing(const device& on) const;
+
+  ncclComm_t get() const { return comm_; }
+  //! Given up, to who ends it.
+  ncclComm_t release() { return std::exchange(comm_, nullptr); }
+  const place& where() const { return at_; }
+
+ private:
+  //! Of a ring as long as a step.
+  struct noted {
+    std::atomic<std::int64_t> ticket{-1};
+    std::atomic<int> stream{0};
+  };
+
+  const place at_;
+  const ncclUniqueId id_;
+  ncclConfig_t config_;
+  ncclComm_t comm_ = nullptr;
+  std::unique_ptr<noted[]> ring_;
+  std::atomic<std::int64_t> count_{0};
+};
+
+//! What NCCL says of an error, with the way to its own diagnosis.
+std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm);
+
+}  // namespace stretto::executor

@@ -1,0 +1,337 @@
+#include "stretto/executor/cuda/nccl_transport.hpp"
+
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "message_head.hpp"
+#include "nccl_comm.hpp"
+#include "nccl_ending.hpp"
+#include "plan_ends.hpp"
+#include "stretto/executor/agreement.hpp"
+#include "stretto/executor/cuda/handles.hpp"
+#include "stretto/executor/error.hpp"
+
+namespace stretto::executor {
+namespace {
+
+//! Which communicator: a channel from one rank to another, or a group (and 0). Their order is that
+//! in which every process goes through them.
+struct comm_key {
+  bool group = false;
+  int first = 0;
+  int second = 0;
+  auto operator<=>(const comm_key&) const = default;
+};
+
+std::string version_text(int code) {
+  return std::to_string(code / 10000) + '.' + std::to_string(code / 100 % 100) + '.' +
+         std::to_string(code % 100);
+}
+
+time_point after(std::chrono::nanoseconds length) {
+  const time_point now = std::chrono::steady_clock::now();
+  return length > time_point::max() - now ? time_point::max() : now + length;
+}
+
+class nccl_transport final : public transport {
+ public:
+  nccl_transport(bootstrap& between, const nccl_settings& settings)
+      : between_(between), settings_(settings), ending_(settings.patience) {
+    if (settings.message_blocks < 1 || settings.sum_blocks < 1 || settings.message_blocks > 32 ||
+        settings.sum_blocks > 32)
+      throw plan_error("NCCL's kernels have from 1 to 32 blocks");
+    if (settings.cluster < 0 || settings.cluster > 8)
+      throw plan_error("NCCL's clusters have from 0 to 8 blocks");
+    const auto zero = std::chrono::nanoseconds::zero();
+    if (settings.opening <= zero || settings.call <= zero || settings.patience < zero)
+      throw plan_error("NCCL's deadlines must be positive");
+  }
+
+  //! Of what was opened and never used.
+  ~nccl_transport() override { ending_.abort(release_all()); }
+
+  void open(std::span<const plan_view> plans, monitor& watch) override {
+    plans_.assign(plans.begin(), plans.end());
+    watch_ = &watch;
+    opened_until_ = after(settings_.opening);
+    const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+    if (blocking != nullptr && std::strcmp(blocking, "0") != 0)
+      throw plan_error("CUDA_LAUNCH_BLOCKING is set, and NCCL's kernels wait for one another");
+    int version = 0;
+    ncclGetVersion(&version);
+    try {
+      const component nccl{"NCCL", version_text(version)};
+      agree(plans, {&nccl, 1}, between_, opened_until_);
+      for (const plan_view& plan : plans) note_rank(plan);
+      exchange_ids();
+    } catch (const bootstrap_error& wrong) {
+      throw plan_error(std::string("the NCCL transport cannot be opened: ") + wrong.what());
+    } catch (const transport_error& wrong) {
+      throw plan_error(std::string("the NCCL transport cannot be opened: ") + wrong.what());
+    }
+  }
+
+  void attach(int rank, device& on) override {
+    check_room(rank, on);
+    on_[rank] = &on;
+    if (on_.size() < plans_.size()) return;
+    try {
+      connect();
+      warm_up();
+    } catch (const transport_error& wrong) {
+      abort();
+      throw plan_error(std::string("the NCCL transport cannot be opened: ") + wrong.what());
+    }
+  }
+
+  void send(const launch& at, const operation& what) override {
+    nccl_comm& comm = *sends_.at({what.rank, what.peer});
+    comm.note(at);
+    finish(comm, "ncclSend",
+           ncclSend(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 1, comm.get(),
+                    stream_of(at)));
+  }
+  void receive(const launch& at, const operation& what) override {
+    nccl_comm& comm = *receives_.at({what.peer, what.rank});
+    comm.note(at);
+    finish(comm, "ncclRecv",
+           ncclRecv(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 0, comm.get(),
+                    stream_of(at)));
+  }
+  void all_reduce(const launch& at, const operation& what) override {
+    const group_side& side = groups_.at({what.peer, what.rank});
+    must_hold(what.peer, head_of(what, at.step), side.elements * (side.wide ? 8 : 4));
+    side.comm->note(at);
+    finish(*side.comm, "ncclAllReduce",
+           ncclAllReduce(what.data, what.data, static_cast<std::size_t>(side.elements),
+                         side.wide ? ncclDouble : ncclFloat, ncclSum, side.comm->get(),
+                         stream_of(at)));
+  }
+
+  bool polled() const override { return true; }
+  void poll() noexcept override {
+    if (watch_->stopped()) return;
+    for (auto& [key, held] : held_)
+      for (const auto& each : held) {
+        try {
+          static_cast<void>(each->ready());
+        } catch (...) {
+          const int rank = each->where().holder;
+          watch_->fail(rank, each->first_missing(*on_.at(rank)), std::current_exception());
+          return;
+        }
+      }
+  }
+
+  void close() noexcept override { ending_.finish(release_all()); }
+  void abort() noexcept override { ending_.abort(release_all()); }
+
+ private:
+  struct group_side {
+    nccl_comm* comm = nullptr;
+    std::int64_t elements = 0;
+    bool wide = false;
+  };
+
+  static cudaStream_t stream_of(const launch& at) {
+    return static_cast<cudaStream_t>(at.on->stream(at.stream).native);
+  }
+
+  void finish(const nccl_comm& comm, const char* call, ncclResult_t code) const {
+    comm.must(code, call);
+    // Until it is done, nothing else may be put on the stream.
+    if (code == ncclInProgress)
+      comm.settle(call, std::min(after(settings_.call), watch_->deadline()), &watch_->stop_flag());
+  }
+
+  //! The communicators that the rank needs, and how many operations of a step each carries.
+  void note_rank(const plan_view& plan) {
+    for (const bool sends : {true, false})
+      for (const auto& [name, list] : channels_of(plan, sends ? action::send : action::receive))
+        wanted_[{false, name.first, name.second}].push_back(
+            {.name = "pp:" + std::to_string(name.first) + "->" + std::to_string(name.second),
+             .subject =
+                 "channel " + std::to_string(name.first) + " -> " + std::to_string(name.second),
+             .holder = plan.rank,
+             .rank = sends ? 0 : 1,
+             .size = 2,
+             .blocks = settings_.message_blocks,
+             .cluster = settings_.cluster,
+             .operations = static_cast<int>(list.size())});
+    for (const int group : groups_of(plan)) {
+      group_part part = group_of(plan, group);
+      std::sort(part.members.begin(), part.members.end());
+      const auto place = std::find(part.members.begin(), part.members.end(), plan.rank);
+      wanted_[{true, group, part.members.front()}].push_back(
+          {.name = "group:" + std::to_string(group),
+           .subject = "group " + std::to_string(group),
+           .holder = plan.rank,
+           .rank = static_cast<int>(place - part.members.begin()),
+           .size = static_cast<int>(part.members.size()),
+           .blocks = settings_.sum_blocks,
+           .cluster = settings_.cluster,
+           .operations = static_cast<int>(part.instructions.size())});
+    }
+  }
+
+  //! Whoever holds a communicator's first rank makes its id.
+  void exchange_ids() {
+    std::string mine;
+    for (const auto& [key, places] : wanted_)
+      for (const nccl_comm::place& each : places) {
+        if (each.rank != 0) continue;
+        ncclUniqueId id;
+        const ncclResult_t code = ncclGetUniqueId(&id);
+        if (code != ncclSuccess)
+          throw transport_error(each.subject + ": " + nccl_text(code, "ncclGetUniqueId", nullptr));
+        mine.append(reinterpret_cast<const char*>(&key), sizeof key);
+        mine.append(id.internal, sizeof id.internal);
+      }
+    for (const std::string& all : between_.all_gather("nccl ids", mine, opened_until_))
+      for (std::size_t at = 0; at + sizeof(comm_key) + sizeof(ncclUniqueId) <= all.size();
+           at += sizeof(comm_key) + sizeof(ncclUniqueId)) {
+        comm_key key;
+        std::memcpy(&key, all.data() + at, sizeof key);
+        std::memcpy(ids_[key].internal, all.data() + at + sizeof key, sizeof(ncclUniqueId));
+      }
+  }
+
+  //! Kernels that wait for their peers hold multiprocessors: were they to take all, what the peers
+  //! wait for could not run.
+  void check_room(int rank, const device& on) const {
+    const auto found = std::find_if(plans_.begin(), plans_.end(),
+                                    [rank](const plan_view& each) { return each.rank == rank; });
+    if (on.stream(0).native == nullptr)
+      throw plan_error("the NCCL transport needs a GPU for rank " + std::to_string(rank));
+    std::map<int, int> blocks;  // by stream, which runs one after the other
+    for (const instruction& each : found->instructions) {
+      int& most = blocks[each.stream];
+      if (each.act == action::send || each.act == action::receive)
+        most = std::max(most, settings_.message_blocks);
+      if (each.act == action::all_reduce) most = std::max(most, settings_.sum_blocks);
+    }
+    int sum = 1;
+    for (const auto& [stream, most] : blocks) sum += most;
+    if (on.multiprocessors() > 0 && sum > on.multiprocessors())
+      throw plan_error("rank " + std::to_string(rank) + ": communication that waits may take " +
+                       std::to_string(sum - 1) + " multiprocessors, and the GPU has " +
+                       std::to_string(on.multiprocessors()));
+  }
+
+  static void make_current(const device& on) {
+    cuda::check(cudaSetDevice(on.ordinal()), "cudaSetDevice");
+  }
+
+  void connect() {
+    for (const auto& [key, places] : wanted_)
+      for (const nccl_comm::place& each : places) {
+        make_current(*on_.at(each.holder));
+        const auto id = ids_.find(key);
+        if (id == ids_.end()) throw transport_error(each.subject + ": no process has made its id");
+        held_[key].push_back(std::make_unique<nccl_comm>(each, id->second));
+        nccl_comm& made = *held_[key].back();
+        made.begin();
+        if (!key.group) {
+          (each.rank == 0 ? sends_ : receives_)[{key.first, key.second}] = &made;
+          continue;
+        }
+        for (const plan_view& plan : plans_)
+          if (plan.rank == each.holder) {
+            const group_info& info = plan.groups[static_cast<std::size_t>(key.first)];
+            groups_[{key.first, each.holder}] = {&made, info.elements, info.wide};
+          }
+      }
+    for (const auto& [key, held] : held_)
+      for (const auto& each : held) each->settle("connecting", opened_until_, nullptr);
+  }
+
+  //! One small operation on every communicator, by all processes in one order.
+  void warm_up() {
+    struct place_of_work {
+      cuda::owned_stream stream{};
+      cuda::owned_event done{};
+      cuda::device_memory bytes{};
+    };
+    std::map<int, place_of_work> work;
+    for (const auto& [rank, on] : on_) {
+      make_current(*on);
+      work[rank] = {cuda::make_stream(0), cuda::make_event(), cuda::make_device_memory(64)};
+      cuda::check(cudaMemsetAsync(work[rank].bytes.get(), 0, 64, work[rank].stream.get()),
+                  "cudaMemsetAsync");
+    }
+    for (const auto& [key, held] : held_) {
+      // Where one thread holds both ends, neither call may wait for the other.
+      held.front()->must(ncclGroupStart(), "ncclGroupStart");
+      for (const auto& each : held) {
+        const place_of_work& on = work.at(each->where().holder);
+        void* const bytes = on.bytes.get();
+        if (key.group)
+          each->must(
+              ncclAllReduce(bytes, bytes, 1, ncclFloat, ncclSum, each->get(), on.stream.get()),
+              "ncclAllReduce");
+        else if (each->where().rank == 0)
+          each->must(ncclSend(bytes, 1, ncclInt8, 1, each->get(), on.stream.get()), "ncclSend");
+        else
+          each->must(ncclRecv(bytes, 1, ncclInt8, 0, each->get(), on.stream.get()), "ncclRecv");
+      }
+      held.front()->must(ncclGroupEnd(), "ncclGroupEnd");
+      for (const auto& each : held) each->settle("the first use", opened_until_, nullptr);
+    }
+    for (const auto& [rank, on] : work) {
+      make_current(*on_.at(rank));
+      cuda::check(cudaEventRecord(on.done.get(), on.stream.get()), "cudaEventRecord");
+    }
+    for (const auto& [rank, on] : work) {
+      cudaError_t status = cudaErrorNotReady;
+      while ((status = cudaEventQuery(on.done.get())) == cudaErrorNotReady) {
+        for (const auto& [key, held] : held_)
+          for (const auto& each : held) static_cast<void>(each->ready());
+        if (std::chrono::steady_clock::now() >= opened_until_)
+          throw transport_error("rank " + std::to_string(rank) +
+                                ": the first use of its communicators does not end");
+      }
+      cuda::check(status, "cudaEventQuery");
+    }
+  }
+
+  std::vector<ncclComm_t> release_all() noexcept {
+    std::vector<ncclComm_t> all;
+    for (auto& [key, held] : held_)
+      for (auto& each : held)
+        if (ncclComm_t const comm = each->release(); comm != nullptr) all.push_back(comm);
+    return all;
+  }
+
+  bootstrap& between_;
+  const nccl_settings settings_;
+  std::vector<plan_view> plans_;
+  monitor* watch_ = nullptr;
+  time_point opened_until_{};
+  std::map<int, device*> on_;
+  std::map<comm_key, std::vector<nccl_comm::place>> wanted_;
+  std::map<comm_key, ncclUniqueId> ids_;
+  std::map<comm_key, std::vector<std::unique_ptr<nccl_comm>>> held_;  // one for each rank here
+  std::map<std::pair<int, int>, nccl_comm*> sends_;
+  std::map<std::pair<int, int>, nccl_comm*> receives_;
+  std::map<std::pair<int, int>, group_side> groups_;  // by group and rank
+  nccl_ending ending_;
+};
+
+}  // namespace
+
+std::unique_ptr<transport> make_nccl_transport(bootstrap& between, const nccl_settings& settings) {
+  return std::make_unique<nccl_transport>(between, settings);
+}
+
+}  // namespace stretto::executor

@@ -1,0 +1,308 @@
+// The functions of NCCL that the executor calls, on simulated GPUs.
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cuda/driver/state.hpp"
+#include "simulated_nccl.hpp"
+
+namespace gpu = stretto::test::gpu;
+namespace nccl = stretto::test::nccl;
+
+namespace {
+
+//! What the ranks of a communicator share.
+struct world {
+  struct message {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    bool taken = false;
+  };
+  struct sum {
+    std::vector<void*> data{};
+    bool done = false;
+  };
+  std::map<std::pair<int, int>, std::deque<std::shared_ptr<message>>> messages{};
+  std::map<int, sum> sums{};
+  int ranks = 0;  // that have come
+};
+
+}  // namespace
+
+struct ncclComm {
+  std::shared_ptr<world> all{};
+  nccl::made how{};
+  bool gone = false;
+  bool aborted = false;
+  int busy = 0;             // so often it is in progress yet
+  std::int64_t issued = 0;  // operations
+  std::int64_t done = 0;
+  int sums = 0;
+};
+
+namespace {
+
+struct nccl_state {
+  std::map<std::string, std::shared_ptr<world>> worlds{};
+  std::vector<std::unique_ptr<ncclComm>> comms{};
+  std::vector<nccl::made> made{};
+  std::map<std::string, ncclResult_t> failing{};
+  std::map<std::string, bool> stalled{};  // calls, too
+  std::vector<std::pair<cudaStream_t, gpu::operation>> grouped{};
+  int depth = 0;
+  int ids = 0;
+  int aborted = 0;
+  int aborting_groups = 0;
+  bool aborts_in_group = false;
+  int countdown = -1;
+  ncclResult_t code = ncclSuccess;
+  std::string only{};
+  bool hit = false;
+};
+
+nccl_state& mine() {
+  static nccl_state only;
+  return only;
+}
+
+ncclResult_t enter(const char* name, const std::string& arguments) {
+  nccl_state& my = mine();
+  gpu::here().calls.push_back({name, arguments});
+  if (my.countdown > 0 && (my.only.empty() || my.only == name) && --my.countdown == 0) {
+    my.hit = true;
+    my.countdown = -1;
+    return my.code;
+  }
+  return ncclSuccess;
+}
+
+#define ENTER(arguments)                    \
+  const gpu::guard lock(gpu::here().mutex); \
+  if (const ncclResult_t code = enter(__func__, arguments)) return code
+
+ncclResult_t in_progress(ncclComm& comm) {
+  if (comm.how.blocking != 0) return ncclSuccess;
+  if (comm.busy > 0 && mine().depth == 0)
+    gpu::here().complaints.push_back(comm.how.name + " gets a call while one is in progress");
+  comm.busy = static_cast<int>(gpu::here().random() % 3);
+  return comm.busy > 0 ? ncclInProgress : ncclSuccess;
+}
+
+bool is_stuck(const ncclComm& comm) {
+  return mine().stalled.count(comm.how.name) != 0 || mine().failing.count(comm.how.name) != 0;
+}
+
+//! In the communicator's order, whatever the stream.
+ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
+  if (comm.gone) {
+    gpu::here().complaints.push_back(comm.how.name + " is used when it is gone");
+    return ncclInvalidUsage;
+  }
+  const std::int64_t number = comm.issued++;
+  gpu::operation what{gpu::operation::kind::work,
+                      [&comm, number, work = std::move(work)] {
+                        if (comm.aborted) return true;
+                        if (comm.done != number || is_stuck(comm) || !work()) return false;
+                        ++comm.done;
+                        return true;
+                      },
+                      nullptr, 0};
+  if (mine().depth > 0)
+    mine().grouped.emplace_back(stream, std::move(what));
+  else
+    gpu::here().push(stream, std::move(what));
+  return in_progress(comm);
+}
+
+std::string text_of(const ncclComm& comm, std::size_t count, cudaStream_t stream) {
+  return comm.how.name + ", " + std::to_string(count) + ", " + gpu::text_of(stream);
+}
+
+template <class Element>
+void sum_up(const world::sum& over, std::size_t count) {
+  // Not in the order of the ranks: nobody has promised it.
+  for (std::size_t at = 0; at < count; ++at) {
+    Element total = 0;
+    for (std::size_t rank = over.data.size(); rank-- > 0;)
+      total += static_cast<Element*>(over.data[rank])[at];
+    for (void* const each : over.data) static_cast<Element*>(each)[at] = total;
+  }
+}
+
+}  // namespace
+
+namespace stretto::test::nccl {
+
+void reset() {
+  mine() = {};
+}
+const std::vector<made>& communicators() {
+  return mine().made;
+}
+int alive() {
+  int count = 0;
+  for (const auto& each : mine().comms) count += each->gone ? 0 : 1;
+  return count;
+}
+int aborted() {
+  return mine().aborted;
+}
+int aborting_groups() {
+  return mine().aborting_groups;
+}
+void fail_call(int n, ncclResult_t code, std::string_view function) {
+  mine().countdown = n;
+  mine().code = code;
+  mine().only = function;
+  mine().hit = false;
+}
+bool has_failed() {
+  return mine().hit;
+}
+void fail_async(const std::string& name, ncclResult_t code) {
+  mine().failing[name] = code;
+}
+void stall(const std::string& name, bool calls) {
+  mine().stalled[name] = calls;
+}
+
+}  // namespace stretto::test::nccl
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t code) {
+  return code == ncclRemoteError ? "a remote process has gone" : "some NCCL error";
+}
+const char* ncclGetLastError(ncclComm_t) {
+  return "what NCCL says of it";
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  ENTER("");
+  *id = {};
+  const std::string text = "id " + std::to_string(mine().ids++);
+  std::memcpy(id->internal, text.data(), text.size());
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  ENTER(std::string(config->commName) + ", rank " + std::to_string(rank));
+  nccl_state& my = mine();
+  auto& all = my.worlds[id.internal];
+  if (!all) all = std::make_shared<world>();
+  ++all->ranks;
+  my.comms.push_back(std::make_unique<ncclComm>());
+  ncclComm& made = *my.comms.back();
+  made.all = all;
+  made.how = {config->commName,
+              size,
+              rank,
+              gpu::here().current,
+              config->blocking,
+              config->maxCTAs,
+              config->cgaClusterSize,
+              config->splitShare};
+  my.made.push_back(made.how);
+  *comm = &made;
+  return in_progress(made);
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  ENTER(comm->how.name);
+  const auto failing = mine().failing.find(comm->how.name);
+  if (failing != mine().failing.end()) {
+    *state = failing->second;
+    return ncclSuccess;
+  }
+  const auto stalled = mine().stalled.find(comm->how.name);
+  const bool stuck = stalled != mine().stalled.end() && stalled->second;
+  if (comm->busy > 0 && !stuck) --comm->busy;
+  // Everyone must have come.
+  const bool ready = comm->busy == 0 && comm->all->ranks == comm->how.size;
+  *state = ready && !stuck ? ncclSuccess : ncclInProgress;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupStart() {
+  ENTER("");
+  ++mine().depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  ENTER("");
+  nccl_state& my = mine();
+  if (my.depth == 0) return ncclInvalidUsage;
+  if (--my.depth > 0) return ncclSuccess;
+  for (auto& [stream, what] : my.grouped) gpu::here().push(stream, std::move(what));
+  my.grouped.clear();
+  if (std::exchange(my.aborts_in_group, false)) ++my.aborting_groups;
+  return ncclSuccess;
+}
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  ENTER(text_of(*comm, count, stream));
+  std::shared_ptr<world::message> sent;
+  return push(*comm, stream, [=]() mutable {
+    if (!sent) {
+      sent = std::make_shared<world::message>(world::message{from, count});
+      comm->all->messages[{comm->how.rank, peer}].push_back(sent);
+    }
+    return sent->taken;
+  });
+}
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  ENTER(text_of(*comm, count, stream));
+  return push(*comm, stream, [=] {
+    auto& waiting = comm->all->messages[{peer, comm->how.rank}];
+    if (waiting.empty()) return false;
+    world::message& sent = *waiting.front();
+    if (sent.bytes != count)
+      gpu::here().complaints.push_back(comm->how.name +
+                                       ": sizes differ, and NCCL would not say so");
+    std::memcpy(to, sent.data, std::min(count, sent.bytes));
+    sent.taken = true;
+    waiting.pop_front();
+    return true;
+  });
+}
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
+  ENTER(text_of(*comm, count, stream));
+  if (from != to) return ncclInvalidArgument;
+  const int number = comm->sums++;
+  bool arrived = false;
+  return push(*comm, stream, [=]() mutable {
+    world::sum& over = comm->all->sums[number];
+    if (!std::exchange(arrived, true)) over.data.push_back(to);
+    if (!over.done && static_cast<int>(over.data.size()) == comm->how.size) {
+      type == ncclDouble ? sum_up<double>(over, count) : sum_up<float>(over, count);
+      over.done = true;
+    }
+    return over.done;
+  });
+}
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  ENTER(comm->how.name);
+  return in_progress(*comm);
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  ENTER(comm->how.name);
+  if (comm->busy > 0)
+    gpu::here().complaints.push_back(comm->how.name + " is destroyed while a call is in progress");
+  comm->gone = true;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const gpu::guard lock(gpu::here().mutex);
+  comm->gone = comm->aborted = true;
+  ++mine().aborted;
+  mine().aborts_in_group = mine().depth > 0;
+  return enter(__func__, comm->how.name);
+}
+
+}  // extern "C"

@@ -1,0 +1,244 @@
+// Messages and sums by NCCL, between simulated GPUs and with a simulated NCCL: which communicators
+// there are, in which order they are used, and what becomes of errors.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cuda/driver/simulated_gpu.hpp"
+#include "cuda/support.hpp"
+#include "driver/simulated_nccl.hpp"
+#include "executor/failures.hpp"
+#include "executor/pipeline.hpp"
+#include "stretto/executor/bootstrap.hpp"
+#include "stretto/executor/callbacks.hpp"
+#include "stretto/executor/cuda/nccl_transport.hpp"
+
+using namespace stretto;
+using namespace stretto::test;
+
+namespace {
+
+using std::chrono::milliseconds;
+
+//! Plans of a pipeline whose ranks sum twice with all others at the end of a step.
+std::vector<plan_builder> plans_of(int ranks, layout how) {
+  std::vector<plan_builder> made = pipeline_plans(ranks, 4, 7, how);
+  std::vector<std::int32_t> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  for (plan_builder& each : made) {
+    each.instructions.pop_back();
+    for (const bool wide : {false, true}) {
+      const int sums = each.add_buffer(buffer_role::collective, wide ? 1 : 0, 0, 64);
+      each.all_reduce(each.add_group(all, wide ? 5 : 11, wide), 0, sums);
+    }
+    each.end();
+  }
+  return made;
+}
+
+//! All ranks of a pipeline, each on a GPU of its own.
+struct run {
+  explicit run(int ranks, layout how = layout::separate, executor::nccl_settings settings = {},
+               std::chrono::nanoseconds deadline = std::chrono::minutes(1), std::uint64_t seed = 1)
+      : plans(plans_of(ranks, how)), inner(ranks) {
+    gpu::reset(seed, ranks);
+    nccl::reset();
+    for (executor::stage* const each : inner.pointers)
+      outer.push_back(std::make_unique<enqueueing_stage>(*each));
+    for (const auto& each : outer) pointers.push_back(each.get());
+    with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+      return executor::make_cuda_device(
+          plan, {.device = plan.rank, .patience = std::chrono::seconds(1)}, watch);
+    };
+    with.wire = executor::make_nccl_transport(*alone.front(), settings);
+    with.deadline = deadline;
+    with.grace = std::chrono::seconds(1);
+  }
+  void start() {
+    engine = std::make_unique<executor::engine>(views(plans), pointers, std::move(with));
+  }
+  void check_left() const {
+    CHECK(gpu::alive() == gpu::handles{});
+    CHECK(nccl::alive() == 0);
+    for (const std::string& each : gpu::complaints()) FAIL_CHECK(each);
+  }
+
+  std::vector<plan_builder> plans;
+  sample_stages inner;
+  std::vector<std::unique_ptr<enqueueing_stage>> outer{};
+  std::vector<executor::stage*> pointers{};
+  std::vector<std::unique_ptr<executor::bootstrap>> alone = executor::make_local_bootstraps(1);
+  executor::options with{};
+  std::unique_ptr<executor::engine> engine{};
+};
+
+std::vector<std::string> called(const std::string& name, std::size_t from = 0) {
+  std::vector<std::string> all;
+  for (std::size_t at = from; at < gpu::calls().size(); ++at)
+    if (gpu::calls()[at].name == name) all.push_back(gpu::calls()[at].arguments);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("pipelines have the bits of the plain computation, whatever order streams run in") {
+  for (const int ranks : {2, 4})
+    for (const layout how : {layout::serial, layout::separate})
+      for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        run of(ranks, how, {}, std::chrono::minutes(1), seed);
+        of.start();
+        for (int step = 0; step < 3; ++step) of.engine->step();
+        CHECK(of.inner.sums() == expected_sums(ranks, 4, 7, 3));
+        of.engine.reset();
+        of.check_left();
+        CHECK(nccl::aborted() == 0);
+      }
+}
+
+TEST_CASE(
+    "every direction and every group has a communicator of its own, used before the first step") {
+  run of(3, layout::separate, {.message_blocks = 6, .sum_blocks = 9, .cluster = 2});
+  of.start();
+  std::multiset<std::string> names;
+  for (const nccl::made& each : nccl::communicators()) {
+    names.insert(each.name);
+    CHECK(each.blocking == 0);
+    CHECK(each.share == 0);
+    CHECK(each.cluster == 2);
+    const bool group = each.name[0] == 'g';
+    CHECK(each.blocks == (group ? 9 : 6));
+    CHECK(each.size == (group ? 3 : 2));
+    // A channel's sender is number 0; each rank is on its own GPU.
+    const int holder = group ? each.rank : each.rank == 0 ? each.name[3] - '0' : each.name[6] - '0';
+    CHECK(each.device == holder);
+  }
+  CHECK(names == std::multiset<std::string>{"pp:0->1", "pp:0->1", "pp:1->0", "pp:1->0", "pp:1->2",
+                                            "pp:1->2", "pp:2->1", "pp:2->1", "group:0", "group:0",
+                                            "group:0", "group:1", "group:1", "group:1"});
+  CHECK(called("ncclSend").size() == 4);
+  CHECK(called("ncclRecv").size() == 4);
+  CHECK(called("ncclAllReduce").size() == 6);
+
+  // A step makes nothing and waits for nothing.
+  const std::size_t before = gpu::calls().size();
+  of.engine->step();
+  const std::set<std::string> allowed{"cudaSetDevice",
+                                      "cudaGetLastError",
+                                      "kernel",
+                                      "cudaEventRecord",
+                                      "cudaStreamWaitEvent",
+                                      "cudaMemsetAsync",
+                                      "cudaEventQuery",
+                                      "ncclSend",
+                                      "ncclRecv",
+                                      "ncclAllReduce",
+                                      "ncclCommGetAsyncError"};
+  for (std::size_t at = before; at < gpu::calls().size(); ++at)
+    CHECK_MESSAGE(allowed.count(gpu::calls()[at].name) == 1, gpu::to_text(gpu::calls()[at]));
+}
+
+TEST_CASE("what NCCL reports of a peer ends the step, and all communicators at once") {
+  run of(3);
+  of.start();
+  of.engine->step();
+  nccl::fail_async("pp:1->2", ncclRemoteError);
+  const executor::execution_error error = error_of(*of.engine);
+  CHECK(error.kind() == executor::failure::transport);
+  expect_part(error.what(), "step 1, rank ");
+  expect_part(error.what(), "channel 1 -> 2: NCCL: a remote process has gone");
+  expect_part(error.what(), "what NCCL says of it");
+  expect_part(error.what(), "`ncclras`");
+  const job_kind kind = error.what_job().kind;
+  CHECK((kind == job_kind::send_forward || kind == job_kind::receive_forward));
+  of.engine.reset();
+  of.check_left();
+  CHECK(nccl::aborted() == 14);
+  CHECK(nccl::aborting_groups() == 1);
+}
+
+TEST_CASE("a message that does not come ends the step at its deadline, and is named") {
+  run of(2, layout::separate, {}, milliseconds(300));
+  of.start();
+  of.engine->step();
+  nccl::stall("pp:1->0", false);
+  const executor::execution_error error = error_of(*of.engine);
+  CHECK(error.kind() == executor::failure::deadline);
+  expect_part(error.what(), "of a gradient");
+  of.engine.reset();
+  of.check_left();
+  CHECK(nccl::aborted() == 8);
+}
+
+TEST_CASE("a call that stays in progress is not waited for without end") {
+  run of(2, layout::separate, {.opening = milliseconds(50)});
+  nccl::stall("pp:0->1", true);
+  const std::string text = refusal_of([&] { of.start(); });
+  expect_part(text, "cannot be opened: channel 0 -> 1: connecting does not end");
+  of.check_left();
+  CHECK(nccl::aborted() == 8);
+}
+
+TEST_CASE("nor is one in a step waited for longer than the step may take") {
+  run of(2, layout::separate, {}, milliseconds(300));
+  of.start();
+  nccl::stall("pp:0->1", true);
+  // Some call of the first steps is in progress for a while, and then for ever.
+  std::string text;
+  for (int step = 0; step < 20 && text.empty(); ++step) {
+    try {
+      of.engine->step();
+    } catch (const executor::execution_error& failed) {
+      text = failed.what();
+    }
+  }
+  CHECK_FALSE(text.empty());
+  of.engine.reset();
+  of.check_left();
+}
+
+TEST_CASE("whichever call of NCCL fails, it is told, and nothing is left") {
+  int opening = 0;
+  int running = 0;
+  for (int n = 1;; n += n < 60 ? 1 : 7) {
+    run of(2, layout::serial);
+    nccl::fail_call(n, ncclSystemError);
+    std::string text;
+    try {
+      of.start();
+      of.engine->step();
+    } catch (const executor::plan_error& refused) {
+      ++opening;
+      text = refused.what();
+    } catch (const executor::execution_error& failed) {
+      ++running;
+      text = failed.what();
+    }
+    const bool failed = nccl::has_failed();
+    of.engine.reset();
+    if (!failed || text.empty()) break;
+    CAPTURE(n);
+    expect_part(text, "some NCCL error");
+    of.with.wire.reset();
+    of.check_left();
+  }
+  CHECK(opening > 10);
+  CHECK(running > 3);
+}
+
+TEST_CASE("settings that make no sense, and kernels that would fill a GPU, are refused") {
+  const auto alone = executor::make_local_bootstraps(1);
+  const auto refused = [&](const executor::nccl_settings& settings, const char* part) {
+    expect_part(refusal_of([&] { executor::make_nccl_transport(*alone[0], settings); }), part);
+  };
+  refused({.message_blocks = 0}, "from 1 to 32 blocks");
+  refused({.sum_blocks = 33}, "from 1 to 32 blocks");
+  refused({.cluster = -1}, "clusters");
+  refused({.opening = milliseconds(0)}, "deadlines");
+  run full(3, layout::separate, {.message_blocks = 32, .sum_blocks = 8});
+  expect_part(refusal_of([&] { full.start(); }),
+              "rank 1: communication that waits may take 136 multiprocessors, and the GPU has 132");
+}
