@@ -85,8 +85,9 @@ void write_table(std::ostream& out, pipeline& from, int cores) {
       << "\npredicted: by the model's multiply-adds. replayed: by the processor time of each kind "
          "of job.\n";
   if (const auto sums = measured_sums(from))
-    out << format("sums over %d replicas: %.2f ms a step, %.1f %% of it beside the worker's jobs\n",
-                  from.copies(), sums->milliseconds, 100 * sums->hidden);
+    out << format("sums over %d replicas: %.2f ms a step on each worker, %.1f %% before its last job "
+                  "ends, %.1f %% beside its jobs\n",
+                  from.copies(), sums->milliseconds, 100 * sums->in_time, 100 * sums->hidden);
   if (!real)
     out << "measured: not, because " << from.where().ranks * from.workers()
         << (from.workers() == 1 ? " ranks share " : " workers share ") << cores

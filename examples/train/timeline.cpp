@@ -71,29 +71,40 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs) {
 
 std::optional<sum_times> measured_sums(pipeline& from) {
   struct worker_times {
-    std::vector<stretto::job_time> jobs, sums;
+    std::vector<stretto::job_time> jobs;
+    std::vector<std::pair<int, stretto::job_time>> sums;  // with their group
+    std::int64_t last = 0;                                // when the last job ended
   };
-  std::map<std::pair<std::int64_t, int>, worker_times> all;
+  std::map<std::pair<std::int64_t, int>, worker_times> workers;  // by step and rank
+  std::map<std::pair<std::int64_t, int>, std::int64_t> all_there;  // by step and group
   for (const trace_record& each : from.engine().trace()) {
     const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
     const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
-    worker_times& here = all[{each.step, each.rank}];
-    if (run.act == stretto::action::run && stretto::is_compute(run.what.kind))
+    worker_times& here = workers[{each.step, each.rank}];
+    if (run.act == stretto::action::run && stretto::is_compute(run.what.kind)) {
       here.jobs.push_back({each.start, each.end});
-    else if (run.act == stretto::action::all_reduce &&
-             plan.groups[static_cast<std::size_t>(run.peer)].data_parallel)
-      here.sums.push_back({each.start, each.end});
-  }
-  double sum = 0, beside = 0;
-  for (const auto& [when, here] : all)
-    for (const auto& one : here.sums) {
-      sum += static_cast<double>(one.end - one.start);
-      for (const auto& job : here.jobs)  // which follow one another
-        beside += static_cast<double>(std::max<std::int64_t>(
-            0, std::min(one.end, job.end) - std::max(one.start, job.start)));
+      here.last = std::max(here.last, each.end);
+    } else if (run.act == stretto::action::all_reduce &&
+               plan.groups[static_cast<std::size_t>(run.peer)].data_parallel) {
+      here.sums.push_back({run.peer, {each.start, each.end}});
+      std::int64_t& there = all_there[{each.step, run.peer}];
+      there = std::max(there, each.start);
     }
-  if (sum == 0) return std::nullopt;
-  return sum_times{sum / 1e6 / static_cast<double>(all.size()), beside / sum};
+  }
+  double sum = 0, in_time = 0, hidden = 0;
+  for (const auto& [when, here] : workers)
+    for (const auto& [group, one] : here.sums) {
+      const std::int64_t start = all_there[{when.first, group}];
+      const auto before = [&](std::int64_t from_here, std::int64_t to) {
+        return static_cast<double>(
+            std::max<std::int64_t>(0, std::min(one.end, to) - std::max(start, from_here)));
+      };
+      sum += static_cast<double>(one.end - start);
+      in_time += before(start, here.last);
+      for (const auto& job : here.jobs) hidden += before(job.start, job.end);  // one by one
+    }
+  if (sum <= 0) return std::nullopt;
+  return sum_times{sum / 1e6 / static_cast<double>(workers.size()), in_time / sum, hidden / sum};
 }
 
 std::optional<step_timeline> measured(pipeline& from) {

@@ -27,11 +27,13 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs);
 //! @return nothing when no step was traced
 std::optional<step_timeline> measured(pipeline& from);
 
-//! Sums over data-parallel replicas, from when their stream turns to them, so that waiting for a
-//! replica counts.
+//! Sums over data-parallel replicas, from when all of them are at it: that one waits for another is
+//! no part of it.
 struct sum_times {
   double milliseconds = 0;  //!< a step and worker
-  double hidden = 0;        //!< what fraction lies beside jobs of the same worker
+  double in_time = 0;       //!< what fraction lies before the worker's last job ends: the rest comes
+                            //!< after all that could hide it there
+  double hidden = 0;        //!< what fraction lies beside jobs of the worker
 };
 
 //! Means over all traced steps and all workers.
