@@ -20,6 +20,7 @@
 #include "pipeline/checkpoint.hpp"
 #include "pipeline/footprint.hpp"
 #include "pipeline/pipeline.hpp"
+#include "processes.hpp"
 #include "progress.hpp"
 #include "resident.hpp"
 #include "stretto/executor/error.hpp"
@@ -140,23 +141,26 @@ class shadow {
   reference whole_;
 };
 
-void train_steps(pipeline& made, const options& with, const corpus& text) {
+void train_steps(pipeline& made, const options& with, const corpus& text, bool speaks) {
   std::unique_ptr<shadow> reference;
-  if (with.check) reference = std::make_unique<shadow>(with, made, text);
+  if (with.check && speaks) reference = std::make_unique<shadow>(with, made, text);
   const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
                         made.sizes().microbatches * made.copies();
   const long first = made.steps_done() + 1;
-  progress shown(std::cout, isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
+  progress shown(std::cout, speaks && isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
   for (long number = first; number <= with.steps; ++number) {
     if (reference) reference->prepare(made);
     const step_result result = made.step();
     // The first step touches memory for the first time, which costs more than the work.
     if (number == first && with.steps > first) made.forget_times();
+    if (with.check) made.gather({layer_part::parameters, layer_part::gradients});
     if (reference) reference->compare(made, number, result);
     shown.update(number, result);
     const bool last = number == with.steps;
     const bool due = with.save_every > 0 && number % with.save_every == 0;
-    if (!with.save.empty() && (last || due)) save_checkpoint(with.save, made);
+    if (with.save.empty() || !(last || due)) continue;
+    made.gather({layer_part::parameters, layer_part::mean, layer_part::square});
+    if (speaks) save_checkpoint(with.save, made);
   }
   if (reference) std::cout << shadow::praise(made);
 }
@@ -172,7 +176,21 @@ void resume(pipeline& made, const options& with) {
                       "the checkpoint has " + std::to_string(made.steps_done()) + " behind it");
 }
 
-void run(const options& with) {
+//! What is left to tell of a run that several processes share.
+void end_as_one_of_several(pipeline& made, const options& with, const corpus& text,
+                           const processes& all, std::ofstream& trace) {
+  made.gather({layer_part::parameters});
+  write_trace(all.speaks() ? static_cast<std::ostream&>(trace) : std::cout, made);
+  if (!all.speaks()) return;
+  close(trace, with, "trace.json");
+  std::cout << all.count() << " processes: idle times, memory and timeline.svg are told of one alone\n"
+            << (with.out / "trace.json").string()
+            << ": the last steps of all, for ui.perfetto.dev\n\n"
+            << "held-back beginning | what the model makes of it:\n"
+            << sampled_line(made, text, with.learning.seed) << '\n';
+}
+
+void run(const options& with, const processes& all) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const corpus text = read(with);
   if (!with.save.empty() && !can_save(with.save))
@@ -183,19 +201,25 @@ void run(const options& with) {
                                 .poisoned = with.pipeline.poison};
   pipeline made(with.model, text, with.pipeline, with.learning);
   if (!with.resume.empty()) resume(made, with);
-  std::ofstream trace = open(with, "trace.json");
-  std::ofstream picture = open(with, "timeline.svg");
-  for (std::size_t worker = 0; worker < made.plans().size(); ++worker)
+  std::ofstream trace;
+  std::ofstream picture;
+  if (all.speaks()) trace = open(with, "trace.json");
+  if (all.count() == 1) picture = open(with, "timeline.svg");
+  for (std::size_t worker = 0; worker < made.workers_here(); ++worker)
     paint(made.engine().arena(worker));
 
   introduce(std::cout, made, with, text, cores);
   const double before = made.evaluate();
-  train_steps(made, with, text);
+  train_steps(made, with, text, all.speaks());
   const double after = made.evaluate();
   char line[100];
   std::snprintf(line, sizeof line, "held-back text: %.3f nats per byte before, %.3f after\n\n",
                 before, after);
   std::cout << line;
+  if (all.count() > 1) {
+    end_as_one_of_several(made, with, text, all, trace);
+    return;
+  }
   write_table(std::cout, made, cores);
   std::cout << '\n';
   process_memory process = at_first;
@@ -215,18 +239,19 @@ void run(const options& with) {
 }
 
 int complain(const std::string& words, int code) {
-  std::cerr << "train: " << words << '\n';
+  std::cerr << "train: " + words + '\n';  // in one piece, beside those of other processes
   return code;
 }
 
-}  // namespace
-}  // namespace train
-
-int main(int argc, char** argv) {
-  using namespace train;
+//! Runs the program; @return its exit code.
+int train_in(processes& all, int argc, char** argv) {
   try {
-    run(read_options(argc, argv));
-    if (!std::cout.flush()) return complain("standard output cannot be written", 1);
+    options with = read_options(argc, argv);
+    all.join(with.transport, with.pipeline);
+    if (!all.speaks()) std::cout.rdbuf(nullptr);
+    run(with, all);
+    if (all.speaks() && !std::cout.flush())
+      return complain("standard output cannot be written", 1);
     return 0;
   } catch (const early_exit& early) {
     if (early.code != 0) return complain(early.what(), early.code);
@@ -241,4 +266,13 @@ int main(int argc, char** argv) {
   } catch (const std::exception& failed) {
     return complain(failed.what(), 1);
   }
+}
+
+}  // namespace
+}  // namespace train
+
+int main(int argc, char** argv) {
+  using namespace train;
+  processes all;
+  return all.end(train_in(all, argc, argv));
 }

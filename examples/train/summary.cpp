@@ -147,7 +147,7 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
 }
 
 void write_trace(std::ostream& out, pipeline& from) {
-  stretto::executor::write_chrome_trace(out, from.plans(), from.engine().trace());
+  stretto::executor::write_chrome_trace(out, from.plans(), from.trace());
 }
 
 std::string write_picture(std::ostream& out, pipeline& from, int cores) {

@@ -28,7 +28,7 @@ struct traced_step {
 
 std::map<std::int64_t, traced_step> steps_of(pipeline& from) {
   std::map<std::int64_t, traced_step> steps;
-  for (const trace_record& each : from.engine().trace()) {
+  for (const trace_record& each : from.trace()) {
     if (each.rank % from.workers() != 0) continue;
     const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
     const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
@@ -77,7 +77,7 @@ std::optional<sum_times> measured_sums(pipeline& from) {
   };
   std::map<std::pair<std::int64_t, int>, worker_times> workers;  // by step and rank
   std::map<std::pair<std::int64_t, int>, std::int64_t> all_there;  // by step and group
-  for (const trace_record& each : from.engine().trace()) {
+  for (const trace_record& each : from.trace()) {
     const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
     const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
     worker_times& here = workers[{each.step, each.rank}];

@@ -1,24 +1,24 @@
 // The ranks of one pipeline in several processes: mpi/program/ranks.cpp says what they do.
 #include <doctest/doctest.h>
 
-#include <chrono>
-#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "support/run_program.hpp"
 
 // STRETTO_MPIRUN: the command that starts as many processes as the number that follows.
-// STRETTO_RANKS_PATH: what it is to start.
+// STRETTO_RANKS_PATH: what it is to start. STRETTO_TRAIN_PATH: and the trainer, where it is built.
 
 namespace {
 
 using test_support::outcome;
 
-outcome start(int processes, const std::string& what) {
+outcome start(int processes, const std::string& what,
+              const std::string& program = STRETTO_RANKS_PATH) {
   // A launcher that does not end is ended, and with it the test.
   return test_support::run("timeout", "-k 5 100 " + std::string(STRETTO_MPIRUN) + " " +
-                                          std::to_string(processes) +
-                                          " \"" STRETTO_RANKS_PATH "\" " + what);
+                                          std::to_string(processes) + " \"" + program + "\" " +
+                                          what);
 }
 
 void expect(const outcome& of, const std::string& part) {
@@ -71,3 +71,39 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   expect(thrown, "process 1: step 1, rank 1, instruction ");
   expect(thrown, "no more of this; threads left 0");
 }
+
+#ifdef STRETTO_TRAIN_PATH
+TEST_CASE("processes train to the bit what one process trains") {
+  const test_support::temporary desk("train_mpi");
+  const auto left = [&](const char* name) { return desk.path() + "/" + name; };
+  const auto arguments = [&](const char* checkpoint, int steps) {
+    return "--layers 4 --width 16 --heads 2 --context 16 --microbatches 4 --ranks 2 --out " +
+           desk.path() + " --steps " + std::to_string(steps) + " --save " + left(checkpoint);
+  };
+  std::filesystem::create_directories(desk.path());
+  const auto same = [&](int processes, const std::string& more) {
+    outcome run = test_support::run(STRETTO_TRAIN_PATH, arguments("one", 5) + more);
+    CHECK_MESSAGE(run.exit == 0, run.err);
+    run = start(processes, arguments("all", 5) + more + " --check --transport mpi",
+                STRETTO_TRAIN_PATH);
+    CHECK_MESSAGE(run.exit == 0, run.err);
+    const std::string one = test_support::contents(left("one"));
+    CHECK(one.size() > 10000);
+    CHECK(one == test_support::contents(left("all")));
+  };
+  same(2, " --chunks 2");
+  same(4, " --chunks 1 --tensor-parallel 2");
+  // And from a checkpoint.
+  const std::string on = " --resume " + left("one") + " --chunks 1";
+  outcome run = test_support::run(STRETTO_TRAIN_PATH, arguments("two", 8) + on);
+  CHECK_MESSAGE(run.exit == 0, run.err);
+  run = start(2, arguments("both", 8) + on + " --transport mpi", STRETTO_TRAIN_PATH);
+  CHECK_MESSAGE(run.exit == 0, run.err);
+  CHECK(test_support::contents(left("two")) == test_support::contents(left("both")));
+
+  run = start(3, arguments("none", 1) + " --transport mpi", STRETTO_TRAIN_PATH);
+  CHECK(run.exit == 2);
+  CHECK(run.err.find("--transport mpi: 3 processes are more than the 2 workers") !=
+        std::string::npos);
+}
+#endif

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "model/embedding.hpp"
@@ -75,9 +76,10 @@ std::int64_t largest_messages(const stretto::plan_view& plan) {
 template <class Stage>
 std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
                                               std::span<const std::unique_ptr<Stage>> stages,
-                                              const pipeline_settings& settings) {
+                                              const pipeline_settings& settings, std::size_t first,
+                                              std::size_t last) {
   std::vector<executor::stage*> pointers;
-  for (const auto& each : stages) pointers.push_back(each.get());
+  for (std::size_t at = first; at < last; ++at) pointers.push_back(stages[at].get());
   executor::options with;
   with.deadline = settings.deadline;
   with.capacity = settings.transport_capacity;
@@ -86,7 +88,14 @@ std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
   with.checked = settings.checked;
   with.delay = settings.delay;
   if (settings.make_transport) with.wire = settings.make_transport();
-  return std::make_unique<executor::engine>(plan.plans(), pointers, std::move(with));
+  if (first == last) {
+    // The other processes open theirs, and wait for this one.
+    executor::monitor none(0);
+    with.wire->open({}, none);
+    return nullptr;
+  }
+  return std::make_unique<executor::engine>(plan.plans().subspan(first, last - first), pointers,
+                                            std::move(with));
 }
 
 }  // namespace
@@ -96,6 +105,8 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
     : sizes_(training_shape(settings)),
       model_(checked(model, sizes_.slices, settings)),
       copies_(settings.data_parallel),
+      between_(settings.between),
+      deadline_(settings.deadline),
       learning_(checked(learning)),
       where_(stage_placement(settings)),
       layers_(deal_layers(model_, where_, settings)),
@@ -111,6 +122,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   if (model_.tied && first != last && groups_.replicated == 0) groups_.tied = groups_.summed;
   groups_.norms = groups_.summed + groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
 
+  deal_workers(settings);
   build_ranks(text, settings.evaluation_microbatches);
   stretto::plan_request training = request();
   training.recompute = settings.recompute;
@@ -120,10 +132,32 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   };
   training_plan_ = to_run(plan_training(settings, costs_.view(), std::move(training)), copies_);
   evaluation_plan_ = to_run(plan_evaluation(settings, costs_.view(), request()), 1);
-  training_ = make_engine<training_stage>(*training_plan_, trainers_, settings);
+  training_ = make_engine<training_stage>(*training_plan_, trainers_, settings, first_, last_);
   pipeline_settings untraced = settings;
   untraced.trace_steps = 0;
-  evaluation_ = make_engine<evaluation_stage>(*evaluation_plan_, evaluators_, untraced);
+  const auto evaluators_before = [&](std::size_t end) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; at < end; ++at) count += copy_of(at) == 0 ? 1 : 0;
+    return count;
+  };
+  evaluation_ = make_engine<evaluation_stage>(*evaluation_plan_, evaluators_, untraced,
+                                              evaluators_before(first_), evaluators_before(last_));
+}
+
+void pipeline::deal_workers(const pipeline_settings& settings) {
+  const auto all = config::size(where_.ranks * workers());
+  if (between_ == nullptr) {
+    last_ = all;
+    return;
+  }
+  const auto processes = config::size(between_->processes());
+  const auto process = config::size(between_->process());
+  if (!settings.make_transport || processes > all)
+    throw bad_setting("transport", "mpi",
+                      std::to_string(processes) + " processes are more than the " +
+                          std::to_string(all) + " workers of the pipeline");
+  first_ = process * all / processes;
+  last_ = (process + 1) * all / processes;
 }
 
 void pipeline::build_ranks(const corpus& text, int evaluation_microbatches) {
@@ -131,7 +165,7 @@ void pipeline::build_ranks(const corpus& text, int evaluation_microbatches) {
     throw bad_setting("evaluation-microbatches", std::to_string(evaluation_microbatches),
                       "it must be at least 1");
   for (int worker = 0; worker < where_.ranks * workers(); ++worker) {
-    const int copy = worker / model_.shards % copies_;
+    const int copy = copy_of(config::size(worker));
     ranks_.push_back(std::make_unique<rank_model>(model_, where_, worker / workers(), layers_,
                                                   learning_.seed, worker % model_.shards));
     trainers_.push_back(std::make_unique<training_stage>(
@@ -176,7 +210,7 @@ stretto::plan_request pipeline::request() const {
 step_result pipeline::step() {
   training_->step();
   ++steps_done_;
-  return trainers_.front()->result();
+  return trainers_[first_]->result();  // all find the same
 }
 
 void pipeline::resume_after(long steps) {
@@ -186,11 +220,85 @@ void pipeline::resume_after(long steps) {
 }
 
 double pipeline::evaluate() {
-  evaluation_->step();
-  double loss = 0;
-  for (std::size_t part = 0; part < evaluators_.front()->losses().size(); ++part)
-    for (const auto& each : evaluators_) loss += each->losses()[part];  // one found it
-  return loss;
+  if (evaluation_) evaluation_->step();
+  // Of every part one has found it, and those that other processes run have not.
+  std::vector<double> parts(evaluators_.front()->losses().size());
+  for (std::size_t part = 0; part < parts.size(); ++part)
+    for (const auto& each : evaluators_) parts[part] += each->losses()[part];
+  if (between_ != nullptr) {
+    std::vector<double> theirs(parts.size());
+    const std::string mine(reinterpret_cast<const char*>(parts.data()),
+                           parts.size() * sizeof(double));
+    std::ranges::fill(parts, 0.0);
+    for (const std::string& each : exchange("losses", mine)) {
+      std::memcpy(theirs.data(), each.data(), each.size());
+      for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += theirs[part];
+    }
+  }
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
+namespace {
+
+std::span<float> span_of(stage& of, int layer, layer_part part) {
+  switch (part) {
+    case layer_part::parameters:
+      return of.parameters(layer);
+    case layer_part::gradients:
+      return of.gradients(layer);
+    case layer_part::mean:
+      return of.mean(layer);
+    case layer_part::square:
+      break;
+  }
+  return of.square(layer);
+}
+
+}  // namespace
+
+std::vector<std::string> pipeline::exchange(std::string_view what, std::string_view mine) const {
+  const auto now = std::chrono::steady_clock::now();
+  const auto end = executor::time_point::max();
+  return between_->all_gather(what, mine, deadline_ < end - now ? now + deadline_ : end);
+}
+
+void pipeline::broadcast(std::size_t worker, std::span<float> values) {
+  constexpr std::size_t most = std::size_t{1} << 22U;  // exchanges are for small strings
+  const bool here = worker >= first_ && worker < last_;
+  for (std::size_t at = 0; at < values.size(); at += most) {
+    const auto part = std::as_writable_bytes(values.subspan(at, std::min(most, values.size() - at)));
+    const std::string_view mine(reinterpret_cast<const char*>(part.data()), part.size());
+    for (const std::string& each : exchange("layers", here ? mine : std::string_view()))
+      if (!here && !each.empty()) std::memcpy(part.data(), each.data(), part.size());
+  }
+}
+
+void pipeline::gather(std::initializer_list<layer_part> parts) {
+  if (between_ == nullptr) return;
+  for (std::size_t worker = 0; worker < ranks_.size(); ++worker)
+    for (int chunk = 0; chunk < ranks_[worker]->chunks(); ++chunk) {
+      stage& at = ranks_[worker]->chunk(chunk);
+      for (int layer = at.first(); layer < at.last(); ++layer)
+        for (const layer_part part : parts) broadcast(worker, span_of(at, layer, part));
+    }
+}
+
+std::vector<executor::trace_record> pipeline::trace() const {
+  std::vector<executor::trace_record> all = training_->trace();
+  if (between_ == nullptr) return all;
+  const std::string mine(reinterpret_cast<const char*>(all.data()),
+                         all.size() * sizeof(executor::trace_record));
+  all.clear();
+  for (const std::string& each : exchange("times", mine)) {
+    std::vector<executor::trace_record> theirs(each.size() / sizeof(executor::trace_record));
+    std::memcpy(theirs.data(), each.data(), each.size());
+    all.insert(all.end(), theirs.begin(), theirs.end());
+  }
+  // As one engine has them.
+  std::ranges::sort(all, {}, [](const executor::trace_record& each) {
+    return std::tuple(each.step, each.rank, each.instruction);
+  });
+  return all;
 }
 
 std::vector<layer_sums> pipeline::sums() const {
@@ -224,24 +332,6 @@ stage& pipeline::holder(int layer, int replica, int shard, int copy) const {
   const int rank = replica == 1 ? where_.ranks - 1 - number : where_.rank_of(number, 0);
   return ranks_[worker(rank, shard, copy)]->chunk(replica == 1 ? 1 : where_.chunk_of(number, 0));
 }
-
-namespace {
-
-std::span<float> span_of(stage& of, int layer, layer_part part) {
-  switch (part) {
-    case layer_part::parameters:
-      return of.parameters(layer);
-    case layer_part::gradients:
-      return of.gradients(layer);
-    case layer_part::mean:
-      return of.mean(layer);
-    case layer_part::square:
-      break;
-  }
-  return of.square(layer);
-}
-
-}  // namespace
 
 std::vector<float> pipeline::whole(int layer, layer_part part, int replica, int copy) const {
   std::vector<float> made(parameter_scalars(unsharded(model_), layer));

@@ -1,11 +1,14 @@
 // The pipelined trainer: what basic_reference does in one piece, on the ranks of a pipeline.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/config.hpp"
@@ -17,6 +20,7 @@
 #include "pipeline/step_plans.hpp"
 #include "pipeline/training_stage.hpp"
 #include "stretto/assignment/concept.hpp"
+#include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/engine.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/shape.hpp"
@@ -121,7 +125,17 @@ class pipeline {
   std::span<const stretto::plan_view> plans() const { return training_plan_->plans(); }
   //! How many share a rank's stages: those of every data-parallel replica, each with a shard.
   int workers() const { return model_.shards * copies_; }
+  //! Of several processes, this one's: its workers are those from first_here() on.
   stretto::executor::engine& engine() { return *training_; }
+  std::size_t first_here() const { return first_; }
+  std::size_t workers_here() const { return last_ - first_; }
+  //! Of several processes: brings here what the workers of the others hold, so that every process
+  //! has all that step() changes. All of them call it, after the same step.
+  //! @throws stretto::executor::bootstrap_error when one does not come within the deadline
+  void gather(std::initializer_list<layer_part> parts);
+  //! The times that the engine has kept; of several processes, all call it, and it brings those of
+  //! all here. Clocks are those of each machine.
+  std::vector<stretto::executor::trace_record> trace() const;
   rank_memory memory(int rank) const;
   shared_memory memory() const;
   std::size_t parameter_count() const;
@@ -135,15 +149,26 @@ class pipeline {
 
  private:
   stretto::plan_request request() const;
+  void deal_workers(const pipeline_settings& settings);
+  std::vector<std::string> exchange(std::string_view what, std::string_view mine) const;
+  void broadcast(std::size_t worker, std::span<float> values);
   void build_ranks(const corpus& text, int evaluation_microbatches);
   stage& holder(int layer, int replica = 0, int shard = 0, int copy = 0) const;
   std::size_t worker(int rank, int shard = 0, int copy = 0) const {
     return config::size((rank * copies_ + copy) * model_.shards + shard);
   }
 
+  //! The data-parallel replica that the worker belongs to.
+  int copy_of(std::size_t worker) const {
+    return static_cast<int>(worker) / model_.shards % copies_;
+  }
+
   stretto::shape sizes_;
   config model_;
   int copies_;
+  stretto::executor::bootstrap* between_;
+  std::chrono::nanoseconds deadline_;
+  std::size_t first_ = 0, last_ = 0;  // workers of this process
   learning_settings learning_;
   stretto::placement where_;
   std::vector<stretto::assignment::layer_range> layers_;

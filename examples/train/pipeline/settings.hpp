@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/optimizer.hpp"
+#include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/engine.hpp"
 #include "stretto/executor/runner.hpp"
 #include "stretto/executor/transport.hpp"
@@ -55,6 +56,9 @@ struct pipeline_settings {
   stretto::executor::random_delay delay{};                      //!< for tests
   //! Makes the transport of one engine, when it is not to be the loopback one.
   std::function<std::unique_ptr<stretto::executor::transport>()> make_transport{};
+  //! The processes between which that transport is: each runs an equal share of the workers, in their
+  //! order. Null: this one runs all.
+  stretto::executor::bootstrap* between = nullptr;
 };
 
 //! How the weights are learnt.

@@ -35,8 +35,6 @@ class mpi_transport final : public transport {
   }
 
   void open(std::span<const plan_view> plans, monitor& watch) override {
-    if (plans.empty())
-      throw plan_error("the MPI transport needs at least one plan in each process");
     const time_point now = std::chrono::steady_clock::now();
     const time_point limit =
         opening_ < time_point::max() - now ? now + opening_ : time_point::max();
@@ -47,7 +45,7 @@ class mpi_transport final : public transport {
     } catch (const bootstrap_error& wrong) {
       throw plan_error(std::string("the MPI transport cannot be opened: ") + wrong.what());
     }
-    ranks_ = plans.front().ranks;
+    ranks_ = static_cast<int>(process_of_.size());
     make_communicator(limit);
     check_tags(plans);
     for (const plan_view& plan : plans) {

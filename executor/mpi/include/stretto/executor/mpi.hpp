@@ -43,8 +43,9 @@ class mpi_session final : public bootstrap {
 };
 
 //! Between the ranks of several processes, each of which holds one rank or several: arenas must be
-//! memory that the host's threads can write. open() is called by all processes, in the same order
-//! where there are several transports, and compares their plans: see agree().
+//! memory that the host's threads can write. open() is called by all processes, those without
+//! any rank too, in the same order where there are several transports, and compares their plans: see
+//! agree().
 //!
 //! Rendezvous: a sender's stream waits until the receiver has posted its receive. Each message
 //! carries its job, step and size, which are compared where it meets its receive. Every channel has
