@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "issue_order.hpp"
@@ -64,6 +65,19 @@ void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
       throw plan_error("rank " + std::to_string(plans[at].rank) + " has no stage");
 }
 
+void check_graph(const options& with, const transport& wire,
+                 std::span<const std::unique_ptr<device>> devices) {
+  if (with.issue != issuing::caller)
+    throw plan_error("a graph is recorded by the thread that calls step(): issuing::caller");
+  if (with.trace_steps > 0)
+    throw plan_error("a graph tells no times of its instructions: trace_steps must be 0");
+  for (const auto& each : devices)
+    if (!each->capturable())
+      throw plan_error("a graph needs devices that can record one, and the host's cannot");
+  if (!wire.capturable())
+    throw plan_error("a graph needs a transport whose operations can be recorded");
+}
+
 void refuse_loopback(const plan_view& plan) {
   for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
     const action act = plan.instructions[at].act;
@@ -93,6 +107,8 @@ struct engine::state {
   bool hold_back = false;
   std::optional<place> issuing;  // where it ended early
   bool polled = false;
+  std::unique_ptr<step_graph> graph;
+  bool recorded = false;
   std::int64_t steps = 0;        // completed
   bool failed = false;
   int threads_left = 0;  // after a failure
@@ -129,6 +145,46 @@ struct engine::state {
     hold_back = !with.make_device && with.host.queue_depth == 0;
     polled = wire->polled();
     for (const auto& each : devices) polled = polled || each->polled();
+    if (!with.graph) return;
+    check_graph(with, *wire, devices);
+    graph = with.graph();
+  }
+
+  //! The step by the graph, which is recorded first if need be.
+  void replay() {
+    try {
+      if (!recorded) record();
+      graph->launch();
+      while (!graph->is_over()) {
+        if (std::chrono::steady_clock::now() >= watch.deadline())
+          fail(failure::deadline, {-1, -1, {}, steps},
+               "step " + std::to_string(steps) +
+                   " has not ended in time; of a graph is not known what it waits for: run the step "
+                   "without one",
+               nullptr);
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    } catch (const execution_error&) {
+      throw;
+    } catch (...) {
+      const std::exception_ptr cause = std::current_exception();
+      graph->cancel();
+      fail(failure::stage, {-1, -1, {}, steps},
+           "step " + std::to_string(steps) + ", as a graph: " + text_of(cause), cause);
+    }
+  }
+
+  void record() {
+    graph->begin(devices);
+    for (const auto& each : devices) each->capture(true);
+    issue();
+    for (const auto& each : devices) each->capture(false);
+    if (watch.stopped()) {
+      graph->cancel();
+      fail_as_reported();
+    }
+    graph->end();
+    recorded = true;
   }
 
   //! For the end of the step that was issued.
@@ -249,6 +305,11 @@ void engine::step() {
                               " is refused: the engine has failed in an earlier call",
                           nullptr, 0);
   my.watch.begin_step(after(my.with.deadline));
+  if (my.graph && my.steps > 0) {
+    my.replay();
+    ++my.steps;
+    return;
+  }
   if (my.threads)
     my.threads->begin(my.steps);
   else

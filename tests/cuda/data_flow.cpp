@@ -16,6 +16,7 @@
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
+#include "stretto/executor/cuda/step_graph.hpp"
 #include "stretto/executor/trace.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
@@ -98,22 +99,32 @@ void compare(const Schedule& schedule, const shape& sizes) {
                      overlap::separate{}, request);
   REQUIRE(made.answer() == verdict{});
   define_sums();
-  const auto run = [&](bool on_host, int gpus) {
+  const auto run = [&](bool on_host, int gpus, bool graph = false) {
     mixing_stage inner;
     const std::vector<executor::stage*> all(made.plans().size(), &inner);
     enqueueing_stages stages(all);
     executor::options with = on_host ? executor::options{} : on_gpus(gpus);
     with.poison = true;
+    if (graph) with.graph = executor::make_cuda_graph;
     executor::engine engine(made.plans(), on_host ? all : stages.pointers, std::move(with));
     for (int step = 0; step < 3; ++step) engine.step();
     return inner.seen;
   };
   const auto expected = run(true, 0);
+  // All steps are the same, and a graph calls the stages for two.
+  std::map<mixing_stage::key, std::uint64_t> replayed;
+  for (const auto& [key, mixed] : expected) {
+    const auto& [step, kind, stage, microbatch, slice] = key;
+    CHECK(mixed == expected.at({0, kind, stage, microbatch, slice}));
+    if (step < 2) replayed[key] = mixed;
+  }
   for (const std::uint64_t seed : {1U, 2U, 3U})
     for (const int gpus : {1, 3}) {
       CAPTURE(seed);
       gpu::reset(seed, gpus);
       CHECK(run(false, gpus) == expected);
+      gpu::reset(seed, gpus);
+      CHECK(run(false, gpus, true) == replayed);
       CHECK(gpu::alive() == gpu::handles{});
       CHECK(gpu::complaints().empty());
     }
@@ -197,6 +208,46 @@ TEST_CASE("pipelines have the bits of the plain computation, on one GPU or on se
           CHECK(gpu::alive() == gpu::handles{});
           CHECK(gpu::complaints().empty());
         }
+}
+
+TEST_CASE("a sender writes to its buffer again when the message is taken, and not before") {
+  constexpr int messages = 4;
+  plan_builder sender(0, 2, {"compute", "send"});
+  plan_builder receiver(1, 2, {"compute", "receive"});
+  const int out = sender.add_buffer(buffer_role::output, 0, 0, 4);
+  int sent = -1;
+  for (int i = 0; i < messages; ++i) {
+    const int in = receiver.add_buffer(buffer_role::input, 1, i, 4);
+    const int written = sender.run({0, i, 0, job_kind::forward}, 0,
+                                   {{out, buffer_role::output, access::write}}, {sent});
+    sent = sender.send({0, i, 0, job_kind::send_forward}, 1, 1, out, {written});
+    const int there = receiver.receive({1, i, 0, job_kind::receive_forward}, 1, 0, in);
+    receiver.run({1, i, 0, job_kind::forward}, 0, {{in, buffer_role::input, access::read}},
+                 {there});
+  }
+  sender.end();
+  receiver.end();
+  int wrong = 0;
+  executor::job_callbacks callbacks;
+  callbacks.forward = [&](const executor::context& at) {
+    const auto value = static_cast<float>(at.what.microbatch + 1);
+    if (at.rank == 0)
+      at.view<float>(buffer_role::output)[0] = value;
+    else
+      wrong += at.view<float>(buffer_role::input)[0] == value ? 0 : 1;
+  };
+  executor::callback_stage inner(callbacks);
+  enqueueing_stages stages({&inner, &inner});
+  for (const bool graph : {false, true})
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      gpu::reset(seed);
+      executor::options with = on_gpus(1);
+      if (graph) with.graph = executor::make_cuda_graph;
+      const plan_view plans[] = {sender.view(), receiver.view()};
+      executor::engine engine(plans, stages.pointers, std::move(with));
+      for (int step = 0; step < 3; ++step) engine.step();
+    }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("traces contradict no order that the plans demand") {
@@ -374,6 +425,110 @@ TEST_CASE("an error of any call between ranks ends in one exception, and all is 
         CHECK(caught.threads_left() == 0);
       } catch (const executor::cuda::error& caught) {
         text = caught.what();
+      }
+    }
+    CHECK(gpu::alive() == gpu::handles{});
+    if (!gpu::has_failed()) break;
+    if (!text.empty()) expect_part(text, "cudaErrorInvalidValue (1), what CUDA says of it");
+  }
+}
+
+TEST_CASE("a graph of the step gives the bits that issuing every step gives") {
+  define_sums();
+  for (const layout how : {layout::serial, layout::separate})
+    for (const int gpus : {1, 2})
+      for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        gpu::reset(seed, gpus);
+        {
+          const std::vector<plan_builder> plans = pipeline_plans(3, 4, 7, how);
+          sample_stages inner(3);
+          // What differs from step to step is read when it runs.
+          std::int64_t step = 0;
+          struct stepping final : executor::stage {
+            void run(const executor::context& at) override {
+              ++calls;
+              gpu::enqueue(executor::native_stream(at), "stepping", [this, at] {
+                executor::context now = at;
+                now.step = *step;
+                inner->run(now);
+              });
+            }
+            executor::stage* inner = nullptr;
+            const std::int64_t* step = nullptr;
+            int calls = 0;
+          } stages[3];
+          std::vector<executor::stage*> pointers;
+          for (std::size_t at = 0; at < 3; ++at) {
+            stages[at].inner = inner.pointers[at];
+            stages[at].step = &step;
+            pointers.push_back(&stages[at]);
+          }
+          executor::options with = on_gpus(gpus);
+          with.graph = executor::make_cuda_graph;
+          executor::engine engine(views(plans), pointers, std::move(with));
+          for (; step < 6; ++step) engine.step();
+          CHECK(engine.steps() == 6);
+          CHECK(inner.sums() == expected_sums(3, 4, 7, 6));
+          CHECK(stages[0].calls == 2 * 8);
+        }
+        CHECK(gpu::alive() == gpu::handles{});
+        CHECK(gpu::complaints().empty());
+      }
+}
+
+TEST_CASE("a replayed step is a launch, a record and questions") {
+  define_sums();
+  gpu::reset();
+  summing run(false);
+  executor::callback_stage inner(run.callbacks);
+  enqueueing_stages stages({&inner, &inner, &inner});
+  executor::options with = on_gpus(1);
+  with.graph = executor::make_cuda_graph;
+  executor::engine engine(views(run.plans), stages.pointers, std::move(with));
+  for (int step = 0; step < 2; ++step) engine.step();
+  const std::size_t first = gpu::calls().size();
+  engine.step();
+  CHECK(run.wrong == 0);
+  CHECK(run.checked == 9);
+  REQUIRE(gpu::calls().size() >= first + 3);
+  CHECK(std::string(gpu::calls()[first].name) == "cudaGraphLaunch");
+  CHECK(std::string(gpu::calls()[first + 1].name) == "cudaEventRecord");
+  for (std::size_t at = first + 2; at < gpu::calls().size(); ++at)
+    CHECK(std::string(gpu::calls()[at].name) == "cudaEventQuery");
+}
+
+TEST_CASE("graphs are refused where they cannot be, and any failing call ends in one exception") {
+  define_sums();
+  gpu::reset();
+  summing run(false);
+  executor::callback_stage inner(run.callbacks);
+  enqueueing_stages stages({&inner, &inner, &inner});
+  const auto refused = [&](auto change) {
+    executor::options with = on_gpus(1);
+    with.graph = executor::make_cuda_graph;
+    change(with);
+    return refusal_of(
+        [&] { executor::engine(views(run.plans), stages.pointers, std::move(with)); });
+  };
+  expect_part(refused([](auto& with) { with.trace_steps = 1; }), "trace_steps must be 0");
+  expect_part(refused([](auto& with) { with.make_device = {}, with.wire = nullptr; }),
+              "the host's cannot");
+  for (int n = 1;; ++n) {
+    gpu::reset(static_cast<std::uint64_t>(n));
+    CAPTURE(n);
+    std::string text;
+    {
+      executor::options with = on_gpus(1);
+      with.graph = executor::make_cuda_graph;
+      executor::engine engine(views(run.plans), stages.pointers, std::move(with));
+      engine.step();
+      gpu::fail_call(n, cudaErrorInvalidValue);
+      try {
+        for (int step = 0; step < 2; ++step) engine.step();
+      } catch (const executor::execution_error& caught) {
+        text = caught.what();
+        CHECK(caught.threads_left() == 0);
+        CHECK(error_of(engine).kind() == executor::failure::refused);
       }
     }
     CHECK(gpu::alive() == gpu::handles{});

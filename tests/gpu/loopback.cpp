@@ -2,7 +2,9 @@
 // fills and copies of the runtime's, so that no kernels but the transport's are needed.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "executor/failures.hpp"
@@ -10,6 +12,7 @@
 #include "stretto/executor/cuda/device.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
+#include "stretto/executor/cuda/step_graph.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
@@ -55,14 +58,18 @@ struct passing_stage final : executor::stage {
 
 }  // namespace
 
-TEST_CASE("bytes travel to the last rank and back") {
-  for (int gpus = 1; gpus <= executor::cuda_device_count() && gpus <= 2; ++gpus)
+TEST_CASE("bytes travel to the last rank and back, in steps that are issued and in replayed ones") {
+  // Recorded is the second step, with its values.
+  for (const bool graph : {false, true})
     for (const std::int64_t elements : {7, 1 << 20}) {
+      const int gpus = std::min(2, executor::cuda_device_count());
       const std::vector<plan_builder> plans = pipeline_plans(3, 4, elements, layout::separate);
       passing_stage stage;
       stage.ranks = 3;
       executor::stage* const stages[] = {&stage, &stage, &stage};
-      executor::engine engine(views(plans), stages, on_gpus(gpus));
+      executor::options with = on_gpus(gpus);
+      if (graph) with.graph = executor::make_cuda_graph;
+      executor::engine engine(views(plans), stages, std::move(with));
       for (int step = 0; step < 3; ++step) engine.step();
       for (const buffer& each : plans[0].buffers) {
         if (each.role != buffer_role::input_gradient) continue;
@@ -70,7 +77,8 @@ TEST_CASE("bytes travel to the last rank and back") {
         check(cudaMemcpy(seen.data(), engine.arena(0).data() + each.offset, seen.size(),
                          cudaMemcpyDeviceToHost),
               "cudaMemcpy");
-        const auto expected = static_cast<unsigned char>(passing_stage::value(2, each.microbatch));
+        const auto expected =
+            static_cast<unsigned char>(passing_stage::value(graph ? 1 : 2, each.microbatch));
         CHECK(seen == std::vector<unsigned char>(seen.size(), expected));
       }
     }

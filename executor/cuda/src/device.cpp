@@ -57,7 +57,7 @@ class cuda_device final : public device {
   void record(int stream, int event, std::int64_t step) override {
     check(cudaEventRecord(event_at(event), native(stream)), "cudaEventRecord");
     recorded_[static_cast<std::size_t>(event)] = step;
-    progress_->recorded(event, step);
+    if (!capturing_) progress_->recorded(event, step);
   }
   void wait(int stream, int event, std::int64_t step) override {
     // The host has seen earlier steps end.
@@ -82,17 +82,22 @@ class cuda_device final : public device {
   void submit() override {}
 
   bool marked() const override { return true; }
+  bool capturable() const override { return true; }
+  void capture(bool under_way) override { capturing_ = under_way; }
   void begin(int stream, const mark& what) override {
+    if (capturing_) return;
     progress_->begin(stream, what);
     if (what.stamp == nullptr) return;
     if (!clock_) throw plan_error("tracing on a GPU needs cuda_settings::timing");
     clock_->begin(native(stream), what);
   }
   void end(int stream, const mark& what) override {
+    if (capturing_) return;
     if (what.stamp != nullptr) clock_->end(native(stream), what);
     progress_->end(stream, native(stream), what);
   }
   void end_step(int stream, std::int64_t step, monitor&) override {
+    if (capturing_) return;
     check(cudaEventRecord(end_.get(), native(stream)), "cudaEventRecord");
     ending_.store(step, std::memory_order_release);
   }
@@ -225,6 +230,7 @@ class cuda_device final : public device {
   std::atomic<std::int64_t> ending_{-1};  // the last step whose end is enqueued
   std::atomic<std::int64_t> ended_{-1};   // the last step seen to end
   bool failed_ = false;
+  bool capturing_ = false;
 };
 
 }  // namespace

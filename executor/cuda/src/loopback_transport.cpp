@@ -81,6 +81,7 @@ class cuda_loopback_transport final : public transport {
     }
   }
   bool needs_one_issuer() const override { return true; }
+  bool capturable() const override { return true; }
 
   void send(const launch& at, const operation& what) override {
     message& channel = channels_[{what.rank, what.peer}];

@@ -56,6 +56,12 @@ bool is_alive(cudaEvent_t event) {
 }
 
 void record(cudaEvent_t event, cudaStream_t stream) {
+  event->capture = 0;
+  if (here().is_captured(*stream)) {
+    event->capture = stream->capture;
+    event->tail = stream->tail;
+    return;
+  }
   // Who looks for the end of the earlier record now never sees it.
   if (event->recorded > event->done)
     here().complaints.push_back(text_of(event) + " is recorded again before it was reached");
@@ -139,12 +145,20 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   ENTER(text_of(stream));
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  if (my.is_captured(*stream)) return failed(cudaErrorStreamCaptureUnsupported);
   my.run_some();
   return stream->queue.empty() ? cudaSuccess : failed(cudaErrorNotReady);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   ENTER(text_of(stream) + ", " + text_of(event));
   if (!is_alive(stream) || !is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
+  if (my.origin != nullptr && event->capture == my.captures) {
+    stream->capture = event->capture;
+    stream->tail.insert(event->tail.begin(), event->tail.end());
+    return cudaSuccess;
+  }
+  if (my.is_captured(*stream)) return failed(cudaErrorStreamCaptureIsolation);
+  if (event->capture != 0) return failed(cudaErrorCapturedEvent);
   // As it was last recorded; never recorded, it holds up nobody.
   my.push(stream, {operation::kind::wait, {}, event, event->recorded});
   return cudaSuccess;
@@ -175,6 +189,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   ENTER(text_of(event));
   if (!is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
+  if (event->capture != 0) return failed(cudaErrorCapturedEvent);
   my.run_some();
   // This too is an "error" that cudaGetLastError tells.
   return event->done == event->recorded ? cudaSuccess : failed(cudaErrorNotReady);
@@ -252,7 +267,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     if (config->attrs[at].id != cudaLaunchAttributeLaunchCompletionEvent) continue;
     cudaEvent_t const event = config->attrs[at].val.launchCompletionEvent.event;
     if (event->timing) return failed(cudaErrorInvalidValue);
-    my.push(config->stream, {operation::kind::record, {}, event, ++event->recorded});
+    if (my.is_captured(*config->stream))
+      record(event, config->stream);
+    else
+      my.push(config->stream, {operation::kind::record, {}, event, ++event->recorded});
   }
   const auto run = [values = std::move(values), &what = defined->second]() mutable {
     std::vector<void*> addresses;
@@ -275,6 +293,65 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
   my.push(stream, {operation::kind::work, [=] { return std::memcpy(to, from, bytes), true; }});
   return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  ENTER(text_of(stream));
+  if (!is_alive(stream) || my.origin != nullptr) return failed(cudaErrorIllegalState);
+  my.origin = stream;
+  stream->capture = ++my.captures;
+  stream->tail.clear();
+  my.nodes.clear();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* made) {
+  state& my = here();
+  const guard lock(my.mutex);
+  if (my.origin != stream) return failed(cudaErrorIllegalState);
+  my.origin = nullptr;
+  if (const cudaError_t code = my.enter(__func__, text_of(stream))) return code;
+  std::set<int> joined = stream->tail;
+  for (int at = static_cast<int>(my.nodes.size()); at-- > 0;) {
+    if (joined.count(at) == 0) return failed(cudaErrorStreamCaptureUnjoined);
+    const std::set<int>& after = my.nodes[static_cast<std::size_t>(at)].after;
+    joined.insert(after.begin(), after.end());
+  }
+  my.graphs.push_back(std::make_unique<CUgraph_st>());
+  *made = my.graphs.back().get();
+  (*made)->nodes = std::move(my.nodes);
+  ++my.alive.graphs;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph,
+                                 unsigned long long flags) {
+  ENTER(std::to_string(graph->nodes.size()) + " nodes" +
+        (flags == cudaGraphInstantiateFlagUseNodePriority ? ", their priorities" : ""));
+  my.executables.push_back(std::make_unique<CUgraphExec_st>());
+  *made = my.executables.back().get();
+  (*made)->nodes = graph->nodes;
+  ++my.alive.graphs;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
+  ENTER(text_of(stream));
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  ENTER(text_of(stream));
+  if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  const auto run = std::make_shared<graph_run>();
+  run->nodes = graph->nodes;
+  run->done.resize(run->nodes.size());
+  my.push(stream, {operation::kind::graph, {}, nullptr, 0, run});
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t) {
+  --here().alive.graphs;
+  return here().enter(__func__, "");
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) {
+  --here().alive.graphs;
+  return here().enter(__func__, "");
 }
 
 // What files with kernels call before main(), and what a launch in their own syntax does.

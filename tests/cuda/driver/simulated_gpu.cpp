@@ -26,6 +26,9 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.devices = devices;
   my.current = 0;
   my.peers = peers;
+  my.origin = nullptr;
+  my.graphs.clear();
+  my.executables.clear();
   my.reached.clear();
   my.sticky = my.last = cudaSuccess;
   my.countdown = -1;
@@ -105,6 +108,11 @@ cudaError_t state::enter(const char* name, std::string arguments) {
 }
 
 void state::push(cudaStream_t stream, operation what) {
+  if (is_captured(*stream) && what.what == operation::kind::work) {
+    nodes.push_back({std::move(what.work), stream->tail});
+    stream->tail = {static_cast<int>(nodes.size()) - 1};
+    return;
+  }
   stream->queue.push_back(std::move(what));
 }
 
@@ -133,7 +141,10 @@ bool state::run_one() {
     CUstream_st& stream = *ready[chosen];
     operation& front = stream.queue.front();
     clock += 1.0 + static_cast<double>(random() % 1000);
-    if (front.what == operation::kind::work && !front.work()) {
+    if (front.what == operation::kind::graph && front.run->advance(random) && !front.run->is_over())
+      return true;
+    if ((front.what == operation::kind::work && !front.work()) ||
+        (front.what == operation::kind::graph && !front.run->is_over())) {
       ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
       continue;
     }
@@ -142,6 +153,22 @@ bool state::run_one() {
       front.event->time = clock;
     }
     stream.queue.pop_front();
+    return true;
+  }
+  return false;
+}
+
+bool graph_run::advance(std::mt19937_64& random) {
+  std::vector<std::size_t> ready;
+  for (std::size_t at = 0; at < nodes.size(); ++at) {
+    const auto is_done = [this](int before) { return done[static_cast<std::size_t>(before)]; };
+    if (!done[at] && std::all_of(nodes[at].after.begin(), nodes[at].after.end(), is_done))
+      ready.push_back(at);
+  }
+  std::shuffle(ready.begin(), ready.end(), random);
+  for (const std::size_t chosen : ready) {
+    if (!nodes[chosen].work()) continue;
+    done[chosen] = true;
     return true;
   }
   return false;

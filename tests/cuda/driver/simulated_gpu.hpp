@@ -30,6 +30,7 @@ struct handles {
   int streams = 0;
   int events = 0;
   int allocations = 0;
+  int graphs = 0;
   bool operator==(const handles&) const = default;
 };
 

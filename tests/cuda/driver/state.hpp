@@ -12,12 +12,25 @@
 
 namespace stretto::test::gpu {
 
+struct graph_node {
+  std::function<bool()> work{};
+  std::set<int> after{};
+};
+//! A launch of a graph, under way.
+struct graph_run {
+  std::vector<graph_node> nodes;
+  std::vector<bool> done;
+  bool advance(std::mt19937_64& random);
+  bool is_over() const { return std::find(done.begin(), done.end(), false) == done.end(); }
+};
+
 struct operation {
-  enum class kind { work, record, wait };
+  enum class kind { work, record, wait, graph };
   kind what = kind::work;
   std::function<bool()> work{};  // whether it is over
   CUevent_st* event = nullptr;
   std::uint64_t version = 0;
+  std::shared_ptr<graph_run> run{};
 };
 
 struct allocation {
@@ -38,6 +51,8 @@ struct CUstream_st {
   bool destroyed = false;
   std::uint64_t weight = 1;  // how often it is its turn, beside others
   std::deque<stretto::test::gpu::operation> queue{};
+  int capture = 0;       // into which it is recorded
+  std::set<int> tail{};  // the nodes that come before the next one
 };
 struct CUevent_st {
   int number = 0;
@@ -46,6 +61,14 @@ struct CUevent_st {
   std::uint64_t recorded = 0;  // how often, by the host
   std::uint64_t done = 0;      // the last of these that was reached
   double time = 0;             // nanoseconds
+  int capture = 0;             // in which it was recorded last
+  std::set<int> tail{};
+};
+struct CUgraph_st {
+  std::vector<stretto::test::gpu::graph_node> nodes{};
+};
+struct CUgraphExec_st {
+  std::vector<stretto::test::gpu::graph_node> nodes{};
 };
 
 namespace stretto::test::gpu {
@@ -65,6 +88,11 @@ struct state {
   bool peers = true;                      // whether GPUs can reach one another's memory
   std::set<std::pair<int, int>> reached;  // and do
   cudaLaunchConfig_t pushed{};
+  int captures = 0;
+  CUstream_st* origin = nullptr;  // of the one under way
+  std::vector<graph_node> nodes;  // and what it has
+  std::vector<std::unique_ptr<CUgraph_st>> graphs;
+  std::vector<std::unique_ptr<CUgraphExec_st>> executables;
   std::mt19937_64 random{1};
   int devices = 1;
   int current = 0;
@@ -78,6 +106,9 @@ struct state {
 
   //! Notes the call. @return what it is to fail with
   cudaError_t enter(const char* name, std::string arguments);
+  bool is_captured(const CUstream_st& stream) const {
+    return origin != nullptr && stream.capture == captures;
+  }
   void push(cudaStream_t stream, operation what);
   bool may_run(const CUstream_st& stream) const;
   std::size_t choose(const std::vector<CUstream_st*>& ready);

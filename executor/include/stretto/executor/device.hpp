@@ -90,6 +90,10 @@ class device {
     };
     enqueue(stream, {tell, &watch, nullptr, 0, step});
   }
+  //! Whether a step can be recorded into a step_graph; whether this is under way: progress_of() and
+  //! poll() then see nothing of it, and marks are not measured.
+  virtual bool capturable() const { return false; }
+  virtual void capture(bool /*under_way*/) {}
   //! Whether somebody must call poll(), again and again while a step is under way, for it to be
   //! seen to end or fail. That is the thread that waits for the step.
   virtual bool polled() const { return false; }

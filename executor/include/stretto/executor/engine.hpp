@@ -14,6 +14,7 @@
 #include "stretto/executor/host_device.hpp"
 #include "stretto/executor/runner.hpp"
 #include "stretto/executor/stage.hpp"
+#include "stretto/executor/step_graph.hpp"
 #include "stretto/executor/trace.hpp"
 #include "stretto/executor/transport.hpp"
 #include "stretto/model/plan_view.hpp"
@@ -51,6 +52,10 @@ struct options {
   issuing issue = issuing::caller;
   host_settings host{};
   random_delay delay{};
+  //! Not empty: the first step is issued, the second recorded, and it and all later ones replayed.
+  //! Stages are called for these two alone; what changes from step to step must be read from the
+  //! device's memory. Times of instructions are not known, nor is what a step that is late waits for.
+  graph_factory graph{};
   device_factory make_device{};       //!< empty: host devices
   std::unique_ptr<transport> wire{};  //!< empty: the loopback transport
 };

@@ -57,6 +57,8 @@ class transport {
   //! same bits.
   virtual void all_reduce(const launch& at, const operation& what) = 0;
 
+  //! Whether operations can be recorded into a step_graph.
+  virtual bool capturable() const { return false; }
   //! As device::polled() and device::poll().
   virtual bool polled() const { return false; }
   virtual void poll() noexcept {}
