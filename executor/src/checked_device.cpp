@@ -48,6 +48,9 @@ class checked_device final : public device {
   std::span<std::byte> host_memory() override { return on_->host_memory(); }
   stream_handle stream(int index) const override { return on_->stream(index); }
   void* native_event(int event) const override { return on_->native_event(event); }
+  bool capturable() const override { return on_->capturable(); }
+  void capture(bool under_way) override { on_->capture(under_way); }
+  int ordinal() const override { return on_->ordinal(); }
   int multiprocessors() const override { return on_->multiprocessors(); }
   int streams() const override { return on_->streams(); }
   progress progress_of(int stream) const override { return on_->progress_of(stream); }

@@ -73,7 +73,7 @@ void check_graph(const options& with, const transport& wire,
     throw plan_error("a graph tells no times of its instructions: trace_steps must be 0");
   for (const auto& each : devices)
     if (!each->capturable())
-      throw plan_error("a graph needs devices that can record one, and the host's cannot");
+      throw plan_error("a graph needs devices that can record one, such as CUDA's; the host's cannot");
   if (!wire.capturable())
     throw plan_error("a graph needs a transport whose operations can be recorded");
 }

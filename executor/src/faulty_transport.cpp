@@ -27,6 +27,7 @@ class faulty_transport final : public transport {
   }
   void attach(int rank, device& on) override { inner_->attach(rank, on); }
   bool needs_one_issuer() const override { return inner_->needs_one_issuer(); }
+  bool capturable() const override { return inner_->capturable(); }
   bool polled() const override { return inner_->polled(); }
   void poll() noexcept override { inner_->poll(); }
   void close() noexcept override { inner_->close(); }

@@ -10,6 +10,8 @@
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/cuda/error.hpp"
+#include "stretto/executor/cuda/loopback_transport.hpp"
+#include "stretto/executor/cuda/step_graph.hpp"
 #include "stretto/executor/trace.hpp"
 #include "support.hpp"
 
@@ -164,6 +166,65 @@ TEST_CASE("work that never ends is named after the deadline, and nothing waits f
   CHECK(gpu::complaints().empty());
   CHECK(gpu::alive().allocations == 1);
   over = true;
+}
+
+TEST_CASE("a replayed step that never ends is ended by the deadline, too") {
+  gpu::reset();
+  one_rank run;
+  bool over = true;
+  struct stuck_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      gpu::enqueue_until(executor::native_stream(at), "stuck", [this] { return *over; });
+    }
+    bool* over = nullptr;
+  } stage;
+  stage.over = &over;
+  executor::stage* const stages[] = {&stage};
+  executor::options with = on_gpu({.patience = std::chrono::milliseconds(20)});
+  with.wire = executor::make_cuda_loopback_transport();
+  with.graph = executor::make_cuda_graph;
+  with.deadline = std::chrono::milliseconds(100);
+  with.grace = std::chrono::milliseconds(20);
+  executor::engine engine({&run.view, 1}, stages, std::move(with));
+  for (int step = 0; step < 3; ++step) engine.step();
+  over = false;
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.kind() == executor::failure::deadline);
+  CHECK(error.step() == 3);
+  CHECK(error.threads_left() == 1);
+  expect_part(error.what(), "run the step without one");
+  over = true;
+}
+
+TEST_CASE("a launch whose error nobody looked at is named, and not one from before the step") {
+  gpu::reset();
+  one_rank run;
+  struct careless_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      if (at.step == 1 && at.what.microbatch == 2) static_cast<void>(cudaSetDevice(99));
+    }
+  } stage;
+  executor::stage* const stages[] = {&stage};
+  executor::engine engine({&run.view, 1}, stages, on_gpu());
+  static_cast<void>(cudaSetDevice(98));
+  engine.step();
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.kind() == executor::failure::stage);
+  CHECK(error.what_job() == job{0, 2, 0, job_kind::forward});
+  expect_part(error.what(), "a launch: ");
+}
+
+TEST_CASE("a thread of the rank's own issues while another one looks") {
+  gpu::reset();
+  {
+    one_rank run;
+    executor::options with = on_gpu();
+    with.issue = executor::issuing::thread_per_rank;
+    executor::engine engine({&run.view, 1}, run.stages, std::move(with));
+    for (int step = 0; step < 50; ++step) engine.step();
+    CHECK(std::vector<float>{run.inner.sum} == expected_sums(1, 3, 5, 50));
+  }
+  CHECK(gpu::alive() == gpu::handles{});
 }
 
 TEST_CASE(
