@@ -217,8 +217,10 @@ std::vector<kernel> kernels(bool few) {
   const std::vector<sizes> cube(3, product_axis);
   const std::vector<sizes> rectangle{row_axis, column_axis};
   const std::vector<sizes> of_head{length_axis, feature_axis};
-  // A backward for the weights comes long after what it reads was written.
-  constexpr std::int64_t soon = 1 << 20, late = 3 << 20;
+  // A backward for the weights comes long after what it reads was written. How long depends on the
+  // model, and how much is left of it in caches on who else uses them: these fit models of a few
+  // MiB in a stage, on a busy machine.
+  constexpr std::int64_t soon = 4 << 20, late = 12 << 20;
   return {{"product", cube, product<form::plain>, 1, soon},
           {"product by transposed", cube, product<form::by_transposed>, 1, soon},
           {"transposed product", cube, product<form::transposed>, 1, late},
