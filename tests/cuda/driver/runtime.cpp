@@ -8,7 +8,7 @@ using namespace stretto::test::gpu;
 namespace {
 
 cudaError_t failed(cudaError_t code) {
-  return here().last = code;
+  return last_error = code;
 }
 
 // Every function begins with it.
@@ -105,7 +105,7 @@ cudaError_t cudaGetLastError() {
   const guard lock(my.mutex);
   // Noted, but no call that fails by itself.
   my.calls.push_back({__func__, ""});
-  return my.sticky != cudaSuccess ? my.sticky : std::exchange(my.last, cudaSuccess);
+  return my.sticky != cudaSuccess ? my.sticky : std::exchange(last_error, cudaSuccess);
 }
 const char* cudaGetErrorName(cudaError_t code) {
   switch (code) {
@@ -212,14 +212,14 @@ cudaError_t cudaHostAlloc(void** to, std::size_t bytes, unsigned) {
   return allocate(to, bytes, true);
 }
 cudaError_t cudaFree(void* address) {
-  const cudaError_t code = here().enter(__func__, text_of(address));
   const guard lock(here().mutex);
+  const cudaError_t code = here().enter(__func__, text_of(address));
   const cudaError_t freed = give_back(address, false, __func__);
   return code != cudaSuccess ? code : freed;
 }
 cudaError_t cudaFreeHost(void* address) {
-  const cudaError_t code = here().enter(__func__, text_of(address));
   const guard lock(here().mutex);
+  const cudaError_t code = here().enter(__func__, text_of(address));
   const cudaError_t freed = give_back(address, true, __func__);
   return code != cudaSuccess ? code : freed;
 }

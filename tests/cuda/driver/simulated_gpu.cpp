@@ -30,7 +30,7 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.graphs.clear();
   my.executables.clear();
   my.reached.clear();
-  my.sticky = my.last = cudaSuccess;
+  my.sticky = last_error = cudaSuccess;
   my.countdown = -1;
   my.hit = false;
   my.clock = 0;
@@ -96,11 +96,11 @@ std::string text_of(const void* address) {
 
 cudaError_t state::enter(const char* name, std::string arguments) {
   calls.push_back({name, std::move(arguments)});
-  if (sticky != cudaSuccess) return last = sticky;
+  if (sticky != cudaSuccess) return last_error = sticky;
   if (countdown > 0 && (only.empty() || only == name) && --countdown == 0) {
     hit = true;
     countdown = -1;
-    last = code;
+    last_error = code;
     if (code >= 700 && code < 800) sticky = code;
     return code;
   }

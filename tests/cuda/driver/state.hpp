@@ -97,7 +97,6 @@ struct state {
   int devices = 1;
   int current = 0;
   cudaError_t sticky = cudaSuccess;
-  cudaError_t last = cudaSuccess;
   int countdown = -1;
   cudaError_t code = cudaSuccess;
   std::string only;
@@ -117,6 +116,7 @@ struct state {
   void drain(const char* why);
 };
 state& here();
+inline thread_local cudaError_t last_error = cudaSuccess;
 
 std::string text_of(cudaStream_t stream);
 std::string text_of(cudaEvent_t event);
