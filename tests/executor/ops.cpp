@@ -1,5 +1,6 @@
-// Jobs expanded into ops, several workers a rank: every op runs, sums are over the workers,
-// whatever the order, and nothing is released that is still in use.
+// Jobs expanded into ops, several workers a rank: every op runs, sums are over the workers, of
+// gradients over their data-parallel replicas, whatever the order, and nothing is released that is
+// still in use.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -37,15 +38,18 @@ constexpr std::size_t elements = bytes / sizeof(float);
 //! numbers are whole and small, so that every order of sums gives the same bits.
 struct sharing_stage final : executor::stage {
   int worker = 0;
+  int replica = 0;
   int stages = 1;
   std::vector<double> gradients;  // by stage
+  std::vector<int> stage_of;      // by group of replicas, as it was written
+  std::vector<double> summed;     // by stage, what the optimizer reads
   std::atomic<int> ops{0};
 
   static std::span<float> part(const executor::context& at, std::size_t of) {
     return at.view<float>(buffer_role::stash).subspan(of * elements, elements);
   }
   void run(const executor::context& at) override {
-    if (at.op < 0) return;  // ends of the step
+    if (at.op < 0) return end(at);
     ++ops;
     CHECK(at.pieces >= 1);
     const bool forward = at.what.kind == job_kind::forward;
@@ -56,6 +60,24 @@ struct sharing_stage final : executor::stage {
   }
 
  private:
+  //! What each replica adds is its own.
+  void end(const executor::context& at) {
+    if (at.what.kind == job_kind::reduce_grad) {
+      const auto group = static_cast<std::size_t>(at.what.microbatch);
+      stage_of.resize(std::max(stage_of.size(), group + 1), -1);
+      stage_of[group] = at.what.stage;
+      const double own = gradients[static_cast<std::size_t>(at.what.stage)] * (replica + 1);
+      std::ranges::fill(at.view<float>(buffer_role::collective, at.what.microbatch),
+                        static_cast<float>(own));
+    } else if (at.what.kind == job_kind::optimizer) {
+      for (std::size_t group = 0; group < stage_of.size(); ++group) {
+        const auto sum = at.view<float>(buffer_role::collective, static_cast<int>(group));
+        if (sum.empty()) continue;
+        CHECK(std::ranges::count(sum, sum.front()) == static_cast<std::ptrdiff_t>(elements));
+        summed[static_cast<std::size_t>(stage_of[group])] = sum.front();
+      }
+    }
+  }
   // Of an op in pieces, its own elements.
   template <class Each>
   void for_piece(const executor::context& at, const Each& each) const {
@@ -124,25 +146,29 @@ double expected(int stage, int stages, int microbatches, int workers) {
 }
 
 template <class Schedule, class Ops>
-void run(const Schedule& schedule, const shape& sizes, int workers, const Ops& ops) {
+void run(const Schedule& schedule, const shape& sizes, int workers, int replicas, const Ops& ops) {
   CAPTURE(std::string(Schedule::name));
   CAPTURE(workers);
+  CAPTURE(replicas);
   const placement where = place(schedule.placed(), sizes);
   const job_table costs(sizes.ranks, where.chunks);
   plan_request request;
   request.stages = {{.output = bytes, .stash = 4 * bytes, .gradients = bytes}};
+  request.data_parallel = replicas > 1;
   const planned base(schedule, sizes, costs.view(), overlap::separate{}, request);
   REQUIRE(base.answer().ok());
   const auto streams = ops.streams();
   const expanded made(base, streams, ops);
   REQUIRE(made.answer().ok());
-  const shared all(made.plans(), workers);
+  const shared all(made.plans(), workers, replicas);
   std::vector<sharing_stage> stages(all.plans().size());
   std::vector<executor::stage*> pointers;
   for (std::size_t at = 0; at < stages.size(); ++at) {
     stages[at].worker = static_cast<int>(at) % workers;
+    stages[at].replica = static_cast<int>(at) / workers % replicas;
     stages[at].stages = where.stages();
     stages[at].gradients.resize(static_cast<std::size_t>(where.stages()));
+    stages[at].summed.resize(static_cast<std::size_t>(where.stages()));
     pointers.push_back(&stages[at]);
   }
   executor::options with;
@@ -153,17 +179,24 @@ void run(const Schedule& schedule, const shape& sizes, int workers, const Ops& o
   for (std::size_t rank = 0; rank < stages.size(); ++rank)
     std::ranges::fill(engine.arena(rank), std::byte{executor::poison_byte});
   for (int step = 0; step < 2; ++step) {
-    for (sharing_stage& each : stages) std::ranges::fill(each.gradients, 0.0);
+    for (sharing_stage& each : stages) {
+      std::ranges::fill(each.gradients, 0.0);
+      std::ranges::fill(each.summed, 0.0);
+    }
     engine.step();
     for (std::size_t at = 0; at < stages.size(); ++at) {
       CHECK(stages[at].ops > 0);
-      const int rank = static_cast<int>(at) / workers;
+      const int rank = static_cast<int>(at) / (workers * replicas);
       for (int stage = 0; stage < where.stages(); ++stage) {
         bool here = false;
         for (int chunk = 0; chunk < where.chunks; ++chunk)
           here = here || where.stage_of(rank, chunk) == stage;
-        CHECK(stages[at].gradients[static_cast<std::size_t>(stage)] ==
-              (here ? expected(stage, where.stages(), sizes.microbatches, workers) : 0.0));
+        const double own =
+            here ? expected(stage, where.stages(), sizes.microbatches, workers) : 0.0;
+        CHECK(stages[at].gradients[static_cast<std::size_t>(stage)] == own);
+        if (replicas == 1) continue;
+        CHECK(stages[at].summed[static_cast<std::size_t>(stage)] ==
+              own * replicas * (replicas + 1) / 2);
       }
     }
   }
@@ -173,13 +206,13 @@ void run(const Schedule& schedule, const shape& sizes, int workers, const Ops& o
 }
 
 template <class Ops>
-void run_all(const Ops& ops, int workers) {
-  run(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 4}, workers, ops);
-  run(schedule::paired_1f1b{}, {.ranks = 2, .microbatches = 6}, workers, ops);
-  run(schedule::zb_h1{}, {.ranks = 2, .microbatches = 4}, workers, ops);
-  run(schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, ops);
-  run(schedule::zbv{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, ops);
-  run(schedule::dualpipe_v{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, ops);
+void run_all(const Ops& ops, int workers, int replicas = 1) {
+  run(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 4}, workers, replicas, ops);
+  run(schedule::paired_1f1b{}, {.ranks = 2, .microbatches = 6}, workers, replicas, ops);
+  run(schedule::zb_h1{}, {.ranks = 2, .microbatches = 4}, workers, replicas, ops);
+  run(schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, replicas, ops);
+  run(schedule::zbv{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, replicas, ops);
+  run(schedule::dualpipe_v{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, replicas, ops);
 }
 
 TEST_CASE("workers of a rank sum what they compute, whatever the order of the ops") {
@@ -188,6 +221,11 @@ TEST_CASE("workers of a rank sum what they compute, whatever the order of the op
     run_all(two_products<op_order::input_gradient_first, 0, 2>{}, workers);
     run_all(two_products<op_order::look_ahead, 8, 2>{}, workers);
   }
+}
+
+TEST_CASE("gradients are summed over data-parallel replicas, of each shard among its likes") {
+  run_all(two_products<op_order::program, 0, 2>{}, 1, 3);
+  run_all(two_products<op_order::look_ahead, 8, 2>{}, 2, 2);
 }
 
 TEST_CASE("a plan whose sums are not given to groups is refused by instruction") {
