@@ -10,7 +10,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "../../executor/cuda/src/sum_members.hpp"
+#include "cuda/sums.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
@@ -90,14 +90,14 @@ struct mixing_stage final : executor::stage {
   std::map<key, std::uint64_t> seen{};
 };
 
-void define_sums();
-
 template <class Schedule>
-void compare(const Schedule& schedule, const shape& sizes) {
+void compare(const Schedule& schedule, const shape& sizes,
+             const memory::offload_window& offload = {}) {
   CAPTURE(std::string(Schedule::name));
   const placement where = place(schedule.placed(), sizes);
   plan_request request;
   request.stages = {{.output = 96, .stash = 200, .gradients = 64}};
+  request.offload = offload;
   const planned made(schedule, sizes, job_table(sizes.ranks, where.chunks).view(),
                      overlap::separate{}, request);
   REQUIRE(made.answer() == verdict{});
@@ -131,26 +131,6 @@ void compare(const Schedule& schedule, const shape& sizes) {
       CHECK(gpu::alive() == gpu::handles{});
       CHECK(gpu::complaints().empty());
     }
-}
-
-//! What the kernels of sum_members.cu do.
-template <class Element>
-void sum_on_host(void* const* arguments) {
-  const auto& members = *static_cast<const executor::cuda::member_list*>(arguments[0]);
-  const long long elements = *static_cast<const long long*>(arguments[1]);
-  for (long long at = 0; at < elements; ++at) {
-    Element total = static_cast<const Element*>(members.data[0])[at];
-    for (int other = 1; other < members.count; ++other)
-      total += static_cast<const Element*>(members.data[other])[at];
-    for (int other = 0; other < members.count; ++other)
-      static_cast<Element*>(members.data[other])[at] = total;
-  }
-}
-
-void define_sums() {
-  const std::vector<std::size_t> sizes{sizeof(executor::cuda::member_list), sizeof(long long)};
-  gpu::define("stretto_sum_floats", {sizes, sum_on_host<float>});
-  gpu::define("stretto_sum_doubles", {sizes, sum_on_host<double>});
 }
 
 //! Three ranks that sum 1 / (rank + 2), twice in a step.
@@ -311,6 +291,7 @@ TEST_CASE("schedules give every job the bytes that the host's streams give it") 
   compare(schedule::interleaved{}, {.ranks = 3, .microbatches = 6, .chunks = 2});
   compare(schedule::zbv{}, {.ranks = 3, .microbatches = 6, .chunks = 2});
   compare(schedule::dualpipe{}, {.ranks = 4, .microbatches = 8});
+  compare(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 5}, memory::offload_all);
 }
 
 TEST_CASE("sums over ranks are in their order, by one kernel") {

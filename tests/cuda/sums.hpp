@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "../../executor/cuda/src/sum_members.hpp"
+#include "cuda/driver/simulated_gpu.hpp"
+
+namespace stretto::test {
+
+//! What the kernels of sum_members.cu do.
+template <class Element>
+void sum_on_host(void* const* arguments) {
+  const auto& members = *static_cast<const executor::cuda::member_list*>(arguments[0]);
+  const long long elements = *static_cast<const long long*>(arguments[1]);
+  for (long long at = 0; at < elements; ++at) {
+    Element total = static_cast<const Element*>(members.data[0])[at];
+    for (int other = 1; other < members.count; ++other)
+      total += static_cast<const Element*>(members.data[other])[at];
+    for (int other = 0; other < members.count; ++other)
+      static_cast<Element*>(members.data[other])[at] = total;
+  }
+}
+
+inline void define_sums() {
+  const std::vector<std::size_t> sizes{sizeof(executor::cuda::member_list), sizeof(long long)};
+  gpu::define("stretto_sum_floats", {sizes, sum_on_host<float>});
+  gpu::define("stretto_sum_doubles", {sizes, sum_on_host<double>});
+}
+
+}  // namespace stretto::test
