@@ -98,7 +98,17 @@ class search {
     } else {
       add(mine.peer);
     }
-    return text.empty() ? text : text + ", in another process";
+    if (text.empty()) return text;
+    // What the other process tells of its side has the same number.
+    int number = 0;
+    for (int before = 0; before < at.instruction; ++before) {
+      const instruction& each = instruction_at({at.plan, before});
+      if (each.act == mine.act && each.peer == mine.peer) ++number;
+    }
+    return text +
+           ", in another process: " + (mine.act == action::all_reduce ? "sum " : "message ") +
+           std::to_string(number) +
+           (mine.act == action::all_reduce ? " of the group" : " of the channel") + " in this step";
   }
   int last(int rank) const { return static_cast<int>(plan(rank).instructions.size()) - 1; }
   bool started(place at) const {

@@ -3,8 +3,8 @@ set(STRETTO_MPIRUN "${MPIEXEC_EXECUTABLE}")
 execute_process(COMMAND "${MPIEXEC_EXECUTABLE}" --version OUTPUT_VARIABLE stretto_mpi_version
   ERROR_QUIET)
 if(stretto_mpi_version MATCHES "Open MPI|OpenRTE")
-  # More processes than cores; and containers, where everyone is root.
-  string(APPEND STRETTO_MPIRUN " --oversubscribe --allow-run-as-root")
+  # More processes than cores, each with several threads; and containers, where everyone is root.
+  string(APPEND STRETTO_MPIRUN " --oversubscribe --bind-to none --allow-run-as-root")
 endif()
 string(APPEND STRETTO_MPIRUN " ${MPIEXEC_NUMPROC_FLAG}")
 

@@ -61,7 +61,7 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   const outcome stopped = start(2, "stop");
   expect_failure(stopped);
   expect(stopped, "process 0: step 1 has not ended in time: rank 0, instruction ");
-  expect(stopped, "waits for rank 1, in another process");
+  expect(stopped, "waits for rank 1, in another process: message ");
   expect(stopped, "; threads left 0");
 
   expect_failure(start(2, "die"));

@@ -71,8 +71,9 @@ class nccl_transport final : public transport {
     int version = 0;
     ncclGetVersion(&version);
     try {
-      const component nccl{"NCCL", version_text(version)};
-      agree(plans, {&nccl, 1}, between_, opened_until_);
+      const component libraries[] = {{"NCCL", version_text(version)},
+                                     {"CUDA", std::to_string(CUDART_VERSION)}};
+      agree(plans, libraries, between_, opened_until_);
       for (const plan_view& plan : plans) note_rank(plan);
       exchange_ids();
     } catch (const bootstrap_error& wrong) {
