@@ -202,17 +202,37 @@ TEST_CASE("an op takes what its kernels do, on a machine where they were measure
     const auto plain = stage_chain(model, 0, 5, {.split = true});
     for (std::size_t at = 0; at < chain.ops.size(); ++at) CHECK(chain.ops[at].time > 0);
     for (int code = 0; code < op_code_count; ++code)
-      for (const stretto::kernel_call& call : kernels_of(model, static_cast<op_code>(code))) {
-        CHECK(on.find_kernel(call.kernel) != nullptr);
-        CHECK(call.times > 0);
-        called.insert(call.kernel);
-      }
+      for (const bool afar : {false, true})
+        for (const stretto::kernel_call& call :
+             kernels_of(model, static_cast<op_code>(code), afar)) {
+          CHECK(on.find_kernel(call.kernel) != nullptr);
+          CHECK(call.times > 0);
+          called.insert(call.kernel);
+        }
     // Of matrix products that are nothing else, the multiply-adds.
     for (std::size_t at = 0; at < chain.ops.size(); ++at)
       for (const op_code code : {op_code::mix, op_code::down, op_code::up_back, op_code::qkv_back})
         if (chain.ops[at].name == name(code)) CHECK(chain.ops[at].time == plain.ops[at].time);
   }
   CHECK(called.size() == kernels().size());  // and none is measured in vain
+  // Operands come from afar in large stages.
+  std::int64_t near_time[] = {5}, far_time[] = {7};
+  measured.clear();
+  for (const char* name : {"norm", "norm, from afar"}) {
+    stretto::measured_kernel known;
+    known.name = name;
+    known.axes[0] = known.axes[1] = size;
+    known.times = measured.empty() ? near_time : far_time;
+    measured.push_back(known);
+  }
+  const stretto::machine twice{.name = "twice", .kernels = measured};
+  for (const int layers : {1, 60}) {
+    config model = model_of(1);
+    model.layers = layers;
+    const auto chain = stage_chain(model, 1, 1 + layers, {.on = &twice});
+    CHECK(chain.ops[0].name == name(op_code::norm1));
+    CHECK(chain.ops[0].time == (layers == 1 ? 5 : 7) * 64 * 64);
+  }
 }
 
 TEST_CASE("every kernel runs at every size, and every op of a model is measured") {

@@ -157,8 +157,8 @@ prepared attention(const kernel_sizes& sizes) {
   return [=, joint = operand(3 * values), weights = operand(shape.weights()),
           mixed = operand(values)] {
     std::uint64_t count = 0;
-    attention_forward<float>({host_math<float>(), count}, shape, {joint.get(), {}, 0}, weights.get(),
-                             mixed.get());
+    attention_forward<float>({host_math<float>(), count}, shape, {joint.get(), {}, 0},
+                             weights.get(), mixed.get());
   };
 }
 prepared attention_back(const kernel_sizes& sizes) {
@@ -169,8 +169,8 @@ prepared attention_back(const kernel_sizes& sizes) {
           result = operand(3 * values)] {
     std::uint64_t count = 0;
     attention_backward<float>({host_math<float>(), count}, shape, {joint.get(), {}, 0},
-                              weights.get(), gradient.get(), scratch.get(),
-                              {result.get(), {}, 0}, true);
+                              weights.get(), gradient.get(), scratch.get(), {result.get(), {}, 0},
+                              true);
   };
 }
 
@@ -203,6 +203,24 @@ prepared sum(const kernel_sizes& sizes) {
   };
 }
 
+//! What a kernel is called where its operands come from afar; its name, where they never do.
+std::string_view from_afar(std::string_view name) {
+  constexpr std::string_view twins[][2] = {
+      {"product", "product, from afar"},
+      {"product by transposed", "product by transposed, from afar"},
+      {"transposed product", "transposed product, from afar"},
+      {"gelu", "gelu, from afar"},
+      {"multiply", "multiply, from afar"},
+      {"norm", "norm, from afar"},
+      {"norm back", "norm back, from afar"},
+      {"norm weights", "norm weights, from afar"},
+      {"embed", "embed, from afar"},
+      {"embed weights", "embed weights, from afar"}};
+  for (const auto& twin : twins)
+    if (twin[0] == name) return twin[1];
+  return name;
+}
+
 }  // namespace
 
 std::vector<kernel> kernels(bool few) {
@@ -217,28 +235,42 @@ std::vector<kernel> kernels(bool few) {
   const std::vector<sizes> cube(3, product_axis);
   const std::vector<sizes> rectangle{row_axis, column_axis};
   const std::vector<sizes> of_head{length_axis, feature_axis};
-  // A backward for the weights comes long after what it reads was written. How long depends on the
-  // model, and how much is left of it in caches on who else uses them: these fit models of a few
-  // MiB in a stage, on a busy machine.
-  constexpr std::int64_t soon = 4 << 20, late = 12 << 20;
-  return {{"product", cube, product<form::plain>, 1, soon},
-          {"product by transposed", cube, product<form::by_transposed>, 1, soon},
-          {"transposed product", cube, product<form::transposed>, 1, late},
-          {"bias", rectangle, bias},
-          {"residual", rectangle, residual},
-          {"gelu", rectangle, gelu_kernel, 1, soon},
-          {"multiply", rectangle, multiply, 1, soon},
-          {"row sums", rectangle, row_sums},
-          {"norm", rectangle, norm, 1, soon},
-          {"norm back", rectangle, norm_back, 1, soon},
-          {"norm weights", rectangle, norm_weights, 1, late},
-          {"attention of a head", of_head, attention, heads},
-          {"attention of a head back", of_head, attention_back, heads},
-          {"loss", {row_axis, few ? sizes{16, 64} : sizes{16, 64, 256}}, loss},
-          {"embed", rectangle, embed<false>, 1, late},
-          {"embed weights", rectangle, embed<true>, 1, late},
-          {"move", {byte_axis}, move, 1, soon},
-          {"sum", {byte_axis}, sum, 1, soon}};
+  // A backward for the weights comes long after what it reads was written.
+  constexpr std::int64_t soon = 2 << 20, late = 6 << 20;
+  std::vector<kernel> all{{"product", cube, product<form::plain>, 1, soon},
+                          {"product by transposed", cube, product<form::by_transposed>, 1, soon},
+                          {"transposed product", cube, product<form::transposed>, 1, late},
+                          {"bias", rectangle, bias},
+                          {"residual", rectangle, residual},
+                          {"gelu", rectangle, gelu_kernel, 1, soon},
+                          {"multiply", rectangle, multiply, 1, soon},
+                          {"row sums", rectangle, row_sums},
+                          {"norm", rectangle, norm, 1, soon},
+                          {"norm back", rectangle, norm_back, 1, soon},
+                          {"norm weights", rectangle, norm_weights, 1, late},
+                          {"attention of a head", of_head, attention, heads},
+                          {"attention of a head back", of_head, attention_back, heads},
+                          {"loss", {row_axis, few ? sizes{16, 64} : sizes{16, 64, 256}}, loss},
+                          {"embed", rectangle, embed<false>, 1, late},
+                          {"embed weights", rectangle, embed<true>, 1, late},
+                          {"move", {byte_axis}, move, 1, soon},
+                          {"sum", {byte_axis}, sum, 1, soon}};
+  // In a larger stage four times as much lies between.
+  for (std::size_t at = 0, count = all.size(); at < count; ++at)
+    if (const std::string_view far = from_afar(all[at].name); far != all[at].name) {
+      kernel twin = all[at];
+      twin.name = far;
+      twin.between *= 4;
+      all.push_back(std::move(twin));
+    }
+  return all;
+}
+
+std::vector<kernel_call> kernels_of(const config& model, op_code code, bool afar) {
+  std::vector<kernel_call> made = kernels_of(model, code);
+  if (afar)
+    for (kernel_call& call : made) call.kernel = from_afar(call.kernel);
+  return made;
 }
 
 std::vector<kernel_call> kernels_of(const config& model, op_code code) {

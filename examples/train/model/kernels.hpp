@@ -31,5 +31,8 @@ std::vector<kernel> kernels(bool few = false);
 
 //! What an op calls, one after the other. Of a slice's attention the mean over the slices.
 std::vector<stretto::kernel_call> kernels_of(const config& model, op_code code);
+//! The same in a stage that is so large that what an op reads was last used long ago, and is in no
+//! near cache.
+std::vector<stretto::kernel_call> kernels_of(const config& model, op_code code, bool afar);
 
 }  // namespace train

@@ -214,6 +214,13 @@ class chain_writer {
     return add_to({reads(at.values), reads(at.slot)}, at.table);
   }
 
+  //! Whether a micro-batch touches more than what caches keep.
+  bool afar() const {
+    std::int64_t bytes = 0;
+    for (const stretto::program_buffer& each : made_.buffers) bytes += each.bytes;
+    return bytes > 8 << 20;
+  }
+
   void add(job_kind kind, const stage_op& op) {
     const std::vector<op_use> uses = uses_of(kind, op);
     std::int64_t bytes = 0;
@@ -229,7 +236,7 @@ class chain_writer {
     } else if (with_.on != nullptr && with_.on->kernels.empty()) {
       form.time = with_.on->time({2 * products, bytes, 0});
     } else if (with_.on != nullptr) {
-      for (const stretto::kernel_call& call : kernels_of(model_, op.code))
+      for (const stretto::kernel_call& call : kernels_of(model_, op.code, afar()))
         form.time += with_.on->kernel_time(call);
     } else {
       form.time = products > 0 ? products : bytes / scalar_bytes_;
