@@ -1,3 +1,6 @@
+set(MPI_CXX_SKIP_MPICXX TRUE)
+find_package(MPI REQUIRED COMPONENTS CXX)
+
 # The program that mpirun starts, and the test that starts mpirun.
 set(STRETTO_MPIRUN "${MPIEXEC_EXECUTABLE}")
 execute_process(COMMAND "${MPIEXEC_EXECUTABLE}" --version OUTPUT_VARIABLE stretto_mpi_version
@@ -9,6 +12,6 @@ endif()
 string(APPEND STRETTO_MPIRUN " ${MPIEXEC_NUMPROC_FLAG}")
 
 add_executable(test_mpi_ranks mpi/program/ranks.cpp)
-target_link_libraries(test_mpi_ranks PRIVATE stretto::stretto stretto_executor_mpi)
+target_link_libraries(test_mpi_ranks PRIVATE stretto::stretto stretto_executor_mpi MPI::MPI_CXX)
 set_target_properties(test_mpi_ranks PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")

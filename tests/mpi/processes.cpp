@@ -57,6 +57,18 @@ TEST_CASE("plans that differ are refused before the first step, by every process
   expect(schedules, "process 0 refuses: rank 1, in process 1, runs another schedule than rank 0");
 }
 
+TEST_CASE("a message of another size is refused where it meets its receive") {
+  const outcome shorter = start(2, "shorter");
+  expect_failure(shorter);
+  expect(shorter, "process 1: step 0, rank 1, instruction ");
+  expect(shorter, "channel 0 -> 1: sizes differ: send 0SEND_F1 of 255 bytes (rank 0, instruction ");
+  expect(shorter, "meets receive 1RECV_F1 of 256 bytes (rank 1, instruction ");
+}
+
+TEST_CASE("an MPI that serves one thread only is refused") {
+  expect(start(1, "single"), "was initialised without MPI_THREAD_MULTIPLE");
+}
+
 TEST_CASE("a process that stops, dies or fails ends all of them, with a reason") {
   const outcome stopped = start(2, "stop");
   expect_failure(stopped);

@@ -1,5 +1,6 @@
 // The ranks of a pipeline, dealt to the processes that mpirun has started: what they compute must
 // be what they compute in one process, and whatever goes wrong must end them all, with a reason.
+#include <mpi.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "stretto/executor/engine.hpp"
+#include "stretto/executor/faulty_transport.hpp"
 #include "stretto/executor/mpi.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
@@ -143,8 +145,10 @@ int equal(session& between) {
 
 //! One rank in each process, until something goes wrong.
 int fail(session& between, const std::unique_ptr<const planned>& made,
-         std::chrono::nanoseconds deadline, const std::function<void()>& in_process_1) {
-  job_part here(*made, between.process(), 1, make_mpi_transport(between), deadline);
+         std::chrono::nanoseconds deadline, const std::function<void()>& in_process_1,
+         std::unique_ptr<executor::transport> wire = {}) {
+  if (!wire) wire = make_mpi_transport(between);
+  job_part here(*made, between.process(), 1, std::move(wire), deadline);
   if (between.process() == 1)
     here.stages[0]->before = [&](const executor::context& at) {
       if (at.step == 1 && at.what.microbatch == 2) in_process_1();
@@ -175,6 +179,10 @@ int run(session& between, const std::string& what) {
   if (what == "die") return fail(between, plans(256), later, [] { std::raise(SIGKILL); });
   if (what == "throw")
     return fail(between, plans(256), later, [] { throw std::runtime_error("no more of this"); });
+  if (what == "shorter")
+    return fail(
+        between, plans(256), later, [] {},
+        make_faulty_transport(make_mpi_transport(between), {executor::mishap::wrong_size, 0, 1}));
   std::cerr << "there is no '" << what << "'\n";
   return 2;
 }
@@ -182,9 +190,21 @@ int run(session& between, const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "single") {
+    int level = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &level);
+    try {
+      session refused;
+    } catch (const executor::bootstrap_error& wrong) {
+      std::cout << wrong.what() << std::endl;
+    }
+    MPI_Finalize();
+    return 6;
+  }
   session between;
   try {
-    return run(between, argc > 1 ? argv[1] : "");
+    return run(between, what);
   } catch (const executor::plan_error& refused) {
     std::cout << "process " << between.process() << " refuses: " << refused.what() << std::endl;
     return 3;
