@@ -138,7 +138,7 @@ TEST_CASE("a stage on a GPU computes what it does on the host") {
     CAPTURE(model.width);
     const auto stream = stretto::executor::cuda::make_stream(0);
     train::cuda::cuda_math gpu(model);
-    gpu.use(stream.get());
+    gpu.on_stream(stream.get(), 0);
     trained there(model, gpu), here(model, train::host_math<float>());
     for (long number = 1; number <= 3; ++number) {
       there.step(number);

@@ -88,8 +88,9 @@ cuda_math::cuda_math(const config& model) : parts_(std::make_unique<parts>()) {
 
 cuda_math::~cuda_math() = default;
 
-void cuda_math::use(cudaStream_t stream, int multiprocessors) {
+void cuda_math::on_stream(void* native, int multiprocessors) const {
   parts& my = *parts_;
+  auto* const stream = static_cast<cudaStream_t>(native);
   if (stream != my.stream) {
     check_products(cublasSetStream(my.products, stream), "cublasSetStream");
     // Which has taken the workspace away.
@@ -234,6 +235,11 @@ std::shared_ptr<void> cuda_math::allocate(std::size_t bytes) const {
     check(cudaMemsetAsync(memory->get(), 0, bytes, parts_->aside.get()), "cudaMemsetAsync");
     parts_->finish_aside();
   }
+  return {memory, memory->get()};
+}
+std::shared_ptr<void> cuda_math::allocate_staging(std::size_t bytes) const {
+  auto memory = std::make_shared<stretto::executor::cuda::pinned_memory>(
+      stretto::executor::cuda::make_pinned_memory(bytes));
   return {memory, memory->get()};
 }
 void cuda_math::put(const void* host, void* to, std::size_t bytes) const {

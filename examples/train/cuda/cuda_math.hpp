@@ -1,8 +1,6 @@
 // The operations on tensors on a GPU: products by cuBLAS, the rest by kernels of its own.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <memory>
 
@@ -22,11 +20,9 @@ class cuda_math final : public math<float> {
   explicit cuda_math(const config& model);
   ~cuda_math() override;
 
-  //! Where the calls after this one enqueue their work.
-  //! @param multiprocessors  that products may use; 0: all
-  void use(cudaStream_t stream, int multiprocessors = 0);
-
   bool on_host() const override { return false; }
+  //! Only products keep to the number of multiprocessors.
+  void on_stream(void* native, int multiprocessors) const override;
   void product(matrix_span<float> out, factor<float> left, factor<float> right,
                bool add) const override;
   void add_bias(matrix_span<float> out, const float* bias) const override;
@@ -66,6 +62,7 @@ class cuda_math final : public math<float> {
               bool decayed, std::span<float> parameters, std::span<const float> gradients,
               std::span<float> mean, std::span<float> square) const override;
   std::shared_ptr<void> allocate(std::size_t bytes) const override;
+  std::shared_ptr<void> allocate_staging(std::size_t bytes) const override;
   void put(const void* host, void* to, std::size_t bytes) const override;
   void get(const void* from, void* host, std::size_t bytes) const override;
 

@@ -36,6 +36,7 @@ class host_operations final : public math<Scalar> {
 
  public:
   bool on_host() const override { return true; }
+  void on_stream(void*, int) const override {}
 
   void product(variable out, factor<Scalar> left, factor<Scalar> right, bool add) const override {
     auto to = view(out);
@@ -161,6 +162,9 @@ class host_operations final : public math<Scalar> {
   std::shared_ptr<void> allocate(std::size_t bytes) const override {
     auto array = std::make_shared<aligned_array<std::byte>>(bytes);
     return {array, array->span().data()};
+  }
+  std::shared_ptr<void> allocate_staging(std::size_t bytes) const override {
+    return allocate(bytes);
   }
   void put(const void* host, void* to, std::size_t bytes) const override { copy(host, to, bytes); }
   void get(const void* from, void* host, std::size_t bytes) const override {

@@ -22,6 +22,9 @@ class math {
 
   //! Whether its memory is the host's, and its work done on return.
   virtual bool on_host() const = 0;
+  //! Where the calls behind this one enqueue their work: a stream of the device's, and how many of
+  //! its multiprocessors may work on it (0: all). Nothing on the host.
+  virtual void on_stream(void* native, int multiprocessors) const = 0;
 
   //! out = left * right, or out += left * right.
   virtual void product(matrix_span<Scalar> out, factor<Scalar> left, factor<Scalar> right,
@@ -90,9 +93,25 @@ class math {
   //! Zeroed memory for tensors, aligned to 64 bytes. Outside steps.
   //! @throws std::bad_alloc, or what the device throws
   virtual std::shared_ptr<void> allocate(std::size_t bytes) const = 0;
+  //! Memory of the host from which copy() may take while the host goes on. Outside steps.
+  virtual std::shared_ptr<void> allocate_staging(std::size_t bytes) const = 0;
   //! Copies between the host's memory and its own, done on return. Outside steps.
   virtual void put(const void* host, void* to, std::size_t bytes) const = 0;
   virtual void get(const void* from, void* host, std::size_t bytes) const = 0;
+};
+
+//! Numbers in the memory of a math, zero at first.
+template <class Value, class Scalar>
+class math_array {
+ public:
+  math_array(const math<Scalar>& by, std::size_t size)
+      : memory_(by.allocate(size * sizeof(Value))), size_(size) {}
+
+  std::span<Value> span() const { return {static_cast<Value*>(memory_.get()), size_}; }
+
+ private:
+  std::shared_ptr<void> memory_;
+  std::size_t size_;
 };
 
 }  // namespace train

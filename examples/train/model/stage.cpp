@@ -237,7 +237,7 @@ double basic_stage<Scalar>::run_op(job_kind kind, std::size_t op,
 }
 
 template <class Scalar>
-double basic_stage<Scalar>::run_all(job_kind kind, const job_arguments<Scalar>& with) {
+double basic_stage<Scalar>::run_job(job_kind kind, const job_arguments<Scalar>& with) {
   refuse_shards();
   check(kind, with);
   double loss = 0;
@@ -251,7 +251,7 @@ double basic_stage<Scalar>::forward(std::span<const std::uint8_t> tokens,
                                     std::span<const Scalar> input, std::span<Scalar> output,
                                     std::span<Scalar> stash, double loss_scale,
                                     earlier_slices<Scalar> earlier) {
-  return run_all(job_kind::forward, {.tokens = tokens,
+  return run_job(job_kind::forward, {.tokens = tokens,
                                      .targets = targets,
                                      .input = input,
                                      .output = output,
@@ -265,7 +265,7 @@ void basic_stage<Scalar>::recompute(std::span<const std::uint8_t> tokens,
                                     std::span<const std::uint8_t> targets,
                                     std::span<const Scalar> input, std::span<Scalar> stash,
                                     double loss_scale) {
-  run_all(job_kind::recompute, {.tokens = tokens,
+  run_job(job_kind::recompute, {.tokens = tokens,
                                 .targets = targets,
                                 .input = input,
                                 .stash = stash,
@@ -276,7 +276,7 @@ template <class Scalar>
 void basic_stage<Scalar>::backward_input(std::span<const Scalar> output_gradient,
                                          std::span<Scalar> input_gradient, std::span<Scalar> stash,
                                          earlier_slices<Scalar> earlier) {
-  run_all(job_kind::backward_input, {.output_gradient = output_gradient,
+  run_job(job_kind::backward_input, {.output_gradient = output_gradient,
                                      .input_gradient = input_gradient,
                                      .stash = stash,
                                      .earlier = earlier});
@@ -294,7 +294,7 @@ template <class Scalar>
 void basic_stage<Scalar>::backward(std::span<const Scalar> output_gradient,
                                    std::span<Scalar> input_gradient, std::span<Scalar> stash,
                                    earlier_slices<Scalar> earlier) {
-  run_all(job_kind::backward, {.output_gradient = output_gradient,
+  run_job(job_kind::backward, {.output_gradient = output_gradient,
                                .input_gradient = input_gradient,
                                .stash = stash,
                                .earlier = earlier,

@@ -82,6 +82,7 @@ class basic_stage {
   int first() const { return first_; }
   int last() const { return last_; }
   int shard() const { return shard_; }
+  const math<Scalar>& by() const { return *by_; }
   bool has_embedding() const { return first_ == 0; }
   bool has_head() const { return last_ == model_.layer_count(); }
 
@@ -111,6 +112,10 @@ class basic_stage {
   double run_op(stretto::job_kind kind, std::size_t op, const job_arguments<Scalar>& with);
 
   // Whole jobs: their ops in order. Not for shards, whose sums would be missing.
+
+  //! Any job, with what it needs of the arguments; the others are its shorthands.
+  //! @return  the loss, where one is found and nothing else says where to leave it; otherwise 0
+  double run_job(stretto::job_kind kind, const job_arguments<Scalar>& with);
 
   //! \param tokens      with the embedding: the micro-batch's input bytes; otherwise ignored
   //! \param targets     with the head: the bytes to predict; otherwise ignored
@@ -195,7 +200,6 @@ class basic_stage {
   template <class Value>
   std::span<Value> part(std::span<Value> whole, int layer) const;
   std::span<const std::uint8_t> stashed_tokens(std::span<const Scalar> stash) const;
-  double run_all(stretto::job_kind kind, const job_arguments<Scalar>& with);
   double run(stretto::job_kind kind, const stage_op& op, const job_arguments<Scalar>& with);
   void run_weight(const stage_op& op, const counted_math<Scalar>& by,
                   std::span<const Scalar> stash, std::size_t slice);

@@ -1,10 +1,12 @@
 // What a worker does in a forward-only step on held-back text, as the executor calls it.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "model/corpus.hpp"
+#include "model/math.hpp"
 #include "pipeline/rank_model.hpp"
 #include "stretto/executor/stage.hpp"
 
@@ -19,27 +21,37 @@ class evaluation_stage final : public stretto::executor::stage {
         text_(text),
         microbatches_(microbatches),
         slices_(slices),
-        losses_(config::size(microbatches) * config::size(slices)) {}
+        losses_(model.by(), config::size(microbatches) * config::size(slices)) {}
 
   void run(const stretto::executor::context& at) override {
+    if (at.step != step_) model_.begin_step();
+    step_ = at.step;
+    model_.by().on_stream(at.stream.native, at.sm_budget);
     if (model_.reads_batch(at))
-      text_.held_back_batch(at.what.microbatch, model_.tokens(), model_.targets());
-    const double loss = model_.run(at, 1.0 / microbatches_);
-    // All shards find it, and the first alone tells.
-    if (model_.finds_loss(at) && model_.shard() == 0)
-      losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
+      model_.read_batch(at, [&](auto tokens, auto targets) {
+        text_.held_back_batch(at.what.microbatch, tokens, targets);
+      });
+    model_.run(at, 1.0 / microbatches_,
+               &losses_.span()[config::size(at.what.microbatch * slices_ + at.what.slice)]);
   }
   bool serves(stretto::job_kind kind) const override { return kind == stretto::job_kind::forward; }
 
   //! Of every micro-batch (slice) of the last step its part of the mean loss, where this worker has
-  //! found it, of its rank the first; otherwise 0.
-  std::span<const double> losses() const { return losses_; }
+  //! found it; otherwise 0. All shards find it, and the first alone tells. Between steps.
+  //! @param to  as many as there are
+  void read_losses(std::span<double> to) const {
+    if (model_.shard() == 0)
+      model_.by().get(losses_.span().data(), to.data(), to.size_bytes());
+    else
+      std::ranges::fill(to, 0.0);
+  }
 
  private:
   rank_model& model_;
   const corpus& text_;
   int microbatches_, slices_;
-  std::vector<double> losses_;
+  std::int64_t step_ = -1;
+  math_array<double, float> losses_;
 };
 
 }  // namespace train

@@ -88,6 +88,7 @@ std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
   with.checked = settings.checked;
   with.delay = settings.delay;
   if (settings.make_transport) with.wire = settings.make_transport();
+  with.make_device = settings.make_device;
   if (first == last) {
     // The other processes open theirs, and wait for this one.
     executor::monitor none(0);
@@ -123,7 +124,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   groups_.norms = groups_.summed + groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
 
   deal_workers(settings);
-  build_ranks(text, settings.evaluation_microbatches);
+  build_ranks(text, settings);
   stretto::plan_request training = request();
   training.recompute = settings.recompute;
   training.offload = settings.offload;
@@ -160,14 +161,23 @@ void pipeline::deal_workers(const pipeline_settings& settings) {
   last_ = (process + 1) * all / processes;
 }
 
-void pipeline::build_ranks(const corpus& text, int evaluation_microbatches) {
+void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings) {
+  const int evaluation_microbatches = settings.evaluation_microbatches;
   if (evaluation_microbatches < 1)
     throw bad_setting("evaluation-microbatches", std::to_string(evaluation_microbatches),
                       "it must be at least 1");
+  evaluated_.resize(config::size(evaluation_microbatches) * config::size(sizes_.slices));
+  one_evaluated_.resize(evaluated_.size());
   for (int worker = 0; worker < where_.ranks * workers(); ++worker) {
     const int copy = copy_of(config::size(worker));
+    if (settings.make_math) maths_.push_back(settings.make_math(model_));
+    const math<float>& by = settings.make_math ? *maths_.back() : host_math<float>();
+    // Forwards read it, some a second time; of a rank's stages one or two.
+    const std::size_t reads = 4 * config::size(sizes_.slices) *
+                              config::size(std::max(sizes_.microbatches, evaluation_microbatches));
     ranks_.push_back(std::make_unique<rank_model>(model_, where_, worker / workers(), layers_,
-                                                  learning_.seed, worker % model_.shards));
+                                                  learning_.seed, worker % model_.shards, by,
+                                                  reads));
     trainers_.push_back(std::make_unique<training_stage>(
         *ranks_.back(), text, learning_, sizes_.microbatches, sizes_.slices, groups_,
         replica_number{copy, copies_}));
@@ -222,17 +232,18 @@ void pipeline::resume_after(long steps) {
 double pipeline::evaluate() {
   if (evaluation_) evaluation_->step();
   // Of every part one has found it, and those that other processes run have not.
-  std::vector<double> parts(evaluators_.front()->losses().size());
-  for (std::size_t part = 0; part < parts.size(); ++part)
-    for (const auto& each : evaluators_) parts[part] += each->losses()[part];
+  const std::span<double> parts = evaluated_, read = one_evaluated_;
+  std::ranges::fill(parts, 0.0);
+  for (const auto& each : evaluators_) {
+    each->read_losses(read);
+    for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += read[part];
+  }
   if (between_ != nullptr) {
-    std::vector<double> theirs(parts.size());
-    const std::string mine(reinterpret_cast<const char*>(parts.data()),
-                           parts.size() * sizeof(double));
+    const std::string mine(reinterpret_cast<const char*>(parts.data()), parts.size_bytes());
     std::ranges::fill(parts, 0.0);
     for (const std::string& each : exchange("losses", mine)) {
-      std::memcpy(theirs.data(), each.data(), each.size());
-      for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += theirs[part];
+      std::memcpy(read.data(), each.data(), each.size());
+      for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += read[part];
     }
   }
   return std::accumulate(parts.begin(), parts.end(), 0.0);
@@ -335,18 +346,27 @@ stage& pipeline::holder(int layer, int replica, int shard, int copy) const {
 
 std::vector<float> pipeline::whole(int layer, layer_part part, int replica, int copy) const {
   std::vector<float> made(parameter_scalars(unsharded(model_), layer));
-  for (int shard = 0; shard < model_.shards; ++shard)
-    put_shard<float>(model_, layer, shard,
-                     span_of(holder(layer, replica, shard, copy), layer, part), made);
+  for (int shard = 0; shard < model_.shards; ++shard) {
+    stage& from = holder(layer, replica, shard, copy);
+    const std::span<const float> there = span_of(from, layer, part);
+    std::vector<float> piece(there.size());
+    from.by().get(there.data(), piece.data(), there.size_bytes());
+    put_shard<float>(model_, layer, shard, piece, made);
+  }
   return made;
 }
 
 void pipeline::set_whole(int layer, layer_part part, std::span<const float> to) {
   for (int copy = 0; copy < copies_; ++copy)
     for (int replica = 0; replica < replicas(); ++replica)
-      for (int shard = 0; shard < model_.shards; ++shard)
-        take_shard<float>(model_, layer, shard, to,
-                          span_of(holder(layer, replica, shard, copy), layer, part));
+      for (int shard = 0; shard < model_.shards; ++shard) {
+        stage& into = holder(layer, replica, shard, copy);
+        const std::span<float> there = span_of(into, layer, part);
+        std::vector<float> piece(there.size());
+        into.by().get(there.data(), piece.data(), there.size_bytes());
+        take_shard<float>(model_, layer, shard, to, piece);
+        into.by().put(piece.data(), there.data(), there.size_bytes());
+      }
 }
 
 rank_memory pipeline::memory(int rank) const {
@@ -466,12 +486,12 @@ std::string first_difference(const pipeline& pipelined, const step_result& resul
              std::memcmp(got.data(), wanted.data(), got.size_bytes()) != 0;
     };
     const std::string of = " of layer " + std::to_string(layer) + " differ from the reference's";
-    if (differ(pipelined.gradients(layer), whole.stage().gradients(layer)))
+    const std::vector<float> parameters = pipelined.whole(layer, layer_part::parameters);
+    if (differ(pipelined.whole(layer, layer_part::gradients), whole.stage().gradients(layer)))
       return "the gradients" + of;
-    if (differ(pipelined.parameters(layer), whole.stage().parameters(layer)))
-      return "the parameters" + of;
+    if (differ(parameters, whole.stage().parameters(layer))) return "the parameters" + of;
     if (pipelined.replicas() == 2 &&
-        differ(pipelined.parameters(layer, 1), pipelined.parameters(layer)))
+        differ(pipelined.whole(layer, layer_part::parameters, 1), parameters))
       return "the parameters of layer " + std::to_string(layer) + " differ between its replicas";
   }
   return first_difference_of_copies(pipelined);

@@ -85,7 +85,7 @@ class pipeline {
   //! Sets that of all replicas.
   void set_whole(int layer, layer_part part, std::span<const float> to);
 
-  //! The same where it lies; of a model in shards, the first one's.
+  //! The same where it lies, in memory of whoever computes; of a model in shards, the first one's.
   std::span<float> parameters(int layer) { return holder(layer).parameters(layer); }
   std::span<const float> parameters(int layer, int replica = 0) const {
     return holder(layer, replica).parameters(layer);
@@ -152,7 +152,7 @@ class pipeline {
   void deal_workers(const pipeline_settings& settings);
   std::vector<std::string> exchange(std::string_view what, std::string_view mine) const;
   void broadcast(std::size_t worker, std::span<float> values);
-  void build_ranks(const corpus& text, int evaluation_microbatches);
+  void build_ranks(const corpus& text, const pipeline_settings& settings);
   stage& holder(int layer, int replica = 0, int shard = 0, int copy = 0) const;
   std::size_t worker(int rank, int shard = 0, int copy = 0) const {
     return config::size((rank * copies_ + copy) * model_.shards + shard);
@@ -181,9 +181,11 @@ class pipeline {
   long not_run_here_ = 0;  // of those
   // One for each worker: those of rank 0 first, of these those of the first data-parallel replica,
   // which alone evaluates.
+  std::vector<std::unique_ptr<math<float>>> maths_;  // unless the host's
   std::vector<std::unique_ptr<rank_model>> ranks_;
   std::vector<std::unique_ptr<training_stage>> trainers_;
   std::vector<std::unique_ptr<evaluation_stage>> evaluators_;
+  std::vector<double> evaluated_, one_evaluated_;  // losses of all, and of one of them
   std::unique_ptr<step_plans> training_plan_, evaluation_plan_;
   // Destroyed first: their threads use all of the above.
   std::unique_ptr<stretto::executor::engine> training_, evaluation_;

@@ -9,6 +9,8 @@
 
 #include "model/batch.hpp"
 #include "model/config.hpp"
+#include "model/host_math.hpp"
+#include "model/math.hpp"
 #include "model/stage.hpp"
 #include "stretto/assignment/concept.hpp"
 #include "stretto/executor/stage.hpp"
@@ -23,9 +25,13 @@ class rank_model {
  public:
   //! @param layers of every stage of the pipeline, in its order
   //! @param shard  of all stages
+  //! @param by     does the work of all stages, and outlives them
+  //! @param reads  the most jobs of a step that read the batch
   rank_model(const config& model, const stretto::placement& where, int rank,
              std::span<const stretto::assignment::layer_range> layers, std::uint64_t seed,
-             int shard = 0);
+             int shard = 0, const math<float>& by = host_math<float>(), std::size_t reads = 0);
+
+  const math<float>& by() const { return by_; }
 
   int chunks() const { return static_cast<int>(stages_.size()); }
   stage& chunk(int index) { return *stages_[config::size(index)]; }
@@ -48,9 +54,14 @@ class rank_model {
   stage* with_embedding() { return embedding_; }
   stage* with_head() { return head_; }
 
-  //! Where a micro-batch is put before a forward that reads it, or a slice of it.
-  std::span<std::uint8_t> tokens() { return batch_.tokens(); }
-  std::span<std::uint8_t> targets() { return batch_.targets(); }
+  //! Before a step's first job.
+  void begin_step() { reads_ = 0; }
+  //! Before a job that reads the batch: fill(tokens, targets) writes its micro-batch.
+  template <class Fill>
+  void read_batch(const stretto::executor::context& at, Fill&& fill) {
+    fill(batch_.tokens(), batch_.targets());
+    hand_over(config::size(at.what.slice));
+  }
 
   std::size_t batch_bytes() const { return batch_.bytes(); }
 
@@ -59,20 +70,27 @@ class rank_model {
   //! Whether it ends with the micro-batch's loss.
   bool finds_loss(const stretto::executor::context& at) const;
 
-  //! Runs the job, or the op of it, that the executor asks for; forwards on the batch in tokens()
-  //! and targets().
-  //! @return the loss, scaled, where it finds one; otherwise 0
-  double run(const stretto::executor::context& at, double loss_scale);
+  //! Runs the job, or the op of it, that the executor asks for; forwards on the batch read last.
+  //! @param loss  where it leaves the loss, scaled, where it finds one
+  void run(const stretto::executor::context& at, double loss_scale, double* loss);
 
  private:
   //! The stashes of the micro-batch's slices before the job's own; valid until the next call.
   earlier_slices<float> earlier(const stretto::executor::context& at);
+  void hand_over(std::size_t slice);
+
   stretto::placement where_;
   int rank_;
   std::vector<std::unique_ptr<stage>> stages_;
   stage* embedding_ = nullptr;
   stage* head_ = nullptr;
+  const math<float>& by_;
   batch batch_;
+  std::span<const std::uint8_t> tokens_, targets_;  // of the slice, in by_'s memory
+  // Where that is not the host's: a copy for each job of a step, since all of them are issued
+  // before the first has read.
+  std::shared_ptr<void> staging_, in_device_;
+  std::size_t most_reads_ = 0, reads_ = 0;
   std::vector<std::span<float>> earlier_;
 };
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "model/config.hpp"
+#include "model/math.hpp"
 #include "model/optimizer.hpp"
 #include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/engine.hpp"
@@ -59,6 +61,9 @@ struct pipeline_settings {
   //! The processes between which that transport is: each runs an equal share of the workers, in their
   //! order. Null: this one runs all.
   stretto::executor::bootstrap* between = nullptr;
+  //! Where one worker computes, and its streams: empty for the host. Both or none.
+  std::function<std::unique_ptr<math<float>>(const config&)> make_math{};
+  stretto::executor::device_factory make_device{};
 };
 
 //! How the weights are learnt.

@@ -1,7 +1,6 @@
 #include "pipeline/training_stage.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include <vector>
 
 namespace train {
 
@@ -18,7 +17,8 @@ training_stage::training_stage(rank_model& model, const corpus& text,
       microbatches_(microbatches),
       slices_(slices),
       replica_(replica),
-      losses_(config::size(microbatches) * config::size(slices)),
+      losses_(model.by(), config::size(microbatches) * config::size(slices)),
+      result_(model.by(), 1),
       clock_(model.chunks()) {
   written_.reserve(2 * config::size(model.chunks()));
 }
@@ -39,6 +39,7 @@ bool training_stage::serves(job_kind kind) const {
 }
 
 void training_stage::run(const stretto::executor::context& at) {
+  model_.by().on_stream(at.stream.native, at.sm_budget);
   if (at.step != step_) begin_step(at.step);
   switch (at.what.kind) {
     case job_kind::reduce_grad:
@@ -64,22 +65,24 @@ void training_stage::run(const stretto::executor::context& at) {
 void training_stage::begin_step(std::int64_t step) {
   step_ = step;
   written_.clear();
+  model_.begin_step();
   for (int chunk = 0; chunk < model_.chunks(); ++chunk) model_.chunk(chunk).zero_gradients();
 }
 
 void training_stage::compute(const stretto::executor::context& at) {
   if (model_.reads_batch(at))
-    text_.batch(learning_.seed, number(at), replica_.index * microbatches_ + at.what.microbatch,
-                model_.tokens(), model_.targets());
-  const double loss = model_.run(at, 1.0 / (microbatches_ * replica_.count));
-  if (model_.finds_loss(at))
-    losses_[config::size(at.what.microbatch * slices_ + at.what.slice)] = loss;
+    model_.read_batch(at, [&](auto tokens, auto targets) {
+      text_.batch(learning_.seed, number(at), replica_.index * microbatches_ + at.what.microbatch,
+                  tokens, targets);
+    });
+  model_.run(at, 1.0 / (microbatches_ * replica_.count),
+             &losses_.span()[config::size(at.what.microbatch * slices_ + at.what.slice)]);
 }
 
 // What the stage that `at` names has is one of several parts.
 void training_stage::write_sum(const stretto::executor::context& at) {
   const auto sums = at.view<float>(buffer_role::collective, at.what.microbatch);
-  std::ranges::copy(model_.stage_of(at.what.stage).gradients(), sums.begin());
+  copy(model_.stage_of(at.what.stage).gradients(), sums);
   written_.push_back({at.what.microbatch, at.what.stage});
 }
 
@@ -88,17 +91,17 @@ void training_stage::write_sum(const stretto::executor::context& at) {
 void training_stage::read_sums(const stretto::executor::context& at) {
   std::erase_if(written_, [&](const stage_sum& one) {
     const auto sums = at.view<float>(buffer_role::collective, one.group);
-    if (!sums.empty()) std::ranges::copy(sums, model_.stage_of(one.stage).gradients().begin());
+    if (!sums.empty()) copy(sums, model_.stage_of(one.stage).gradients());
     return !sums.empty();
   });
 }
 
 void training_stage::write_tied(std::span<float> sides) {
-  const auto put = [](std::span<const float> gradient, std::span<float> slot) {
+  const auto put = [this](std::span<const float> gradient, std::span<float> slot) {
     if (gradient.empty())
-      std::ranges::fill(slot, 0.0f);
+      model_.by().zero(slot.data(), slot.size_bytes());
     else
-      std::ranges::copy(gradient, slot.begin());
+      copy(gradient, slot);
   };
   const std::size_t table = sides.size() / 2;
   train::stage* const first = model_.with_embedding();
@@ -116,7 +119,7 @@ void training_stage::join_tied(const stretto::executor::context& at) {
     const auto from_embedding = first->tied_gradient(layer_kind::embedding);
     const auto from_head = last->tied_gradient(layer_kind::head);
     first->join_tied(from_embedding, from_head);
-    if (first != last) std::ranges::copy(from_embedding, from_head.begin());
+    if (first != last) copy(from_embedding, from_head);
   } else if (train::stage* const here = first != nullptr ? first : last) {
     const std::span<const float> sides = at.view<float>(buffer_role::collective, groups_.tied);
     here->join_tied(sides.first(sides.size() / 2), sides.last(sides.size() / 2));
@@ -124,25 +127,39 @@ void training_stage::join_tied(const stretto::executor::context& at) {
 }
 
 void training_stage::write_norms(std::span<double> slots) {
-  std::ranges::fill(slots, 0.0);
-  const auto losses = slots.last(losses_.size() * config::size(replica_.count));
+  const math<float>& by = model_.by();
+  by.zero(slots.data(), slots.size_bytes());
+  const std::span<const double> mine = losses_.span();
+  const auto losses = slots.last(mine.size() * config::size(replica_.count));
   const auto norms = slots.first(slots.size() - losses.size());
   for (int chunk = 0; chunk < model_.chunks() && replica_.index == 0; ++chunk)
     if (!model_.is_second_replica(chunk)) model_.chunk(chunk).squared_norms(norms);
   if (model_.with_head() != nullptr && model_.shard() == 0)
-    std::ranges::copy(losses_, losses.subspan(config::size(replica_.index) * losses_.size()).begin());
+    by.copy(mine.data(), &losses[config::size(replica_.index) * mine.size()], mine.size_bytes());
 }
 
 void training_stage::optimizer(const stretto::executor::context& at) {
   const std::span<const double> slots = at.view<double>(buffer_role::collective, groups_.norms);
   // In the order of the micro-batches, whatever the order of their forwards.
-  const auto losses = slots.last(losses_.size() * config::size(replica_.count));
-  result_.loss = std::accumulate(losses.begin(), losses.end(), 0.0);
-  result_.gradient_norm = global_norm(slots.first(slots.size() - losses.size()));
-  result_.clip_factor = clip_factor(result_.gradient_norm, learning_.norm_limit);
+  const auto losses = slots.last(losses_.span().size() * config::size(replica_.count));
+  step_result* const made = &result_.span()[0];
+  model_.by().finish(slots.first(slots.size() - losses.size()), losses, learning_.norm_limit,
+                     made);
+  if (model_.by().on_host()) clip_factor(made->gradient_norm, learning_.norm_limit);  // refuses
   for (int chunk = 0; chunk < model_.chunks(); ++chunk)
     model_.chunk(chunk).clip_and_update(learning_.rule, number(at), learning_.rate.at(number(at)),
-                                        &result_.clip_factor);
+                                        &made->clip_factor);
+}
+
+step_result training_stage::result() const {
+  step_result made;
+  model_.by().get(result_.span().data(), &made, sizeof(made));
+  clip_factor(made.gradient_norm, learning_.norm_limit);  // refuses what is not finite
+  return made;
+}
+
+void training_stage::copy(std::span<const float> from, std::span<float> to) const {
+  model_.by().copy(from.data(), to.data(), from.size_bytes());
 }
 
 }  // namespace train

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "model/corpus.hpp"
-#include "model/reference.hpp"
+#include "model/math.hpp"
+#include "model/optimizer.hpp"
 #include "pipeline/job_clock.hpp"
 #include "pipeline/rank_model.hpp"
 #include "pipeline/settings.hpp"
@@ -55,8 +56,9 @@ class training_stage final : public stretto::executor::stage {
   //! The executor's first step is number `steps` + 1: batches and the learning rate follow.
   void skip_steps(long steps) { skipped_ = steps; }
 
-  //! Of the last step; every rank computes the same.
-  const step_result& result() const { return result_; }
+  //! Of the last step; every rank computes the same. Between steps.
+  //! @throws std::runtime_error if the gradient was not finite; parameters are then untouched
+  step_result result() const;
   job_clock& clock() { return clock_; }
   const job_clock& clock() const { return clock_; }
 
@@ -73,6 +75,7 @@ class training_stage final : public stretto::executor::stage {
   void join_tied(const stretto::executor::context& at);
   void write_norms(std::span<double> slots);
   void optimizer(const stretto::executor::context& at);
+  void copy(std::span<const float> from, std::span<float> to) const;
 
   rank_model& model_;
   const corpus& text_;
@@ -80,14 +83,14 @@ class training_stage final : public stretto::executor::stage {
   step_groups groups_;
   int microbatches_, slices_;
   replica_number replica_;
-  std::vector<double> losses_;  // by micro-batch and slice, on the rank with the head
+  math_array<double, float> losses_;  // by micro-batch and slice, on the rank with the head
   struct stage_sum {
     int group, stage;
   };
   std::vector<stage_sum> written_;  // of this step, not read yet
   std::int64_t step_ = -1;
   long skipped_ = 0;
-  step_result result_;
+  math_array<step_result, float> result_;
   job_clock clock_;
 };
 
