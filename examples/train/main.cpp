@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "default_text.hpp"
+#include "devices.hpp"
 #include "model/corpus.hpp"
 #include "model/reference.hpp"
 #include "model/shards.hpp"
@@ -125,6 +126,8 @@ class shadow {
   // grouped otherwise than those over a whole row.
   static constexpr double rounding = 1e-4;
 
+  static bool rounds(const pipeline& from) { return from.workers() > 1 || !from.on_host(); }
+
   void take(const pipeline& from) {
     const auto copy = [](const std::vector<float>& all, std::span<float> to) {
       std::ranges::copy(all, to.begin());
@@ -205,7 +208,7 @@ void run(const options& with, const processes& all) {
   std::ofstream picture;
   if (all.speaks()) trace = open(with, "trace.json");
   if (all.count() == 1) picture = open(with, "timeline.svg");
-  for (std::size_t worker = 0; worker < made.workers_here(); ++worker)
+  for (std::size_t worker = 0; made.on_host() && worker < made.workers_here(); ++worker)
     paint(made.engine().arena(worker));
 
   introduce(std::cout, made, with, text, cores);
@@ -223,9 +226,9 @@ void run(const options& with, const processes& all) {
   write_table(std::cout, made, cores);
   std::cout << '\n';
   process_memory process = at_first;
-  process.most = most_resident_bytes();
+  if (made.on_host()) process.most = most_resident_bytes();
   write_memory(std::cout, made, process);
-  if (with.check) std::cout << "process: with the unpipelined model of --check, not estimated\n";
+  if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
   write_trace(trace, made);
   close(trace, with, "trace.json");
@@ -248,6 +251,7 @@ int train_in(processes& all, int argc, char** argv) {
   try {
     options with = read_options(argc, argv);
     all.join(with.transport, with.pipeline);
+    choose_device(with.device, with.pipeline, argv);
     if (!all.speaks()) std::cout.rdbuf(nullptr);
     run(with, all);
     if (all.speaks() && !std::cout.flush())

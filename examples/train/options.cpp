@@ -149,6 +149,9 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--ops", to.ops,
                  "The order in which a job's ops are issued: " + op_orders() +
                      "; or whole, for jobs in one piece [whole, or look_ahead for several workers]");
+  app.add_option("--device", made.device,
+                 "Where ranks compute: host, or cuda (cuda:1...), all of them on one GPU")
+      ->capture_default_str();
   app.add_option("--transport", made.transport,
                  "loopback, or mpi: workers are dealt to the processes that mpirun starts")
       ->capture_default_str();

@@ -17,6 +17,7 @@ struct options {
   pipeline_settings pipeline;
   learning_settings learning;
   long steps = 0;
+  std::string device = "host";         //!< see devices.hpp
   std::string transport = "loopback";  //!< or mpi: between the processes that mpirun starts
   bool check = false;  //!< run the reference beside the pipeline and compare
   std::filesystem::path out;

@@ -69,19 +69,20 @@ std::string prompt_from(std::span<const std::uint8_t> held_back) {
 
 void write_table(std::ostream& out, pipeline& from, int cores) {
   const step_timeline predicted = replay(from, from.predicted_costs());
-  const step_timeline replayed = replay(from, from.measured_costs());
-  std::optional<step_timeline> real;
-  if (one_core_each(from, cores)) real = measured(from);
+  // A GPU's jobs take no time of the processor, and each rank has streams of its own.
+  std::optional<step_timeline> replayed, real;
+  if (from.on_host()) replayed = replay(from, from.measured_costs());
+  if (!from.on_host() || one_core_each(from, cores)) real = measured(from);
 
   out << "rank  layers            idle: predicted   replayed   measured\n";
   for (int rank = 0; rank < from.where().ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     out << format("%4d  %-15.15s%7s", rank, layers_of(from, rank).c_str(), "")
-        << percent(predicted.idle[at]) << percent(replayed.idle[at])
+        << percent(predicted.idle[at]) << percent(replayed ? std::optional(replayed->idle[at]) : std::nullopt)
         << percent(real ? std::optional(real->idle[at]) : std::nullopt) << '\n';
   }
   out << format("%-28s", "bubble: the largest of them") << percent(predicted.bubble)
-      << percent(replayed.bubble) << percent(real ? std::optional(real->bubble) : std::nullopt)
+      << percent(replayed ? std::optional(replayed->bubble) : std::nullopt) << percent(real ? std::optional(real->bubble) : std::nullopt)
       << "\npredicted: by the model's multiply-adds. replayed: by the processor time of each kind "
          "of job.\n";
   if (const auto sums = measured_sums(from))
@@ -101,6 +102,7 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
          "in use    "
          "touched\n";
   std::int64_t sum = 0, arenas = 0, touched = 0;
+  const bool hidden = process.poisoned || !from.on_host();
   for (int rank = 0; rank < from.where().ranks; ++rank) {
     const rank_memory here = from.memory(rank);
     sum += here.sum();
@@ -113,10 +115,10 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
     for (int worker = 0; worker < from.workers(); ++worker) {
       const auto at = static_cast<std::size_t>(rank * from.workers() + worker);
       in_use += from.engine().most_in_use(at).bytes;
-      if (!process.poisoned) marked += touched_bytes(from.engine().arena(at));
+      if (!hidden) marked += touched_bytes(from.engine().arena(at));
     }
     out << format(" |%11.1f", kibibytes(in_use));
-    if (process.poisoned) {
+    if (hidden) {
       out << format("%11s\n", "-");
       continue;
     }
@@ -128,7 +130,9 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
   if (from.workers() > 1)
     out << "All " << from.workers() << " workers of a rank together; in the trace they are ranks "
         << from.workers() << " r, " << from.workers() << " r + 1...\n";
-  if (process.poisoned)
+  if (!from.on_host())
+    out << "touched: unknown, the arena is the GPU's; a GPU has cuBLAS's workspaces besides.\n";
+  else if (process.poisoned)
     out << "touched: hidden by the poison.\n";
   else
     out << "touched: " << arenas - touched << " bytes less than planned.\n";
@@ -152,7 +156,7 @@ void write_trace(std::ostream& out, pipeline& from) {
 
 std::string write_picture(std::ostream& out, pipeline& from, int cores) {
   std::optional<step_timeline> shown;
-  const bool real = one_core_each(from, cores);
+  const bool real = !from.on_host() || one_core_each(from, cores);
   if (real) shown = measured(from);
   if (!shown) shown = replay(from, from.measured_costs());
   const std::string what = real ? "the last step as measured" : "a replay of measured job times";

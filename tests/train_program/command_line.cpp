@@ -281,6 +281,8 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--layers 'Et|(t|tL'", "--layers Et|(t|tL: misassigned: a layout is made of"},
       {"--layers 3,3 --layers-per-rank 3,3", "--layers 3,3 says already who holds what"},
       {"--overlap sometimes", "--overlap sometimes: no such policy; there are serial, separate, typed"},
+      {"--device gpu", "--device gpu: it is host, cuda, or cuda:1 for the GPU with this number"},
+      {"--device cuda:-1", "--device cuda:-1: it is host, cuda, or cuda:1"},
       {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
       {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},
       {"--seed -1", "--seed: Value -1 is not a whole number below 2^64"},

@@ -127,6 +127,8 @@ class pipeline {
   int workers() const { return model_.shards * copies_; }
   //! Of several processes, this one's: its workers are those from first_here() on.
   stretto::executor::engine& engine() { return *training_; }
+  //! Whether arenas are the host's memory, and jobs its threads' work.
+  bool on_host() const { return maths_.empty(); }
   std::size_t first_here() const { return first_; }
   std::size_t workers_here() const { return last_ - first_; }
   //! Of several processes: brings here what the workers of the others hold, so that every process

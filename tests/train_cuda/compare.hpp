@@ -1,0 +1,56 @@
+// Training in a pipeline on a GPU beside the same on the host.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "cuda/on_gpu.hpp"
+#include "pipeline/pipeline.hpp"
+#include "train/pipeline_support.hpp"
+
+namespace train_cuda_test {
+
+//! Of the largest of each tensor.
+inline double relative_difference(const std::vector<float>& one, const std::vector<float>& other) {
+  double largest = 0, apart = 0;
+  for (std::size_t at = 0; at < one.size(); ++at) {
+    largest = std::max(largest, std::abs(static_cast<double>(other[at])));
+    const double here = static_cast<double>(one[at]) - static_cast<double>(other[at]);
+    apart = std::isfinite(here) ? std::max(apart, std::abs(here)) : INFINITY;
+  }
+  return apart / largest;
+}
+
+//! Losses, norms and gradients of two steps, from the same parameters each.
+inline void compare(train::pipeline_settings settings) {
+  using pipeline_test::learning;
+  using pipeline_test::text;
+  using train::layer_part;
+  CAPTURE(settings.schedule);
+  CAPTURE(settings.tensor_parallel);
+  CAPTURE(settings.data_parallel);
+  const train::config model = pipeline_test::tiny(6, true);
+  settings.poison = true;
+  settings.evaluation_microbatches = 4;
+  train::pipeline here(model, text(), settings, learning());
+  train::cuda::run_on_gpu(settings, 0);
+  train::pipeline there(model, text(), settings, learning());
+  CHECK(there.evaluate() == doctest::Approx(here.evaluate()).epsilon(1e-5));
+  for (int number = 1; number <= 2; ++number) {
+    const train::step_result expected = here.step(), found = there.step();
+    CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-5));
+    CHECK(found.gradient_norm == doctest::Approx(expected.gradient_norm).epsilon(1e-4));
+    for (int layer = 0; layer < model.layer_count(); ++layer) {
+      CAPTURE(layer);
+      CHECK(relative_difference(there.whole(layer, layer_part::gradients),
+                                here.whole(layer, layer_part::gradients)) < 1e-4);
+      for (const layer_part part : {layer_part::parameters, layer_part::mean, layer_part::square})
+        here.set_whole(layer, part, there.whole(layer, part));  // AdamW magnifies small errors
+    }
+  }
+}
+
+}  // namespace train_cuda_test

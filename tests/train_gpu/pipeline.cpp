@@ -1,0 +1,26 @@
+// Training in a pipeline on a GPU beside the same on the host.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "train_cuda/compare.hpp"
+
+TEST_CASE("every schedule trains on a GPU as on the host") {
+  for (const char* const name :
+       {"gpipe", "1f1b", "interleaved", "zb_h1", "zbv_greedy", "dualpipe", "paired_1f1b"})
+    train_cuda_test::compare({.schedule = name, .ranks = 2, .microbatches = 4});
+  train_cuda_test::compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2});
+}
+
+TEST_CASE("workers that share a rank, stashes that run again or wait on the host") {
+  train_cuda_test::compare(
+      {.schedule = "1f1b", .ranks = 2, .microbatches = 4, .tensor_parallel = 2});
+  train_cuda_test::compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2});
+  train::pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 4};
+  settings.recompute = *stretto::memory::read_window("all");
+  train_cuda_test::compare(settings);
+  settings.recompute = {};
+  settings.offload = *stretto::memory::read_offload("all");
+  train_cuda_test::compare(settings);
+}
