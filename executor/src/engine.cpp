@@ -269,14 +269,18 @@ struct engine::state {
                                                : "rank " + std::to_string(first.rank);
     fail(kind_of(first.cause),
          culprit_at(plan, instruction),
-         "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause), first.cause);
+         "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) +
+             exchanged_with_others(runners, steps),
+         first.cause);
   }
 
   [[noreturn]] void fail_late() {
     const stall found = find_stall(runners, met, steps, issuing);
     fail(failure::deadline,
          culprit_at(static_cast<std::size_t>(found.at.plan), found.at.instruction),
-         "step " + std::to_string(steps) + " has not ended in time: " + found.text, nullptr);
+         "step " + std::to_string(steps) + " has not ended in time: " + found.text +
+             exchanged_with_others(runners, steps),
+         nullptr);
   }
 };
 

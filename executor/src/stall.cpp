@@ -1,7 +1,9 @@
 #include "stall.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 namespace stretto::executor {
 namespace {
@@ -160,7 +162,60 @@ class search {
   std::optional<place> issuing_;
 };
 
+//! How many of a rank's instructions of one kind, with one partner, are done.
+struct tally {
+  int done = 0;
+  int all = 0;
+  std::string text() const { return std::to_string(done) + " of " + std::to_string(all); }
+};
+
+//! Members of a group are partners when any of them is elsewhere.
+bool is_elsewhere(std::span<const std::unique_ptr<runner>> ranks, const plan_view& plan,
+                  const instruction& what) {
+  const auto is_here = [&](int rank) {
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [rank](const auto& each) { return each->plan().rank == rank; });
+  };
+  if (what.act != action::all_reduce) return !is_here(what.peer);
+  const auto members = plan.members_of(plan.groups[static_cast<std::size_t>(what.peer)]);
+  return !std::all_of(members.begin(), members.end(), is_here);
+}
+
 }  // namespace
+
+std::string exchanged_with_others(std::span<const std::unique_ptr<runner>> ranks,
+                                  std::int64_t step) {
+  std::string text;
+  for (const auto& rank : ranks) {
+    const plan_view& plan = rank->plan();
+    std::map<std::pair<action, int>, tally> tallies;
+    for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
+      const instruction& each = plan.instructions[at];
+      if (each.act != action::send && each.act != action::receive &&
+          each.act != action::all_reduce)
+        continue;
+      if (!is_elsewhere(ranks, plan, each)) continue;
+      tally& of = tallies[{each.act, each.peer}];
+      ++of.all;
+      if (rank->finished(static_cast<int>(at), step)) ++of.done;
+    }
+    if (tallies.empty()) continue;
+    text += "; rank " + std::to_string(plan.rank) + " has";
+    const char* before = " ";
+    for (const auto& [what, of] : tallies) {
+      const std::string peer = std::to_string(what.second);
+      text += before;
+      if (what.first == action::send)
+        text += "sent " + of.text() + " messages to rank " + peer;
+      else if (what.first == action::receive)
+        text += "received " + of.text() + " from rank " + peer;
+      else
+        text += "done " + of.text() + " sums of group " + peer;
+      before = ", ";
+    }
+  }
+  return text;
+}
 
 stall find_stall(std::span<const std::unique_ptr<runner>> ranks, const meetings& met,
                  std::int64_t step, std::optional<place> issuing) {

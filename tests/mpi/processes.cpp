@@ -74,6 +74,8 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   expect_failure(stopped);
   expect(stopped, "process 0: step 1 has not ended in time: rank 0, instruction ");
   expect(stopped, "waits for rank 1, in another process: message ");
+  expect(stopped, "; rank 0 has sent ");
+  expect(stopped, " of 8 messages to rank 1, received ");
   expect(stopped, "; threads left 0");
 
   expect_failure(start(2, "die"));
@@ -81,7 +83,8 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   const outcome thrown = start(2, "throw");
   expect_failure(thrown);
   expect(thrown, "process 1: step 1, rank 1, instruction ");
-  expect(thrown, "no more of this; threads left 0");
+  expect(thrown, ": no more of this; rank 1 has sent ");
+  expect(thrown, "; threads left 0");
 }
 
 #ifdef STRETTO_TRAIN_PATH
