@@ -54,6 +54,12 @@ class mpi_transport final : public transport {
     }
   }
 
+  void attach(int rank, device& on) override {
+    if (on.stream(0).native != nullptr)
+      throw plan_error("the MPI transport moves the host's memory, and rank " +
+                       std::to_string(rank) + " is on a GPU");
+  }
+
   void send(const launch& at, const operation& what) override {
     mpi_channel& channel = *sends_.at({what.rank, what.peer});
     enqueue(at, what, do_send, &channel, channel.next());
