@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "failures.hpp"
+#include "laws/oracle_plans.hpp"
+#include "laws/oracle_race.hpp"
 #include "pipeline.hpp"
 #include "stretto/executor/checked_device.hpp"
 #include "stretto/executor/engine.hpp"
@@ -222,6 +225,55 @@ TEST_CASE("every wait for data, and for the step before, is missed when it is go
   });
   MESSAGE(removed, " waits removed, ", races, " races");
   CHECK(races > 300);
+}
+
+TEST_CASE("of plans spoilt at random, those with races are found, and no others") {
+  using oracle::flaw;
+  std::minstd_rand random(1);
+  const auto pick = [&](auto& from) -> auto& { return from[random() % from.size()]; };
+  int raced = 0, silent = 0;
+  for_each_plan([&](const planned& made) {
+    const oracle::loose_plans sound(made.plans());
+    for (int times = 0; times < 300; ++times) {
+      oracle::loose_plans spoilt = sound;
+      oracle::loose_plan& plan = pick(spoilt.ranks);
+      oracle::loose_instruction& one = pick(plan.list);
+      switch (random() % 5) {
+        case 0:
+          if (!one.waits.empty()) one.waits.erase(one.waits.begin());
+          break;
+        case 1:
+          if (!one.waits.empty()) one.waits[0].previous_step = !one.waits[0].previous_step;
+          break;
+        case 2:
+          std::swap(one.itself.stream, pick(plan.list).itself.stream);
+          break;
+        case 3:
+          pick(plan.buffers).offset = pick(plan.buffers).offset;
+          break;
+        default:
+          pick(plan.buffers).release -= 1 + static_cast<int>(random() % 3);
+          spoilt.settle_releases();
+      }
+      const int capacity = static_cast<int>(random() % 2);
+      const auto views = spoilt.views();
+      const std::string found = found_in(views, capacity);
+      const bool race = has(found, "a race on bytes") || has(found, "nobody has recorded");
+      if (!found.empty() && !race) continue;  // no plan to begin with
+      const auto judge =
+          oracle::two_steps(views, capacity == 0 ? oracle::carried::rendezvous
+                                                 : oracle::carried::buffered)
+              .found();
+      CAPTURE(found);
+      CAPTURE(judge.words());
+      if (race) CHECK(judge.what != flaw::none);
+      if (judge.what == flaw::race || judge.what == flaw::release) CHECK(race);
+      ++(race ? raced : silent);
+    }
+  });
+  MESSAGE(raced, " with a race, ", silent, " without");
+  CHECK(raced > 300);
+  CHECK(silent > 300);
 }
 
 TEST_CASE("both instructions are named, with rank, bytes, streams and steps") {
