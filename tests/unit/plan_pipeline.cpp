@@ -269,3 +269,17 @@ TEST_CASE("empty buffers keep their events, which are no race and not spare") {
     }
   });
 }
+
+TEST_CASE("costs of another shape are refused, not read") {
+  const shape sizes{.ranks = 3, .microbatches = 6};
+  const auto answer = [&](const stretto::job_table_view& costs) {
+    return stretto::planned(schedule::one_f_one_b{}, sizes, costs, overlap::separate{}).answer().why;
+  };
+  stretto::job_table table(3, 1);
+  CHECK(answer(table.view()) == stretto::reason::none);
+  CHECK(answer({}) == stretto::reason::costs_do_not_fit);
+  CHECK(answer(stretto::job_table(3, 2).view()) == stretto::reason::costs_do_not_fit);
+  CHECK(answer(stretto::job_table(2, 1).view()) == stretto::reason::costs_do_not_fit);
+  table.limit = {5, 5};
+  CHECK(answer(table.view()) == stretto::reason::costs_do_not_fit);
+}

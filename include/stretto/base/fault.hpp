@@ -92,6 +92,7 @@ enum class reason : std::uint8_t {
   needs_nothing,
   needed_by_nothing,
   starts_unordered,
+  costs_do_not_fit,
 };
 
 //! The enumerator's name, as written above.
@@ -186,6 +187,9 @@ constexpr std::string_view describe(reason why) {
     case reason::needed_by_nothing: return "nothing that its job computes needs communication";
     case reason::starts_unordered:
       return "it may begin before the communication issued ahead of it is there";
+    case reason::costs_do_not_fit:
+      return "the table of costs must have an entry for each rank, chunk and kind, and a base and a "
+             "limit for each rank or none";
   }
   return "";
 }

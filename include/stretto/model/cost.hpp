@@ -40,6 +40,15 @@ struct job_table_view {
   std::span<const std::int64_t> limit;
   int pair_hides = 0;  //!< see unit_costs
 
+  //! Whether it speaks of so many ranks, with so many chunks each.
+  constexpr bool fits(int ranks_of, int chunks_of) const {
+    const auto has = [](std::span<const std::int64_t> each, int count) {
+      return each.empty() || each.size() == static_cast<std::size_t>(count);
+    };
+    return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
+           entries.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(chunks) *
+                                 static_cast<std::size_t>(cost_kinds);
+  }
   //! Time of a pair whose halves take so long alone.
   constexpr std::int64_t pair_time(std::int64_t one, std::int64_t other) const {
     const std::int64_t shorter = one < other ? one : other;

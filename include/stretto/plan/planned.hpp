@@ -68,6 +68,7 @@ class planned {
     answer_ = schedule.supports(sizes);
     if (!answer_.ok()) return;
     where_ = place(schedule.placed(), sizes);
+    if (!fit(costs)) return;
     jobs_ = job_lists(sizes.ranks, schedule.capacity(sizes));
     job_sink out = jobs_.sink();
     if (request_.recompute.any() || request_.offload.any())
@@ -81,6 +82,7 @@ class planned {
   template <overlap::Policy Overlap>
   planned(const replay_input& compute, const Overlap& overlap, plan_request request = {})
       : request_(std::move(request)), where_(compute.where) {
+    if (!fit(compute.costs)) return;
     jobs_ = job_lists(compute.rows.ranks, compute.rows.stride);
     job_sink out = jobs_.sink();
     for (int rank = 0; rank < compute.rows.ranks; ++rank)
@@ -117,6 +119,11 @@ class planned {
   }
 
  private:
+  bool fit(const job_table_view& costs) {
+    if (!costs.fits(where_.ranks, where_.chunks))
+      answer_ = refuse(fault::unsupported, reason::costs_do_not_fit);
+    return answer_.ok();
+  }
   template <class Schedule>
   void emit_folded(const Schedule& schedule, const shape& sizes, const job_table_view& costs,
                    job_sink& out) {
