@@ -50,13 +50,16 @@ struct run {
     for (executor::stage* const each : inner.pointers)
       outer.push_back(std::make_unique<enqueueing_stage>(*each));
     for (const auto& each : outer) pointers.push_back(each.get());
-    with.make_device = [](const plan_view& plan, executor::monitor& watch) {
-      return executor::make_cuda_device(
-          plan, {.device = plan.rank, .patience = std::chrono::seconds(1)}, watch);
-    };
+    use_arenas({});
     with.wire = executor::make_nccl_transport(*alone.front(), settings);
     with.deadline = deadline;
     with.grace = std::chrono::seconds(1);
+  }
+  void use_arenas(executor::arena_memory by) {
+    with.make_device = [by](const plan_view& plan, executor::monitor& watch) {
+      return executor::make_cuda_device(
+          plan, {.device = plan.rank, .arena = by, .patience = std::chrono::seconds(1)}, watch);
+    };
   }
   void start() {
     engine = std::make_unique<executor::engine>(views(plans), pointers, std::move(with));
@@ -139,6 +142,25 @@ TEST_CASE(
                                       "ncclCommGetAsyncError"};
   for (std::size_t at = before; at < gpu::calls().size(); ++at)
     CHECK_MESSAGE(allowed.count(gpu::calls()[at].name) == 1, gpu::to_text(gpu::calls()[at]));
+}
+
+TEST_CASE("arenas are registered with every communicator, and with none at the end") {
+  run of(3, layout::separate, {.registered = true});
+  of.use_arenas(executor::nccl_memory());
+  of.start();
+  for (int step = 0; step < 2; ++step) of.engine->step();
+  CHECK(of.inner.sums() == expected_sums(3, 4, 7, 2));
+  CHECK(nccl::registered() == 14);
+  of.engine.reset();
+  CHECK(nccl::registered() == 0);
+  of.check_left();
+
+  run other(2, layout::serial, {.registered = true});
+  expect_part(refusal_of([&] { other.start(); }), "ncclCommRegister: some NCCL error");
+  other.check_left();
+  run torn(2);
+  torn.use_arenas({.allocate = executor::nccl_memory().allocate});
+  expect_part(refusal_of([&] { torn.start(); }), "must take it back");
 }
 
 TEST_CASE("what NCCL reports of a peer ends the step, and all communicators at once") {

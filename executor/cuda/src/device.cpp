@@ -32,7 +32,7 @@ class cuda_device final : public device {
     end_ = cuda::make_event();
     progress_.emplace(plan_, events_);
     if (settings_.timing) clock_.emplace(plan_.instructions.size(), streams_.front());
-    arena_ = cuda::make_device_memory(static_cast<std::size_t>(plan_.arena_bytes));
+    make_arena();
     host_memory_ = cuda::make_pinned_memory(static_cast<std::size_t>(plan_.host_bytes));
     clear();
     on_.reset();
@@ -178,6 +178,18 @@ class cuda_device final : public device {
     }
   }
 
+  void make_arena() {
+    const arena_memory& by = settings_.arena;
+    if ((by.allocate == nullptr) != (by.release == nullptr))
+      throw plan_error("who gives the arena's memory must take it back");
+    const auto bytes = static_cast<std::size_t>(plan_.arena_bytes);
+    if (by.allocate == nullptr)
+      arena_ = {cuda::make_device_memory(bytes).release(), give_back};
+    else if (bytes > 0)
+      arena_ = {by.allocate(bytes), by.release};
+  }
+  static void give_back(void* memory) { static_cast<void>(cudaFree(memory)); }
+
   //! All streams begin behind it.
   void clear() {
     if (plan_.arena_bytes > 0)
@@ -225,7 +237,7 @@ class cuda_device final : public device {
   cuda::owned_event end_;
   std::optional<cuda::progress_events> progress_;
   std::optional<cuda::step_clock> clock_;
-  cuda::device_memory arena_;
+  std::unique_ptr<void, void (*)(void*)> arena_{nullptr, give_back};
   cuda::pinned_memory host_memory_;
   std::atomic<std::int64_t> ending_{-1};  // the last step whose end is enqueued
   std::atomic<std::int64_t> ended_{-1};   // the last step seen to end

@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -54,6 +55,8 @@ struct nccl_state {
   std::vector<std::pair<cudaStream_t, gpu::operation>> grouped{};
   int depth = 0;
   int ids = 0;
+  int registered = 0;
+  std::set<void*> own{};  // memory
   int aborted = 0;
   int aborting_groups = 0;
   bool aborts_in_group = false;
@@ -146,6 +149,9 @@ int alive() {
   int count = 0;
   for (const auto& each : mine().comms) count += each->gone ? 0 : 1;
   return count;
+}
+int registered() {
+  return mine().registered;
 }
 int aborted() {
   return mine().aborted;
@@ -285,6 +291,31 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
     }
     return over.done;
   });
+}
+ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {
+  ENTER(std::to_string(bytes));
+  if (cudaMalloc(to, bytes) != cudaSuccess) return ncclUnhandledCudaError;
+  mine().own.insert(*to);
+  return ncclSuccess;
+}
+ncclResult_t ncclMemFree(void* memory) {
+  const ncclResult_t code = enter(__func__, "");
+  mine().own.erase(memory);
+  return cudaFree(memory) == cudaSuccess ? code : ncclUnhandledCudaError;
+}
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t, void** handle) {
+  ENTER(comm->how.name);
+  nccl_state& my = mine();
+  if (my.own.count(memory) == 0) return ncclInvalidUsage;
+  *handle = comm;
+  ++my.registered;
+  return in_progress(*comm);
+}
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  ENTER(comm->how.name);
+  if (handle != comm || comm->gone) return ncclInvalidUsage;
+  --mine().registered;
+  return ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   ENTER(comm->how.name);

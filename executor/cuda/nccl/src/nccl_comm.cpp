@@ -56,6 +56,17 @@ bool nccl_comm::settle(const char* call, time_point limit, const std::atomic<boo
   return true;
 }
 
+void nccl_comm::register_arena(std::span<std::byte> arena) {
+  if (arena.empty()) return;
+  const ncclResult_t code = ncclCommRegister(comm_, arena.data(), arena.size(), &registration_);
+  must(code, "ncclCommRegister");
+}
+
+void nccl_comm::deregister() noexcept {
+  if (void* const known = std::exchange(registration_, nullptr); known != nullptr)
+    static_cast<void>(ncclCommDeregister(comm_, known));
+}
+
 void nccl_comm::note(const launch& at) {
   const std::int64_t number = count_.load(std::memory_order_relaxed);
   noted& entry = ring_[static_cast<std::size_t>(number % std::max(at_.operations, 1))];

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "stretto/executor/monitor.hpp"
 #include "stretto/executor/transport.hpp"
@@ -41,6 +43,11 @@ class nccl_comm {
   //! @throws transport_error unless the code says that the call is done, or in progress
   void must(ncclResult_t code, const char* call) const;
 
+  //! The rank's arena, as long as the communicator is in use.
+  //! @throws transport_error when NCCL refuses it
+  void register_arena(std::span<std::byte> arena);
+  void deregister() noexcept;
+
   //! Notes the next operation.
   void note(const launch& at);
   //! The first operation noted that is not done, else the last; -1: none was noted.
@@ -62,6 +69,7 @@ class nccl_comm {
   const ncclUniqueId id_;
   ncclConfig_t config_;
   ncclComm_t comm_ = nullptr;
+  void* registration_ = nullptr;
   std::unique_ptr<noted[]> ring_;
   std::atomic<std::int64_t> count_{0};
 };

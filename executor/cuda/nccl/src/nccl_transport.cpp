@@ -71,8 +71,10 @@ class nccl_transport final : public transport {
     int version = 0;
     ncclGetVersion(&version);
     try {
-      const component libraries[] = {{"NCCL", version_text(version)},
-                                     {"CUDA", std::to_string(CUDART_VERSION)}};
+      const component libraries[] = {
+          {"NCCL", version_text(version)},
+          {"CUDA", std::to_string(CUDART_VERSION)},
+          {"NCCL registration of", settings_.registered ? "arenas" : "nothing"}};
       agree(plans, libraries, between_, opened_until_);
       for (const plan_view& plan : plans) note_rank(plan);
       exchange_ids();
@@ -135,7 +137,11 @@ class nccl_transport final : public transport {
       }
   }
 
-  void close() noexcept override { ending_.finish(release_all()); }
+  void close() noexcept override {
+    for (auto& [key, held] : held_)
+      for (const auto& each : held) each->deregister();
+    ending_.finish(release_all());
+  }
   void abort() noexcept override { ending_.abort(release_all()); }
 
  private:
@@ -254,7 +260,12 @@ class nccl_transport final : public transport {
           }
       }
     for (const auto& [key, held] : held_)
-      for (const auto& each : held) each->settle("connecting", opened_until_, nullptr);
+      for (const auto& each : held) {
+        each->settle("connecting", opened_until_, nullptr);
+        if (!settings_.registered) continue;
+        each->register_arena(on_.at(each->where().holder)->arena());
+        each->settle("ncclCommRegister", opened_until_, nullptr);
+      }
   }
 
   //! One small operation on every communicator, by all processes in one order.
@@ -330,6 +341,18 @@ class nccl_transport final : public transport {
 };
 
 }  // namespace
+
+arena_memory nccl_memory() {
+  return {[](std::size_t bytes) {
+            void* made = nullptr;
+            const ncclResult_t code = ncclMemAlloc(&made, bytes);
+            if (code != ncclSuccess)
+              throw transport_error("an arena of " + std::to_string(bytes) +
+                                    " bytes: " + nccl_text(code, "ncclMemAlloc", nullptr));
+            return made;
+          },
+          [](void* memory) { static_cast<void>(ncclMemFree(memory)); }};
+}
 
 std::unique_ptr<transport> make_nccl_transport(bootstrap& between, const nccl_settings& settings) {
   return std::make_unique<nccl_transport>(between, settings);

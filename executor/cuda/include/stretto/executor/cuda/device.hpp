@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -19,11 +20,18 @@ struct lent_stream {
   cudaStream_t native = nullptr;
 };
 
+//! Who gives the arena's memory, on the current GPU, and takes it back: both or none.
+struct arena_memory {
+  void* (*allocate)(std::size_t bytes) = nullptr;  //!< throws what is wrong
+  void (*release)(void* memory) = nullptr;
+};
+
 struct cuda_settings {
   int device = 0;  //!< CUDA's number of the GPU
   //! Makes events that take times, which options::trace_steps needs.
   bool timing = false;
   std::vector<lent_stream> lent{};  //!< see stream_ref.hpp
+  arena_memory arena{};             //!< none: cudaMalloc and cudaFree
   //! How long the destructor waits for work that has not ended. Then it says so on the standard
   //! error stream and leaves streams, events and memory to the end of the process: CUDA would wait
   //! without limit before it takes them back.

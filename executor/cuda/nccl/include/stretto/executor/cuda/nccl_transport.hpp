@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "stretto/executor/bootstrap.hpp"
+#include "stretto/executor/cuda/device.hpp"
 #include "stretto/executor/transport.hpp"
 
 namespace stretto::executor {
@@ -14,6 +15,9 @@ struct nccl_settings {
   int sum_blocks = 8;  //!< and of one sum's
   //! Blocks that must start together (cgaClusterSize); small ones find room beside products.
   int cluster = 1;
+  //! Registers every arena with the communicators of its rank, so that NCCL may do without copies
+  //! of its own. All of a job's arenas must then be nccl_memory(); all processes say the same.
+  bool registered = false;
   //! How long all processes may take to agree and to connect.
   std::chrono::nanoseconds opening = std::chrono::minutes(2);
   //! How long a call may stay in progress before the step is ended.
@@ -21,6 +25,9 @@ struct nccl_settings {
   //! How long communicators may take to end.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
+
+//! Memory that NCCL can register, for cuda_settings::arena.
+arena_memory nccl_memory();
 
 //! Between GPUs, of one process or several, by NCCL. Every directed channel and every group has a
 //! communicator of its own, with resources of its own, because NCCL runs what shares one in order,
