@@ -20,6 +20,7 @@
 #include "options.hpp"
 #include "pipeline/checkpoint.hpp"
 #include "pipeline/footprint.hpp"
+#include "pipeline/compare.hpp"
 #include "pipeline/pipeline.hpp"
 #include "processes.hpp"
 #include "progress.hpp"

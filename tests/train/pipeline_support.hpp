@@ -11,6 +11,7 @@
 #include "model/corpus.hpp"
 #include "model/random.hpp"
 #include "model/reference.hpp"
+#include "pipeline/compare.hpp"
 #include "pipeline/pipeline.hpp"
 #include "stretto/memory/window_text.hpp"
 

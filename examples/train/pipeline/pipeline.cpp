@@ -1,9 +1,6 @@
 #include "pipeline/pipeline.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <tuple>
@@ -11,7 +8,6 @@
 
 #include "model/embedding.hpp"
 #include "model/layer.hpp"
-#include "model/scratch.hpp"
 #include "model/shards.hpp"
 #include "pipeline/costs.hpp"
 #include "pipeline/plans.hpp"
@@ -59,18 +55,6 @@ config checked(config model, int slices, const pipeline_settings& settings) {
   model.slices = slices;
   model.check();
   return model;
-}
-
-//! Of every channel that leaves the rank the largest message, summed.
-std::int64_t largest_messages(const stretto::plan_view& plan) {
-  std::vector<std::int64_t> largest(config::size(plan.ranks));
-  for (const stretto::instruction& at : plan.instructions) {
-    if (at.act != stretto::action::send) continue;
-    const auto& message = plan.buffers[config::size(plan.uses_of(at).front().buffer)];
-    std::int64_t& most = largest[config::size(at.peer)];
-    most = std::max(most, message.bytes);
-  }
-  return std::accumulate(largest.begin(), largest.end(), std::int64_t{0});
 }
 
 template <class Stage>
@@ -369,56 +353,6 @@ void pipeline::set_whole(int layer, layer_part part, std::span<const float> to) 
       }
 }
 
-rank_memory pipeline::memory(int rank) const {
-  rank_memory made;
-  const auto prepared = [&](const stretto::plan_view& plan, int traced) {
-    return capacity_ * largest_messages(plan) + executor::host_queue_bytes(plan) +
-           executor::host_event_bytes(plan) +
-           executor::runner::prepared_bytes(plan, traced, poison_);
-  };
-  for (int one = 0; one < workers(); ++one) {
-    const auto at = config::size(rank * workers() + one);
-    const rank_model& here = *ranks_[at];
-    for (int chunk = 0; chunk < here.chunks(); ++chunk)
-      made.weights += static_cast<std::int64_t>(here.chunk(chunk).state_bytes() / 4);
-    const stretto::plan_view& plan = training_plan_->plans()[at];
-    made.arena += plan.arena_bytes;
-    made.host += plan.host_bytes;
-    made.workspaces +=
-        static_cast<std::int64_t>(here.batch_bytes()) + prepared(plan, trace_steps_);
-  }
-  for (int shard = 0; shard < model_.shards; ++shard) {
-    const stretto::plan_view& plan =
-        evaluation_plan_->plans()[config::size(rank * model_.shards + shard)];
-    made.workspaces += plan.arena_bytes + prepared(plan, 0);
-  }
-  made.gradients = made.weights;
-  made.optimizer = 2 * made.weights;
-  return made;
-}
-
-// Measured on Linux, x86-64, glibc: what a thread touches of its stack before it is given work, and
-// what calls from there to a product take, in pages of 4 KiB. What products pack is known.
-constexpr std::int64_t idle_stack = 2 * 4096, frames = 5 * 4096;
-
-shared_memory pipeline::memory() const {
-  shared_memory made;
-  for (const auto* plan : {training_plan_.get(), evaluation_plan_.get()}) {
-    made.plans += plan->storage_bytes();
-    for (const stretto::plan_view& each : plan->plans())
-      made.threads += static_cast<int>(each.streams.size());
-  }
-  for (std::size_t at = 0; at < ranks_.size(); ++at) {
-    const auto packed =
-        static_cast<std::int64_t>(packed_bytes(model_, ranks_[at]->with_head() != nullptr));
-    const int evaluates = at / config::size(model_.shards) % config::size(copies_) == 0 ? 1 : 0;
-    made.computing += 1 + evaluates;
-    made.stacks += (1 + evaluates) * (frames + packed);
-  }
-  made.stacks += made.threads * idle_stack;
-  return made;
-}
-
 std::size_t pipeline::parameter_count() const {
   const config one = unsharded(model_);
   std::size_t sum = 0;
@@ -436,92 +370,6 @@ stretto::job_table pipeline::measured_costs() const {
 
 void pipeline::forget_times() {
   for (const auto& each : trainers_) each->clock().clear();
-}
-
-namespace {
-
-struct compared {
-  const char* name;
-  double got, wanted;
-};
-std::array<compared, 3> numbers_of(const step_result& result, const step_result& expected) {
-  return {{{"loss", result.loss, expected.loss},
-           {"gradient norm", result.gradient_norm, expected.gradient_norm},
-           {"clipping factor", result.clip_factor, expected.clip_factor}}};
-}
-std::string differs(const compared& each) {
-  return std::string(each.name) + " is " + std::to_string(each.got) + ", the reference's is " +
-         std::to_string(each.wanted);
-}
-
-}  // namespace
-
-namespace {
-
-//! Between data-parallel replicas, which go on with the same bits.
-std::string first_difference_of_copies(const pipeline& pipelined) {
-  for (int copy = 1; copy < pipelined.copies(); ++copy)
-    for (int layer = 0; layer < pipelined.model().layer_count(); ++layer)
-      for (int replica = 0; replica < pipelined.replicas(); ++replica)
-        for (const layer_part part : {layer_part::parameters, layer_part::gradients}) {
-          const std::vector<float> one = pipelined.whole(layer, part, replica);
-          const std::vector<float> other = pipelined.whole(layer, part, replica, copy);
-          if (std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) != 0)
-            return "layer " + std::to_string(layer) + " differs between its data-parallel replicas";
-        }
-  return "";
-}
-
-}  // namespace
-
-std::string first_difference(const pipeline& pipelined, const step_result& result,
-                             const reference& whole, const step_result& expected) {
-  for (const compared& each : numbers_of(result, expected))
-    if (std::bit_cast<std::uint64_t>(each.got) != std::bit_cast<std::uint64_t>(each.wanted))
-      return differs(each);
-
-  for (int layer = 0; layer < pipelined.model().layer_count(); ++layer) {
-    const auto differ = [&](std::span<const float> got, std::span<const float> wanted) {
-      return got.size() != wanted.size() ||
-             std::memcmp(got.data(), wanted.data(), got.size_bytes()) != 0;
-    };
-    const std::string of = " of layer " + std::to_string(layer) + " differ from the reference's";
-    const std::vector<float> parameters = pipelined.whole(layer, layer_part::parameters);
-    if (differ(pipelined.whole(layer, layer_part::gradients), whole.stage().gradients(layer)))
-      return "the gradients" + of;
-    if (differ(parameters, whole.stage().parameters(layer))) return "the parameters" + of;
-    if (pipelined.replicas() == 2 &&
-        differ(pipelined.whole(layer, layer_part::parameters, 1), parameters))
-      return "the parameters of layer " + std::to_string(layer) + " differ between its replicas";
-  }
-  return first_difference_of_copies(pipelined);
-}
-
-std::string first_difference_above(double bound, const pipeline& pipelined,
-                                   const step_result& result, const reference& whole,
-                                   const step_result& expected) {
-  const auto within = [&](double got, double wanted, double scale) {
-    return std::abs(got - wanted) <= bound * scale;  // not where either is NaN
-  };
-  for (const compared& each : numbers_of(result, expected))
-    if (!within(each.got, each.wanted, std::abs(each.wanted))) return differs(each);
-  const config one = unsharded(pipelined.model());
-  for (int layer = 0; layer < one.layer_count(); ++layer) {
-    const std::vector<float> all = pipelined.whole(layer, layer_part::gradients);
-    for (const tensor& each : parameter_tensors(one, layer)) {
-      const auto got = each.of(std::span(all));
-      const auto wanted = each.of(whole.stage().gradients(layer));
-      double largest = 0;
-      for (const float value : wanted)
-        largest = std::max(largest, std::abs(static_cast<double>(value)));
-      for (std::size_t at = 0; at < got.size(); ++at)
-        if (!within(got[at], wanted[at], largest))
-          return "the gradients of layer " + std::to_string(layer) +
-                 " differ from the reference's: " + std::to_string(got[at]) + " for " +
-                 std::to_string(wanted[at]);
-    }
-  }
-  return first_difference_of_copies(pipelined);
 }
 
 }  // namespace train

@@ -1,0 +1,98 @@
+#include "pipeline/compare.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "model/layer.hpp"
+#include "model/shards.hpp"
+
+namespace train {
+namespace {
+
+struct compared {
+  const char* name;
+  double got, wanted;
+};
+std::array<compared, 3> numbers_of(const step_result& result, const step_result& expected) {
+  return {{{"loss", result.loss, expected.loss},
+           {"gradient norm", result.gradient_norm, expected.gradient_norm},
+           {"clipping factor", result.clip_factor, expected.clip_factor}}};
+}
+std::string differs(const compared& each) {
+  return std::string(each.name) + " is " + std::to_string(each.got) + ", the reference's is " +
+         std::to_string(each.wanted);
+}
+
+//! Between data-parallel replicas, which go on with the same bits.
+std::string first_difference_of_copies(const pipeline& pipelined) {
+  for (int copy = 1; copy < pipelined.copies(); ++copy)
+    for (int layer = 0; layer < pipelined.model().layer_count(); ++layer)
+      for (int replica = 0; replica < pipelined.replicas(); ++replica)
+        for (const layer_part part : {layer_part::parameters, layer_part::gradients}) {
+          const std::vector<float> one = pipelined.whole(layer, part, replica);
+          const std::vector<float> other = pipelined.whole(layer, part, replica, copy);
+          if (std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) != 0)
+            return "layer " + std::to_string(layer) + " differs between its data-parallel replicas";
+        }
+  return "";
+}
+
+}  // namespace
+
+std::string first_difference(const pipeline& pipelined, const step_result& result,
+                             const reference& whole, const step_result& expected) {
+  for (const compared& each : numbers_of(result, expected))
+    if (std::bit_cast<std::uint64_t>(each.got) != std::bit_cast<std::uint64_t>(each.wanted))
+      return differs(each);
+
+  for (int layer = 0; layer < pipelined.model().layer_count(); ++layer) {
+    const auto differ = [&](std::span<const float> got, std::span<const float> wanted) {
+      return got.size() != wanted.size() ||
+             std::memcmp(got.data(), wanted.data(), got.size_bytes()) != 0;
+    };
+    const std::string of = " of layer " + std::to_string(layer) + " differ from the reference's";
+    const std::vector<float> parameters = pipelined.whole(layer, layer_part::parameters);
+    if (differ(pipelined.whole(layer, layer_part::gradients), whole.stage().gradients(layer)))
+      return "the gradients" + of;
+    if (differ(parameters, whole.stage().parameters(layer))) return "the parameters" + of;
+    if (pipelined.replicas() == 2 &&
+        differ(pipelined.whole(layer, layer_part::parameters, 1), parameters))
+      return "the parameters of layer " + std::to_string(layer) + " differ between its replicas";
+  }
+  return first_difference_of_copies(pipelined);
+}
+
+std::string first_difference_above(double bound, const pipeline& pipelined,
+                                   const step_result& result, const reference& whole,
+                                   const step_result& expected) {
+  const auto within = [&](double got, double wanted, double scale) {
+    return std::abs(got - wanted) <= bound * scale;  // not where either is NaN
+  };
+  for (const compared& each : numbers_of(result, expected))
+    if (!within(each.got, each.wanted, std::abs(each.wanted))) return differs(each);
+  const config one = unsharded(pipelined.model());
+  for (int layer = 0; layer < one.layer_count(); ++layer) {
+    const std::vector<float> all = pipelined.whole(layer, layer_part::gradients);
+    for (const tensor& each : parameter_tensors(one, layer)) {
+      const auto got = each.of(std::span(all));
+      const auto wanted = each.of(whole.stage().gradients(layer));
+      double largest = 0;
+      for (const float value : wanted)
+        largest = std::max(largest, std::abs(static_cast<double>(value)));
+      for (std::size_t at = 0; at < got.size(); ++at)
+        if (!within(got[at], wanted[at], largest))
+          return "the gradients of layer " + std::to_string(layer) +
+                 " differ from the reference's: " + std::to_string(got[at]) + " for " +
+                 std::to_string(wanted[at]);
+    }
+  }
+  return first_difference_of_copies(pipelined);
+}
+
+}  // namespace train
