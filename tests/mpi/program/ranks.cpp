@@ -169,7 +169,7 @@ int run(session& between, const std::string& what) {
   const auto plans = [&](std::int64_t bytes) {
     return plans_of(schedule::interleaved{}, ranks, bytes);
   };
-  const auto soon = std::chrono::milliseconds(700);
+  const auto soon = std::chrono::seconds(3);  // a step takes milliseconds
   const auto later = std::chrono::minutes(1);
   if (what == "equal") return equal(between);
   if (what == "sizes") return fail(between, plans(odd ? 128 : 256), soon, [] {});
