@@ -1,15 +1,17 @@
 // What the executor costs on a GPU, with stages that launch nothing: the host's time to issue an
 // instruction of one rank, and whole steps, issued and replayed as a graph.
 //
-// Prints medians over many steps. Usage: cuda_overhead [steps]
-#include <algorithm>
+// Prints medians over many steps. Usage: cuda_overhead [steps] [--json FILE]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "../gpu/gpu.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/cuda/device.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
@@ -28,12 +30,6 @@ struct empty_stage final : executor::stage {
 
 double microseconds(stopwatch::duration length) {
   return std::chrono::duration<double, std::micro>(length).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 //! The calls that issue a step of one rank; its end is not in it.
@@ -59,7 +55,7 @@ double measure_issue(const plan_view& plan, int steps) {
     }
     if (seen != executor::monitor::outcome::ended) std::exit(1);
   }
-  return median(times);
+  return bench::quantile(times, 0.5);
 }
 
 double measure_step(const std::vector<plan_view>& plans, int steps, bool graph) {
@@ -79,21 +75,10 @@ double measure_step(const std::vector<plan_view>& plans, int steps, bool graph) 
     engine.step();
     times.push_back(microseconds(stopwatch::now() - start));
   }
-  return median(times);
+  return bench::quantile(times, 0.5);
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-  const int steps = count > 1 ? std::atoi(arguments[1]) : 300;
-  if (steps < 1) {
-    std::fprintf(stderr, "usage: cuda_overhead [steps]; steps at least 1\n");
-    return 2;
-  }
-  if (executor::cuda_device_count() == 0) {
-    std::puts("not measured: this process finds no GPU");
-    return 0;
-  }
+void measure(int steps, bench::report& to) {
   std::printf("medians over %d steps, microseconds\n", steps);
   std::printf("%-36s %13s %20s %12s %9s\n", "plan", "instructions", "issuing, by instr.", "step",
               "replayed");
@@ -103,16 +88,44 @@ int main(int count, char** arguments) {
     const std::vector<plan_view> plans = views(built);
     std::size_t instructions = 0;
     for (const plan_view& each : plans) instructions += each.instructions.size();
+    nlohmann::ordered_json made{{"plan", name}, {"instructions", instructions}, {"steps", steps}};
     std::printf("%-36s %13zu", name, instructions);
-    if (ranks == 1)
-      std::printf(" %20.2f", measure_issue(plans[0], steps) / static_cast<double>(instructions));
-    else
+    if (ranks == 1) {
+      const double issuing = measure_issue(plans[0], steps) / static_cast<double>(instructions);
+      made["issuing_an_instruction_us"] = bench::rounded(issuing);
+      std::printf(" %20.2f", issuing);
+    } else {
       std::printf(" %20s", "");
-    std::printf(" %12.1f %9.1f\n", measure_step(plans, steps, false),
-                measure_step(plans, steps, true));
+    }
+    const double issued = measure_step(plans, steps, false);
+    const double replayed = measure_step(plans, steps, true);
+    std::printf(" %12.1f %9.1f\n", issued, replayed);
+    made["step_us"] = bench::rounded(issued);
+    made["replayed_us"] = bench::rounded(replayed);
+    to.row(std::move(made));
   };
   row("1 rank, 64 micro-batches", 1, 64, 1);
   row("4 ranks on one GPU, 4 bytes", 4, 16, 1);
   row("4 ranks on one GPU, 1 MiB", 4, 16, 1 << 18);
-  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::vector<std::string> words(arguments + 1, arguments + count);
+  try {
+    const std::string path = bench::take_option(words, "--json");
+    const int steps = words.empty() ? 300 : std::atoi(words[0].c_str());
+    if (steps < 1 || words.size() > 1)
+      throw std::invalid_argument("usage: cuda_overhead [steps] [--json FILE]; steps at least 1");
+    if (bench::there_is_no_gpu()) return 0;
+    bench::report made("overhead", bench::about_gpu());
+    bench::clock_check clock;
+    measure(steps, made);
+    clock.tell(made);
+    made.write(path);
+  } catch (const std::exception& wrong) {
+    std::fprintf(stderr, "cuda_overhead: %s\n", wrong.what());
+    return 1;
+  }
 }

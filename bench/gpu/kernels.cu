@@ -1,0 +1,130 @@
+#include <cuda_bf16.h>
+
+#include "kernels.hpp"
+
+namespace {
+
+__device__ unsigned long long now() {
+  unsigned long long value;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
+  return value;
+}
+
+__global__ void nothing() {}
+
+__global__ void delay(unsigned long long nanoseconds) {
+  const unsigned long long begin = now();
+  while (now() - begin < nanoseconds) {
+  }
+}
+
+__global__ void read_clock(stretto::bench::clock_reading* to, unsigned long long nanoseconds) {
+  const unsigned long long begin = now();
+  const long long first = clock64();
+  unsigned long long end = begin;
+  while (end - begin < nanoseconds) end = now();
+  to->cycles = static_cast<std::uint64_t>(clock64() - first);
+  to->nanoseconds = end - begin;
+}
+
+//! A hash of the place and the seed.
+__device__ float random_at(unsigned place, unsigned seed) {
+  unsigned bits = place * 0x9e3779b9u ^ seed;
+  bits ^= bits >> 16;
+  bits *= 0x7feb352du;
+  bits ^= bits >> 15;
+  bits *= 0x846ca68bu;
+  bits ^= bits >> 16;
+  return static_cast<float>(bits >> 8) * (2.0f / (1 << 24)) - 1.0f;
+}
+
+template <class Element>
+__global__ void fill(Element* to, std::size_t count, unsigned seed) {
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t at = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; at < count;
+       at += stride)
+    to[at] = static_cast<Element>(random_at(static_cast<unsigned>(at), seed));
+}
+
+//! As many loads in flight as take up the registers of NCCL's kernels.
+constexpr int in_flight = 16;
+
+//! A block copies every gridDim.x-th chunk, and goes on when the link would have moved it.
+__global__ void __launch_bounds__(stretto::bench::link_threads, 1)
+    link(uint4* to, const uint4* from, std::size_t count, double nanoseconds_per_element) {
+  constexpr unsigned threads = stretto::bench::link_threads;
+  constexpr std::size_t chunk = threads * in_flight;
+  const unsigned long long begin = now();
+  // What all blocks have moved when this one is done with its chunk.
+  std::size_t moved = 0;
+  for (std::size_t first = blockIdx.x * chunk; first < count; first += gridDim.x * chunk) {
+    const std::size_t mine = first + threadIdx.x;
+    uint4 held[in_flight];
+#pragma unroll
+    for (unsigned piece = 0; piece < in_flight; ++piece)
+      if (mine + piece * threads < count) held[piece] = __ldcs(from + mine + piece * threads);
+#pragma unroll
+    for (unsigned piece = 0; piece < in_flight; ++piece)
+      if (mine + piece * threads < count) __stcs(to + mine + piece * threads, held[piece]);
+    moved = min(moved + gridDim.x * chunk, count);
+    if (threadIdx.x == 0) {
+      const auto due =
+          static_cast<unsigned long long>(static_cast<double>(moved) * nanoseconds_per_element);
+      while (now() - begin < due) {
+      }
+    }
+    __syncthreads();
+  }
+}
+
+template <class Element>
+cudaError_t fill_random(void* to, std::size_t count, std::uint32_t seed, cudaStream_t on) {
+  fill<<<1024, 256, 0, on>>>(static_cast<Element*>(to), count, seed);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+namespace stretto::bench {
+
+cudaError_t launch_nothing(cudaStream_t on) {
+  nothing<<<1, 32, 0, on>>>();
+  return cudaGetLastError();
+}
+
+cudaError_t launch_delay(std::uint64_t nanoseconds, cudaStream_t on) {
+  delay<<<1, 1, 0, on>>>(nanoseconds);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_clock_reading(clock_reading* to, std::uint64_t nanoseconds, cudaStream_t on) {
+  read_clock<<<1, 1, 0, on>>>(to, nanoseconds);
+  return cudaGetLastError();
+}
+
+cudaError_t fill_random_floats(void* to, std::size_t count, std::uint32_t seed, cudaStream_t on) {
+  return fill_random<float>(to, count, seed, on);
+}
+
+cudaError_t fill_random_bf16(void* to, std::size_t count, std::uint32_t seed, cudaStream_t on) {
+  return fill_random<__nv_bfloat16>(to, count, seed, on);
+}
+
+cudaError_t launch_link(const link_message& what, cudaEvent_t begun, cudaStream_t on) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeLaunchCompletionEvent;
+  attribute.val.launchCompletionEvent.event = begun;
+  attribute.val.launchCompletionEvent.flags = 0;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(what.blocks));
+  config.blockDim = dim3(link_threads);
+  config.dynamicSmemBytes = link_shared_bytes;
+  config.stream = on;
+  config.attrs = &attribute;
+  config.numAttrs = begun == nullptr ? 0 : 1;
+  return cudaLaunchKernelEx(&config, link, static_cast<uint4*>(what.to),
+                            static_cast<const uint4*>(what.from), what.bytes / sizeof(uint4),
+                            sizeof(uint4) / what.bytes_per_nanosecond);
+}
+
+}  // namespace stretto::bench
