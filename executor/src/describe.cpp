@@ -1,3 +1,4 @@
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -69,6 +70,17 @@ std::string describe(const job& what) {
 std::string describe(const plan_view& plan, int instruction) {
   return "rank " + std::to_string(plan.rank) + ", instruction " + std::to_string(instruction) +
          ", " + describe(plan.instructions[static_cast<std::size_t>(instruction)].what);
+}
+
+std::string label(const plan_view& plan, int instruction) {
+  std::string name(to_text(plan.instructions[static_cast<std::size_t>(instruction)].what).view());
+  const op_part part = plan.part_of(instruction);
+  if (part.op >= 0) name += " op " + std::to_string(part.op);
+  return name;
+}
+
+std::string_view label(const stream_info& stream) {
+  return {stream.name, strnlen(stream.name, sizeof stream.name)};
 }
 
 }  // namespace stretto::executor

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "host_stream.hpp"
 #include "stretto/executor/arena.hpp"
+#include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -38,10 +38,6 @@ std::uint32_t depth_of(const plan_view& plan, int stream, const host_settings& s
                                   : whole_step(plan, stream);
 }
 
-std::string name_of(const stream_info& info) {
-  return {info.name, strnlen(info.name, sizeof info.name)};
-}
-
 class host_device final : public device {
  public:
   host_device(const plan_view& plan, const host_settings& settings, monitor& watch)
@@ -58,7 +54,7 @@ class host_device final : public device {
     try {
       for (int index = 0; index < count; ++index) {
         const stream_info& info = plan.streams[static_cast<std::size_t>(index)];
-        const host_stream::place where{rank_, info.priority, name_of(info), spins,
+        const host_stream::place where{rank_, info.priority, std::string(label(info)), spins,
                                        depth_of(plan, index, settings)};
         streams_.push_back(std::make_unique<host_stream>(where, events_.get(), watch));
       }

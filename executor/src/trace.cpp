@@ -1,11 +1,10 @@
 #include "stretto/executor/trace.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <string_view>
 
-#include "stretto/model/job_text.hpp"
+#include "stretto/executor/validate.hpp"
 #include "trace_index.hpp"
 
 namespace stretto::executor {
@@ -63,10 +62,8 @@ std::string_view category(const instruction& each) {
 
 std::string slice(const plan_view& plan, const trace_record& each, std::int64_t origin) {
   const instruction& what = plan.instructions[static_cast<std::size_t>(each.instruction)];
-  const op_part part = plan.part_of(each.instruction);
-  std::string name(to_text(what.what).view());
-  if (part.op >= 0) name += " op " + std::to_string(part.op);
-  std::string text = "{\"ph\":\"X\",\"name\":" + quoted(name) + ",\"cat\":\"";
+  std::string text =
+      "{\"ph\":\"X\",\"name\":" + quoted(label(plan, each.instruction)) + ",\"cat\":\"";
   text += category(what);
   text += "\",\"pid\":" + std::to_string(each.rank) + ",\"tid\":" + std::to_string(what.stream) +
           ",\"ts\":" + microseconds(each.start - origin) +
@@ -99,10 +96,9 @@ void write_chrome_trace(std::ostream& out, std::span<const plan_view> plans,
     put(metadata("process_name", plan.rank, 0, "\"name\":\"rank " + rank + '"'));
     put(metadata("process_sort_index", plan.rank, 0, "\"sort_index\":" + rank));
     for (std::size_t stream = 0; stream < plan.streams.size(); ++stream) {
-      const stream_info& info = plan.streams[stream];
-      const std::string_view name(info.name, strnlen(info.name, sizeof info.name));
       const int number = static_cast<int>(stream);
-      put(metadata("thread_name", plan.rank, number, "\"name\":" + quoted(name)));
+      put(metadata("thread_name", plan.rank, number,
+                   "\"name\":" + quoted(label(plan.streams[stream]))));
       put(metadata("thread_sort_index", plan.rank, number,
                    "\"sort_index\":" + std::to_string(number)));
     }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "current_device.hpp"
+#include "issue_ranges.hpp"
 #include "progress_events.hpp"
 #include "step_clock.hpp"
 #include "stretto/executor/cuda/handles.hpp"
@@ -22,7 +23,7 @@ using cuda::check;
 class cuda_device final : public device {
  public:
   cuda_device(const plan_view& plan, const cuda_settings& settings, monitor& watch)
-      : plan_(plan), settings_(settings), watch_(watch), on_(settings.device) {
+      : plan_(plan), settings_(settings), watch_(watch), on_(settings.device), shown_(plan) {
     check(
         cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, settings_.device),
         "cudaDeviceGetAttribute");
@@ -85,6 +86,7 @@ class cuda_device final : public device {
   bool capturable() const override { return true; }
   void capture(bool under_way) override { capturing_ = under_way; }
   void begin(int stream, const mark& what) override {
+    shown_.begin(what.instruction);
     if (capturing_) return;
     progress_->begin(stream, what);
     if (what.stamp == nullptr) return;
@@ -92,6 +94,7 @@ class cuda_device final : public device {
     clock_->begin(native(stream), what);
   }
   void end(int stream, const mark& what) override {
+    shown_.end(what.instruction);
     if (capturing_) return;
     if (what.stamp != nullptr) clock_->end(native(stream), what);
     progress_->end(stream, native(stream), what);
@@ -175,6 +178,7 @@ class cuda_device final : public device {
       const int wanted = least + plan_.streams[index].priority - largest;
       own_streams_.push_back(cuda::make_stream(std::max(wanted, greatest)));
       streams_[index] = own_streams_.back().get();
+      cuda::name_stream(streams_[index], plan_, index);
     }
   }
 
@@ -230,6 +234,7 @@ class cuda_device final : public device {
   monitor& watch_;
   std::optional<cuda::current_device> on_;  // while it is made
   int multiprocessors_ = 0;
+  cuda::issue_ranges shown_;
   std::vector<cuda::owned_stream> own_streams_;
   std::vector<cudaStream_t> streams_;
   std::vector<cuda::owned_event> events_;

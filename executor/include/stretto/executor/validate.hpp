@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stretto/model/plan_view.hpp"
@@ -12,6 +13,10 @@ namespace stretto::executor {
 std::string describe(const plan_view& plan, int instruction);
 //! "2F0 (stage 2, forward, micro-batch 0)".
 std::string describe(const job& what);
+//! What traces call the instruction: "2F0", of an op "2F0 op 3".
+std::string label(const plan_view& plan, int instruction);
+//! The stream's name, which points into it.
+std::string_view label(const stream_info& stream);
 
 //! Checks that one plan can be run: every index in range, buffers inside the arena and used only
 //! while they live, events recorded once and before they are waited for, one end_step, last, with
