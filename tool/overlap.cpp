@@ -11,6 +11,7 @@
 #include "machine_file.hpp"
 #include "step.hpp"
 #include "stretto/lowering/streams/in_pieces.hpp"
+#include "stretto/memory/estimate.hpp"
 #include "stretto/model/machine.hpp"
 #include "stretto/model/op_bound.hpp"
 #include "stretto/model/op_graph.hpp"
@@ -157,8 +158,12 @@ struct overlap_command {
     return made;
   }
 
-  //! How long the pipeline takes with and without pairs.
-  std::array<std::int64_t, 2> replayed_steps(const ordered_job& forward,
+  struct replayed_step {
+    std::int64_t takes = 0;
+    std::int64_t peak = 0;  // bytes that forwards have saved, on the rank with the most
+  };
+  //! The pipeline without and with pairs, which keep more forwards waiting for their backward.
+  std::array<replayed_step, 2> replayed_steps(const ordered_job& forward,
                                              const ordered_job& backward,
                                              const ordered_job& both) const {
     const std::int64_t f = best_of(forward).makespan;
@@ -167,17 +172,24 @@ struct overlap_command {
     unit_costs costs{.forward = f, .backward_input = b, .backward_weight = 0};
     costs.pair_hides = static_cast<int>(100 * saved / std::min(f, b));
     const shape sizes{.ranks = ranks, .microbatches = microbatches};
-    const job_table table(ranks, 1, costs);
-    const auto makespan = [&](const auto& schedule) {
+    job_table table(ranks, 1, costs);
+    for (int rank = 0; rank < ranks; ++rank) {
+      (void)memory::estimate(chain_, rank, table);  // the layer's own program
+      table.at(rank, 0, job_kind::forward).time = f;
+      table.at(rank, 0, job_kind::backward).time = b;
+    }
+    const auto replayed = [&](const auto& schedule) {
       job_lists lists(ranks, schedule.capacity(sizes));
       job_sink out = lists.sink();
       (void)schedule.emit(sizes, table.view(), out);
       const replay_input input{
           lists.rows(), place(schedule.placed(), sizes), microbatches, 1, table.view(), false, {}};
       std::vector<rank_report> reports(static_cast<std::size_t>(ranks));
-      return measure(input, reports).makespan;
+      replayed_step made{measure(input, reports).makespan};
+      for (const rank_report& each : reports) made.peak = std::max(made.peak, each.peak);
+      return made;
     };
-    return {makespan(schedule::one_f_one_b{}), makespan(schedule::paired_1f1b{})};
+    return {replayed(schedule::one_f_one_b{}), replayed(schedule::paired_1f1b{})};
   }
 
   void print(const std::array<ordered_job, 3>& jobs) const {
@@ -200,14 +212,21 @@ struct overlap_command {
       }
       text["step"] = {{"ranks", ranks},
                       {"microbatches", microbatches},
-                      {"1f1b_ns", plain},
-                      {"paired_1f1b_ns", paired}};
+                      {"1f1b_ns", plain.takes},
+                      {"1f1b_bytes", plain.peak},
+                      {"paired_1f1b_ns", paired.takes},
+                      {"paired_1f1b_bytes", paired.peak}};
       std::cout << text.dump(1) << '\n';
       return;
     }
     const auto ms = [](std::int64_t ns) {
       char text[32];
       std::snprintf(text, sizeof text, "%.3f", static_cast<double>(ns) / 1e6);
+      return std::string(text);
+    };
+    const auto mib = [](std::int64_t bytes) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.1f", static_cast<double>(bytes) / (1 << 20));
       return std::string(text);
     };
     std::cout << "A stage of " << layers << (layers == 1 ? " layer" : " layers") << " on "
@@ -222,9 +241,10 @@ struct overlap_command {
                         ms(way.makespan), percent(job.report(way.makespan).hidden()),
                         percent(job.ceiling())});
     std::cout << print_table(rows) << "\nA step of " << ranks << " ranks and " << microbatches
-              << " micro-batches: 1f1b " << ms(plain) << ", paired_1f1b " << ms(paired) << ": "
-              << (paired < plain ? "pairs pay" : "pairs gain nothing")
-              << ".\n";
+              << " micro-batches: 1f1b " << ms(plain.takes) << ", paired_1f1b " << ms(paired.takes)
+              << ": " << (paired.takes < plain.takes ? "pairs pay" : "pairs gain nothing")
+              << ".\nActivations on the rank with the most, MiB: " << mib(plain.peak)
+              << " and with pairs " << mib(paired.peak) << ".\n";
   }
 
   std::string trace_of(const ordered_ops& way) const {

@@ -37,6 +37,9 @@ TEST_CASE("of GPT-3 6.7B's layers nearly all that can be hidden is hidden, and m
     CHECK(both["orders"][2]["hidden"].get<double>() >= 0.95 * both["ceiling"].get<double>());
     const json& step = all["step"];
     CHECK(step["paired_1f1b_ns"].get<std::int64_t>() < step["1f1b_ns"].get<std::int64_t>());
+    // Of 4 ranks the first keeps 4 forwards, and with pairs 2 * 4 - 1 and the one beside a backward.
+    const auto bytes = [&](const char* name) { return step[name].get<double>(); };
+    CHECK(bytes("paired_1f1b_bytes") / bytes("1f1b_bytes") == doctest::Approx(2).epsilon(0.01));
   }
 }
 
