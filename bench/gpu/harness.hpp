@@ -158,11 +158,13 @@ inline std::string take_option(std::vector<std::string>& words, std::string_view
   return value;
 }
 
-//! Three digits are what a measurement has.
+//! To four digits, which is more than a measurement has.
 inline double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return 0;
-  const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) - 3);
-  return std::round(value / unit) * unit;
+  const double digits = 3 - std::floor(std::log10(std::abs(value)));
+  // A power of ten below one is none that doubles have.
+  const double unit = std::pow(10, std::abs(digits));
+  return digits < 0 ? std::round(value / unit) * unit : std::round(value * unit) / unit;
 }
 
 }  // namespace stretto::bench
