@@ -21,7 +21,8 @@ executor::options by_nccl(executor::bootstrap& alone, int gpus) {
   with.make_device = [gpus](const plan_view& plan, executor::monitor& watch) {
     return executor::make_cuda_device(plan, {.device = plan.rank % gpus}, watch);
   };
-  with.wire = executor::make_nccl_transport(alone);
+  // Its stages launch no kernels, but copies.
+  with.wire = executor::make_nccl_transport(alone, {.kernels_loaded = true});
   with.poison = false;
   return with;
 }

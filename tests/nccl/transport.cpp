@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
@@ -51,6 +52,7 @@ struct run {
       outer.push_back(std::make_unique<enqueueing_stage>(*each));
     for (const auto& each : outer) pointers.push_back(each.get());
     use_arenas({});
+    settings.kernels_loaded = true;
     with.wire = executor::make_nccl_transport(*alone.front(), settings);
     with.deadline = deadline;
     with.grace = std::chrono::seconds(1);
@@ -263,4 +265,29 @@ TEST_CASE("settings that make no sense, and kernels that would fill a GPU, are r
   run full(3, layout::separate, {.message_blocks = 32, .sum_blocks = 8});
   expect_part(refusal_of([&] { full.start(); }),
               "rank 1: communication that waits may take 136 multiprocessors, and the GPU has 132");
+}
+
+TEST_CASE("launches that may wait for a message's kernel are refused before the first step") {
+  const auto start = [](bool loaded) {
+    const auto alone = executor::make_local_bootstraps(1);
+    run of(2);
+    of.with.wire = executor::make_nccl_transport(*alone[0], {.kernels_loaded = loaded});
+    of.start();
+  };
+  const auto is_refused = [&](bool loaded, const char* part) {
+    expect_part(refusal_of([&] { start(loaded); }), part);
+  };
+  ::unsetenv("CUDA_MODULE_LOADING");
+  is_refused(false, "CUDA_MODULE_LOADING=EAGER, or let every kernel of the stages run");
+  CHECK_NOTHROW(start(true));
+  ::setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  is_refused(false, "nccl_settings::kernels_loaded");
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  CHECK_NOTHROW(start(false));
+  ::unsetenv("CUDA_MODULE_LOADING");
+  ::setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  is_refused(true, "CUDA_LAUNCH_BLOCKING is set");
+  ::setenv("CUDA_LAUNCH_BLOCKING", "0", 1);
+  CHECK_NOTHROW(start(true));
+  ::unsetenv("CUDA_LAUNCH_BLOCKING");
 }

@@ -65,9 +65,7 @@ class nccl_transport final : public transport {
     plans_.assign(plans.begin(), plans.end());
     watch_ = &watch;
     opened_until_ = after(settings_.opening);
-    const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
-    if (blocking != nullptr && std::strcmp(blocking, "0") != 0)
-      throw plan_error("CUDA_LAUNCH_BLOCKING is set, and NCCL's kernels wait for one another");
+    check_launches();
     int version = 0;
     ncclGetVersion(&version);
     try {
@@ -160,6 +158,20 @@ class nccl_transport final : public transport {
     // Until it is done, nothing else may be put on the stream.
     if (code == ncclInProgress)
       comm.settle(call, std::min(after(settings_.call), watch_->deadline()), &watch_->stop_flag());
+  }
+
+  //! Launches that wait for others may wait for a kernel that waits for what they would launch.
+  void check_launches() const {
+    const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+    if (blocking != nullptr && std::strcmp(blocking, "0") != 0)
+      throw plan_error("CUDA_LAUNCH_BLOCKING is set, and NCCL's kernels wait for one another");
+    const char* const loading = std::getenv("CUDA_MODULE_LOADING");
+    if (settings_.kernels_loaded || (loading != nullptr && std::strcmp(loading, "EAGER") == 0))
+      return;
+    throw plan_error(
+        "a kernel that is loaded at its first launch may wait for NCCL's, which wait for other "
+        "ranks: start the process with CUDA_MODULE_LOADING=EAGER, or let every kernel of the "
+        "stages run once and say so (nccl_settings::kernels_loaded)");
   }
 
   //! The communicators that the rank needs, and how many operations of a step each carries.

@@ -18,6 +18,11 @@ struct nccl_settings {
   //! Registers every arena with the communicators of its rank, so that NCCL may do without copies
   //! of its own. All of a job's arenas must then be nccl_memory(); all processes say the same.
   bool registered = false;
+  //! That every kernel of the stages has been launched once before the first step, or was loaded by
+  //! cudaFuncGetAttributes. CUDA else loads a kernel at its first launch, and may wait for all that
+  //! runs before it does: for a message, too, whose sender waits for this rank. Not needed where the
+  //! process is started with CUDA_MODULE_LOADING=EAGER.
+  bool kernels_loaded = false;
   //! How long all processes may take to agree and to connect.
   std::chrono::nanoseconds opening = std::chrono::minutes(2);
   //! How long a call may stay in progress before the step is ended.
@@ -43,8 +48,9 @@ arena_memory nccl_memory();
 //! @param between  exchanges the communicators' ids; outlives the transport
 //! @throws plan_error when the settings make no sense. open() and attach() throw it, too: when
 //! plans
-//!         differ, NCCL fails or a process does not come, and when kernels that wait could fill a
-//!         GPU.
+//!         differ, NCCL fails or a process does not come, when kernels that wait could fill a
+//!         GPU, and where launches block or load kernels while others wait
+//!         (CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING).
 std::unique_ptr<transport> make_nccl_transport(bootstrap& between,
                                                const nccl_settings& settings = {});
 
