@@ -242,6 +242,32 @@ void run(const options& with, const processes& all) {
             << sampled_line(made, text, with.learning.seed) << '\n';
 }
 
+//! Each process tells of its own ranks.
+std::filesystem::path failure_file(const options& with, const processes& all) {
+  return with.out / (all.count() > 1 ? "failure-" + std::to_string(all.number()) + ".txt"
+                                     : std::string("failure.txt"));
+}
+
+//! Leaves how far each rank came. @return where that is, for the end of a line
+std::string keep_record(const std::string& record, const std::filesystem::path& where) {
+  if (record.empty()) return {};
+  std::ofstream file(where);
+  file << record << std::flush;
+  return file ? "; how far each rank came: " + where.string() : std::string();
+}
+
+//! @throws early_exit when a step fails
+void run_or_record(const options& with, const processes& all) {
+  const std::filesystem::path record = failure_file(with, all);
+  std::error_code absent;
+  std::filesystem::remove(record, absent);  // of an earlier run
+  try {
+    run(with, all);
+  } catch (const stretto::executor::execution_error& failed) {
+    throw early_exit(1, failed.what() + keep_record(failed.flight_record(), record));
+  }
+}
+
 int complain(const std::string& words, int code) {
   std::cerr << "train: " + words + '\n';  // in one piece, beside those of other processes
   return code;
@@ -254,7 +280,7 @@ int train_in(processes& all, int argc, char** argv) {
     all.join(with.transport, with.pipeline);
     choose_device(with.device, with.pipeline, argv);
     if (!all.speaks()) std::cout.rdbuf(nullptr);
-    run(with, all);
+    run_or_record(with, all);
     if (all.speaks() && !std::cout.flush())
       return complain("standard output cannot be written", 1);
     return 0;
@@ -262,8 +288,6 @@ int train_in(processes& all, int argc, char** argv) {
     if (early.code != 0) return complain(early.what(), early.code);
     std::cout << early.what();
     return 0;
-  } catch (const stretto::executor::execution_error& failed) {
-    return complain(failed.what(), 1);
   } catch (const std::invalid_argument& wrong) {
     return complain(wrong.what(), 2);
   } catch (const std::bad_alloc&) {

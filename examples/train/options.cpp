@@ -269,7 +269,7 @@ options read_options(int argc, const char* const* argv) {
   add_pipeline(app, made, raw);
   add_model(app, made, raw);
   add_learning(app, made, raw);
-  app.add_option("--out", made.out, "Folder for trace.json and timeline.svg")
+  app.add_option("--out", made.out, "Folder for trace.json and timeline.svg, or failure.txt")
       ->capture_default_str();
   app.footer("Exit: 0 when all is well, 1 when training fails, 2 for wrong input.");
   try {

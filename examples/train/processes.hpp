@@ -21,6 +21,7 @@ class processes {
   //! Whether this one prints and writes files.
   bool speaks() const { return number_ == 0; }
   int count() const { return count_; }
+  int number() const { return number_; }
   //! Ends the process; with an error, all of them: the others wait for this one.
   int end(int code);
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "flight_record.hpp"
 #include "issue_order.hpp"
 #include "issuers.hpp"
 #include "stall.hpp"
@@ -249,15 +250,16 @@ struct engine::state {
     return where;
   }
 
+  //! @param record  of before the ranks are aborted
   [[noreturn]] void fail(failure kind, const culprit& where, std::string text,
-                         std::exception_ptr cause) {
+                         std::exception_ptr cause, std::string record = {}) {
     failed = true;
     threads_left = end_threads(after(with.grace));
     if (threads_left > 0)
       text += (polled ? "; threads and streams of devices whose work has not ended: "
                       : "; threads held by a callback that has not returned: ") +
               std::to_string(threads_left);
-    throw execution_error(kind, where, text, std::move(cause), threads_left);
+    throw execution_error(kind, where, text, std::move(cause), threads_left, std::move(record));
   }
 
   [[noreturn]] void fail_as_reported() {
@@ -271,7 +273,7 @@ struct engine::state {
          culprit_at(plan, instruction),
          "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) +
              exchanged_with_others(runners, steps),
-         first.cause);
+         first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));
   }
 
   [[noreturn]] void fail_late() {
@@ -280,7 +282,7 @@ struct engine::state {
          culprit_at(static_cast<std::size_t>(found.at.plan), found.at.instruction),
          "step " + std::to_string(steps) + " has not ended in time: " + found.text +
              exchanged_with_others(runners, steps),
-         nullptr);
+         nullptr, flight_record(runners, met, steps, found.at));
   }
 };
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "plan_lookup.hpp"
+
 namespace stretto::executor {
 namespace {
 
@@ -38,7 +40,7 @@ class search {
       }
       for (const event_wait& wait : plan(at.plan).waits_of(mine)) {
         if (wait.previous_step) continue;
-        const place recorder{at.plan, recorder_of(at.plan, wait.event)};
+        const place recorder{at.plan, recorder_of(plan(at.plan), wait.event)};
         const bool start = wait.why == wait_reason::starts_before;
         if (start ? !started(recorder) : !finished(recorder))
           return {recorder, start ? "waits for the start of" : "waits for"};
@@ -79,7 +81,7 @@ class search {
  private:
   const plan_view& plan(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->plan(); }
   const instruction& instruction_at(place at) const {
-    return plan(at.plan).instructions[static_cast<std::size_t>(at.instruction)];
+    return instruction_of(plan(at.plan), at.instruction);
   }
   //! Those of its partners that other processes hold, of which nothing is known here.
   std::string partners_elsewhere(place at) const {
@@ -102,14 +104,9 @@ class search {
     }
     if (text.empty()) return text;
     // What the other process tells of its side has the same number.
-    int number = 0;
-    for (int before = 0; before < at.instruction; ++before) {
-      const instruction& each = instruction_at({at.plan, before});
-      if (each.act == mine.act && each.peer == mine.peer) ++number;
-    }
     return text +
            ", in another process: " + (mine.act == action::all_reduce ? "sum " : "message ") +
-           std::to_string(number) +
+           std::to_string(number_of(plan(at.plan), at.instruction)) +
            (mine.act == action::all_reduce ? " of the group" : " of the channel") + " in this step";
   }
   int last(int rank) const { return static_cast<int>(plan(rank).instructions.size()) - 1; }
@@ -118,13 +115,6 @@ class search {
   }
   bool finished(place at) const {
     return ranks_[static_cast<std::size_t>(at.plan)]->finished(at.instruction, step_);
-  }
-  int recorder_of(int rank, int event) const {
-    int index = 0;
-    while (plan(rank).instructions[static_cast<std::size_t>(index)].record != event &&
-           plan(rank).part_of(index).started != event)
-      ++index;
-    return index;
   }
   std::string name(place at) const { return describe(plan(at.plan), at.instruction); }
 

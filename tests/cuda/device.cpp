@@ -160,11 +160,69 @@ TEST_CASE("work that never ends is named after the deadline, and nothing waits f
     CHECK(error.what_job() == job{0, 1, 0, job_kind::backward});
     CHECK(error.threads_left() >= 1);
     expect_part(error.what(), "streams of devices whose work has not ended");
+    expect_part(error.flight_record(),
+                "rank 0: 4 of 7 done; first missing: 4 0B1\n"
+                "  compute: 4 of 7 done\n"
+                "    1     0F1             done\n"
+                "    2     0F2             done\n"
+                "    3     0B0             done\n"
+                "    4     0B1             started     named by the error\n"
+                "    5     0B2             issued\n"
+                "    6     0END_STEP       issued\n");
     CHECK(error_of(engine).kind() == executor::failure::refused);
   }
   // The memory is not freed under work that may still use it; CUDA would have waited.
   CHECK(gpu::complaints().empty());
   CHECK(gpu::alive().allocations == 1);
+  over = true;
+}
+
+TEST_CASE("the flight record has both sides of a message that cannot come") {
+  gpu::reset();
+  const std::vector<plan_builder> plans = pipeline_plans(2, 2, 8, layout::separate);
+  bool over = false;
+  struct stuck_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      if (at.rank == 1 && at.what.kind == job_kind::forward && at.what.microbatch == 1)
+        gpu::enqueue_until(executor::native_stream(at), "stuck", [this] { return *over; });
+    }
+    bool* over = nullptr;
+  } stage;
+  stage.over = &over;
+  executor::stage* const stages[] = {&stage, &stage};
+  executor::options with = on_gpu({.patience = std::chrono::milliseconds(20)});
+  with.wire = executor::make_cuda_loopback_transport();
+  with.deadline = std::chrono::milliseconds(300);
+  with.grace = std::chrono::milliseconds(20);
+  executor::engine engine(views(plans), stages, std::move(with));
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.what_job() == job{1, 1, 0, job_kind::forward});
+  CHECK(error.flight_record() ==
+        "step 0, what each stream has done of its plan; messages count from 0 in a step\n"
+        "rank 0: 4 of 9 done; first missing: 4 0RECV_B0\n"
+        "  compute: 2 of 5 done\n"
+        "    0     0F0             done\n"
+        "    2     0F1             done\n"
+        "    5     0B0             issued      waits for 4 0RECV_B0\n"
+        "    7     0B1             issued      waits for 6 0RECV_B1\n"
+        "    8     0END_STEP       issued      waits for 6 0RECV_B1\n"
+        "  send_next: 2 of 2 done\n"
+        "  receive_next: 0 of 2 done\n"
+        "    4     0RECV_B0        started     message 0 from rank 1, 32 bytes; meets rank 1's 5, issued\n"
+        "    6     0RECV_B1        issued      message 1 from rank 1, 32 bytes; meets rank 1's 7, issued\n"
+        "rank 1: 3 of 9 done; first missing: 3 1F1\n"
+        "  compute: 1 of 5 done\n"
+        "    1     1F0             done\n"
+        "    3     1F1             started     named by the error\n"
+        "    4     1B0             issued\n"
+        "    6     1B1             issued\n"
+        "    8     0END_STEP       issued      waits for 7 1SEND_B1\n"
+        "  receive_previous: 2 of 2 done\n"
+        "  send_previous: 0 of 2 done\n"
+        "    5     1SEND_B0        issued      message 0 to rank 0, 32 bytes; meets rank 0's 4, started; "
+        "waits for 4 1B0\n"
+        "    7     1SEND_B1        issued      message 1 to rank 0, 32 bytes; meets rank 0's 6, issued; "
+        "waits for 6 1B1\n");
   over = true;
 }
 
@@ -193,6 +251,7 @@ TEST_CASE("a replayed step that never ends is ended by the deadline, too") {
   CHECK(error.step() == 3);
   CHECK(error.threads_left() == 1);
   expect_part(error.what(), "run the step without one");
+  CHECK(error.flight_record().empty());
   over = true;
 }
 
@@ -212,6 +271,37 @@ TEST_CASE("a launch whose error nobody looked at is named, and not one from befo
   CHECK(error.kind() == executor::failure::stage);
   CHECK(error.what_job() == job{0, 2, 0, job_kind::forward});
   expect_part(error.what(), "a launch: ");
+}
+
+TEST_CASE("the flight record has a launch that failed far ahead of what runs") {
+  gpu::reset();
+  bool over = false;
+  struct careless_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      if (at.what.microbatch == 0)
+        gpu::enqueue_until(executor::native_stream(at), "stuck", [this] { return *over; });
+      if (at.what.microbatch == 11) static_cast<void>(cudaSetDevice(99));
+    }
+    bool* over = nullptr;
+  } stage;
+  stage.over = &over;
+  const std::vector<plan_builder> plans = pipeline_plans(1, 12, 8, layout::separate);
+  executor::stage* const stages[] = {&stage};
+  executor::options with = on_gpu({.patience = std::chrono::milliseconds(20)});
+  with.grace = std::chrono::milliseconds(20);
+  executor::engine engine(views(plans), stages, std::move(with));
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.kind() == executor::failure::stage);
+  expect_part(error.flight_record(),
+              "  compute: 0 of 25 done\n"
+              "    0     0F0             started\n"
+              "    1     0F1             issued\n"
+              "    2     0F2             issued\n"
+              "    3     0F3             issued\n"
+              "    4     0F4             issued\n"
+              "    and 20 more, of which\n"
+              "    11    0F11            not issued  named by the error\n");
+  over = true;
 }
 
 TEST_CASE("a thread of the rank's own issues while another one looks") {

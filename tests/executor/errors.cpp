@@ -34,6 +34,14 @@ struct spoiled {
   std::unique_ptr<executor::engine> engine;
 };
 
+//! The line of the flight record that has the instruction of the error.
+std::string named_line(const executor::execution_error& error) {
+  const std::string& all = error.flight_record();
+  const std::size_t at = all.find("named by the error\n");
+  if (at == std::string::npos) return {};
+  return all.substr(all.rfind('\n', at) + 1, at - all.rfind('\n', at) - 1);
+}
+
 }  // namespace
 
 TEST_CASE("what a callback throws ends the step and names the job") {
@@ -62,6 +70,9 @@ TEST_CASE("what a callback throws ends the step and names the job") {
         expect_part(error.what(), "step 2, rank " + std::to_string(rank) + ", instruction ");
         expect_part(error.what(), kind == job_kind::forward ? "F2 (stage " : "B2 (stage ");
         expect_part(error.what(), "not a number");
+        expect_part(error.flight_record(), "step 2, what each stream has done of its plan");
+        expect_part(named_line(error), std::to_string(error.instruction()) + ' ');
+        expect_part(named_line(error), "started");
         REQUIRE(error.cause() != nullptr);
         CHECK_THROWS_WITH_AS(std::rethrow_exception(error.cause()), "not a number",
                              std::runtime_error);
@@ -88,6 +99,7 @@ TEST_CASE("after a failure every step is refused") {
     CHECK(error.kind() == executor::failure::refused);
     CHECK(error.instruction() == -1);
     expect_part(error.what(), "refused");
+    CHECK(error.flight_record().empty());
   }
 }
 
@@ -175,6 +187,16 @@ TEST_CASE("a callback that does not return keeps its thread, and the error says 
     CHECK(error.threads_left() >= 1);
     expect_part(error.what(), "has not returned");
     expect_part(error.what(), "threads held by a callback that has not returned: ");
+    expect_part(error.flight_record(),
+                "  compute: 1 of 7 done\n"
+                "    1     1F0             done\n"
+                "    4     1F1             started     named by the error\n"
+                "    7     1F2             issued\n");
+    // Also what cannot have happened, with its other side.
+    expect_part(error.flight_record(),
+                "    5     1SEND_F1        issued      message 1 to rank 2, 32 bytes; meets rank 2's 2, ");
+    expect_part(error.flight_record(), "; waits for 4 1F1\n");
+    expect_part(error.flight_record(), "\n    and 1 more\n");
     CHECK(run.engine->trace().empty());
     CHECK(error_of(*run.engine).kind() == executor::failure::refused);
     release = true;
@@ -226,6 +248,8 @@ TEST_CASE("a full queue before the thread that watches the time ends with the de
   CHECK(error.kind() == executor::failure::deadline);
   CHECK(error.rank() == 1);
   CHECK(error.what_job() == job{1, 1, 0, job_kind::forward});
+  expect_part(named_line(error), "1F1             started");
+  expect_part(error.flight_record(), "    6     1B0             not issued\n");
 }
 
 TEST_CASE("a failure behind a full queue is seen by the thread that waits before it") {

@@ -315,4 +315,11 @@ TEST_CASE("a folder that cannot be made is wrong input, a training that diverges
   CHECK(diverged.exit == 1);
   CHECK(has(diverged.err, "the gradient's global norm is not finite: training has diverged"));
   CHECK(std::ranges::count(diverged.err, '\n') == 1);
+  CHECK(has(diverged.err, "; how far each rank came: " + here.left_path("failure.txt") + "\n"));
+  const std::string record = here.left("failure.txt");
+  CHECK(has(record, "rank 1: "));
+  CHECK(has(record, "OPTIMIZER      started     named by the error\n"));
+  // That of an earlier run does not stay.
+  CHECK(here.train(small()).exit == 0);
+  CHECK_FALSE(std::filesystem::exists(here.left_path("failure.txt")));
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -43,7 +44,7 @@ struct culprit {
 class execution_error : public std::runtime_error {
  public:
   execution_error(failure kind, const culprit& where, const std::string& text,
-                  std::exception_ptr cause, int threads_left);
+                  std::exception_ptr cause, int threads_left, std::string flight_record = {});
 
   failure kind() const { return kind_; }
   int rank() const { return where_.rank; }
@@ -56,12 +57,19 @@ class execution_error : public std::runtime_error {
   //! a GPU whose work had not ended. They still belong to the engine, whose destructor waits for
   //! the threads.
   int threads_left() const { return threads_left_; }
+  //! A table of lines: for each stream of the ranks here the last instructions done and the next
+  //! ones of its plan, which of them were issued and have started, what they wait for; of messages
+  //! and sums also their number in the step, their bytes and how far the other side is. As it was
+  //! before the ranks were aborted. On a GPU an instruction counts as started when all that it waits
+  //! for is done. Empty for a refused step and where a graph was replayed.
+  const std::string& flight_record() const { return *flight_record_; }
 
  private:
   failure kind_;
   culprit where_;
   std::exception_ptr cause_;
   int threads_left_;
+  std::shared_ptr<const std::string> flight_record_;  // copies must not throw
 };
 
 }  // namespace stretto::executor

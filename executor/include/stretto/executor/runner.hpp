@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -51,7 +52,10 @@ class runner {
   const plan_view& plan() const { return plan_; }
   //! Bytes of what a runner prepares for the plan.
   static std::int64_t prepared_bytes(const plan_view& plan, int trace_steps, bool poison = false);
-  //! Whether the instruction has begun and has ended in the step or a later one.
+  //! Whether the instruction was issued, has begun and has ended in the step or a later one.
+  bool issued(int instruction, std::int64_t step) const {
+    return issued_.load(std::memory_order_relaxed) >= ticket_of(instruction, step);
+  }
   bool started(int instruction, std::int64_t step) const;
   bool finished(int instruction, std::int64_t step) const;
   //! The instruction that a command's ticket names.
@@ -92,6 +96,7 @@ class runner {
   int trace_steps_;
   bool marked_;
   random_delay delay_;
+  std::atomic<std::int64_t> issued_{-1};  // the ticket of the last
   std::vector<bound_buffer> buffers_;
   std::vector<std::span<std::byte>> released_;
   std::vector<prepared> instructions_;
