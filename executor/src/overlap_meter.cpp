@@ -14,12 +14,19 @@ namespace {
 constexpr int compute_stream = 0;
 constexpr int other_stream = 1;
 
-//! Room for the commands of a round: enough instructions on each stream, and one event.
+// The events: what computes is done, what communicates is done.
+constexpr int computed = 0;
+constexpr int communicated = 1;
+
+//! A plan with an instruction for each kernel and for each event, and room for as many waits.
 struct two_streams {
   explicit two_streams(int pieces)
-      : instructions(static_cast<std::size_t>(2 * (pieces + 2))), streams(2) {
+      : instructions(static_cast<std::size_t>(2 * (pieces + 3))), streams(2) {
     for (std::size_t at = 0; at < instructions.size(); ++at)
       instructions[at].stream = static_cast<std::uint8_t>(at % 2);
+    // Behind those of the kernels.
+    for (const int event : {computed, communicated})
+      instructions[instructions.size() - 2 + static_cast<std::size_t>(event)].record = event;
     const char* const names[] = {"compute", "communicate"};
     for (std::size_t stream = 0; stream < 2; ++stream) {
       const std::string name = names[stream];
@@ -31,7 +38,7 @@ struct two_streams {
     plan_view made;
     made.instructions = instructions;
     made.streams = streams;
-    made.events = 1;
+    made.events = 2;
     return made;
   }
   std::vector<instruction> instructions;
@@ -50,7 +57,7 @@ class meter {
       : kernels_(kernels),
         with_(with),
         plan_(with.pieces),
-        watch_(2),
+        watch_(1),
         calls_(static_cast<std::size_t>(with.pieces) + 1),
         stamps_(calls_.size()),
         on_(with.make_device ? with.make_device(plan_.view(), watch_)
@@ -94,24 +101,19 @@ class meter {
   span measure(bool compute, bool communicate, bool in_turn) {
     const std::int64_t step = steps_++;
     watch_.begin_step();
-    const auto put = [&](int stream, std::size_t at, const auto& kernel, int piece, int pieces) {
-      calls_[at] = {&kernel, {on_->stream(stream), piece, pieces}};
-      stamps_[at] = {};
-      on_->enqueue(stream,
-                   {run_kernel, nullptr, &calls_[at], 0, step,
-                    static_cast<std::int64_t>(step * 1000 + static_cast<int>(at)), &stamps_[at]});
-    };
     const std::size_t last = stamps_.size() - 1;
-    if (communicate && !in_turn) put(other_stream, last, kernels_.communicate, 0, 1);
+    if (communicate && !in_turn) put(other_stream, last, kernels_.communicate, {{}, 0, 1}, step);
     for (int piece = 0; compute && piece < with_.pieces; ++piece)
-      put(compute_stream, static_cast<std::size_t>(piece), kernels_.compute, piece, with_.pieces);
+      put(compute_stream, static_cast<std::size_t>(piece), kernels_.compute,
+          {{}, piece, with_.pieces}, step);
     if (communicate && in_turn) {
-      on_->record(compute_stream, 0, step);
-      on_->wait(other_stream, 0, step);
-      put(other_stream, last, kernels_.communicate, 0, 1);
+      on_->record(compute_stream, computed, step);
+      on_->wait(other_stream, computed, step);
+      put(other_stream, last, kernels_.communicate, {{}, 0, 1}, step);
     }
-    for (const int stream : {compute_stream, other_stream})
-      on_->enqueue(stream, {ended, &watch_, nullptr, 0, step});
+    on_->record(other_stream, communicated, step);
+    on_->wait(compute_stream, communicated, step);
+    on_->end_step(compute_stream, step, watch_);
     on_->submit();
     finish();
     span made;
@@ -130,8 +132,36 @@ class meter {
     return made;
   }
 
+  //! Stamps come from the command where the call does the work, from marks around it where it
+  //! launches it.
+  void put(int stream, std::size_t at, const std::function<void(const kernel_call&)>& kernel,
+           kernel_call with, std::int64_t step) {
+    with.stream = on_->stream(stream);
+    calls_[at] = {&kernel, with};
+    stamps_[at] = {};
+    const int number = 2 * static_cast<int>(at) + stream;
+    const std::int64_t ticket =
+        step * static_cast<std::int64_t>(plan_.instructions.size()) + number;
+    const mark what{number, step, ticket, &stamps_[at]};
+    if (on_->marked()) on_->begin(stream, what);
+    try {
+      on_->enqueue(stream, {run_kernel, nullptr, &calls_[at], 0, step, ticket, &stamps_[at]});
+    } catch (...) {
+      watch_.fail(0, ticket, std::current_exception());
+    }
+    if (on_->marked()) on_->end(stream, what);
+  }
+
   void finish() {
-    const auto outcome = watch_.wait_until(std::chrono::steady_clock::now() + with_.deadline);
+    const auto limit = std::chrono::steady_clock::now() + with_.deadline;
+    auto outcome = monitor::outcome::late;
+    if (!on_->polled()) outcome = watch_.wait_until(limit);
+    while (on_->polled() && outcome == monitor::outcome::late) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= limit) break;
+      on_->poll();
+      outcome = watch_.wait_until(now);
+    }
     if (outcome == monitor::outcome::ended) return;
     const bool late = outcome == monitor::outcome::late;
     const std::exception_ptr cause = late ? nullptr : watch_.first_failure().cause;
@@ -148,7 +178,6 @@ class meter {
     const call& what = *static_cast<const call*>(work.payload);
     (*what.kernel)(what.with);
   }
-  static void ended(const command& work) { static_cast<monitor*>(work.self)->rank_ended(); }
 
   const overlap_kernels& kernels_;
   overlap_settings with_;
