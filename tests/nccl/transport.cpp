@@ -192,6 +192,11 @@ TEST_CASE("a message that does not come ends the step at its deadline, and is na
   const executor::execution_error error = error_of(*of.engine);
   CHECK(error.kind() == executor::failure::deadline);
   expect_part(error.what(), "of a gradient");
+  // Both sides of it were launched, and neither ended.
+  expect_part(error.flight_record(),
+              "message 0 from rank 1, 28 bytes; meets rank 1's 9, started; named by the error\n");
+  expect_part(error.flight_record(),
+              "    9     1SEND_B0        started     message 0 to rank 0, 28 bytes; meets rank 0's 8, started\n");
   of.engine.reset();
   of.check_left();
   CHECK(nccl::aborted() == 8);
