@@ -58,13 +58,6 @@ class loopback_transport final : public transport {
   }
 
  private:
-  static void enqueue(const launch& at, const operation& what, void (*call)(const command&),
-                      void* self, std::int64_t number) {
-    at.on->enqueue(at.stream, {call, self, &what, number, at.step, at.ticket, at.stamp});
-  }
-  static const operation& operation_of(const command& work) {
-    return *static_cast<const operation*>(work.payload);
-  }
   static void do_send(const command& work) {
     static_cast<loopback_channel*>(work.self)->send(operation_of(work), work.step, work.argument);
   }

@@ -31,6 +31,17 @@ struct launch {
                      //!< recorded before the call already, which is early enough but not exact.
 };
 
+//! Has a transport's own call run for the operation, as the command of its instruction.
+//! @param number  that the call finds in command::argument
+inline void enqueue(const launch& at, const operation& what, void (*call)(const command&),
+                    void* self, std::int64_t number) {
+  at.on->enqueue(at.stream, {call, self, &what, number, at.step, at.ticket, at.stamp});
+}
+//! What such a call is for.
+inline const operation& operation_of(const command& work) {
+  return *static_cast<const operation*>(work.payload);
+}
+
 //! Moves messages between ranks. Every call only enqueues on the launch's stream; whatever fails
 //! later is reported there as transport_error. A channel is a directed pair of ranks: its k-th send
 //! meets its k-th receive, in the order of the calls, whatever streams they are on. Calls of one
