@@ -161,3 +161,29 @@ TEST_CASE("a stage on a GPU computes what it does on the host") {
   CHECK(stretto::test::gpu::complaints().empty());
   CHECK(stretto::test::gpu::alive() == stretto::test::gpu::handles{});
 }
+
+TEST_CASE("a norm that is not finite updates nothing, on the GPU as on the host") {
+  const on_simulated_gpu started;
+  const config model{.layers = 1, .width = 16, .heads = 2, .context = 8, .microbatch = 1};
+  const auto stream = stretto::executor::cuda::make_stream(0);
+  train::cuda::cuda_math gpu(model);
+  gpu.on_stream(stream.get(), 0);
+  for (const train::math<float>* by : {static_cast<const train::math<float>*>(&gpu),
+                                       &train::host_math<float>()})
+    for (const double norm : {double{INFINITY}, double{NAN}, 4.0}) {
+      CAPTURE(norm);
+      const train::math_array<double, float> norms(*by, 1);
+      const train::math_array<train::step_result, float> result(*by, 1);
+      by->put(&norm, norms.span().data(), sizeof(norm));
+      tensors values(*by, 64), gradients(*by, 64), mean(*by, 64), square(*by, 64);
+      values.draw(1);
+      gradients.draw(2);
+      const std::vector<float> before = on_host(*by, values.span());
+      by->finish(norms.span(), {}, 1, result.span().data());
+      by->update({}, 1, 0.1, &result.span()[0].clip_factor, true, values.span(), gradients.span(),
+                 mean.span(), square.span());
+      while (cudaStreamQuery(stream.get()) == cudaErrorNotReady)
+        static_cast<void>(cudaGetLastError());
+      CHECK((on_host(*by, values.span()) == before) == !std::isfinite(norm));
+    }
+}
