@@ -122,11 +122,17 @@ class pipeline
     ((written_<Rank>.streams > most ? most = written_<Rank>.streams : 0), ...);
     return most;
   }
-  static constexpr int stream_count_ = most_streams(std::make_integer_sequence<int, ranks>{});
-  static constexpr std::array<stream_info, static_cast<std::size_t>(stream_count_)> streams_ = [] {
-    std::array<stream_info, static_cast<std::size_t>(stream_count_)> made{};
-    for (int stream = 0; stream < stream_count_; ++stream)
-      made[static_cast<std::size_t>(stream)] = Overlap{}.stream(stream);
+  // Room for any plan's: a size that the plans decide would have them written with the class.
+  struct stream_table {
+    std::array<stream_info, max_streams> infos{};
+    std::size_t count = 0;
+    constexpr std::span<const stream_info> view() const { return {infos.data(), count}; }
+  };
+  static constexpr stream_table streams_ = [] {
+    stream_table made;
+    const int most = most_streams(std::make_integer_sequence<int, ranks>{});
+    for (int stream = 0; stream < most; ++stream)
+      made.infos[made.count++] = Overlap{}.stream(stream);
     return made;
   }();
 
@@ -144,7 +150,7 @@ class pipeline
     made.microbatches = Shape.microbatches;
     made.slices = Shape.slices;
     made.digest = digest_;
-    made.streams = streams_;
+    made.streams = streams_.view();
     made.groups = group_table_.infos;
     made.members = group_table_.members;
     return made;
