@@ -75,6 +75,7 @@ void introduce(std::ostream& out, const pipeline& made, const options& with, con
       << " micro-batches of "
       << with.model.microbatch << " x " << with.model.context << " bytes";
   if (sizes.slices > 1) out << " in " << sizes.slices << " slices";
+  if (with.pipeline.products == precision::bf16) out << ", products of bf16";
   out << '\n';
   if (!with.resume.empty())
     out << "goes on after step " << made.steps_done() << " of " << with.resume.string() << '\n';
@@ -85,13 +86,16 @@ class shadow {
  public:
   //! Goes on from what the pipeline holds.
   shadow(const options& with, const pipeline& from, const corpus& text)
-      : with_(with), text_(text), whole_(unsharded(from.model()), with.learning.seed) {
+      : with_(with),
+        text_(text),
+        math_(make_host_math(unsharded(from.model()), with.pipeline.products)),
+        whole_(unsharded(from.model()), with.learning.seed, *math_) {
     take(from);
   }
 
   //! What the pipeline held before the step, from which errors of rounding would otherwise grow.
   void prepare(const pipeline& from) {
-    if (from.model().shards > 1) take(from);
+    if (rounds(from)) take(from);
   }
 
   //! @throws std::runtime_error naming what differs after the step
@@ -103,31 +107,34 @@ class shadow {
                       text_.batch(with_.learning.seed, number, microbatch, tokens, targets);
                     });
     const std::string found =
-        pipelined.model().shards > 1
-            ? first_difference_above(rounding, pipelined, result, whole_, expected)
+        rounds(pipelined)
+            ? first_difference_above(bound(with_), pipelined, result, whole_, expected)
             : first_difference(pipelined, result, whole_, expected);
     if (!found.empty())
       throw std::runtime_error("--check: after step " + std::to_string(number) + " " + found);
   }
 
   //! What the last words of a run say.
-  static std::string praise(const pipeline& pipelined) {
-    if (pipelined.model().shards == 1)
+  static std::string praise(const pipeline& pipelined, const options& with) {
+    if (!rounds(pipelined))
       return "equal to the unpipelined model after each step: loss, norm, gradients and "
              "parameters, to the bit\n";
     char text[120];
     std::snprintf(text, sizeof text,
                   "as the unpipelined model in each step: loss, norm and gradients, within %g\n",
-                  rounding);
+                  bound(with));
     return text;
   }
 
  private:
   // Of a number, or of the largest of a tensor. Sums over workers are of single precision, and
-  // grouped otherwise than those over a whole row.
-  static constexpr double rounding = 1e-4;
+  // grouped otherwise than those over a whole row; with another last bit they may round to another
+  // number in bf16.
+  static double bound(const options& with) {
+    return with.pipeline.products == precision::bf16 ? 1e-2 : 1e-4;
+  }
 
-  static bool rounds(const pipeline& from) { return from.workers() > 1 || !from.on_host(); }
+  static bool rounds(const pipeline& from) { return from.model().shards > 1 || !from.on_host(); }
 
   void take(const pipeline& from) {
     const auto copy = [](const std::vector<float>& all, std::span<float> to) {
@@ -142,6 +149,7 @@ class shadow {
 
   const options& with_;
   const corpus& text_;
+  std::unique_ptr<math<float>> math_;
   reference whole_;
 };
 
@@ -166,7 +174,7 @@ void train_steps(pipeline& made, const options& with, const corpus& text, bool s
     made.gather({layer_part::parameters, layer_part::mean, layer_part::square});
     if (speaks) save_checkpoint(with.save, made);
   }
-  if (reference) std::cout << shadow::praise(made);
+  if (reference) std::cout << shadow::praise(made, with);
 }
 
 void resume(pipeline& made, const options& with) {

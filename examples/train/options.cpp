@@ -58,6 +58,7 @@ struct raw_options {
   std::optional<std::string> layers_per_rank;
   std::string recompute = "none";
   std::string offload = "none";
+  std::string precision = "fp32";
   double deadline = 300;
   double learning_rate = 3e-3;
   bool untied = false;
@@ -106,6 +107,13 @@ stretto::memory::offload_window read_offload(const std::string& typed) {
                     ",lag=1 and ,prefetch=1");
 }
 
+//! "fp32", "bf16".
+precision read_precision(const std::string& typed) {
+  if (typed == "bf16") return precision::bf16;
+  if (typed == "fp32") return precision::fp32;
+  throw bad_setting("precision", typed, "expected fp32 or bf16");
+}
+
 void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   pipeline_settings& to = made.pipeline;
   app.add_option("--schedule", to.schedule, "One of " + training_schedules())
@@ -151,6 +159,10 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
                      "; or whole, for jobs in one piece [whole, or look_ahead for several workers]");
   app.add_option("--device", made.device,
                  "Where ranks compute: host, or cuda (cuda:1...), all of them on one GPU")
+      ->capture_default_str();
+  app.add_option("--precision", raw.precision,
+                 "What matrix products read: fp32, or bf16, to which both sides are rounded; they sum "
+                 "in fp32, and all that is kept and sent is fp32")
       ->capture_default_str();
   app.add_option("--transport", made.transport,
                  "loopback, or mpi: workers are dealt to the processes that mpirun starts")
@@ -217,6 +229,7 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
 void complete(options& made, const raw_options& raw) {
   made.pipeline.recompute = read_recompute(raw.recompute);
   made.pipeline.offload = read_offload(raw.offload);
+  made.pipeline.products = read_precision(raw.precision);
   if (raw.layers_per_rank) made.pipeline.layers_per_rank = read_layers(*raw.layers_per_rank);
   // Told the layers of every rank, nobody need say how many that makes.
   const auto& per_rank = made.pipeline.layers_per_rank;

@@ -126,7 +126,7 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
     out << format("%11.1f\n", kibibytes(marked));
   }
   out << "host: what waits there (--offload). workspaces: evaluation's arena, batch, messages, "
-         "queues, instructions. in use: the most at once.\n";
+         "queues, instructions, what products read in bf16. in use: the most at once.\n";
   if (from.workers() > 1)
     out << "All " << from.workers() << " workers of a rank together; in the trace they are ranks "
         << from.workers() << " r, " << from.workers() << " r + 1...\n";

@@ -153,6 +153,34 @@ TEST_CASE("the file does not depend on who wrote it; the one before it is kept")
   }
 }
 
+TEST_CASE("products of bf16 keep weights in fp32: a file goes on with either") {
+  const folder here;
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
+  settings.products = precision::bf16;
+  pipeline rounding = make(settings, learning());
+  for (int step = 0; step < 2; ++step) rounding.step();
+  save_checkpoint(here.file, rounding);
+  const std::string saved = read(here.file);
+  const std::vector<float> weights = everything(rounding);
+  CHECK(std::ranges::any_of(weights, [](float one) { return widened(rounded(one)) != one; }));
+  const double next = rounding.step().loss;
+  // Into others that have gone elsewhere meanwhile.
+  pipeline same = make(settings, learning());
+  settings.products = precision::fp32;
+  pipeline exact = make(settings, learning());
+  for (pipeline* each : {&same, &exact}) {
+    each->step();
+    load_checkpoint(here.file, *each);
+    CHECK(everything(*each) == weights);
+  }
+  save_checkpoint(here.file, exact);
+  CHECK(read(here.file) == saved);
+  CHECK(same.step().loss == next);
+  const double other = exact.step().loss;
+  CHECK(other != next);
+  CHECK(other == doctest::Approx(next).epsilon(1e-3));
+}
+
 TEST_CASE("what is damaged, foreign or absent is refused, and changes nothing") {
   const folder here;
   pipeline made = make(four_by_two, learning());

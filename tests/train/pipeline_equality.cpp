@@ -159,6 +159,36 @@ TEST_CASE("sizes that are no multiple of a vector, several sequences in a micro-
   check_equal(model, {.ranks = 2, .microbatches = 3, .chunks = 2});
 }
 
+TEST_CASE("products of bf16: equal to the bit with a reference that has them, too") {
+  std::vector<pipeline_settings> all = {
+      {.schedule = "interleaved", .ranks = 2, .microbatches = 4, .chunks = 2},
+      {.schedule = "zbv_greedy", .ranks = 3, .microbatches = 5},
+      {.schedule = "dualpipe", .ranks = 2, .microbatches = 4},
+      {.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2},
+      {.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}};
+  all[0].recompute = {1, 1};
+  for (pipeline_settings& settings : all) {
+    settings.products = precision::bf16;
+    check_equal(tiny(8, settings.ranks == 2), settings);
+  }
+}
+
+TEST_CASE("products of bf16 learn as those of fp32, but for rounding") {
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 3, .microbatches = 4};
+  pipeline exact(tiny(6, true), text(), settings, learning());
+  settings.products = precision::bf16;
+  pipeline rounding(tiny(6, true), text(), settings, learning());
+  bool same = true;
+  for (int step = 0; step < 10; ++step) {
+    const step_result expected = exact.step(), found = rounding.step();
+    same = same && found.loss == expected.loss;
+    CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-3));
+    CHECK(found.gradient_norm == doctest::Approx(expected.gradient_norm).epsilon(1e-2));
+  }
+  CHECK(!same);
+  CHECK(rounding.evaluate() == doctest::Approx(exact.evaluate()).epsilon(1e-3));
+}
+
 TEST_CASE("a difference would be found, and named") {
   const config model = tiny(6, true);
   const pipeline_settings settings{.ranks = 2, .microbatches = 3, .chunks = 2};

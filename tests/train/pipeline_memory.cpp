@@ -185,6 +185,28 @@ TEST_CASE("what a rank holds is known before the first step") {
   }
 }
 
+TEST_CASE("products of bf16: half the weights once more, and room to round both sides") {
+  config model = tiny(8, false);
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3, .chunks = 1};
+  const pipeline exact(model, text(), settings, learning());
+  settings.products = precision::bf16;
+  const pipeline rounding(model, text(), settings, learning());
+  for (int rank = 0; rank < 2; ++rank) {
+    const rank_memory before = exact.memory(rank), after = rounding.memory(rank);
+    // Of either side the logits, 8 rows of 61; of the right one the table, 61 rows of 16.
+    CHECK(after.workspaces - before.workspaces ==
+          before.weights / 2 + 4 * (8 * 61) + 4 * (61 * 16));
+    CHECK(after.weights == before.weights);
+    CHECK(after.arena == before.arena);
+    CHECK(after.sum() - before.sum() == after.workspaces - before.workspaces);
+  }
+  // Attention reads squares, which long sequences make the largest.
+  CHECK(largest_factor(model) == 8 * 61);
+  model.context = 100;
+  CHECK(largest_factor(model) == 100 * 100);
+  CHECK(largest_weight(model) == 61 * 16);
+}
+
 TEST_CASE("what the process holds beside the ranks: plans, and the stacks of its threads") {
   const config model = tiny(8, false);
   const auto made = [&](int shards, const char* overlap) {

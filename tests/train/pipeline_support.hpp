@@ -85,7 +85,8 @@ inline std::string compare(const train::config& model, train::pipeline_settings 
                            int steps) {
   settings.evaluation_microbatches = 3;
   train::pipeline pipelined(model, text(), settings, learning());
-  train::reference whole(pipelined.model(), learning().seed);
+  const auto math = train::make_host_math(pipelined.model(), settings.products);
+  train::reference whole(pipelined.model(), learning().seed, *math);
   const auto differ = [&] {
     const double expected = whole.evaluate(3, [&](int microbatch, auto tokens, auto targets) {
       text().held_back_batch(microbatch, tokens, targets);

@@ -24,7 +24,8 @@ inline double relative_difference(const std::vector<float>& one, const std::vect
   return apart / largest;
 }
 
-//! Losses, norms and gradients of two steps, from the same parameters each.
+//! Losses, norms and gradients of two steps, from the same parameters each. Where products read
+//! bf16, a number that sums in another order have changed in its last bit may round to another.
 inline void compare(train::pipeline_settings settings) {
   using pipeline_test::learning;
   using pipeline_test::text;
@@ -33,20 +34,22 @@ inline void compare(train::pipeline_settings settings) {
   CAPTURE(settings.tensor_parallel);
   CAPTURE(settings.data_parallel);
   const train::config model = pipeline_test::tiny(6, true);
+  const bool rounds = settings.products == train::precision::bf16;
+  const double bound = rounds ? 1e-3 : 1e-5, of_gradients = rounds ? 1e-2 : 1e-4;
   settings.poison = true;
   settings.evaluation_microbatches = 4;
   train::pipeline here(model, text(), settings, learning());
   train::cuda::run_on_gpu(settings, 0);
   train::pipeline there(model, text(), settings, learning());
-  CHECK(there.evaluate() == doctest::Approx(here.evaluate()).epsilon(1e-5));
+  CHECK(there.evaluate() == doctest::Approx(here.evaluate()).epsilon(bound));
   for (int number = 1; number <= 2; ++number) {
     const train::step_result expected = here.step(), found = there.step();
-    CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-5));
-    CHECK(found.gradient_norm == doctest::Approx(expected.gradient_norm).epsilon(1e-4));
+    CHECK(found.loss == doctest::Approx(expected.loss).epsilon(bound));
+    CHECK(found.gradient_norm == doctest::Approx(expected.gradient_norm).epsilon(of_gradients));
     for (int layer = 0; layer < model.layer_count(); ++layer) {
       CAPTURE(layer);
       CHECK(relative_difference(there.whole(layer, layer_part::gradients),
-                                here.whole(layer, layer_part::gradients)) < 1e-4);
+                                here.whole(layer, layer_part::gradients)) < of_gradients);
       for (const layer_part part : {layer_part::parameters, layer_part::mean, layer_part::square})
         here.set_whole(layer, part, there.whole(layer, part));  // AdamW magnifies small errors
     }

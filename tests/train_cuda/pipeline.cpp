@@ -37,6 +37,16 @@ TEST_CASE("so do workers that share a rank") {
   compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 7);
 }
 
+TEST_CASE("so do products of bf16, with the host's of bf16") {
+  constexpr auto bf16 = train::precision::bf16;
+  compare({.schedule = "zbv_greedy", .ranks = 2, .microbatches = 4, .products = bf16}, 9);
+  compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2, .products = bf16},
+          10);
+  compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .tensor_parallel = 2,
+           .products = bf16},
+          11);
+}
+
 TEST_CASE("stashes that go to the host come back") {
   pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 4};
   settings.offload = *stretto::memory::read_offload("all");

@@ -24,3 +24,16 @@ TEST_CASE("workers that share a rank, stashes that run again or wait on the host
   settings.offload = *stretto::memory::read_offload("all");
   train_cuda_test::compare(settings);
 }
+
+TEST_CASE("products of bf16 are the host's, but for the order of their sums") {
+  constexpr auto bf16 = train::precision::bf16;
+  train_cuda_test::compare(
+      {.schedule = "zbv_greedy", .ranks = 2, .microbatches = 4, .products = bf16});
+  train_cuda_test::compare(
+      {.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2, .products = bf16});
+  train_cuda_test::compare({.schedule = "1f1b",
+                            .ranks = 2,
+                            .microbatches = 2,
+                            .tensor_parallel = 2,
+                            .products = bf16});
+}

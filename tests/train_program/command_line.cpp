@@ -77,7 +77,7 @@ TEST_CASE("small models train, equal to the unpipelined one; a trace and a pictu
         "--schedule dualpipe", "--schedule zbv --recompute 1/2",
         "--schedule zbv --offload all", "--schedule 1f1b --offload 2/3,prefetch=2 --overlap serial",
         "--schedule zb_h1 --overlap serial --transport-capacity 2",
-        "--layers-per-rank 2,4 --chunks 1 --group 3", "--layers balanced:6",
+        "--layers-per-rank 2,4 --chunks 1 --group 3", "--layers balanced:6", "--precision bf16",
         "--layers 'Et|t|t|tL' --schedule zbv", "--layers 2,4 --chunks 1"}) {
     INFO(arguments);
     const desk here;
@@ -115,7 +115,8 @@ TEST_CASE("jobs in ops, and several workers a rank: as the unpipelined model, sa
   CHECK(has(two.out, "All 2 workers of a rank together; in the trace they are ranks 2 r, 2 r + 1..."));
   CHECK(has(here.left("trace.json"), "tensor_parallel"));
   CHECK(has(here.left("timeline.svg"), "</svg>"));
-  const outcome one = here.train(small("--steps 6 --check --schedule 1f1b --resume " + file));
+  const outcome one =
+      here.train(small("--steps 6 --check --schedule 1f1b --precision bf16 --resume " + file));
   INFO(one.err);
   CHECK(one.exit == 0);
   CHECK(has(one.out, "goes on after step 4 of " + file));
@@ -226,7 +227,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--seed",     "--learning-rate",
                              "--clip",     "--check",
                              "--save ",    "--save-every",
-                             "--resume",
+                             "--resume",   "--precision",
                              "--out",      "interleaved, ",
                              "Exit: 0"}) {
     INFO(option);
@@ -283,6 +284,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--overlap sometimes", "--overlap sometimes: no such policy; there are serial, separate, typed"},
       {"--device gpu", "--device gpu: it is host, cuda, or cuda:1 for the GPU with this number"},
       {"--device cuda:-1", "--device cuda:-1: it is host, cuda, or cuda:1"},
+      {"--precision fp8", "--precision fp8: expected fp32 or bf16"},
       {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
       {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},
       {"--seed -1", "--seed: Value -1 is not a whole number below 2^64"},

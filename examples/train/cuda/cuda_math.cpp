@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cuda/launch.hpp"
+#include "model/scratch.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 
@@ -56,6 +57,9 @@ struct cuda_math::parts {
   stretto::executor::cuda::owned_stream aside;  // for what is done outside steps
   cudaStream_t stream = nullptr;
   int multiprocessors = 0;
+  // Where both sides of a product are rounded; empty where they are not.
+  stretto::executor::cuda::device_memory left, right;
+  std::size_t room = 0;  // scalars of either
 
   ~parts() {
     if (products != nullptr) static_cast<void>(cublasDestroy(products));
@@ -77,13 +81,17 @@ struct cuda_math::parts {
   }
 };
 
-cuda_math::cuda_math(const config& model) : parts_(std::make_unique<parts>()) {
+cuda_math::cuda_math(const config& model, precision read) : parts_(std::make_unique<parts>()) {
   check_products(cublasCreate(&parts_->products), "cublasCreate");
   parts_->aside = stretto::executor::cuda::make_stream(0);
   parts_->workspace = stretto::executor::cuda::make_device_memory(workspace_bytes);
   parts_->row_losses = stretto::executor::cuda::make_device_memory(model.rows() * sizeof(double));
   check_products(cublasSetWorkspace(parts_->products, parts_->workspace.get(), workspace_bytes),
                  "cublasSetWorkspace");
+  if (read != precision::bf16) return;
+  parts_->room = largest_factor(model);
+  parts_->left = stretto::executor::cuda::make_device_memory(parts_->room * sizeof(bfloat16));
+  parts_->right = stretto::executor::cuda::make_device_memory(parts_->room * sizeof(bfloat16));
 }
 
 cuda_math::~cuda_math() = default;
@@ -104,6 +112,16 @@ void cuda_math::on_stream(void* native, int multiprocessors) const {
   }
 }
 
+bool cuda_math::rounds() const {
+  return parts_->room > 0;
+}
+std::size_t cuda_math::rounding_bytes() const {
+  return 2 * parts_->room * sizeof(bfloat16);
+}
+void cuda_math::round(matrix_span<const float> from, bfloat16* to) const {
+  launch_items(cuda::round{on_gpu(from), to}, items(from), parts_->stream);
+}
+
 // cuBLAS has columns one after the other, so it sees every matrix transposed: right^T * left^T.
 void cuda_math::product(matrix_span<float> out, factor<float> left, factor<float> right,
                         bool add) const {
@@ -111,6 +129,28 @@ void cuda_math::product(matrix_span<float> out, factor<float> left, factor<float
     return of.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   };
   const float one = 1.0f, kept = add ? 1.0f : 0.0f;
+  if (rounds()) {
+    // A copy lies as what it is of, what is rounded here row by row.
+    struct in_bf16 {
+      const void* data;
+      std::size_t stride;
+    };
+    const auto read = [&](const factor<float>& of, const auto& scratch) -> in_bf16 {
+      if (of.copy != nullptr) return {of.copy, of.of.stride};
+      check_scratch(items(of.of), parts_->room);
+      round(of.of, static_cast<bfloat16*>(scratch.get()));
+      return {scratch.get(), of.of.columns};
+    };
+    const in_bf16 first = read(left, parts_->left), second = read(right, parts_->right);
+    check_products(
+        cublasGemmEx(parts_->products, side(right), side(left), number(right.columns()),
+                     number(left.rows()), number(left.columns()), &one, second.data, CUDA_R_16BF,
+                     number(second.stride), first.data, CUDA_R_16BF, number(first.stride), &kept,
+                     out.data, CUDA_R_32F, number(out.stride), CUBLAS_COMPUTE_32F,
+                     CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
+    return;
+  }
   check_products(
       cublasSgemm(parts_->products, side(right), side(left), number(right.columns()),
                   number(left.rows()), number(left.columns()), &one, right.of.data,

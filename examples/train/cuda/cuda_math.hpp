@@ -10,19 +10,24 @@
 namespace train::cuda {
 
 //! In single precision (no TF32), so that results differ from the host's by rounding only; products
-//! sum in cuBLAS's order. Work goes to one stream at a time: the caller's events stand between work
-//! on different ones. After construction nothing is allocated but by allocate().
+//! sum in cuBLAS's order. Products of bf16 sum in single precision, too (cublasGemmEx); what they
+//! read, but for weights, a kernel rounds before each. Work goes to one stream at a time: the caller's
+//! events stand between work on different ones. After construction nothing is allocated but by allocate().
 class cuda_math final : public math<float> {
  public:
   //! On the current device, which later calls find current, too.
   //! @param model  the largest that it will work on
+  //! @param read   what products read
   //! @throws stretto::executor::cuda::error, std::runtime_error for an error of cuBLAS
-  explicit cuda_math(const config& model);
+  explicit cuda_math(const config& model, precision read = precision::fp32);
   ~cuda_math() override;
 
   bool on_host() const override { return false; }
   //! Only products keep to the number of multiprocessors.
   void on_stream(void* native, int multiprocessors) const override;
+  bool rounds() const override;
+  std::size_t rounding_bytes() const override;
+  void round(matrix_span<const float> from, bfloat16* to) const override;
   void product(matrix_span<float> out, factor<float> left, factor<float> right,
                bool add) const override;
   void add_bias(matrix_span<float> out, const float* bias) const override;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cuda/team.hpp"
+#include "model/bfloat16.hpp"
 
 namespace train::cuda {
 
@@ -33,6 +34,12 @@ struct add_bias {
   TRAIN_EVERYWHERE void operator()(std::size_t item) const {
     out[item] += bias[item % out.columns];
   }
+};
+
+struct round {
+  constant_matrix from;
+  bfloat16* to;
+  TRAIN_EVERYWHERE void operator()(std::size_t item) const { to[item] = rounded(from[item]); }
 };
 
 struct residual {
@@ -307,8 +314,8 @@ struct finish {
 //! The first list's kernels do items, the second one's rows.
 template <class... Kernel>
 struct kernel_list {};
-using item_kernels = kernel_list<add_bias, residual, multiply, gelu, add_rows, norm_weights, embed,
-                                 embed_weights, add, update, finish>;
+using item_kernels = kernel_list<add_bias, round, residual, multiply, gelu, add_rows, norm_weights,
+                                 embed, embed_weights, add, update, finish>;
 using row_kernels =
     kernel_list<norm, norm_back, softmax, softmax_back, cross_entropy, add_losses, add_squares>;
 

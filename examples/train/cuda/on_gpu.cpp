@@ -22,8 +22,8 @@ void run_on_gpu(pipeline_settings& to, int device) {
                                  : "there are " + std::to_string(count) + " GPUs, no number " +
                                        std::to_string(device));
   executor::cuda::check(cudaSetDevice(device), "cudaSetDevice");
-  to.make_math = [](const config& model) -> std::unique_ptr<math<float>> {
-    return std::make_unique<cuda_math>(model);
+  to.make_math = [](const config& model, precision read) -> std::unique_ptr<math<float>> {
+    return std::make_unique<cuda_math>(model, read);
   };
   to.make_device = [device, timing = to.trace_steps > 0](const stretto::plan_view& plan,
                                                          executor::monitor& watch) {

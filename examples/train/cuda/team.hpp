@@ -3,11 +3,7 @@
 
 #include <cstddef>
 
-#ifdef __CUDACC__
-#define TRAIN_EVERYWHERE __host__ __device__
-#else
-#define TRAIN_EVERYWHERE
-#endif
+#include "model/everywhere.hpp"
 
 namespace train::cuda {
 

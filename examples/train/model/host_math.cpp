@@ -10,6 +10,7 @@
 #include "model/cross_entropy.hpp"
 #include "model/gelu.hpp"
 #include "model/norm.hpp"
+#include "model/scratch.hpp"
 #include "model/tensor.hpp"
 
 namespace train {
@@ -30,13 +31,21 @@ void with_factor(const factor<Scalar>& side, Use&& use) {
 }
 
 template <class Scalar>
-class host_operations final : public math<Scalar> {
+class host_operations : public math<Scalar> {
   using constant = matrix_span<const Scalar>;
   using variable = matrix_span<Scalar>;
 
  public:
   bool on_host() const override { return true; }
   void on_stream(void*, int) const override {}
+
+  bool rounds() const override { return false; }
+  std::size_t rounding_bytes() const override { return 0; }
+  void round(constant from, bfloat16* to) const override {
+    for (std::size_t row = 0; row < from.rows; ++row)
+      for (std::size_t column = 0; column < from.columns; ++column)
+        *to++ = rounded(static_cast<float>(from.data[row * from.stride + column]));
+  }
 
   void product(variable out, factor<Scalar> left, factor<Scalar> right, bool add) const override {
     auto to = view(out);
@@ -172,12 +181,47 @@ class host_operations final : public math<Scalar> {
   }
 };
 
+//! Products of what bf16 keeps of both sides, which single precision multiplies without an error.
+class rounding_operations final : public host_operations<float> {
+ public:
+  explicit rounding_operations(const config& model)
+      : left_(largest_factor(model)),
+        right_(std::max(largest_factor(model), largest_weight(model))) {}
+
+  bool rounds() const override { return true; }
+  std::size_t rounding_bytes() const override {
+    return left_.span().size_bytes() + right_.span().size_bytes();
+  }
+  void product(matrix_span<float> out, factor<float> left, factor<float> right,
+               bool add) const override {
+    host_operations::product(out, kept(left, left_), kept(right, right_), add);
+  }
+
+ private:
+  static factor<float> kept(const factor<float>& side, aligned_array<float>& in) {
+    const auto& of = side.of;
+    check_scratch(of.rows * of.columns, in.span().size());
+    float* to = in.span().data();
+    for (std::size_t row = 0; row < of.rows; ++row)
+      for (std::size_t at = row * of.stride; at < row * of.stride + of.columns; ++at)
+        *to++ = widened(side.copy != nullptr ? side.copy[at] : rounded(of.data[at]));
+    return {matrix_span<const float>(in.span().data(), of.rows, of.columns), side.transposed};
+  }
+
+  mutable aligned_array<float> left_, right_;
+};
+
 }  // namespace
 
 template <class Scalar>
 const math<Scalar>& host_math() {
   static const host_operations<Scalar> one;
   return one;
+}
+
+std::unique_ptr<math<float>> make_host_math(const config& model, precision read) {
+  if (read == precision::bf16) return std::make_unique<rounding_operations>(model);
+  return std::make_unique<host_operations<float>>();
 }
 
 template const math<float>& host_math<float>();

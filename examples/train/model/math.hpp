@@ -26,6 +26,14 @@ class math {
   //! its multiprocessors may work on it (0: all). Nothing on the host.
   virtual void on_stream(void* native, int multiprocessors) const = 0;
 
+  //! Whether products read bf16: each side is rounded into scratch of the math's own, unless it has
+  //! a copy. Then one thread calls at a time. Sums are of Scalar's precision nevertheless.
+  virtual bool rounds() const = 0;
+  //! Bytes of that scratch.
+  virtual std::size_t rounding_bytes() const = 0;
+  //! to [rows * columns] = from in bf16, row by row.
+  virtual void round(matrix_span<const Scalar> from, bfloat16* to) const = 0;
+
   //! out = left * right, or out += left * right.
   virtual void product(matrix_span<Scalar> out, factor<Scalar> left, factor<Scalar> right,
                        bool add) const = 0;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "model/bfloat16.hpp"
+
 namespace train {
 
 //! A row-major matrix; Scalar may be const.
@@ -34,6 +36,8 @@ template <class Scalar>
 struct factor {
   matrix_span<const Scalar> of;
   bool transposed = false;
+  //! Where there is one, a copy in bf16 that lies as `of` does.
+  const bfloat16* copy = nullptr;
 
   factor(const matrix_span<const Scalar>& matrix, bool is_transposed = false)
       : of(matrix), transposed(is_transposed) {}

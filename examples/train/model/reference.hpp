@@ -34,8 +34,10 @@ struct layer_sums {
 template <class Scalar>
 class basic_reference {
  public:
-  basic_reference(const config& model, std::uint64_t seed)
-      : stage_(model, 0, model.layer_count(), seed),
+  //! @param by  the host's; it outlives this
+  basic_reference(const config& model, std::uint64_t seed,
+                  const math<Scalar>& by = host_math<Scalar>())
+      : stage_(model, 0, model.layer_count(), seed, 0, by),
         batch_(model),
         norms_(config::size(model.layer_count())) {
     for (int slice = 0; slice < model.slices; ++slice) {
@@ -52,6 +54,7 @@ class basic_reference {
   template <class Fill>
   step_result step(long number, int microbatches, double learning_rate, double norm_limit,
                    const adamw& rule, Fill&& fill) {
+    stage_.round_weights();
     stage_.zero_gradients();
     const double loss = each(microbatches, fill, [&] { backward(); });
     return update(number, loss, learning_rate, norm_limit, rule);
@@ -64,6 +67,7 @@ class basic_reference {
   template <class Fill>
   step_result step(long number, std::span<const layer_sums> sums, double learning_rate,
                    double norm_limit, const adamw& rule, Fill&& fill) {
+    stage_.round_weights();
     std::vector<Scalar> chosen(stage_.gradients().size());
     std::vector<double> losses;
     for (std::size_t one = 0; one < sums.size(); ++one) {
@@ -85,6 +89,7 @@ class basic_reference {
   //! The loss alone, over `microbatches` micro-batches.
   template <class Fill>
   double evaluate(int microbatches, Fill&& fill) {
+    stage_.round_weights();
     return each(microbatches, fill, [] {});
   }
 

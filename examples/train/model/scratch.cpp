@@ -1,6 +1,8 @@
 #include "model/scratch.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "model/algebra.hpp"
 
@@ -31,6 +33,26 @@ std::size_t packed_bytes(const config& model, bool with_head) {
   return std::max({packed_with_weight(rows, width, 3 * share),
                    packed_with_weight(rows, share, width),
                    packed_with_weight(rows, width, share * config::size(model.expansion)), head});
+}
+
+std::size_t largest_factor(const config& model) {
+  const std::size_t hidden = model.share() * config::size(model.expansion);
+  return std::max(model.rows() * std::max({config::size(model.width), 3 * model.share(), hidden,
+                                           config::size(model.vocabulary)}),
+                  model.length() * model.length());
+}
+
+std::size_t largest_weight(const config& model) {
+  const std::size_t hidden = model.share() * config::size(model.expansion);
+  return config::size(model.width) *
+         std::max({3 * model.share(), hidden, config::size(model.vocabulary)});
+}
+
+void check_scratch(std::size_t scalars, std::size_t room) {
+  if (scalars > room)
+    throw std::invalid_argument("a product with a matrix of " + std::to_string(scalars) +
+                                " scalars: the model that this math was made for has none above " +
+                                std::to_string(room));
 }
 
 }  // namespace train

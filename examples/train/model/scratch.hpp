@@ -1,4 +1,4 @@
-// What matrix products take on the stack of the thread that computes them.
+// What matrix products take beside their operands.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,17 @@
 
 namespace train {
 
-//! Bytes that the largest product of a block, or of the head, packs its operands into: as Eigen
-//! blocks it for this machine's caches (see algebra.hpp).
+//! Bytes on the stack of the thread that computes it that the largest product of a block, or of the
+//! head, packs its operands into: as Eigen blocks it for this machine's caches (see algebra.hpp).
 //! @param with_head  whether the thread also computes the head
 std::size_t packed_bytes(const config& model, bool with_head);
+
+//! Scalars of the largest matrix that one side of a product may be: but for weights ...
+std::size_t largest_factor(const config& model);
+//! ... and of these alone.
+std::size_t largest_weight(const config& model);
+
+//! @throws std::invalid_argument for a matrix that is larger than what a math has room to round
+void check_scratch(std::size_t scalars, std::size_t room);
 
 }  // namespace train

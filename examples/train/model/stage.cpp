@@ -71,6 +71,10 @@ basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::
   gradients_ = quarter(1);
   mean_ = quarter(2);
   square_ = quarter(3);
+  if (by.rounds()) {
+    copies_memory_ = by.allocate(parameters.end() * sizeof(bfloat16));
+    copies_ = {static_cast<bfloat16*>(copies_memory_.get()), parameters.end()};
+  }
   for (int layer = first; layer < last; ++layer) {
     const std::span<Scalar> to = this->parameters(layer);
     aligned_array<Scalar> values(to.size());
@@ -168,7 +172,8 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
   const std::span<Scalar> sums = model_.shards > 1 ? with.sums : std::span<Scalar>();
   const counted_math<Scalar> by(*by_, is_weight(op.code)    ? products_.backward_weight
                                       : is_forward(op.code) ? products_.forward
-                                                            : products_.backward_input);
+                                                            : products_.backward_input,
+                                {parameters_, copies_.data()});
   double loss = 0;
   switch (op.code) {
     case op_code::embed:
@@ -304,6 +309,11 @@ void basic_stage<Scalar>::backward(std::span<const Scalar> output_gradient,
 template <class Scalar>
 void basic_stage<Scalar>::zero_gradients() {
   by_->zero(gradients_.data(), gradients_.size_bytes());
+}
+
+template <class Scalar>
+void basic_stage<Scalar>::round_weights() {
+  if (by_->rounds()) by_->round({parameters_.data(), 1, parameters_.size()}, copies_.data());
 }
 
 template <class Scalar>

@@ -53,7 +53,7 @@ struct job_arguments {
 //! No job allocates; Eigen's scratch is on the stack instead: below 1 MiB at the default sizes, at
 //! most about 4 MiB at any, so threads want the usual 8 MiB. Jobs of one category (forward,
 //! backward for input, for weights) must not run at the same time on one stage; different
-//! categories may, each on its own micro-batch.
+//! categories may, each on its own micro-batch, unless the stage's math rounds what products read.
 //!
 //! Gradients are sums over the micro-batches in the order of their backward_weight calls: the same
 //! order gives the same bits, however the layers are dealt to stages.
@@ -95,6 +95,9 @@ class basic_stage {
 
   //! Parameters, gradients and moments, in bytes.
   std::size_t state_bytes() const { return 4 * parameters_.size_bytes(); }
+
+  //! Copies of the parameters in bf16, in bytes.
+  std::size_t copies_bytes() const { return copies_.size_bytes(); }
 
   //! The ops of a job, in the order of its program; see job_ops.
   //! @throws std::invalid_argument for a kind that is no forward, backward or recomputation
@@ -149,6 +152,10 @@ class basic_stage {
                 std::span<Scalar> stash, earlier_slices<Scalar> earlier = {});
 
   void zero_gradients();
+
+  //! Where products read bf16, makes the copies of all parameters that they read: before a step's
+  //! first job, and behind whatever changes parameters. Nothing otherwise.
+  void round_weights();
 
   //! The gradient of the tied table on one side, empty where this stage has no such side or the
   //! model is not tied. Complete after the last backward_weight of the step; then the stages of
@@ -220,6 +227,8 @@ class basic_stage {
   const math<Scalar>* by_;
   std::shared_ptr<void> memory_;
   std::span<Scalar> parameters_, gradients_, mean_, square_;
+  std::shared_ptr<void> copies_memory_;
+  std::span<bfloat16> copies_;  // of the parameters; empty where products read Scalar
   product_counts products_;
 };
 

@@ -24,9 +24,9 @@ class evaluation_stage final : public stretto::executor::stage {
         losses_(model.by(), config::size(microbatches) * config::size(slices)) {}
 
   void run(const stretto::executor::context& at) override {
+    model_.by().on_stream(at.stream.native, at.sm_budget);
     if (at.step != step_) model_.begin_step();
     step_ = at.step;
-    model_.by().on_stream(at.stream.native, at.sm_budget);
     if (model_.reads_batch(at))
       model_.read_batch(at, [&](auto tokens, auto targets) {
         text_.held_back_batch(at.what.microbatch, tokens, targets);

@@ -38,8 +38,11 @@ rank_memory pipeline::memory(int rank) const {
   for (int one = 0; one < workers(); ++one) {
     const auto at = config::size(rank * workers() + one);
     const rank_model& here = *ranks_[at];
-    for (int chunk = 0; chunk < here.chunks(); ++chunk)
+    for (int chunk = 0; chunk < here.chunks(); ++chunk) {
       made.weights += static_cast<std::int64_t>(here.chunk(chunk).state_bytes() / 4);
+      made.workspaces += static_cast<std::int64_t>(here.chunk(chunk).copies_bytes());
+    }
+    made.workspaces += static_cast<std::int64_t>(here.by().rounding_bytes());
     const stretto::plan_view& plan = training_plan_->plans()[at];
     made.arena += plan.arena_bytes;
     made.host += plan.host_bytes;

@@ -154,8 +154,9 @@ void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings
   one_evaluated_.resize(evaluated_.size());
   for (int worker = 0; worker < where_.ranks * workers(); ++worker) {
     const int copy = copy_of(config::size(worker));
-    if (settings.make_math) maths_.push_back(settings.make_math(model_));
-    const math<float>& by = settings.make_math ? *maths_.back() : host_math<float>();
+    maths_.push_back(settings.make_math ? settings.make_math(model_, settings.products)
+                                        : make_host_math(model_, settings.products));
+    const math<float>& by = *maths_.back();
     // Forwards read it, some a second time; of a rank's stages one or two.
     const std::size_t reads = 4 * config::size(sizes_.slices) *
                               config::size(std::max(sizes_.microbatches, evaluation_microbatches));

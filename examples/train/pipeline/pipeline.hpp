@@ -44,7 +44,7 @@ struct rank_memory {
   std::int64_t arena = 0;       //!< of training: activations, gradients, collectives
   std::int64_t host = 0;        //!< what of training's stashes the host keeps
   //! The arena of evaluation, a batch, messages under way; queues, events and instructions, as the
-  //! executor prepares them for both steps.
+  //! executor prepares them for both steps. Where products read bf16, the copies that they read.
   std::int64_t workspaces = 0;
 
   std::int64_t sum() const {
@@ -128,7 +128,7 @@ class pipeline {
   //! Of several processes, this one's: its workers are those from first_here() on.
   stretto::executor::engine& engine() { return *training_; }
   //! Whether arenas are the host's memory, and jobs its threads' work.
-  bool on_host() const { return maths_.empty(); }
+  bool on_host() const { return maths_.front()->on_host(); }
   std::size_t first_here() const { return first_; }
   std::size_t workers_here() const { return last_ - first_; }
   //! Of several processes: brings here what the workers of the others hold, so that every process
@@ -183,7 +183,7 @@ class pipeline {
   long not_run_here_ = 0;  // of those
   // One for each worker: those of rank 0 first, of these those of the first data-parallel replica,
   // which alone evaluates.
-  std::vector<std::unique_ptr<math<float>>> maths_;  // unless the host's
+  std::vector<std::unique_ptr<math<float>>> maths_;
   std::vector<std::unique_ptr<rank_model>> ranks_;
   std::vector<std::unique_ptr<training_stage>> trainers_;
   std::vector<std::unique_ptr<evaluation_stage>> evaluators_;

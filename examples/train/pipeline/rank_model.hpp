@@ -55,7 +55,10 @@ class rank_model {
   stage* with_head() { return head_; }
 
   //! Before a step's first job.
-  void begin_step() { reads_ = 0; }
+  void begin_step() {
+    reads_ = 0;
+    for (const auto& each : stages_) each->round_weights();
+  }
   //! Before a job that reads the batch: fill(tokens, targets) writes its micro-batch.
   template <class Fill>
   void read_batch(const stretto::executor::context& at, Fill&& fill) {

@@ -50,6 +50,8 @@ struct pipeline_settings {
   std::string ops{};
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 
+  //! What matrix products read. Weights, their gradients, activations and messages are fp32 in any.
+  precision products = precision::fp32;
   int transport_capacity = 0;  //!< messages that a channel holds; 0: rendezvous
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);  //!< of one step
   bool poison = stretto::executor::built_for_debugging();  //!< what the plan releases, with NaN
@@ -62,7 +64,7 @@ struct pipeline_settings {
   //! order. Null: this one runs all.
   stretto::executor::bootstrap* between = nullptr;
   //! Where one worker computes, and its streams: empty for the host. Both or none.
-  std::function<std::unique_ptr<math<float>>(const config&)> make_math{};
+  std::function<std::unique_ptr<math<float>>(const config&, precision)> make_math{};
   stretto::executor::device_factory make_device{};
 };
 

@@ -1,7 +1,9 @@
 // The functions of cuBLAS that the trainer calls, on simulated GPUs.
 #include <cublas_v2.h>
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include "cuda/driver/simulated_gpu.hpp"
 
@@ -9,6 +11,47 @@
 struct cublasContext {
   cudaStream_t stream = nullptr;
 };
+
+namespace {
+
+float in_float(float value) {
+  return value;
+}
+using bfloat16 = std::uint16_t;  // the upper half of a float
+float in_float(bfloat16 value) {
+  return std::bit_cast<float>(std::uint32_t{value} << 16);
+}
+
+// Columns one after the other.
+template <class Value>
+struct side {
+  const Value* data;
+  cublasOperation_t form;
+  int stride;
+  float at(int row, int column) const {
+    return in_float(form == CUBLAS_OP_N ? data[std::ptrdiff_t{column} * stride + row]
+                                        : data[std::ptrdiff_t{row} * stride + column]);
+  }
+};
+
+template <class Value>
+cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left,
+                       side<Value> right, int rows, int columns, int inner, float scale,
+                       float kept, float* out, int out_stride) {
+  if (handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  stretto::test::gpu::enqueue(handle->stream, name, [=] {
+    for (int column = 0; column < columns; ++column)
+      for (int row = 0; row < rows; ++row) {
+        float sum = 0;
+        for (int at = 0; at < inner; ++at) sum += left.at(row, at) * right.at(at, column);
+        float& to = out[std::ptrdiff_t{column} * out_stride + row];
+        to = scale * sum + (kept == 0 ? 0 : kept * to);
+      }
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -34,30 +77,31 @@ const char* cublasGetStatusString(cublasStatus_t) {
   return "a status";
 }
 
-// Columns one after the other.
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t left_form,
                               cublasOperation_t right_form, int rows, int columns, int inner,
                               const float* scale, const float* left, int left_stride,
                               const float* right, int right_stride, const float* kept, float* out,
                               int out_stride) {
-  if (handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
-  const auto element = [](const float* of, cublasOperation_t form, int stride, int row,
-                          int column) {
-    return form == CUBLAS_OP_N ? of[std::ptrdiff_t{column} * stride + row]
-                               : of[std::ptrdiff_t{row} * stride + column];
-  };
-  stretto::test::gpu::enqueue(handle->stream, "cublasSgemm", [=, alpha = *scale, beta = *kept] {
-    for (int column = 0; column < columns; ++column)
-      for (int row = 0; row < rows; ++row) {
-        float sum = 0;
-        for (int at = 0; at < inner; ++at)
-          sum += element(left, left_form, left_stride, row, at) *
-                 element(right, right_form, right_stride, at, column);
-        float& to = out[std::ptrdiff_t{column} * out_stride + row];
-        to = alpha * sum + (beta == 0 ? 0 : beta * to);
-      }
-  });
-  return CUBLAS_STATUS_SUCCESS;
+  return enqueue("cublasSgemm", handle, side<float>{left, left_form, left_stride},
+                 side<float>{right, right_form, right_stride}, rows, columns, inner, *scale, *kept,
+                 out, out_stride);
+}
+
+// Of what it can, this alone.
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t left_form,
+                            cublasOperation_t right_form, int rows, int columns, int inner,
+                            const void* scale, const void* left, cudaDataType left_type,
+                            int left_stride, const void* right, cudaDataType right_type,
+                            int right_stride, const void* kept, void* out, cudaDataType out_type,
+                            int out_stride, cublasComputeType_t sums, cublasGemmAlgo_t) {
+  if (left_type != CUDA_R_16BF || right_type != CUDA_R_16BF || out_type != CUDA_R_32F ||
+      sums != CUBLAS_COMPUTE_32F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  return enqueue("cublasGemmEx", handle,
+                 side<bfloat16>{static_cast<const bfloat16*>(left), left_form, left_stride},
+                 side<bfloat16>{static_cast<const bfloat16*>(right), right_form, right_stride},
+                 rows, columns, inner, *static_cast<const float*>(scale),
+                 *static_cast<const float*>(kept), static_cast<float*>(out), out_stride);
 }
 
 }  // extern "C"
