@@ -6,36 +6,33 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 #include <system_error>
 
 #ifdef STRETTO_TRAIN_WITH_CUDA
 #include "cuda/on_gpu.hpp"
 #endif
+#ifdef STRETTO_TRAIN_WITH_NCCL
+#include "cuda/over_nccl.hpp"
+#endif
 
 namespace train {
 namespace {
 
-//! The GPU by this name: cuda, cuda:1.
-std::optional<int> gpu_of(std::string_view name) {
-  constexpr std::string_view first = "cuda", numbered = "cuda:";
-  if (name == first) return 0;
-  if (!name.starts_with(numbered)) return std::nullopt;
-  name.remove_prefix(numbered.size());
-  int number = -1;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (read.ec != std::errc() || read.ptr != name.data() + name.size() || number < 0)
-    return std::nullopt;
-  return number;
+//! "0,1". @return whether it is nothing else
+bool read_numbers(std::string_view typed, std::vector<int>& to) {
+  const char* const end = typed.data() + typed.size();
+  for (const char* at = typed.data();; ++at) {
+    const auto read = std::from_chars(at, end, to.emplace_back(-1));
+    at = read.ptr;
+    if (read.ec != std::errc() || to.back() < 0) return false;
+    if (at == end) return true;
+    if (*at != ',') return false;
+  }
 }
 
-#if defined(STRETTO_TRAIN_WITH_CUDA)
-void run_there(int number, const std::string&, pipeline_settings& to, char**) {
-  cuda::run_on_gpu(to, number);
-}
-#elif defined(STRETTO_TRAIN_ON_GPU)
-[[noreturn]] void run_there(int, const std::string& device, pipeline_settings&, char** argv) {
+#if !defined(STRETTO_TRAIN_WITH_CUDA) && defined(STRETTO_TRAIN_ON_GPU)
+[[noreturn]] void become_sister(const std::string& device, char** argv) {
   std::error_code error;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string sister = (here.parent_path() / STRETTO_TRAIN_ON_GPU).string();
@@ -43,22 +40,60 @@ void run_there(int number, const std::string&, pipeline_settings& to, char**) {
   throw bad_setting("device", device,
                     sister + " cannot be started: " + std::strerror(errno));
 }
-#else
-[[noreturn]] void run_there(int, const std::string& device, pipeline_settings&, char**) {
-  throw bad_setting("device", device, "this program was built without CUDA");
-}
 #endif
 
 }  // namespace
 
-void choose_device(const std::string& device, pipeline_settings& to, char** argv) {
-  if (device == "host") return;
-  const std::optional<int> number = gpu_of(device);
-  if (!number)
-    throw bad_setting("device", device, "it is host, cuda, or cuda:1 for the GPU with this number");
-  if (to.between != nullptr)
-    throw bad_setting("device", device, "a GPU's workers are all in one process");
-  run_there(*number, device, to, argv);
+device_choice read_device(const std::string& device, const std::string& transport) {
+  device_choice made{.typed = device};
+  constexpr std::string_view word = "cuda";
+  if (device != "host") {
+    made.gpu = true;
+    const std::string_view typed = device;
+    const bool numbered = typed.size() > word.size() && typed[word.size()] == ':';
+    if (!typed.starts_with(word) ||
+        (numbered ? !read_numbers(typed.substr(word.size() + 1), made.numbers) : typed != word))
+      throw bad_setting("device", device,
+                        "it is host, cuda, or cuda:1 for the GPU with this number, or several with "
+                        "commas between them");
+  }
+  if (transport == "mpi" && made.gpu)
+    throw bad_setting("device", device,
+                      "--transport mpi is between hosts; between GPUs of several processes it is "
+                      "nccl");
+  if (transport == "nccl" && !made.gpu)
+    throw bad_setting("transport", transport,
+                      "it is between GPUs, and --device host has none: --device cuda");
+  return made;
+}
+
+void go_to([[maybe_unused]] const device_choice& device,
+           [[maybe_unused]] const std::string& transport, [[maybe_unused]] char** argv) {
+  if (!device.gpu) return;
+#if !defined(STRETTO_TRAIN_WITH_CUDA)
+#if defined(STRETTO_TRAIN_ON_GPU)
+  become_sister(device.typed, argv);
+#else
+  throw bad_setting("device", device.typed, "this program was built without CUDA");
+#endif
+#elif !defined(STRETTO_TRAIN_WITH_NCCL)
+  if (transport == "nccl")
+    throw bad_setting("transport", transport, "this program was built without NCCL");
+#endif
+}
+
+void use([[maybe_unused]] const device_choice& device, [[maybe_unused]] int local,
+         [[maybe_unused]] pipeline_settings& to) {
+  if (!device.gpu) return;
+#ifdef STRETTO_TRAIN_WITH_NCCL
+  if (to.between != nullptr) {
+    cuda::run_over_nccl(to, device.numbers, local);
+    return;
+  }
+#endif
+#ifdef STRETTO_TRAIN_WITH_CUDA
+  cuda::run_on_gpus(to, device.numbers.empty() ? std::vector<int>{0} : device.numbers);
+#endif
 }
 
 }  // namespace train

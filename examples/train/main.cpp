@@ -127,8 +127,8 @@ class shadow {
   }
 
  private:
-  // Of a number, or of the largest of a tensor. Sums over workers are of single precision, and
-  // grouped otherwise than those over a whole row; with another last bit they may round to another
+  // Of a number, or of the largest of a tensor. Sums over shards are of single precision, and
+  // grouped otherwise than those over a whole row, and so are a GPU's; with another last bit they may round to another
   // number in bf16.
   static double bound(const options& with) {
     return with.pipeline.products == precision::bf16 ? 1e-2 : 1e-4;
@@ -285,8 +285,10 @@ int complain(const std::string& words, int code) {
 int train_in(processes& all, int argc, char** argv) {
   try {
     options with = read_options(argc, argv);
+    const device_choice device = read_device(with.device, with.transport);
+    go_to(device, with.transport, argv);
     all.join(with.transport, with.pipeline);
-    choose_device(with.device, with.pipeline, argv);
+    use(device, all.local(), with.pipeline);
     if (!all.speaks()) std::cout.rdbuf(nullptr);
     run_or_record(with, all);
     if (all.speaks() && !std::cout.flush())

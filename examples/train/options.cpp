@@ -158,14 +158,17 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
                  "The order in which a job's ops are issued: " + op_orders() +
                      "; or whole, for jobs in one piece [whole, or look_ahead for several workers]");
   app.add_option("--device", made.device,
-                 "Where ranks compute: host, or cuda (cuda:1...), all of them on one GPU")
+                 "Where ranks compute: host; or cuda, or cuda:1 or cuda:0,1 by the GPUs' numbers: all "
+                 "workers on one GPU or in turn on several; with nccl, each on a GPU of its own, and "
+                 "cuda is that of the process's place on its machine (LOCAL_RANK)")
       ->capture_default_str();
   app.add_option("--precision", raw.precision,
                  "What matrix products read: fp32, or bf16, to which both sides are rounded; they sum "
                  "in fp32, and all that is kept and sent is fp32")
       ->capture_default_str();
   app.add_option("--transport", made.transport,
-                 "loopback, or mpi: workers are dealt to the processes that mpirun starts")
+                 "loopback; mpi: workers are dealt to the processes that mpirun starts; nccl: on GPUs, "
+                 "to those that torchrun, srun or mpirun starts")
       ->capture_default_str();
   app.add_option("--transport-capacity", to.transport_capacity,
                  "Messages that a channel holds; 0: the sender waits for the receiver")

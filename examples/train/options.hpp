@@ -18,7 +18,7 @@ struct options {
   learning_settings learning;
   long steps = 0;
   std::string device = "host";         //!< see devices.hpp
-  std::string transport = "loopback";  //!< or mpi: between the processes that mpirun starts
+  std::string transport = "loopback";  //!< see processes.hpp
   bool check = false;  //!< run the reference beside the pipeline and compare
   std::filesystem::path out;
   std::filesystem::path save;    //!< checkpoint to write; empty: none

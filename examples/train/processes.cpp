@@ -1,49 +1,95 @@
 #include "processes.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "stretto/executor/bootstrap_launch.hpp"
+#include "stretto/executor/bootstrap_tcp.hpp"
+
 #ifdef STRETTO_TRAIN_WITH_MPI
 #include "stretto/executor/mpi.hpp"
 #endif
 
 namespace train {
 
-#ifdef STRETTO_TRAIN_WITH_MPI
+namespace executor = stretto::executor;
 
 struct processes::session {
-  stretto::executor::mpi_session mpi;
+#ifdef STRETTO_TRAIN_WITH_MPI
+  std::optional<executor::mpi_session> mpi;
+#endif
+  std::unique_ptr<executor::bootstrap> store;  // without MPI
 };
 
 void processes::join(const std::string& transport, pipeline_settings& to) {
-  if (transport == "loopback") return;
-  if (transport != "mpi") throw bad_setting("transport", transport, "it is loopback or mpi");
+  to.transport = transport;
+  if (transport == "mpi")
+    join_mpi(to);
+  else if (transport == "nccl")
+    join_launched(to);
+  else if (transport != "loopback")
+    throw bad_setting("transport", transport, "it is loopback, mpi or nccl");
+  if (to.between == nullptr) return;
+  number_ = to.between->process();
+  count_ = to.between->processes();
+}
+
+#ifdef STRETTO_TRAIN_WITH_MPI
+
+void processes::join_mpi(pipeline_settings& to) {
   session_ = std::make_unique<session>();
-  auto& mpi = session_->mpi;
-  number_ = mpi.process();
-  count_ = mpi.processes();
+  auto& mpi = session_->mpi.emplace();
   to.between = &mpi;
-  to.make_transport = [&mpi] { return stretto::executor::make_mpi_transport(mpi); };
+  to.make_transport = [&mpi] { return executor::make_mpi_transport(mpi); };
 }
 
 int processes::end(int code) {
-  if (code != 0 && count_ > 1) session_->mpi.abandon(code);
+  if (code != 0 && count_ > 1 && session_->mpi) session_->mpi->abandon(code);
   session_.reset();
   return code;
 }
 
 #else
 
-struct processes::session {};
-
-void processes::join(const std::string& transport, pipeline_settings&) {
-  if (transport == "mpi")
-    throw bad_setting("transport", transport, "this program was built without MPI");
-  if (transport != "loopback") throw bad_setting("transport", transport, "it is loopback or mpi");
+void processes::join_mpi(pipeline_settings&) {
+  throw bad_setting("transport", "mpi", "this program was built without MPI");
 }
 
 int processes::end(int code) {
+  session_.reset();
   return code;
 }
 
 #endif
+
+void processes::join_launched(pipeline_settings& to) {
+  constexpr auto longest = std::chrono::minutes(2);  // between the first to come and the last
+  const auto refuse = [](const std::string& rule) { throw bad_setting("transport", "nccl", rule); };
+  executor::launch_info launch;
+  try {
+    launch = executor::read_launch();
+  } catch (const executor::bootstrap_error& wrong) {
+    refuse(wrong.what() + std::string("; one process alone sets RANK=0 WORLD_SIZE=1"));
+  }
+  session_ = std::make_unique<session>();
+  local_ = launch.local;
+  if (launch.processes == 1) {
+    local_ = std::max(local_, 0);
+    session_->store = std::move(executor::make_local_bootstraps(1).front());
+  } else {
+    if (launch.address.empty() || launch.port == 0)
+      refuse("MASTER_ADDR and MASTER_PORT are not set, where process 0 of the " +
+             std::to_string(launch.processes) + " is to be found");
+    const auto limit = std::chrono::steady_clock::now() + longest;
+    session_->store = executor::make_tcp_bootstrap({.launch = launch}, limit);
+    // What is wrong with one, or with all, is told by all: none is still to come.
+    session_->store->barrier("start", limit);
+  }
+  to.between = session_->store.get();
+}
 
 processes::processes() = default;
 processes::~processes() = default;

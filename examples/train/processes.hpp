@@ -8,28 +8,38 @@
 
 namespace train {
 
-//! This process alone, or those that mpirun has started.
+//! This process alone, or those that a launcher has started: mpirun, or for GPUs torchrun, srun or
+//! mpirun.
 class processes {
  public:
   processes();
   ~processes();
 
-  //! @param transport  loopback: this process alone; mpi
-  //! @throws bad_setting when there is no such transport
+  //! For nccl the processes find one another by what the launcher has set (read_launch()) and
+  //! exchange what is outside the steps over TCP; the transport itself comes with the GPUs.
+  //! @param transport  loopback: this process alone; mpi; nccl
+  //! @throws bad_setting when there is no such transport, or the launcher has not set what is
+  //!         needed; stretto::executor::bootstrap_error when processes do not find one another
   void join(const std::string& transport, pipeline_settings& to);
 
   //! Whether this one prints and writes files.
   bool speaks() const { return number_ == 0; }
   int count() const { return count_; }
   int number() const { return number_; }
-  //! Ends the process; with an error, all of them: the others wait for this one.
+  //! Which process of its machine this is; -1: nobody says.
+  int local() const { return local_; }
+  //! Ends the process; with an error, under MPI all of them: the others wait for this one.
   int end(int code);
 
  private:
   struct session;
+  void join_mpi(pipeline_settings& to);
+  void join_launched(pipeline_settings& to);
+
   std::unique_ptr<session> session_;
   int number_ = 0;
   int count_ = 1;
+  int local_ = -1;
 };
 
 }  // namespace train

@@ -24,9 +24,16 @@ inline double relative_difference(const std::vector<float>& one, const std::vect
   return apart / largest;
 }
 
+//! All workers on one GPU.
+inline void on_one(train::pipeline_settings& settings) {
+  train::cuda::run_on_gpus(settings, {0});
+}
+
 //! Losses, norms and gradients of two steps, from the same parameters each. Where products read
 //! bf16, a number that sums in another order have changed in its last bit may round to another.
-inline void compare(train::pipeline_settings settings) {
+//! @param move  has the pipeline compute elsewhere than on the host
+template <class Move>
+void compare(train::pipeline_settings settings, Move move) {
   using pipeline_test::learning;
   using pipeline_test::text;
   using train::layer_part;
@@ -39,13 +46,15 @@ inline void compare(train::pipeline_settings settings) {
   settings.poison = true;
   settings.evaluation_microbatches = 4;
   train::pipeline here(model, text(), settings, learning());
-  train::cuda::run_on_gpu(settings, 0);
+  move(settings);
   train::pipeline there(model, text(), settings, learning());
   CHECK(there.evaluate() == doctest::Approx(here.evaluate()).epsilon(bound));
   for (int number = 1; number <= 2; ++number) {
     const train::step_result expected = here.step(), found = there.step();
     CHECK(found.loss == doctest::Approx(expected.loss).epsilon(bound));
     CHECK(found.gradient_norm == doctest::Approx(expected.gradient_norm).epsilon(of_gradients));
+    there.gather({layer_part::parameters, layer_part::gradients, layer_part::mean,
+                  layer_part::square});
     for (int layer = 0; layer < model.layer_count(); ++layer) {
       CAPTURE(layer);
       CHECK(relative_difference(there.whole(layer, layer_part::gradients),
@@ -55,5 +64,6 @@ inline void compare(train::pipeline_settings settings) {
     }
   }
 }
+inline void compare(const train::pipeline_settings& settings) { compare(settings, on_one); }
 
 }  // namespace train_cuda_test

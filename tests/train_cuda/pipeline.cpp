@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "cuda/on_gpu.hpp"
 #include "pipeline/pipeline.hpp"
@@ -12,10 +14,14 @@ namespace {
 
 using train::pipeline_settings;
 
-void compare(const pipeline_settings& settings, std::uint64_t seed) {
-  stretto::test::gpu::reset(seed);
+void compare(const pipeline_settings& settings, std::uint64_t seed, int gpus = 1) {
+  stretto::test::gpu::reset(seed, gpus);
   train_cuda_test::define_kernels();
-  train_cuda_test::compare(settings);
+  train_cuda_test::compare(settings, [=](pipeline_settings& to) {
+    std::vector<int> all(static_cast<std::size_t>(gpus));
+    std::iota(all.begin(), all.end(), 0);
+    train::cuda::run_on_gpus(to, all);
+  });
   CHECK(stretto::test::gpu::complaints().empty());
   CHECK(stretto::test::gpu::alive() == stretto::test::gpu::handles{});
 }
@@ -47,6 +53,10 @@ TEST_CASE("so do products of bf16, with the host's of bf16") {
           11);
 }
 
+TEST_CASE("on several GPUs, which workers take in turn") {
+  compare({.schedule = "zbv", .ranks = 3, .microbatches = 6, .tensor_parallel = 2}, 12, 2);
+}
+
 TEST_CASE("stashes that go to the host come back") {
   pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 4};
   settings.offload = *stretto::memory::read_offload("all");
@@ -56,6 +66,6 @@ TEST_CASE("stashes that go to the host come back") {
 TEST_CASE("a GPU that is not there is refused by its number") {
   stretto::test::gpu::reset(1, 2);
   pipeline_settings settings;
-  CHECK_THROWS_WITH_AS(train::cuda::run_on_gpu(settings, 2),
+  CHECK_THROWS_WITH_AS(train::cuda::run_on_gpus(settings, {1, 2}),
                        "--device cuda: there are 2 GPUs, no number 2", train::bad_setting);
 }

@@ -1,6 +1,9 @@
 // The program `train` as a shell runs it: what it prints and leaves behind, its exit codes, and one
 // line for everything wrong that names the option, the value and the rule.
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -68,6 +71,21 @@ std::string losses(const std::string& printed) {
     if (line.starts_with("step ")) made += line.substr(0, line.rfind("  ")) + '\n';
   return made;
 }
+
+#ifdef STRETTO_TRAIN_WITH_NCCL
+//! A port of this machine that nobody has now.
+int free_port() {
+  const int one = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  REQUIRE(bind(one, reinterpret_cast<const sockaddr*>(&at), size) == 0);
+  REQUIRE(getsockname(one, reinterpret_cast<sockaddr*>(&at), &size) == 0);
+  close(one);
+  return ntohs(at.sin_port);
+}
+#endif
 
 }  // namespace
 
@@ -285,6 +303,10 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--device gpu", "--device gpu: it is host, cuda, or cuda:1 for the GPU with this number"},
       {"--device cuda:-1", "--device cuda:-1: it is host, cuda, or cuda:1"},
       {"--precision fp8", "--precision fp8: expected fp32 or bf16"},
+      {"--device cuda:0,", "--device cuda:0,: it is host, cuda, or cuda:1"},
+      {"--device cuda --transport mpi", "--device cuda: --transport mpi is between hosts"},
+      {"--transport nccl", "--transport nccl: it is between GPUs, and --device host has none"},
+      {"--transport tcp", "--transport tcp: it is loopback, mpi or nccl"},
       {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
       {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},
       {"--seed -1", "--seed: Value -1 is not a whole number below 2^64"},
@@ -325,3 +347,47 @@ TEST_CASE("a folder that cannot be made is wrong input, a training that diverges
   CHECK(here.train(small()).exit == 0);
   CHECK_FALSE(std::filesystem::exists(here.left_path("failure.txt")));
 }
+
+#ifdef STRETTO_TRAIN_WITH_NCCL
+TEST_CASE("processes of GPUs: what a launcher has not set, and GPUs that are not there") {
+  const desk here;
+  const std::string train = std::string("\"") + STRETTO_TRAIN_PATH + "\" --device cuda " +
+                            small("--transport nccl") + " --out " + here.out.path();
+  std::string plain = "CUDA_VISIBLE_DEVICES=";
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+        "SLURM_PROCID", "SLURM_NTASKS", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"})
+    plain = "-u " + (name + (' ' + plain));
+  const struct {
+    const char* set;
+    const char* says;
+  } cases[] = {
+      {"", "--transport nccl: RANK and WORLD_SIZE are not set, nor what mpirun, mpiexec or srun"},
+      {"RANK=0", "--transport nccl: RANK is set, but WORLD_SIZE is not; one process alone sets"},
+      {"RANK=1 WORLD_SIZE=2", "--transport nccl: MASTER_ADDR and MASTER_PORT are not set"},
+      {"RANK=0 WORLD_SIZE=1", "--device cuda: process 0: it finds no GPU (cudaGetDeviceCount)"}};
+  for (const auto& one : cases) {
+    INFO(one.set);
+    const outcome ran = test_support::run("env", plain + ' ' + one.set + ' ' + train);
+    CHECK(ran.exit == 2);
+    INFO(ran.err);
+    CHECK(has(ran.err, std::string("train: ") + one.says));
+    CHECK(std::ranges::count(ran.err, '\n') == 1);
+  }
+  // What is wrong with all is told by all, and nobody waits for the others.
+  const std::string port = std::to_string(free_port());
+  const auto process = [&](int number) {
+    return "env " + plain + " WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+           " RANK=" + std::to_string(number) + ' ' + train + " & ";
+  };
+  const outcome ran =
+      test_support::run("timeout", "60 sh -c '" + process(0) + process(1) + process(2) + "wait'");
+  INFO(ran.err);
+  CHECK(ran.exit == 0);
+  for (std::size_t at = 0, told = 0; told < 3; ++told, ++at) {
+    at = ran.err.find("--transport nccl: 3 processes are more than the 2 workers", at);
+    CHECK(at != std::string::npos);
+    if (at == std::string::npos) break;
+  }
+}
+#endif

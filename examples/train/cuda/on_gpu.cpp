@@ -14,20 +14,27 @@ namespace train::cuda {
 
 namespace executor = stretto::executor;
 
-void run_on_gpu(pipeline_settings& to, int device) {
+void run_on_gpus(pipeline_settings& to, const std::vector<int>& devices) {
   const int count = executor::cuda_device_count();
-  if (device < 0 || device >= count)
-    throw bad_setting("device", "cuda",
-                      count == 0 ? "this process finds no GPU (cudaGetDeviceCount)"
-                                 : "there are " + std::to_string(count) + " GPUs, no number " +
-                                       std::to_string(device));
-  executor::cuda::check(cudaSetDevice(device), "cudaSetDevice");
-  to.make_math = [](const config& model, precision read) -> std::unique_ptr<math<float>> {
+  for (const int device : devices) {
+    if (device < 0 || device >= count)
+      throw bad_setting("device", "cuda",
+                        count == 0 ? "this process finds no GPU (cudaGetDeviceCount)"
+                                   : "there are " + std::to_string(count) + " GPUs, no number " +
+                                         std::to_string(device));
+    executor::cuda::check(cudaSetDevice(device), "cudaSetDevice");
+  }
+  const auto gpu_of = [devices](int worker) {
+    return devices[static_cast<std::size_t>(worker) % devices.size()];
+  };
+  to.make_math = [gpu_of](int worker, const config& model,
+                           precision read) -> std::unique_ptr<math<float>> {
+    executor::cuda::check(cudaSetDevice(gpu_of(worker)), "cudaSetDevice");
     return std::make_unique<cuda_math>(model, read);
   };
-  to.make_device = [device, timing = to.trace_steps > 0](const stretto::plan_view& plan,
-                                                         executor::monitor& watch) {
-    return executor::make_cuda_device(plan, {.device = device, .timing = timing}, watch);
+  to.make_device = [gpu_of, timing = to.trace_steps > 0](
+                       int worker, const stretto::plan_view& plan, executor::monitor& watch) {
+    return executor::make_cuda_device(plan, {.device = gpu_of(worker), .timing = timing}, watch);
   };
   to.make_transport = [] { return executor::make_cuda_loopback_transport(); };
 }

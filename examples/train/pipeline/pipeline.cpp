@@ -60,10 +60,10 @@ config checked(config model, int slices, const pipeline_settings& settings) {
 template <class Stage>
 std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
                                               std::span<const std::unique_ptr<Stage>> stages,
-                                              const pipeline_settings& settings, std::size_t first,
-                                              std::size_t last) {
+                                              const pipeline_settings& settings,
+                                              worker_range here, std::vector<int> workers) {
   std::vector<executor::stage*> pointers;
-  for (std::size_t at = first; at < last; ++at) pointers.push_back(stages[at].get());
+  for (std::size_t at = here.first; at < here.last; ++at) pointers.push_back(stages[at].get());
   executor::options with;
   with.deadline = settings.deadline;
   with.capacity = settings.transport_capacity;
@@ -72,15 +72,20 @@ std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
   with.checked = settings.checked;
   with.delay = settings.delay;
   if (settings.make_transport) with.wire = settings.make_transport();
-  with.make_device = settings.make_device;
-  if (first == last) {
+  if (settings.make_device)
+    with.make_device = [make = settings.make_device, first = here.first,
+                        workers = std::move(workers)](const stretto::plan_view& of,
+                                                      executor::monitor& watch) {
+      return make(workers[config::size(of.rank) - first], of, watch);
+    };
+  if (here.count() == 0) {
     // The other processes open theirs, and wait for this one.
     executor::monitor none(0);
     with.wire->open({}, none);
     return nullptr;
   }
-  return std::make_unique<executor::engine>(plan.plans().subspan(first, last - first), pointers,
-                                            std::move(with));
+  return std::make_unique<executor::engine>(plan.plans().subspan(here.first, here.count()),
+                                            pointers, std::move(with));
 }
 
 }  // namespace
@@ -107,7 +112,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   if (model_.tied && first != last && groups_.replicated == 0) groups_.tied = groups_.summed;
   groups_.norms = groups_.summed + groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
 
-  deal_workers(settings);
+  here_ = share_of(settings, between_ == nullptr ? 0 : between_->process());
   build_ranks(text, settings);
   stretto::plan_request training = request();
   training.recompute = settings.recompute;
@@ -117,32 +122,24 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   };
   training_plan_ = to_run(plan_training(settings, costs_.view(), std::move(training)), copies_);
   evaluation_plan_ = to_run(plan_evaluation(settings, costs_.view(), request()), 1);
-  training_ = make_engine<training_stage>(*training_plan_, trainers_, settings, first_, last_);
+  std::vector<int> all_here(here_.count());
+  std::iota(all_here.begin(), all_here.end(), 0);
+  training_ = make_engine<training_stage>(*training_plan_, trainers_, settings, here_, all_here);
   pipeline_settings untraced = settings;
   untraced.trace_steps = 0;
-  const auto evaluators_before = [&](std::size_t end) {
-    std::size_t count = 0;
-    for (std::size_t at = 0; at < end; ++at) count += copy_of(at) == 0 ? 1 : 0;
-    return count;
-  };
-  evaluation_ = make_engine<evaluation_stage>(*evaluation_plan_, evaluators_, untraced,
-                                              evaluators_before(first_), evaluators_before(last_));
-}
-
-void pipeline::deal_workers(const pipeline_settings& settings) {
-  const auto all = config::size(where_.ranks * workers());
-  if (between_ == nullptr) {
-    last_ = all;
-    return;
+  // Those that evaluate have numbers of their own.
+  worker_range evaluate;
+  std::vector<int> which;
+  for (std::size_t at = 0; at < here_.last; ++at) {
+    if (copy_of(at) != 0) continue;
+    ++evaluate.last;
+    if (here_.holds(at))
+      which.push_back(static_cast<int>(at - here_.first));
+    else
+      ++evaluate.first;
   }
-  const auto processes = config::size(between_->processes());
-  const auto process = config::size(between_->process());
-  if (!settings.make_transport || processes > all)
-    throw bad_setting("transport", "mpi",
-                      std::to_string(processes) + " processes are more than the " +
-                          std::to_string(all) + " workers of the pipeline");
-  first_ = process * all / processes;
-  last_ = (process + 1) * all / processes;
+  evaluation_ = make_engine<evaluation_stage>(*evaluation_plan_, evaluators_, untraced, evaluate,
+                                              std::move(which));
 }
 
 void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings) {
@@ -154,8 +151,12 @@ void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings
   one_evaluated_.resize(evaluated_.size());
   for (int worker = 0; worker < where_.ranks * workers(); ++worker) {
     const int copy = copy_of(config::size(worker));
-    maths_.push_back(settings.make_math ? settings.make_math(model_, settings.products)
-                                        : make_host_math(model_, settings.products));
+    const auto number = config::size(worker);
+    const bool here = here_.holds(number);
+    maths_.push_back(!here || !settings.make_math
+                         ? make_host_math(model_, here ? settings.products : precision::fp32)
+                         : settings.make_math(static_cast<int>(number - here_.first), model_,
+                                              settings.products));
     const math<float>& by = *maths_.back();
     // Forwards read it, some a second time; of a rank's stages one or two.
     const std::size_t reads = 4 * config::size(sizes_.slices) *
@@ -205,7 +206,7 @@ stretto::plan_request pipeline::request() const {
 step_result pipeline::step() {
   training_->step();
   ++steps_done_;
-  return trainers_[first_]->result();  // all find the same
+  return trainers_[here_.first]->result();  // all find the same
 }
 
 void pipeline::resume_after(long steps) {
@@ -260,11 +261,15 @@ std::vector<std::string> pipeline::exchange(std::string_view what, std::string_v
 
 void pipeline::broadcast(std::size_t worker, std::span<float> values) {
   constexpr std::size_t most = std::size_t{1} << 22U;  // exchanges are for small strings
-  const bool here = worker >= first_ && worker < last_;
+  const bool here = here_.holds(worker);
+  std::string mine;
   for (std::size_t at = 0; at < values.size(); at += most) {
     const auto part = std::as_writable_bytes(values.subspan(at, std::min(most, values.size() - at)));
-    const std::string_view mine(reinterpret_cast<const char*>(part.data()), part.size());
-    for (const std::string& each : exchange("layers", here ? mine : std::string_view()))
+    if (here) {
+      mine.resize(part.size());
+      ranks_[worker]->by().get(part.data(), mine.data(), part.size());
+    }
+    for (const std::string& each : exchange("layers", mine))
       if (!here && !each.empty()) std::memcpy(part.data(), each.data(), part.size());
   }
 }

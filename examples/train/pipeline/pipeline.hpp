@@ -17,6 +17,7 @@
 #include "pipeline/evaluation_stage.hpp"
 #include "pipeline/rank_model.hpp"
 #include "pipeline/settings.hpp"
+#include "pipeline/share.hpp"
 #include "pipeline/step_plans.hpp"
 #include "pipeline/training_stage.hpp"
 #include "stretto/assignment/concept.hpp"
@@ -128,9 +129,9 @@ class pipeline {
   //! Of several processes, this one's: its workers are those from first_here() on.
   stretto::executor::engine& engine() { return *training_; }
   //! Whether arenas are the host's memory, and jobs its threads' work.
-  bool on_host() const { return maths_.front()->on_host(); }
-  std::size_t first_here() const { return first_; }
-  std::size_t workers_here() const { return last_ - first_; }
+  bool on_host() const { return maths_[here_.first]->on_host(); }
+  std::size_t first_here() const { return here_.first; }
+  std::size_t workers_here() const { return here_.count(); }
   //! Of several processes: brings here what the workers of the others hold, so that every process
   //! has all that step() changes. All of them call it, after the same step.
   //! @throws stretto::executor::bootstrap_error when one does not come within the deadline
@@ -151,7 +152,6 @@ class pipeline {
 
  private:
   stretto::plan_request request() const;
-  void deal_workers(const pipeline_settings& settings);
   std::vector<std::string> exchange(std::string_view what, std::string_view mine) const;
   void broadcast(std::size_t worker, std::span<float> values);
   void build_ranks(const corpus& text, const pipeline_settings& settings);
@@ -170,7 +170,7 @@ class pipeline {
   int copies_;
   stretto::executor::bootstrap* between_;
   std::chrono::nanoseconds deadline_;
-  std::size_t first_ = 0, last_ = 0;  // workers of this process
+  worker_range here_;  // of this process
   learning_settings learning_;
   stretto::placement where_;
   std::vector<stretto::assignment::layer_range> layers_;
@@ -182,7 +182,8 @@ class pipeline {
   long steps_done_ = 0;
   long not_run_here_ = 0;  // of those
   // One for each worker: those of rank 0 first, of these those of the first data-parallel replica,
-  // which alone evaluates.
+  // which alone evaluates. Those of other processes are the host's, and only hold what gather()
+  // brings.
   std::vector<std::unique_ptr<math<float>>> maths_;
   std::vector<std::unique_ptr<rank_model>> ranks_;
   std::vector<std::unique_ptr<training_stage>> trainers_;

@@ -58,14 +58,18 @@ struct pipeline_settings {
   bool checked = false;  //!< for races, see executor::options
   int trace_steps = 0;                                          //!< last steps to keep times of
   stretto::executor::random_delay delay{};                      //!< for tests
+  std::string transport = "loopback";  //!< its name
   //! Makes the transport of one engine, when it is not to be the loopback one.
   std::function<std::unique_ptr<stretto::executor::transport>()> make_transport{};
-  //! The processes between which that transport is: each runs an equal share of the workers, in their
-  //! order. Null: this one runs all.
+  //! The processes between which that transport is: each runs its share of the workers
+  //! (share.hpp). Null: this one runs all.
   stretto::executor::bootstrap* between = nullptr;
-  //! Where one worker computes, and its streams: empty for the host. Both or none.
-  std::function<std::unique_ptr<math<float>>(const config&, precision)> make_math{};
-  stretto::executor::device_factory make_device{};
+  //! Where one worker computes, by its number among those of this process, and its streams: empty
+  //! for the host. Both or none.
+  std::function<std::unique_ptr<math<float>>(int worker, const config&, precision)> make_math{};
+  std::function<std::unique_ptr<stretto::executor::device>(int worker, const stretto::plan_view&,
+                                                           stretto::executor::monitor&)>
+      make_device{};
 };
 
 //! How the weights are learnt.

@@ -1,4 +1,5 @@
 // The functions of the CUDA runtime that the executor calls, on simulated GPUs.
+#include <cstdio>
 #include <cstring>
 
 #include "state.hpp"
@@ -28,6 +29,7 @@ cudaError_t allocate(void** to, std::size_t bytes, bool pinned) {
   fresh.bytes.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256})));
   fresh.size = bytes;
   fresh.pinned = pinned;
+  fresh.device = current;
   std::memset(fresh.bytes.get(), 0xcd, bytes);  // nobody may count on what was there
   *to = fresh.bytes.get();
   my.memory.push_back(std::move(fresh));
@@ -40,7 +42,7 @@ cudaError_t give_back(void* address, bool pinned, const char* name) {
   if (address == nullptr) return cudaSuccess;
   for (allocation& each : my.memory) {
     if (each.bytes.get() != address || each.pinned != pinned) continue;
-    my.drain(name);
+    my.drain(name, each.device);
     each.bytes.reset();
     --my.alive.allocations;
     return cudaSuccess;
@@ -79,19 +81,25 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 cudaError_t cudaGetDevice(int* device) {
   ENTER("");
-  *device = my.current;
+  *device = current;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
   ENTER(std::to_string(device));
   if (device < 0 || device >= my.devices) return failed(cudaErrorInvalidDevice);
-  my.current = device;
+  current = device;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
   ENTER(std::to_string(static_cast<int>(which)) + ", " + std::to_string(device));
   if (device < 0 || device >= my.devices) return failed(cudaErrorInvalidDevice);
   *value = which == cudaDevAttrMultiProcessorCount ? 132 : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* to, int size, int device) {
+  ENTER(std::to_string(device));
+  if (device < 0 || device >= my.devices) return failed(cudaErrorInvalidDevice);
+  std::snprintf(to, static_cast<std::size_t>(size), "0000:%02x:00.0", 16 + device);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
@@ -129,7 +137,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int
   my.streams.push_back(std::make_unique<CUstream_st>());
   *made = my.streams.back().get();
   (*made)->number = static_cast<int>(my.streams.size()) - 1;
-  (*made)->device = my.current;
+  (*made)->device = current;
   (*made)->weight = std::uint64_t{1} << (my.random() % 12);
   ++my.alive.streams;
   return cudaSuccess;
@@ -230,7 +238,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   ENTER(std::to_string(peer));
-  return my.reached.insert({my.current, peer}).second ? cudaSuccess
+  return my.reached.insert({current, peer}).second ? cudaSuccess
                                                       : failed(cudaErrorPeerAccessAlreadyEnabled);
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int target, const void* from, int source,
@@ -255,7 +263,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   ENTER(given);
   if (!is_alive(config->stream)) return failed(cudaErrorInvalidResourceHandle);
   // A stream takes kernels only while its own GPU is current.
-  if (config->stream->device != my.current) return failed(cudaErrorInvalidResourceHandle);
+  if (config->stream->device != current) return failed(cudaErrorInvalidResourceHandle);
   const auto defined = my.kernels.find(name);
   if (defined == my.kernels.end()) return failed(cudaErrorInvalidDeviceFunction);
   std::vector<std::vector<std::byte>> values;
@@ -369,15 +377,13 @@ void __cudaRegisterFunction(void**, const char* function, char*, const char* nam
   here().functions[function] = name;
 }
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t, CUstream_st* stream) {
-  state& my = here();
-  my.pushed = {};
-  my.pushed.gridDim = grid;
-  my.pushed.blockDim = block;
-  my.pushed.stream = stream;
+  pushed = {};
+  pushed.gridDim = grid;
+  pushed.blockDim = block;
+  pushed.stream = stream;
   return 0;
 }
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t*, void* stream) {
-  const cudaLaunchConfig_t& pushed = here().pushed;
   *grid = pushed.gridDim;
   *block = pushed.blockDim;
   *static_cast<cudaStream_t*>(stream) = pushed.stream;

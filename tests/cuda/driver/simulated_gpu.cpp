@@ -24,7 +24,7 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.alive = {};
   my.random.seed(seed);
   my.devices = devices;
-  my.current = 0;
+  current = 0;
   my.peers = peers;
   my.origin = nullptr;
   my.graphs.clear();
@@ -178,11 +178,11 @@ void state::run_some() {
   for (std::uint64_t left = random() % 12; left > 0 && run_one();) --left;
 }
 
-void state::drain(const char* why) {
+void state::drain(const char* why, int device) {
   while (run_one()) {
   }
   for (const auto& each : streams)
-    if (!each->queue.empty())
+    if (each->device == device && !each->queue.empty())
       complaints.push_back(std::string(why) + " would wait without limit for " +
                            text_of(each.get()));
 }

@@ -40,6 +40,7 @@ struct allocation {
   std::unique_ptr<std::byte, release> bytes;
   std::size_t size = 0;
   bool pinned = false;
+  int device = 0;  // current at its making
 };
 
 }  // namespace stretto::test::gpu
@@ -87,7 +88,6 @@ struct state {
   handles alive;
   bool peers = true;                      // whether GPUs can reach one another's memory
   std::set<std::pair<int, int>> reached;  // and do
-  cudaLaunchConfig_t pushed{};
   int captures = 0;
   CUstream_st* origin = nullptr;  // of the one under way
   std::vector<graph_node> nodes;  // and what it has
@@ -95,7 +95,6 @@ struct state {
   std::vector<std::unique_ptr<CUgraphExec_st>> executables;
   std::mt19937_64 random{1};
   int devices = 1;
-  int current = 0;
   cudaError_t sticky = cudaSuccess;
   int countdown = -1;
   cudaError_t code = cudaSuccess;
@@ -113,10 +112,13 @@ struct state {
   std::size_t choose(const std::vector<CUstream_st*>& ready);
   bool run_one();
   void run_some();
-  void drain(const char* why);
+  void drain(const char* why, int device);
 };
 state& here();
+// Each thread's own.
 inline thread_local cudaError_t last_error = cudaSuccess;
+inline thread_local int current = 0;  // GPU
+inline thread_local cudaLaunchConfig_t pushed{};
 
 std::string text_of(cudaStream_t stream);
 std::string text_of(cudaEvent_t event);

@@ -52,19 +52,24 @@ struct nccl_state {
   std::vector<nccl::made> made{};
   std::map<std::string, ncclResult_t> failing{};
   std::map<std::string, bool> stalled{};  // calls, too
-  std::vector<std::pair<cudaStream_t, gpu::operation>> grouped{};
-  int depth = 0;
   int ids = 0;
   int registered = 0;
   std::set<void*> own{};  // memory
   int aborted = 0;
   int aborting_groups = 0;
-  bool aborts_in_group = false;
   int countdown = -1;
   ncclResult_t code = ncclSuccess;
   std::string only{};
   bool hit = false;
 };
+
+//! A thread's own.
+struct group {
+  int depth = 0;
+  bool aborts = false;
+  std::vector<std::pair<cudaStream_t, gpu::operation>> calls{};
+};
+thread_local group grouped;
 
 nccl_state& mine() {
   static nccl_state only;
@@ -88,7 +93,7 @@ ncclResult_t enter(const char* name, const std::string& arguments) {
 
 ncclResult_t in_progress(ncclComm& comm) {
   if (comm.how.blocking != 0) return ncclSuccess;
-  if (comm.busy > 0 && mine().depth == 0)
+  if (comm.busy > 0 && grouped.depth == 0)
     gpu::here().complaints.push_back(comm.how.name + " gets a call while one is in progress");
   comm.busy = static_cast<int>(gpu::here().random() % 3);
   return comm.busy > 0 ? ncclInProgress : ncclSuccess;
@@ -113,8 +118,8 @@ ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> wor
                         return true;
                       },
                       nullptr, 0};
-  if (mine().depth > 0)
-    mine().grouped.emplace_back(stream, std::move(what));
+  if (grouped.depth > 0)
+    grouped.calls.emplace_back(stream, std::move(what));
   else
     gpu::here().push(stream, std::move(what));
   return in_progress(comm);
@@ -141,6 +146,7 @@ namespace stretto::test::nccl {
 
 void reset() {
   mine() = {};
+  grouped = {};
 }
 const std::vector<made>& communicators() {
   return mine().made;
@@ -209,7 +215,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   made.how = {config->commName,
               size,
               rank,
-              gpu::here().current,
+              gpu::current,
               config->blocking,
               config->maxCTAs,
               config->cgaClusterSize,
@@ -235,17 +241,17 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
 }
 ncclResult_t ncclGroupStart() {
   ENTER("");
-  ++mine().depth;
+  ++grouped.depth;
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
   ENTER("");
   nccl_state& my = mine();
-  if (my.depth == 0) return ncclInvalidUsage;
-  if (--my.depth > 0) return ncclSuccess;
-  for (auto& [stream, what] : my.grouped) gpu::here().push(stream, std::move(what));
-  my.grouped.clear();
-  if (std::exchange(my.aborts_in_group, false)) ++my.aborting_groups;
+  if (grouped.depth == 0) return ncclInvalidUsage;
+  if (--grouped.depth > 0) return ncclSuccess;
+  for (auto& [stream, what] : grouped.calls) gpu::here().push(stream, std::move(what));
+  grouped.calls.clear();
+  if (std::exchange(grouped.aborts, false)) ++my.aborting_groups;
   return ncclSuccess;
 }
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer,
@@ -332,7 +338,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const gpu::guard lock(gpu::here().mutex);
   comm->gone = comm->aborted = true;
   ++mine().aborted;
-  mine().aborts_in_group = mine().depth > 0;
+  grouped.aborts = grouped.depth > 0;
   return enter(__func__, comm->how.name);
 }
 

@@ -10,6 +10,7 @@
 // What a handle points to.
 struct cublasContext {
   cudaStream_t stream = nullptr;
+  int device = 0;
 };
 
 namespace {
@@ -39,6 +40,9 @@ cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left
                        side<Value> right, int rows, int columns, int inner, float scale,
                        float kept, float* out, int out_stride) {
   if (handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  int current = -1;
+  static_cast<void>(cudaGetDevice(&current));
+  if (current != handle->device) return CUBLAS_STATUS_INVALID_VALUE;
   stretto::test::gpu::enqueue(handle->stream, name, [=] {
     for (int column = 0; column < columns; ++column)
       for (int row = 0; row < rows; ++row) {
@@ -57,6 +61,7 @@ extern "C" {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   *handle = new cublasContext;
+  static_cast<void>(cudaGetDevice(&(*handle)->device));
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {

@@ -1,0 +1,111 @@
+// Training between simulated GPUs with a simulated NCCL, against the same on the host: processes
+// are threads here, each with its own part of the pipeline.
+#if __has_include("stretto/executor/cuda/nccl_transport.hpp")
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cuda/over_nccl.hpp"
+#include "nccl/driver/simulated_nccl.hpp"
+#include "pipeline/pipeline.hpp"
+#include "stretto/executor/bootstrap.hpp"
+#include "train_cuda/compare.hpp"
+#include "train_cuda/simulated_kernels.hpp"
+
+namespace {
+
+namespace executor = stretto::executor;
+namespace gpu = stretto::test::gpu;
+namespace nccl = stretto::test::nccl;
+using train::pipeline_settings;
+
+void reset(std::uint64_t seed, int gpus) {
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // not by threads beside one another
+  gpu::reset(seed, gpus);
+  nccl::reset();
+  train_cuda_test::define_kernels();
+}
+
+//! Every process compares what it has gathered.
+void compare(const pipeline_settings& settings, int processes, int gpus, std::uint64_t seed) {
+  CAPTURE(processes);
+  reset(seed, gpus);
+  const auto between = executor::make_local_bootstraps(processes);
+  std::vector<std::thread> all;
+  for (int process = 0; process < processes; ++process)
+    all.emplace_back([&, process] {
+      train_cuda_test::compare(settings, [&](pipeline_settings& to) {
+        to.transport = "nccl";
+        to.between = between[static_cast<std::size_t>(process)].get();
+        train::cuda::run_over_nccl(to, {}, process);
+      });
+    });
+  for (std::thread& each : all) each.join();
+  for (const std::string& each : gpu::complaints()) FAIL_CHECK(each);
+  CHECK(gpu::alive() == gpu::handles{});
+  CHECK(nccl::communicators().size() > 4);
+  CHECK(nccl::alive() == 0);
+  CHECK(nccl::aborted() == 0);
+}
+
+//! What every process says, each with these GPUs, and as the place on its machine the number.
+void refuse(const pipeline_settings& settings, int gpus,
+            const std::vector<std::vector<int>>& named, const std::string& rule, int local = 0) {
+  reset(1, gpus);
+  const auto between = executor::make_local_bootstraps(static_cast<int>(named.size()));
+  std::vector<std::thread> all;
+  for (std::size_t process = 0; process < named.size(); ++process)
+    all.emplace_back([&, process] {
+      pipeline_settings to = settings;
+      to.transport = "nccl";
+      to.between = between[process].get();
+      CHECK_THROWS_WITH_AS(
+          train::cuda::run_over_nccl(to, named[process], local + static_cast<int>(process)),
+          rule.c_str(), train::bad_setting);
+    });
+  for (std::thread& each : all) each.join();
+}
+
+}  // namespace
+
+TEST_CASE("one process trains on several GPUs as on the host") {
+  compare({.schedule = "1f1b", .ranks = 3, .microbatches = 4}, 1, 3, 1);
+}
+
+TEST_CASE("so do several processes, of one worker or several") {
+  compare({.schedule = "zbv", .ranks = 3, .microbatches = 6}, 3, 3, 2);
+  compare({.schedule = "1f1b", .ranks = 2, .microbatches = 4, .tensor_parallel = 2}, 2, 4, 3);
+  // Of these, two evaluate nothing.
+  compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 4, 4, 4);
+}
+
+TEST_CASE("workers without a GPU of their own are refused, by every process") {
+  const pipeline_settings two{.ranks = 2}, four{.ranks = 2, .tensor_parallel = 2};
+  refuse(four, 3, {{}},
+         "--device cuda: process 0: it has 4 workers, which need a GPU each, and sees 3");
+  refuse(four, 3, {{0, 1}, {2}},
+         "--device cuda: process 1: it has 2 workers, which need a GPU each, and 1 are named");
+  const std::string shared =
+      ", and NCCL is between different GPUs: there are more workers on a machine than GPUs, or the "
+      "same are named twice";
+  refuse(two, 1, {{}, {}},
+         "--device cuda: process 1 has a worker on the GPU 0000:10:00.0, where process 0 has one" +
+             shared);
+  refuse(two, 2, {{1, 1}},
+         "--device cuda: process 0 has a worker on the GPU 0000:11:00.0, where process 0 has one" +
+             shared);
+  refuse(two, 2, {{0}, {2}}, "--device cuda: process 1: there are 2 GPUs, no number 2");
+  refuse(two, 2, {{}, {1}},
+         "--device cuda: process 0: the launcher does not say which process of its machine it is "
+         "(LOCAL_RANK), and so not which GPU: name it, as in cuda:1",
+         -1);
+  refuse(two, 4, {{}, {}, {}},
+         "--transport nccl: 3 processes are more than the 2 workers of the pipeline");
+}
+
+#endif
