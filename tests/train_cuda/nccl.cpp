@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,11 +40,15 @@ void compare(const pipeline_settings& settings, int processes, int gpus, std::ui
   std::vector<std::thread> all;
   for (int process = 0; process < processes; ++process)
     all.emplace_back([&, process] {
-      train_cuda_test::compare(settings, [&](pipeline_settings& to) {
-        to.transport = "nccl";
-        to.between = between[static_cast<std::size_t>(process)].get();
-        train::cuda::run_over_nccl(to, {}, process);
-      });
+      try {
+        train_cuda_test::compare(settings, [&](pipeline_settings& to) {
+          to.transport = "nccl";
+          to.between = between[static_cast<std::size_t>(process)].get();
+          train::cuda::run_over_nccl(to, {}, process);
+        });
+      } catch (const std::exception& failed) {
+        FAIL_CHECK("process " << process << ": " << failed.what());
+      }
     });
   for (std::thread& each : all) each.join();
   for (const std::string& each : gpu::complaints()) FAIL_CHECK(each);

@@ -28,7 +28,8 @@ struct world {
   };
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<message>>> messages{};
   std::map<int, sum> sums{};
-  int ranks = 0;  // that have come
+  int ranks = 0;            // that have come
+  std::set<int> devices{};  // and where they are
 };
 
 }  // namespace
@@ -208,6 +209,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   nccl_state& my = mine();
   auto& all = my.worlds[id.internal];
   if (!all) all = std::make_shared<world>();
+  if (!all->devices.insert(gpu::current).second) return ncclInvalidUsage;  // "Duplicate GPU"
   ++all->ranks;
   my.comms.push_back(std::make_unique<ncclComm>());
   ncclComm& made = *my.comms.back();
