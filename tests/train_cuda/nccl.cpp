@@ -84,7 +84,9 @@ TEST_CASE("one process trains on several GPUs as on the host") {
 
 TEST_CASE("so do several processes, of one worker or several") {
   compare({.schedule = "zbv", .ranks = 3, .microbatches = 6}, 3, 3, 2);
-  compare({.schedule = "1f1b", .ranks = 2, .microbatches = 4, .tensor_parallel = 2}, 2, 4, 3);
+  compare({.schedule = "1f1b", .ranks = 2, .microbatches = 4, .tensor_parallel = 2,
+           .products = train::precision::bf16},
+          2, 4, 3);
   // Of these, two evaluate nothing.
   compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 4, 4, 4);
 }
