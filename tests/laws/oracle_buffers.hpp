@@ -23,12 +23,13 @@ enum class flaw {
   gate,       //!< an instruction may run before its rank's previous step has ended
   release,    //!< a buffer is given back before its last access is done, or used again before that
   bound,      //!< the step may end while an instruction of its rank runs
+  lead,       //!< a receive may be posted too far ahead of the node that it is for
 };
 
 inline const char* name(flaw what) {
   constexpr const char* names[] = {"none",  "unmatched", "channel", "bad_event", "lifetime",
                                    "stale", "circle",    "race",    "gate",      "release",
-                                   "bound"};
+                                   "bound", "lead"};
   return names[static_cast<int>(what)];
 }
 

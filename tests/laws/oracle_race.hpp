@@ -32,7 +32,7 @@ enum class carried { rendezvous, buffered };
 class two_steps {
  public:
   explicit two_steps(std::span<const stretto::plan_view> plans,
-                     carried how = carried::rendezvous)
+                     carried how = carried::buffered)
       : plans_(plans), how_(how) {
     for (const auto& plan : plans) {
       first_.push_back(total_);
@@ -239,7 +239,9 @@ class two_steps {
       const int one_later = node(1, rank, pair.one), other_later = node(1, rank, pair.other);
       const bool sound = (!pair.same_step ||
                           (before(one, other) && before(one_later, other_later))) &&
-                         before(one, other_later) && before(other, one_later);
+                         before(one, other_later) && before(other, one_later) &&
+                         (!pair.same_step || at(rank, pair.other).act != stretto::action::send ||
+                          done_before_start(rank, pair.one, pair.other, left_out));
       if (!sound) return {flaw::race, rank, pair.one, pair.other};
     }
     if (left_out.rank < 0)
@@ -267,8 +269,35 @@ class two_steps {
           if (at(rank, by).record == event.event) done[static_cast<std::size_t>(by)] = true;
       }
     }
-    // Last, because it takes long: what a left-out wait was for is mostly found above.
-    return left_out.rank < 0 ? finding{} : look_at_releases(rank, left_out);
+    // Late, because it takes long: what a left-out wait was for is mostly found above.
+    if (left_out.rank >= 0)
+      if (const finding here = look_at_releases(rank, left_out); here.what != flaw::none)
+        return here;
+    for (int index = 0; index < end; ++index)
+      if (const int gate = gate_of(rank, index); gate >= 0)
+        if (!done_before_start(rank, gate, index, left_out)) return {flaw::lead, rank, index, gate};
+    return {};
+  }
+
+  //! For a receive: the last job of the node that has as many others as the plan's lead between
+  //! itself and the job that first uses what comes; -1: none.
+  int gate_of(int rank, int index) const {
+    const stretto::plan_view& here = plan(rank);
+    if (here.receive_lead < 0 || at(rank, index).act != stretto::action::receive) return -1;
+    const std::int32_t id = here.uses_of(at(rank, index)).front().buffer;
+    std::vector<int> ends;
+    for (int job = 0; job < count(rank); ++job) {
+      if (!stretto::is_compute(at(rank, job).what.kind)) continue;
+      const bool second = job > 0 && at(rank, job - 1).what.paired;
+      if (!second) ends.push_back(job);
+      else ends.back() = job;
+      for (const auto& use : here.uses_of(at(rank, job)))
+        if (job > index && use.buffer == id) {
+          const int node = static_cast<int>(ends.size()) - 2 - here.receive_lead;
+          return node < 0 ? -1 : item(ends, node);
+        }
+    }
+    return -1;
   }
 
   //! A release writes the bytes once more: after whatever touches the buffer, before whatever

@@ -44,6 +44,7 @@ struct grid_point {
   stretto::memory::offload_window offload{};
   bool kept = false;  //!< apart from the stash, for the backwards for the weights
   bool data_parallel = false;
+  int lead = -1;       //!< of receives
   bool tied = false;  //!< a collective joins ranks with others between them
 
   std::string words() const {
@@ -59,7 +60,7 @@ struct grid_point {
                                  std::to_string(offload.which.period) + " " +
                                  std::to_string(offload.lag) + " " +
                                  std::to_string(offload.prefetch)) +
-           (kept ? " kept" : "") + (data_parallel ? " replicas" : "") +
+           (lead < 0 ? "" : " lead " + std::to_string(lead)) + (kept ? " kept" : "") + (data_parallel ? " replicas" : "") +
            (groups == joined::nobody      ? ""
             : groups == joined::everybody ? " all"
                                           : " tie+all");
@@ -69,13 +70,15 @@ struct grid_point {
 //! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
 //! sizes, of one to three slices where it cuts them, with every overlap policy and every option;
 //! recomputing none, all or two of three micro-batches in turn, or offloading them; every other with
-//! what the backwards for the weights read apart; some with data-parallel replicas. Each shape takes its turn with one
+//! what the backwards for the weights read apart; some with data-parallel replicas, some with a
+//! receive lead. Each shape takes its turn with one
 //! part of `parts` of the 12 options, or with all of them when
 //! `parts` is 1. No divisor of 12, or every shape would get the same options.
 template <class Visitor>
 void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&& visit) {
   int number = 0;
   int turn = 0;
+  int lead = 0;
   bool apart = false;
   stretto::schedule::all::for_each([&](const auto& schedule) {
     using schedule_type = std::remove_cvref_t<decltype(schedule)>;
@@ -104,11 +107,13 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
                 apart = !apart;
                 request.data_parallel = train && turn % 5 < 2;
                 if (apart) request.stages[0].kept = 192;
-                const stretto::planned made(schedule, sizes, table.view(), overlap, request);
+                constexpr int leads[] = {-1, 0, -1, 1, 3};
+                const stretto::overlap::with_receive_lead<std::remove_cvref_t<decltype(overlap)>>
+                    led{overlap, leads[lead++ % 5]};
+                const stretto::planned made(schedule, sizes, table.view(), led, request);
                 visit(grid_point{sizes, std::string(schedule.name), std::string(overlap.name),
                                  release, groups, request.recompute, request.offload,
-                                 apart,
-                                 request.data_parallel,
+                                 apart, request.data_parallel, led.lead,
                                  p > 2 && (groups == joined::tie_and_everybody ||
                                            where.kind == stretto::placement_kind::bidirectional)},
                       made);

@@ -6,6 +6,7 @@
 #include "stretto/check/plan_order.hpp"
 #include "stretto/check/race_free.hpp"
 #include "stretto/check/spare.hpp"
+#include "stretto/check/timely.hpp"
 #include "stretto/lowering/groups.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/planned.hpp"
@@ -30,7 +31,14 @@ class judged {
       found = stretto::check::race_free(plans, rows(), rank);
     return found;
   }
-  //! Rule 7, for plans that keep rule 6.
+  //! Rule 9, for plans that keep rule 6.
+  stretto::verdict timely(std::span<const stretto::plan_view> plans) {
+    stretto::verdict found = order(plans);
+    for (int rank = 0; rank < made_.lists().ranks && found.ok(); ++rank)
+      found = stretto::check::timely(plans, rows(), rank);
+    return found;
+  }
+  //! Rule 7, for plans that keep rules 6 and 9.
   stretto::verdict spare(std::span<const stretto::plan_view> plans) {
     stretto::verdict found = order(plans);
     for (int rank = 0; rank < made_.lists().ranks && found.ok(); ++rank)

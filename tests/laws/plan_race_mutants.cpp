@@ -134,7 +134,8 @@ TEST_CASE("race_free refuses every spoilt plan that the judge refuses, and hardl
       if (what.empty()) continue;
       const auto views = spoilt.views();
       const oracle::finding found = oracle::two_steps(views).found();
-      const stretto::verdict answer = rules.race_free(views);
+      stretto::verdict answer = rules.race_free(views);
+      if (answer.ok()) answer = rules.timely(views);
       INFO(point.words(), ", seed ", seed, ": ", what);
       INFO("judge: ", found.words());
       INFO("rule: ", std::string(stretto::to_text(answer).view()));

@@ -31,7 +31,9 @@ TEST_CASE("without any one wait something is out of order, and it is what the wa
           // What a wait for the step's end or the step before orders may touch the same bytes too.
           const bool expected = found.what == flaw::race || found.what == flaw::release ||
                                 (why == wait_reason::gate && found.what == flaw::gate) ||
-                                (why == wait_reason::bound && found.what == flaw::bound);
+                                (why == wait_reason::bound && found.what == flaw::bound) ||
+                                (why == wait_reason::lead &&
+                                 (found.what == flaw::lead || found.what == flaw::gate));
           REQUIRE(expected);
           ++waits;
         }
@@ -62,7 +64,7 @@ TEST_CASE("spare refuses every wait that is added") {
                                : random() % later;
       auto& recorded = plan.list[earlier].itself;
       if (recorded.record < 0) recorded.record = plan.head.events++;
-      const stretto::event_wait wait{recorded.record, static_cast<wait_reason>(random() % 4),
+      const stretto::event_wait wait{recorded.record, static_cast<wait_reason>(random() % 5),
                                      previous || later == 0};
       auto& waits = plan.list[later].waits;
       waits.insert(waits.begin() + static_cast<std::ptrdiff_t>(random() % (waits.size() + 1)),

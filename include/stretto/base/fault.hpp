@@ -21,6 +21,7 @@ enum class fault : std::uint8_t {
   idle_event,    //!< rule `spare`: an event that orders nothing
   unsound_program,  //!< the ops of a job use a buffer that is not there
   not_resident,  //!< rule `resident`: computation may begin before communication that it must find
+  untimely,      //!< rule `timely`: a receive may be posted further ahead than the plan's lead
 };
 
 //! Why, in the words of the rule. Structural, so that it can stand in a template argument.
@@ -93,6 +94,7 @@ enum class reason : std::uint8_t {
   needed_by_nothing,
   starts_unordered,
   costs_do_not_fit,
+  posted_early,
 };
 
 //! The enumerator's name, as written above.
@@ -100,7 +102,7 @@ constexpr std::string_view name(fault what) {
   constexpr std::string_view names[] = {"none",       "unsupported", "capacity",   "syntax",
                                         "misassigned", "incomplete",  "disordered", "deadlocked",
                                         "rendezvous", "over_limit",  "race",       "idle_event",
-                                        "unsound_program", "not_resident"};
+                                        "unsound_program", "not_resident", "untimely"};
   return names[static_cast<unsigned>(what)];
 }
 
@@ -190,6 +192,8 @@ constexpr std::string_view describe(reason why) {
     case reason::costs_do_not_fit:
       return "the table of costs must have an entry for each rank, chunk and kind, and a base and a "
              "limit for each rank or none";
+    case reason::posted_early:
+      return "it may be posted further ahead of the job it is for than the receive lead";
   }
   return "";
 }

@@ -11,6 +11,7 @@
 #include "stretto/check/rendezvous.hpp"
 #include "stretto/check/resident.hpp"
 #include "stretto/check/spare.hpp"
+#include "stretto/check/timely.hpp"
 
 namespace stretto::check {
 
@@ -29,6 +30,7 @@ constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows
   for (int rank = 0; rank < known.ranks; ++rank) {
     if (const verdict found = race_free(written, known, rank); !found.ok()) return found;
     if (const verdict found = resident(written, known, rank); !found.ok()) return found;
+    if (const verdict found = timely(written, known, rank); !found.ok()) return found;
     if (const verdict found = spare(written, known, rank); !found.ok()) return found;
   }
   return {};

@@ -17,8 +17,10 @@ class issued_proof {
  public:
   static constexpr bool proves = true;
 
-  constexpr issued_proof(const replay_input& compute, const replay_input& issued)
+  //! @param has_late  messages may come behind other nodes than that which makes them
+  constexpr issued_proof(const replay_input& compute, const replay_input& issued, bool has_late)
       : issued_(issued),
+        has_late_(has_late),
         rows_(compute.rows),
         stages_(issued.where.stages()),
         microbatches_(issued.microbatches),
@@ -40,10 +42,11 @@ class issued_proof {
     const bool ahead = work.kind == job_kind::forward;
     if (!ahead && work.kind != job_kind::backward && work.kind != job_kind::backward_input)
       return true;
+    if (has_late_) there_[place(work.stage, work)] |= ahead ? made_output : made_gradient;
     const int from = work.stage + (ahead ? -1 : 1);
     return from < 0 || from >= stages_ ||
            (there_[(static_cast<std::int64_t>(work.stage) * microbatches_ + work.microbatch) *
-                       slices_ + work.slice] & (ahead ? 1 : 2)) != 0 ||
+                       slices_ + work.slice] & (ahead ? got_input : got_gradient)) != 0 ||
            issued_.where.rank_of(from, work.microbatch) == rank;
   }
 
@@ -60,12 +63,17 @@ class issued_proof {
                 : maker.kind == job_kind::backward || maker.kind == job_kind::backward_input) ||
         to < 0 || to >= stages_)
       return false;
-    const std::uint8_t once = ahead ? 1 : 2;
-    std::uint8_t& here = there_[(static_cast<std::int64_t>(to) * microbatches_ + sent.microbatch) *
-                                    slices_ + sent.slice];
-    if ((here & once) != 0) return false;
-    here = static_cast<std::uint8_t>(here | once);
-    return true;
+    return arrives(to, sent, ahead);
+  }
+
+  //! A message that was kept back carries what a node before has made, once.
+  constexpr bool sends_late(const job& sent) {
+    const bool ahead = sent.kind == job_kind::send_forward;
+    const int to = sent.stage + (ahead ? 1 : -1);
+    return to >= 0 && to < stages_ && !sent.paired && sent.microbatch >= 0 &&
+           sent.microbatch < microbatches_ && sent.slice >= 0 && sent.slice < slices_ &&
+           (there_[place(sent.stage, sent)] & (ahead ? made_output : made_gradient)) != 0 &&
+           arrives(to, sent, ahead);
   }
 
   //! A sum over data-parallel replicas stands behind all gradients of its stage.
@@ -89,7 +97,24 @@ class issued_proof {
   }
 
  private:
+  //! What is known of a (stage, micro-batch, slice).
+  static constexpr std::uint8_t got_input = 1, got_gradient = 2, made_output = 4,
+                                made_gradient = 8;
+
+  constexpr std::int64_t place(int stage, const job& work) const {
+    return (static_cast<std::int64_t>(stage) * microbatches_ + work.microbatch) * slices_ +
+           work.slice;
+  }
+  constexpr bool arrives(int to, const job& sent, bool ahead) {
+    const std::uint8_t once = ahead ? got_input : got_gradient;
+    std::uint8_t& here = there_[place(to, sent)];
+    if ((here & once) != 0) return false;
+    here |= once;
+    return true;
+  }
+
   const replay_input& issued_;
+  bool has_late_;
   job_rows rows_;  // without messages
   int stages_;
   int microbatches_;
@@ -97,7 +122,7 @@ class issued_proof {
   scratch<std::int32_t> cursors_;
   std::int32_t* cursor_;
   scratch<std::uint8_t> received_;
-  std::uint8_t* there_;  // of (stage, micro-batch, slice): input 1, gradient 2
+  std::uint8_t* there_;
 };
 
 }  // namespace detail
@@ -112,7 +137,7 @@ class issued_proof {
 template <class Observer>
 constexpr verdict issued(const replay_input& compute, const replay_input& lists,
                          const lowering::order_view& order, Observer& observer) {
-  detail::issued_proof proof(compute, lists);
+  detail::issued_proof proof(compute, lists, order.has_late);
   const verdict walked = lowering::walk(lists, order, observer, proof);
   if (walked.ok()) return walked;
   if (const verdict found = ordered(compute); !found.ok()) return found;

@@ -118,6 +118,20 @@ constexpr bool done_before_start(const plan_view& plan, lowering::clock_rows kno
   return false;
 }
 
+//! Whether `earlier` is done when `index`, which sends, starts: mostly that is what it waits for.
+//! Who receives may know more, but a send may read its message before anybody asks for it.
+constexpr bool done_before_send(const plan_view& plan, lowering::clock_rows known,
+                                std::span<const plan_view> plans, std::int32_t index,
+                                std::int32_t earlier) {
+  const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
+  const instruction& by = plan.instructions[static_cast<std::size_t>(earlier)];
+  if (at.stream == by.stream) return true;
+  const event_wait* const end = plan.waits.data() + at.first_wait + at.wait_count;
+  for (const event_wait* wait = plan.waits.data() + at.first_wait; wait < end; ++wait)
+    if (wait->event == by.record && !wait->previous_step) return true;
+  return done_before_start(plan, known, plans, index, earlier);
+}
+
 //! Whether the buffer's accesses are done when it is released before `index`, where the fast way to
 //! say so does not do.
 constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
@@ -245,6 +259,9 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
         after_accesses(of);
         behind = true;
       }
+      if (at.act == action::send && of.written > 0 && clash == 0 &&
+          !detail::done_before_send(plan, known, plans, index, of.written - 1))
+        clash = of.written, why = reason::read_before_write;
       if (clash > 0)
         return refuse(fault::race, why, rank, index, at.what, list[clash - 1].what);
       if (index < bytes.first || index >= bytes.release)

@@ -5,6 +5,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/check/race_free.hpp"
+#include "stretto/check/timely.hpp"
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/model/verdict.hpp"
@@ -44,15 +45,24 @@ class knowledge_without {
   template <class Knows>
   constexpr bool any(std::int32_t index, int left_out, std::int32_t before,
                      std::int32_t peer_before, const Knows& knows) const {
+    if (as_it_starts(index, left_out, before, knows)) return true;
+    const instruction& here = list_[index];
+    return here.act == action::receive &&
+           ((mine_[index].lap >= 0 && knows(mine_[mine_[index].lap])) ||
+            peer_knows(here.peer, mine_[index].partner, peer_before, knows));
+  }
+
+  //! The same of what `index` knows as it starts: a message that it is half of says nothing yet.
+  template <class Knows>
+  constexpr bool as_it_starts(std::int32_t index, int left_out, std::int32_t before,
+                              const Knows& knows) const {
     if (before >= 0 && knows(mine_[before])) return true;
     const instruction& here = list_[index];
     const event_wait* const waits = plans_[rank_].waits.data();
     for (int wait = here.first_wait; wait < here.first_wait + here.wait_count; ++wait)
       if (wait != left_out && ends(waits[wait]) && knows(mine_[recorder_[waits[wait].event]]))
         return true;
-    return (here.act == action::send || here.act == action::receive) &&
-           ((mine_[index].lap >= 0 && knows(mine_[mine_[index].lap])) ||
-            peer_knows(here.peer, mine_[index].partner, peer_before, knows));
+    return false;
   }
 
   //! The instruction before `index` on its stream; walks back, a few entries as a rule.
@@ -70,13 +80,13 @@ class knowledge_without {
   template <class Knows>
   constexpr bool peer_knows(int peer, std::int32_t there, std::int32_t peer_before,
                             const Knows& knows) const {
-    const int side = 2 * lowering::side_of(peer, rank_, known_.ranks);
+    const int side = lowering::side_of(peer, rank_, known_.ranks);
     if (side < 0) return false;
     const lowering::clock* const theirs =
         known_.clocks + static_cast<std::int64_t>(peer) * known_.stride;
     const auto told = [&](std::int32_t source) {
-      const std::int32_t* const of = theirs[source].side + side;
-      return (of[0] > 0 && knows(mine_[of[0] - 1])) || (of[1] > 0 && knows(mine_[of[1] - 1]));
+      const std::int32_t of = theirs[source].side[side];
+      return of > 0 && knows(mine_[of - 1]);
     };
     if (peer_before >= 0 && told(peer_before)) return true;
     const plan_view& plan = plans_[peer];
@@ -157,6 +167,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
                                int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
   const knowledge_without knowledge(plans, known, rank);
+  const receive_gate_table gates(plan);
   scratch<bool> waited(plan.events);
   std::int32_t last_on[lowering::max_streams]{};
   std::int32_t begun[lowering::max_streams]{};  // what stream 0 has waited to begin, plus one
@@ -168,9 +179,8 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
     const std::int32_t before = last_on[at.stream] - 1;
     last_on[at.stream] = index + 1;
     if (at.wait_count == 0) continue;
-    const bool message = at.act == action::send || at.act == action::receive;
     const std::int32_t peer_before =
-        message ? knowledge.before(at.peer, known.at(rank, index).partner) : -1;
+        at.act == action::receive ? knowledge.before(at.peer, known.at(rank, index).partner) : -1;
     for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
       const event_wait& event = waits[wait];
       const std::int32_t by = knowledge.recorder(event.event);
@@ -191,6 +201,11 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
             needed = false;
         needed = needed && !knowledge.any(index, wait, before, peer_before,
                                           [](const lowering::clock& now) { return now.begun; });
+      } else if (event.why == wait_reason::lead) {
+        needed = gates.of(index) == by &&
+                 !knowledge.as_it_starts(index, wait, before, [&](const lowering::clock& now) {
+                   return now.own[recorded.stream] > by;
+                 });
       } else {
         const auto done = [&](const lowering::clock& now) {
           return now.own[recorded.stream] > by ||
@@ -199,7 +214,10 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
                              begun[recorded.stream] <= by
                        : clash(plan, recorded, at);
-        needed = needed && !knowledge.any(index, wait, before, peer_before, done);
+        // A send may read before its message is asked for, so nobody else can speak for it.
+        needed = needed && !(at.act == action::send
+                                 ? knowledge.as_it_starts(index, wait, before, done)
+                                 : knowledge.any(index, wait, before, peer_before, done));
         if (start) begun[recorded.stream] = by + 1;
       }
       waited[event.event] = true;
@@ -222,7 +240,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
 //! back, and without the wait nothing orders them. `gate`: without it the instruction could run
 //! before the previous step has ended. `bound`: the instruction is the last of its stream, and
 //! nobody else waits for it, so that the step could end before it without the wait. `starts_before`:
-//! see rule resident. So removing any one breaks the rule of its reason.
+//! see rule resident; `lead`: see rule timely. So removing any one breaks the rule of its reason.
 constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows known, int rank) {
   const detail::idle_wait found = detail::first_idle(plans, known, rank);
   if (found.index < 0) return {};

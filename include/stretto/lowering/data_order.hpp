@@ -5,6 +5,7 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/laps.hpp"
+#include "stretto/lowering/receive_gates.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto::lowering {
@@ -28,7 +29,11 @@ class data_order : public replay_observer {
         cell_(cells_.data()),
         collective_(input.rows.ranks),
         reduced_(input.rows.ranks),
-        laps_(input.rows.ranks, input.where.stages(), input.microbatches, input.slices) {}
+        laps_(input.rows.ranks, input.where.stages(), input.microbatches, input.slices),
+        gates_(input),
+        nodes_(input.receive_lead < 0 ? 0 : input.rows.ranks),
+        node_end_(input.receive_lead < 0 ? 0 : std::int64_t{input.rows.ranks} * input.rows.stride) {
+  }
   constexpr ~data_order() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void ran(int rank, int index, const job& work, std::int64_t, std::int64_t) {
@@ -38,7 +43,7 @@ class data_order : public replay_observer {
     std::int32_t from = 0;
     if (copies) {
       cell& at = cell_[cell_of(work)];
-      here.gated = false;  // nor is the step's end to be waited for
+      here.gate = clock::open;  // nor is the step's end to be waited for
       from = work.kind == job_kind::offload ? at.forward : 0;
       at.copy = index + 1;
     } else if (work.kind <= job_kind::recompute) {
@@ -62,6 +67,8 @@ class data_order : public replay_observer {
       if (here.own[brought.stream] < from) here.join(brought);
     }
     here.own[here.stream] = index + 1;
+    if (in_.receive_lead >= 0 && work.kind <= job_kind::recompute)
+      node_end_[std::int64_t{rank} * in_.rows.stride + nodes_.come(rank, work)] = index;
   }
 
   constexpr void met(int sender, int send, int receiver, int receive) {
@@ -79,9 +86,12 @@ class data_order : public replay_observer {
         overlap_.stream_of(ahead ? job_kind::receive_forward : job_kind::receive_backward,
                            receiver, sender, ranks));
     if (receives.stream == 0) receives.begun = true;  // the step ended on that stream
+    std::int32_t gate = clock::open;
+    if (in_.receive_lead >= 0) gate = gate_of(sent, ahead, receiver, receives);
     known_.meet(sender, send, sends, receiver, receive, receives);
     laps_.met(known_.row_of(receiver), sent, sender, send, sends, receiver, receive, receives);
-    if (!receives.begun) receives.begun = receives.gated = true;
+    if (!receives.begun) receives.begun = true, gate = clock::step_start;
+    receives.gate = gate;
     const std::int64_t per_stage = static_cast<std::int64_t>(in_.microbatches) * in_.slices;
     if (ahead) cell_[from - cell_ + per_stage].input = receive + 1;
     else cell_[from - cell_ - per_stage].gradient = receive + 1;
@@ -98,6 +108,15 @@ class data_order : public replay_observer {
   }
 
  private:
+  //! The job that must have ended before `receives` is posted, which is known there from now on.
+  constexpr std::int32_t gate_of(const job& sent, bool ahead, int receiver, clock& receives) {
+    const std::int32_t node = gates_.of(sent.stage + (ahead ? 1 : -1), sent, ahead);
+    if (node < 0) return clock::open;
+    const std::int32_t gate = node_end_[std::int64_t{receiver} * in_.rows.stride + node];
+    if (receives.own[0] > gate) return clock::open;
+    receives.join(known_.row_of(receiver)[gate]);
+    return gate;
+  }
   //! Which index of its rank's list makes and which brings what a (stage, micro-batch, slice)
   //! needs, plus one.
   struct cell {
@@ -121,6 +140,9 @@ class data_order : public replay_observer {
   scratch<std::int32_t> collective_;  // the latest on each rank, plus one,
   scratch<std::int32_t> reduced_;     // and the latest over data-parallel replicas
   laps laps_;
+  receive_gates gates_;
+  node_counter nodes_;
+  scratch<std::int32_t> node_end_;  // index of the last job of each node of a rank
 };
 
 }  // namespace stretto::lowering

@@ -21,18 +21,19 @@ constexpr int side_of(int rank, int peer, int ranks) {
 }
 
 //! What is certainly done when one instruction is done (itself included): on every stream of its
-//! own rank, and of each neighbour for the latest of its sends to this rank and of its receives from
-//! it, the latest instruction known, as index plus one. Streams run in order, so everything before
-//! is done too. `begun`: the rank's previous step has ended; `gated`:
-//! this very instruction waits for that.
+//! own rank, and of each neighbour for the latest of its sends to this rank (or of its collectives
+//! with it), the latest instruction known, as index plus one. Streams run in order, so everything before
+//! is done too. `begun`: the rank's previous step has ended.
 struct clock {
+  static constexpr std::int32_t open = -1, step_start = -2;  //!< see `gate`
   std::int32_t own[max_streams]{};
-  std::int32_t side[4]{};  //!< previous rank: sent, received; next rank: sent, received
+  std::int32_t side[2]{};  //!< of the previous rank, of the next
   bool begun = false;
-  bool gated = false;         //!< of a receive
   std::uint8_t stream = 0;    //!< the instruction's own
   std::int32_t partner = -1;  //!< of a message: index of the other half on its rank
   std::int32_t lap = -1;      //!< of a message: index of the rank's send that it is the end of
+  std::int32_t gate = open;   //!< of a receive: what it must not be posted before, unless its
+                              //!< stream says so: the end of a job (its index), or the step's start
 
   constexpr bool operator==(const clock&) const = default;
   //! Keeps the later of each entry. One expression on purpose: constant evaluation counts
@@ -45,15 +46,15 @@ struct clock {
      own[4] < theirs[4] ? own[4] = theirs[4] : 0, own[5] < theirs[5] ? own[5] = theirs[5] : 0,
      own[6] < theirs[6] ? own[6] = theirs[6] : 0, own[7] < theirs[7] ? own[7] = theirs[7] : 0,
      side[0] < other.side[0] ? side[0] = other.side[0] : 0,
-     side[1] < other.side[1] ? side[1] = other.side[1] : 0,
-     side[2] < other.side[2] ? side[2] = other.side[2] : 0,
-     side[3] < other.side[3] ? side[3] = other.side[3] : 0, begun = begun || other.begun);
+     side[1] < other.side[1] ? side[1] = other.side[1] : 0, begun = begun || other.begun);
   }
 };
 
 //! Happens-before over the instructions of all ranks, fed in an order in which causes precede
-//! effects. Edges: stream order, events, and messages, whose two halves are one node. Knowledge of
-//! another rank travels with the messages that come back from it; only neighbours are remembered,
+//! effects. Edges: stream order, events, and messages: a receive comes after what its send comes
+//! after. Not the other way: transports may take a message before anybody asks for it, so that a
+//! send which is done says nothing of the receiver. Knowledge of another rank travels with the
+//! messages that come back from it; only neighbours are remembered,
 //! so that a clock has constant size: for one or two hops this is all there is, along longer ways
 //! it is a sound under-estimate (Paddle's rule "a receive implies the sends before it", derived
 //! instead of assumed).
@@ -81,27 +82,18 @@ class happens_before {
   constexpr clock* row_of(int rank) {
     return clocks_ + static_cast<std::int64_t>(rank) * stride_;
   }
-  //! A send and its receive, which have come to their streams, are done, as one.
+  //! A send and its receive, which have come to their streams, are done.
   constexpr void meet(int sender, int send, clock& sends, int receiver, int receive,
                       clock& receives) {
     if (const int side = side_of(sender, receiver, ranks_); side >= 0) {
-      const clock* const here = clocks_ + static_cast<std::int64_t>(sender) * stride_;
       const clock* const there = clocks_ + static_cast<std::int64_t>(receiver) * stride_;
-      std::int32_t* const ahead = sends.side + 2 * side;
-      std::int32_t* const back = receives.side + (2 - 2 * side);
-      const std::int32_t heard[4] = {back[0], back[1], ahead[0], ahead[1]};
-      ahead[1] = receive + 1, back[0] = send + 1;  // of one stream, so later than what was known
-      // What comes back is mostly known here already.
-      if (heard[0] > 0 && sends.own[here[heard[0] - 1].stream] < heard[0])
-        sends.join(here[heard[0] - 1]);
-      if (heard[1] > 0 && sends.own[here[heard[1] - 1].stream] < heard[1])
-        sends.join(here[heard[1] - 1]);
-      if (heard[2] > 0 && receives.own[there[heard[2] - 1].stream] < heard[2])
-        receives.join(there[heard[2] - 1]);
-      if (heard[3] > 0 && receives.own[there[heard[3] - 1].stream] < heard[3])
-        receives.join(there[heard[3] - 1]);
+      const std::int32_t heard = sends.side[side];
+      receives.side[1 - side] = send + 1;  // of one stream, so later than what was known
+      // What comes back is mostly known there already.
+      if (heard > 0 && receives.own[there[heard - 1].stream] < heard)
+        receives.join(there[heard - 1]);
     }
-    sends.gated = receives.gated = false, sends.lap = receives.lap = -1;
+    sends.gate = receives.gate = clock::open, sends.lap = receives.lap = -1;
     sends.partner = receive, sends.own[sends.stream] = send + 1;
     receives.partner = send, receives.own[receives.stream] = receive + 1;
   }
@@ -129,13 +121,12 @@ class happens_before {
  private:
   //! `index` of `rank` learns what `there` of `peer` knew before it was done.
   constexpr void learn(int rank, int index, int peer, int there, const clock& known) {
-    const int mine = 2 * side_of(rank, peer, ranks_);
-    const int theirs = 2 * side_of(peer, rank, ranks_);
+    const int mine = side_of(rank, peer, ranks_);
+    const int theirs = side_of(peer, rank, ranks_);
     if (mine < 0 || theirs < 0) return;
     clock* const row = row_of(rank);
     row[index].side[mine] = there + 1;
     if (known.side[theirs] > 0) row[index].join(row[known.side[theirs] - 1]);
-    if (known.side[theirs + 1] > 0) row[index].join(row[known.side[theirs + 1] - 1]);
   }
 
   clock* clocks_;
@@ -158,12 +149,10 @@ struct clock_rows {
   //! Whether whoever knows `here`, a clock of `rank`, knows that `peer` has done its receive
   //! `there`, which runs on `stream` of the peer.
   constexpr bool knows_taken(const clock& here, int rank, int peer, int there, int stream) const {
-    const int side = 2 * side_of(rank, peer, ranks);
+    const int side = side_of(rank, peer, ranks);
     if (side < 0) return false;
-    const std::int32_t sent = here.side[side];
-    const std::int32_t received = here.side[side + 1];
-    return (sent > 0 && at(peer, sent - 1).own[stream] > there) ||
-           (received > 0 && at(peer, received - 1).own[stream] > there);
+    const std::int32_t latest = here.side[side];
+    return latest > 0 && at(peer, latest - 1).own[stream] > there;
   }
 };
 

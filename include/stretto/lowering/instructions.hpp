@@ -243,7 +243,7 @@ class instruction_writer {
     const clock& taken = known_.clocks[std::int64_t{peer} * known_.stride + there];
     untaken_.push(made_[at_].stream,
                   {at_, id, there, peer,
-                   static_cast<std::int8_t>(2 * side_of(rank_, peer, in_.rows.ranks)),
+                   static_cast<std::int8_t>(side_of(rank_, peer, in_.rows.ranks)),
                    taken.stream, 0});
   }
 

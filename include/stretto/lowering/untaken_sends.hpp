@@ -17,7 +17,7 @@ class untaken_sends {
     std::int32_t message = -1;
     std::int32_t there = 0;  //!< index of the receive
     std::int32_t peer = 0;
-    std::int8_t side = -1;         //!< which neighbour the peer is, twice; negative: none
+    std::int8_t side = -1;         //!< which neighbour the peer is; negative: none
     std::uint8_t there_stream = 0;
     std::int32_t next = 0;         //!< send of the next entry, plus one
   };
@@ -46,12 +46,8 @@ class untaken_sends {
           if (sent.side < 0) break;
           // What the peer has done as far as is known, plus one.
           const clock* const peer = known_.clocks + std::int64_t{sent.peer} * known_.stride;
-          const std::int32_t* const done = now.side + sent.side;
-          const int on = sent.there_stream;
-          const std::int32_t there = sent.there;
-          if ((done[1] == 0 || peer[done[1] - 1].own[on] <= there) &&
-              (done[0] == 0 || peer[done[0] - 1].own[on] <= there))
-            break;
+          const std::int32_t done = now.side[sent.side];
+          if (done == 0 || peer[done - 1].own[sent.there_stream] <= sent.there) break;
         }
         oldest_[stream] = sent.next;
         visit(sent.message);

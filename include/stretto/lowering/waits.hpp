@@ -58,12 +58,16 @@ class wait_book {
 
   //! Of a receive or a reload: job `last` was the last to touch what was in its place, or has
   //! released it; -1: none. The message itself, coming from a peer that has heard of that job, or
-  //! an earlier wait of this stream may prove it done.
+  //! an earlier wait of this stream may prove it done. Nor is a receive posted before its gate.
   constexpr void take_place_of(std::int32_t last) {
+    const std::int32_t gate = row_[at_].gate;
     if (last >= waited_[stream_] && stream_ != 0 && row_[at_].own[0] <= last) {
       wait_for(last, wait_reason::data);
       waited_[stream_] = last + 1;
-    } else if (row_[at_].gated) {
+    } else if (gate >= waited_[stream_]) {
+      wait_for(gate, wait_reason::lead);
+      waited_[stream_] = gate + 1;
+    } else if (gate == clock::step_start) {
       out_.push(event_wait{-1, wait_reason::gate, true});
     }
   }

@@ -18,7 +18,8 @@ struct proven_lists {
 //! list that is not the rank's part of it ends the walk.
 //! @param proof asked of every entry before the observer hears of it, when it `proves`: `runs(rank,
 //!        work)` of jobs; `sends(first, last, sent)` of a message behind its node, the jobs from
-//!        `first` to `last`; `reduces(rank, work)` of a sum over data-parallel replicas behind them;
+//!        `first` to `last`; `sends_late(sent)` of one that was kept back; `reduces(rank, work)` of a
+//!        sum over data-parallel replicas behind them;
 //!        `ends(cursor)` of the lists from there on
 //! @return ok, or fault::rendezvous at the first entry that departs from the order or the proof
 template <class Observer, class Proof = const proven_lists>
@@ -36,8 +37,43 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
   };
   bool reduces = false;
   for (const rank_group& group : input.groups) reduces = reduces || group.data_parallel;
+  // Sums over data-parallel replicas that the rank stands at.
+  const auto reduce = [&](int rank) {
+    const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
+    const std::int32_t count = rows.counts[rank];
+    std::int32_t& at = cursor[rank];
+    for (; at + 1 < count && input.is_data_parallel(rank, list[at]); ++at) {
+      const job& work = list[at];
+      if constexpr (Proof::proves)
+        if (!proof.reduces(rank, work)) return false;
+      if (work.kind != job_kind::reduce_grad) return false;
+      observer.ran(rank, at, work, 0, 0);
+      const job& collective = list[++at];
+      if (collective.kind != job_kind::all_reduce || collective.microbatch != work.microbatch)
+        return false;
+      observer.joined(input.groups[static_cast<std::size_t>(work.microbatch)], cursor);
+    }
+    return true;
+  };
   for (std::int64_t turn = 0; turn < order.count; ++turn) {
     const std::int32_t rank = order.ranks[turn];
+    if (rank < 0) {
+      const int receiver = order_sink::late(rank);
+      if (!left(receiver)) return broken(receiver);
+      const job& taken = rows.at(receiver, cursor[receiver]);
+      if (!is_receive(taken.kind)) return broken(receiver);
+      const job sent = matching_send(taken);
+      const int sender = sent.stage < 0 || sent.stage >= input.where.stages()
+                             ? receiver
+                             : input.where.rank_of(sent.stage, sent.microbatch);
+      if (sender == receiver || !left(sender) || !(rows.at(sender, cursor[sender]) == sent))
+        return broken(sender);
+      if constexpr (Proof::proves)
+        if (!proof.sends_late(sent)) return broken(sender);
+      observer.met(sender, cursor[sender]++, receiver, cursor[receiver]++);
+      if (reduces && !reduce(sender)) return broken(sender);
+      continue;
+    }
     const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
     const std::int32_t count = rows.counts[rank];
     std::int32_t& at = cursor[rank];
@@ -53,31 +89,24 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       const job& sent = list[at];
       const bool ahead = sent.kind == job_kind::send_forward;
       if (!ahead && sent.kind != job_kind::send_backward) break;
-      if constexpr (Proof::proves)
-        if (!proof.sends(first, last, sent)) return broken(rank);
       const int to = sent.stage + (ahead ? 1 : -1);
+      if constexpr (Proof::proves)
+        if (to < 0 || to >= input.where.stages()) return broken(rank);
       const int peer = input.where.rank_of(to, sent.microbatch);
       std::int32_t& there = cursor[peer];
       const job* const taken = rows.items + static_cast<std::int64_t>(peer) * rows.stride + there;
       if (peer == rank || there >= rows.counts[peer] || taken->stage != to ||
           taken->microbatch != sent.microbatch || taken->slice != sent.slice || taken->paired ||
-          taken->kind != (ahead ? job_kind::receive_forward : job_kind::receive_backward))
+          taken->kind != (ahead ? job_kind::receive_forward : job_kind::receive_backward)) {
+        if (order.has_late) break;  // its turn may come
         return broken(peer);
+      }
+      if constexpr (Proof::proves)
+        if (!proof.sends(first, last, sent)) return broken(rank);
       observer.met(rank, at, peer, there);
       ++there;
     }
-    if (!reduces) continue;
-    for (; at + 1 < count && input.is_data_parallel(rank, list[at]); ++at) {
-      const job& work = list[at];
-      if constexpr (Proof::proves)
-        if (!proof.reduces(rank, work)) return broken(rank);
-      if (work.kind != job_kind::reduce_grad) return broken(rank);
-      observer.ran(rank, at, work, 0, 0);
-      const job& collective = list[++at];
-      if (collective.kind != job_kind::all_reduce || collective.microbatch != work.microbatch)
-        return broken(rank);
-      observer.joined(input.groups[static_cast<std::size_t>(work.microbatch)], cursor);
-    }
+    if (reduces && !reduce(rank)) return broken(rank);
   }
   if constexpr (Proof::proves)
     if (const verdict found = proof.ends(cursor); !found.ok()) return found;

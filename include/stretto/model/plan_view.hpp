@@ -25,6 +25,7 @@ enum class wait_reason : std::uint8_t {
   gate,           //!< not before the previous step of this rank has ended
   starts_before,  //!< not before another instruction has started
   bound,          //!< the step's end comes after everything in it
+  lead,           //!< a receive is not posted earlier than plan_view::receive_lead says
 };
 
 //! Wait for the record of `event`: of this step, or of the step before (`previous_step`; satisfied
@@ -152,6 +153,7 @@ struct plan_view {
   //! What the host keeps: offsets from arena_bytes to arena_bytes + host_bytes are its own.
   std::int64_t host_bytes = 0;
   std::uint64_t digest = 0;  //!< of the whole schedule: equal on every rank of one job
+  int receive_lead = -1;     //!< see replay_input::receive_lead
   std::span<const instruction> instructions{};
   std::span<const op_part> parts{};  //!< one for each instruction, or none
   std::span<const event_wait> waits{};

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/model/node_ends.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/verdict.hpp"
 
@@ -35,7 +36,8 @@ class replay_engine {
         places_(3 * std::int64_t{input.rows.ranks}),
         cursor_(places_.data()),
         queue_(cursor_ + input.rows.ranks),
-        queued_(queue_ + input.rows.ranks) {}
+        queued_(queue_ + input.rows.ranks),
+        nodes_(input) {}
   constexpr ~replay_engine() = default;  // nvcc does not find it constexpr by itself
 
   constexpr verdict run() {
@@ -127,12 +129,21 @@ class replay_engine {
     const std::int64_t at = cell(work);
     const std::int64_t ready = inputs_at(work, at);
     if (ready == never) return false;
-    const std::int64_t start = ready > clock_[rank] ? ready : clock_[rank] + 1;
+    std::int64_t start = ready > clock_[rank] ? ready : clock_[rank] + 1;
+    if (in_.receive_lead >= 0) start = with_lead(rank, start, work);
     const std::int64_t end = start + time_of(rank, work);
     clock_[rank] = end - 1;
     ++cursor_[rank];
+    if (in_.receive_lead >= 0) nodes_.ended(rank, end);
     finish(rank, step, work, at, start, end);
     return true;
+  }
+
+  //! `start`, or later, when the job's message comes so late because its receive was posted late.
+  constexpr std::int64_t with_lead(int rank, std::int64_t start, const job& work) const {
+    const std::int64_t posted = nodes_.posted(rank);
+    const std::int64_t there = posted + in_.costs.communication;
+    return posted > 0 && there > start && in_.receives(work) ? there : start;
   }
 
   //! Both halves start when all their inputs are there and end together, so what they make leaves
@@ -146,10 +157,12 @@ class replay_engine {
     if (one == never || two == never) return false;
     std::int64_t start = one > two ? one : two;
     if (start <= clock_[rank]) start = clock_[rank] + 1;
+    if (in_.receive_lead >= 0) start = with_lead(rank, with_lead(rank, start, work), second);
     const std::int64_t end =
         start + in_.costs.pair_time(time_of(rank, work), time_of(rank, second));
     clock_[rank] = end - 1;
     cursor_[rank] += 2;
+    if (in_.receive_lead >= 0) nodes_.ended(rank, end);
     finish(rank, step, work, cell(work), start, end);
     finish(rank, step + 1, second, cell(second), start, end);
     return true;
@@ -305,6 +318,7 @@ class replay_engine {
   int head_ = 0;
   int waiting_ = 0;
   verdict broken_{};
+  node_ends nodes_;  // while a lead is asked for
 };
 
 }  // namespace detail
@@ -313,7 +327,8 @@ class replay_engine {
 //! lowering. A rank runs its jobs in order; a job starts when the rank is free and its inputs are
 //! there (the maker's end, plus one hop if the maker is another rank); both halves of a pair start
 //! together and their outputs leave at the end of the longer. Copies to the host and back follow one
-//! another beside the jobs. Linear in the number of jobs.
+//! another beside the jobs. With a receive lead a message leaves when its receive is posted, if that
+//! is later. Linear in the number of jobs.
 //! @return ok when every job ran; otherwise `deadlocked` or `rendezvous` with the first rank that
 //!         is stuck, its job and the job it waits for, or `incomplete` for a job out of range.
 template <class Observer>

@@ -36,7 +36,18 @@ struct replay_input {
   job_table_view costs;
   bool messages = false;
   std::span<const rank_group> groups{};
+  //! How many nodes (jobs, or pairs) of its rank may still be to run before the one that a message
+  //! is for when its receive is posted; below zero: any number. A message leaves no sooner.
+  int receive_lead = -1;
 
+  //! Whether what `work` reads first, its input or its output gradient, comes from another rank.
+  constexpr bool receives(const job& work) const {
+    const bool ahead = work.kind == job_kind::forward;
+    if (!ahead && !is_input_gradient(work.kind)) return false;
+    const int from = work.stage + (ahead ? -1 : 1);
+    return from >= 0 && from < where.stages() && where.rank_of(from, work.microbatch) !=
+                                                     where.rank_of(work.stage, work.microbatch);
+  }
   //! Whether `work` prepares the sum of a stage's replicas, which needs no earlier collective but
   //! those of data-parallel replicas.
   constexpr bool sums_replicas(const job& work) const {

@@ -25,6 +25,10 @@ constexpr std::string_view rule_of(fault what) {
       return "race-free";
     case fault::idle_event:
       return "spare";
+    case fault::not_resident:
+      return "resident";
+    case fault::untimely:
+      return "timely";
     default:
       return "";
   }

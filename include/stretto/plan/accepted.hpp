@@ -35,6 +35,8 @@ struct accepted {
                 "to its job");
   static_assert(What != fault::not_resident,
                 "stretto: not_resident: it may begin before communication issued ahead of it");
+  static_assert(What != fault::untimely,
+                "stretto: untimely: this receive may be posted further ahead than the plan's lead");
   static constexpr bool value = What == fault::none;
 };
 

@@ -39,7 +39,14 @@ class pipeline
   using per_rank = typename parts::template per_rank<T>;
 
  public:
-  using parts::compute, parts::costs, parts::forward_only, parts::jobs, parts::where;
+  using parts::costs, parts::forward_only, parts::jobs, parts::where;
+
+  //! What a replay of the compute jobs takes.
+  static constexpr replay_input compute() {
+    replay_input made = parts::compute();
+    made.receive_lead = overlap::receive_lead_of(Overlap{});
+    return made;
+  }
 
  private:
   static constexpr verdict complete_ =
@@ -47,10 +54,11 @@ class pipeline
 
   struct lowered_lists {
     fixed_job_lists<ranks, list_room> lists{};
-    std::array<std::int32_t,
-               static_cast<std::size_t>(ranks) * static_cast<std::size_t>(compute_room)>
-        order{};
-    std::int64_t nodes = 0;
+    std::array<std::int32_t, static_cast<std::size_t>(lowering::order_room(
+                                 std::int64_t{ranks} * compute_room,
+                                 overlap::receive_lead_of(Overlap{})))>
+        turns{};
+    lowering::order_view order{};  // without its storage, which has no address yet
     verdict answer{};
   };
   static constexpr lowered_lists lowered_ = [] {
@@ -58,12 +66,12 @@ class pipeline
     made.answer = complete_;
     if (!complete_.ok()) return made;
     auto out = made.lists.sink();
-    lowering::order_sink order{made.order.data()};
+    lowering::order_sink order{made.turns.data()};
     made.answer = lowering::add_messages(compute(), out, &order);
     if (!made.answer.ok()) return made;
     if constexpr (parts::reduces) lowering::add_reductions(out, groups_);
     lowering::append_ends(out, where, groups_, !forward_only);
-    made.nodes = order.count;
+    made.order = {nullptr, order.count, order.has_late};
     return made;
   }();
   // The replay behind the messages has ended only if the lists are ordered and live.
@@ -77,7 +85,11 @@ class pipeline
   static constexpr job_rows lists() { return lowered_.lists.rows(); }
   //! What a replay of the lists with messages takes.
   static constexpr replay_input issued() {
-    return {lists(), where, Shape.microbatches, Shape.slices, costs(), true, groups_};
+    replay_input made = compute();
+    made.rows = lists();
+    made.messages = true;
+    made.groups = groups_;
+    return made;
   }
 
  private:
@@ -88,7 +100,11 @@ class pipeline
     verdict answer{};
     constexpr lowering::clock_rows rows() const { return {clocks.data(), ranks, list_room}; }
   };
-  static constexpr lowering::order_view order() { return {lowered_.order.data(), lowered_.nodes}; }
+  static constexpr lowering::order_view order() {
+    lowering::order_view made = lowered_.order;
+    made.ranks = lowered_.turns.data();
+    return made;
+  }
   static constexpr clock_table data_clocks_ = [] {
     clock_table made;
     made.answer = bounded_;
@@ -150,6 +166,7 @@ class pipeline
     made.microbatches = Shape.microbatches;
     made.slices = Shape.slices;
     made.digest = digest_;
+    made.receive_lead = compute().receive_lead;
     made.streams = streams_.view();
     made.groups = group_table_.infos;
     made.members = group_table_.members;
@@ -172,8 +189,11 @@ class pipeline
       plan_clocks_.answer.ok() ? check::race_free(plans_, plan_clocks_.rows(), Rank)
                                : plan_clocks_.answer;
   template <int Rank>
+  static constexpr verdict timely_ =
+      race_free_<Rank>.ok() ? check::timely(plans_, plan_clocks_.rows(), Rank) : race_free_<Rank>;
+  template <int Rank>
   static constexpr verdict spare_ =
-      race_free_<Rank>.ok() ? check::spare(plans_, plan_clocks_.rows(), Rank) : race_free_<Rank>;
+      timely_<Rank>.ok() ? check::spare(plans_, plan_clocks_.rows(), Rank) : timely_<Rank>;
 
   template <int... Rank>
   static constexpr verdict first_broken(std::integer_sequence<int, Rank...>) {

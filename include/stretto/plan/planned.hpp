@@ -111,11 +111,11 @@ class planned {
   //! What a walk of the lists takes, without costs.
   replay_input issued() const {
     return {lists_.rows(), where_, plans_.front().microbatches, plans_.front().slices, {}, true,
-            groups_};
+            groups_, plans_.front().receive_lead};
   }
   //! The global order of the lists.
   lowering::order_view order() const {
-    return {turns_.data(), static_cast<std::int64_t>(turns_.size())};
+    return {turns_.data(), static_cast<std::int64_t>(turns_.size()), has_late_};
   }
 
  private:
@@ -146,7 +146,8 @@ class planned {
                                       sizes.slices, to);
   }
   template <class Overlap>
-  void lower(const replay_input& compute, const Overlap& overlap) {
+  void lower(replay_input compute, const Overlap& overlap) {
+    compute.receive_lead = overlap::receive_lead_of(overlap);
     answer_ = check::schedule(compute);
     if (!answer_.ok()) return;
     const int ranks = compute.rows.ranks;
@@ -158,11 +159,13 @@ class planned {
       groups_.push_back(lowering::joined_by(info, request_.members));
     lists_ = job_lists(ranks, list_room);
     job_sink out = lists_.sink();
-    turns_.resize(static_cast<std::size_t>(compute.rows.total()));
+    turns_.resize(static_cast<std::size_t>(
+        lowering::order_room(compute.rows.total(), compute.receive_lead)));
     lowering::order_sink order{turns_.data()};
     answer_ = lowering::add_messages(compute, out, &order);
     if (!answer_.ok()) return;
     turns_.resize(static_cast<std::size_t>(order.count));
+    has_late_ = order.has_late;
     lowering::add_reductions(out, groups_);
     lowering::append_ends(out, where_, groups_, request_.train);
 
@@ -238,6 +241,7 @@ class planned {
       seen.microbatches = issued.microbatches;
       seen.slices = issued.slices;
       seen.digest = digest;
+      seen.receive_lead = issued.receive_lead;
       seen.streams = streams_;
       seen.groups = request_.groups;
       seen.members = request_.members;
@@ -253,6 +257,7 @@ class planned {
   std::vector<rank_group> groups_;
   int held_elsewhere_ = 0;  // groups that a rank is no member of, at least
   std::vector<std::int32_t> turns_;  // the global order
+  bool has_late_ = false;            // of its messages
   std::vector<lowering::rank_plan> written_;
   std::vector<stream_info> streams_;
   std::vector<plan_view> plans_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "stretto/lowering/streams/receive_lead.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/streams/serial.hpp"
 #include "stretto/lowering/streams/typed.hpp"

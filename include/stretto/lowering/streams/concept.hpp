@@ -19,6 +19,8 @@ namespace stretto::overlap {
 //! - `stream_of(kind, rank, peer, ranks)`: the stream of an instruction; `peer` is the rank at the
 //!   other end of a message, else -1. Both copies, to the host and back, are on one stream, that of
 //!   job_kind::offload, which receives nothing.
+//! - and, where receives are not posted as early as possible: `receive_lead()`, see
+//!   with_receive_lead.
 template <class Overlap>
 concept Policy = requires(const Overlap& made, job_kind kind, int number) {
   { Overlap::name } -> std::convertible_to<std::string_view>;
@@ -26,6 +28,15 @@ concept Policy = requires(const Overlap& made, job_kind kind, int number) {
   { made.stream(number) } -> std::same_as<stream_info>;
   { made.stream_of(kind, number, number, number) } -> std::same_as<int>;
 };
+
+//! Its receive lead (replay_input::receive_lead); -1: none.
+template <Policy Overlap>
+constexpr int receive_lead_of(const Overlap& made) {
+  if constexpr (requires { made.receive_lead(); })
+    return made.receive_lead() < 0 ? -1 : made.receive_lead();
+  else
+    return -1;
+}
 
 //! A stream's entry in the plan; the name is cut at 23 letters.
 constexpr stream_info named_stream(std::string_view name, int priority) {
