@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -80,6 +82,17 @@ void refuse(const pipeline_settings& settings, int gpus,
 
 TEST_CASE("one process trains on several GPUs as on the host") {
   compare({.schedule = "1f1b", .ranks = 3, .microbatches = 4}, 1, 3, 1);
+
+  // Products of every size were known before anybody could wait for a message.
+  std::set<std::string> known;
+  bool connected = false;
+  for (const gpu::call& each : gpu::calls()) {
+    connected = connected || std::string_view(each.name) == "ncclCommInitRankConfig";
+    if (!each.arguments.starts_with("cublas")) continue;
+    const std::string product = each.arguments.substr(0, each.arguments.find(", stream"));
+    CHECK((known.insert(product).second && connected) == false);
+  }
+  CHECK(known.size() > 10);
 }
 
 TEST_CASE("so do several processes, of one worker or several") {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "cuda/on_gpu.hpp"
+#include "cuda/warm_up.hpp"
 #include "pipeline/share.hpp"
 #include "stretto/executor/cuda/device.hpp"
 #include "stretto/executor/cuda/error.hpp"
@@ -125,6 +126,7 @@ void run_over_nccl(pipeline_settings& to, std::vector<int> devices, int local) {
   const auto by_nccl = to.make_transport;
   run_on_gpus(to, devices);
   to.make_transport = by_nccl;
+  to.warm_up = warm_up;
 }
 
 }  // namespace train::cuda

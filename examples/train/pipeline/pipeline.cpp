@@ -164,6 +164,8 @@ void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings
     ranks_.push_back(std::make_unique<rank_model>(model_, where_, worker / workers(), layers_,
                                                   learning_.seed, worker % model_.shards, by,
                                                   reads));
+    for (int chunk = 0; here && settings.warm_up && chunk < where_.chunks; ++chunk)
+      settings.warm_up(ranks_.back()->chunk(chunk));
     trainers_.push_back(std::make_unique<training_stage>(
         *ranks_.back(), text, learning_, sizes_.microbatches, sizes_.slices, groups_,
         replica_number{copy, copies_}));

@@ -12,6 +12,7 @@
 #include "model/config.hpp"
 #include "model/math.hpp"
 #include "model/optimizer.hpp"
+#include "model/stage.hpp"
 #include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/engine.hpp"
 #include "stretto/executor/runner.hpp"
@@ -70,6 +71,8 @@ struct pipeline_settings {
   std::function<std::unique_ptr<stretto::executor::device>(int worker, const stretto::plan_view&,
                                                            stretto::executor::monitor&)>
       make_device{};
+  //! Not empty: what every stage of this process goes through before the transports are opened.
+  std::function<void(stage&)> warm_up{};
 };
 
 //! How the weights are learnt.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "cuda/driver/simulated_gpu.hpp"
 
@@ -43,7 +44,10 @@ cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left
   int current = -1;
   static_cast<void>(cudaGetDevice(&current));
   if (current != handle->device) return CUBLAS_STATUS_INVALID_VALUE;
-  stretto::test::gpu::enqueue(handle->stream, name, [=] {
+  const std::string product = std::string(name) + ' ' + std::to_string(left.form) +
+                              std::to_string(right.form) + ", " + std::to_string(rows) + " x " +
+                              std::to_string(columns) + " x " + std::to_string(inner);
+  stretto::test::gpu::enqueue(handle->stream, product, [=] {
     for (int column = 0; column < columns; ++column)
       for (int row = 0; row < rows; ++row) {
         float sum = 0;

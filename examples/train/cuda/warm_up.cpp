@@ -1,0 +1,89 @@
+#include "cuda/warm_up.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "stretto/executor/cuda/error.hpp"
+#include "stretto/executor/cuda/handles.hpp"
+
+namespace train::cuda {
+
+namespace {
+
+using stretto::job_kind;
+using stretto::executor::cuda::check;
+
+//! Memory of a math's, zeros, as long as it lives.
+class room {
+ public:
+  explicit room(const math<float>& by) : by_(by) {}
+  template <class Value>
+  std::span<Value> of(std::size_t count) {
+    held_.push_back(by_.allocate(count * sizeof(Value)));
+    return {static_cast<Value*>(held_.back().get()), count};
+  }
+
+ private:
+  const math<float>& by_;
+  std::vector<std::shared_ptr<void>> held_;
+};
+
+void wait_for(cudaStream_t stream) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  cudaError_t status = cudaErrorNotReady;
+  while ((status = cudaStreamQuery(stream)) == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // that it is not ready is no error of a later launch
+    if (std::chrono::steady_clock::now() > limit)
+      throw std::runtime_error("a stage's first run on the GPU has not ended within 2 minutes");
+    std::this_thread::yield();
+  }
+  check(status, "cudaStreamQuery");
+}
+
+}  // namespace
+
+void warm_up(stage& one) {
+  const config& model = one.model();
+  const math<float>& by = one.by();
+  const std::size_t scalars = one.message_bytes() / sizeof(float);
+  room memory(by);
+  std::vector<std::span<float>> stashes;
+  for (int slice = 0; slice < model.slices; ++slice)
+    stashes.push_back(memory.of<float>(one.stash_scalars()));
+  job_arguments<float> with{.tokens = memory.of<std::uint8_t>(model.rows()),
+                            .targets = memory.of<std::uint8_t>(model.rows()),
+                            .input = memory.of<float>(scalars),
+                            .output = memory.of<float>(scalars),
+                            .output_gradient = memory.of<float>(scalars),
+                            .input_gradient = memory.of<float>(scalars),
+                            .sums = memory.of<float>(scalars),
+                            .loss = memory.of<double>(1).data()};
+  const auto run = [&](job_kind kind, std::size_t slice) {
+    with.stash = stashes[slice];
+    with.earlier = std::span(stashes).first(slice);
+    with.slice = slice;
+    const auto ops = one.ops(kind);
+    for (std::size_t op = 0; op < ops.size(); ++op)
+      if (!is_sum(ops[op].code)) one.run_op(kind, op, with);
+  };
+  const auto stream = stretto::executor::cuda::make_stream(0);
+  by.on_stream(stream.get(), 0);
+  one.round_weights();
+  for (std::size_t slice = 0; slice < stashes.size(); ++slice) run(job_kind::forward, slice);
+  for (std::size_t slice = stashes.size(); slice-- > 0;) {
+    run(job_kind::backward_input, slice);
+    run(job_kind::backward_weight, slice);
+  }
+  one.zero_gradients();
+  wait_for(stream.get());
+  by.on_stream(nullptr, 0);
+}
+
+}  // namespace train::cuda

@@ -1,0 +1,14 @@
+// What a GPU may load only when it is asked for it the first time.
+#pragma once
+
+#include "model/stage.hpp"
+
+namespace train::cuda {
+
+//! Runs every op of the stage's jobs once, alone, and waits for it: cuBLAS chooses and loads kernels
+//! by the sizes of products, which must not happen while others wait for messages. Leaves gradients
+//! at zero and parameters as they are. The stage's GPU is current.
+//! @throws stretto::executor::cuda::error, std::runtime_error when it does not end
+void warm_up(stage& one);
+
+}  // namespace train::cuda
