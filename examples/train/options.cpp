@@ -157,6 +157,10 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--ops", to.ops,
                  "The order in which a job's ops are issued: " + op_orders() +
                      "; or whole, for jobs in one piece [whole, or look_ahead for several workers]");
+  app.add_option("--pieces", to.pieces,
+                 "Pieces of every op that --ops in_pieces may cut [as many as shorten the job by the "
+                 "ops' times, or none]")
+      ->check(count_up_to(1 << 14));
   app.add_option("--device", made.device,
                  "Where ranks compute: host; or cuda, or cuda:1 or cuda:0,1 by the GPUs' numbers: all "
                  "workers on one GPU or in turn on several; with nccl, each on a GPU of its own, and "

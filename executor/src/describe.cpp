@@ -76,6 +76,8 @@ std::string label(const plan_view& plan, int instruction) {
   std::string name(to_text(plan.instructions[static_cast<std::size_t>(instruction)].what).view());
   const op_part part = plan.part_of(instruction);
   if (part.op >= 0) name += " op " + std::to_string(part.op);
+  if (part.pieces > 1)
+    name += " piece " + std::to_string(part.piece + 1) + "/" + std::to_string(part.pieces);
   return name;
 }
 

@@ -112,12 +112,11 @@ class picture {
     const instruction& mine = instruction_of(of, at.instruction);
     const bool sum = mine.act == action::all_reduce;
     if (!sum && mine.act != action::send && mine.act != action::receive) return {};
-    const int buffer = of.uses_of(mine).front().buffer;
     const std::string with = mine.act == action::send ? " to rank " : " from rank ";
     std::string text = sum ? "; sum " : "; message ";
     text += std::to_string(number_of(of, at.instruction)) + (sum ? " of group " : with) +
             std::to_string(mine.peer) + ", " +
-            std::to_string(of.buffers[static_cast<std::size_t>(buffer)].bytes) + " bytes";
+            std::to_string(of.range_of(mine.first_use).bytes) + " bytes";
     for (const place& other : met_.others(at))
       text += "; meets rank " + std::to_string(plan(other.plan).rank) + "'s " +
               std::to_string(other.instruction) + ", " + std::string(words(state_of(other)));

@@ -63,6 +63,21 @@ void race_check::lay_out(rank_state& rank) {
     bounds.push_back(each.offset);
     bounds.push_back(each.offset + each.bytes);
   }
+  // A use that belongs to no instruction was not checked.
+  const auto each_use = [&](const auto& visit) {
+    for (const instruction& each : rank.plan.instructions)
+      for (std::int32_t use = each.first_use; use < each.first_use + each.use_count; ++use) {
+        const auto at = static_cast<std::size_t>(use);
+        const auto id = static_cast<std::size_t>(rank.plan.uses[at].buffer);
+        const byte_range range = rank.plan.range_of(use);
+        const std::int64_t begin = rank.plan.buffers[id].offset + range.first;
+        visit(at, begin, begin + range.bytes);
+      }
+  };
+  each_use([&](std::size_t, std::int64_t begin, std::int64_t end) {
+    bounds.push_back(begin);
+    bounds.push_back(end);
+  });
   std::ranges::sort(bounds);
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
   for (std::size_t at = 0; at + 1 < bounds.size(); ++at)
@@ -70,10 +85,16 @@ void race_check::lay_out(rank_state& rank) {
   const auto place_of = [&](std::int64_t offset) {
     return static_cast<std::size_t>(std::ranges::lower_bound(bounds, offset) - bounds.begin());
   };
-  for (const buffer& each : rank.plan.buffers) {
-    const std::size_t first = place_of(each.offset);
-    rank.pieces_of.push_back({first, place_of(each.offset + each.bytes) - first});
-  }
+  const auto between = [&](std::int64_t begin, std::int64_t end) {
+    const std::size_t first = place_of(begin);
+    return piece_range{first, place_of(end) - first};
+  };
+  for (const buffer& each : rank.plan.buffers)
+    rank.pieces_of.push_back(between(each.offset, each.offset + each.bytes));
+  rank.used.resize(rank.plan.uses.size());
+  each_use([&](std::size_t use, std::int64_t begin, std::int64_t end) {
+    rank.used[use] = between(begin, end);
+  });
 }
 
 race_check::clock race_check::clock_of(rank_state& rank, int stream) {
@@ -116,7 +137,8 @@ void race_check::begin(std::size_t plan, int stream, int instruction, std::int64
   const clock now = clock_of(rank, stream);
   touch by{now[own] + 1, step, instruction, static_cast<std::uint8_t>(stream), true};
   for (const std::int32_t freed : rank.plan.released_before(each))
-    if (!rank.plan.released_as_ends(freed, instruction)) access_all(rank, freed, true, by);
+    if (!rank.plan.released_as_ends(freed, instruction))
+      access_all(rank, rank.pieces_of[static_cast<std::size_t>(freed)], true, by);
   by.release = false;
   if (!meets(each)) access_uses(rank, each, by);
 
@@ -168,17 +190,20 @@ void race_check::end(std::size_t plan, int stream, int instruction, std::int64_t
   if (static_cast<std::size_t>(next) >= rank.plan.instructions.size()) return;
   for (const std::int32_t freed :
        rank.plan.released_before(rank.plan.instructions[static_cast<std::size_t>(next)]))
-    if (rank.plan.released_as_ends(freed, next)) access_all(rank, freed, true, by);
+    if (rank.plan.released_as_ends(freed, next))
+      access_all(rank, rank.pieces_of[static_cast<std::size_t>(freed)], true, by);
 }
 
 void race_check::access_uses(rank_state& rank, const instruction& of, const touch& by) {
-  for (const buffer_use& use : rank.plan.uses_of(of))
-    access_all(rank, use.buffer, use.mode != access::read, by);
+  for (std::int32_t use = of.first_use; use < of.first_use + of.use_count; ++use) {
+    const auto at = static_cast<std::size_t>(use);
+    access_all(rank, rank.used[at], rank.plan.uses[at].mode != access::read, by);
+  }
 }
 
-void race_check::access_all(rank_state& rank, std::int32_t buffer, bool writes, const touch& by) {
+void race_check::access_all(rank_state& rank, const piece_range& range, bool writes,
+                            const touch& by) {
   const clock known = clock_of(rank, by.stream);
-  const piece_range range = rank.pieces_of[static_cast<std::size_t>(buffer)];
   for (std::size_t at = range.first; at < range.first + range.count; ++at) {
     piece& here = rank.pieces[at];
     hold(rank, known, here, here.written, by, writes);

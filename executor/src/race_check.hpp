@@ -53,6 +53,7 @@ class race_check {
     std::size_t first_stream = 0;  // in clocks
     std::vector<piece> pieces{};   // of the arena and the host's memory, ascending, disjoint
     std::vector<piece_range> pieces_of{};  // by buffer
+    std::vector<piece_range> used{};       // by use
     std::vector<std::int64_t> clocks{};    // of each stream
     std::vector<std::int64_t> events{};    // of each event
     std::vector<std::int64_t> recorded{};  // step of each event; -1: none
@@ -81,7 +82,7 @@ class race_check {
   }
 
   void access_uses(rank_state& rank, const instruction& of, const touch& by);
-  void access_all(rank_state& rank, std::int32_t buffer, bool writes, const touch& by);
+  void access_all(rank_state& rank, const piece_range& range, bool writes, const touch& by);
   void hold(const rank_state& rank, clock known, const piece& at, const touch& before,
             const touch& by, bool writes);
   [[noreturn]] static void complain(const rank_state& rank, const piece& at, const touch& before,

@@ -71,8 +71,9 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
     to.at.stop = &with_.watch->stop_flag();
     to.message = {plan_.rank, from.peer, static_cast<int>(index), from.what};
     if (from.act != action::run && from.act != action::end_step) {
-      to.message.data = to.at.buffers.front().data.data();
-      to.message.bytes = static_cast<std::int64_t>(to.at.buffers.front().data.size());
+      const byte_range moved = plan_.range_of(from.first_use);
+      to.message.data = to.at.buffers.front().data.data() + moved.first;
+      to.message.bytes = moved.bytes;
     }
     if (from.act == action::offload || from.act == action::reload) {
       to.moved.from = to.at.buffers[0].data;

@@ -57,6 +57,8 @@ class plan_check {
     if (count_ == 0) refuse("there is no instruction");
     if (!plan_.parts.empty() && plan_.parts.size() != plan_.instructions.size())
       refuse("its ops are not one for each instruction");
+    if (!plan_.ranges.empty() && plan_.ranges.size() != plan_.uses.size())
+      refuse("its ranges of bytes are not one for each use of a buffer");
   }
 
   void check_buffers() const {
@@ -149,7 +151,8 @@ class plan_check {
   }
 
   void check_uses(int index) const {
-    for (const buffer_use& each : plan_.uses_of(at(index))) {
+    for (int use = at(index).first_use; use < at(index).first_use + at(index).use_count; ++use) {
+      const buffer_use& each = plan_.uses[static_cast<std::size_t>(use)];
       const std::string name = "buffer " + std::to_string(each.buffer);
       if (!inside(each.buffer, 1, plan_.buffers.size())) refuse(index, name + " does not exist");
       if (static_cast<int>(each.role) >= buffer_role_count)
@@ -161,6 +164,13 @@ class plan_check {
       const action act = at(index).act;
       if (used.role == buffer_role::host && act != action::offload && act != action::reload)
         refuse(index, name + " is on the host, which only copies reach");
+      const byte_range range = plan_.range_of(use);
+      if (range.first < 0 || range.bytes < 0 || range.first > used.bytes ||
+          range.bytes > used.bytes - range.first)
+        refuse(index, name + " of " + std::to_string(used.bytes) + " bytes is used beyond its end");
+      if (act != action::run && act != action::all_reduce && act != action::share_sum &&
+          range.bytes != used.bytes)
+        refuse(index, name + " is moved in part, which only sums are");
     }
   }
 
@@ -225,8 +235,9 @@ class plan_check {
     for (const std::int32_t rank : plan_.members_of(group)) member = member || rank == plan_.rank;
     if (!member) refuse(index, "the rank is no member of its group " + std::to_string(each.peer));
     const std::int64_t size = group.wide ? 8 : 4;
-    const buffer_use& use = plan_.uses_of(each).front();
-    const std::int64_t bytes = plan_.buffers[static_cast<std::size_t>(use.buffer)].bytes;
+    const auto [first, bytes] = plan_.range_of(each.first_use);
+    if (first % size != 0)
+      refuse(index, "what it sums begins within an element of " + std::to_string(size) + " bytes");
     if (bytes / size < group.elements)
       refuse(index, "its buffer of " + std::to_string(bytes) + " bytes does not hold the group's " +
                         std::to_string(group.elements) + " elements of " + std::to_string(size));

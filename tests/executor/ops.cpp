@@ -110,6 +110,7 @@ TEST_CASE("workers of a rank sum what they compute, whatever the order of the op
     run_all(two_products<op_order::program, 0, 2>{}, workers);
     run_all(two_products<op_order::input_gradient_first, 0, 2>{}, workers);
     run_all(two_products<op_order::look_ahead, 8, 2>{}, workers);
+    run_all(two_products<op_order::pieces, 0, 2>{}, workers);
   }
 }
 

@@ -87,7 +87,7 @@ struct sharing_stage final : executor::stage {
         break;
       default:
         if (const auto y = at.view<float>(buffer_role::output); !y.empty())
-          for (std::size_t one = 0; one < elements; ++one) y[one] = sum[one] + x[one];
+          for_piece(at, [&](std::size_t one) { y[one] = sum[one] + x[one]; });
     }
   }
   void run_backward(const executor::context& at, int op) {
@@ -110,7 +110,7 @@ struct sharing_stage final : executor::stage {
         break;
       case 4:
         if (const auto dx = at.view<float>(buffer_role::input_gradient); !dx.empty())
-          for (std::size_t one = 0; one < elements; ++one) dx[one] = sum[one] + dy[one];
+          for_piece(at, [&](std::size_t one) { dx[one] = sum[one] + dy[one]; });
         break;
       default:
         for (std::size_t one = 0; one < elements; ++one)

@@ -22,6 +22,7 @@ enum class op_order { program, input_gradient_first, look_ahead, pieces };
 template <op_order Order, int Holds = 0, int Chunks = 1>
 struct two_products {
   static constexpr std::int64_t bytes = 640;
+  static constexpr std::int64_t elements = bytes / 4;  // each a row
 
   constexpr stretto::program_chain programs(int) const {
     stretto::program_chain chain;
@@ -39,7 +40,7 @@ struct two_products {
     if (Order == op_order::input_gradient_first) return overlap::input_gradient_first(graph);
     if (Order == op_order::pieces) {
       const std::vector<std::int16_t> pieces =
-          stretto::filled<std::int16_t>(graph.nodes.size(), std::int16_t{2});
+          stretto::filled<std::int16_t>(graph.nodes.size(), std::int16_t{3});
       graph = overlap::cut(graph, pieces, {});
     }
     const overlap::op_order found = overlap::look_ahead(graph, with);
@@ -57,37 +58,39 @@ struct two_products {
  private:
   static constexpr stretto::op_form collective{.time = 5,
                                                .stream = tensor_parallel,
+                                               .cut = stretto::pieces_of::rows,
                                                .holds = static_cast<std::int16_t>(Holds),
                                                .collective = true};
   static constexpr stretto::op_form rows{.time = 4, .cut = stretto::pieces_of::rows};
+  static constexpr stretto::op_form residual{.time = 1, .cut = stretto::pieces_of::rows};
 
   constexpr void forward(stretto::program_chain& chain, int chunk) const {
     using stretto::reads;
     using stretto::writes;
     const auto x = chain.buffer("x", bytes);
     const auto h = chain.buffer("hidden", bytes);
-    const auto sum = chain.buffer("sum", bytes);
+    const auto sum = chain.buffer("sum", bytes, elements);
     const auto y = chain.buffer("y", bytes);
     chain.begin(stretto::job_kind::forward, chunk);
     chain.add("receive", {writes(x)});
     chain.add("up", {reads(x), writes(h)}, rows);
     chain.add("down", {reads(h), writes(sum)}, rows);
     chain.add("sum", {reads(sum), writes(sum)}, collective);
-    chain.add("residual", {reads(sum), reads(x), writes(y)}, {.time = 1});
+    chain.add("residual", {reads(sum), reads(x), writes(y)}, residual);
   }
   constexpr void backward(stretto::program_chain& chain, int chunk, bool split) const {
     using stretto::reads;
     using stretto::writes;
     const auto dy = chain.buffer("dy", bytes);
     const auto dh = chain.buffer("hidden gradient", bytes);
-    const auto part = chain.buffer("part of dx", bytes);
+    const auto part = chain.buffer("part of dx", bytes, elements);
     const auto dx = chain.buffer("dx", bytes);
     chain.begin(split ? stretto::job_kind::backward_input : stretto::job_kind::backward, chunk);
     chain.add("receive", {writes(dy)});
     chain.add("down back", {reads(dy), writes(dh)}, rows);
     chain.add("up back", {reads(dh), writes(part)}, rows);
     chain.add("sum back", {reads(part), writes(part)}, collective);
-    chain.add("residual back", {reads(part), reads(dy), writes(dx)}, {.time = 1});
+    chain.add("residual back", {reads(part), reads(dy), writes(dx)}, residual);
     if (split) chain.begin(stretto::job_kind::backward_weight, chunk);
     chain.add("down weights", {reads(dy)}, {.time = 4});
     chain.add("up weights", {reads(dh)}, {.time = 4});

@@ -174,6 +174,71 @@ TEST_CASE("two workers a rank: the same to the bit in every order, as in one pie
   }
 }
 
+TEST_CASE("ops in pieces: as whole ones within the bound, whatever the order, without a race") {
+  struct tried {
+    pipeline_settings settings;
+    int workers, pieces;
+  };
+  const pipeline_settings plain{.schedule = "1f1b", .ranks = 2, .microbatches = 3, .chunks = 1};
+  const pipeline_settings halves{.schedule = "zbv", .ranks = 2, .microbatches = 4, .chunks = 2};
+  const pipeline_settings pairs{
+      .schedule = "paired_1f1b", .ranks = 2, .microbatches = 4, .chunks = 1};
+  const pipeline_settings chunks{
+      .schedule = "interleaved", .ranks = 2, .microbatches = 2, .chunks = 2};
+  // Of eight rows, equal ones, others, and single ones; columns of weights are fewer than these.
+  for (auto [settings, workers, pieces] :
+       {tried{plain, 1, 3}, {plain, 2, 2}, {plain, 4, 3}, {plain, 2, 8}, {halves, 2, 3},
+        {halves, 4, 2}, {pairs, 2, 3}, {pairs, 4, 2}, {chunks, 2, 2}, {chunks, 4, 3}}) {
+    config model = model_for(settings);
+    model.heads = 4;
+    settings.tensor_parallel = workers;
+    settings.poison = true;
+    CAPTURE(name(settings, model));
+    CAPTURE(workers);
+    CAPTURE(pieces);
+    settings.ops = "look_ahead";
+    const learnt whole = run(model, settings);
+    settings.ops = "in_pieces";
+    settings.pieces = pieces;
+    settings.checked = true;
+    const learnt cut = run(model, settings);
+    settings.checked = false;
+    settings.delay = {5, std::chrono::microseconds(50)};
+    CHECK(run(model, settings) == cut);
+    float largest = 0;
+    for (const float each : whole.gradients) largest = std::max(largest, std::abs(each));
+    for (std::size_t at = 0; at < whole.gradients.size(); ++at)
+      REQUIRE(std::abs(cut.gradients[at] - whole.gradients[at]) <= bound * largest);
+    for (std::size_t at = 0; at < whole.numbers.size(); ++at)
+      CHECK(cut.numbers[at] == doctest::Approx(whole.numbers[at]).epsilon(bound));
+    CHECK(compare_above(bound, model, settings) == "");
+  }
+}
+
+TEST_CASE("the plans of ops in pieces: how many there are, of which bytes; none where none pays") {
+  const config model = tiny(4, true);  // of eight rows of 64 bytes
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 2, .chunks = 1};
+  settings.tensor_parallel = 2;
+  settings.ops = "in_pieces";
+  const auto sums_of = [&](const pipeline_settings& with) {
+    const pipeline made(model, text(), with, learning());
+    std::vector<std::int64_t> bytes;  // of the first rank's first sums, sorted
+    const stretto::plan_view plan = made.plans().front();
+    for (const stretto::instruction& at : plan.instructions)
+      if (at.act == stretto::action::all_reduce && at.what.kind == stretto::job_kind::forward &&
+          at.what.microbatch == 0)
+        bytes.push_back(plan.range_of(at.first_use).bytes);
+    std::ranges::sort(bytes);
+    return bytes;
+  };
+  settings.pieces = 3;
+  CHECK(sums_of(settings) == std::vector<std::int64_t>{128, 128, 192, 192, 192, 192});
+  settings.pieces = 1;
+  CHECK(sums_of(settings) == std::vector<std::int64_t>{512, 512});
+  settings.pieces = 0;  // a piece more takes longer than all of so small an op
+  CHECK(sums_of(settings) == std::vector<std::int64_t>{512, 512});
+}
+
 TEST_CASE("four workers, several sequences, a table of its own, buffered messages") {
   config model = tiny(5, false);
   model.heads = 4;
@@ -276,10 +341,22 @@ TEST_CASE("workers that can not share a rank, and orders that are none, are refu
   refused(2, "whole", 2,
           "--ops whole: the sums of --tensor-parallel 2 lie between the ops of a job");
   refused(1, "random", 2,
-          "--ops random: no such order; there are whole, program, input_gradient_first, look_ahead");
+          "--ops random: no such order; there are whole, program, input_gradient_first, look_ahead, "
+          "in_pieces");
   pipeline_settings settings{.schedule = "1f1b", .ranks = 1, .microbatches = 1, .chunks = 1};
   settings.ops = "program";
   CHECK_THROWS_WITH_AS(pipeline(tiny(102, true), text(), settings, learning()),
                        doctest::Contains("--ops program: a backward through 102 layers has 12"),
                        bad_setting);
+  const auto pieces_refused = [&](const char* ops, int pieces, const std::string& message) {
+    settings.ops = ops;
+    settings.pieces = pieces;
+    CHECK_THROWS_WITH_AS(pipeline(tiny(4, true), text(), settings, learning()), message.c_str(),
+                         bad_setting);
+  };
+  pieces_refused("in_pieces", 9,
+                 "--pieces 9: a piece of an op is one row at least, and a micro-batch has 8");
+  pieces_refused("in_pieces", -1, "--pieces -1: it must be at least 1");
+  pieces_refused("look_ahead", 2,
+                 "--pieces 2: ops are cut in the order in_pieces alone, and --ops is look_ahead");
 }

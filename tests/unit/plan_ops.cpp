@@ -120,17 +120,20 @@ struct loose {
       : instructions(plan.instructions.begin(), plan.instructions.end()),
         parts(plan.parts.begin(), plan.parts.end()),
         waits(plan.waits.begin(), plan.waits.end()),
+        ranges(plan.ranges.begin(), plan.ranges.end()),
         buffers(plan.buffers.begin(), plan.buffers.end()) {}
   plan_view view(plan_view plan) const {
     plan.instructions = instructions;
     plan.parts = parts;
     plan.waits = waits;
+    plan.ranges = ranges;
     plan.buffers = buffers;
     return plan;
   }
   std::vector<stretto::instruction> instructions;
   std::vector<stretto::op_part> parts;
   std::vector<stretto::event_wait> waits;
+  std::vector<stretto::byte_range> ranges;
   std::vector<stretto::buffer> buffers;
 };
 
@@ -151,9 +154,9 @@ stretto::verdict judged(const stretto::planned& base, const stretto::expanded& m
   return answer;
 }
 
-template <class Schedule>
+template <op_order Order = op_order::look_ahead, class Schedule>
 void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int& mutants) {
-  const two_products<op_order::look_ahead, 8, 2> ops;
+  const two_products<Order, 8, 2> ops;
   const stretto::job_table costs(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
   const stretto::planned base(schedule, sizes, costs.view(), stretto::overlap::separate{},
                               request());
@@ -213,6 +216,28 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
         CHECK(!refused(changed).ok());
       }
     }
+    // Pieces that overlap, that leave a gap, that are there twice or not at all.
+    for (std::size_t use = 0; use < plan.ranges.size(); ++use) {
+      const stretto::byte_range range = plan.ranges[use];
+      if (range.bytes == plan.buffers[static_cast<std::size_t>(plan.uses[use].buffer)].bytes)
+        continue;
+      CAPTURE(use);
+      for (const auto& [first, bytes] : {std::pair{4, 0}, {4, -4}, {-4, 4}, {0, -4}, {0, 4}}) {
+        loose changed(plan);
+        changed.ranges[use] = {range.first + first, range.bytes + bytes};
+        CHECK(refused(changed).why == stretto::reason::pieces_do_not_fit);
+      }
+    }
+    for (std::size_t index = 0; index < plan.parts.size(); ++index) {
+      if (plan.parts[index].pieces == 1) continue;
+      CAPTURE(index);
+      for (const auto& [piece, pieces] : {std::pair{1, 0}, {-1, 0}, {0, 1}, {0, -1}}) {
+        loose changed(plan);
+        changed.parts[index].piece = static_cast<std::int16_t>(plan.parts[index].piece + piece);
+        changed.parts[index].pieces = static_cast<std::int16_t>(plan.parts[index].pieces + pieces);
+        CHECK(refused(changed).why == stretto::reason::piece_missing);
+      }
+    }
     for (std::size_t id = 0; id < plan.buffers.size(); ++id) {
       if (plan.buffers[id].role != stretto::buffer_role::workspace) continue;
       CAPTURE(id);
@@ -235,8 +260,12 @@ TEST_CASE("what is spoilt in one place is refused") {
   spoil_everything(stretto::schedule::zb_h1{}, {.ranks = 3, .microbatches = 4}, mutants);
   spoil_everything(stretto::schedule::dualpipe_v{}, {.ranks = 2, .microbatches = 4, .chunks = 2},
                    mutants);
-  MESSAGE(mutants, " mutants");
   CHECK(mutants > 2000);
+  spoil_everything<op_order::pieces>(stretto::schedule::one_f_one_b{},
+                                     {.ranks = 2, .microbatches = 3}, mutants);
+  spoil_everything<op_order::pieces>(stretto::schedule::paired_1f1b{},
+                                     {.ranks = 2, .microbatches = 3}, mutants);
+  MESSAGE(mutants, " mutants");
 }
 
 TEST_CASE("of two sums issued one behind the other the start of the second is awaited") {

@@ -74,31 +74,39 @@ void block<Scalar>::initialise(std::uint64_t seed, int layer, std::span<Scalar> 
   fill(down_weight_, 3, residual);
 }
 
-// Each function below sees the caller's buffers as matrices.
+// Each function below sees the caller's buffers as matrices: of an op in pieces, its own rows.
 template <class Scalar>
 struct block_views {
   const block_call<Scalar>& with;
-  std::size_t rows, width;
+  std::size_t rows, width;  // of all pieces
+  stretto::cut_part mine = stretto::piece_of(static_cast<std::int64_t>(rows), with.piece.index,
+                                             with.piece.count);
+
+  template <class Value>
+  matrix_span<Value> own(Value* all, std::size_t columns) const {
+    return {all + static_cast<std::size_t>(mine.first) * columns,
+            static_cast<std::size_t>(mine.count), columns};
+  }
 
   matrix_span<const Scalar> weight(const tensor& part, std::size_t inputs) const {
     return {&with.parameters[part.offset], inputs, part.size / inputs};
   }
   const Scalar* at(const tensor& part) const { return &with.parameters[part.offset]; }
   matrix_span<Scalar> kept(const tensor& part) const {
-    return {&with.stash[part.offset], rows, part.size / rows};
+    return own(&with.stash[part.offset], part.size / rows);
   }
-  matrix_span<const Scalar> from() const { return {with.from.data(), rows, width}; }
-  matrix_span<Scalar> to() const { return {with.to.data(), rows, width}; }
+  matrix_span<const Scalar> from() const { return own(with.from.data(), width); }
+  matrix_span<Scalar> to() const { return own(with.to.data(), width); }
   // What is to be summed, or was: `part` is its place where nothing is.
   matrix_span<Scalar> sum(const tensor& part) const {
-    return with.sums.empty() ? kept(part)
-                             : matrix_span<Scalar>(with.sums.data(), rows, part.size / rows);
+    return with.sums.empty() ? kept(part) : own(with.sums.data(), part.size / rows);
   }
   // A sum that the weights need keeps no longer than the next one needs the caller's buffer.
   matrix_span<const Scalar> kept_sum(const tensor& part) const {
+    const matrix_span<Scalar> to = kept(part);
     if (!with.sums.empty())
-      with.by->copy(with.sums.data(), kept(part).data, part.size * sizeof(Scalar));
-    return kept(part);
+      with.by->copy(sum(part).data, to.data, to.rows * to.columns * sizeof(Scalar));
+    return to;
   }
 };
 
@@ -184,7 +192,7 @@ void block<Scalar>::middle_back(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_};
   with.by->norm_back(view.at(gamma2_), view.kept(normal2_), view.kept(deviation2_).data,
                      view.kept_sum(output2_gradient_), view.from(), view.kept(middle_gradient_));
-  with.by.product({with.to.data(), rows_, share_}, view.kept(middle_gradient_),
+  with.by.product(view.own(with.to.data(), share_), view.kept(middle_gradient_),
                   transposed(view.weight(mix_weight_, share_)));
 }
 
@@ -252,15 +260,20 @@ void block<Scalar>::run(op_code op, const call& with) const {
 template <class Scalar>
 void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
                                std::span<const Scalar> output_gradient,
-                               std::span<const Scalar> stash, std::span<Scalar> gradients) const {
+                               std::span<const Scalar> stash, std::span<Scalar> gradients,
+                               op_piece piece) const {
   const auto kept = [&](const tensor& part) {
     return matrix_span<const Scalar>(&stash[part.offset], rows_, part.size / rows_);
   };
   const auto linear = [&](const tensor& weight, const tensor& bias,
                           matrix_span<const Scalar> input, matrix_span<const Scalar> gradient) {
-    with.product({&gradients[weight.offset], input.columns, weight.size / input.columns},
-                 transposed(input), gradient, true);
-    with->add_rows(&gradients[bias.offset], gradient);
+    const matrix_span<Scalar> sums(&gradients[weight.offset], input.columns, gradient.columns);
+    const auto mine = stretto::piece_of(static_cast<std::int64_t>(gradient.columns), piece.index,
+                                        piece.count);
+    const auto first = static_cast<std::size_t>(mine.first);
+    const auto own = gradient.columns_from(first, static_cast<std::size_t>(mine.count));
+    with.product(sums.columns_from(first, own.columns), transposed(input), own, true);
+    with->add_rows(&gradients[bias.offset + first], own);
   };
   switch (op) {
     case op_code::down_weight:

@@ -36,6 +36,8 @@ struct block_call {
   //! each is a whole stage's stash, in which this block's begins at `place`.
   earlier_slices<Scalar> earlier;
   std::size_t place = 0;
+  //! Of an op that is cut by rows.
+  op_piece piece{};
 };
 
 //! A transformer block, or one shard of it (Megatron-LM: Shoeybi et al. 2019): its own heads, for
@@ -71,9 +73,10 @@ class block {
 
   //! One op of the backward for the weights, each of which adds to gradients of its own, in any
   //! order. It needs the output's gradient and what the ops before it left in the stash.
+  //! @param piece  of its columns
   void run_weight(op_code op, const counted_math<Scalar>& with,
                   std::span<const Scalar> output_gradient, std::span<const Scalar> stash,
-                  std::span<Scalar> gradients) const;
+                  std::span<Scalar> gradients, op_piece piece = {}) const;
 
   //! The whole forward of a block in one piece, for whole sequences.
   void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,

@@ -74,6 +74,39 @@ std::string_view name(op_code code) {
   return names[static_cast<std::size_t>(code)];
 }
 
+op_cut cut_of(const config& model, op_code code) {
+  using stretto::pieces_of;
+  const std::size_t width = config::size(model.width), share = model.share();
+  switch (code) {
+    case op_code::qkv_weight:
+      return {pieces_of::result, 3 * share};
+    case op_code::up_weight:
+      return {pieces_of::result, share * config::size(model.expansion)};
+    case op_code::mix_weight:
+    case op_code::down_weight:
+      return {pieces_of::result, width};
+    case op_code::norm1:
+    case op_code::qkv:
+    case op_code::mix:
+    case op_code::mix_sum:
+    case op_code::middle:
+    case op_code::up:
+    case op_code::down:
+    case op_code::down_sum:
+    case op_code::output:
+    case op_code::down_back:
+    case op_code::up_back:
+    case op_code::up_back_sum:
+    case op_code::middle_back:
+    case op_code::qkv_back:
+    case op_code::qkv_back_sum:
+    case op_code::input_back:
+      return {pieces_of::rows, model.rows()};
+    default:
+      return {};  // attention, whose rows need one another, and what stands once in a job
+  }
+}
+
 std::uint64_t expected_products(const config& model, op_code code) {
   const std::uint64_t rows = model.rows(), width = config::size(model.width);
   const std::uint64_t share = model.share();

@@ -1,12 +1,14 @@
 // The ops that a stage's jobs are made of. Between them stand the sums over the shards.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "model/config.hpp"
 #include "stretto/model/job.hpp"
+#include "stretto/model/program.hpp"
 
 namespace train {
 
@@ -78,6 +80,19 @@ constexpr bool is_forward(op_code code) {
 constexpr bool is_weight(op_code code) {
   return code >= op_code::head_weight;
 }
+
+//! Which piece of an op, of how many.
+struct op_piece {
+  int index = 0, count = 1;
+};
+
+//! What pieces of an op are made of: rows of its activations or, for a product's weights, columns of
+//! these.
+struct op_cut {
+  stretto::pieces_of what = stretto::pieces_of::whole;
+  std::size_t parts = 0;  //!< how many rows or columns there are
+};
+op_cut cut_of(const config& model, op_code code);
 
 //! The multiply-adds of an op's matrix products; of a slice's the mean: an earlier one sees less.
 std::uint64_t expected_products(const config& model, op_code code);

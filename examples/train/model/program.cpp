@@ -49,7 +49,7 @@ class chain_writer {
       output_ = buffer("output", activation);
       output_gradient_ = buffer("output gradient", activation);
     }
-    if (model.shards > 1) sums_ = buffer("sums", activation);
+    if (model.shards > 1) sums_ = buffer("sums", activation, model.rows());
     for (int layer = first; layer < last; ++layer) layers_.push_back(buffers_of(layer));
   }
 
@@ -61,8 +61,9 @@ class chain_writer {
   program_chain made() && { return std::move(made_); }
 
  private:
-  std::int32_t buffer(std::string_view name, std::size_t scalars) {
-    return made_.buffer(name, static_cast<std::int64_t>(scalars) * scalar_bytes_);
+  std::int32_t buffer(std::string_view name, std::size_t scalars, std::size_t rows = 0) {
+    return made_.buffer(name, static_cast<std::int64_t>(scalars) * scalar_bytes_,
+                        static_cast<std::int64_t>(rows));
   }
   trained both(std::string_view value, std::string_view gradient, std::size_t scalars) {
     const auto bytes = static_cast<std::int64_t>(scalars) * scalar_bytes_;
@@ -227,6 +228,9 @@ class chain_writer {
     for (const op_use& use : uses) bytes += made_.buffers[config::size(use.buffer)].bytes;
     const auto products = static_cast<std::int64_t>(expected_products(model_, op.code));
     stretto::op_form form;
+    const op_cut cut = cut_of(model_, op.code);
+    form.cut = cut.what;
+    form.parts = static_cast<std::int32_t>(cut.parts);
     if (is_sum(op.code)) {
       // Round a ring: the sum of a part of its own, then the parts of all others.
       const std::int64_t message = bytes * (model_.shards - 1) / model_.shards;

@@ -158,7 +158,7 @@ std::span<const stage_op> basic_stage<Scalar>::ops(job_kind kind) const {
 // caller's buffer is free.
 template <class Scalar>
 double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
-                                const job_arguments<Scalar>& with) {
+                                const job_arguments<Scalar>& with, op_piece piece) {
   const int layer = op.layer;
   const std::span<const Scalar> from = parameters(layer);
   const std::span<Scalar> own = at(layer).stash.of(with.stash);
@@ -192,13 +192,13 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
       break;
     default:
       if (is_weight(op.code)) {
-        run_weight(op, by, with.stash, with.slice);
+        run_weight(op, by, with.stash, with.slice, piece);
       } else if (is_forward(op.code)) {
         block_.run(op.code, {by, from, input, output, own, sums, with.earlier,
-                             at(layer).stash.offset});
+                             at(layer).stash.offset, piece});
       } else {
         block_.run(op.code, {by, from, slot, input_gradient, own, sums, with.earlier,
-                             at(layer).stash.offset});
+                             at(layer).stash.offset, piece});
       }
   }
   return loss;
@@ -206,7 +206,8 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
 
 template <class Scalar>
 void basic_stage<Scalar>::run_weight(const stage_op& op, const counted_math<Scalar>& by,
-                                     std::span<const Scalar> stash, std::size_t slice) {
+                                     std::span<const Scalar> stash, std::size_t slice,
+                                     op_piece piece) {
   const std::span<Scalar> to = gradients(op.layer);
   const std::span<const Scalar> own = at(op.layer).stash.of(stash);
   const std::span<const Scalar> output_gradient = at(op.layer).slot.of(stash);
@@ -218,13 +219,29 @@ void basic_stage<Scalar>::run_weight(const stage_op& op, const counted_math<Scal
       head_.backward_weight(by, own, to);
       break;
     default:
-      block_.run_weight(op.code, by, output_gradient, own, to);
+      block_.run_weight(op.code, by, output_gradient, own, to, piece);
   }
 }
 
 template <class Scalar>
+void basic_stage<Scalar>::check_piece(op_code code, op_piece piece) const {
+  if (piece.count == 1 && piece.index == 0) return;
+  const op_cut cut = cut_of(model_, code);
+  const auto refuse = [&](const std::string& rule) {
+    throw std::invalid_argument("stage: piece " + std::to_string(piece.index) + " of " +
+                                std::to_string(piece.count) + " of the op \"" +
+                                std::string(name(code)) + "\": " + rule);
+  };
+  if (cut.what == stretto::pieces_of::whole) refuse("it runs in one");
+  if (piece.index < 0 || piece.index >= piece.count) refuse("it does not exist");
+  if (config::size(piece.count) > cut.parts)
+    refuse("it has " + std::to_string(cut.parts) +
+           (cut.what == stretto::pieces_of::rows ? " rows" : " columns"));
+}
+
+template <class Scalar>
 double basic_stage<Scalar>::run_op(job_kind kind, std::size_t op,
-                                   const job_arguments<Scalar>& with) {
+                                   const job_arguments<Scalar>& with, op_piece piece) {
   const std::span<const stage_op> all = ops(kind);
   if (op >= all.size()) {
     throw std::invalid_argument("stage: op " + std::to_string(op) +
@@ -235,10 +252,11 @@ double basic_stage<Scalar>::run_op(job_kind kind, std::size_t op,
                                 std::string(name(all[op].code)) +
                                 "\", is a sum over the shards, which a single one cannot do");
   }
+  check_piece(all[op].code, piece);
   check(kind, with);
   if (model_.shards > 1 && is_beside_sum(all[op].code))
     check_buffer("sums", with.sums, model_.activation_scalars());
-  return run(kind, all[op], with);
+  return run(kind, all[op], with, piece);
 }
 
 template <class Scalar>

@@ -108,11 +108,15 @@ class basic_stage {
   //! A sum over the shards is the caller's to do.
   //! @param op    its number in ops(kind)
   //! @param with  the same in all ops of the job
+  //! @param piece of the op: pieces of it run in any order that respects what they touch, too. Of
+  //!              rows or columns each sum keeps its terms; their order is the math's, which may
+  //!              tell by a matrix's size: results agree to rounding.
   //! @return      of the op with the loss the loss, where nothing else says where to leave it;
   //!              otherwise 0
-  //! @throws std::invalid_argument for an op that the job does not have or that is a sum, else as
-  //!         the job itself
-  double run_op(stretto::job_kind kind, std::size_t op, const job_arguments<Scalar>& with);
+  //! @throws std::invalid_argument for an op that the job does not have or that is a sum, a piece of
+  //!         one that cannot be cut so (see cut_of), else as the job itself
+  double run_op(stretto::job_kind kind, std::size_t op, const job_arguments<Scalar>& with,
+                op_piece piece = {});
 
   // Whole jobs: their ops in order. Not for shards, whose sums would be missing.
 
@@ -207,9 +211,11 @@ class basic_stage {
   template <class Value>
   std::span<Value> part(std::span<Value> whole, int layer) const;
   std::span<const std::uint8_t> stashed_tokens(std::span<const Scalar> stash) const;
-  double run(stretto::job_kind kind, const stage_op& op, const job_arguments<Scalar>& with);
+  double run(stretto::job_kind kind, const stage_op& op, const job_arguments<Scalar>& with,
+             op_piece piece = {});
   void run_weight(const stage_op& op, const counted_math<Scalar>& by,
-                  std::span<const Scalar> stash, std::size_t slice);
+                  std::span<const Scalar> stash, std::size_t slice, op_piece piece = {});
+  void check_piece(op_code code, op_piece piece) const;
   void check(stretto::job_kind kind, const job_arguments<Scalar>& with) const;
   void check_slices(earlier_slices<Scalar> earlier) const;
   void refuse_shards() const;

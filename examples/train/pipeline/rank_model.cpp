@@ -79,7 +79,7 @@ void rank_model::run(const stretto::executor::context& at, double loss_scale, do
                                   .earlier = earlier(at),
                                   .slice = config::size(at.what.slice)};
   if (at.op >= 0)
-    here.run_op(at.what.kind, config::size(at.op), with);
+    here.run_op(at.what.kind, config::size(at.op), with, {at.piece, at.pieces});
   else
     here.run_job(at.what.kind, with);
 }

@@ -49,6 +49,7 @@ struct pipeline_settings {
   //! The order of a job's ops, see op_orders(), or whole: jobs are not expanded. Empty: whole, or
   //! with shards look_ahead.
   std::string ops{};
+  int pieces = 0;  //!< of every op that the order in_pieces may cut; 0: as their times say
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 
   //! What matrix products read. Weights, their gradients, activations and messages are fp32 in any.

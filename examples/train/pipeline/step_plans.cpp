@@ -49,7 +49,8 @@ void step_plans::expand(const config& model,
   const stage_ops ops(model, whole_->where(), {layers.begin(), layers.end()}, settings, stream);
   std::size_t instructions = 0;
   for (const stretto::plan_view& plan : whole_->plans())
-    instructions += plan.instructions.size() * ops_of(ops.programs(plan.rank));
+    instructions += plan.instructions.size() * ops_of(ops.programs(plan.rank)) *
+                    config::size(most_pieces(settings));
   if (instructions > most_instructions)
     throw bad_setting("microbatches", std::to_string(settings.microbatches),
                       "with jobs in ops, a step may have more than " +

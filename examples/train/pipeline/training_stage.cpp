@@ -57,7 +57,7 @@ void training_stage::run(const stretto::executor::context& at) {
       optimizer(at);
       break;
     default:
-      clock_.measure(model_.chunk_of(at.what.stage), at.what.kind, at.op <= 0,
+      clock_.measure(model_.chunk_of(at.what.stage), at.what.kind, at.op <= 0 && at.piece == 0,
                      [&] { compute(at); });
   }
 }

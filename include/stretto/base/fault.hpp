@@ -95,6 +95,9 @@ enum class reason : std::uint8_t {
   starts_unordered,
   costs_do_not_fit,
   posted_early,
+  no_whole_rows,
+  piece_missing,
+  pieces_do_not_fit,
 };
 
 //! The enumerator's name, as written above.
@@ -194,6 +197,13 @@ constexpr std::string_view describe(reason why) {
              "limit for each rank or none";
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";
+    case reason::no_whole_rows:
+      return "pieces of an op are whole rows, at least one each, of equal bytes";
+    case reason::piece_missing:
+      return "of an op in pieces each stands once, in order, on one stream";
+    case reason::pieces_do_not_fit:
+      return "each piece of an op must take the bytes behind those of the one before, from the "
+             "buffer's first to its last";
   }
   return "";
 }

@@ -4,6 +4,7 @@
 
 #include "stretto/check/bounded.hpp"
 #include "stretto/check/complete.hpp"
+#include "stretto/check/cut.hpp"
 #include "stretto/check/issued.hpp"
 #include "stretto/check/live.hpp"
 #include "stretto/check/ordered.hpp"
@@ -28,6 +29,7 @@ constexpr verdict schedule(const replay_input& input) {
 //! The rules that written plans must keep, over all ranks; the first that is broken.
 constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows known) {
   for (int rank = 0; rank < known.ranks; ++rank) {
+    if (const verdict found = cut(written, rank); !found.ok()) return found;
     if (const verdict found = race_free(written, known, rank); !found.ok()) return found;
     if (const verdict found = resident(written, known, rank); !found.ok()) return found;
     if (const verdict found = timely(written, known, rank); !found.ok()) return found;

@@ -5,6 +5,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/happens_before.hpp"
+#include "stretto/lowering/whole_uses.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/model/verdict.hpp"
 
@@ -159,11 +160,16 @@ constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
 //! make two unrolled steps race-free, both with the same offsets and events: whatever the first
 //! step did is done before the second begins. A send counts as done when its stream says so, or
 //! when something received from the peer proves that it was taken; not so at the step's end, where
-//! nothing may be left running here.
+//! nothing may be left running here. Of what pieces of ops touch in part, all this holds byte by
+//! byte.
 //! @param known clocks of the plans, as `plan_order` found them
 constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_rows known,
                             int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
+  if (!plan.ranges.empty()) {
+    const lowering::whole_uses in_parts(plans, rank);
+    return race_free(in_parts.views(), known, rank);
+  }
   const instruction* const list = plan.instructions.data();
   const buffer* const buffers = plan.buffers.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());

@@ -166,6 +166,10 @@ struct idle_wait {
 constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock_rows known,
                                int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
+  if (!plan.ranges.empty()) {
+    const lowering::whole_uses in_parts(plans, rank);
+    return first_idle(in_parts.views(), known, rank);
+  }
   const knowledge_without knowledge(plans, known, rank);
   const receive_gate_table gates(plan);
   scratch<bool> waited(plan.events);

@@ -19,6 +19,7 @@ struct op_plan {
   std::vector<op_part> parts;
   std::vector<event_wait> waits;
   std::vector<buffer_use> uses;
+  std::vector<byte_range> ranges;  //!< none where all uses are of whole buffers
   std::vector<std::int32_t> released;
   std::vector<buffer> buffers;
   std::int32_t events = 0;
@@ -31,6 +32,7 @@ struct op_plan {
     base.parts = parts;
     base.waits = waits;
     base.uses = uses;
+    base.ranges = ranges;
     base.released = released;
     base.buffers = buffers;
     base.events = events;
@@ -38,7 +40,7 @@ struct op_plan {
     return base;
   }
   constexpr std::int64_t storage_bytes() const {
-    return stored_bytes(instructions, parts, waits, uses, released, buffers);
+    return stored_bytes(instructions, parts, waits, uses, ranges, released, buffers);
   }
 };
 
@@ -73,6 +75,7 @@ class plan_expander {
       }
       sequences[index(from)] = found;
       workspace = std::max(workspace, found->workspace_bytes);
+      cut_ = cut_ || found->cut;
       if (pair) first_[index(++from)] = at, pair_[index(from)] = 1;
       at += static_cast<std::int32_t>(found->steps.size());
     }
@@ -134,7 +137,11 @@ class plan_expander {
   }
   constexpr void put_uses(std::int32_t from) {
     for (const buffer_use& use : base_.uses_of(base_.instructions[index(from)]))
-      out_.uses.push_back(use);
+      put_use(use, {0, base_.buffers[index(use.buffer)].bytes});
+  }
+  constexpr void put_use(const buffer_use& use, const byte_range& range) {
+    out_.uses.push_back(use);
+    if (cut_) out_.ranges.push_back(range);
   }
   constexpr instruction& begin(instruction made) {
     made.first_wait = static_cast<std::int32_t>(out_.waits.size());
@@ -202,7 +209,7 @@ class plan_expander {
       for (std::int32_t use = step.first_use; use < step.first_use + step.uses; ++use) {
         buffer_use made_use = ops.uses[index(use)];
         made_use.buffer = local[index(made_use.buffer)];
-        out_.uses.push_back(made_use);
+        put_use(made_use, ops.ranges[index(use)]);
       }
       if (outer && halves == 2) {
         part.own_uses = static_cast<std::int16_t>(out_.uses.size() - index(made.first_use));
@@ -233,6 +240,7 @@ class plan_expander {
   op_plan& out_;
   std::vector<std::int32_t> first_;  // instruction of each old one's node, and their number
   std::vector<char> pair_;           // second half of a pair
+  bool cut_ = false;                 // whether pieces touch parts of buffers
   std::vector<std::vector<std::int32_t>> releases_;  // before each new instruction
   std::vector<std::int32_t> event_of_;               // the new event of each old one
 };

@@ -39,7 +39,9 @@ struct op_sequence {
     std::int32_t first = 0, last = 0;  //!< steps that touch it
   };
   std::vector<step> steps;
-  std::vector<buffer_use> uses;  //!< of local buffers
+  std::vector<buffer_use> uses;    //!< of local buffers
+  std::vector<byte_range> ranges;  //!< of each use
+  bool cut = false;                //!< whether some are no whole buffers
   std::vector<wait> waits;
   std::vector<local_buffer> buffers;
   std::int64_t workspace_bytes = 0;
@@ -115,6 +117,9 @@ class sequence_writer {
       const std::int32_t half = node(at).job;
       for (const op_use& use : chain_.uses_of(chain_.ops[index(node(at).op)])) {
         const std::int32_t storage = chain_.storage_of(use.buffer);
+        if (const program_buffer& of = chain_.buffers[index(storage)];
+            by_rows(node(at), of) && (node(at).pieces > of.rows || of.bytes % of.rows != 0))
+          return refused(at, reason::no_whole_rows);
         if (local(half, storage) >= 0) continue;
         if (touched_elsewhere(jobs_[index(half)], storage))
           return refused(at, reason::outlives_its_job);
@@ -149,7 +154,8 @@ class sequence_writer {
     made.stream = what.stream;
     made.collective = what.collective;
     made.first_use = static_cast<std::int32_t>(out_.uses.size());
-    for (const op_use& use : chain_.uses_of(chain_.ops[index(what.op)])) touch_local(at, use);
+    for (const op_use& use : chain_.uses_of(chain_.ops[index(what.op)]))
+      touch_local(at, use, static_cast<std::size_t>(made.first_use));
     made.uses = static_cast<std::int32_t>(out_.uses.size()) - made.first_use;
 
     // What is done when it starts: by stream the latest step, plus one. Waits are for what its own
@@ -197,22 +203,33 @@ class sequence_writer {
     for (int stream = 0; stream < max_streams; ++stream)
       if (theirs[stream] > known[stream]) known[stream] = theirs[stream];
   }
-  constexpr void touch_local(std::int32_t at, const op_use& use) {
+  constexpr void touch_local(std::int32_t at, const op_use& use, std::size_t first) {
     if (use.how == touch::shape_only || use.how == touch::frees) return;
-    const std::int32_t id = local(node(at).job, chain_.storage_of(use.buffer));
+    const std::int32_t storage = chain_.storage_of(use.buffer);
+    const std::int32_t id = local(node(at).job, storage);
     if (id < 0) return;
     op_sequence::local_buffer& bytes = out_.buffers[index(id)];
     if (at < bytes.first) bytes.first = at;
     bytes.last = at;
     const access mode = use.how == touch::reads ? access::read : access::write;
-    const auto first = static_cast<std::size_t>(
-        out_.steps.empty() ? 0 : out_.steps.back().first_use + out_.steps.back().uses);
     for (std::size_t other = first; other < out_.uses.size(); ++other)
       if (out_.uses[other].buffer == id) {
         if (out_.uses[other].mode != mode) out_.uses[other].mode = access::read_write;
         return;
       }
     out_.uses.push_back({id, buffer_role::workspace, mode});
+    out_.ranges.push_back(range_of(node(at), chain_.buffers[index(storage)]));
+    out_.cut = out_.cut || out_.ranges.back().bytes != bytes.bytes;
+  }
+  //! What a piece touches of a buffer: its own rows, where both are of rows.
+  static constexpr byte_range range_of(const op_node& what, const program_buffer& of) {
+    if (!by_rows(what, of)) return {0, of.bytes};
+    const cut_part mine = piece_of(of.rows, what.piece, what.pieces);
+    const std::int64_t row = of.bytes / of.rows;
+    return {mine.first * row, mine.count * row};
+  }
+  static constexpr bool by_rows(const op_node& what, const program_buffer& of) {
+    return what.pieces > 1 && what.cut == pieces_of::rows && of.rows > 0;
   }
 
   //! Communication comes after something that computes, and before: so that the stream that
@@ -272,10 +289,9 @@ class sequence_writer {
 //! Writes the sequence of a job's ops, or of a pair's, from an order of issue.
 //! @param graph  of these programs, maybe cut; its jobs are the programs in turn
 //! @param jobs   one program, or the two of a pair in the order in which the list has them
-//! @return fault::unsound_program, with the job (its stage is the chunk) and the op as `step`: an
-//! op
+//! @return fault::unsound_program, with the job (its stage is the chunk) and the op as `step`: an op
 //!         on another stream needs no op that computes, or none needs it, or touches what other
-//!         jobs touch, too
+//!         jobs touch, too, or is cut into more pieces than what it touches has rows
 constexpr verdict write_sequence(const program_chain& chain, const op_graph& graph,
                                  std::span<const std::int32_t> order, std::span<const program> jobs,
                                  op_sequence& out) {

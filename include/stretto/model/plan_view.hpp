@@ -85,6 +85,14 @@ struct buffer_use {
   constexpr bool operator==(const buffer_use&) const = default;
 };
 
+//! Some of a buffer's bytes.
+struct byte_range {
+  std::int64_t first = 0;  //!< from the buffer's beginning
+  std::int64_t bytes = 0;
+
+  constexpr bool operator==(const byte_range&) const = default;
+};
+
 //! One entry of a rank's plan. The ranges index the plan's arrays.
 struct instruction {
   job what{};
@@ -158,6 +166,7 @@ struct plan_view {
   std::span<const op_part> parts{};  //!< one for each instruction, or none
   std::span<const event_wait> waits{};
   std::span<const buffer_use> uses{};
+  std::span<const byte_range> ranges{};  //!< one for each use, or none: all are of whole buffers
   std::span<const std::int32_t> released{};
   std::span<const buffer> buffers{};
   std::span<const stream_info> streams{};
@@ -174,6 +183,12 @@ struct plan_view {
   constexpr std::span<const buffer_use> uses_of(const instruction& at) const {
     return uses.subspan(static_cast<std::size_t>(at.first_use),
                         static_cast<std::size_t>(at.use_count));
+  }
+  //! What a use, by its index, is of its buffer: all of it, but for pieces of ops.
+  constexpr byte_range range_of(std::int32_t use) const {
+    const auto at = static_cast<std::size_t>(use);
+    if (!ranges.empty()) return ranges[at];
+    return {0, buffers[static_cast<std::size_t>(uses[at].buffer)].bytes};
   }
   constexpr std::span<const std::int32_t> released_before(const instruction& at) const {
     return released.subspan(static_cast<std::size_t>(at.first_release),

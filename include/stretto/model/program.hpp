@@ -27,6 +27,9 @@ struct program_buffer {
   //! an op that works in place makes of it. Its own index: bytes of its own.
   std::int32_t storage = -1;
   bool persistent = false;  //!< a parameter or its gradient: always there, not counted
+  //! Of how many rows of equal bytes it is: a piece of an op that is cut by rows touches its own. 0:
+  //! it touches all.
+  std::int64_t rows = 0;
 
   constexpr bool operator==(const program_buffer&) const = default;
 };
@@ -57,6 +60,20 @@ enum class pieces_of : std::uint8_t {
   result,  //!< by parts of its result: each piece needs all that the op reads
 };
 
+//! Some of what is cut: rows, columns or bytes.
+struct cut_part {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+
+  constexpr bool operator==(const cut_part&) const = default;
+};
+//! One of `pieces` pieces of `of` rows: each begins where the one before ends, the first at 0, and
+//! the last ends at `of`; they differ by a row at most. Empty where there are more than rows.
+constexpr cut_part piece_of(std::int64_t of, int piece, int pieces) {
+  const std::int64_t first = of * piece / pieces;
+  return {first, of * (piece + 1) / pieces - first};
+}
+
 //! What one op takes, and where it runs.
 struct op_form {
   std::int64_t time = 0;    //!< in the unit of the job table
@@ -64,6 +81,7 @@ struct op_form {
   pieces_of cut = pieces_of::whole;
   std::int16_t holds = 0;   //!< multiprocessors (cores) that communication keeps from computation
   bool collective = false;  //!< sums what it writes over the ranks that share the stage
+  std::int32_t parts = 0;   //!< rows, or parts of its result, and so the most pieces; 0: any number
 
   constexpr bool operator==(const op_form&) const = default;
 };
@@ -98,9 +116,9 @@ struct program_chain {
 
   constexpr ~program_chain() = default;  // nvcc does not find it constexpr by itself
   //! A buffer with bytes of its own. @return its index
-  constexpr std::int32_t buffer(std::string_view name, std::int64_t bytes) {
+  constexpr std::int32_t buffer(std::string_view name, std::int64_t bytes, std::int64_t rows = 0) {
     const auto made = static_cast<std::int32_t>(buffers.size());
-    buffers.push_back({name, bytes, made, false});
+    buffers.push_back({name, bytes, made, false, rows});
     return made;
   }
   //! A parameter, or the gradient of one.
@@ -112,7 +130,7 @@ struct program_chain {
   //! Another name for the bytes of `of`.
   constexpr std::int32_t view(std::string_view name, std::int32_t of) {
     const program_buffer shared = buffers[static_cast<std::size_t>(of)];
-    buffers.push_back({name, shared.bytes, shared.storage, shared.persistent});
+    buffers.push_back({name, shared.bytes, shared.storage, shared.persistent, shared.rows});
     return static_cast<std::int32_t>(buffers.size()) - 1;
   }
 

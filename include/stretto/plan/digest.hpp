@@ -45,7 +45,8 @@ constexpr std::uint64_t digest_of(const job_rows& lists, int stages, MessageByte
 //! The same with what one rank's jobs were expanded into.
 //! @param of  the schedule's, with that of the ranks before
 constexpr std::uint64_t digest_of_ops(std::uint64_t of, std::span<const instruction> instructions,
-                                      std::span<const op_part> parts) {
+                                      std::span<const op_part> parts,
+                                      std::span<const byte_range> ranges) {
   digest sum{of};
   for (std::size_t at = 0; at < instructions.size(); ++at)
     sum.add(static_cast<std::uint64_t>(instructions[at].stream) +
@@ -53,6 +54,10 @@ constexpr std::uint64_t digest_of_ops(std::uint64_t of, std::span<const instruct
             (static_cast<std::uint64_t>(static_cast<std::uint16_t>(parts[at].op)) << 16u) +
             (static_cast<std::uint64_t>(parts[at].piece) << 32u) +
             (static_cast<std::uint64_t>(parts[at].pieces) << 48u));
+  for (const byte_range& range : ranges) {
+    sum.add(static_cast<std::uint64_t>(range.first));
+    sum.add(static_cast<std::uint64_t>(range.bytes));
+  }
   return sum.value;
 }
 

@@ -36,7 +36,8 @@ class plans_expander {
       if (!answer.ok()) return;
       lowering::expand_plan(base[rank], sequences, written[rank]);
       stride = std::max(stride, written[rank].instructions.size());
-      digest = digest_of_ops(digest, written[rank].instructions, written[rank].parts);
+      digest = digest_of_ops(digest, written[rank].instructions, written[rank].parts,
+                             written[rank].ranges);
     }
     for (const plan_view& plan : base) {
       headers_.push_back(plan);

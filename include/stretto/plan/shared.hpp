@@ -86,7 +86,7 @@ class shared {
     infos_.push_back(made);
   }
   static std::int64_t bytes_of(const plan_view& plan, const instruction& at) {
-    return plan.buffers[index(plan.uses_of(at).front().buffer)].bytes;
+    return plan.range_of(at.first_use).bytes;
   }
   std::int32_t group_of(const plan_view& plan, const instruction& at) const {
     for (const shared_sum& one : sums_)

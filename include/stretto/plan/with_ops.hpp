@@ -26,7 +26,7 @@ class with_ops {
   }
   struct facts {
     verdict answer{};
-    std::size_t instructions = 0, waits = 0, uses = 0, released = 0, buffers = 0;
+    std::size_t instructions = 0, waits = 0, uses = 0, ranges = 0, released = 0, buffers = 0;
   };
   static constexpr facts facts_ = [] {
     const detail::plans_expander all = made();
@@ -35,6 +35,7 @@ class with_ops {
       found.instructions = std::max(found.instructions, plan.instructions.size());
       found.waits = std::max(found.waits, plan.waits.size());
       found.uses = std::max(found.uses, plan.uses.size());
+      found.ranges = std::max(found.ranges, plan.ranges.size());
       found.released = std::max(found.released, plan.released.size());
       found.buffers = std::max(found.buffers, plan.buffers.size());
     }
@@ -45,9 +46,10 @@ class with_ops {
     std::array<op_part, facts_.instructions> parts{};
     std::array<event_wait, facts_.waits> waits{};
     std::array<buffer_use, facts_.uses> uses{};
+    std::array<byte_range, facts_.ranges> ranges{};
     std::array<std::int32_t, facts_.released> released{};
     std::array<buffer, facts_.buffers> buffers{};
-    std::size_t counts[5]{};
+    std::size_t counts[6]{};
     std::int32_t events = 0;
     std::int64_t arena_bytes = 0;
     std::uint64_t digest = 0;
@@ -62,11 +64,12 @@ class with_ops {
       std::copy(from.parts.begin(), from.parts.end(), to.parts.begin());
       std::copy(from.waits.begin(), from.waits.end(), to.waits.begin());
       std::copy(from.uses.begin(), from.uses.end(), to.uses.begin());
+      std::copy(from.ranges.begin(), from.ranges.end(), to.ranges.begin());
       std::copy(from.released.begin(), from.released.end(), to.released.begin());
       std::copy(from.buffers.begin(), from.buffers.end(), to.buffers.begin());
       to.counts[0] = from.instructions.size(), to.counts[1] = from.waits.size();
       to.counts[2] = from.uses.size(), to.counts[3] = from.released.size();
-      to.counts[4] = from.buffers.size();
+      to.counts[4] = from.buffers.size(), to.counts[5] = from.ranges.size();
       to.events = from.events;
       to.arena_bytes = from.arena_bytes;
       to.digest = made_now.views[rank].digest;
@@ -83,6 +86,7 @@ class with_ops {
       to.parts = std::span(from.parts.data(), from.counts[0]);
       to.waits = std::span(from.waits.data(), from.counts[1]);
       to.uses = std::span(from.uses.data(), from.counts[2]);
+      to.ranges = std::span(from.ranges.data(), from.counts[5]);
       to.released = std::span(from.released.data(), from.counts[3]);
       to.buffers = std::span(from.buffers.data(), from.counts[4]);
       to.streams = streams_;

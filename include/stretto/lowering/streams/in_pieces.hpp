@@ -19,14 +19,16 @@ struct piece_costs {
 
 //! Cuts ops into equal pieces, which run in order. Where both ends of an edge are cut by rows into
 //! the same number, a piece needs only its own rows; else it needs all.
-//! @param pieces  by node; what may not be cut has one
+//! @param pieces  by node; what may not be cut has one, and what has fewer parts that many
 constexpr op_graph cut(const op_graph& graph, std::span<const std::int16_t> pieces,
                        const piece_costs& costs) {
   op_graph made;
   std::vector<std::int32_t> first = filled<std::int32_t>(graph.nodes.size());
   const auto count_of = [&](std::size_t node) {
     const bool whole = graph.nodes[node].cut == pieces_of::whole || graph.nodes[node].pieces > 1;
-    return whole || pieces[node] < 1 ? std::int16_t{1} : pieces[node];
+    if (whole || pieces[node] < 1) return std::int16_t{1};
+    const std::int32_t most = graph.nodes[node].parts;
+    return most > 0 && pieces[node] > most ? static_cast<std::int16_t>(most) : pieces[node];
   };
   for (std::size_t at = 0; at < graph.nodes.size(); ++at) {
     const op_node& node = graph.nodes[at];
@@ -138,6 +140,14 @@ constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
     best = found;
     pieces = chosen;
   }
+}
+
+//! Cuts all that may be cut into so many pieces, and looks ahead.
+constexpr cut_order in_equal_pieces(const op_graph& graph, std::int16_t pieces,
+                                    const piece_costs& costs, const look_ahead_options& with = {}) {
+  cut_order made{cut(graph, filled<std::int16_t>(graph.nodes.size(), pieces), costs), {}};
+  made.order = look_ahead(made.graph, with);
+  return made;
 }
 
 }  // namespace stretto::overlap
