@@ -85,10 +85,13 @@ void write_table(std::ostream& out, pipeline& from, int cores) {
       << percent(replayed ? std::optional(replayed->bubble) : std::nullopt) << percent(real ? std::optional(real->bubble) : std::nullopt)
       << "\npredicted: by the model's multiply-adds. replayed: by the processor time of each kind "
          "of job.\n";
-  if (const auto sums = measured_sums(from))
+  if (const auto sums = measured_sums(from, sums_over::replicas))
     out << format("sums over %d replicas: %.2f ms a step on each worker, %.1f %% before its last job "
                   "ends, %.1f %% beside its jobs\n",
                   from.copies(), sums->milliseconds, 100 * sums->in_time, 100 * sums->hidden);
+  if (const auto sums = measured_sums(from, sums_over::shards))
+    out << format("sums over %d shards: %.2f ms a step on each worker, %.1f %% beside its ops\n",
+                  from.model().shards, sums->milliseconds, 100 * sums->hidden);
   if (!real)
     out << "measured: not, because " << from.where().ranks * from.workers()
         << (from.workers() == 1 ? " ranks share " : " workers share ") << cores

@@ -69,14 +69,16 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs) {
   return made;
 }
 
-std::optional<sum_times> measured_sums(pipeline& from) {
+std::optional<sum_times> measured_sums(pipeline& from, sums_over over) {
+  using of_group = std::pair<int, int>;  // which sum of the group's in the step
   struct worker_times {
     std::vector<stretto::job_time> jobs;
-    std::vector<std::pair<int, stretto::job_time>> sums;  // with their group
-    std::int64_t last = 0;                                // when the last job ended
+    std::vector<std::pair<of_group, stretto::job_time>> sums;
+    std::map<int, int> seen;  // by group
+    std::int64_t last = 0;    // when the last job ended
   };
   std::map<std::pair<std::int64_t, int>, worker_times> workers;  // by step and rank
-  std::map<std::pair<std::int64_t, int>, std::int64_t> all_there;  // by step and group
+  std::map<std::pair<std::int64_t, of_group>, std::int64_t> all_there;  // by step
   for (const trace_record& each : from.trace()) {
     const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
     const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
@@ -85,9 +87,12 @@ std::optional<sum_times> measured_sums(pipeline& from) {
       here.jobs.push_back({each.start, each.end});
       here.last = std::max(here.last, each.end);
     } else if (run.act == stretto::action::all_reduce &&
-               plan.groups[static_cast<std::size_t>(run.peer)].data_parallel) {
-      here.sums.push_back({run.peer, {each.start, each.end}});
-      std::int64_t& there = all_there[{each.step, run.peer}];
+               (over == sums_over::shards
+                    ? plan.part_of(each.instruction).op >= 0
+                    : plan.groups[static_cast<std::size_t>(run.peer)].data_parallel)) {
+      const of_group which{run.peer, here.seen[run.peer]++};  // all members sum in one order
+      here.sums.push_back({which, {each.start, each.end}});
+      std::int64_t& there = all_there[{each.step, which}];
       there = std::max(there, each.start);
     }
   }
@@ -101,7 +106,10 @@ std::optional<sum_times> measured_sums(pipeline& from) {
       };
       sum += static_cast<double>(one.end - start);
       in_time += before(start, here.last);
-      for (const auto& job : here.jobs) hidden += before(job.start, job.end);  // one by one
+      // Jobs, or ops, of a worker run one by one.
+      auto job = std::ranges::lower_bound(here.jobs, start, {}, &stretto::job_time::end);
+      for (; job != here.jobs.end() && job->start < one.end; ++job)
+        hidden += before(job->start, job->end);
     }
   if (sum <= 0) return std::nullopt;
   return sum_times{sum / 1e6 / static_cast<double>(workers.size()), in_time / sum, hidden / sum};

@@ -27,8 +27,8 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs);
 //! @return nothing when no step was traced
 std::optional<step_timeline> measured(pipeline& from);
 
-//! Sums over data-parallel replicas, from when all of them are at it: that one waits for another is
-//! no part of it.
+//! Sums over data-parallel replicas or over the shards of a stage, from when all of them are at it:
+//! that one waits for another is no part of it.
 struct sum_times {
   double milliseconds = 0;  //!< a step and worker
   double in_time = 0;       //!< what fraction lies before the worker's last job ends: the rest comes
@@ -36,8 +36,10 @@ struct sum_times {
   double hidden = 0;        //!< what fraction lies beside jobs of the worker
 };
 
+enum class sums_over { replicas, shards };
+
 //! Means over all traced steps and all workers.
 //! @return nothing when no step was traced, or there is nothing to sum
-std::optional<sum_times> measured_sums(pipeline& from);
+std::optional<sum_times> measured_sums(pipeline& from, sums_over over);
 
 }  // namespace train

@@ -133,6 +133,7 @@ class plan_builder {
     plan.instructions = instructions;
     plan.waits = waits;
     plan.uses = uses;
+    plan.ranges = ranges;
     plan.released = released;
     plan.buffers = buffers;
     plan.streams = streams;
@@ -143,6 +144,7 @@ class plan_builder {
 
   plan_view head{};
   std::vector<instruction> instructions{};
+  std::vector<byte_range> ranges{};
   std::vector<event_wait> waits{};
   std::vector<buffer_use> uses{};
   std::vector<std::int32_t> released{};

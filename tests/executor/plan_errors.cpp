@@ -55,6 +55,13 @@ int nth(plan_builder& plan, action act, int n = 0) {
   FAIL("no such instruction");
   return -1;
 }
+//! Of what its first instruction with the action moves, all uses being of whole buffers yet.
+byte_range& range_of(plan_builder& plan, action act) {
+  plan.ranges.clear();
+  for (std::size_t use = 0; use < plan.uses.size(); ++use)
+    plan.ranges.push_back({0, plan.buffers[static_cast<std::size_t>(plan.uses[use].buffer)].bytes});
+  return plan.ranges[static_cast<std::size_t>(plan.at(nth(plan, act)).first_use)];
+}
 int last(plan_builder& plan) {
   return static_cast<int>(plan.instructions.size()) - 1;
 }
@@ -184,6 +191,13 @@ TEST_CASE("messages and collectives that are none") {
       {[](plans& p) { p[2].groups[0].elements = -1; }, "negative number of elements"},
       {[](plans& p) { p[2].groups[0].elements = 5; }, "32 bytes does not hold the group's 5"},
       {[](plans& p) { p[2].groups[0].elements = INT64_MAX; }, "does not hold"},
+      {[](plans& p) { range_of(p[2], action::all_reduce) = {8, 24}; },
+       "24 bytes does not hold the group's 4"},
+      {[](plans& p) { range_of(p[2], action::all_reduce) = {4, 28}; }, "begins within an element"},
+      {[](plans& p) { range_of(p[2], action::all_reduce) = {8, 32}; }, "is used beyond its end"},
+      {[](plans& p) { range_of(p[2], action::all_reduce) = {-8, 8}; }, "is used beyond its end"},
+      {[](plans& p) { range_of(p[0], action::send) = {0, 8}; }, "moved in part, which only sums are"},
+      {[](plans& p) { p[0].ranges.resize(1); }, "are not one for each use"},
   });
 }
 
