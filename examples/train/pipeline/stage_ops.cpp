@@ -99,7 +99,7 @@ stage_ops::stage_ops(const config& model, const stretto::placement& where,
       order_(order_of(settings)),
       stream_(static_cast<std::uint8_t>(stream)),
       pieces_(order_ == pieces_order ? settings.pieces : 0),
-      on_(order_ == pieces_order ? stretto::find_machine(settings.make_math ? "h100" : "host")
+      on_(order_ == pieces_order ? stretto::find_machine(settings.make_device ? "h100" : "host")
                                  : nullptr) {
   if (config::size(pieces_) > model_.rows())
     throw bad_setting("pieces", std::to_string(pieces_),
