@@ -14,6 +14,7 @@
 #include "model/scratch.hpp"
 #include "model/stage.hpp"
 #include "stretto/executor/cuda/handles.hpp"
+#include "train_cuda/products.hpp"
 #include "train_cuda/simulated_kernels.hpp"
 
 namespace {
@@ -21,6 +22,7 @@ namespace {
 using train::config;
 using train::precision;
 using train::stage;
+using train_cuda_test::finish;
 
 //! Memory of a math's, written and read by the host.
 class tensors {
@@ -53,6 +55,12 @@ double largest_difference(std::span<const float> one, std::span<const float> oth
     const double apart = std::abs(static_cast<double>(one[at]) - static_cast<double>(other[at]));
     found = std::isfinite(apart) ? std::max(found, apart) : INFINITY;
   }
+  return found;
+}
+
+double largest(std::span<const float> of) {
+  double found = 0;
+  for (const float value : of) found = std::max(found, std::abs(static_cast<double>(value)));
   return found;
 }
 
@@ -124,10 +132,6 @@ void take(const std::vector<float>& from, std::span<float> to) {
   std::ranges::copy(from, to.begin());
 }
 
-void finish(cudaStream_t stream) {
-  while (cudaStreamQuery(stream) == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
-}
-
 struct on_simulated_gpu {
   on_simulated_gpu() {
     stretto::test::gpu::reset();
@@ -168,6 +172,8 @@ void compare(const config& model, precision read, double bound, double updated) 
                                  here.one.gradients(layer)) < bound);
         CHECK(largest_difference(on_host(gpu, std::as_const(there.one).parameters(layer)),
                                  here.one.parameters(layer)) < updated);
+        const auto mean = on_host(gpu, std::as_const(there.one).mean(layer));
+        CHECK(largest_difference(mean, here.one.mean(layer)) < bound * largest(mean));
         take(on_host(gpu, there.one.parameters(layer)), here.one.parameters(layer));
         take(on_host(gpu, there.one.mean(layer)), here.one.mean(layer));
         take(on_host(gpu, there.one.square(layer)), here.one.square(layer));
@@ -191,6 +197,16 @@ TEST_CASE("a stage on a GPU computes what it does on the host") {
     // A number that differs in its last bit may round to another in bf16: few do.
     compare(model, precision::bf16, 1e-4, 1e-2);
   }
+}
+
+TEST_CASE("rounding and products of bf16: on the GPU as on the host") {
+  const on_simulated_gpu started;
+  const config model{.layers = 1, .width = 24, .heads = 2, .context = 8, .microbatch = 3};
+  const auto stream = stretto::executor::cuda::make_stream(0);
+  train::cuda::cuda_math gpu(model, precision::bf16);
+  gpu.on_stream(stream.get(), 0);
+  train_cuda_test::compare_rounding(gpu, stream.get());
+  train_cuda_test::compare_products(model, gpu, stream.get());
 }
 
 TEST_CASE("a norm that is not finite updates nothing, on the GPU as on the host") {

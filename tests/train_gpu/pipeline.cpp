@@ -9,6 +9,7 @@
 #include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/cuda/device.hpp"
 #include "train_cuda/compare.hpp"
+#include "train_cuda/products.hpp"
 
 TEST_CASE("every schedule trains on a GPU as on the host") {
   for (const char* const name :
@@ -30,6 +31,14 @@ TEST_CASE("workers that share a rank, stashes that run again or wait on the host
 }
 
 TEST_CASE("products of bf16 are the host's, but for the order of their sums") {
+  {
+    const train::config model = pipeline_test::tiny(6, true);
+    const auto stream = stretto::executor::cuda::make_stream(0);
+    train::cuda::cuda_math gpu(model, train::precision::bf16);
+    gpu.on_stream(stream.get(), 0);
+    train_cuda_test::compare_rounding(gpu, stream.get());
+    train_cuda_test::compare_products(model, gpu, stream.get());
+  }
   constexpr auto bf16 = train::precision::bf16;
   train_cuda_test::compare(
       {.schedule = "zbv_greedy", .ranks = 2, .microbatches = 4, .products = bf16});
