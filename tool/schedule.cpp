@@ -24,6 +24,8 @@ struct schedule_command {
   std::string out = "-";
 
   void run(const CLI::App& command) const {
+    if (options.receive_lead && !comms)
+      throw bad_input("--receive-lead: only messages have one; see --comms");
     const step made = make_step(options);
     job_lists lowered;
     if (comms) lowered = with_messages(made);

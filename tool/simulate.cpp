@@ -4,6 +4,7 @@
 
 #include "command.hpp"
 #include "step.hpp"
+#include "stretto/plan/receive_waits.hpp"
 #include "table.hpp"
 
 namespace stretto::tool {
@@ -21,6 +22,9 @@ void add_simulate(CLI::App& app) {
   command->callback([mine] {
     const step made = make_step(mine->options);
     const simulated all = simulate(made);
+    // Lists with messages say themselves where receives stand.
+    std::vector<std::int64_t> waits;
+    if (!made.messages) waits = receive_waits(made.input(), all.timeline);
     if (mine->format == "json") {
       nlohmann::ordered_json text{{"schedule", made.schedule},
                                   {"ranks", made.made.where.ranks},
@@ -33,15 +37,18 @@ void add_simulate(CLI::App& app) {
         text["idle"].push_back(rank.idle);
         text["peak"].push_back(rank.peak);
       }
+      if (!waits.empty()) text["receives_wait"] = waits;
       std::cout << text.dump(1) << '\n';
       return;
     }
     std::vector<std::vector<std::string>> rows{{"rank", "busy", "idle", "idle/makespan", "peak"}};
+    if (!waits.empty()) rows.front().push_back("receives wait");
     for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
       const rank_report& of = all.ranks[rank];
       const fraction idle{of.idle, std::max<std::int64_t>(1, all.all.makespan)};
       rows.push_back({std::to_string(rank), std::to_string(of.busy), std::to_string(of.idle),
                       percent(idle.value()), std::to_string(of.peak)});
+      if (!waits.empty()) rows.back().push_back(std::to_string(waits[rank]));
     }
     std::cout << made.title << "\nmakespan " << all.all.makespan << "\nbubble   "
               << percent(all.all.bubble.value()) << " (" << all.all.bubble.numerator << " of "

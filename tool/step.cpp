@@ -138,6 +138,12 @@ void step_options::add(CLI::App& command, bool from_file) {
   command.add_option("--variant", variant, "One variant of a search, from 0 (default: the best)")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   add_offload(command, offload);
+  command
+      .add_option("--receive-lead", receive_lead,
+                  "How many jobs (or pairs) of its rank may still be to run before the one that a "
+                  "message is for when its receive is posted (default: any number); a message leaves "
+                  "no sooner")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max() - 1).description(""));
   if (from_file) {
     auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
     for (const char* other :
@@ -169,12 +175,14 @@ schedule_options step_options::schedule() const {
 }
 
 replay_input step::input() const {
-  if (imported) return imported->input(made.costs.view());
-  return {.rows = made.lists.rows(),
-          .where = made.where,
-          .microbatches = microbatches,
-          .slices = slices,
-          .costs = made.costs.view()};
+  replay_input input = imported ? imported->input(made.costs.view())
+                                : replay_input{.rows = made.lists.rows(),
+                                               .where = made.where,
+                                               .microbatches = microbatches,
+                                               .slices = slices,
+                                               .costs = made.costs.view()};
+  input.receive_lead = receive_lead;
+  return input;
 }
 
 std::optional<step> make_step(const std::string& name, const shape& sizes,
@@ -208,7 +216,9 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   return made;
 }
 
-step make_step(const step_options& options) {
+namespace {
+
+step plain_step(const step_options& options) {
   if (!options.csv.empty()) return read_step(options);
   if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
   if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
@@ -217,6 +227,18 @@ step make_step(const step_options& options) {
   const shape sizes = options.sizes.sizes();
   return *make_step(options.name, sizes, options.schedule(),
                     [&](const placement& where) { return make_costs(options.costs, where); });
+}
+
+}  // namespace
+
+step make_step(const step_options& options) {
+  step made = plain_step(options);
+  if (!options.receive_lead) return made;
+  if (made.messages)
+    throw bad_input("--receive-lead: " + options.csv + " says itself where its receives stand");
+  made.receive_lead = *options.receive_lead;
+  made.title += ", receive lead " + std::to_string(made.receive_lead);
+  return made;
 }
 
 job_lists with_messages(const step& from) {

@@ -45,6 +45,7 @@ struct step_options {
   std::string offload = "none";
   std::optional<int> group;
   std::optional<int> variant;
+  std::optional<int> receive_lead;
   cost_options costs;
 
   //! @param from_file whether --csv may stand in for a name and a shape
@@ -60,6 +61,7 @@ struct step {
   int microbatches = 1;
   int slices = 1;
   bool messages = false;
+  int receive_lead = -1;  //!< see replay_input
   std::optional<imported_schedule> imported;
 
   replay_input input() const;

@@ -144,6 +144,11 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
                  "take, and how many jobs ahead the copy back begins")
       ->capture_default_str();
   app.add_option("--overlap", to.overlap, "Streams: serial, separate or typed")->capture_default_str();
+  app.add_option("--receive-lead", to.receive_lead,
+                 "How many jobs of its rank may still be to run before the one that a message is for "
+                 "when its receive is posted (-1: any number)")
+      ->check(CLI::Range(-1, 1000000).description(""))
+      ->capture_default_str();
   app.add_option("--tensor-parallel", to.tensor_parallel,
                  "Workers of each rank, each with its share of every block's heads and hidden "
                  "features")

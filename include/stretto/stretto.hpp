@@ -26,6 +26,7 @@
 #include "stretto/plan/expanded.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
+#include "stretto/plan/receive_waits.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/plan/shared.hpp"
 #include "stretto/plan/with_ops.hpp"

@@ -48,15 +48,17 @@ void run(const Schedule& schedule, const shape& sizes,
   const placement where = place(schedule.placed(), sizes);
   const job_table costs(sizes.ranks, where.chunks);
   overlap::for_each([&](const auto& overlap) {
-    for (const int capacity : {0, 2}) {
+    for (const auto& [capacity, lead] : {std::pair{0, -1}, {2, 0}, {0, 1}}) {
       const std::int64_t kept = 300 * capacity;
       CAPTURE(std::string(Schedule::name));
       CAPTURE(std::string(overlap.name));
       CAPTURE(capacity);
+      CAPTURE(lead);
       plan_request request;
       request.stages = {{.output = 200, .stash = 1000, .gradients = 300, .kept = kept}};
       request.offload = offload;
-      const planned made(schedule, sizes, costs.view(), overlap, request);
+      const overlap::with_receive_lead<std::remove_cvref_t<decltype(overlap)>> led{overlap, lead};
+      const planned made(schedule, sizes, costs.view(), led, request);
       REQUIRE(made.answer() == verdict{});
       std::vector<toucher> stages(static_cast<std::size_t>(sizes.ranks));
       std::vector<executor::stage*> pointers;

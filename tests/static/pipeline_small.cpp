@@ -50,6 +50,18 @@ static_assert(
 static_assert(sound_away<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::dualpipe>);
 static_assert(sound_away<shape{.ranks = 1, .microbatches = 1}, stretto::schedule::gpipe>);
 
+// Receives with a lead, on streams of their own and on one; a pair's inputs, too.
+template <shape Shape, class Schedule>
+constexpr bool sound_led =
+    stretto::valid<pipeline<Shape, Schedule, unassigned, stretto::memory::release_early,
+                            stretto::overlap::with_receive_lead<stretto::overlap::separate, 0>>> &&
+    stretto::valid<pipeline<Shape, Schedule, unassigned, stretto::memory::keep,
+                            stretto::overlap::with_receive_lead<stretto::overlap::serial, 2>>>;
+static_assert(sound_led<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::one_f_one_b>);
+static_assert(sound_led<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::dualpipe>);
+static_assert(sound_led<shape{.ranks = 3, .microbatches = 6, .chunks = 2},
+                        stretto::schedule::interleaved>);
+
 }  // namespace
 
 // To name a pipeline, or ask whether its schedule serves the shape, computes no order, list or

@@ -22,6 +22,33 @@ std::vector<std::filesystem::path> files(const std::string& folder) {
   return found;
 }
 
+TEST_CASE("a receive lead shortens how long receives wait, and costs time where it is short") {
+  const std::string step =
+      "simulate 1f1b --ranks 4 --microbatches 8 --cost 4,4,4,2 --format json ";
+  const json plain = run_json(step);
+  const auto with = [&](const char* lead) {
+    return run_json(step + "--receive-lead " + std::string(lead));
+  };
+  const auto sum = [](const json& of) {
+    std::int64_t all = 0;
+    for (const auto& one : of["receives_wait"]) all += one.get<std::int64_t>();
+    return all;
+  };
+  REQUIRE(plain["receives_wait"].size() == 4);
+  // The first rank's only receives are gradients: behind its last forward before them.
+  CHECK(with("0")["makespan"] > with("1")["makespan"]);
+  CHECK(with("1")["makespan"] == plain["makespan"]);
+  CHECK(sum(with("0")) < sum(with("1")));
+  CHECK(sum(with("1")) < sum(plain));
+  CHECK(with("1000") == plain);
+  const outcome comms =
+      run("schedule 1f1b --ranks 2 --microbatches 3 --comms --format json --receive-lead 0");
+  CHECK(comms.exit == 0);
+  CHECK(run("schedule 1f1b --ranks 2 --microbatches 3 --receive-lead 0").err.find("--comms") !=
+        std::string::npos);
+  CHECK(run(step + "--receive-lead -1").exit == 2);
+}
+
 TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes long delays") {
   const std::string step =
       "simulate 1f1b --ranks 4 --microbatches 8 --memory 10,0,-10 --format json ";

@@ -17,11 +17,12 @@ void check_equal(const config& model, const pipeline_settings& settings, int ste
   CHECK(compare(model, settings, steps) == "");
 }
 
-//! Settings of the n-th case: streams, transport, recomputes, copies to the host and ties alternate,
+//! Settings of the n-th case: streams, transport, leads, recomputes, copies to the host and ties alternate,
 //! so that all combinations occur with small and large shapes.
 pipeline_settings vary(pipeline_settings settings, int number) {
   settings.overlap = number % 2 == 0 ? "separate" : "serial";
   settings.transport_capacity = number / 2 % 3;
+  settings.receive_lead = number % 5 - 2 < -1 ? -1 : number % 5 - 2;
   constexpr stretto::memory::recompute_window windows[] = {{}, {1, 1}, {2, 1}, {3, 2, 1, 9}};
   constexpr stretto::memory::offload_window copies[] = {
       {{1, 1}}, {{1, 1}, 0, 0}, {{3, 2}, 0, 2}, {{1, 1, 0, 9}, 2, 1}};

@@ -144,6 +144,9 @@ TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
           overlap::separate, stretto::with_data_parallel<tie_and_norm>>();
   compare<shape{.ranks = 4, .microbatches = 8}, schedule::dualpipe, uneven, overlap::serial,
           stretto::with_data_parallel<>>();
+  compare<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, schedule::zbv, uneven,
+          overlap::with_receive_lead<overlap::separate, 1>,
+          stretto::with_data_parallel<tie_and_norm>>();
 }
 
 TEST_CASE("a digest tells plans apart that cannot run together") {

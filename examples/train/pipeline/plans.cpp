@@ -56,7 +56,7 @@ void with_overlap(const pipeline_settings& settings, Visitor&& visit) {
     names += (names.empty() ? "" : ", ") + std::string(Overlap::name);
     if (settings.overlap != Overlap::name) return;
     found = true;
-    visit(made);
+    visit(stretto::overlap::with_receive_lead<Overlap>{made, settings.receive_lead});
   });
   if (!found) throw bad_setting("overlap", settings.overlap, "no such policy; there are " + names);
 }

@@ -44,6 +44,7 @@ struct pipeline_settings {
   //! empty: by `layers_per_rank`.
   std::string layers{};
   std::string overlap = "separate";             //!< streams: separate, serial or typed
+  int receive_lead = -1;  //!< see stretto::overlap::with_receive_lead; -1: none
   int tensor_parallel = 1;  //!< workers that share every rank's stages, a shard each
   int data_parallel = 1;    //!< replicas of all that, each with micro-batches of its own
   //! The order of a job's ops, see op_orders(), or whole: jobs are not expanded. Empty: whole, or

@@ -35,7 +35,8 @@ class receive_gate_table {
       } else if (is_compute(at.what.kind)) {
         for (const buffer_use& use : plan.uses_of(at)) {
           std::int32_t& by = filled[use.buffer];
-          if (by > 0 && nodes > plan.receive_lead) gate_[by - 1] = ends[nodes - plan.receive_lead - 1];
+          if (by > 0 && nodes > plan.receive_lead)
+            gate_[by - 1] = ends[nodes - plan.receive_lead - 1];
           by = 0;
         }
         ends[nodes] = index;

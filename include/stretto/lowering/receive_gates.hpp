@@ -63,7 +63,8 @@ class receive_gates {
  private:
   constexpr std::int64_t place(int stage, const job& work, bool ahead) const {
     return ((std::int64_t{ahead ? 0 : stages_} + stage) * microbatches_ + work.microbatch) *
-               slices_ + work.slice;
+               slices_ +
+           work.slice;
   }
 
   int microbatches_;

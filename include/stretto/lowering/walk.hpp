@@ -57,6 +57,8 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
   };
   for (std::int64_t turn = 0; turn < order.count; ++turn) {
     const std::int32_t rank = order.ranks[turn];
+    if ((rank < 0 ? order_sink::late(rank) : rank) >= rows.ranks)
+      return refuse(fault::rendezvous, reason::never_replayed);
     if (rank < 0) {
       const int receiver = order_sink::late(rank);
       if (!left(receiver)) return broken(receiver);
