@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "stretto/lowering/receive_gates.hpp"
@@ -23,7 +24,8 @@ inline std::vector<std::int64_t> receive_waits(const replay_input& compute,
                                                std::span<const job_time> timeline) {
   struct message {
     std::int64_t made = 0;
-    std::int64_t gate = 0;  // when the node ended behind which it is posted
+    std::int64_t gate = 0;   // when the node ended behind which it is posted
+    std::size_t number = 0;  // of its channel, by who needs it first
   };
   const job_rows& rows = compute.rows;
   const auto index = [](std::int64_t at) { return static_cast<std::size_t>(at); };
@@ -60,13 +62,13 @@ inline std::vector<std::int64_t> receive_waits(const replay_input& compute,
       const bool ahead = work.kind == job_kind::forward;
       const int from = work.stage + (ahead ? -1 : 1);
       const std::int32_t gate = gates.of(work.stage, work, ahead);
-      channel[index(compute.where.rank_of(from, work.microbatch))].push_back(
-          {made_at[index((ahead ? 0 : cells) + cell(from, work))],
-           gate < 0 ? 0 : node_end[index(rank)][index(gate)]});
+      auto& sent = channel[index(compute.where.rank_of(from, work.microbatch))];
+      sent.push_back({made_at[index((ahead ? 0 : cells) + cell(from, work))],
+                      gate < 0 ? 0 : node_end[index(rank)][index(gate)], sent.size()});
     }
     for (auto& from : channel) {
-      std::ranges::stable_sort(from, {}, [](const message& one) {
-        return std::max(one.made, one.gate);  // when it leaves
+      std::ranges::sort(from, {}, [](const message& one) {
+        return std::pair(std::max(one.made, one.gate), one.number);  // when it leaves
       });
       std::int64_t before = 0;
       for (const message& one : from) {
