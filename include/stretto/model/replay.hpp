@@ -6,6 +6,7 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/node_ends.hpp"
 #include "stretto/model/replay_input.hpp"
+#include "stretto/model/replay_state.hpp"
 #include "stretto/model/verdict.hpp"
 
 namespace stretto {
@@ -17,21 +18,13 @@ namespace detail {
 //! a bounded number of times whatever the number of ranks. Written in few, large statements: what a
 //! compiler counts in a constant evaluation is statements and calls.
 template <class Observer>
-class replay_engine {
+class replay_engine : replay_state {
  public:
   constexpr replay_engine(const replay_input& input, Observer& observer)
-      : in_(input),
+      : replay_state(input),
         observer_(observer),
-        stages_(input.where.stages()),
-        stride_(input.microbatches * input.slices),
-        cells_(stages_ * stride_),
-        times_(5 * cells_ + 2 * std::int64_t{input.rows.ranks}),
-        forward_end_(times_.data()),
-        backward_end_(forward_end_ + cells_),
-        input_at_(backward_end_ + cells_),
-        gradient_at_(input_at_ + cells_),
-        copied_(gradient_at_ + cells_),
-        clock_(copied_ + cells_),
+        clocks_(2 * std::int64_t{input.rows.ranks}),
+        clock_(clocks_.data()),
         copy_clock_(clock_ + input.rows.ranks),
         places_(3 * std::int64_t{input.rows.ranks}),
         cursor_(places_.data()),
@@ -58,46 +51,11 @@ class replay_engine {
   }
 
  private:
-  // Times are kept plus one, so that zero, what scratch memory holds at first, means "not yet".
-  static constexpr std::int64_t never = 0;
-
-  constexpr std::int64_t cell(const job& work) const {
-    return (static_cast<std::int64_t>(work.stage) * in_.microbatches + work.microbatch) *
-               in_.slices + work.slice;
-  }
-  constexpr bool inside(const job& work) const {
-    return work.stage >= 0 && work.stage < stages_ && work.microbatch >= 0 &&
-           work.microbatch < in_.microbatches && work.slice >= 0 && work.slice < in_.slices;
-  }
   constexpr void wake(int rank) {
     if (queued_[rank] != 0) return;
     const int tail = head_ + waiting_++;
     queue_[tail < in_.rows.ranks ? tail : tail - in_.rows.ranks] = rank;
     queued_[rank] = 1;
-  }
-
-  //! When the inputs of `work`, whose cell is `at`, are there, plus one; never while one is
-  //! missing.
-  constexpr std::int64_t inputs_at(const job& work, std::int64_t at) const {
-    if (work.kind == job_kind::forward)
-      return work.slice > 0 && forward_end_[at - 1] == never ? never
-             : work.stage == 0                               ? 1
-                                                             : input_at_[at];
-    if (work.kind == job_kind::backward_weight) return backward_end_[at];
-    if (work.kind == job_kind::recompute) return forward_end_[at];
-    return forward_end_[at] == never ||
-                   (work.slice + 1 < in_.slices && backward_end_[at + 1] == never)
-               ? never
-           : copied_[at] != 0          ? with_reload(work, at)
-           : work.stage + 1 == stages_ ? 1
-                                       : gradient_at_[at];
-  }
-
-  //! The same of a backward whose stash was on the host.
-  constexpr std::int64_t with_reload(const job& work, std::int64_t at) const {
-    const std::int64_t gradient = work.stage + 1 == stages_ ? 1 : gradient_at_[at];
-    if (copied_[at] < 0 || gradient == never) return never;
-    return gradient > copied_[at] ? gradient : copied_[at];
   }
 
   constexpr void finish(int rank, int step, const job& work, std::int64_t at, std::int64_t start,
@@ -272,43 +230,9 @@ class replay_engine {
       missing = missing_for(in_.rows.at(rank, step + 1));
     return refuse(fault::deadlocked, reason::waits_forever, rank, step, work, missing);
   }
-  constexpr job missing_for(const job& work) const {
-    const std::int64_t at = cell(work);
-    job missing = work;
-    missing.paired = false;
-    if (work.kind == job_kind::forward) {
-      if (work.slice > 0 && forward_end_[at - 1] == never) {
-        --missing.slice;
-      } else {
-        --missing.stage;
-      }
-    } else if (work.kind == job_kind::backward_weight) {
-      missing.kind = job_kind::backward_input;
-    } else if (forward_end_[at] == never) {
-      missing.kind = job_kind::forward;
-    } else if (is_copy(work.kind)) {
-      missing.kind = work.kind == job_kind::reload ? job_kind::offload : job_kind::reload;
-    } else if (copied_[at] < 0) {
-      missing.kind = job_kind::reload;
-    } else if (work.slice + 1 < in_.slices && backward_end_[at + 1] == never) {
-      ++missing.slice;
-    } else {
-      ++missing.stage;
-    }
-    return missing;
-  }
 
-  const replay_input& in_;
   Observer& observer_;
-  int stages_;
-  std::int64_t stride_;  // cells from one stage to the next
-  std::int64_t cells_;
-  scratch<std::int64_t> times_;  // behind the pointers
-  std::int64_t* forward_end_;
-  std::int64_t* backward_end_;
-  std::int64_t* input_at_;     // when a stage's input is on its rank
-  std::int64_t* gradient_at_;  // when a stage's output gradient is on its rank
-  std::int64_t* copied_;  // when a copy to the host ended, below zero; or one back, above
+  scratch<std::int64_t> clocks_;  // behind the pointers
   std::int64_t* clock_;
   std::int64_t* copy_clock_;
   scratch<std::int32_t> places_;  // behind the pointers
