@@ -112,6 +112,55 @@ TEST_CASE("a message leaves when its receive is posted, if that is later") {
   }
 }
 
+TEST_CASE(
+    "no job starts before a message whose receive its lead held back has come, pairs neither") {
+  int held = 0;
+  stretto::schedule::all::for_each([&](const auto& schedule) {
+    for (const int lead : {0, 2}) {
+      const bool single = schedule.supports({.ranks = 4, .microbatches = 8}).ok();
+      const shape sizes{.ranks = 4, .microbatches = 8, .chunks = single ? 1 : 2};
+      REQUIRE(schedule.supports(sizes).ok());
+      const stretto::job_table table(4, stretto::place(schedule.placed(), sizes).chunks,
+                                     {.forward = 2, .backward_input = 3, .communication = 7});
+      const stretto::planned made = with_lead(schedule, sizes, lead, table);
+      CAPTURE(std::string(schedule.name));
+      CAPTURE(lead);
+      REQUIRE(made.answer().ok());
+      const auto timed = [&](int of, std::vector<stretto::job_time>& times) {
+        const stretto::replay_input compute{made.jobs(),  made.where(), 8,  1,
+                                            table.view(), false,        {}, of};
+        std::vector<stretto::rank_report> ranks(4);
+        times.resize(4 * static_cast<std::size_t>(compute.rows.stride));
+        const stretto::report found = stretto::measure(compute, ranks, times);
+        REQUIRE(found.answer.ok());
+        return found.makespan;
+      };
+      std::vector<stretto::job_time> early, times;
+      CHECK(timed(lead, times) >= timed(-1, early));
+      const stretto::job_rows jobs = made.jobs();
+      const stretto::replay_input compute{jobs, made.where(), 8, 1, table.view()};
+      for (int rank = 0; rank < 4; ++rank) {
+        std::vector<std::int64_t> ends;  // of nodes
+        for (int step = 0; step < jobs.counts[rank]; ++step) {
+          const job& work = jobs.at(rank, step);
+          const stretto::job_time& when =
+              times[static_cast<std::size_t>(rank) * static_cast<std::size_t>(jobs.stride) +
+                    static_cast<std::size_t>(step)];
+          const bool second = step > 0 && jobs.at(rank, step - 1).paired;
+          if (!second) ends.push_back(0);
+          ends.back() = when.end;
+          const int gate = static_cast<int>(ends.size()) - 2 - lead;
+          if (gate < 0 || !compute.receives(work)) continue;
+          const std::int64_t there = ends[static_cast<std::size_t>(gate)] + 7;
+          CHECK(when.start >= there);
+          held += when.start == there;
+        }
+      }
+    }
+  });
+  CHECK(held > 300);
+}
+
 TEST_CASE("an order in which a late message is forgotten, doubled or moved ahead is refused") {
   const stretto::job_table table(3, 1);
   const stretto::planned made =
