@@ -46,10 +46,9 @@ void processes::join_mpi(pipeline_settings& to) {
   to.make_transport = [&mpi] { return executor::make_mpi_transport(mpi); };
 }
 
-int processes::end(int code) {
-  if (code != 0 && count_ > 1 && session_->mpi) session_->mpi->abandon(code);
-  session_.reset();
-  return code;
+void processes::abandon(int code) {
+  if (session_->mpi) session_->mpi->abandon(code);
+  if (session_->store) session_->store->abandon("exit code " + std::to_string(code));
 }
 
 #else
@@ -58,12 +57,17 @@ void processes::join_mpi(pipeline_settings&) {
   throw bad_setting("transport", "mpi", "this program was built without MPI");
 }
 
-int processes::end(int code) {
-  session_.reset();
-  return code;
+void processes::abandon(int code) {
+  if (session_->store) session_->store->abandon("exit code " + std::to_string(code));
 }
 
 #endif
+
+int processes::end(int code) {
+  if (code != 0 && count_ > 1) abandon(code);
+  session_.reset();
+  return code;
+}
 
 void processes::join_launched(pipeline_settings& to) {
   constexpr auto longest = std::chrono::minutes(2);  // between the first to come and the last

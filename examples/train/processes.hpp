@@ -28,11 +28,13 @@ class processes {
   int number() const { return number_; }
   //! Which process of its machine this is; -1: nobody says.
   int local() const { return local_; }
-  //! Ends the process; with an error, under MPI all of them: the others wait for this one.
+  //! Ends the process; with an error, all of them: the others wait for this one. MPI ends them, and
+  //! those of nccl are told and fail.
   int end(int code);
 
  private:
   struct session;
+  void abandon(int code);
   void join_mpi(pipeline_settings& to);
   void join_launched(pipeline_settings& to);
 

@@ -1,6 +1,9 @@
 #include "stretto/executor/bootstrap_tcp.hpp"
 
+#include <poll.h>
+
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "socket.hpp"
@@ -44,9 +47,11 @@ class tcp_bootstrap final : public bootstrap {
     must(receive_all(socket_.get(), reinterpret_cast<char*>(&magic), sizeof magic, limit), "");
     if (magic != wire::welcome_magic)
       throw bootstrap_error("what answers at " + store_ + " is no process 0");
-    const auto [good, text] = read_answer(limit, "");
-    if (!good) throw bootstrap_error(store_ + " turns this process away: " + text);
+    const auto [what, text] = read_answer(limit, "");
+    if (what != wire::saying::good)
+      throw bootstrap_error(store_ + " turns this process away: " + text);
   }
+  ~tcp_bootstrap() override { leave({}); }
 
   int process() const override { return launch_.process; }
   int processes() const override { return launch_.processes; }
@@ -60,6 +65,24 @@ class tcp_bootstrap final : public bootstrap {
       broken_ = wrong.what();
       throw;
     }
+  }
+
+  std::string failure() noexcept override {
+    try {
+      pollfd one{socket_.get(), POLLIN, 0};
+      while (failure_.empty() && !at_peace_ && broken_.empty() && poll(&one, 1, 0) > 0) {
+        const auto [said, text] =
+            read_answer(std::chrono::steady_clock::now() + std::chrono::seconds(1), "");
+        note(said, text);
+      }
+      return failure_;
+    } catch (const std::exception& wrong) {
+      failure_ = wrong.what();
+      return failure_;
+    }
+  }
+  void abandon(std::string_view why) noexcept override {
+    leave(why.empty() ? std::string_view("it does not say why") : why);
   }
 
  private:
@@ -80,12 +103,34 @@ class tcp_bootstrap final : public bootstrap {
     words += what;
     words += mine;
     must(send_all(socket_.get(), words.data(), words.size(), end), name);
-    const auto [good, text] = read_answer(end, name);
-    if (!good) throw bootstrap_error(text);
-    return parts_of(text, name);
+    while (true) {
+      const auto [said, text] = read_answer(end, name);
+      if (said == wire::saying::bad) throw bootstrap_error(text);
+      if (said == wire::saying::good) return parts_of(text, name);
+      note(said, text);
+    }
   }
 
-  std::pair<bool, std::string> read_answer(time_point limit, const std::string& name) {
+  void note(wire::saying what, const std::string& text) {
+    if (what == wire::saying::peace) at_peace_ = true;
+    if (what == wire::saying::failure && failure_.empty()) failure_ = text;
+  }
+
+  void leave(std::string_view why) noexcept {
+    if (std::exchange(has_left_, true)) return;
+    try {
+      why = why.substr(0, wire::most_reason);
+      const wire::request head{0, 1, why.size(), 0};
+      std::string words(reinterpret_cast<const char*>(&head), sizeof head);
+      words += why;
+      // Who does not take it sees the connection end.
+      static_cast<void>(send_all(socket_.get(), words.data(), words.size(),
+                                 std::chrono::steady_clock::now() + std::chrono::seconds(1)));
+    } catch (...) {
+    }
+  }
+
+  std::pair<wire::saying, std::string> read_answer(time_point limit, const std::string& name) {
     wire::answer head;
     must(receive_all(socket_.get(), reinterpret_cast<char*>(&head), sizeof head, limit), name);
     const std::uint64_t most =
@@ -93,7 +138,7 @@ class tcp_bootstrap final : public bootstrap {
     if (head.bytes > most) throw bootstrap_error(name + "process 0's answer makes no sense");
     std::string text(head.bytes, '\0');
     must(receive_all(socket_.get(), text.data(), text.size(), limit), name);
-    return {head.good != 0, std::move(text)};
+    return {head.what, std::move(text)};
   }
 
   std::vector<std::string> parts_of(std::string_view text, const std::string& name) const {
@@ -124,6 +169,9 @@ class tcp_bootstrap final : public bootstrap {
   std::unique_ptr<store_server> server_;
   descriptor socket_;
   std::string broken_;
+  std::string failure_;
+  bool at_peace_ = false;  // process 0 has left so
+  bool has_left_ = false;  // this one
 };
 
 }  // namespace

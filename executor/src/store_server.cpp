@@ -78,7 +78,7 @@ void store_server::run() noexcept {
       }
       for (std::size_t at = clients_.size(); at-- > 0;)
         if (!serve(clients_[at], watched[at + 2].revents)) {
-          if (clients_[at].process >= 0) all_.leave(clients_[at].process);
+          gone(clients_[at]);
           clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(at));
         }
       if ((watched[1].revents & POLLIN) != 0) accept_all();
@@ -160,7 +160,7 @@ bool store_server::greet(client& with) {
     with.process = head.process;
   else
     with.ends = true;
-  reply(with, wrong.empty(), wrong);
+  reply(with, wrong.empty() ? wire::saying::good : wire::saying::bad, wrong);
   return true;
 }
 
@@ -170,11 +170,38 @@ void store_server::take_request(client& with) {
   const std::string name = with.in.substr(sizeof head, head.name);
   std::string part = with.in.substr(sizeof head + head.name, head.part);
   with.in.erase(0, sizeof head + head.name + head.part);
+  if (head.leaves != 0) {
+    farewell(with, part);
+    return;
+  }
   const auto length =
       std::chrono::milliseconds(std::clamp<std::int64_t>(head.milliseconds, 0, 1LL << 40));
   with.waits = true;
   with.limit = std::chrono::steady_clock::now() + length;
   if (all_.give(with.process, name, std::move(part))) answer_all();
+}
+
+void store_server::farewell(client& from, const std::string& why) {
+  from.leaves = true;
+  if (why.empty() || !failure_.empty()) return;
+  failure_ = "process " + std::to_string(from.process) + " has failed: " +
+             why.substr(0, wire::most_reason);
+}
+
+void store_server::gone(const client& one) {
+  if (one.process < 0) return;
+  all_.leave(one.process);
+  if (!one.leaves && failure_.empty())
+    failure_ = "process " + std::to_string(one.process) + " has ended, or its connection is broken";
+}
+
+//! Those that wait are answered instead.
+void store_server::notify() {
+  if (failure_.empty() && !ending_) return;
+  for (client& each : clients_) {
+    if (each.process < 0 || each.waits || std::exchange(each.told, true)) continue;
+    reply(each, failure_.empty() ? wire::saying::peace : wire::saying::failure, failure_);
+  }
 }
 
 void store_server::answer_all() {
@@ -186,7 +213,7 @@ void store_server::answer_all() {
   for (client& each : clients_)
     if (each.waits) {
       each.waits = false;
-      reply(each, true, payload);
+      reply(each, wire::saying::good, payload);
     }
 }
 
@@ -198,15 +225,16 @@ void store_server::look_at_limits() {
     for (client& each : clients_)
       if (each.waits) {
         each.waits = false;
-        reply(each, false, all_.broken());
+        reply(each, wire::saying::bad, all_.broken());
       }
+  notify();
   for (client& each : clients_) static_cast<void>(write_to(each));  // a break is seen by poll()
   std::erase_if(clients_,
                 [now](const client& each) { return each.process < 0 && now >= each.limit; });
 }
 
-void store_server::reply(client& to, bool good, std::string_view payload) {
-  append(to.out, wire::answer{good ? 1U : 0U, payload.size()});
+void store_server::reply(client& to, wire::saying what, std::string_view payload) {
+  append(to.out, wire::answer{what, payload.size()});
   to.out += payload;
 }
 

@@ -18,6 +18,8 @@ namespace stretto::executor {
 //!   server: welcome_magic, answer, its text
 //!   then, for each exchange, client: request, its name, its part; server: answer, its payload:
 //!   for each process the number of bytes (std::uint64_t) and the bytes.
+//!   Before it leaves, client: request that says so, with why it fails as its part, or none.
+//!   At any time, server: notices, in the form of answers.
 namespace wire {
 
 inline constexpr std::uint64_t hello_magic = 0x7374726574746f31;    // "stretto1"
@@ -34,14 +36,19 @@ struct hello {
 };
 
 struct request {
-  std::uint32_t name = 0;  //!< bytes
-  std::uint32_t spare = 0;
+  std::uint32_t name = 0;         //!< bytes
+  std::uint32_t leaves = 0;       //!< 1: it is no exchange
   std::uint64_t part = 0;         //!< bytes
   std::int64_t milliseconds = 0;  //!< how long the answer may take
 };
 
+//! The payload says what is wrong, or what was exchanged; or it is a notice: that process 0 leaves
+//! in peace, or which process has failed.
+enum class saying : std::uint64_t { bad, good, peace, failure };
+inline constexpr std::uint64_t most_reason = 4096;
+
 struct answer {
-  std::uint64_t good = 0;  //!< else the payload says what is wrong
+  saying what = saying::bad;
   std::uint64_t bytes = 0;
 };
 
@@ -64,6 +71,8 @@ class store_server {
     int process = -1;    // none: it has not said yet
     bool waits = false;  // for the answer to a request
     bool ends = false;   // once `out` is sent
+    bool leaves = false; // it has said so
+    bool told = false;   // of what notices are for
     time_point limit{};  // of the hello, or of the request
   };
 
@@ -76,8 +85,11 @@ class store_server {
   bool greet(client& with);
   void take_request(client& with);
   void answer_all();
+  void farewell(client& from, const std::string& why);
+  void gone(const client& one);
+  void notify();
   void look_at_limits();
-  static void reply(client& to, bool good, std::string_view payload);
+  static void reply(client& to, wire::saying what, std::string_view payload);
   static bool write_to(client& with);
 
   descriptor listening_;
@@ -88,6 +100,7 @@ class store_server {
   std::chrono::nanoseconds linger_;
   gathering all_;
   std::vector<client> clients_;
+  std::string failure_;  // of the first process that failed
   bool ending_ = false;
   time_point end_{};
   std::thread thread_;

@@ -240,6 +240,49 @@ TEST_CASE("who has left or is at another exchange is named, to all") {
   }
 }
 
+TEST_CASE("who has failed is known between exchanges, and who has left in peace has not failed") {
+  const auto failure_of = [](bootstrap& at) {
+    std::string text;
+    for (const time_point limit = later();
+         text.empty() && std::chrono::steady_clock::now() < limit;
+         std::this_thread::sleep_for(milliseconds(1)))
+      text = at.failure();
+    return text;
+  };
+  const listener at;
+  std::vector<std::unique_ptr<bootstrap>> made;
+  SUBCASE("one says so") {
+    for (int process = 0; process < 4; ++process)
+      made.push_back(make_tcp_bootstrap(settings(process, 4, at), later()));
+    for (const auto& each : made) CHECK(each->failure().empty());
+    made[1].reset();
+    made[2]->abandon("no more of this");
+    CHECK(failure_of(*made[0]) == "process 2 has failed: no more of this");
+    CHECK(failure_of(*made[3]) == "process 2 has failed: no more of this");
+    // What was known before an exchange does not take the place of its answer.
+    made[2].reset();
+    expect_part(error_of([&] { made[3]->barrier("plans", later()); }),
+                " has left before it");
+  }
+  SUBCASE("one dies") {
+    made.push_back(make_tcp_bootstrap(settings(0, 2, at), later()));
+    std::string hello("1otterts\1\0\0\0\2\0\0\0\5\0\0\0\0\0\0\0", 24);
+    const int dying = stranger(at.port, hello + "a job");
+    std::string welcome(24, '\0');
+    REQUIRE(::recv(dying, welcome.data(), welcome.size(), MSG_WAITALL) == 24);
+    CHECK(made[0]->failure().empty());
+    ::close(dying);
+    CHECK(failure_of(*made[0]) == "process 1 has ended, or its connection is broken");
+  }
+  SUBCASE("process 0 leaves in peace") {
+    for (int process = 0; process < 3; ++process)
+      made.push_back(make_tcp_bootstrap(settings(process, 3, at), later()));
+    made[0].reset();  // and its server, after a while
+    CHECK(made[1]->failure().empty());
+    CHECK(made[2]->failure().empty());
+  }
+}
+
 TEST_CASE("who does not come in time is named, with whom was turned away") {
   const listener at;
   SUBCASE("threads") {

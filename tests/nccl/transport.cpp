@@ -184,6 +184,31 @@ TEST_CASE("what NCCL reports of a peer ends the step, and all communicators at o
   CHECK(nccl::aborting_groups() == 1);
 }
 
+TEST_CASE("so does a process that has failed, though NCCL does not notice") {
+  struct watching final : executor::bootstrap {
+    int process() const override { return 0; }
+    int processes() const override { return 1; }
+    std::vector<std::string> all_gather(std::string_view, std::string_view mine,
+                                        executor::time_point) override {
+      return {std::string(mine)};
+    }
+    std::string failure() noexcept override { return text; }
+    std::string text{};
+  } others;
+  run of(2);
+  of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
+  of.start();
+  of.engine->step();
+  nccl::stall("pp:0->1", false);
+  others.text = "process 1 has failed: for a reason";
+  const executor::execution_error error = error_of(*of.engine);
+  CHECK(error.kind() == executor::failure::transport);
+  expect_part(error.what(), "step 1, rank 0: process 1 has failed: for a reason");
+  of.engine.reset();
+  of.with.wire.reset();
+  of.check_left();
+}
+
 TEST_CASE("a message that does not come ends the step at its deadline, and is named") {
   run of(2, layout::separate, {}, milliseconds(300));
   of.start();

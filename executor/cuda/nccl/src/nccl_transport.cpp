@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <set>
 #include <string>
@@ -123,6 +124,7 @@ class nccl_transport final : public transport {
   bool polled() const override { return true; }
   void poll() noexcept override {
     if (watch_->stopped()) return;
+    look_at_others();
     for (auto& [key, held] : held_)
       for (const auto& each : held) {
         try {
@@ -151,6 +153,17 @@ class nccl_transport final : public transport {
 
   static cudaStream_t stream_of(const launch& at) {
     return static_cast<cudaStream_t>(at.on->stream(at.stream).native);
+  }
+
+  //! NCCL alone does not always notice that a process has gone.
+  void look_at_others() noexcept {
+    constexpr auto pause = std::chrono::milliseconds(20);
+    const time_point now = std::chrono::steady_clock::now();
+    if (now < looked_ + pause) return;
+    looked_ = now;
+    const std::string text = between_.failure();
+    if (!text.empty())
+      watch_->fail(plans_.front().rank, -1, std::make_exception_ptr(transport_error(text)));
   }
 
   void finish(const nccl_comm& comm, const char* call, ncclResult_t code) const {
@@ -342,6 +355,7 @@ class nccl_transport final : public transport {
   std::vector<plan_view> plans_;
   monitor* watch_ = nullptr;
   time_point opened_until_{};
+  time_point looked_{};
   std::map<int, device*> on_;
   std::map<comm_key, std::vector<nccl_comm::place>> wanted_;
   std::map<comm_key, ncclUniqueId> ids_;

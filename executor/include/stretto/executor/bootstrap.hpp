@@ -40,6 +40,12 @@ class bootstrap {
   void barrier(std::string_view what, time_point limit) {
     static_cast<void>(all_gather(what, {}, limit));
   }
+
+  //! Between exchanges, without waiting: which process has failed, and why, as far as is known;
+  //! empty: none, or this bootstrap does not tell. One that has left in peace has not failed.
+  virtual std::string failure() noexcept { return {}; }
+  //! Tells the others that this process has failed, where failure() does. Its last call.
+  virtual void abandon(std::string_view /*why*/) noexcept {}
 };
 
 //! For processes that are threads of this one: one for each.

@@ -23,6 +23,8 @@ struct tcp_settings {
 //! for another job or a second time is told so. Nothing is encrypted or authenticated: for networks
 //! that are trusted.
 //!
+//! A process that dies or abandons the others is told of by failure().
+//!
 //! Returns when process 0 has let this one in; who never comes is found by the first exchange. What
 //! the system needs to look up a name is not bounded by `limit`: give a number where that matters.
 //! @throws bootstrap_error for settings that make no sense, a port that is taken, an address at
