@@ -14,6 +14,7 @@
 #include "model/shards.hpp"
 #include "pipeline/checkpoint.hpp"
 #include "pipeline/footprint.hpp"
+#include "pipeline/stage_ops.hpp"
 #include "pipeline_support.hpp"
 
 using namespace train;
@@ -237,6 +238,31 @@ TEST_CASE("the plans of ops in pieces: how many there are, of which bytes; none 
   CHECK(sums_of(settings) == std::vector<std::int64_t>{512, 512});
   settings.pieces = 0;  // a piece more takes longer than all of so small an op
   CHECK(sums_of(settings) == std::vector<std::int64_t>{512, 512});
+}
+
+TEST_CASE("ops are cut where their times say that a sum is then hidden") {
+  config model{.layers = 1, .width = 256, .heads = 4, .context = 128, .microbatch = 4};
+  model.shards = 2;
+  pipeline_settings settings;
+  settings.ops = "in_pieces";
+  settings.tensor_parallel = 2;
+  const stretto::placement where = stretto::place(stretto::placement_kind::looped, {.ranks = 1});
+  const auto nodes = [&](const stretto::machine* on) {
+    settings.machine = on;
+    const stage_ops ops(model, where, {{0, 3}}, settings, 1);
+    const stretto::program_chain chain = ops.programs(0);
+    stretto::op_graph graph = stretto::graph_of(chain, std::span(chain.programs).first(1));
+    const std::size_t whole = graph.nodes.size();
+    const std::vector<std::int32_t> order = ops.order(graph);
+    CHECK(order.size() == graph.nodes.size());
+    return std::pair(whole, graph.nodes.size());
+  };
+  const auto [whole, cut] = nodes(nullptr);
+  CHECK(whole < cut);
+  // Not where a piece more takes longer than what it could hide.
+  const stretto::machine slow{.name = "slow", .flops = 40, .memory = 8, .link = 4,
+                              .launch = 50'000'000};
+  CHECK(nodes(&slow) == std::pair(whole, whole));
 }
 
 TEST_CASE("four workers, several sequences, a table of its own, buffered messages") {

@@ -19,6 +19,7 @@
 #include "stretto/executor/transport.hpp"
 #include "stretto/memory/offload_window.hpp"
 #include "stretto/memory/recompute_window.hpp"
+#include "stretto/model/machine.hpp"
 
 namespace train {
 
@@ -51,6 +52,9 @@ struct pipeline_settings {
   //! with shards look_ahead.
   std::string ops{};
   int pieces = 0;  //!< of every op that the order in_pieces may cut; 0: as their times say
+  //! Whose times these are, kept by the caller, such as `stretto calibrate --emit header` makes it;
+  //! null: the roofline of a host's core, or on GPUs of an H100.
+  const stretto::machine* machine = nullptr;
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 
   //! What matrix products read. Weights, their gradients, activations and messages are fp32 in any.

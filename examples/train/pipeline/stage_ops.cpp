@@ -99,8 +99,10 @@ stage_ops::stage_ops(const config& model, const stretto::placement& where,
       order_(order_of(settings)),
       stream_(static_cast<std::uint8_t>(stream)),
       pieces_(order_ == pieces_order ? settings.pieces : 0),
-      on_(order_ == pieces_order ? stretto::find_machine(settings.make_device ? "h100" : "host")
-                                 : nullptr) {
+      on_(order_ != pieces_order        ? nullptr
+          : settings.machine != nullptr ? settings.machine
+          : settings.make_device        ? stretto::find_machine("h100")
+                                        : stretto::find_machine("host")) {
   if (config::size(pieces_) > model_.rows())
     throw bad_setting("pieces", std::to_string(pieces_),
                       "a piece of an op is one row at least, and a micro-batch" +
