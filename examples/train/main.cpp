@@ -22,6 +22,7 @@
 #include "pipeline/footprint.hpp"
 #include "pipeline/compare.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/stage_ops.hpp"
 #include "processes.hpp"
 #include "progress.hpp"
 #include "resident.hpp"
@@ -95,7 +96,7 @@ class shadow {
 
   //! What the pipeline held before the step, from which errors of rounding would otherwise grow.
   void prepare(const pipeline& from) {
-    if (rounds(from)) take(from);
+    if (rounds(from, with_)) take(from);
   }
 
   //! @throws std::runtime_error naming what differs after the step
@@ -107,7 +108,7 @@ class shadow {
                       text_.batch(with_.learning.seed, number, microbatch, tokens, targets);
                     });
     const std::string found =
-        rounds(pipelined)
+        rounds(pipelined, with_)
             ? first_difference_above(bound(with_), pipelined, result, whole_, expected)
             : first_difference(pipelined, result, whole_, expected);
     if (!found.empty())
@@ -116,7 +117,7 @@ class shadow {
 
   //! What the last words of a run say.
   static std::string praise(const pipeline& pipelined, const options& with) {
-    if (!rounds(pipelined))
+    if (!rounds(pipelined, with))
       return "equal to the unpipelined model after each step: loss, norm, gradients and "
              "parameters, to the bit\n";
     char text[120];
@@ -128,13 +129,15 @@ class shadow {
 
  private:
   // Of a number, or of the largest of a tensor. Sums over shards are of single precision, and
-  // grouped otherwise than those over a whole row, and so are a GPU's; with another last bit they may round to another
-  // number in bf16.
+  // grouped otherwise than those over a whole row, and so are a GPU's and those of ops in pieces;
+  // with another last bit they may round to another number in bf16.
   static double bound(const options& with) {
     return with.pipeline.products == precision::bf16 ? 1e-2 : 1e-4;
   }
 
-  static bool rounds(const pipeline& from) { return from.model().shards > 1 || !from.on_host(); }
+  static bool rounds(const pipeline& from, const options& with) {
+    return from.model().shards > 1 || !from.on_host() || most_pieces(with.pipeline) > 1;
+  }
 
   void take(const pipeline& from) {
     const auto copy = [](const std::vector<float>& all, std::span<float> to) {

@@ -235,7 +235,7 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
                  "workers");
   app.add_flag("--check", made.check,
                "Also train the unpipelined model and compare all bits after each step; losses, norms "
-               "and gradients within rounding where several workers sum");
+               "and gradients within rounding where several workers sum or ops are in pieces");
 }
 
 void complete(options& made, const raw_options& raw) {

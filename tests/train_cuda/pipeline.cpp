@@ -43,6 +43,14 @@ TEST_CASE("so do workers that share a rank") {
   compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 7);
 }
 
+TEST_CASE("so do ops in pieces, and their sums") {
+  pipeline_settings settings{.schedule = "zbv", .ranks = 2, .microbatches = 4};
+  settings.tensor_parallel = 2;
+  settings.ops = "in_pieces";
+  settings.pieces = 3;
+  compare(settings, 13);
+}
+
 TEST_CASE("so do products of bf16, with the host's of bf16") {
   constexpr auto bf16 = train::precision::bf16;
   compare({.schedule = "zbv_greedy", .ranks = 2, .microbatches = 4, .products = bf16}, 9);

@@ -125,13 +125,16 @@ TEST_CASE("jobs in ops, and several workers a rank: as the unpipelined model, sa
   INFO(ops.err);
   CHECK(ops.exit == 0);
   CHECK(has(ops.out, "equal to the unpipelined model after each step"));
-  const outcome two = here.train(small("--check --tensor-parallel 2 --save " + file));
+  const outcome two = here.train(
+      small("--check --tensor-parallel 2 --ops in_pieces --pieces 3 --save " + file));
   INFO(two.err);
   CHECK(two.exit == 0);
   CHECK(has(two.out, "2 ranks of 2 chunks, 2 workers each, on "));
   CHECK(has(two.out, "as the unpipelined model in each step: loss, norm and gradients, within "));
   CHECK(has(two.out, "All 2 workers of a rank together; in the trace they are ranks 2 r, 2 r + 1..."));
+  CHECK(has(two.out, "sums over 2 shards: "));
   CHECK(has(here.left("trace.json"), "tensor_parallel"));
+  CHECK(has(here.left("trace.json"), " piece 3/3"));
   CHECK(has(here.left("timeline.svg"), "</svg>"));
   const outcome one =
       here.train(small("--steps 6 --check --schedule 1f1b --precision bf16 --resume " + file));
@@ -237,6 +240,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--group",    "--layers-per-rank",
                              "--overlap",  "--transport-capacity",
                              "--ops",      "--tensor-parallel",
+                             "--pieces",   "in_pieces",
                              "--poison",   "--checked",
                              "--deadline", "--layers",
                              "--width",    "--heads",
