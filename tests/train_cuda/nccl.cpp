@@ -34,6 +34,19 @@ void reset(std::uint64_t seed, int gpus) {
   train_cuda_test::define_kernels();
 }
 
+//! Products of every size were known before anybody could wait for a message.
+void check_products() {
+  std::set<std::string> known;
+  bool connected = false;
+  for (const gpu::call& each : gpu::calls()) {
+    connected = connected || std::string_view(each.name) == "ncclCommInitRankConfig";
+    if (!each.arguments.starts_with("cublas")) continue;
+    const std::string product = each.arguments.substr(0, each.arguments.find(", stream"));
+    if (known.insert(product).second && connected) FAIL_CHECK(product);
+  }
+  CHECK(known.size() > 10);
+}
+
 //! Every process compares what it has gathered.
 void compare(const pipeline_settings& settings, int processes, int gpus, std::uint64_t seed) {
   CAPTURE(processes);
@@ -55,6 +68,7 @@ void compare(const pipeline_settings& settings, int processes, int gpus, std::ui
   for (std::thread& each : all) each.join();
   for (const std::string& each : gpu::complaints()) FAIL_CHECK(each);
   CHECK(gpu::alive() == gpu::handles{});
+  check_products();
   CHECK(nccl::communicators().size() > 4);
   CHECK(nccl::alive() == 0);
   CHECK(nccl::aborted() == 0);
@@ -82,17 +96,6 @@ void refuse(const pipeline_settings& settings, int gpus,
 
 TEST_CASE("one process trains on several GPUs as on the host") {
   compare({.schedule = "1f1b", .ranks = 3, .microbatches = 4}, 1, 3, 1);
-
-  // Products of every size were known before anybody could wait for a message.
-  std::set<std::string> known;
-  bool connected = false;
-  for (const gpu::call& each : gpu::calls()) {
-    connected = connected || std::string_view(each.name) == "ncclCommInitRankConfig";
-    if (!each.arguments.starts_with("cublas")) continue;
-    const std::string product = each.arguments.substr(0, each.arguments.find(", stream"));
-    CHECK((known.insert(product).second && connected) == false);
-  }
-  CHECK(known.size() > 10);
 }
 
 TEST_CASE("so do several processes, of one worker or several") {
@@ -100,6 +103,9 @@ TEST_CASE("so do several processes, of one worker or several") {
   compare({.schedule = "1f1b", .ranks = 2, .microbatches = 4, .tensor_parallel = 2,
            .products = train::precision::bf16},
           2, 4, 3);
+  compare({.schedule = "1f1b", .ranks = 1, .microbatches = 2, .tensor_parallel = 2,
+           .ops = "in_pieces", .pieces = 2},
+          2, 2, 5);
   // Of these, two evaluate nothing.
   compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 4, 4, 4);
 }

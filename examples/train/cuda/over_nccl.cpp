@@ -14,6 +14,7 @@
 #include "cuda/on_gpu.hpp"
 #include "cuda/warm_up.hpp"
 #include "pipeline/share.hpp"
+#include "pipeline/stage_ops.hpp"
 #include "stretto/executor/cuda/device.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/nccl_transport.hpp"
@@ -126,7 +127,8 @@ void run_over_nccl(pipeline_settings& to, std::vector<int> devices, int local) {
   const auto by_nccl = to.make_transport;
   run_on_gpus(to, devices);
   to.make_transport = by_nccl;
-  to.warm_up = warm_up;
+  const int pieces = most_pieces(to);
+  to.warm_up = [pieces](stage& one) { warm_up(one, pieces); };
 }
 
 }  // namespace train::cuda

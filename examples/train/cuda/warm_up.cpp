@@ -49,7 +49,7 @@ void wait_for(cudaStream_t stream) {
 
 }  // namespace
 
-void warm_up(stage& one) {
+void warm_up(stage& one, int pieces) {
   const config& model = one.model();
   const math<float>& by = one.by();
   const std::size_t scalars = one.message_bytes() / sizeof(float);
@@ -70,8 +70,14 @@ void warm_up(stage& one) {
     with.earlier = std::span(stashes).first(slice);
     with.slice = slice;
     const auto ops = one.ops(kind);
-    for (std::size_t op = 0; op < ops.size(); ++op)
-      if (!is_sum(ops[op].code)) one.run_op(kind, op, with);
+    for (std::size_t op = 0; op < ops.size(); ++op) {
+      if (is_sum(ops[op].code)) continue;
+      one.run_op(kind, op, with);
+      const op_cut cut = cut_of(model, ops[op].code);
+      if (cut.what == stretto::pieces_of::whole) continue;
+      for (int count = 2; count <= pieces && config::size(count) <= cut.parts; ++count)
+        for (int index = 0; index < count; ++index) one.run_op(kind, op, with, {index, count});
+    }
   };
   const auto stream = stretto::executor::cuda::make_stream(0);
   by.on_stream(stream.get(), 0);

@@ -5,10 +5,11 @@
 
 namespace train::cuda {
 
-//! Runs every op of the stage's jobs once, alone, and waits for it: cuBLAS chooses and loads kernels
-//! by the sizes of products, which must not happen while others wait for messages. Leaves gradients
-//! at zero and parameters as they are. The stage's GPU is current.
+//! Runs every op of the stage's jobs once, alone and with all multiprocessors, and waits for it:
+//! cuBLAS chooses and loads kernels by the sizes of products, which must not happen while others wait
+//! for messages. Leaves gradients at zero and parameters as they are. The stage's GPU is current.
+//! @param pieces  the most that an op is cut into
 //! @throws stretto::executor::cuda::error, std::runtime_error when it does not end
-void warm_up(stage& one);
+void warm_up(stage& one, int pieces);
 
 }  // namespace train::cuda
