@@ -161,43 +161,90 @@ TEST_CASE(
   CHECK(held > 300);
 }
 
-TEST_CASE("an order in which a late message is forgotten, doubled or moved ahead is refused") {
-  const stretto::job_table table(3, 1);
-  const stretto::planned made =
-      with_lead(stretto::schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 5}, 0, table);
-  REQUIRE(made.answer().ok());
-  REQUIRE(made.order().has_late);
-  stretto::replay_input issued = made.issued();
-  issued.costs = table.view();
-  stretto::replay_input compute = issued;
-  compute.rows = made.jobs();
-  compute.messages = false;
-  const std::vector<std::int32_t> order(made.order().ranks,
-                                        made.order().ranks + made.order().count);
-  const auto judged = [&](const std::vector<std::int32_t>& turns) {
+namespace {
+
+//! Lists with late messages and their order, to be spoilt.
+struct late_lists {
+  late_lists() {
+    REQUIRE(made.answer().ok());
+    REQUIRE(made.order().has_late);
+    issued = made.issued();
+    issued.costs = table.view();
+    compute = issued;
+    compute.rows = made.jobs();
+    compute.messages = false;
+    jobs.assign(issued.rows.items, issued.rows.items + 3 * issued.rows.stride);
+    order.assign(made.order().ranks, made.order().ranks + made.order().count);
+    REQUIRE(judged(jobs, order).ok());
+  }
+  stretto::verdict judged(const std::vector<job>& lists,
+                          const std::vector<std::int32_t>& turns) const {
+    stretto::replay_input spoilt = issued;
+    spoilt.rows.items = lists.data();
     nobody watch;
     return stretto::check::issued(
-        compute, issued, {turns.data(), static_cast<std::int64_t>(turns.size()), true}, watch);
-  };
-  REQUIRE(judged(order).ok());
+        compute, spoilt, {turns.data(), static_cast<std::int64_t>(turns.size()), true}, watch);
+  }
+
+  stretto::job_table table{3, 1};
+  stretto::planned made =
+      with_lead(stretto::schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 5}, 0, table);
+  stretto::replay_input issued, compute;
+  std::vector<job> jobs;
+  std::vector<std::int32_t> order;
+};
+
+}  // namespace
+
+TEST_CASE("a late message that nobody has made yet is refused") {
+  const late_lists of;
+  std::vector<std::size_t> place(3);  // of each rank, in its list
+  int moved = 0;
+  for (std::size_t turn = 0; turn < of.order.size(); ++turn) {
+    if (of.order[turn] < 0) continue;
+    const auto rank = static_cast<std::size_t>(of.order[turn]);
+    const job* const list = of.jobs.data() + rank * static_cast<std::size_t>(of.issued.rows.stride);
+    std::size_t& at = place[rank];
+    while (!stretto::is_compute(list[at].kind)) ++at;
+    const std::size_t made = at++;
+    if (!stretto::is_send(list[at].kind)) continue;
+    // The message goes before the job that makes it; its turn comes as early.
+    std::vector<job> lists = of.jobs;
+    job* const spoilt = lists.data() + (list - of.jobs.data());
+    std::swap(spoilt[made], spoilt[at]);
+    std::vector<std::int32_t> turns = of.order;
+    const int to = of.made.where().rank_of(stretto::matching_receive(list[at]));
+    turns.insert(turns.begin() + static_cast<std::ptrdiff_t>(turn),
+                 stretto::lowering::order_sink::late(to));
+    CAPTURE(turn);
+    CHECK_FALSE(of.judged(lists, turns).ok());
+    ++moved;
+  }
+  CHECK(moved > 5);
+}
+
+TEST_CASE("an order in which a late message is forgotten, doubled or moved ahead is refused") {
+  const late_lists of;
   int late = 0;
-  for (std::size_t at = 0; at < order.size(); ++at) {
-    if (order[at] >= 0) continue;
+  const auto refused = [&](const std::vector<std::int32_t>& turns) {
+    return of.judged(of.jobs, turns).what == stretto::fault::rendezvous;
+  };
+  for (std::size_t at = 0; at < of.order.size(); ++at) {
+    if (of.order[at] >= 0) continue;
     ++late;
     CAPTURE(at);
-    std::vector<std::int32_t> spoilt = order;
-    spoilt.erase(spoilt.begin() + static_cast<std::ptrdiff_t>(at));
-    CHECK(judged(spoilt).what == stretto::fault::rendezvous);
-    spoilt = order;
-    spoilt.insert(spoilt.begin() + static_cast<std::ptrdiff_t>(at), order[at]);
-    CHECK(judged(spoilt).what == stretto::fault::rendezvous);
-    spoilt = order;
-    spoilt.insert(spoilt.begin(), order[at]);
-    spoilt.erase(spoilt.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    CHECK(judged(spoilt).what == stretto::fault::rendezvous);
-    spoilt = order;
+    const auto here = static_cast<std::ptrdiff_t>(at);
+    std::vector<std::int32_t> spoilt = of.order;
+    spoilt.erase(spoilt.begin() + here);
+    CHECK(refused(spoilt));
+    spoilt.insert(spoilt.begin(), of.order[at]);
+    CHECK(refused(spoilt));
+    spoilt = of.order;
+    spoilt.insert(spoilt.begin() + here, of.order[at]);
+    CHECK(refused(spoilt));
+    spoilt = of.order;
     spoilt[at] = stretto::lowering::order_sink::late(9);
-    CHECK(judged(spoilt).what == stretto::fault::rendezvous);
+    CHECK(refused(spoilt));
   }
   CHECK(late > 5);
 }

@@ -66,7 +66,6 @@ class wait_book {
       waited_[stream_] = last + 1;
     } else if (gate >= waited_[stream_]) {
       wait_for(gate, wait_reason::lead);
-      waited_[stream_] = gate + 1;
     } else if (gate == clock::step_start) {
       out_.push(event_wait{-1, wait_reason::gate, true});
     }
