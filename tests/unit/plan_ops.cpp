@@ -225,6 +225,7 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
       for (const auto& [first, bytes] : {std::pair{4, 0}, {4, -4}, {-4, 4}, {0, -4}, {0, 4}}) {
         loose changed(plan);
         changed.ranges[use] = {range.first + first, range.bytes + bytes};
+        CHECK(refused(changed).what == stretto::fault::miscut);
         CHECK(refused(changed).why == stretto::reason::pieces_do_not_fit);
       }
     }

@@ -22,6 +22,7 @@ enum class fault : std::uint8_t {
   unsound_program,  //!< the ops of a job use a buffer that is not there
   not_resident,  //!< rule `resident`: computation may begin before communication that it must find
   untimely,      //!< rule `timely`: a receive may be posted further ahead than the plan's lead
+  miscut,        //!< rule `cut`: pieces of an op overlap, leave a gap or are missing
 };
 
 //! Why, in the words of the rule. Structural, so that it can stand in a template argument.
@@ -105,7 +106,7 @@ constexpr std::string_view name(fault what) {
   constexpr std::string_view names[] = {"none",       "unsupported", "capacity",   "syntax",
                                         "misassigned", "incomplete",  "disordered", "deadlocked",
                                         "rendezvous", "over_limit",  "race",       "idle_event",
-                                        "unsound_program", "not_resident", "untimely"};
+                                        "unsound_program", "not_resident", "untimely", "miscut"};
   return names[static_cast<unsigned>(what)];
 }
 

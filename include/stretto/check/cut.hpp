@@ -90,9 +90,9 @@ constexpr verdict cut(std::span<const plan_view> plans, int rank) {
     if (part.pieces < 1 || part.piece < 0 || part.piece >= part.pieces || others.twice ||
         (others.before < 0) != (part.piece == 0) ||
         (others.behind < 0) != (part.piece + 1 == part.pieces))
-      return refuse(fault::unsound_program, reason::piece_missing, rank, index, what);
+      return refuse(fault::miscut, reason::piece_missing, rank, index, what);
     if (!detail::fits(plan, index, others.before))
-      return refuse(fault::unsound_program, reason::pieces_do_not_fit, rank, index, what);
+      return refuse(fault::miscut, reason::pieces_do_not_fit, rank, index, what);
   }
   return {};
 }

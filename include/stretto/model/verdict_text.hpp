@@ -29,6 +29,8 @@ constexpr std::string_view rule_of(fault what) {
       return "resident";
     case fault::untimely:
       return "timely";
+    case fault::miscut:
+      return "cut";
     default:
       return "";
   }

@@ -37,6 +37,8 @@ struct accepted {
                 "stretto: not_resident: it may begin before communication issued ahead of it");
   static_assert(What != fault::untimely,
                 "stretto: untimely: this receive may be posted further ahead than the plan's lead");
+  static_assert(What != fault::miscut,
+                "stretto: miscut: a piece of this op is missing, or does not begin where another ends");
   static constexpr bool value = What == fault::none;
 };
 
