@@ -107,8 +107,8 @@ class pipeline
   }
   static constexpr clock_table data_clocks_ = [] {
     clock_table made;
-    made.answer = bounded_;
-    if (!bounded_.ok()) return made;
+    made.answer = live_;
+    if (!live_.ok()) return made;
     const replay_input lists = issued();
     lowering::data_order<Overlap> watch(lists, Overlap{}, made.clocks.data());
     made.answer = check::issued(compute(), lists, order(), watch);
@@ -218,6 +218,9 @@ class pipeline
     static_assert(valid<pipeline>);
     return plans_;
   }
+  //! The same as they are written, whether or not the rules hold; empty ones where there are no
+  //! lists to write them from.
+  static constexpr std::span<const plan_view> written() { return plans_; }
 };
 
 }  // namespace stretto
