@@ -22,7 +22,8 @@ class issued_proof {
       : issued_(issued),
         has_late_(has_late),
         rows_(compute.rows),
-        stages_(issued.where.stages()),
+        where_(issued.where),
+        stages_(where_.stages()),
         microbatches_(issued.microbatches),
         slices_(issued.slices),
         cursors_(compute.rows.ranks),
@@ -33,29 +34,28 @@ class issued_proof {
 
   //! A job is the next of the rank's list without messages, and what comes from elsewhere is here.
   constexpr bool runs(int rank, const job& work) {
-    std::int32_t& at = cursor_[rank];
+    const std::int32_t at = cursor_[rank];
     if (at >= rows_.counts[rank]) return false;
-    const job& due = rows_.items[static_cast<std::int64_t>(rank) * rows_.stride + at++];
+    cursor_[rank] = at + 1;
+    const job due = rows_.items[std::int64_t{rank} * rows_.stride + at];
     if (due.stage != work.stage || due.microbatch != work.microbatch || due.kind != work.kind ||
         due.slice != work.slice || due.paired != work.paired)
       return false;
-    const bool ahead = work.kind == job_kind::forward;
-    if (!ahead && work.kind != job_kind::backward && work.kind != job_kind::backward_input)
+    const bool ahead = due.kind == job_kind::forward;
+    if (!ahead && due.kind != job_kind::backward && due.kind != job_kind::backward_input)
       return true;
-    if (has_late_) there_[place(work.stage, work)] |= ahead ? made_output : made_gradient;
-    const int from = work.stage + (ahead ? -1 : 1);
-    return from < 0 || from >= stages_ ||
-           (there_[(static_cast<std::int64_t>(work.stage) * microbatches_ + work.microbatch) *
-                       slices_ + work.slice] & (ahead ? got_input : got_gradient)) != 0 ||
-           issued_.where.rank_of(from, work.microbatch) == rank;
+    std::uint8_t& here = there_[place(due.stage, due)];
+    if (has_late_) here |= ahead ? made_output : made_gradient;
+    const int from = due.stage + (ahead ? -1 : 1);
+    return from < 0 || from >= stages_ || (here & (ahead ? got_input : got_gradient)) != 0 ||
+           where_.rank_of(from, due.microbatch) == rank;
   }
 
   //! A message carries what its node has just made, once.
-  constexpr bool sends(const job* first, const job* last, const job& sent) {
+  constexpr bool sends(const job& first, const job& last, const job& sent) {
     const bool ahead = sent.kind == job_kind::send_forward;
-    const job& maker = first->stage == sent.stage && (first->kind == job_kind::forward) == ahead
-                           ? *first
-                           : *last;
+    const job& maker =
+        first.stage == sent.stage && (first.kind == job_kind::forward) == ahead ? first : last;
     const int to = sent.stage + (ahead ? 1 : -1);
     if (maker.stage != sent.stage || maker.microbatch != sent.microbatch ||
         maker.slice != sent.slice || sent.paired ||
@@ -116,6 +116,7 @@ class issued_proof {
   const replay_input& issued_;
   bool has_late_;
   job_rows rows_;  // without messages
+  placement where_;
   int stages_;
   int microbatches_;
   int slices_;

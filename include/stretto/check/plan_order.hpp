@@ -49,7 +49,7 @@ class plan_order : public replay_observer {
     return found_;
   }
 
-  constexpr void ran(int rank, int index, const job&, std::int64_t, std::int64_t) {
+  constexpr void ran(int rank, int index, const job&, std::int64_t = 0, std::int64_t = 0) {
     rank_lists& plan = plan_[rank];
     if (plan.parts != nullptr) return ran_ops(rank, plan);
     run(rank, index);

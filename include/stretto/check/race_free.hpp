@@ -45,10 +45,13 @@ class byte_owners {
     if (begin >= end) return;
     // Mostly the same piece as the last time, or one behind all others.
     std::int32_t& hint = found_at_[static_cast<std::uint64_t>(begin) / 64 % hints];
-    if (hint < count_ && piece_[hint].begin == begin && piece_[hint].end == end) {
-      visit(piece_[hint].owner);
-      piece_[hint].owner = owner;
-      return;
+    if (hint < count_) {
+      piece& same = piece_[hint];
+      if (same.begin == begin && same.end == end) {
+        visit(same.owner);
+        same.owner = owner;
+        return;
+      }
     }
     if (count_ == 0 || piece_[count_ - 1].end <= begin) {
       piece_[count_] = {begin, end, owner};
@@ -65,6 +68,7 @@ class byte_owners {
     for (; last < count_ && piece_[last].begin < end; ++last) visit(piece_[last].owner);
     if (last == low + 1 && piece_[low].begin == begin && piece_[low].end == end) {
       piece_[low].owner = owner;
+      hint = static_cast<std::int32_t>(low);
       return;
     }
     // What sticks out at either end stays with its owner.
@@ -124,8 +128,8 @@ constexpr bool done_before_start(const plan_view& plan, lowering::clock_rows kno
 constexpr bool done_before_send(const plan_view& plan, lowering::clock_rows known,
                                 std::span<const plan_view> plans, std::int32_t index,
                                 std::int32_t earlier) {
-  const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
-  const instruction& by = plan.instructions[static_cast<std::size_t>(earlier)];
+  const instruction at = plan.instructions.data()[index];
+  const instruction by = plan.instructions.data()[earlier];
   if (at.stream == by.stream) return true;
   const event_wait* const end = plan.waits.data() + at.first_wait + at.wait_count;
   for (const event_wait* wait = plan.waits.data() + at.first_wait; wait < end; ++wait)
@@ -185,76 +189,83 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   detail::byte_owners owners(kept);
   scratch<bool> awaited_events(plan.events);
   bool* const awaited = awaited_events.data();
-  scratch<std::int32_t> channel_on(2 * std::int64_t{plan.ranks});  // to and from: stream plus one
+  scratch<std::int32_t> channels(2 * std::int64_t{plan.ranks});  // to and from: stream plus one
+  std::int32_t* const channel_on = channels.data();
   std::int32_t last_on[streams]{};
   int streams_seen = 0;
 
-  for (std::int32_t index = 0; index < count; ++index) {
-    const instruction& at = list[index];
-    const lowering::clock& now = row[index];
+  // What is said of the instruction and the buffer at hand. Both stand here, and instructions are
+  // copied, for the compiler's sake: it is slow to make what a loop holds, and to read a constant.
+  std::int32_t index = 0;
+  lowering::clock now;
+  const buffer* bytes = buffers;
+  std::int32_t clash = 0;
+  const auto after_accesses = [&](const detail::accesses& of) {
+    for (int stream = 0; stream < streams_seen; ++stream)
+      // Mostly the rank's own streams have told; what they have not may be a send that was taken.
+      if (const std::int32_t last = of.latest[stream];
+          last > now.own[stream] && last - 1 != index &&
+          !detail::done_before(plan, known, plans, now, last - 1))
+        clash = last;
+  };
+  const auto after_owner = [&](std::int32_t owner) {
+    const detail::accesses& its = accessed[owner];
+    const std::int32_t last = its.behind_all;
+    if (last == 0 || last > now.own[list[last - 1].stream]) after_accesses(its);
+    const std::int32_t gave = buffers[owner].release;
+    if (gave > bytes->first) clash = its.written;
+    // Given back by the instruction behind it, which is another one that has not started?
+    else if (gave < index && last != gave && now.own[list[gave].stream] <= gave &&
+             its.latest[list[gave - 1].stream] != gave &&
+             !detail::done_before(plan, known, plans, now, gave))
+      clash = gave + 1;
+  };
+  for (; index < count; ++index) {
+    const instruction at = list[index];
+    now = row[index];
     const int mine = at.stream;
-    for (const std::int32_t* freed = released + at.first_release;
-         freed < released + at.first_release + at.release_count; ++freed) {
-      const detail::accesses& of = accessed[*freed];
-      const std::int32_t last = of.behind_all;
-      // Mostly the instruction before is the last to touch it, or a job knows that it was sent.
-      const bool done = last > 0 && (last == index || (last <= now.own[list[last - 1].stream] &&
-                                                       at.act == action::run));
-      if (of.written == 0 || buffers[*freed].release != index ||
-          (!done && !detail::all_done(plan, known, plans, of, index)))
-        return refuse(fault::race, reason::released_early, rank, index, at.what);
+    if (at.release_count > 0) {
+      const std::int32_t* const end = released + at.first_release + at.release_count;
+      for (const std::int32_t* freed = released + at.first_release; freed < end; ++freed) {
+        const detail::accesses& of = accessed[*freed];
+        const std::int32_t last = of.behind_all;
+        // Mostly the instruction before is the last to touch it, or a job knows that it was sent.
+        const bool done = last > 0 && (last == index || (at.act == action::run &&
+                                                         last <= now.own[list[last - 1].stream]));
+        if (of.written == 0 || buffers[*freed].release != index ||
+            (!done && !detail::all_done(plan, known, plans, of, index)))
+          return refuse(fault::race, reason::released_early, rank, index, at.what);
+      }
     }
     last_on[mine] = index + 1;
     if (mine >= streams_seen) streams_seen = mine + 1;
-    for (const event_wait* wait = waits + at.first_wait;
-         wait < waits + at.first_wait + at.wait_count; ++wait)
-      if (!wait->previous_step) awaited[wait->event] = true;
+    for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait)
+      if (!waits[wait].previous_step) awaited[waits[wait].event] = true;
     if (!now.begun)
       return refuse(fault::race, reason::overwritten_while_read, rank, index, at.what);
     if (at.act == action::send || at.act == action::receive) {
       // Streams number the messages of a channel; two streams would not agree.
       std::int32_t& stream = channel_on[2 * at.peer + (at.act == action::send)];
-      if (stream != 0 && stream != mine + 1)
+      if (stream == 0) stream = mine + 1;
+      else if (stream != mine + 1)
         return refuse(fault::rendezvous, reason::channel_on_two_streams, rank, index, at.what);
-      stream = mine + 1;
     }
-    std::int32_t clash = 0;
-    const auto after_accesses = [&](const detail::accesses& of) {
-      for (int stream = 0; stream < streams_seen; ++stream)
-        // Mostly the rank's own streams have told; what they have not may be a send that was taken.
-        if (const std::int32_t last = of.latest[stream];
-            last > now.own[stream] && last - 1 != index &&
-            !detail::done_before(plan, known, plans, now, last - 1))
-          clash = last;
-    };
     const buffer_use* const end = uses + at.first_use + at.use_count;
     for (const buffer_use* use = uses + at.first_use; use < end; ++use) {
       const std::int32_t id = use->buffer;
       const access mode = use->mode;
-      const buffer& bytes = buffers[id];
       detail::accesses& of = accessed[id];
       const std::int32_t before = of.behind_all;
+      bytes = buffers + id;
       bool behind = before > 0 && (before <= now.own[list[before - 1].stream] || before > index);
       reason why = reason::overwritten_while_read;
-      if (of.written == 0) {
+      if (behind) {
+        // Whatever touched the buffer was done before the one that is known to be done.
+      } else if (of.written == 0) {
         if (mode != access::write)
           return refuse(fault::race, reason::read_before_write, rank, index, at.what);
-        owners.take(bytes.offset, bytes.offset + bytes.bytes, id, [&](std::int32_t owner) {
-          const detail::accesses& its = accessed[owner];
-          if (its.behind_all == 0 || its.behind_all > now.own[list[its.behind_all - 1].stream])
-            after_accesses(its);
-          const std::int32_t gave = buffers[owner].release;
-          if (gave > bytes.first) clash = its.written;
-          // Given back by the instruction behind it, which is another one that has not started?
-          else if (gave < index && its.behind_all != gave &&
-                   now.own[list[gave].stream] <= gave &&
-                   its.latest[list[gave - 1].stream] != gave &&
-                   !detail::done_before(plan, known, plans, now, gave))
-            clash = gave + 1;
-        });
+        owners.take(bytes->offset, bytes->offset + bytes->bytes, id, after_owner);
         behind = true;
-      } else if (behind) {
-        // Whatever touched the buffer was done before the one that is known to be done.
       } else if (mode == access::read) {
         why = reason::read_before_write;
         if (const std::int32_t wrote = of.written;
@@ -270,7 +281,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
         clash = of.written, why = reason::read_before_write;
       if (clash > 0)
         return refuse(fault::race, why, rank, index, at.what, list[clash - 1].what);
-      if (index < bytes.first || index >= bytes.release)
+      if (index < bytes->first || index >= bytes->release)
         return refuse(fault::race, reason::not_released, rank, index, at.what);
       if (mode != access::read) of.written = index + 1;
       of.behind_all = behind ? index + 1 : 0;

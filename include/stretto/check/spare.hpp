@@ -26,10 +26,12 @@ class knowledge_without {
         known_(known),
         mine_(known.clocks + static_cast<std::int64_t>(rank) * known.stride),
         rank_(rank),
-        recorder_(plans_[rank].events) {
+        waits_(plans_[rank].waits.data()),
+        recorders_(plans_[rank].events),
+        recorder_(recorders_.data()) {
     const auto count = static_cast<std::int32_t>(plans_[rank].instructions.size());
     for (std::int32_t at = 0; at < count; ++at)
-      if (list_[at].record >= 0) recorder_[list_[at].record] = at;
+      if (const std::int32_t event = list_[at].record; event >= 0) recorder_[event] = at;
     for (std::size_t at = 0; at < plans_[rank].parts.size(); ++at)
       if (const std::int32_t event = plans_[rank].parts[at].started; event >= 0)
         recorder_[event] = static_cast<std::int32_t>(at);
@@ -47,9 +49,10 @@ class knowledge_without {
                      std::int32_t peer_before, const Knows& knows) const {
     if (as_it_starts(index, left_out, before, knows)) return true;
     const instruction& here = list_[index];
-    return here.act == action::receive &&
-           ((mine_[index].lap >= 0 && knows(mine_[mine_[index].lap])) ||
-            peer_knows(here.peer, mine_[index].partner, peer_before, knows));
+    if (here.act != action::receive) return false;
+    const lowering::clock& now = mine_[index];
+    return (now.lap > 0 && knows(mine_[now.lap - 1])) ||
+           peer_knows(here.peer, now.partner - 1, peer_before, knows);
   }
 
   //! The same of what `index` knows as it starts: a message that it is half of says nothing yet.
@@ -58,9 +61,10 @@ class knowledge_without {
                               const Knows& knows) const {
     if (before >= 0 && knows(mine_[before])) return true;
     const instruction& here = list_[index];
-    const event_wait* const waits = plans_[rank_].waits.data();
-    for (int wait = here.first_wait; wait < here.first_wait + here.wait_count; ++wait)
-      if (wait != left_out && ends(waits[wait]) && knows(mine_[recorder_[waits[wait].event]]))
+    if (here.wait_count == 1) return false;
+    const int end = here.first_wait + here.wait_count;
+    for (int wait = here.first_wait; wait < end; ++wait)
+      if (wait != left_out && ends(waits_[wait]) && knows(mine_[recorder_[waits_[wait].event]]))
         return true;
     return false;
   }
@@ -90,7 +94,7 @@ class knowledge_without {
     };
     if (peer_before >= 0 && told(peer_before)) return true;
     const plan_view& plan = plans_[peer];
-    const instruction& half = plan.instructions[static_cast<std::size_t>(there)];
+    const instruction& half = plan.instructions.data()[there];
     for (int wait = half.first_wait; wait < half.first_wait + half.wait_count; ++wait) {
       const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
       if (!ends(event)) continue;
@@ -116,7 +120,9 @@ class knowledge_without {
   lowering::clock_rows known_;
   const lowering::clock* mine_;
   int rank_;
-  scratch<std::int32_t> recorder_;
+  const event_wait* waits_;
+  scratch<std::int32_t> recorders_;
+  std::int32_t* recorder_;
 };
 
 //! Whether two instructions touch a common buffer (it may be empty) or byte, and one of them writes
@@ -124,16 +130,23 @@ class knowledge_without {
 constexpr bool clash(const plan_view& plan, const instruction& one, const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
   const buffer* const buffers = plan.buffers.data();
-  for (const buffer_use* a = uses + one.first_use; a < uses + one.first_use + one.use_count; ++a)
-    for (const buffer_use* b = uses + other.first_use; b < uses + other.first_use + other.use_count;
-         ++b) {
-      if (a->mode == access::read && b->mode == access::read) continue;
-      const buffer& mine = buffers[a->buffer];
+  // What a job makes for another is the last of its uses, what it is brought the first.
+  const buffer_use* const first = uses + one.first_use;
+  const buffer_use* const begin = uses + other.first_use;
+  const buffer_use* const end = begin + other.use_count;
+  for (const buffer_use* a = first + one.use_count; a != first;) {
+    --a;
+    const bool reads = a->mode == access::read;
+    const std::int32_t id = a->buffer;
+    for (const buffer_use* b = begin; b < end; ++b) {
+      if (reads && b->mode == access::read) continue;
+      if (id == b->buffer) return true;
+      const buffer& mine = buffers[id];
       const buffer& theirs = buffers[b->buffer];
-      if (a->buffer == b->buffer ||
-          (mine.offset < theirs.offset + theirs.bytes && theirs.offset < mine.offset + mine.bytes))
+      if (mine.offset < theirs.offset + theirs.bytes && theirs.offset < mine.offset + mine.bytes)
         return true;
     }
+  }
   const std::int32_t* const released = plan.released.data();
   auto index = static_cast<std::int32_t>(&one - plan.instructions.data());
   while (true) {
@@ -172,23 +185,26 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
   }
   const knowledge_without knowledge(plans, known, rank);
   const receive_gate_table gates(plan);
-  scratch<bool> waited(plan.events);
+  scratch<bool> waited_events(plan.events);
+  bool* const waited = waited_events.data();
   std::int32_t last_on[lowering::max_streams]{};
   std::int32_t begun[lowering::max_streams]{};  // what stream 0 has waited to begin, plus one
   const instruction* const list = plan.instructions.data();
   const event_wait* const waits = plan.waits.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
+  const lowering::clock* const row =
+      known.clocks + static_cast<std::int64_t>(rank) * known.stride;
   for (std::int32_t index = 0; index < count; ++index) {
-    const instruction& at = list[index];
+    const instruction at = list[index];
     const std::int32_t before = last_on[at.stream] - 1;
     last_on[at.stream] = index + 1;
     if (at.wait_count == 0) continue;
     const std::int32_t peer_before =
-        at.act == action::receive ? knowledge.before(at.peer, known.at(rank, index).partner) : -1;
+        at.act == action::receive ? knowledge.before(at.peer, row[index].partner - 1) : -1;
     for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
-      const event_wait& event = waits[wait];
+      const event_wait event = waits[wait];
       const std::int32_t by = knowledge.recorder(event.event);
-      const instruction& recorded = list[by];
+      const instruction recorded = list[by];
       const bool start = recorded.record != event.event;
       bool needed = false;
       if (event.previous_step != (event.why == wait_reason::gate) ||
@@ -217,7 +233,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         };
         needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
                              begun[recorded.stream] <= by
-                       : clash(plan, recorded, at);
+                       : clash(plan, list[by], list[index]);
         // A send may read before its message is asked for, so nobody else can speak for it.
         needed = needed && !(at.act == action::send
                                  ? knowledge.as_it_starts(index, wait, before, done)
@@ -228,6 +244,9 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
       if (!needed) return {index, wait, event.event};
     }
   }
+  std::int32_t awaited = 0;
+  while (awaited < plan.events && waited[awaited]) ++awaited;
+  if (awaited == plan.events) return {};
   for (std::int32_t index = 0; index < count; ++index) {
     if (const std::int32_t event = list[index].record; event >= 0 && !waited[event])
       return {index, -1, event};

@@ -20,17 +20,19 @@ struct buffer_sizes {
   bool release_sends = true;
 
   constexpr const stage_bytes& of(int stage) const {
-    return stages[stages.size() == 1 ? 0 : static_cast<std::size_t>(stage)];
+    return stages.data()[stages.size() == 1 ? 0 : stage];
   }
   constexpr std::int64_t bytes(buffer_role role, int stage) const {
+    const stage_bytes* const each = stages.data();
+    const bool one = stages.size() == 1;
     switch (role) {
       case buffer_role::input:
-      case buffer_role::input_gradient: return of(stage - 1).output;
+      case buffer_role::input_gradient: return each[one ? 0 : stage - 1].output;
       case buffer_role::output:
-      case buffer_role::output_gradient: return of(stage).output;
+      case buffer_role::output_gradient: return each[one ? 0 : stage].output;
       case buffer_role::stash:
-      case buffer_role::host: return of(stage).stash;
-      case buffer_role::kept: return of(stage).kept;
+      case buffer_role::host: return each[one ? 0 : stage].stash;
+      case buffer_role::kept: return each[one ? 0 : stage].kept;
       case buffer_role::collective: {
         const group_info& group = groups[static_cast<std::size_t>(stage)];
         return group.elements * (group.wide ? 8 : 4);
@@ -52,6 +54,8 @@ class buffer_book {
   //! `instructions`: of the plan.
   constexpr buffer_book(rank_sink& sink, const buffer_sizes& sizes, std::int32_t instructions)
       : sink_(sink),
+        buffers_(sink.buffers),
+        room_(sink.room.buffers),
         sizes_(sizes),
         instructions_(instructions),
         abouts_(sink.room.buffers),
@@ -72,13 +76,17 @@ class buffer_book {
   //! A buffer that instruction `first` is the first to write, in use to the end of the step unless
   //! it is closed. A job takes the lowest place that is free and large enough; where there are
   //! copies, of those that were left on its own stream, if any, with nobody to wait for.
-  constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work) {
-    return open(first, role, work, false);
-  }
-  //! The same for a message that comes, or a copy: it takes the place that was left the longest
-  //! ago, so that it need hardly ever wait for who was there.
-  constexpr std::int32_t open_message(std::int32_t first, buffer_role role, const job& work) {
-    return open(first, role, work, true);
+  //! @param oldest  of a message that comes, or a copy: it takes the place that was left the longest
+  //!                ago, so that it need hardly ever wait for who was there
+  constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work, bool oldest) {
+    const std::int32_t id = opened_;
+    if (id == room_) throw std::length_error("stretto: plan has no room for buffers");
+    const std::int64_t bytes = sizes_.bytes(role, work.stage);
+    buffers_[id] = {take(part_of(role), aligned(bytes), oldest, first), bytes, work.stage,
+                    work.microbatch, work.slice, role, first, instructions_};
+    about_[id].last = first;
+    opened_ = id + 1;
+    return id;
   }
   //! The latest job that touched what was in the place of the buffer opened last; -1: none.
   constexpr std::int32_t left_at() const { return left_at_; }
@@ -88,22 +96,23 @@ class buffer_book {
   //! The buffer's place may be taken by instruction `release`, not before that of the last call,
   //! and later ones; nothing is opened any more by earlier ones.
   constexpr void close(std::int32_t id, std::int32_t release) {
-    buffer& made = sink_.buffers[id];
+    buffer& made = buffers_[id];
     if (release < instructions_) {
       made.release = release;
       sink_.released[released_++] = id;
       ++sink_.instructions[release].release_count;
     }
+    if (made.bytes == 0) return;
     about_buffer& free = about_[id];
-    free.begin = made.offset;
-    free.end = made.offset + aligned(made.bytes);
-    if (free.end == free.begin) return;
+    const std::int64_t begin = made.offset;
+    free.begin = begin;
+    free.end = begin + aligned(made.bytes);
     part& of = part_of(made.role);
-    std::int32_t before = 0;
-    std::int32_t after = of.lowest;
-    if (of.highest > 0 && about_[of.highest - 1].begin < free.begin) before = of.highest, after = 0;
-    while (after > 0 && about_[after - 1].begin < free.begin)
-      before = after, after = about_[after - 1].next;
+    std::int32_t before = of.highest;
+    std::int32_t after = 0;
+    if (before > 0 && about_[before - 1].begin >= begin)
+      for (before = 0, after = of.lowest; after > 0 && about_[after - 1].begin < begin;)
+        before = after, after = about_[after - 1].next;
     free.next = after;
     free.previous = before;
     (before > 0 ? about_[before - 1].next : of.lowest) = id + 1;
@@ -114,12 +123,15 @@ class buffer_book {
 
   //! When all are open that will be: puts each part behind the one before.
   constexpr void settle() {
-    sink_.arena_bytes = saved_.top + messages_.top;
+    const std::int64_t saved = saved_.top;
+    const std::int64_t arena = saved + messages_.top;
+    sink_.used.buffers = opened_;
+    sink_.arena_bytes = arena;
     sink_.host_bytes = host_.top;
-    for (std::int32_t id = 0; id < sink_.used.buffers; ++id) {
-      buffer& made = sink_.buffers[id];
-      if (!is_saved(made.role))
-        made.offset += made.role == buffer_role::host ? sink_.arena_bytes : saved_.top;
+    for (buffer* made = buffers_; made < buffers_ + opened_; ++made) {
+      const buffer_role role = made->role;
+      if (role == buffer_role::stash || role == buffer_role::kept) continue;
+      made->offset += role == buffer_role::host ? arena : saved;
     }
   }
 
@@ -132,48 +144,40 @@ class buffer_book {
   };
 
   constexpr part& part_of(buffer_role role) {
-    return is_saved(role)              ? saved_
-           : role == buffer_role::host ? host_
-                                       : messages_;
+    return role == buffer_role::stash || role == buffer_role::kept ? saved_
+           : role == buffer_role::host                             ? host_
+                                                                   : messages_;
   }
 
-  constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work,
-                              bool oldest) {
-    const std::int32_t id = sink_.used.buffers;
-    if (id == sink_.room.buffers)
-      throw std::length_error("stretto: plan has no room for buffers");
-    const std::int64_t bytes = sizes_.bytes(role, work.stage);
-    const int stream = sink_.instructions[first].stream;
-    sink_.buffers[id] = {take(part_of(role), aligned(bytes), oldest, stream), bytes, work.stage,
-                         work.microbatch, work.slice, role, first, instructions_};
-    about_[id] = {first, 0, 0, 0, 0};
-    sink_.used.buffers = id + 1;
-    return id;
-  }
-
-  constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest, int stream) {
+  constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest, std::int32_t first) {
     left_at_ = copied_at_ = -1;
     std::int64_t from = of.top;
     std::int32_t start = 0;
-    if (host_.top > 0 && &of == &saved_) start = left_on(stream, bytes);
-    if (start > 0) from = about_[start - 1].begin;
-    for (std::int32_t at = oldest && start == 0 ? of.lowest : 0; at > 0;
-         at = about_[at - 1].next) {
-      const about_buffer& free = about_[at - 1];
-      if (free.end - free.begin < bytes || (start > 0 && about_[start - 1].last <= free.last))
-        continue;
-      start = at;
-      from = free.begin;
+    const bool copies = host_.top > 0;
+    if (copies && &of == &saved_) start = left_on(sink_.instructions[first].stream, bytes);
+    if (start > 0) {
+      from = about_[start - 1].begin;
+    } else if (oldest) {
+      std::int32_t longest = 0;
+      for (std::int32_t at = of.lowest; at > 0;) {
+        const about_buffer& free = about_[at - 1];
+        const std::int32_t last = free.last;
+        if ((start == 0 || last < longest) && free.end - free.begin >= bytes)
+          start = at, longest = last;
+        at = free.next;
+      }
+      if (start > 0) from = about_[start - 1].begin;
     }
     if (start == 0) {
       // The first run of free places that is long enough; the last may grow.
       std::int64_t to = -1;
       std::int32_t at = of.lowest;
-      for (; at > 0; at = about_[at - 1].next) {
+      while (at > 0) {
         const about_buffer& free = about_[at - 1];
         if (free.begin != to) from = free.begin, start = at;
         to = free.end;
         if (to - from >= bytes) break;
+        at = free.next;
       }
       if (at == 0) {
         if (to != of.top) from = of.top, start = 0;
@@ -181,11 +185,12 @@ class buffer_book {
       }
     }
     const std::int64_t end = from + bytes;
-    for (std::int32_t at = start; at > 0 && about_[at - 1].begin < end;) {
+    for (std::int32_t at = start; at > 0;) {
       about_buffer& free = about_[at - 1];
-      std::int32_t& left =
-          host_.top > 0 && sink_.instructions[free.last].stream > 0 ? copied_at_ : left_at_;
-      if (free.last > left) left = free.last;
+      if (free.begin >= end) break;
+      const std::int32_t last = free.last;
+      std::int32_t& left = copies && sink_.instructions[last].stream > 0 ? copied_at_ : left_at_;
+      if (last > left) left = last;
       if (free.end > end) {
         free.begin = end;
         break;
@@ -208,8 +213,11 @@ class buffer_book {
   }
 
   rank_sink& sink_;
+  buffer* buffers_;
+  std::int32_t room_;
   const buffer_sizes& sizes_;
   std::int32_t instructions_;
+  std::int32_t opened_ = 0;
   std::int32_t released_ = 0;
   std::int32_t left_at_ = -1;
   std::int32_t copied_at_ = -1;

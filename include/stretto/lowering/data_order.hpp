@@ -12,8 +12,8 @@ namespace stretto::lowering {
 
 //! Happens-before by data alone: streams, messages, and the events without which no value would be
 //! there (a send after its maker, a job after the receive of its input, a collective after what
-//! prepares it and before what reads it). Watches a walk or a replay of lists with messages and
-//! fills a clock for each entry. What more is ordered, because bytes are used again, is decided
+//! prepares it and before what reads it). Watches a walk of lists with messages and fills a
+//! clock for each entry. What more is ordered, because bytes are used again, is decided
 //! rank by rank afterwards.
 template <class Overlap>
 class data_order : public replay_observer {
@@ -21,6 +21,11 @@ class data_order : public replay_observer {
   //! `clocks`: fresh, ranks * rows.stride.
   constexpr data_order(const replay_input& input, const Overlap& overlap, clock* clocks)
       : in_(input),
+        items_(input.rows.items),
+        ranks_(input.rows.ranks),
+        stride_(input.rows.stride),
+        microbatches_(input.microbatches),
+        slices_(input.slices),
         overlap_(overlap),
         copy_stream_(overlap.stream_of(job_kind::offload, 0, -1, input.rows.ranks)),
         known_(clocks, input.rows.ranks, input.rows.stride),
@@ -36,7 +41,7 @@ class data_order : public replay_observer {
   }
   constexpr ~data_order() = default;  // nvcc does not find it constexpr by itself
 
-  constexpr void ran(int rank, int index, const job& work, std::int64_t, std::int64_t) {
+  constexpr void ran(int rank, int index, const job& work) {
     const bool copies = work.kind == job_kind::offload || work.kind == job_kind::reload;
     clock& here = known_.arrive(rank, index, copies ? copy_stream_ : 0);
     here.begun = true;  // a copy comes after its forward
@@ -55,7 +60,7 @@ class data_order : public replay_observer {
           at.backward = index + 1;
         from = at.gradient;
         if (at.copy > 0 && here.own[copy_stream_] < at.copy)
-          here.join(known_.row_of(rank)[at.copy - 1]);
+          here.join((&here)[at.copy - 1 - index]);
       }
     } else if (!in_.sums_replicas(work)) {
       from = collective_[rank];
@@ -63,7 +68,7 @@ class data_order : public replay_observer {
       from = reduced_[rank];
     }
     if (from > 0) {
-      const clock& brought = known_.row_of(rank)[from - 1];
+      const clock& brought = (&here)[from - 1 - index];
       if (here.own[brought.stream] < from) here.join(brought);
     }
     here.own[here.stream] = index + 1;
@@ -72,27 +77,26 @@ class data_order : public replay_observer {
   }
 
   constexpr void met(int sender, int send, int receiver, int receive) {
-    const int ranks = in_.rows.ranks;
-    const job& sent = in_.rows.items[static_cast<std::int64_t>(sender) * in_.rows.stride + send];
+    const job sent = items_[std::int64_t{sender} * stride_ + send];
     const bool ahead = sent.kind == job_kind::send_forward;
     clock& sends =
-        known_.arrive(sender, send, overlap_.stream_of(sent.kind, sender, receiver, ranks));
+        known_.arrive(sender, send, overlap_.stream_of(sent.kind, sender, receiver, ranks_));
     const cell* const from = cell_ + cell_of(sent);
     const std::int32_t maker = ahead ? from->forward : from->backward;
-    const clock& made = known_.row_of(sender)[maker - 1];
+    const clock& made = (&sends)[maker - 1 - send];
     if (sends.own[made.stream] < maker) sends.join(made);
     clock& receives = known_.arrive(
         receiver, receive,
         overlap_.stream_of(ahead ? job_kind::receive_forward : job_kind::receive_backward,
-                           receiver, sender, ranks));
+                           receiver, sender, ranks_));
     if (receives.stream == 0) receives.begun = true;  // the step ended on that stream
     std::int32_t gate = clock::open;
     if (in_.receive_lead >= 0) gate = gate_of(sent, ahead, receiver, receives);
     known_.meet(sender, send, sends, receiver, receive, receives);
-    laps_.met(known_.row_of(receiver), sent, sender, send, sends, receiver, receive, receives);
+    laps_.met(sent, sender, send, sends, receiver, receive, receives);
     if (!receives.begun) receives.begun = true, gate = clock::step_start;
     receives.gate = gate;
-    const std::int64_t per_stage = static_cast<std::int64_t>(in_.microbatches) * in_.slices;
+    const std::int64_t per_stage = std::int64_t{microbatches_} * slices_;
     if (ahead) cell_[from - cell_ + per_stage].input = receive + 1;
     else cell_[from - cell_ - per_stage].gradient = receive + 1;
   }
@@ -127,11 +131,15 @@ class data_order : public replay_observer {
     std::int32_t copy = 0;      // OFFLOAD, then RELOAD
   };
   constexpr std::int64_t cell_of(const job& work) const {
-    return (static_cast<std::int64_t>(work.stage) * in_.microbatches + work.microbatch) *
-               in_.slices + work.slice;
+    return (std::int64_t{work.stage} * microbatches_ + work.microbatch) * slices_ + work.slice;
   }
 
   const replay_input& in_;
+  const job* items_;
+  int ranks_;
+  int stride_;
+  int microbatches_;
+  int slices_;
   Overlap overlap_;
   int copy_stream_;
   happens_before known_;

@@ -26,27 +26,32 @@ constexpr int side_of(int rank, int peer, int ranks) {
 //! is done too. `begun`: the rank's previous step has ended.
 struct clock {
   static constexpr std::int32_t open = -1, step_start = -2;  //!< see `gate`
-  std::int32_t own[max_streams]{};
-  std::int32_t side[2]{};  //!< of the previous rank, of the next
-  bool begun = false;
-  std::uint8_t stream = 0;    //!< the instruction's own
-  std::int32_t partner = -1;  //!< of a message: index of the other half on its rank
-  std::int32_t lap = -1;      //!< of a message: index of the rank's send that it is the end of
-  std::int32_t gate = open;   //!< of a receive: what it must not be posted before, unless its
-                              //!< stream says so: the end of a job (its index), or the step's start
+  // No initialisers: tables of these are large, and a compiler is quicker to fill them with zeros.
+  std::int32_t own[max_streams];
+  std::int32_t side[2];  //!< of the previous rank, of the next
+  bool begun;
+  bool far;              //!< something is known of a stream from 5 on, which few plans have
+  std::uint8_t stream;   //!< the instruction's own
+  std::int32_t partner;  //!< of a message: index of the other half on its rank, plus one
+  std::int32_t lap;      //!< of a message: index of the rank's send that it is the end of, plus one
+  std::int32_t gate;     //!< of a receive: what it must not be posted before, unless its stream
+                         //!< says so: the end of a job (its index), or the step's start
 
   constexpr bool operator==(const clock&) const = default;
   //! Keeps the later of each entry. One expression on purpose: constant evaluation counts
   //! statements.
   constexpr void join(const clock& other) {
-    const std::int32_t* theirs = other.own;
+    std::int32_t* const mine = own;
+    const std::int32_t* const theirs = other.own;
     static_assert(max_streams == 8);
-    (own[0] < theirs[0] ? own[0] = theirs[0] : 0, own[1] < theirs[1] ? own[1] = theirs[1] : 0,
-     own[2] < theirs[2] ? own[2] = theirs[2] : 0, own[3] < theirs[3] ? own[3] = theirs[3] : 0,
-     own[4] < theirs[4] ? own[4] = theirs[4] : 0, own[5] < theirs[5] ? own[5] = theirs[5] : 0,
-     own[6] < theirs[6] ? own[6] = theirs[6] : 0, own[7] < theirs[7] ? own[7] = theirs[7] : 0,
+    (mine[0] < theirs[0] ? mine[0] = theirs[0] : 0, mine[1] < theirs[1] ? mine[1] = theirs[1] : 0,
+     mine[2] < theirs[2] ? mine[2] = theirs[2] : 0, mine[3] < theirs[3] ? mine[3] = theirs[3] : 0,
+     mine[4] < theirs[4] ? mine[4] = theirs[4] : 0, begun ? false : begun = other.begun,
      side[0] < other.side[0] ? side[0] = other.side[0] : 0,
-     side[1] < other.side[1] ? side[1] = other.side[1] : 0, begun = begun || other.begun);
+     side[1] < other.side[1] ? side[1] = other.side[1] : 0);
+    if (other.far)
+      (mine[5] < theirs[5] ? mine[5] = theirs[5] : 0, mine[6] < theirs[6] ? mine[6] = theirs[6] : 0,
+       mine[7] < theirs[7] ? mine[7] = theirs[7] : 0, far = true);
   }
 };
 
@@ -75,7 +80,7 @@ class happens_before {
     clock* const row = clocks_ + static_cast<std::int64_t>(rank) * stride_;
     clock& here = row[index];
     if (last > 0) here = row[last - 1];
-    else here.stream = static_cast<std::uint8_t>(stream);
+    else here.stream = static_cast<std::uint8_t>(stream), here.far = stream >= 5;
     last = index + 1;
     return here;
   }
@@ -86,16 +91,16 @@ class happens_before {
   constexpr void meet(int sender, int send, clock& sends, int receiver, int receive,
                       clock& receives) {
     if (const int side = side_of(sender, receiver, ranks_); side >= 0) {
-      const clock* const there = clocks_ + static_cast<std::int64_t>(receiver) * stride_;
+      const clock* const there = &receives - receive;
       const std::int32_t heard = sends.side[side];
       receives.side[1 - side] = send + 1;  // of one stream, so later than what was known
       // What comes back is mostly known there already.
       if (heard > 0 && receives.own[there[heard - 1].stream] < heard)
         receives.join(there[heard - 1]);
     }
-    sends.gate = receives.gate = clock::open, sends.lap = receives.lap = -1;
-    sends.partner = receive, sends.own[sends.stream] = send + 1;
-    receives.partner = send, receives.own[receives.stream] = receive + 1;
+    sends.gate = receives.gate = clock::open, sends.lap = receives.lap = 0;
+    sends.partner = receive + 1, sends.own[sends.stream] = send + 1;
+    receives.partner = send + 1, receives.own[receives.stream] = receive + 1;
   }
   //! All members come to a collective, are done as one, and learn what their neighbours knew.
   template <class Members>

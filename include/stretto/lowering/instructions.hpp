@@ -23,6 +23,10 @@ class instruction_writer {
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
                                const buffer_sizes& sizes, int rank, rank_sink& out)
       : in_(input),
+        where_(input.where),
+        stages_(where_.stages()),
+        microbatches_(input.microbatches),
+        slices_(input.slices),
         list_(input.rows.items + static_cast<std::int64_t>(rank) * input.rows.stride),
         count_(input.rows.counts[rank]),
         row_(known.clocks + static_cast<std::int64_t>(rank) * known.stride),
@@ -32,6 +36,8 @@ class instruction_writer {
         rank_(rank),
         out_(out),
         made_(out.instructions),
+        use_(out.uses),
+        uses_end_(out.uses + out.room.uses),
         book_(out, sizes_, count_),
         about_(book_.about()),
         waits_(row_, out),
@@ -45,15 +51,12 @@ class instruction_writer {
     if (count_ > out_.room.instructions)
       throw std::length_error("stretto: plan has no room for instructions");
     // Lists hold backwards for all forwards, or none.
-    for (int at = 0; at < count_; ++at) {
-      const job& work = list_[at];
-      if (work.kind == job_kind::backward || work.kind == job_kind::backward_input)
-        backwards_ = true;
-      else if (work.kind == job_kind::recompute)
-        here(work, work.stage)->again = true;
-    }
+    for (const job* work = list_ + count_; work != list_ && !backwards_;)
+      backwards_ = is_input_gradient((--work)->kind);
+    for (const job* work = list_; work < list_ + count_; ++work)
+      if (work->kind == job_kind::recompute) here(*work, work->stage)->again = true;
     for (; at_ < count_; ++at_) {
-      const job& work = list_[at_];
+      const job work = list_[at_];  // a copy is read faster by a compiler
       const job_kind kind = work.kind;
       action act = action::run;
       int peer = -1;
@@ -63,7 +66,7 @@ class instruction_writer {
         if (sends || kind == job_kind::receive_forward || kind == job_kind::receive_backward) {
           const bool up = kind == job_kind::send_forward || kind == job_kind::receive_backward;
           act = sends ? action::send : action::receive;
-          peer = in_.where.rank_of(work.stage + (up ? 1 : -1), work.microbatch);
+          peer = where_.rank_of(work.stage + (up ? 1 : -1), work.microbatch);
           stream = row_[at_].stream;
         } else {
           act = kind == job_kind::offload      ? action::offload
@@ -77,23 +80,28 @@ class instruction_writer {
         }
       }
       instruction& made = made_[at_];
-      made.what = work, made.act = act, made.stream = static_cast<std::uint8_t>(stream);
-      made.peer = peer;
-      const std::int32_t first_wait = made.first_wait = out_.used.waits;
-      const std::int32_t first_use = made.first_use = out_.used.uses;
-      // Those of this one were counted when its buffers were closed.
-      made.first_release = book_.released() - made.release_count;
+      // Releases before this one were counted when its buffers were closed.
+      const std::int16_t releases = made.release_count;
+      const std::int32_t first_wait = out_.used.waits;
+      const buffer_use* const first_use = use_;
+      made = {work, act, static_cast<std::uint8_t>(stream), 0, 0, releases, peer, first_wait,
+              static_cast<std::int32_t>(first_use - out_.uses), book_.released() - releases, -1};
       waits_.come(at_, stream);
-      if (kind <= job_kind::recompute) compute(work);
-      else if (act == action::send) send(work, peer);
-      else if (act == action::receive) receive(work);
-      else if (act == action::offload) offload(work);
-      else if (act == action::reload) reload(work);
-      else finish(work);
-      if (out_.used.waits != first_wait)
-        made.wait_count = static_cast<std::int16_t>(out_.used.waits - first_wait);
-      made.use_count = static_cast<std::int16_t>(out_.used.uses - first_use);
+      if (kind <= job_kind::recompute) {
+        compute(work);
+      } else {
+        if (stream == 0) news_ = true;
+        if (act == action::send) send(work, peer);
+        else if (act == action::receive) receive(work);
+        else if (act == action::offload) offload(work);
+        else if (act == action::reload) reload(work);
+        else finish(work);
+      }
+      if (const std::int32_t waits = out_.used.waits - first_wait; waits > 0)
+        made.wait_count = static_cast<std::int16_t>(waits);
+      made.use_count = static_cast<std::int16_t>(use_ - first_use);
     }
+    out_.used.uses = static_cast<std::int32_t>(use_ - out_.uses);
     out_.used.instructions = count_;
     out_.streams = waits_.streams();
     book_.settle();
@@ -112,22 +120,28 @@ class instruction_writer {
     bool again = false;  //!< its forward runs a second time
   };
   constexpr cell* here(const job& work, int stage) {
-    const std::int64_t chunk = in_.where.chunk_of(stage, work.microbatch);
-    return cell_ + ((chunk * in_.microbatches + work.microbatch) * in_.slices + work.slice);
+    const std::int64_t chunk = where_.chunk_of(stage, work.microbatch);
+    return cell_ + ((chunk * microbatches_ + work.microbatch) * slices_ + work.slice);
   }
 
+  constexpr void push(std::int32_t id, buffer_role role, access mode) {
+    if (use_ == uses_end_) throw std::length_error("stretto: plan has no room for uses");
+    use_->buffer = id, use_->role = role, use_->mode = mode;
+    ++use_;
+  }
   //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
   //! streams at its ends.
   constexpr void use(std::int32_t id, buffer_role role, access mode) {
-    out_.push(buffer_use{id, role, mode});
-    waits_.need(about_[id].last);
-    about_[id].last = at_;
+    push(id, role, mode);
+    std::int32_t& last = about_[id].last;
+    waits_.need(last);
+    last = at_;
   }
   //! For a job: whatever has been in its place is known to it as done, or stood on its stream.
   //! @return the buffer, plus one
   constexpr std::int32_t open(buffer_role role, const job& work) {
-    const std::int32_t id = book_.open(at_, role, work);
-    out_.push(buffer_use{id, role, access::write});
+    const std::int32_t id = book_.open(at_, role, work, false);
+    push(id, role, access::write);
     return id + 1;
   }
   constexpr std::int32_t open_saved(buffer_role role, const job& work) {
@@ -137,47 +151,40 @@ class instruction_writer {
   }
 
   constexpr void compute(const job& work) {
-    const int chunk = in_.where.chunk_of(work.stage, work.microbatch);
-    cell& at = cell_[(std::int64_t{chunk} * in_.microbatches + work.microbatch) * in_.slices +
-                     work.slice];
+    cell& at = *here(work, work.stage);
     const bool forward = work.kind == job_kind::forward;
     const bool backward = !forward && work.kind != job_kind::recompute;
-    const std::int32_t read[2] = {work.stage > 0 ? at.input - 1 : -1,
-                                  backward ? at.output_gradient - 1 : -1};
-    for (int one = 0; one < 2; ++one) {
-      if (read[one] < 0) continue;
-      out_.push(buffer_use{read[one],
-                           one == 0 ? buffer_role::input : buffer_role::output_gradient,
-                           access::read});
-      std::int32_t& last = about_[read[one]].last;
-      if (made_[last].stream != 0) waits_.need(last);
-      last = at_;
-    }
+    const std::int32_t input = work.stage > 0 ? at.input - 1 : -1;
+    const std::int32_t gradient = backward ? at.output_gradient - 1 : -1;
+    if (input >= 0) read(input, buffer_role::input);
+    if (gradient >= 0) read(gradient, buffer_role::output_gradient);
     if (!backward) {
       at.stash = open_saved(buffer_role::stash, work);
       if (backwards_ && sizes_.of(work.stage).kept > 0)
         at.kept = open_saved(buffer_role::kept, work);
     } else if (at.host > 0 && at.stash > 0) {
       waits_.need(about_[at.stash - 1].last);
+      news_ = true;
     }
     waits_.wait_for_needs();
-    if (sizes_.release_sends)
+    if (news_ && sizes_.release_sends)
       untaken_.drop_taken(row_[at_], [&](std::int32_t message) {
         about_[message].last = at_;  // who knows
         book_.close(message, at_);
       });
+    news_ = false;
 
     if (forward) {
       if (work.slice > 0) use_earlier_slices(work, &at);
-      if (work.stage + 1 < in_.where.stages()) {
+      if (work.stage + 1 < stages_) {
         at.output = open(buffer_role::output, work);
         if (cell* const there = on_this_rank(work, work.stage + 1)) there->input = at.output;
       }
       // What a forward saves that runs a second time is gone with it; the second run saves it anew.
       if (at.again) close_saved(at);
       if (backwards_) return;
-      if (read[0] >= 0) book_.close(read[0], at_ + 1);
-      if (work.slice + 1 == in_.slices)  // no later slice reads any
+      if (input >= 0) book_.close(input, at_ + 1);
+      if (work.slice + 1 == slices_)  // no later slice reads any
         for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, at_ + 1);
       return;
     }
@@ -200,12 +207,22 @@ class instruction_writer {
       at.stash = 0;
       return;
     }
-    if (read[0] >= 0) book_.close(read[0], at_ + 1);
-    if (read[1] >= 0) book_.close(read[1], at_ + 1);
+    if (input >= 0) book_.close(input, at_ + 1);
+    if (gradient >= 0) book_.close(gradient, at_ + 1);
     close_saved(at);
   }
+  //! What comes from another job: with news, where a stream that is not the job's has brought it.
+  constexpr void read(std::int32_t id, buffer_role role) {
+    push(id, role, access::read);
+    std::int32_t& last = about_[id].last;
+    if (made_[last].stream != 0) {
+      waits_.need(last);
+      news_ = true;
+    }
+    last = at_;
+  }
   constexpr void use_saved(std::int32_t id, buffer_role role, access mode) {
-    out_.push(buffer_use{id, role, mode});
+    push(id, role, mode);
     about_[id].last = at_;
   }
   constexpr void close_saved(const cell& at) {
@@ -219,14 +236,14 @@ class instruction_writer {
     if (work.kind == job_kind::backward_weight) return;
     const access mode = is_input_gradient(work.kind) ? access::read_write : access::read;
     for (const cell* earlier = at - work.slice; earlier < at; ++earlier) {
-      out_.push(buffer_use{earlier->stash - 1, buffer_role::stash, mode});
+      push(earlier->stash - 1, buffer_role::stash, mode);
       about_[earlier->stash - 1].last = at_;
     }
   }
 
   //! Where this rank keeps the same slice of another stage; null when another rank does.
   constexpr cell* on_this_rank(const job& work, int stage) {
-    if (in_.where.rank_of(stage, work.microbatch) != rank_) return nullptr;
+    if (where_.rank_of(stage, work.microbatch) != rank_) return nullptr;
     return here(work, stage);
   }
 
@@ -234,8 +251,7 @@ class instruction_writer {
     const bool ahead = work.kind == job_kind::send_forward;
     const cell& at = *here(work, work.stage);
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
-    out_.push(buffer_use{id, ahead ? buffer_role::output : buffer_role::input_gradient,
-                         access::read});
+    push(id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read);
     waits_.need(out_.buffers[id].first);
     waits_.wait_for_needs();
     if (!sizes_.release_sends) return;
@@ -250,8 +266,8 @@ class instruction_writer {
   constexpr void receive(const job& work) {
     const bool ahead = work.kind == job_kind::receive_forward;
     const buffer_role role = ahead ? buffer_role::input : buffer_role::output_gradient;
-    const std::int32_t id = book_.open_message(at_, role, work);
-    out_.push(buffer_use{id, role, access::write});
+    const std::int32_t id = book_.open(at_, role, work, true);
+    push(id, role, access::write);
     cell& at = *here(work, work.stage);
     (ahead ? at.input : at.output_gradient) = id + 1;
     waits_.take_place_of(book_.left_at());
@@ -269,8 +285,8 @@ class instruction_writer {
   constexpr void reload(const job& work) {
     cell& at = *here(work, work.stage);
     use(at.host - 1, buffer_role::host, access::read);
-    const std::int32_t stash = book_.open_message(at_, buffer_role::stash, work);
-    out_.push(buffer_use{stash, buffer_role::stash, access::write});
+    const std::int32_t stash = book_.open(at_, buffer_role::stash, work, true);
+    push(stash, buffer_role::stash, access::write);
     at.stash = stash + 1;
     waits_.take_place_of(book_.left_at());
     book_.close(at.host - 1, at_ + 1);
@@ -302,6 +318,10 @@ class instruction_writer {
   }
 
   const replay_input& in_;
+  placement where_;
+  int stages_;
+  int microbatches_;
+  int slices_;
   const job* list_;
   std::int32_t count_;
   const clock* row_;  // of this rank
@@ -311,6 +331,8 @@ class instruction_writer {
   int rank_;
   rank_sink& out_;
   instruction* made_;
+  buffer_use* use_;  // the next
+  const buffer_use* uses_end_;
   buffer_book book_;
   buffer_book::about_buffer* about_;
   wait_book waits_;
@@ -320,6 +342,7 @@ class instruction_writer {
   scratch<std::int32_t> collective_;      // buffer by group, plus one
   std::int32_t at_ = 0;
   bool backwards_ = false;
+  bool news_ = false;  // something may have been heard of the peers since the last job
 };
 
 }  // namespace detail

@@ -16,16 +16,19 @@ struct proven_lists {
 //! Tells `observer` of everything in lists with messages, in the global order that `add_messages`
 //! noted: what a replay would tell, without simulating. The order is a certificate, not trusted: a
 //! list that is not the rank's part of it ends the walk.
+//! @param observer hears of `ran(rank, index, work)`, and of met and joined as a replay_observer
 //! @param proof asked of every entry before the observer hears of it, when it `proves`: `runs(rank,
-//!        work)` of jobs; `sends(first, last, sent)` of a message behind its node, the jobs from
-//!        `first` to `last`; `sends_late(sent)` of one that was kept back; `reduces(rank, work)` of a
+//!        work)` of jobs; `sends(first, last, sent)` of a message behind its node, the jobs `first`
+//!        and `last`; `sends_late(sent)` of one that was kept back; `reduces(rank, work)` of a
 //!        sum over data-parallel replicas behind them;
 //!        `ends(cursor)` of the lists from there on
 //! @return ok, or fault::rendezvous at the first entry that departs from the order or the proof
 template <class Observer, class Proof = const proven_lists>
 constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer,
                        Proof& proof = proven_lists{}) {
-  const job_rows& rows = input.rows;
+  const job_rows rows = input.rows;
+  const placement where = input.where;
+  const int stages = where.stages();
   scratch<std::int32_t> cursors(rows.ranks);
   std::int32_t* const cursor = cursors.data();
   const auto left = [&](int rank) { return cursor[rank] < rows.counts[rank]; };
@@ -47,7 +50,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       if constexpr (Proof::proves)
         if (!proof.reduces(rank, work)) return false;
       if (work.kind != job_kind::reduce_grad) return false;
-      observer.ran(rank, at, work, 0, 0);
+      observer.ran(rank, at, work);
       const job& collective = list[++at];
       if (collective.kind != job_kind::all_reduce || collective.microbatch != work.microbatch)
         return false;
@@ -55,19 +58,21 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     }
     return true;
   };
-  for (std::int64_t turn = 0; turn < order.count; ++turn) {
-    const std::int32_t rank = order.ranks[turn];
-    if ((rank < 0 ? order_sink::late(rank) : rank) >= rows.ranks)
-      return refuse(fault::rendezvous, reason::never_replayed);
+  // Jobs are copied before they are read: a member of what lies in a constant costs a compiler
+  // more than the copy's.
+  for (const std::int32_t* turn = order.ranks; turn < order.ranks + order.count; ++turn) {
+    const std::int32_t rank = *turn;
+    if (rank >= rows.ranks) return refuse(fault::rendezvous, reason::never_replayed);
     if (rank < 0) {
       const int receiver = order_sink::late(rank);
+      if (receiver >= rows.ranks) return refuse(fault::rendezvous, reason::never_replayed);
       if (!left(receiver)) return broken(receiver);
       const job& taken = rows.at(receiver, cursor[receiver]);
       if (!is_receive(taken.kind)) return broken(receiver);
       const job sent = matching_send(taken);
-      const int sender = sent.stage < 0 || sent.stage >= input.where.stages()
+      const int sender = sent.stage < 0 || sent.stage >= stages
                              ? receiver
-                             : input.where.rank_of(sent.stage, sent.microbatch);
+                             : where.rank_of(sent.stage, sent.microbatch);
       if (sender == receiver || !left(sender) || !(rows.at(sender, cursor[sender]) == sent))
         return broken(sender);
       if constexpr (Proof::proves)
@@ -76,37 +81,47 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       if (reduces && !reduce(sender)) return broken(sender);
       continue;
     }
-    const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
+    const job* const list = rows.items + std::int64_t{rank} * rows.stride;
     const std::int32_t count = rows.counts[rank];
-    std::int32_t& at = cursor[rank];
+    std::int32_t at = cursor[rank];
     if (at >= count || list[at].kind > job_kind::reload) return broken(rank);
-    const job* const first = list + at;
-    const job* const last = first->paired && at + 1 < count ? first + 1 : first;
-    for (const job* work = first; work <= last; ++work, ++at) {
+    const job first = list[at];
+    if constexpr (Proof::proves)
+      if (!proof.runs(rank, first)) return broken(rank);
+    observer.ran(rank, at, first);
+    job last = first;
+    if (first.paired && at + 1 < count) {
+      cursor[rank] = ++at;
+      last = list[at];
       if constexpr (Proof::proves)
-        if (!proof.runs(rank, *work)) return broken(rank);
-      observer.ran(rank, at, *work, 0, 0);
+        if (!proof.runs(rank, last)) return broken(rank);
+      observer.ran(rank, at, last);
     }
-    for (; at < count; ++at) {
-      const job& sent = list[at];
-      const bool ahead = sent.kind == job_kind::send_forward;
-      if (!ahead && sent.kind != job_kind::send_backward) break;
+    for (cursor[rank] = ++at; at < count; cursor[rank] = ++at) {
+      const job_kind kind = list[at].kind;
+      const bool ahead = kind == job_kind::send_forward;
+      if (!ahead && kind != job_kind::send_backward) break;
+      const job sent = list[at];
       const int to = sent.stage + (ahead ? 1 : -1);
       if constexpr (Proof::proves)
-        if (to < 0 || to >= input.where.stages()) return broken(rank);
-      const int peer = input.where.rank_of(to, sent.microbatch);
-      std::int32_t& there = cursor[peer];
-      const job* const taken = rows.items + static_cast<std::int64_t>(peer) * rows.stride + there;
-      if (peer == rank || there >= rows.counts[peer] || taken->stage != to ||
-          taken->microbatch != sent.microbatch || taken->slice != sent.slice || taken->paired ||
-          taken->kind != (ahead ? job_kind::receive_forward : job_kind::receive_backward)) {
+        if (to < 0 || to >= stages) return broken(rank);
+      const int peer = where.rank_of(to, sent.microbatch);
+      const std::int32_t there = cursor[peer];
+      bool meets = peer != rank && there < rows.counts[peer];
+      if (meets) {
+        const job taken = rows.items[std::int64_t{peer} * rows.stride + there];
+        meets = taken.stage == to && taken.microbatch == sent.microbatch &&
+                taken.slice == sent.slice && !taken.paired &&
+                taken.kind == (ahead ? job_kind::receive_forward : job_kind::receive_backward);
+      }
+      if (!meets) {
         if (order.has_late) break;  // its turn may come
         return broken(peer);
       }
       if constexpr (Proof::proves)
         if (!proof.sends(first, last, sent)) return broken(rank);
       observer.met(rank, at, peer, there);
-      ++there;
+      cursor[peer] = there + 1;
     }
     if (reduces && !reduce(rank)) return broken(rank);
   }
@@ -118,7 +133,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     for (std::int32_t rank : input.groups[group].members) {
       if (!left(rank) || rows.at(rank, cursor[rank]).kind != job_kind::reduce_grad)
         return broken(rank);
-      observer.ran(rank, cursor[rank], rows.at(rank, cursor[rank]), 0, 0);
+      observer.ran(rank, cursor[rank], rows.at(rank, cursor[rank]));
       if (++cursor[rank] == rows.counts[rank]) return broken(rank);
       const job& collective = rows.at(rank, cursor[rank]);
       if (collective.kind != job_kind::all_reduce ||
@@ -133,7 +148,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       const job& work = rows.at(rank, cursor[rank]);
       const bool last = cursor[rank] + 1 == rows.counts[rank];
       if (work.kind != (last ? job_kind::end_step : job_kind::optimizer)) return broken(rank);
-      observer.ran(rank, cursor[rank], work, 0, 0);
+      observer.ran(rank, cursor[rank], work);
     }
   return {};
 }

@@ -69,6 +69,8 @@ struct replay_observer {
   //! A job of `rank`, at `step` of its list. Both halves of a pair are told of, one by one.
   constexpr void ran(int /*rank*/, int /*step*/, const job& /*work*/, std::int64_t /*start*/,
                      std::int64_t /*end*/) {}
+  //! The same where nobody keeps time: see lowering::walk.
+  constexpr void ran(int /*rank*/, int /*step*/, const job& /*work*/) {}
   //! A send and the receive it meets; only with replay_input::messages.
   constexpr void met(int /*sender*/, int /*send_step*/, int /*receiver*/, int /*receive_step*/) {}
   //! The collective of `group`, at steps[r] of every member r.
