@@ -52,7 +52,8 @@ class plan_order : public replay_observer {
   constexpr void ran(int rank, int index, const job&, std::int64_t = 0, std::int64_t = 0) {
     rank_lists& plan = plan_[rank];
     if (plan.parts != nullptr) return ran_ops(rank, plan);
-    run(rank, index);
+    lowering::clock& here = come(rank, index);
+    here.own[here.stream] = index + 1;
   }
   constexpr void met(int sender, int send, int receiver, int receive) {
     if (plan_[sender].parts != nullptr) send = plan_[sender].next++;
@@ -64,10 +65,8 @@ class plan_order : public replay_observer {
     lowering::clock& sends = come(sender, send);
     lowering::clock& receives = come(receiver, receive);
     known_.meet(sender, send, sends, receiver, receive, receives);
-    laps_.met(known_.row_of(receiver), plan_[sender].instructions[send].what, sender, send, sends,
-              receiver, receive, receives);
-    record(sender, send);
-    record(receiver, receive);
+    laps_.met(plan_[sender].instructions[send].what, sender, send, sends, receiver, receive,
+              receives);
   }
   constexpr void joined(const rank_group& group, const std::int32_t* entries) {
     const std::int32_t* steps = entries;
@@ -81,7 +80,6 @@ class plan_order : public replay_observer {
     }
     for (std::int32_t rank : group.members) come(rank, steps[rank]);
     known_.join(group.members, steps);
-    for (std::int32_t rank : group.members) record(rank, steps[rank]);
   }
 
  private:
@@ -102,11 +100,6 @@ class plan_order : public replay_observer {
     std::int32_t ended = 0;        // jobs that ended with one that was told of
   };
 
-  constexpr void run(int rank, int index) {
-    lowering::clock& here = come(rank, index);
-    here.own[here.stream] = index + 1;
-    record(rank, index);
-  }
   //! All ops of the node that the job is in; nothing when its other half was told of.
   constexpr void ran_ops(int rank, rank_lists& plan) {
     if (plan.ended > 0) {
@@ -119,7 +112,8 @@ class plan_order : public replay_observer {
       if ((act == action::send || act == action::receive || act == action::all_reduce) &&
           other_than(rank, index, action::run))
         return;
-      run(rank, index);
+      lowering::clock& here = come(rank, index);
+      here.own[here.stream] = index + 1;
       if (plan.parts[index].ends == 0) continue;
       plan.ended = plan.parts[index].ends - 1;
       return;
@@ -138,37 +132,35 @@ class plan_order : public replay_observer {
     return true;
   }
 
-  //! An instruction comes to its stream, after what it waits for.
+  //! An instruction comes to its stream, after what it waits for. Nothing else of its rank comes
+  //! before it is done.
   constexpr lowering::clock& come(int rank, int index) {
     const rank_lists& plan = plan_[rank];
-    const instruction& at = plan.instructions[index];
+    const instruction at = plan.instructions[index];
     lowering::clock& here = known_.arrive(rank, index, at.stream);
     if (at.stream == plan.end_stream) here.begun = true;
-    const event_wait* const end = plan.waits + at.first_wait + at.wait_count;
-    for (const event_wait* wait = plan.waits + at.first_wait; wait < end; ++wait) {
-      if (wait->previous_step) {
-        if (wait->event == plan.end_event) here.begun = true;
+    for (int one = 0; one < at.wait_count; ++one) {
+      const event_wait wait = plan.waits[at.first_wait + one];
+      if (wait.previous_step) {
+        if (wait.event == plan.end_event) here.begun = true;
         continue;
       }
-      if (wait->why == wait_reason::starts_before) continue;  // which has begun, no more
+      if (wait.why == wait_reason::starts_before) continue;  // which has begun, no more
       // A wait for an event that this step has not recorded yet orders nothing.
-      const std::int32_t by = plan.recorder[wait->event];
+      const std::int32_t by = plan.recorder[wait.event];
       if (by == 0) {
         blame(rank, index, at);
         continue;
       }
-      const lowering::clock& earlier = known_.row_of(rank)[by - 1];
+      const lowering::clock& earlier = (&here)[by - 1 - index];
       if (here.own[earlier.stream] < by) here.join(earlier);
     }
+    if (at.record >= 0) {
+      std::int32_t& by = plan.recorder[at.record];
+      if (by > 0) blame(rank, index, at);  // which of the two records would a wait be for?
+      by = index + 1;
+    }
     return here;
-  }
-  constexpr void record(int rank, int index) {
-    const rank_lists& plan = plan_[rank];
-    const instruction& at = plan.instructions[index];
-    if (at.record < 0) return;
-    std::int32_t& by = plan.recorder[at.record];
-    if (by > 0) blame(rank, index, at);  // which of the two records would a wait be for?
-    by = index + 1;
   }
   constexpr void blame(int rank, int index, const instruction& at) {
     if (found_.ok())

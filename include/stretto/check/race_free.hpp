@@ -20,7 +20,7 @@ constexpr bool done_before(const plan_view& plan, lowering::clock_rows known,
   const instruction& before = plan.instructions[static_cast<std::size_t>(earlier)];
   if (now.own[before.stream] > earlier) return true;
   if (before.act != action::send) return false;
-  const std::int32_t there = known.at(plan.rank, earlier).partner;
+  const std::int32_t there = known.at(plan.rank, earlier).partner - 1;
   const instruction& receive = plans[static_cast<std::size_t>(before.peer)]
                                    .instructions[static_cast<std::size_t>(there)];
   return known.knows_taken(now, plan.rank, before.peer, there, receive.stream);
@@ -197,7 +197,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   // What is said of the instruction and the buffer at hand. Both stand here, and instructions are
   // copied, for the compiler's sake: it is slow to make what a loop holds, and to read a constant.
   std::int32_t index = 0;
-  lowering::clock now;
+  lowering::clock now{};
   const buffer* bytes = buffers;
   std::int32_t clash = 0;
   const auto after_accesses = [&](const detail::accesses& of) {

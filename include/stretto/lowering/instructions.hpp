@@ -255,7 +255,7 @@ class instruction_writer {
     waits_.need(out_.buffers[id].first);
     waits_.wait_for_needs();
     if (!sizes_.release_sends) return;
-    const std::int32_t there = row_[at_].partner;
+    const std::int32_t there = row_[at_].partner - 1;
     const clock& taken = known_.clocks[std::int64_t{peer} * known_.stride + there];
     untaken_.push(made_[at_].stream,
                   {at_, id, there, peer,

@@ -26,9 +26,9 @@ class laps {
   constexpr ~laps() = default;  // nvcc does not find it constexpr by itself
 
   //! A send and its receive are done.
-  //! @param row the receiver's clocks
-  constexpr void met(const clock* row, const job& sent, int sender, int send, const clock& sends,
-                     int receiver, int receive, clock& receives) {
+  //! @param receives in the table of the receiver's clocks, at index `receive`
+  constexpr void met(const job& sent, int sender, int send, const clock& sends, int receiver,
+                     int receive, clock& receives) {
     if (hop_ == nullptr) return;
     const int onward = sent.kind == job_kind::send_forward ? 1 : -1;
     const std::int64_t per_stage = static_cast<std::int64_t>(microbatches_) * slices_;
@@ -44,8 +44,8 @@ class laps {
     if (here.length < ranks_) return;
     const hop& first = hop_[from - (ranks_ - 1) * onward * per_stage];
     if (first.sender != receiver + 1) return;
-    receives.join(row[first.send]);
-    receives.lap = first.send;
+    receives.join((&receives)[first.send - receive]);
+    receives.lap = first.send + 1;
   }
 
  private:

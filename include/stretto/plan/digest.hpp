@@ -27,11 +27,14 @@ constexpr std::uint64_t digest_of(const job_rows& lists, int stages, MessageByte
   for (char letter : version) sum.add(static_cast<unsigned char>(letter));
   for (int rank = 0; rank < lists.ranks; ++rank) {
     sum.add(static_cast<std::uint64_t>(lists.counts[rank]));
-    for (const job& work : lists.row(rank))
+    const job* const list = lists.items + std::int64_t{rank} * lists.stride;
+    for (std::int32_t at = 0; at < lists.counts[rank]; ++at) {
+      const job work = list[at];
       sum.add(static_cast<std::uint64_t>(work.kind) + (work.paired ? 64u : 0u) +
               (static_cast<std::uint64_t>(work.microbatch) << 8u) +
               (static_cast<std::uint64_t>(work.stage) << 36u) +
               (static_cast<std::uint64_t>(work.slice) << 52u));
+    }
   }
   for (int stage = 0; stage + 1 < stages; ++stage)
     sum.add(static_cast<std::uint64_t>(message_bytes(stage)));
