@@ -42,12 +42,15 @@ class completeness {
   constexpr verdict enter_all(const std::int32_t* from, bool step_wide_only = false) {
     for (int rank = 0; rank < in_.rows.ranks; ++rank) {
       updated_ = ended_ = false;
-      for (int step = from == nullptr ? 0 : from[rank]; step < in_.rows.counts[rank]; ++step) {
-        const job& work = in_.rows.at(rank, step);
-        if (step_wide_only && is_of_cell(work.kind)) continue;
+      const job* const list = in_.rows.items + std::int64_t{rank} * in_.rows.stride;
+      const std::int32_t count = in_.rows.counts[rank];
+      for (int step = from == nullptr ? 0 : from[rank]; step < count; ++step) {
+        const job work = list[step];  // a copy is read faster by a compiler
+        const bool of_cell = is_of_cell(work.kind);
+        if (step_wide_only && of_cell) continue;
         const verdict found =
-            is_of_cell(work.kind) ? enter(rank, step, work) : enter_step_wide(rank, step, work);
-        if (!found) return found;
+            of_cell ? enter(rank, step, work) : enter_step_wide(rank, step, work);
+        if (found.what != fault::none) return found;
       }
       updates_ += updated_ ? 1 : 0;
     }
