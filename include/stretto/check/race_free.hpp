@@ -123,20 +123,6 @@ constexpr bool done_before_start(const plan_view& plan, lowering::clock_rows kno
   return false;
 }
 
-//! Whether `earlier`, of another stream, is done when `index`, which sends, starts: mostly that is
-//! what it waits for.
-//! Who receives may know more, but a send may read its message before anybody asks for it.
-constexpr bool done_before_send(const plan_view& plan, lowering::clock_rows known,
-                                std::span<const plan_view> plans, std::int32_t index,
-                                std::int32_t earlier) {
-  const instruction at = plan.instructions.data()[index];
-  const std::int32_t event = plan.instructions.data()[earlier].record;
-  const event_wait* const waits = plan.waits.data();
-  for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait)
-    if (waits[wait].event == event && !waits[wait].previous_step) return true;
-  return done_before_start(plan, known, plans, index, earlier);
-}
-
 //! Whether the buffer's accesses are done when it is released before `index`, where the fast way to
 //! say so does not do.
 constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
@@ -276,10 +262,6 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
         after_accesses(of);
         behind = true;
       }
-      if (at.act == action::send && of.written > 0 && clash == 0 &&
-          list[of.written - 1].stream != mine &&
-          !detail::done_before_send(plan, known, plans, index, of.written - 1))
-        clash = of.written, why = reason::read_before_write;
       if (clash > 0)
         return refuse(fault::race, why, rank, index, at.what, list[clash - 1].what);
       if (index < bytes->first || index >= bytes->release)

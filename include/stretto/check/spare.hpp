@@ -234,10 +234,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
                              begun[recorded.stream] <= by
                        : clash(plan, list[by], list[index]);
-        // A send may read before its message is asked for, so nobody else can speak for it.
-        needed = needed && !(at.act == action::send
-                                 ? knowledge.as_it_starts(index, wait, before, done)
-                                 : knowledge.any(index, wait, before, peer_before, done));
+        needed = needed && !knowledge.any(index, wait, before, peer_before, done);
         if (start) begun[recorded.stream] = by + 1;
       }
       waited[event.event] = true;
