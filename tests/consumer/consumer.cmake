@@ -13,7 +13,8 @@ function(stretto_consumer name)
     --build-options "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" -DCMAKE_BUILD_TYPE=$<CONFIG>
     -DWITH_EXECUTOR=${with_executor} -DWITH_CUDA=${with_cuda} ${ARGN}
     --test-command "${CMAKE_CTEST_COMMAND}" --output-on-failure --no-tests=error)
-  set_tests_properties(consumer/${name} PROPERTIES LABELS consumer TIMEOUT 600)
+  set_tests_properties(consumer/${name} PROPERTIES LABELS consumer TIMEOUT 600
+    COST 100)  # long, so first
 endfunction()
 
 if(STRETTO_INSTALL)

@@ -124,7 +124,7 @@ TEST_CASE("race_free refuses every spoilt plan that the judge refuses, and hardl
   std::map<std::string, counts> seen;
   long mutants = 0, caught = 0, harmless = 0, untold = 0;
   unsigned seed = 0;
-  laws::for_each_plan(5, 7, 3, 5, [&](const laws::grid_point& point, const auto& made) {
+  laws::for_each_plan(5, 7, 3, 7, [&](const laws::grid_point& point, const auto& made) {
     REQUIRE(made.answer().ok());
     laws::judged rules(made);
     const loose_plans sound(made.plans());

@@ -15,7 +15,7 @@ using stretto::wait_reason;
 
 TEST_CASE("without any one wait something is out of order, and it is what the wait is for") {
   long waits = 0;
-  laws::for_each_plan(6, 13, 3, 23, [&](const laws::grid_point& point, const auto& made) {
+  laws::for_each_plan(6, 13, 3, 53, [&](const laws::grid_point& point, const auto& made) {
     INFO(point.words());
     REQUIRE(made.answer() == stretto::verdict{});
     oracle::two_steps judge(made.plans());
@@ -46,7 +46,7 @@ TEST_CASE("without any one wait something is out of order, and it is what the wa
 TEST_CASE("spare refuses every wait that is added") {
   std::minstd_rand random(7);
   long added = 0;
-  laws::for_each_plan(5, 7, 3, 5, [&](const laws::grid_point& point, const auto& made) {
+  laws::for_each_plan(5, 7, 3, 7, [&](const laws::grid_point& point, const auto& made) {
     INFO(point.words());
     REQUIRE(made.answer().ok());
     laws::judged rules(made);
