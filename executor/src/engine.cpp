@@ -225,6 +225,7 @@ struct engine::state {
   }
 
   ~state() {
+    graph.reset();  // communicators wait for what was recorded with them
     if (!failed) wire->close();
     end_threads(time_point::min());
   }

@@ -180,7 +180,33 @@ TEST_CASE("what NCCL reports of a peer ends the step, and all communicators at o
   CHECK((kind == job_kind::send_forward || kind == job_kind::receive_forward));
   of.engine.reset();
   of.check_left();
+  CHECK(nccl::revoked() == 14);
+  CHECK(nccl::revoking_groups() == 1);
+  CHECK(nccl::aborted() == 0);
+}
+
+TEST_CASE("an NCCL that cannot revoke aborts, all communicators at once") {
+  run of(3);
+  nccl::be_version(22806);
+  of.start();
+  nccl::fail_async("pp:1->2", ncclRemoteError);
+  expect_part(error_of(*of.engine).what(), "channel 1 -> 2: NCCL: a remote process has gone");
+  of.engine.reset();
+  of.check_left();
+  CHECK(nccl::revoked() == 0);
   CHECK(nccl::aborted() == 14);
+  CHECK(nccl::aborting_groups() == 1);
+}
+
+TEST_CASE("so do all where one does not end when the engine does") {
+  run of(2, layout::separate, {.patience = milliseconds(50)});
+  of.start();
+  of.engine->step();
+  nccl::stall("pp:0->1", true);
+  of.engine.reset();
+  of.check_left();
+  CHECK(nccl::revoked() == 0);
+  CHECK(nccl::aborted() == 8);
   CHECK(nccl::aborting_groups() == 1);
 }
 
@@ -224,20 +250,23 @@ TEST_CASE("a message that does not come ends the step at its deadline, and is na
               "    9     1SEND_B0        started     message 0 to rank 0, 28 bytes; meets rank 0's 8, started\n");
   of.engine.reset();
   of.check_left();
-  CHECK(nccl::aborted() == 8);
+  CHECK(nccl::revoked() == 8);
 }
 
 TEST_CASE("a call that stays in progress is not waited for without end") {
-  run of(2, layout::separate, {.opening = milliseconds(50)});
+  run of(2, layout::separate, {.opening = milliseconds(50), .patience = milliseconds(50)});
   nccl::stall("pp:0->1", true);
   const std::string text = refusal_of([&] { of.start(); });
   expect_part(text, "cannot be opened: channel 0 -> 1: connecting does not end");
   of.check_left();
-  CHECK(nccl::aborted() == 8);
+  // Being revoked is such a call, too.
+  CHECK(nccl::revoked() == 8);
+  CHECK(nccl::aborted() == 2);
+  CHECK(nccl::aborting_groups() == 1);
 }
 
 TEST_CASE("nor is one in a step waited for longer than the step may take") {
-  run of(2, layout::separate, {}, milliseconds(300));
+  run of(2, layout::separate, {.patience = milliseconds(50)}, milliseconds(300));
   of.start();
   nccl::stall("pp:0->1", true);
   // Some call of the first steps is in progress for a while, and then for ever.
@@ -255,32 +284,56 @@ TEST_CASE("nor is one in a step waited for longer than the step may take") {
 }
 
 TEST_CASE("whichever call of NCCL fails, it is told, and nothing is left") {
-  int opening = 0;
-  int running = 0;
-  for (int n = 1;; n += n < 60 ? 1 : 7) {
-    run of(2, layout::serial);
-    nccl::fail_call(n, ncclSystemError);
-    std::string text;
-    try {
-      of.start();
-      of.engine->step();
-    } catch (const executor::plan_error& refused) {
-      ++opening;
-      text = refused.what();
-    } catch (const executor::execution_error& failed) {
-      ++running;
-      text = failed.what();
+  for (const ncclResult_t code : {ncclSystemError, ncclUnhandledCudaError, ncclInternalError,
+                                  ncclInvalidArgument, ncclInvalidUsage, ncclRemoteError}) {
+    int opening = 0;
+    int running = 0;
+    const int far = code == ncclSystemError ? 60 : 12;
+    for (int n = 1;; n += n < far ? 1 : 7) {
+      run of(2, layout::serial);
+      nccl::fail_call(n, code);
+      std::string text;
+      try {
+        of.start();
+        of.engine->step();
+      } catch (const executor::plan_error& refused) {
+        ++opening;
+        text = refused.what();
+      } catch (const executor::execution_error& failed) {
+        ++running;
+        text = failed.what();
+      }
+      const bool failed = nccl::has_failed();
+      of.engine.reset();
+      if (!failed || text.empty()) break;
+      CAPTURE(n);
+      CAPTURE(code);
+      expect_part(text, code == ncclRemoteError ? "a remote process has gone" : "some NCCL error");
+      of.with.wire.reset();
+      of.check_left();
+      CHECK(nccl::revoking_groups() == (nccl::revoked() > 0 ? 1 : 0));
+      CHECK(nccl::aborted() == 0);
     }
-    const bool failed = nccl::has_failed();
+    CHECK(opening > 10);
+    CHECK(running > 3);
+  }
+}
+
+TEST_CASE("whichever communicator refuses to be revoked, it is aborted, and none spins on") {
+  for (int n = 1; n <= 8; ++n) {
+    run of(2);
+    of.start();
+    nccl::fail_async("pp:1->0", ncclRemoteError);
+    nccl::fail_call(n, ncclInternalError, "ncclCommRevoke");
+    CHECK(error_of(*of.engine).kind() == executor::failure::transport);
     of.engine.reset();
-    if (!failed || text.empty()) break;
-    CAPTURE(n);
-    expect_part(text, "some NCCL error");
-    of.with.wire.reset();
+    CHECK(nccl::has_failed());
+    CHECK(nccl::revoked() == 7);
+    CHECK(nccl::revoking_groups() == 1);
+    CHECK(nccl::aborted() == 1);
+    CHECK(nccl::aborting_groups() == 1);
     of.check_left();
   }
-  CHECK(opening > 10);
-  CHECK(running > 3);
 }
 
 TEST_CASE("settings that make no sense, and kernels that would fill a GPU, are refused") {

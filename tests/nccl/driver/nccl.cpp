@@ -39,6 +39,8 @@ struct ncclComm {
   nccl::made how{};
   bool gone = false;
   bool aborted = false;
+  bool finalized = false;
+  bool revoked = false;
   int busy = 0;             // so often it is in progress yet
   std::int64_t issued = 0;  // operations
   std::int64_t done = 0;
@@ -58,6 +60,9 @@ struct nccl_state {
   std::set<void*> own{};  // memory
   int aborted = 0;
   int aborting_groups = 0;
+  int revoked = 0;
+  int revoking_groups = 0;
+  int version = NCCL_VERSION_CODE;
   int countdown = -1;
   ncclResult_t code = ncclSuccess;
   std::string only{};
@@ -68,6 +73,7 @@ struct nccl_state {
 struct group {
   int depth = 0;
   bool aborts = false;
+  bool revokes = false;
   std::vector<std::pair<cudaStream_t, gpu::operation>> calls{};
 };
 thread_local group grouped;
@@ -106,7 +112,7 @@ bool is_stuck(const ncclComm& comm) {
 
 //! In the communicator's order, whatever the stream.
 ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
-  if (comm.gone) {
+  if (comm.gone || comm.revoked) {
     gpu::here().complaints.push_back(comm.how.name + " is used when it is gone");
     return ncclInvalidUsage;
   }
@@ -124,6 +130,15 @@ ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> wor
   else
     gpu::here().push(stream, std::move(what));
   return in_progress(comm);
+}
+
+//! Freeing waits for the GPU.
+void look_for_others(const ncclComm& freed) {
+  for (const auto& each : mine().comms)
+    if (!each->gone && !each->aborted && each->how.device == freed.how.device &&
+        each->issued > each->done)
+      gpu::here().complaints.push_back(freed.how.name + " is freed while " + each->how.name +
+                                       " has a kernel that waits");
 }
 
 std::string text_of(const ncclComm& comm, std::size_t count, cudaStream_t stream) {
@@ -166,6 +181,15 @@ int aborted() {
 int aborting_groups() {
   return mine().aborting_groups;
 }
+int revoked() {
+  return mine().revoked;
+}
+int revoking_groups() {
+  return mine().revoking_groups;
+}
+void be_version(int code) {
+  mine().version = code;
+}
 void fail_call(int n, ncclResult_t code, std::string_view function) {
   mine().countdown = n;
   mine().code = code;
@@ -187,7 +211,7 @@ void stall(const std::string& name, bool calls) {
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
+  *version = mine().version;
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t code) {
@@ -229,15 +253,16 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   ENTER(comm->how.name);
   const auto failing = mine().failing.find(comm->how.name);
-  if (failing != mine().failing.end()) {
+  if (failing != mine().failing.end() && !comm->revoked) {
     *state = failing->second;
     return ncclSuccess;
   }
   const auto stalled = mine().stalled.find(comm->how.name);
   const bool stuck = stalled != mine().stalled.end() && stalled->second;
   if (comm->busy > 0 && !stuck) --comm->busy;
-  // Everyone must have come.
-  const bool ready = comm->busy == 0 && comm->all->ranks == comm->how.size;
+  // Everyone must have come, or nobody is waited for any more.
+  const bool ready =
+      comm->busy == 0 && (comm->revoked || comm->all->ranks == comm->how.size);
   *state = ready && !stuck ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
@@ -254,6 +279,7 @@ ncclResult_t ncclGroupEnd() {
   for (auto& [stream, what] : grouped.calls) gpu::here().push(stream, std::move(what));
   grouped.calls.clear();
   if (std::exchange(grouped.aborts, false)) ++my.aborting_groups;
+  if (std::exchange(grouped.revokes, false)) ++my.revoking_groups;
   return ncclSuccess;
 }
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer,
@@ -327,18 +353,32 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
 }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   ENTER(comm->how.name);
+  if (comm->revoked) return ncclInvalidUsage;
+  comm->finalized = true;
   return in_progress(*comm);
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   ENTER(comm->how.name);
   if (comm->busy > 0)
     gpu::here().complaints.push_back(comm->how.name + " is destroyed while a call is in progress");
+  look_for_others(*comm);
   comm->gone = true;
   return ncclSuccess;
+}
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
+  ENTER(comm->how.name);
+  if (flags != NCCL_REVOKE_DEFAULT || comm->finalized || comm->revoked || comm->gone)
+    return ncclInvalidArgument;
+  comm->aborted = comm->revoked = true;
+  comm->busy = 1 + static_cast<int>(gpu::here().random() % 3);
+  ++mine().revoked;
+  grouped.revokes = grouped.depth > 0;
+  return ncclInProgress;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const gpu::guard lock(gpu::here().mutex);
   comm->gone = comm->aborted = true;
+  if (grouped.depth == 0) look_for_others(*comm);  // in groups all stop before any is freed
   ++mine().aborted;
   grouped.aborts = grouped.depth > 0;
   return enter(__func__, comm->how.name);

@@ -34,6 +34,11 @@ int registered();
 //! How many were aborted, and in how many groups.
 int aborted();
 int aborting_groups();
+//! How many were revoked, and in how many groups.
+int revoked();
+int revoking_groups();
+//! Says that it is of this version (NCCL_VERSION_CODE).
+void be_version(int code);
 
 //! The n-th call from now on, of any function or of the one named, fails.
 void fail_call(int n, ncclResult_t code, std::string_view function = {});

@@ -11,39 +11,88 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-bool in_progress(ncclComm_t comm) {
+ncclResult_t state_of(ncclComm_t comm) {
   ncclResult_t state = ncclSuccess;
-  return ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress;
+  const ncclResult_t code = ncclCommGetAsyncError(comm, &state);
+  return code == ncclSuccess ? state : code;
+}
+
+using place = std::vector<ncclComm_t>::iterator;
+
+//! Waits while any is in progress. @return where those begin that have not come to a good end
+place settle(place from, place to, std::chrono::nanoseconds patience) {
+  const clock::time_point limit = clock::now() + patience;
+  const auto under_way = [](ncclComm_t each) { return state_of(each) == ncclInProgress; };
+  while (std::count_if(from, to, under_way) > 0 && clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  return std::partition(from, to,
+                        [](ncclComm_t each) { return state_of(each) == ncclSuccess; });
 }
 
 }  // namespace
 
 struct nccl_ending::shared {
   std::vector<ncclComm_t> all;
+  bool revocable = true;
+  std::chrono::nanoseconds patience{};
+  std::atomic<bool> unused{false};  // by what was recorded, too
   std::atomic<bool> over{false};
   std::thread thread;
 
-  void abort_all() {
-    ncclGroupStart();
-    for (ncclComm_t each : all) ncclCommAbort(each);
-    ncclGroupEnd();
+  void end_all() {
+    const auto restless = revocable ? revoke() : all.begin();
+    together(restless, all.end(), ncclCommAbort);
+    if (restless != all.begin()) {
+      unused.wait(false, std::memory_order_acquire);
+      together(all.begin(), restless, ncclCommDestroy);
+    }
     over.store(true, std::memory_order_release);
+  }
+
+ private:
+  template <class Call>
+  static void together(place from, place to, Call call) {
+    if (from == to) return;
+    ncclGroupStart();
+    std::for_each(from, to, call);
+    ncclGroupEnd();
+  }
+
+  //! Stops what is under way and frees nothing. @return where those begin that did not come to rest
+  place revoke() {
+#if NCCL_VERSION_CODE >= 22807
+    int version = 0;
+    if (ncclGetVersion(&version) != ncclSuccess || version < 22807) return all.begin();
+    const auto is_revoked = [](ncclComm_t each) {
+      const ncclResult_t code = ncclCommRevoke(each, NCCL_REVOKE_DEFAULT);
+      return code == ncclSuccess || code == ncclInProgress;
+    };
+    ncclGroupStart();
+    const place refused = std::partition(all.begin(), all.end(), is_revoked);
+    ncclGroupEnd();
+    return settle(all.begin(), refused, patience);
+#else
+    return all.begin();
+#endif
   }
 };
 
 nccl_ending::~nccl_ending() {
   if (!shared_) return;
+  shared_->unused.store(true, std::memory_order_release);
+  shared_->unused.notify_one();
   if (wait()) {
     shared_->thread.join();
     return;
   }
-  std::fprintf(stderr, "stretto: NCCL does not come back from aborting %zu communicators\n",
+  std::fprintf(stderr, "stretto: NCCL does not come back from ending %zu communicators\n",
                shared_->all.size());
   shared_->thread.detach();
 }
 
 bool nccl_ending::wait() noexcept {
-  const clock::time_point limit = clock::now() + patience_;
+  // The thread may have to wait for both, that all stops and that all ends.
+  const clock::time_point limit = clock::now() + 2 * patience_;
   while (!shared_->over.load(std::memory_order_acquire)) {
     if (clock::now() >= limit) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -53,27 +102,26 @@ bool nccl_ending::wait() noexcept {
 
 void nccl_ending::finish(std::vector<ncclComm_t> all) noexcept {
   for (ncclComm_t each : all) ncclCommFinalize(each);
-  const clock::time_point limit = clock::now() + patience_;
-  while (std::any_of(all.begin(), all.end(), in_progress) && clock::now() < limit)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  std::vector<ncclComm_t> rest;
-  for (ncclComm_t each : all) {
-    ncclResult_t state = ncclSuccess;
-    if (ncclCommGetAsyncError(each, &state) == ncclSuccess && state == ncclSuccess)
-      ncclCommDestroy(each);
-    else
-      rest.push_back(each);
+  if (settle(all.begin(), all.end(), patience_) != all.end()) {
+    end(std::move(all), false);
+    return;
   }
-  abort(std::move(rest));
+  for (ncclComm_t each : all) ncclCommDestroy(each);
 }
 
 void nccl_ending::abort(std::vector<ncclComm_t> all) noexcept {
+  end(std::move(all), true);
+}
+
+void nccl_ending::end(std::vector<ncclComm_t> all, bool revocable) noexcept {
   if (all.empty() || shared_) return;
   try {
     shared_ = std::make_shared<shared>();
     shared_->all = std::move(all);
+    shared_->revocable = revocable;
+    shared_->patience = patience_;
     // It may outlive this object, and then ends with the process.
-    shared_->thread = std::thread([held = shared_] { held->abort_all(); });
+    shared_->thread = std::thread([held = shared_] { held->end_all(); });
   } catch (...) {
     // Without memory or threads the process is about to end; NCCL's kernels end with it.
     shared_.reset();

@@ -43,9 +43,10 @@ arena_memory nccl_memory();
 //! Sums are added in NCCL's own order: every member gets the same bits, but not those of the
 //! loopback transports. Calls are non-blocking. What NCCL reports of a peer is looked for while a
 //! step is under way, and ends it naming the first instruction not done on that communicator; so does
-//! a process that has failed, where `between` tells of it. All communicators are then aborted at
-//! once, by a thread of their own; that NCCL does not come back from it is told on the standard error
-//! stream.
+//! a process that has failed, where `between` tells of it. All communicators are then revoked at
+//! once, by a thread of their own, and freed with the transport; those that do not come to rest, and
+//! all of an NCCL before 2.28.7, are aborted at once. That NCCL does not come back from it is told on
+//! the standard error stream.
 //! @param between  exchanges the communicators' ids; outlives the transport
 //! @throws plan_error when the settings make no sense. open() and attach() throw it, too: when
 //! plans
