@@ -195,13 +195,15 @@ void resume(pipeline& made, const options& with) {
 void end_as_one_of_several(pipeline& made, const options& with, const corpus& text,
                            const processes& all, std::ofstream& trace) {
   made.gather({layer_part::parameters});
-  write_trace(all.speaks() ? static_cast<std::ostream&>(trace) : std::cout, made);
+  if (made.traced()) write_trace(all.speaks() ? static_cast<std::ostream&>(trace) : std::cout, made);
   if (!all.speaks()) return;
-  close(trace, with, "trace.json");
-  std::cout << all.count() << " processes: idle times, memory and timeline.svg are told of one alone\n"
-            << (with.out / "trace.json").string()
-            << ": the last steps of all, for ui.perfetto.dev\n\n"
-            << "held-back beginning | what the model makes of it:\n"
+  std::cout << all.count() << " processes: idle times, memory and timeline.svg are told of one alone\n";
+  if (made.traced()) {
+    close(trace, with, "trace.json");
+    std::cout << (with.out / "trace.json").string()
+              << ": the last steps of all, for ui.perfetto.dev\n";
+  }
+  std::cout << "\nheld-back beginning | what the model makes of it:\n"
             << sampled_line(made, text, with.learning.seed) << '\n';
 }
 
@@ -218,8 +220,8 @@ void run(const options& with, const processes& all) {
   if (!with.resume.empty()) resume(made, with);
   std::ofstream trace;
   std::ofstream picture;
-  if (all.speaks()) trace = open(with, "trace.json");
-  if (all.count() == 1) picture = open(with, "timeline.svg");
+  if (made.traced() && all.speaks()) trace = open(with, "trace.json");
+  if (made.traced() && all.count() == 1) picture = open(with, "timeline.svg");
   for (std::size_t worker = 0; made.on_host() && worker < made.workers_here(); ++worker)
     paint(made.engine().arena(worker));
 
@@ -242,14 +244,16 @@ void run(const options& with, const processes& all) {
   write_memory(std::cout, made, process);
   if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
-  write_trace(trace, made);
-  close(trace, with, "trace.json");
-  const std::string drawn = write_picture(picture, made, cores);
-  close(picture, with, "timeline.svg");
-  std::cout << "\n"
-            << (with.out / "trace.json").string() << ": the last steps, for ui.perfetto.dev\n"
-            << (with.out / "timeline.svg").string() << ": " << drawn
-            << "\n\nheld-back beginning | what the model makes of it:\n"
+  if (made.traced()) {
+    write_trace(trace, made);
+    close(trace, with, "trace.json");
+    const std::string drawn = write_picture(picture, made, cores);
+    close(picture, with, "timeline.svg");
+    std::cout << "\n"
+              << (with.out / "trace.json").string() << ": the last steps, for ui.perfetto.dev\n"
+              << (with.out / "timeline.svg").string() << ": " << drawn << '\n';
+  }
+  std::cout << "\nheld-back beginning | what the model makes of it:\n"
             << sampled_line(made, text, with.learning.seed) << '\n';
 }
 

@@ -188,6 +188,9 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   app.add_flag("--checked", to.checked,
                "Hold every instruction, as it is issued, against all accesses to the same bytes "
                "before it; a race ends training before it can happen");
+  app.add_flag("--graph", to.graph,
+               "On GPUs: issue the first step, record the second, and launch all others as one graph; "
+               "without times, so neither trace.json nor timeline.svg");
   app.add_option("--deadline", raw.deadline, "Seconds that a step may take")
       ->check(above_zero())
       ->capture_default_str();
@@ -265,6 +268,7 @@ void complete(options& made, const raw_options& raw) {
     made.model.layers = static_cast<int>(std::clamp<std::int64_t>(sum, 1, 1 << 16));
   }
   made.model.tied = !raw.untied;
+  if (made.pipeline.graph) made.pipeline.trace_steps = 0;
   made.learning.rate = {.peak = raw.learning_rate,
                         .floor = raw.learning_rate / 10,
                         .warmup = std::min(20L, made.steps / 10),

@@ -92,7 +92,9 @@ void write_table(std::ostream& out, pipeline& from, int cores) {
   if (const auto sums = measured_sums(from, sums_over::shards))
     out << format("sums over %d shards: %.2f ms a step on each worker, %.1f %% beside its ops\n",
                   from.model().shards, sums->milliseconds, 100 * sums->hidden);
-  if (!real)
+  if (!from.traced())
+    out << "measured: not, because a graph tells no times of its instructions.\n";
+  else if (!real)
     out << "measured: not, because " << from.where().ranks * from.workers()
         << (from.workers() == 1 ? " ranks share " : " workers share ") << cores
         << (cores == 1 ? " core.\n" : " cores.\n");

@@ -94,7 +94,8 @@ void check_stage(const config& model, int first, int last) {
   CHECK(allocations_of([&] {
           one.squared_norms(norms);
           const double factor = clip_factor(global_norm(norms), 1);
-          one.clip_and_update({}, 1, 1e-3, &factor);
+          const adamw_factors<float> by({}, 1, 1e-3);
+          one.clip_and_update(&by, &factor);
           one.zero_gradients();
         }) == 0);
 }

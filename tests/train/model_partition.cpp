@@ -104,7 +104,8 @@ struct chain {
     for (auto& each : stages) each.squared_norms(norms);
     result.gradient_norm = global_norm(norms);
     result.clip_factor = clip_factor(result.gradient_norm, norm_limit);
-    for (auto& each : stages) each.clip_and_update({}, number, 0.01, &result.clip_factor);
+    const adamw_factors<float> by({}, number, 0.01);
+    for (auto& each : stages) each.clip_and_update(&by, &result.clip_factor);
     return result;
   }
 

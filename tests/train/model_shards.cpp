@@ -152,8 +152,9 @@ struct sharded {
     }
     result.gradient_norm = global_norm(norms);
     result.clip_factor = clip_factor(result.gradient_norm, norm_limit);
+    const adamw_factors<Scalar> by({}, number, 1e-2);
     for (auto& each : stages)
-      for (auto& shard : each->shards) shard.clip_and_update({}, number, 1e-2, &result.clip_factor);
+      for (auto& shard : each->shards) shard.clip_and_update(&by, &result.clip_factor);
     return result;
   }
   static void join(basic_stage<Scalar>& front, basic_stage<Scalar>& back) {

@@ -163,7 +163,7 @@ TEST_CASE("AdamW by hand, over three steps") {
     for (int step = 1; step <= 3; ++step) {
       const double raw = 0.7 * step - 1;
       const std::vector<double> gradient(5, raw);
-      update<double>(rule, step, 0.1, 0.25, decayed, value, gradient, mean, square);
+      update<double>({rule, step, 0.1}, 0.25, decayed, value, gradient, mean, square);
       const double g = raw * 0.25;
       m = 0.8 * m + 0.2 * g;
       v = 0.9 * v + 0.1 * g * g;
@@ -183,7 +183,8 @@ TEST_CASE("weight decay reaches matrices and tables, not norms and biases") {
     for (float& value : one.parameters(layer)) value = 1;
   }
   const double clip_factor = 1;
-  one.clip_and_update({.weight_decay = 0.5}, 1, 0.1, &clip_factor);  // gradients are zero
+  const train::adamw_factors<float> by({.weight_decay = 0.5}, 1, 0.1);
+  one.clip_and_update(&by, &clip_factor);  // gradients are zero
   for (int layer = 0; layer < model.layer_count(); ++layer) {
     for (const tensor& part : parameter_tensors(model, layer)) {
       const std::size_t width = config::size(model.width);

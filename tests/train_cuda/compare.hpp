@@ -66,4 +66,41 @@ void compare(train::pipeline_settings settings, Move move) {
 }
 inline void compare(const train::pipeline_settings& settings) { compare(settings, on_one); }
 
+//! Steps as a graph beside steps that are issued, both computed there: all they report and hold, to
+//! the bit, with evaluations between them.
+//! @param move  has the pipeline compute elsewhere than on the host
+template <class Move>
+void compare_graph(train::pipeline_settings settings, Move move) {
+  using pipeline_test::learning;
+  using train::layer_part;
+  CAPTURE(settings.schedule);
+  const train::config model = pipeline_test::tiny(6, true);
+  settings.poison = true;
+  settings.evaluation_microbatches = 2;
+  move(settings);
+  train::pipeline issued(model, pipeline_test::text(), settings, learning());
+  settings.graph = true;
+  move(settings);
+  train::pipeline replayed(model, pipeline_test::text(), settings, learning());
+  std::vector<double> losses;
+  for (int number = 1; number <= 4; ++number) {
+    CAPTURE(number);
+    CHECK(replayed.evaluate() == issued.evaluate());
+    const train::step_result expected = issued.step(), found = replayed.step();
+    CHECK(found == expected);
+    losses.push_back(found.loss);
+    for (int layer = 0; layer < model.layer_count(); ++layer)
+      for (const layer_part part : {layer_part::gradients, layer_part::parameters, layer_part::mean,
+                                    layer_part::square}) {
+        // Of several processes, each knows its own.
+        issued.gather({part});
+        replayed.gather({part});
+        CHECK(replayed.whole(layer, part) == issued.whole(layer, part));
+      }
+  }
+  // Every step had a batch and a learning rate of its own.
+  std::sort(losses.begin(), losses.end());
+  CHECK(std::adjacent_find(losses.begin(), losses.end()) == losses.end());
+}
+
 }  // namespace train_cuda_test

@@ -71,7 +71,7 @@ struct trained {
   stage one;
   std::vector<tensors> stashes;
   std::vector<std::span<float>> spans;
-  std::shared_ptr<void> bytes, results;
+  std::shared_ptr<void> bytes, results, factors;
 
   trained(const config& of, const train::math<float>& with)
       : by(with), model(of), one(of, 0, of.layer_count(), 3, 0, with) {
@@ -81,6 +81,7 @@ struct trained {
     }
     bytes = with.allocate(2 * of.rows() * config::size(of.slices));
     results = with.allocate(sizeof(train::step_result) + 8 * 8 * sizeof(double));
+    factors = with.allocate(sizeof(train::adamw_factors<float>));
   }
 
   std::span<const std::uint8_t> drawn(int key, std::size_t slice) {
@@ -119,7 +120,10 @@ struct trained {
     }
     one.squared_norms(norms);
     by.finish(norms, {losses, spans.size()}, 0.1, result);
-    one.clip_and_update({}, number, 1e-2, &result->clip_factor);
+    const train::adamw_factors<float> rates({}, number, 1e-2);
+    by.put(&rates, factors.get(), sizeof(rates));
+    one.clip_and_update(static_cast<const train::adamw_factors<float>*>(factors.get()),
+                        &result->clip_factor);
   }
   train::step_result result() const {
     train::step_result found;
@@ -221,14 +225,17 @@ TEST_CASE("a norm that is not finite updates nothing, on the GPU as on the host"
       CAPTURE(norm);
       const train::math_array<double, float> norms(*by, 1);
       const train::math_array<train::step_result, float> result(*by, 1);
+      const train::math_array<train::adamw_factors<float>, float> rates(*by, 1);
+      const train::adamw_factors<float> of_first({}, 1, 0.1);
+      by->put(&of_first, rates.span().data(), sizeof(of_first));
       by->put(&norm, norms.span().data(), sizeof(norm));
       tensors values(*by, 64), gradients(*by, 64), mean(*by, 64), square(*by, 64);
       values.draw(1);
       gradients.draw(2);
       const std::vector<float> before = on_host(*by, values.span());
       by->finish(norms.span(), {}, 1, result.span().data());
-      by->update({}, 1, 0.1, &result.span()[0].clip_factor, true, values.span(), gradients.span(),
-                 mean.span(), square.span());
+      by->update(rates.span().data(), &result.span()[0].clip_factor, true, values.span(),
+                 gradients.span(), mean.span(), square.span());
       finish(stream.get());
       CHECK((on_host(*by, values.span()) == before) == !std::isfinite(norm));
     }

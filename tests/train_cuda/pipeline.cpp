@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "cuda/on_gpu.hpp"
@@ -23,6 +24,18 @@ void compare(const pipeline_settings& settings, std::uint64_t seed, int gpus = 1
     train::cuda::run_on_gpus(to, all);
   });
   CHECK(stretto::test::gpu::complaints().empty());
+  CHECK(stretto::test::gpu::alive() == stretto::test::gpu::handles{});
+}
+
+void compare_graph(const pipeline_settings& settings, std::uint64_t seed, int gpus = 1) {
+  stretto::test::gpu::reset(seed, gpus);
+  train_cuda_test::define_kernels();
+  train_cuda_test::compare_graph(settings, [=](pipeline_settings& to) {
+    std::vector<int> all(static_cast<std::size_t>(gpus));
+    std::iota(all.begin(), all.end(), 0);
+    train::cuda::run_on_gpus(to, all);
+  });
+  for (const std::string& each : stretto::test::gpu::complaints()) FAIL_CHECK(each);
   CHECK(stretto::test::gpu::alive() == stretto::test::gpu::handles{});
 }
 
@@ -69,6 +82,43 @@ TEST_CASE("stashes that go to the host come back") {
   pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 4};
   settings.offload = *stretto::memory::read_offload("all");
   compare(settings, 8);
+}
+
+TEST_CASE("a graph of the step trains to the bits of steps that are issued") {
+  compare_graph({.schedule = "1f1b", .ranks = 3, .microbatches = 4}, 1);
+  compare_graph({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2}, 2);
+  pipeline_settings again{.schedule = "interleaved", .ranks = 2, .microbatches = 4};
+  again.recompute = *stretto::memory::read_window("1/2");
+  again.products = train::precision::bf16;
+  compare_graph(again, 3);
+  pipeline_settings away{.schedule = "1f1b", .ranks = 2, .microbatches = 4};
+  away.offload = *stretto::memory::read_offload("1/2");
+  compare_graph(away, 7);
+  compare_graph({.schedule = "dualpipe", .ranks = 2, .microbatches = 4}, 4, 2);
+  pipeline_settings workers{.schedule = "zbv", .ranks = 2, .microbatches = 4};
+  workers.tensor_parallel = 2;
+  workers.ops = "in_pieces";
+  workers.pieces = 2;
+  compare_graph(workers, 5);
+  compare_graph({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 6);
+}
+
+TEST_CASE("a graph is refused where no step can be recorded, or none is issued to be looked at") {
+  const train::config model = pipeline_test::tiny(6, true);
+  const auto refused = [&](const pipeline_settings& settings, const char* rule) {
+    CHECK_THROWS_WITH_AS(
+        train::pipeline(model, pipeline_test::text(), settings, pipeline_test::learning()), rule,
+        train::bad_setting);
+  };
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 2};
+  settings.graph = true;
+  refused(settings, "--graph with --device host: only a GPU's calls can be recorded");
+  stretto::test::gpu::reset();
+  train::cuda::run_on_gpus(settings, {0});
+  settings.checked = true;
+  refused(settings,
+          "--graph with --checked: races are looked for in what is issued, and a graph's steps are "
+          "not");
 }
 
 TEST_CASE("a GPU that is not there is refused by its number") {

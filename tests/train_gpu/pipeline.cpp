@@ -18,6 +18,20 @@ TEST_CASE("every schedule trains on a GPU as on the host") {
   train_cuda_test::compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2});
 }
 
+TEST_CASE("a graph of the step trains to the bits of steps that are issued") {
+  const auto compare = [](const train::pipeline_settings& settings) {
+    train_cuda_test::compare_graph(settings, train_cuda_test::on_one);
+  };
+  for (const char* const name : {"1f1b", "zbv_greedy", "dualpipe"})
+    compare({.schedule = name, .ranks = 2, .microbatches = 4});
+  compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2});
+  compare({.schedule = "1f1b", .ranks = 2, .microbatches = 4, .tensor_parallel = 2,
+           .products = train::precision::bf16});
+  train::pipeline_settings away{.schedule = "1f1b", .ranks = 2, .microbatches = 4};
+  away.offload = *stretto::memory::read_offload("all");
+  compare(away);
+}
+
 TEST_CASE("workers that share a rank, stashes that run again or wait on the host") {
   train_cuda_test::compare(
       {.schedule = "1f1b", .ranks = 2, .microbatches = 4, .tensor_parallel = 2});

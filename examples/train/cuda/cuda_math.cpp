@@ -257,14 +257,11 @@ void cuda_math::finish(std::span<const double> norms, std::span<const double> lo
                             &to->loss, &to->gradient_norm, &to->clip_factor},
                1, parts_->stream);
 }
-void cuda_math::update(const adamw& rule, long step, double learning_rate,
-                       const double* clip_factor, bool decayed, std::span<float> parameters,
-                       std::span<const float> gradients, std::span<float> mean,
-                       std::span<float> square) const {
-  const adamw_factors<float> by(rule, step, learning_rate, decayed);
+void cuda_math::update(const adamw_factors<float>* by, const double* clip_factor, bool decayed,
+                       std::span<float> parameters, std::span<const float> gradients,
+                       std::span<float> mean, std::span<float> square) const {
   launch_items(cuda::update{parameters.data(), gradients.data(), mean.data(), square.data(),
-                            clip_factor, by.beta1, by.beta2, by.rate, by.unbias, by.keep,
-                            by.epsilon},
+                            clip_factor, by, decayed},
                parameters.size(), parts_->stream);
 }
 

@@ -63,9 +63,9 @@ class cuda_math final : public math<float> {
   void add_squares(std::span<const float> values, double* sum) const override;
   void finish(std::span<const double> norms, std::span<const double> losses, double norm_limit,
               step_result* to) const override;
-  void update(const adamw& rule, long step, double learning_rate, const double* clip_factor,
-              bool decayed, std::span<float> parameters, std::span<const float> gradients,
-              std::span<float> mean, std::span<float> square) const override;
+  void update(const adamw_factors<float>* by, const double* clip_factor, bool decayed,
+              std::span<float> parameters, std::span<const float> gradients, std::span<float> mean,
+              std::span<float> square) const override;
   std::shared_ptr<void> allocate(std::size_t bytes) const override;
   std::shared_ptr<void> allocate_staging(std::size_t bytes) const override;
   void put(const void* host, void* to, std::size_t bytes) const override;

@@ -8,6 +8,7 @@
 
 #include "cuda/team.hpp"
 #include "model/bfloat16.hpp"
+#include "model/optimizer.hpp"
 
 namespace train::cuda {
 
@@ -136,15 +137,18 @@ struct update {
   const float* gradients;
   float *mean, *square;
   const double* clip_factor;
-  float beta1, beta2, rate, unbias, keep, epsilon;
+  const adamw_factors<float>* by;
+  bool decayed;
   TRAIN_EVERYWHERE void operator()(std::size_t item) const {
     if (!(*clip_factor > 0)) return;
     const float gradient = gradients[item] * static_cast<float>(*clip_factor);
-    const float m = beta1 * mean[item] + (1.0f - beta1) * gradient;
-    const float v = beta2 * square[item] + (1.0f - beta2) * (gradient * gradient);
+    const float m = by->beta1 * mean[item] + (1.0f - by->beta1) * gradient;
+    const float v = by->beta2 * square[item] + (1.0f - by->beta2) * (gradient * gradient);
+    const float keep = decayed ? by->keep : 1.0f;
     mean[item] = m;
     square[item] = v;
-    parameters[item] = keep * parameters[item] - rate * m / (std::sqrt(v * unbias) + epsilon);
+    parameters[item] =
+        keep * parameters[item] - by->rate * m / (std::sqrt(v * by->unbias) + by->epsilon);
   }
 };
 

@@ -9,6 +9,7 @@
 #include "stretto/executor/cuda/device.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
+#include "stretto/executor/cuda/step_graph.hpp"
 
 namespace train::cuda {
 
@@ -37,6 +38,7 @@ void run_on_gpus(pipeline_settings& to, const std::vector<int>& devices) {
     return executor::make_cuda_device(plan, {.device = gpu_of(worker), .timing = timing}, watch);
   };
   to.make_transport = [] { return executor::make_cuda_loopback_transport(); };
+  to.make_graph = executor::make_cuda_graph;
 }
 
 }  // namespace train::cuda

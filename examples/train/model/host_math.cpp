@@ -160,12 +160,11 @@ class host_operations : public math<Scalar> {
     to->clip_factor =
         std::isfinite(to->gradient_norm) ? clip_factor(to->gradient_norm, norm_limit) : 0.0;
   }
-  void update(const adamw& rule, long step, double learning_rate, const double* clip_factor,
-              bool decayed, std::span<Scalar> parameters, std::span<const Scalar> gradients,
+  void update(const adamw_factors<Scalar>* by, const double* clip_factor, bool decayed,
+              std::span<Scalar> parameters, std::span<const Scalar> gradients,
               std::span<Scalar> mean, std::span<Scalar> square) const override {
     if (!(*clip_factor > 0)) return;
-    train::update<Scalar>(rule, step, learning_rate, *clip_factor, decayed, parameters, gradients,
-                          mean, square);
+    train::update<Scalar>(*by, *clip_factor, decayed, parameters, gradients, mean, square);
   }
 
   std::shared_ptr<void> allocate(std::size_t bytes) const override {

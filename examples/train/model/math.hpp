@@ -93,9 +93,9 @@ class math {
   //! which update() does nothing.
   virtual void finish(std::span<const double> norms, std::span<const double> losses,
                       double norm_limit, step_result* to) const = 0;
-  //! See train::update; the factor is read when the work is done.
-  virtual void update(const adamw& rule, long step, double learning_rate, const double* clip_factor,
-                      bool decayed, std::span<Scalar> parameters, std::span<const Scalar> gradients,
+  //! See train::update; all factors are read when the work is done.
+  virtual void update(const adamw_factors<Scalar>* by, const double* clip_factor, bool decayed,
+                      std::span<Scalar> parameters, std::span<const Scalar> gradients,
                       std::span<Scalar> mean, std::span<Scalar> square) const = 0;
 
   //! Zeroed memory for tensors, aligned to 64 bytes. Outside steps.

@@ -28,14 +28,13 @@ void adamw::check() const {
 }
 
 template <class Scalar>
-adamw_factors<Scalar>::adamw_factors(const adamw& rule, long step, double learning_rate,
-                                     bool decayed) {
+adamw_factors<Scalar>::adamw_factors(const adamw& rule, long step, double learning_rate) {
   const double count = static_cast<double>(step);
   beta1 = static_cast<Scalar>(rule.beta1);
   beta2 = static_cast<Scalar>(rule.beta2);
   rate = static_cast<Scalar>(learning_rate / (1 - std::pow(rule.beta1, count)));
   unbias = static_cast<Scalar>(1 / (1 - std::pow(rule.beta2, count)));
-  keep = static_cast<Scalar>(decayed ? 1 - learning_rate * rule.weight_decay : 1);
+  keep = static_cast<Scalar>(1 - learning_rate * rule.weight_decay);
   epsilon = static_cast<Scalar>(rule.epsilon);
 }
 
@@ -43,7 +42,7 @@ template struct adamw_factors<float>;
 template struct adamw_factors<double>;
 
 template <class Scalar>
-void update(const adamw& rule, long step, double learning_rate, double clip_factor, bool decayed,
+void update(const adamw_factors<Scalar>& by, double clip_factor, bool decayed,
             std::span<Scalar> parameters, std::span<const Scalar> gradients, std::span<Scalar> mean,
             std::span<Scalar> square) {
   const std::size_t size = parameters.size();
@@ -53,15 +52,15 @@ void update(const adamw& rule, long step, double learning_rate, double clip_fact
   const auto gradient =
       row_vector(gradients.data(), size).array() * static_cast<Scalar>(clip_factor);
 
-  const adamw_factors<Scalar> by(rule, step, learning_rate, decayed);
+  const Scalar keep = decayed ? by.keep : Scalar(1);
   m = by.beta1 * m + (1 - by.beta1) * gradient;
   v = by.beta2 * v + (1 - by.beta2) * gradient.square();
-  value = by.keep * value - by.rate * m / ((v * by.unbias).sqrt() + by.epsilon);
+  value = keep * value - by.rate * m / ((v * by.unbias).sqrt() + by.epsilon);
 }
 
-template void update(const adamw&, long, double, double, bool, std::span<float>,
+template void update(const adamw_factors<float>&, double, bool, std::span<float>,
                      std::span<const float>, std::span<float>, std::span<float>);
-template void update(const adamw&, long, double, double, bool, std::span<double>,
+template void update(const adamw_factors<double>&, double, bool, std::span<double>,
                      std::span<const double>, std::span<double>, std::span<double>);
 
 void learning_rate_schedule::check() const {

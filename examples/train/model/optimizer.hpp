@@ -18,12 +18,14 @@ struct adamw {
   bool operator==(const adamw&) const = default;
 };
 
-//! What an update multiplies by, in the tensors' precision.
+//! What the updates of one step multiply by, in the tensors' precision.
 template <class Scalar>
 struct adamw_factors {
-  Scalar beta1, beta2, rate, unbias, keep, epsilon;
+  Scalar beta1, beta2, rate, unbias, epsilon;
+  Scalar keep;  //!< of what decays
 
-  adamw_factors(const adamw& rule, long step, double learning_rate, bool decayed);
+  //! @param step  1 for the first update
+  adamw_factors(const adamw& rule, long step, double learning_rate);
 };
 
 extern template struct adamw_factors<float>;
@@ -39,17 +41,16 @@ struct step_result {
 };
 
 //! One update of one tensor, in place. All spans have the same size.
-//! \param step          1 for the first update
 //! \param clip_factor   multiplies the gradient, see clip_factor()
 //! \param decayed       whether weight decay applies
 template <class Scalar>
-void update(const adamw& rule, long step, double learning_rate, double clip_factor, bool decayed,
+void update(const adamw_factors<Scalar>& by, double clip_factor, bool decayed,
             std::span<Scalar> parameters, std::span<const Scalar> gradients, std::span<Scalar> mean,
             std::span<Scalar> square);
 
-extern template void update(const adamw&, long, double, double, bool, std::span<float>,
+extern template void update(const adamw_factors<float>&, double, bool, std::span<float>,
                             std::span<const float>, std::span<float>, std::span<float>);
-extern template void update(const adamw&, long, double, double, bool, std::span<double>,
+extern template void update(const adamw_factors<double>&, double, bool, std::span<double>,
                             std::span<const double>, std::span<double>, std::span<double>);
 
 //! Linear warm-up from 0 to `peak`, then half a cosine down to `floor`.

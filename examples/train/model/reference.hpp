@@ -166,7 +166,8 @@ class basic_reference {
     stage_.squared_norms(norms_);
     result.gradient_norm = global_norm(norms_);
     result.clip_factor = clip_factor(result.gradient_norm, norm_limit);
-    stage_.clip_and_update(rule, number, learning_rate, &result.clip_factor);
+    const adamw_factors<Scalar> by(rule, number, learning_rate);
+    stage_.clip_and_update(&by, &result.clip_factor);
     return result;
   }
 

@@ -390,13 +390,13 @@ void basic_stage<Scalar>::squared_norms(std::span<double> slots) const {
 }
 
 template <class Scalar>
-void basic_stage<Scalar>::clip_and_update(const adamw& rule, long step, double learning_rate,
+void basic_stage<Scalar>::clip_and_update(const adamw_factors<Scalar>* by,
                                           const double* clip_factor) {
   for (int layer = first_; layer < last_; ++layer) {
     for (const tensor& each : at(layer).tensors) {
-      by_->update(rule, step, learning_rate, clip_factor, each.decayed,
-                  each.of(parameters(layer)), each.of(std::as_const(*this).gradients(layer)),
-                  each.of(mean(layer)), each.of(square(layer)));
+      by_->update(by, clip_factor, each.decayed, each.of(parameters(layer)),
+                  each.of(std::as_const(*this).gradients(layer)), each.of(mean(layer)),
+                  each.of(square(layer)));
     }
   }
 }

@@ -177,10 +177,8 @@ class basic_stage {
   //! shards have whole counts with the first: a layer's is the sum over its shards.
   void squared_norms(std::span<double> slots) const;
 
-  //! One AdamW step on every layer; step 1 is the first.
-  //! @param clip_factor  in memory of the stage's math
-  void clip_and_update(const adamw& rule, long step, double learning_rate,
-                       const double* clip_factor);
+  //! One AdamW step on every layer. Factors lie in memory of the stage's math.
+  void clip_and_update(const adamw_factors<Scalar>* by, const double* clip_factor);
 
   std::span<Scalar> parameters(int layer) { return part(parameters_, layer); }
   std::span<const Scalar> parameters(int layer) const { return part(read(parameters_), layer); }

@@ -14,6 +14,12 @@ namespace train {
 
 //! One worker's work in evaluation, on the stages that training updates.
 class evaluation_stage final : public stretto::executor::stage {
+  auto batches() const {
+    return [this](int microbatch, auto tokens, auto targets) {
+      text_.held_back_batch(microbatch, tokens, targets);
+    };
+  }
+
  public:
   //! Everything is kept by reference. `microbatches`: of an evaluation, each of so many slices.
   evaluation_stage(rank_model& model, const corpus& text, int microbatches, int slices)
@@ -23,14 +29,14 @@ class evaluation_stage final : public stretto::executor::stage {
         slices_(slices),
         losses_(model.by(), config::size(microbatches) * config::size(slices)) {}
 
+  //! Before each step.
+  void prepare() { model_.prepare_batches(microbatches_, batches()); }
+
   void run(const stretto::executor::context& at) override {
     model_.by().on_stream(at.stream.native, at.sm_budget);
     if (at.step != step_) model_.begin_step();
     step_ = at.step;
-    if (model_.reads_batch(at))
-      model_.read_batch(at, [&](auto tokens, auto targets) {
-        text_.held_back_batch(at.what.microbatch, tokens, targets);
-      });
+    if (model_.reads_batch(at)) model_.read_batch(at, batches());
     model_.run(at, 1.0 / microbatches_,
                &losses_.span()[config::size(at.what.microbatch * slices_ + at.what.slice)]);
   }

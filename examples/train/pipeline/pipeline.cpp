@@ -28,7 +28,17 @@ learning_settings checked(const learning_settings& learning) {
 // Threads of a process.
 constexpr int most_workers = 64;
 
+void check_graph(const pipeline_settings& settings) {
+  if (!settings.graph) return;
+  if (!settings.make_graph)
+    throw bad_setting("graph", "with --device host", "only a GPU's calls can be recorded");
+  if (settings.checked)
+    throw bad_setting("graph", "with --checked",
+                      "races are looked for in what is issued, and a graph's steps are not");
+}
+
 config checked(config model, int slices, const pipeline_settings& settings) {
+  check_graph(settings);
   const int shards = settings.tensor_parallel;
   const auto refuse_shards = [&](const std::string& rule) {
     throw bad_setting("tensor-parallel", std::to_string(shards), rule);
@@ -71,6 +81,7 @@ std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
   with.poison = settings.poison;
   with.checked = settings.checked;
   with.delay = settings.delay;
+  if (settings.graph) with.graph = settings.make_graph;
   if (settings.make_transport) with.wire = settings.make_transport();
   if (settings.make_device)
     with.make_device = [make = settings.make_device, first = here.first,
@@ -125,8 +136,9 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   std::vector<int> all_here(here_.count());
   std::iota(all_here.begin(), all_here.end(), 0);
   training_ = make_engine<training_stage>(*training_plan_, trainers_, settings, here_, all_here);
-  pipeline_settings untraced = settings;
-  untraced.trace_steps = 0;
+  pipeline_settings plain = settings;
+  plain.trace_steps = 0;
+  plain.graph = false;
   // Those that evaluate have numbers of their own.
   worker_range evaluate;
   std::vector<int> which;
@@ -138,7 +150,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
     else
       ++evaluate.first;
   }
-  evaluation_ = make_engine<evaluation_stage>(*evaluation_plan_, evaluators_, untraced, evaluate,
+  evaluation_ = make_engine<evaluation_stage>(*evaluation_plan_, evaluators_, plain, evaluate,
                                               std::move(which));
 }
 
@@ -158,12 +170,9 @@ void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings
                          : settings.make_math(static_cast<int>(number - here_.first), model_,
                                               settings.products));
     const math<float>& by = *maths_.back();
-    // Forwards read it, some a second time; of a rank's stages one or two.
-    const std::size_t reads = 4 * config::size(sizes_.slices) *
-                              config::size(std::max(sizes_.microbatches, evaluation_microbatches));
-    ranks_.push_back(std::make_unique<rank_model>(model_, where_, worker / workers(), layers_,
-                                                  learning_.seed, worker % model_.shards, by,
-                                                  reads));
+    ranks_.push_back(std::make_unique<rank_model>(
+        model_, where_, worker / workers(), layers_, learning_.seed, worker % model_.shards, by,
+        std::max(sizes_.microbatches, evaluation_microbatches)));
     for (int chunk = 0; here && settings.warm_up && chunk < where_.chunks; ++chunk)
       settings.warm_up(ranks_.back()->chunk(chunk));
     trainers_.push_back(std::make_unique<training_stage>(
@@ -206,18 +215,14 @@ stretto::plan_request pipeline::request() const {
 }
 
 step_result pipeline::step() {
+  for (const auto& each : trainers_) each->prepare(steps_done_ + 1);
   training_->step();
   ++steps_done_;
   return trainers_[here_.first]->result();  // all find the same
 }
 
-void pipeline::resume_after(long steps) {
-  not_run_here_ += steps - steps_done_;
-  steps_done_ = steps;
-  for (const auto& each : trainers_) each->skip_steps(not_run_here_);
-}
-
 double pipeline::evaluate() {
+  for (const auto& each : evaluators_) each->prepare();
   if (evaluation_) evaluation_->step();
   // Of every part one has found it, and those that other processes run have not.
   const std::span<double> parts = evaluated_, read = one_evaluated_;

@@ -105,7 +105,7 @@ class pipeline {
   //! Training steps that led to what the layers hold now.
   long steps_done() const { return steps_done_; }
   //! Says so when that came from elsewhere. The next step is number `steps` + 1.
-  void resume_after(long steps);
+  void resume_after(long steps) { steps_done_ = steps; }
 
   //! Data-parallel replicas.
   int copies() const { return copies_; }
@@ -136,6 +136,8 @@ class pipeline {
   //! has all that step() changes. All of them call it, after the same step.
   //! @throws stretto::executor::bootstrap_error when one does not come within the deadline
   void gather(std::initializer_list<layer_part> parts);
+  //! Whether times are kept.
+  bool traced() const { return trace_steps_ > 0; }
   //! The times that the engine has kept; of several processes, all call it, and it brings those of
   //! all here. Clocks are those of each machine.
   std::vector<stretto::executor::trace_record> trace() const;
@@ -180,7 +182,6 @@ class pipeline {
   int trace_steps_;
   bool poison_;
   long steps_done_ = 0;
-  long not_run_here_ = 0;  // of those
   // One for each worker: those of rank 0 first, of these those of the first data-parallel replica,
   // which alone evaluates. Those of other processes are the host's, and only hold what gather()
   // brings.

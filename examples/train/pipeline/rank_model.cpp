@@ -11,11 +11,16 @@ using stretto::job_kind;
 
 rank_model::rank_model(const config& model, const stretto::placement& where, int rank,
                        std::span<const stretto::assignment::layer_range> layers, std::uint64_t seed,
-                       int shard, const math<float>& by, std::size_t reads)
-    : where_(where), rank_(rank), by_(by), batch_(model), most_reads_(reads) {
+                       int shard, const math<float>& by, int microbatches)
+    : where_(where),
+      rank_(rank),
+      by_(by),
+      batch_(model),
+      slices_(config::size(model.slices)),
+      most_microbatches_(microbatches) {
   earlier_.reserve(config::size(model.slices));
   if (!by.on_host()) {
-    staging_ = by.allocate_staging(reads * 2 * model.rows());
+    staging_ = by.allocate_staging(config::size(microbatches) * slices_ * 2 * model.rows());
     in_device_ = by.allocate(2 * model.rows());
     const auto* const first = static_cast<const std::uint8_t*>(in_device_.get());
     tokens_ = {first, model.rows()};
@@ -47,21 +52,32 @@ bool rank_model::finds_loss(const stretto::executor::context& at) const {
   return at.op < 0 || here.ops(at.what.kind)[config::size(at.op)].code == op_code::head;
 }
 
-void rank_model::hand_over(std::size_t slice) {
-  tokens_ = batch_.tokens(slice);
-  targets_ = batch_.targets(slice);
-  if (by_.on_host()) return;
-  const std::size_t rows = tokens_.size();
-  if (reads_ == most_reads_)
-    throw std::logic_error("a step has more jobs that read the batch than the " +
-                           std::to_string(most_reads_) + " foreseen");
-  auto* const from = static_cast<std::uint8_t*>(staging_.get()) + 2 * rows * reads_++;
-  auto* const to = static_cast<std::uint8_t*>(in_device_.get());
-  std::ranges::copy(tokens_, from);
-  std::ranges::copy(targets_, from + rows);
-  by_.copy(from, to, 2 * rows);
-  tokens_ = {to, rows};
-  targets_ = {to + rows, rows};
+std::span<std::uint8_t> rank_model::aside(int microbatch, std::size_t slice) const {
+  if (microbatch >= most_microbatches_)
+    throw std::logic_error("micro-batch " + std::to_string(microbatch) + " of at most " +
+                           std::to_string(most_microbatches_));
+  const std::size_t bytes = tokens_.size() + targets_.size();
+  return {static_cast<std::uint8_t*>(staging_.get()) +
+              (config::size(microbatch) * slices_ + slice) * bytes,
+          bytes};
+}
+
+void rank_model::set_aside(int microbatch) {
+  for (std::size_t slice = 0; slice < slices_; ++slice) {
+    const std::span<std::uint8_t> to = aside(microbatch, slice);
+    std::ranges::copy(batch_.tokens(slice), to.begin());
+    std::ranges::copy(batch_.targets(slice), to.last(to.size() / 2).begin());
+  }
+}
+
+void rank_model::hand_over(int microbatch, std::size_t slice) {
+  if (by_.on_host()) {
+    tokens_ = batch_.tokens(slice);
+    targets_ = batch_.targets(slice);
+    return;
+  }
+  const std::span<const std::uint8_t> from = aside(microbatch, slice);
+  by_.copy(from.data(), in_device_.get(), from.size());
 }
 
 void rank_model::run(const stretto::executor::context& at, double loss_scale, double* loss) {

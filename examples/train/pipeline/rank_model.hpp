@@ -26,10 +26,10 @@ class rank_model {
   //! @param layers of every stage of the pipeline, in its order
   //! @param shard  of all stages
   //! @param by     does the work of all stages, and outlives them
-  //! @param reads  the most jobs of a step that read the batch
+  //! @param microbatches  the most of a step
   rank_model(const config& model, const stretto::placement& where, int rank,
              std::span<const stretto::assignment::layer_range> layers, std::uint64_t seed,
-             int shard = 0, const math<float>& by = host_math<float>(), std::size_t reads = 0);
+             int shard = 0, const math<float>& by = host_math<float>(), int microbatches = 0);
 
   const math<float>& by() const { return by_; }
 
@@ -54,16 +54,25 @@ class rank_model {
   stage* with_embedding() { return embedding_; }
   stage* with_head() { return head_; }
 
+  //! Before a step, while none is under way: fill(microbatch, tokens, targets) writes what its jobs
+  //! will read, where it must lie somewhere before the first of them is issued.
+  template <class Fill>
+  void prepare_batches(int microbatches, Fill&& fill) {
+    if (by_.on_host() || (embedding_ == nullptr && head_ == nullptr)) return;
+    for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
+      fill(microbatch, batch_.tokens(), batch_.targets());
+      set_aside(microbatch);
+    }
+  }
   //! Before a step's first job.
   void begin_step() {
-    reads_ = 0;
     for (const auto& each : stages_) each->round_weights();
   }
-  //! Before a job that reads the batch: fill(tokens, targets) writes its micro-batch.
+  //! Before a job that reads the batch, with the same fill.
   template <class Fill>
   void read_batch(const stretto::executor::context& at, Fill&& fill) {
-    fill(batch_.tokens(), batch_.targets());
-    hand_over(config::size(at.what.slice));
+    if (by_.on_host()) fill(at.what.microbatch, batch_.tokens(), batch_.targets());
+    hand_over(at.what.microbatch, config::size(at.what.slice));
   }
 
   std::size_t batch_bytes() const { return batch_.bytes(); }
@@ -80,7 +89,10 @@ class rank_model {
  private:
   //! The stashes of the micro-batch's slices before the job's own; valid until the next call.
   earlier_slices<float> earlier(const stretto::executor::context& at);
-  void hand_over(std::size_t slice);
+  void set_aside(int microbatch);
+  void hand_over(int microbatch, std::size_t slice);
+  //! Where what a slice reads lies in the meantime: tokens, then targets.
+  std::span<std::uint8_t> aside(int microbatch, std::size_t slice) const;
 
   stretto::placement where_;
   int rank_;
@@ -90,10 +102,11 @@ class rank_model {
   const math<float>& by_;
   batch batch_;
   std::span<const std::uint8_t> tokens_, targets_;  // of the slice, in by_'s memory
-  // Where that is not the host's: a copy for each job of a step, since all of them are issued
-  // before the first has read.
+  // Where that is not the host's: the batches of a whole step, since all its jobs are issued before
+  // the first has read, or not issued again at all; and the one read last.
   std::shared_ptr<void> staging_, in_device_;
-  std::size_t most_reads_ = 0, reads_ = 0;
+  std::size_t slices_;
+  int most_microbatches_;
   std::vector<std::span<float>> earlier_;
 };
 

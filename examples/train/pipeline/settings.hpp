@@ -63,6 +63,8 @@ struct pipeline_settings {
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);  //!< of one step
   bool poison = stretto::executor::built_for_debugging();  //!< what the plan releases, with NaN
   bool checked = false;  //!< for races, see executor::options
+  //! A training step is recorded and replayed, see executor::options::graph; on GPUs, without times.
+  bool graph = false;
   int trace_steps = 0;                                          //!< last steps to keep times of
   stretto::executor::random_delay delay{};                      //!< for tests
   std::string transport = "loopback";  //!< its name
@@ -77,6 +79,8 @@ struct pipeline_settings {
   std::function<std::unique_ptr<stretto::executor::device>(int worker, const stretto::plan_view&,
                                                            stretto::executor::monitor&)>
       make_device{};
+  //! Records the step, where such devices can.
+  stretto::executor::graph_factory make_graph{};
   //! Not empty: what every stage of this process goes through before the transports are opened.
   std::function<void(stage&)> warm_up{};
 };

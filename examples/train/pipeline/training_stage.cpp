@@ -18,6 +18,8 @@ training_stage::training_stage(rank_model& model, const corpus& text,
       slices_(slices),
       replica_(replica),
       losses_(model.by(), config::size(microbatches) * config::size(slices)),
+      prepared_(model.by().allocate_staging(sizeof(adamw_factors<float>))),
+      factors_(model.by(), 1),
       result_(model.by(), 1),
       clock_(model.chunks()) {
   written_.reserve(2 * config::size(model.chunks()));
@@ -36,6 +38,13 @@ bool training_stage::serves(job_kind kind) const {
     default:
       return false;
   }
+}
+
+void training_stage::prepare(long number) {
+  number_ = number;
+  *static_cast<adamw_factors<float>*>(prepared_.get()) =
+      adamw_factors<float>(learning_.rule, number, learning_.rate.at(number));
+  model_.prepare_batches(microbatches_, batches());
 }
 
 void training_stage::run(const stretto::executor::context& at) {
@@ -70,11 +79,7 @@ void training_stage::begin_step(std::int64_t step) {
 }
 
 void training_stage::compute(const stretto::executor::context& at) {
-  if (model_.reads_batch(at))
-    model_.read_batch(at, [&](auto tokens, auto targets) {
-      text_.batch(learning_.seed, number(at), replica_.index * microbatches_ + at.what.microbatch,
-                  tokens, targets);
-    });
+  if (model_.reads_batch(at)) model_.read_batch(at, batches());
   model_.run(at, 1.0 / (microbatches_ * replica_.count),
              &losses_.span()[config::size(at.what.microbatch * slices_ + at.what.slice)]);
 }
@@ -146,9 +151,10 @@ void training_stage::optimizer(const stretto::executor::context& at) {
   model_.by().finish(slots.first(slots.size() - losses.size()), losses, learning_.norm_limit,
                      made);
   if (model_.by().on_host()) clip_factor(made->gradient_norm, learning_.norm_limit);  // refuses
+  const std::span<adamw_factors<float>> factors = factors_.span();
+  model_.by().copy(prepared_.get(), factors.data(), factors.size_bytes());
   for (int chunk = 0; chunk < model_.chunks(); ++chunk)
-    model_.chunk(chunk).clip_and_update(learning_.rule, number(at), learning_.rate.at(number(at)),
-                                        &made->clip_factor);
+    model_.chunk(chunk).clip_and_update(factors.data(), &made->clip_factor);
 }
 
 step_result training_stage::result() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -50,11 +51,12 @@ class training_stage final : public stretto::executor::stage {
   training_stage(rank_model& model, const corpus& text, const learning_settings& learning,
                  int microbatches, int slices, step_groups groups, replica_number replica = {});
 
+  //! Before each step, while none is under way: all that it reads and the last one did not, from
+  //! where its work finds it, whether it is issued or replayed.
+  //! @param number  of the step, whose batches and learning rate follow; 1 is the first
+  void prepare(long number);
   void run(const stretto::executor::context& at) override;
   bool serves(stretto::job_kind kind) const override;
-
-  //! The executor's first step is number `steps` + 1: batches and the learning rate follow.
-  void skip_steps(long steps) { skipped_ = steps; }
 
   //! Of the last step; every rank computes the same. Between steps.
   //! @throws std::runtime_error if the gradient was not finite; parameters are then untouched
@@ -64,9 +66,11 @@ class training_stage final : public stretto::executor::stage {
 
  private:
   void begin_step(std::int64_t step);
-  //! 1 is the first.
-  long number(const stretto::executor::context& at) const {
-    return skipped_ + static_cast<long>(at.step) + 1;
+  auto batches() const {
+    return [this](int microbatch, auto tokens, auto targets) {
+      text_.batch(learning_.seed, number_, replica_.index * microbatches_ + microbatch, tokens,
+                  targets);
+    };
   }
   void compute(const stretto::executor::context& at);
   void write_sum(const stretto::executor::context& at);
@@ -89,7 +93,9 @@ class training_stage final : public stretto::executor::stage {
   };
   std::vector<stage_sum> written_;  // of this step, not read yet
   std::int64_t step_ = -1;
-  long skipped_ = 0;
+  long number_ = 0;
+  std::shared_ptr<void> prepared_;  // the factors, in memory of the host from which copies take
+  math_array<adamw_factors<float>, float> factors_;
   math_array<step_result, float> result_;
   job_clock clock_;
 };
