@@ -3,6 +3,8 @@
 // (two independent jobs swapped) stay valid, and must stay accepted.
 #include <doctest/doctest.h>
 
+#include <stdexcept>
+
 #include "stretto/check/complete.hpp"
 #include "stretto/check/live.hpp"
 #include "stretto/check/ordered.hpp"
@@ -270,6 +272,21 @@ TEST_CASE("swapped jobs are found out of order or deadlocked, unless they are in
   CHECK(all.incomplete > 10);
   CHECK(all.disordered > 100);
   CHECK(all.deadlocked > 100);
+}
+
+TEST_CASE("a job on no rank, or one more than a list holds, touches nothing and is named") {
+  stretto::job_lists made(2, 1);
+  stretto::job_sink out = made.sink();
+  const job work{1, 7, 0, job_kind::forward};
+  for (const int rank : {-1, 2, 1 << 30})
+    CHECK_THROWS_WITH_AS(out.push(rank, work), doctest::Contains("there is no rank"),
+                         std::length_error);
+  out.push(1, work);
+  CHECK_THROWS_WITH_AS(out.push(1, work),
+                       "stretto::job_sink: the list of rank 1 is full before the job of stage 1 and "
+                       "micro-batch 7",
+                       std::length_error);
+  CHECK(made.rows().total() == 1);
 }
 
 TEST_CASE("with messages: received before use, sent after it is made") {

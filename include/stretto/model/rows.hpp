@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "stretto/base/stored.hpp"
@@ -33,8 +34,25 @@ struct job_rows {
   }
 };
 
+namespace detail {
+
+// Not constexpr: where a list is a constant, these names stand in the compiler's message.
+[[noreturn]] inline void pushed_on_no_such_rank(int rank, const job& work) {
+  throw std::length_error("stretto::job_sink: there is no rank " + std::to_string(rank) +
+                          " for the job of stage " + std::to_string(work.stage) +
+                          " and micro-batch " + std::to_string(work.microbatch));
+}
+[[noreturn]] inline void pushed_more_jobs_than_capacity(int rank, const job& work) {
+  throw std::length_error("stretto::job_sink: the list of rank " + std::to_string(rank) +
+                          " is full before the job of stage " + std::to_string(work.stage) +
+                          " and micro-batch " + std::to_string(work.microbatch));
+}
+
+}  // namespace detail
+
 //! Where a schedule or a lowering writes its lists: storage of the caller's. A push beyond the
-//! stride throws std::length_error (in a constant evaluation: a compile error).
+//! stride, which is the schedule's `capacity`, or on a rank that is none throws std::length_error
+//! (in a constant evaluation: a compile error).
 struct job_sink {
   job* items = nullptr;
   std::int32_t* counts = nullptr;
@@ -42,7 +60,10 @@ struct job_sink {
   int stride = 0;
 
   constexpr void push(int rank, const job& work) {
-    if (counts[rank] == stride) throw std::length_error("stretto::job_sink: row is full");
+    if (rank < 0 || rank >= ranks || counts[rank] == stride) {
+      if (rank < 0 || rank >= ranks) detail::pushed_on_no_such_rank(rank, work);
+      detail::pushed_more_jobs_than_capacity(rank, work);
+    }
     items[static_cast<std::ptrdiff_t>(rank) * stride + counts[rank]++] = work;
   }
   constexpr job_rows rows() const { return {items, counts, ranks, stride}; }
