@@ -85,12 +85,13 @@ void introduce(std::ostream& out, const pipeline& made, const options& with, con
 //! The unpipelined model beside the pipelined one.
 class shadow {
  public:
-  //! Goes on from what the pipeline holds.
-  shadow(const options& with, const pipeline& from, const corpus& text)
-      : with_(with),
-        text_(text),
-        math_(make_host_math(unsharded(from.model()), with.pipeline.products)),
-        whole_(unsharded(from.model()), with.learning.seed, *math_) {
+  //! Goes on from what the pipeline holds. Of several processes one has that model, and the others
+  //! bring what they hold.
+  shadow(const options& with, const pipeline& from, const corpus& text) : with_(with), text_(text) {
+    if (from.leads()) {
+      math_ = make_host_math(unsharded(from.model()), with.pipeline.products);
+      whole_.emplace(unsharded(from.model()), with.learning.seed, *math_);
+    }
     take(from);
   }
 
@@ -101,16 +102,17 @@ class shadow {
 
   //! @throws std::runtime_error naming what differs after the step
   void compare(const pipeline& pipelined, long number, const step_result& result) {
-    const step_result expected =
-        whole_.step(number, pipelined.sums(), with_.learning.rate.at(number),
+    const step_result expected = !whole_ ? result :
+        whole_->step(number, pipelined.sums(), with_.learning.rate.at(number),
                     with_.learning.norm_limit, with_.learning.rule,
                     [&](int microbatch, auto tokens, auto targets) {
                       text_.batch(with_.learning.seed, number, microbatch, tokens, targets);
                     });
+    const reference* const whole = whole_ ? &*whole_ : nullptr;
     const std::string found =
         rounds(pipelined, with_)
-            ? first_difference_above(bound(with_), pipelined, result, whole_, expected)
-            : first_difference(pipelined, result, whole_, expected);
+            ? first_difference_above(bound(with_), pipelined, result, whole, expected)
+            : first_difference(pipelined, result, whole, expected);
     if (!found.empty())
       throw std::runtime_error("--check: after step " + std::to_string(number) + " " + found);
   }
@@ -140,25 +142,26 @@ class shadow {
   }
 
   void take(const pipeline& from) {
-    const auto copy = [](const std::vector<float>& all, std::span<float> to) {
-      std::ranges::copy(all, to.begin());
+    const auto copy = [&](int layer, layer_part part, auto&& place) {
+      const std::vector<float> all = from.whole(layer, part);
+      if (whole_) std::ranges::copy(all, place(whole_->stage()).begin());
     };
     for (int layer = 0; layer < from.model().layer_count(); ++layer) {
-      copy(from.whole(layer, layer_part::parameters), whole_.stage().parameters(layer));
-      copy(from.whole(layer, layer_part::mean), whole_.stage().mean(layer));
-      copy(from.whole(layer, layer_part::square), whole_.stage().square(layer));
+      copy(layer, layer_part::parameters, [&](stage& to) { return to.parameters(layer); });
+      copy(layer, layer_part::mean, [&](stage& to) { return to.mean(layer); });
+      copy(layer, layer_part::square, [&](stage& to) { return to.square(layer); });
     }
   }
 
   const options& with_;
   const corpus& text_;
   std::unique_ptr<math<float>> math_;
-  reference whole_;
+  std::optional<reference> whole_;
 };
 
 void train_steps(pipeline& made, const options& with, const corpus& text, bool speaks) {
   std::unique_ptr<shadow> reference;
-  if (with.check && speaks) reference = std::make_unique<shadow>(with, made, text);
+  if (with.check) reference = std::make_unique<shadow>(with, made, text);
   const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
                         made.sizes().microbatches * made.copies();
   const long first = made.steps_done() + 1;
@@ -168,14 +171,12 @@ void train_steps(pipeline& made, const options& with, const corpus& text, bool s
     const step_result result = made.step();
     // The first step touches memory for the first time, which costs more than the work.
     if (number == first && with.steps > first) made.forget_times();
-    if (with.check) made.gather({layer_part::parameters, layer_part::gradients});
     if (reference) reference->compare(made, number, result);
     shown.update(number, result);
     const bool last = number == with.steps;
     const bool due = with.save_every > 0 && number % with.save_every == 0;
     if (with.save.empty() || !(last || due)) continue;
-    made.gather({layer_part::parameters, layer_part::mean, layer_part::square});
-    if (speaks) save_checkpoint(with.save, made);
+    save_checkpoint(with.save, made);
   }
   if (reference) std::cout << shadow::praise(made, with);
 }
@@ -194,8 +195,8 @@ void resume(pipeline& made, const options& with) {
 //! What is left to tell of a run that several processes share.
 void end_as_one_of_several(pipeline& made, const options& with, const corpus& text,
                            const processes& all, std::ofstream& trace) {
-  made.gather({layer_part::parameters});
   if (made.traced()) write_trace(all.speaks() ? static_cast<std::ostream&>(trace) : std::cout, made);
+  const std::string line = sampled_line(made, text, with.learning.seed);
   if (!all.speaks()) return;
   std::cout << all.count() << " processes: idle times, memory and timeline.svg are told of one alone\n";
   if (made.traced()) {
@@ -203,8 +204,7 @@ void end_as_one_of_several(pipeline& made, const options& with, const corpus& te
     std::cout << (with.out / "trace.json").string()
               << ": the last steps of all, for ui.perfetto.dev\n";
   }
-  std::cout << "\nheld-back beginning | what the model makes of it:\n"
-            << sampled_line(made, text, with.learning.seed) << '\n';
+  std::cout << "\nheld-back beginning | what the model makes of it:\n" << line << '\n';
 }
 
 void run(const options& with, const processes& all) {

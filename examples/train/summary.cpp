@@ -182,10 +182,12 @@ std::string sampled_line(const pipeline& from, const corpus& text, std::uint64_t
   std::vector<std::span<const float>> parameters;
   for (int layer = 0; layer < from.model().layer_count(); ++layer) {
     const std::vector<float> one = from.whole(layer, layer_part::parameters);
+    if (!from.leads()) continue;
     layers.emplace_back(one.size());
     std::ranges::copy(one, layers.back().span().begin());
     parameters.push_back(layers.back().span());
   }
+  if (!from.leads()) return {};
   forward_only logits(from.model(), std::move(parameters));
   const std::string prompt = prompt_from(text.held_back());
   const sampling how{.length = 76, .temperature = 0.5, .seed = seed};

@@ -36,7 +36,8 @@ void write_trace(std::ostream& out, pipeline& from);
 //! @return in a few words what is drawn
 std::string write_picture(std::ostream& out, pipeline& from, int cores);
 
-//! A line that begins as a line of the held-back text does.
+//! A line that begins as a line of the held-back text does. Of several processes, all call it, and
+//! the one that leads gets it.
 std::string sampled_line(const pipeline& from, const corpus& text, std::uint64_t seed);
 
 }  // namespace train

@@ -58,7 +58,7 @@ std::string go_on(pipeline& pipelined, reference& whole, int from, int to) {
                    [&](int microbatch, auto tokens, auto targets) {
                      text().batch(how.seed, step, microbatch, tokens, targets);
                    });
-    const std::string found = first_difference(pipelined, result, whole, expected);
+    const std::string found = first_difference(pipelined, result, &whole, expected);
     if (!found.empty()) return "step " + std::to_string(step) + ": " + found;
   }
   return "";

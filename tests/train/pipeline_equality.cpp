@@ -213,19 +213,19 @@ TEST_CASE("a difference would be found, and named") {
   step_result result{.loss = 1, .gradient_norm = 2, .clip_factor = 0.5};
   pipeline pipelined(model, text(), settings, learning());
   reference whole(model, learning().seed);
-  CHECK(first_difference(pipelined, result, whole, result) == "");
+  CHECK(first_difference(pipelined, result, &whole, result) == "");
   step_result wrong = result;
   wrong.loss = 1.25;
-  CHECK(first_difference(pipelined, wrong, whole, result) ==
+  CHECK(first_difference(pipelined, wrong, &whole, result) ==
         "loss is 1.250000, the reference's is 1.000000");
   wrong = result;
   wrong.clip_factor = 1;
-  CHECK(first_difference(pipelined, wrong, whole, result).starts_with("clipping factor"));
+  CHECK(first_difference(pipelined, wrong, &whole, result).starts_with("clipping factor"));
   whole.stage().parameters(3)[1] = 7;
-  CHECK(first_difference(pipelined, result, whole, result) ==
+  CHECK(first_difference(pipelined, result, &whole, result) ==
         "the parameters of layer 3 differ from the reference's");
   whole.stage().gradients(1)[0] = 7;
-  CHECK(first_difference(pipelined, result, whole, result) ==
+  CHECK(first_difference(pipelined, result, &whole, result) ==
         "the gradients of layer 1 differ from the reference's");
 }
 

@@ -93,7 +93,7 @@ std::string compare_above(double bound, const config& model, pipeline_settings s
     const step_result result = made.step();
     const step_result expected = whole.step(step, made.sums(), how.rate.at(step), how.norm_limit,
                                             how.rule, fill(step));
-    const std::string found = first_difference_above(bound, made, result, whole, expected);
+    const std::string found = first_difference_above(bound, made, result, &whole, expected);
     if (!found.empty()) return "step " + std::to_string(step) + ": " + found;
   }
   take();
@@ -289,14 +289,14 @@ TEST_CASE("a difference above the bound would be found, and named") {
                    text().batch(how.seed, 1, microbatch, tokens, targets);
                  });
   step_result result = made.step();
-  CHECK(first_difference_above(bound, made, result, whole, expected) == "");
+  CHECK(first_difference_above(bound, made, result, &whole, expected) == "");
   result.loss *= 1.001;
-  CHECK(first_difference_above(bound, made, result, whole, expected).starts_with("loss is "));
+  CHECK(first_difference_above(bound, made, result, &whole, expected).starts_with("loss is "));
   result.loss = std::nan("");
-  CHECK(first_difference_above(bound, made, result, whole, expected).starts_with("loss is "));
+  CHECK(first_difference_above(bound, made, result, &whole, expected).starts_with("loss is "));
   result.loss = expected.loss;
   whole.stage().gradients(1)[3] += 1.0F;
-  CHECK(first_difference_above(bound, made, result, whole, expected)
+  CHECK(first_difference_above(bound, made, result, &whole, expected)
             .starts_with("the gradients of layer 1 differ"));
 }
 

@@ -74,7 +74,7 @@ inline std::string compare(train::pipeline& pipelined, train::reference& whole, 
                    [&](int microbatch, auto tokens, auto targets) {
                      text().batch(how.seed, step, microbatch, tokens, targets);
                    });
-    const std::string found = first_difference(pipelined, result, whole, expected);
+    const std::string found = first_difference(pipelined, result, &whole, expected);
     if (!found.empty()) return "step " + std::to_string(step) + ": " + found;
   }
   return "";

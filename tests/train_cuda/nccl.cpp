@@ -110,6 +110,38 @@ TEST_CASE("so do several processes, of one worker or several") {
   compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 4, 4, 4);
 }
 
+TEST_CASE("of the layers a process holds those of its own workers alone, in GPUs or not") {
+  reset(6, 3);
+  const auto between = executor::make_local_bootstraps(3);
+  const train::config model = pipeline_test::tiny(6, true);
+  std::vector<std::set<int>> held(between.size());
+  std::vector<std::thread> all;
+  for (std::size_t process = 0; process < between.size(); ++process)
+    all.emplace_back([&, process] {
+      pipeline_settings to{.schedule = "1f1b", .ranks = 3, .microbatches = 4};
+      to.transport = "nccl";
+      to.between = between[process].get();
+      train::cuda::run_over_nccl(to, {}, static_cast<int>(process));
+      train::pipeline there(model, pipeline_test::text(), to, pipeline_test::learning());
+      for (int layer = 0; layer < model.layer_count(); ++layer) {
+        if (there.holds(layer))
+          held[process].insert(layer);
+        else
+          CHECK_THROWS_AS(there.parameters(layer), std::invalid_argument);
+      }
+    });
+  for (std::thread& each : all) each.join();
+  std::set<int> together;
+  std::size_t sum = 0;
+  for (const std::set<int>& each : held) {
+    CHECK_FALSE(each.empty());
+    sum += each.size();
+    together.insert(each.begin(), each.end());
+  }
+  CHECK(sum == together.size());
+  CHECK(static_cast<int>(sum) == model.layer_count());
+}
+
 TEST_CASE("workers without a GPU of their own are refused, by every process") {
   const pipeline_settings two{.ranks = 2}, four{.ranks = 2, .tensor_parallel = 2};
   refuse(four, 3, {{}},

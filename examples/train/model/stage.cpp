@@ -41,7 +41,7 @@ void check_tokens(const char* name, const config& model, std::span<const std::ui
 
 template <class Scalar>
 basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::uint64_t seed,
-                                 int shard, const math<Scalar>& by)
+                                 int shard, const math<Scalar>& by, bool held)
     : model_(checked(model, first, last, shard)),
       first_(first),
       last_(last),
@@ -62,6 +62,8 @@ basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::
     here.tensors = parameter_tensors(model, layer);
     places_.push_back(std::move(here));
   }
+  scalars_ = parameters.end();
+  if (!held) return;
   memory_ = by.allocate(4 * parameters.end() * sizeof(Scalar));
   const std::span<Scalar> all(static_cast<Scalar*>(memory_.get()), 4 * parameters.end());
   const auto quarter = [&](std::size_t at) {
@@ -93,6 +95,10 @@ std::span<Value> basic_stage<Scalar>::part(std::span<Value> whole, int layer) co
   if (layer < first_ || layer >= last_) {
     throw std::invalid_argument("stage: layer " + std::to_string(layer) + " is not in [" +
                                 std::to_string(first_) + ", " + std::to_string(last_) + ")");
+  }
+  if (whole.empty()) {
+    throw std::invalid_argument("stage: layer " + std::to_string(layer) +
+                                " is held by another process");
   }
   return at(layer).parameters.of(whole);
 }

@@ -72,11 +72,12 @@ template <class Scalar>
 class basic_stage {
  public:
   //! Sets the parameters from the seed; gradients and moments start at zero.
-  //! @param by  does its work, and outlives it
+  //! @param by    does its work, and outlives it
+  //! @param held  false: in another process. Then it has sizes alone, no memory, and does nothing.
   //! @throws std::invalid_argument for a bad config, an empty or unknown range of layers, or a
   //!         shard that the model does not have
   basic_stage(const config& model, int first, int last, std::uint64_t seed, int shard = 0,
-              const math<Scalar>& by = host_math<Scalar>());
+              const math<Scalar>& by = host_math<Scalar>(), bool held = true);
 
   const config& model() const { return model_; }
   int first() const { return first_; }
@@ -94,7 +95,7 @@ class basic_stage {
   std::size_t message_bytes() const { return model_.activation_scalars() * sizeof(Scalar); }
 
   //! Parameters, gradients and moments, in bytes.
-  std::size_t state_bytes() const { return 4 * parameters_.size_bytes(); }
+  std::size_t state_bytes() const { return 4 * scalars_ * sizeof(Scalar); }
 
   //! Copies of the parameters in bf16, in bytes.
   std::size_t copies_bytes() const { return copies_.size_bytes(); }
@@ -180,6 +181,7 @@ class basic_stage {
   //! One AdamW step on every layer. Factors lie in memory of the stage's math.
   void clip_and_update(const adamw_factors<Scalar>* by, const double* clip_factor);
 
+  //! @throws std::invalid_argument for the layer of another stage, or of one in another process
   std::span<Scalar> parameters(int layer) { return part(parameters_, layer); }
   std::span<const Scalar> parameters(int layer) const { return part(read(parameters_), layer); }
   //! Of all layers, as they lie in memory, 64-byte padding included.
@@ -229,6 +231,7 @@ class basic_stage {
   tensor tokens_;
   tensor_layout stash_;
   const math<Scalar>* by_;
+  std::size_t scalars_ = 0;  // of all its parameters
   std::shared_ptr<void> memory_;
   std::span<Scalar> parameters_, gradients_, mean_, square_;
   std::shared_ptr<void> copies_memory_;

@@ -21,14 +21,14 @@ bool can_save(const std::filesystem::path& file);
 
 //! Writes parameters, both moments, the step and the seed, with a checksum over all. The file is
 //! there as a whole or not at all, whatever happens meanwhile; what it held before is then found as
-//! FILE.previous. Between steps only.
+//! FILE.previous. Between steps only. Of several processes, all call it, and one writes.
 //! @throws bad_checkpoint when it cannot be written; the old file is as it was
 void save_checkpoint(const std::filesystem::path& file, const pipeline& from);
 
 //! Sets a pipeline of the same model and seed to what the file holds. The next step is the one that
 //! would have followed. Bit-equal to training without the break where micro-batches and settings of
 //! learning are the same, too.
-//! @throws bad_checkpoint; the pipeline is as it was
+//! @throws bad_checkpoint; the pipeline is as it was, unless the file changes meanwhile
 void load_checkpoint(const std::filesystem::path& file, pipeline& into);
 
 }  // namespace train

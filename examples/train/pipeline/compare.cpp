@@ -46,10 +46,11 @@ std::string first_difference_of_copies(const pipeline& pipelined) {
 }  // namespace
 
 std::string first_difference(const pipeline& pipelined, const step_result& result,
-                             const reference& whole, const step_result& expected) {
-  for (const compared& each : numbers_of(result, expected))
-    if (std::bit_cast<std::uint64_t>(each.got) != std::bit_cast<std::uint64_t>(each.wanted))
-      return differs(each);
+                             const reference* whole, const step_result& expected) {
+  if (whole != nullptr)
+    for (const compared& each : numbers_of(result, expected))
+      if (std::bit_cast<std::uint64_t>(each.got) != std::bit_cast<std::uint64_t>(each.wanted))
+        return differs(each);
 
   for (int layer = 0; layer < pipelined.model().layer_count(); ++layer) {
     const auto differ = [&](std::span<const float> got, std::span<const float> wanted) {
@@ -58,9 +59,11 @@ std::string first_difference(const pipeline& pipelined, const step_result& resul
     };
     const std::string of = " of layer " + std::to_string(layer) + " differ from the reference's";
     const std::vector<float> parameters = pipelined.whole(layer, layer_part::parameters);
-    if (differ(pipelined.whole(layer, layer_part::gradients), whole.stage().gradients(layer)))
-      return "the gradients" + of;
-    if (differ(parameters, whole.stage().parameters(layer))) return "the parameters" + of;
+    const std::vector<float> gradients = pipelined.whole(layer, layer_part::gradients);
+    if (whole != nullptr) {
+      if (differ(gradients, whole->stage().gradients(layer))) return "the gradients" + of;
+      if (differ(parameters, whole->stage().parameters(layer))) return "the parameters" + of;
+    }
     if (pipelined.replicas() == 2 &&
         differ(pipelined.whole(layer, layer_part::parameters, 1), parameters))
       return "the parameters of layer " + std::to_string(layer) + " differ between its replicas";
@@ -69,19 +72,21 @@ std::string first_difference(const pipeline& pipelined, const step_result& resul
 }
 
 std::string first_difference_above(double bound, const pipeline& pipelined,
-                                   const step_result& result, const reference& whole,
+                                   const step_result& result, const reference* whole,
                                    const step_result& expected) {
   const auto within = [&](double got, double wanted, double scale) {
     return std::abs(got - wanted) <= bound * scale;  // not where either is NaN
   };
-  for (const compared& each : numbers_of(result, expected))
-    if (!within(each.got, each.wanted, std::abs(each.wanted))) return differs(each);
+  if (whole != nullptr)
+    for (const compared& each : numbers_of(result, expected))
+      if (!within(each.got, each.wanted, std::abs(each.wanted))) return differs(each);
   const config one = unsharded(pipelined.model());
   for (int layer = 0; layer < one.layer_count(); ++layer) {
     const std::vector<float> all = pipelined.whole(layer, layer_part::gradients);
+    if (whole == nullptr) continue;
     for (const tensor& each : parameter_tensors(one, layer)) {
       const auto got = each.of(std::span(all));
-      const auto wanted = each.of(whole.stage().gradients(layer));
+      const auto wanted = each.of(whole->stage().gradients(layer));
       double largest = 0;
       for (const float value : wanted)
         largest = std::max(largest, std::abs(static_cast<double>(value)));

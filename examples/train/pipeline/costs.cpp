@@ -40,7 +40,8 @@ stretto::job_table measured_costs(std::span<const training_stage* const> ranks,
     for (int chunk = 0; chunk < where.chunks; ++chunk)
       for (int kind = 0; kind < stretto::cost_kinds; ++kind) {
         const auto each = static_cast<job_kind>(kind);
-        table.at(rank, chunk, each).time = ranks[config::size(rank)]->clock().mean(chunk, each);
+        const training_stage* const from = ranks[config::size(rank)];
+        table.at(rank, chunk, each).time = from == nullptr ? 0 : from->clock().mean(chunk, each);
       }
   return table;
 }

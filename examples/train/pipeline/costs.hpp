@@ -16,7 +16,8 @@ namespace train {
 stretto::job_table product_costs(const config& model, const stretto::placement& where,
                                  std::span<const stretto::assignment::layer_range> layers);
 
-//! Times are nanoseconds of processor time, the mean of what each rank has measured.
+//! Times are nanoseconds of processor time, the mean of what each rank has measured; 0 where it is
+//! null.
 stretto::job_table measured_costs(std::span<const training_stage* const> ranks,
                                   const stretto::placement& where);
 

@@ -73,7 +73,7 @@ std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
                                               const pipeline_settings& settings,
                                               worker_range here, std::vector<int> workers) {
   std::vector<executor::stage*> pointers;
-  for (std::size_t at = here.first; at < here.last; ++at) pointers.push_back(stages[at].get());
+  for (const auto& each : stages) pointers.push_back(each.get());
   executor::options with;
   with.deadline = settings.deadline;
   with.capacity = settings.transport_capacity;
@@ -172,8 +172,9 @@ void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings
     const math<float>& by = *maths_.back();
     ranks_.push_back(std::make_unique<rank_model>(
         model_, where_, worker / workers(), layers_, learning_.seed, worker % model_.shards, by,
-        std::max(sizes_.microbatches, evaluation_microbatches)));
-    for (int chunk = 0; here && settings.warm_up && chunk < where_.chunks; ++chunk)
+        std::max(sizes_.microbatches, evaluation_microbatches), here));
+    if (!here) continue;
+    for (int chunk = 0; settings.warm_up && chunk < where_.chunks; ++chunk)
       settings.warm_up(ranks_.back()->chunk(chunk));
     trainers_.push_back(std::make_unique<training_stage>(
         *ranks_.back(), text, learning_, sizes_.microbatches, sizes_.slices, groups_,
@@ -218,7 +219,7 @@ step_result pipeline::step() {
   for (const auto& each : trainers_) each->prepare(steps_done_ + 1);
   training_->step();
   ++steps_done_;
-  return trainers_[here_.first]->result();  // all find the same
+  return trainers_.front()->result();  // all find the same
 }
 
 double pipeline::evaluate() {
@@ -266,29 +267,16 @@ std::vector<std::string> pipeline::exchange(std::string_view what, std::string_v
   return between_->all_gather(what, mine, deadline_ < end - now ? now + deadline_ : end);
 }
 
-void pipeline::broadcast(std::size_t worker, std::span<float> values) {
+void pipeline::broadcast(std::size_t worker, std::span<float> values) const {
   constexpr std::size_t most = std::size_t{1} << 22U;  // exchanges are for small strings
   const bool here = here_.holds(worker);
   std::string mine;
   for (std::size_t at = 0; at < values.size(); at += most) {
     const auto part = std::as_writable_bytes(values.subspan(at, std::min(most, values.size() - at)));
-    if (here) {
-      mine.resize(part.size());
-      ranks_[worker]->by().get(part.data(), mine.data(), part.size());
-    }
+    if (here) mine.assign(reinterpret_cast<const char*>(part.data()), part.size());
     for (const std::string& each : exchange("layers", mine))
       if (!here && !each.empty()) std::memcpy(part.data(), each.data(), part.size());
   }
-}
-
-void pipeline::gather(std::initializer_list<layer_part> parts) {
-  if (between_ == nullptr) return;
-  for (std::size_t worker = 0; worker < ranks_.size(); ++worker)
-    for (int chunk = 0; chunk < ranks_[worker]->chunks(); ++chunk) {
-      stage& at = ranks_[worker]->chunk(chunk);
-      for (int layer = at.first(); layer < at.last(); ++layer)
-        for (const layer_part part : parts) broadcast(worker, span_of(at, layer, part));
-    }
 }
 
 std::vector<executor::trace_record> pipeline::trace() const {
@@ -329,7 +317,7 @@ std::vector<layer_sums> pipeline::sums() const {
   return made;
 }
 
-stage& pipeline::holder(int layer, int replica, int shard, int copy) const {
+pipeline::layer_place pipeline::place_of(int layer, int replica, int shard, int copy) const {
   model_.kind(layer);  // refuses a layer that does not exist
   int number = 0;
   const auto end_of = [this](int stage_number) {
@@ -338,32 +326,49 @@ stage& pipeline::holder(int layer, int replica, int shard, int copy) const {
   };
   while (layer >= end_of(number)) ++number;
   const int rank = replica == 1 ? where_.ranks - 1 - number : where_.rank_of(number, 0);
-  return ranks_[worker(rank, shard, copy)]->chunk(replica == 1 ? 1 : where_.chunk_of(number, 0));
+  const std::size_t found = worker(rank, shard, copy);
+  return {found, &ranks_[found]->chunk(replica == 1 ? 1 : where_.chunk_of(number, 0))};
+}
+
+template <class Call>
+void pipeline::each_place(int layer, Call&& call) const {
+  for (int copy = 0; copy < copies_; ++copy)
+    for (int replica = 0; replica < replicas(); ++replica)
+      for (int shard = 0; shard < model_.shards; ++shard)
+        if (const layer_place there = place_of(layer, replica, shard, copy);
+            here_.holds(there.worker))
+          call(*there.at, shard);
+}
+
+bool pipeline::holds(int layer) const {
+  bool found = false;
+  each_place(layer, [&](const stage&, int) { found = true; });
+  return found;
 }
 
 std::vector<float> pipeline::whole(int layer, layer_part part, int replica, int copy) const {
   std::vector<float> made(parameter_scalars(unsharded(model_), layer));
   for (int shard = 0; shard < model_.shards; ++shard) {
-    stage& from = holder(layer, replica, shard, copy);
-    const std::span<const float> there = span_of(from, layer, part);
-    std::vector<float> piece(there.size());
-    from.by().get(there.data(), piece.data(), there.size_bytes());
+    const layer_place from = place_of(layer, replica, shard, copy);
+    std::vector<float> piece(parameter_scalars(model_, layer));
+    if (here_.holds(from.worker)) {
+      const std::span<const float> there = span_of(*from.at, layer, part);
+      from.at->by().get(there.data(), piece.data(), there.size_bytes());
+    }
+    if (between_ != nullptr) broadcast(from.worker, piece);
     put_shard<float>(model_, layer, shard, piece, made);
   }
   return made;
 }
 
 void pipeline::set_whole(int layer, layer_part part, std::span<const float> to) {
-  for (int copy = 0; copy < copies_; ++copy)
-    for (int replica = 0; replica < replicas(); ++replica)
-      for (int shard = 0; shard < model_.shards; ++shard) {
-        stage& into = holder(layer, replica, shard, copy);
-        const std::span<float> there = span_of(into, layer, part);
-        std::vector<float> piece(there.size());
-        into.by().get(there.data(), piece.data(), there.size_bytes());
-        take_shard<float>(model_, layer, shard, to, piece);
-        into.by().put(piece.data(), there.data(), there.size_bytes());
-      }
+  each_place(layer, [&](stage& into, int shard) {
+    const std::span<float> there = span_of(into, layer, part);
+    std::vector<float> piece(there.size());
+    into.by().get(there.data(), piece.data(), there.size_bytes());
+    take_shard<float>(model_, layer, shard, to, piece);
+    into.by().put(piece.data(), there.data(), there.size_bytes());
+  });
 }
 
 std::size_t pipeline::parameter_count() const {
@@ -376,9 +381,21 @@ std::size_t pipeline::parameter_count() const {
 
 stretto::job_table pipeline::measured_costs() const {
   std::vector<const training_stage*> ranks;
-  for (int rank = 0; rank < where_.ranks; ++rank)
-    ranks.push_back(trainers_[worker(rank)].get());
-  return train::measured_costs(ranks, where_);
+  for (int rank = 0; rank < where_.ranks; ++rank) {
+    const std::size_t first = worker(rank);
+    ranks.push_back(here_.holds(first) ? trainers_[first - here_.first].get() : nullptr);
+  }
+  stretto::job_table all = train::measured_costs(ranks, where_);
+  if (between_ == nullptr) return all;
+  std::vector<stretto::job_cost> theirs(all.entries.size());
+  const std::size_t bytes = theirs.size() * sizeof(stretto::job_cost);
+  const std::string mine(reinterpret_cast<const char*>(all.entries.data()), bytes);
+  for (stretto::job_cost& each : all.entries) each.time = 0;
+  for (const std::string& each : exchange("job times", mine)) {
+    std::memcpy(theirs.data(), each.data(), bytes);
+    for (std::size_t at = 0; at < theirs.size(); ++at) all.entries[at].time += theirs[at].time;
+  }
+  return all;
 }
 
 void pipeline::forget_times() {

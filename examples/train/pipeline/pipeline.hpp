@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -80,13 +79,19 @@ class pipeline {
   double evaluate();
 
   //! Of a layer in one piece, wherever its parts lie: a copy. Gradients are those of the last step,
-  //! tied ones joined, not clipped. Between steps only.
+  //! tied ones joined, not clipped. Between steps only. Of several processes, all call it, for the
+  //! same part after the same step, and each gets it.
   //! `replica`: 0, or 1 of two; `copy`: of the data-parallel ones.
+  //! @throws stretto::executor::bootstrap_error when a process does not come within the deadline
   std::vector<float> whole(int layer, layer_part part, int replica = 0, int copy = 0) const;
-  //! Sets that of all replicas.
+  //! Sets that of all replicas, as far as this process holds them.
   void set_whole(int layer, layer_part part, std::span<const float> to);
 
+  //! Whether this process holds any of the layer.
+  bool holds(int layer) const;
+
   //! The same where it lies, in memory of whoever computes; of a model in shards, the first one's.
+  //! @throws std::invalid_argument where another process holds it
   std::span<float> parameters(int layer) { return holder(layer).parameters(layer); }
   std::span<const float> parameters(int layer, int replica = 0) const {
     return holder(layer, replica).parameters(layer);
@@ -132,10 +137,8 @@ class pipeline {
   bool on_host() const { return maths_[here_.first]->on_host(); }
   std::size_t first_here() const { return here_.first; }
   std::size_t workers_here() const { return here_.count(); }
-  //! Of several processes: brings here what the workers of the others hold, so that every process
-  //! has all that step() changes. All of them call it, after the same step.
-  //! @throws stretto::executor::bootstrap_error when one does not come within the deadline
-  void gather(std::initializer_list<layer_part> parts);
+  //! Whether this process writes what all of them have found together.
+  bool leads() const { return between_ == nullptr || between_->process() == 0; }
   //! Whether times are kept.
   bool traced() const { return trace_steps_ > 0; }
   //! The times that the engine has kept; of several processes, all call it, and it brings those of
@@ -148,16 +151,24 @@ class pipeline {
   //! Multiply-adds of every stage's jobs.
   const stretto::job_table& predicted_costs() const { return costs_; }
   //! Processor time of the jobs since the start, or since forget_times(), on every rank's first
-  //! worker.
+  //! worker. Of several processes, all call it.
   stretto::job_table measured_costs() const;
   void forget_times();
 
  private:
   stretto::plan_request request() const;
   std::vector<std::string> exchange(std::string_view what, std::string_view mine) const;
-  void broadcast(std::size_t worker, std::span<float> values);
+  void broadcast(std::size_t worker, std::span<float> values) const;
   void build_ranks(const corpus& text, const pipeline_settings& settings);
-  stage& holder(int layer, int replica = 0, int shard = 0, int copy = 0) const;
+  //! Where a part of a layer lies.
+  struct layer_place {
+    std::size_t worker = 0;
+    stage* at = nullptr;
+  };
+  layer_place place_of(int layer, int replica = 0, int shard = 0, int copy = 0) const;
+  stage& holder(int layer, int replica = 0) const { return *place_of(layer, replica).at; }
+  template <class Call>
+  void each_place(int layer, Call&& call) const;
   std::size_t worker(int rank, int shard = 0, int copy = 0) const {
     return config::size((rank * copies_ + copy) * model_.shards + shard);
   }
@@ -183,10 +194,10 @@ class pipeline {
   bool poison_;
   long steps_done_ = 0;
   // One for each worker: those of rank 0 first, of these those of the first data-parallel replica,
-  // which alone evaluates. Those of other processes are the host's, and only hold what gather()
-  // brings.
+  // which alone evaluates. Those of other processes are the host's, and hold nothing.
   std::vector<std::unique_ptr<math<float>>> maths_;
   std::vector<std::unique_ptr<rank_model>> ranks_;
+  // One for each worker of this process, or each that evaluates.
   std::vector<std::unique_ptr<training_stage>> trainers_;
   std::vector<std::unique_ptr<evaluation_stage>> evaluators_;
   std::vector<double> evaluated_, one_evaluated_;  // losses of all, and of one of them

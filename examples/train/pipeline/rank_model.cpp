@@ -11,7 +11,7 @@ using stretto::job_kind;
 
 rank_model::rank_model(const config& model, const stretto::placement& where, int rank,
                        std::span<const stretto::assignment::layer_range> layers, std::uint64_t seed,
-                       int shard, const math<float>& by, int microbatches)
+                       int shard, const math<float>& by, int microbatches, bool held)
     : where_(where),
       rank_(rank),
       by_(by),
@@ -32,7 +32,8 @@ rank_model::rank_model(const config& model, const stretto::placement& where, int
   for (int chunk = 0; chunk < where.chunks; ++chunk) {
     const auto& mine = layers[config::size(where.stage_of(rank, chunk))];
     stages_.push_back(
-        std::make_unique<stage>(model, mine.first, mine.first + mine.count, seed, shard, by));
+        std::make_unique<stage>(model, mine.first, mine.first + mine.count, seed, shard, by,
+                                held));
     if (stages_.back()->has_embedding()) embedding_ = stages_.back().get();
     if (stages_.back()->has_head()) head_ = stages_.back().get();
   }

@@ -27,9 +27,11 @@ class rank_model {
   //! @param shard  of all stages
   //! @param by     does the work of all stages, and outlives them
   //! @param microbatches  the most of a step
+  //! @param held   false: another process runs it, and this one only knows its sizes
   rank_model(const config& model, const stretto::placement& where, int rank,
              std::span<const stretto::assignment::layer_range> layers, std::uint64_t seed,
-             int shard = 0, const math<float>& by = host_math<float>(), int microbatches = 0);
+             int shard = 0, const math<float>& by = host_math<float>(), int microbatches = 0,
+             bool held = true);
 
   const math<float>& by() const { return by_; }
 
