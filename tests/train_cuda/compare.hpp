@@ -89,10 +89,8 @@ void compare_graph(train::pipeline_settings settings, Move move) {
     losses.push_back(found.loss);
     for (int layer = 0; layer < model.layer_count(); ++layer)
       for (const layer_part part : {layer_part::gradients, layer_part::parameters, layer_part::mean,
-                                    layer_part::square}) {
-        // Of several processes, each knows its own.
+                                    layer_part::square})
         CHECK(replayed.whole(layer, part) == issued.whole(layer, part));
-      }
   }
   // Every step had a batch and a learning rate of its own.
   std::sort(losses.begin(), losses.end());
