@@ -197,13 +197,16 @@ void add_calibrate(CLI::App& app) {
   auto* command = app.add_subcommand(
       "calibrate", "Measure the trainer's kernels on this machine, for predictions of ops' times");
   const auto mine = std::make_shared<calibrate_command>();
-  command->add_option("--machine", mine->path, "File of a machine that was measured, to convert");
+  auto* file =
+      command->add_option("--machine", mine->path, "File of a machine that was measured, to convert");
   command->add_option("--name", mine->name, "Of the machine: a C++ identifier")
       ->capture_default_str();
   command->add_option("--rounds", mine->rounds, "Times that every size is measured, apart in time")
       ->check(CLI::Range(1, 1000).description(""))
       ->capture_default_str();
   command->add_flag("--few", mine->few, "A few small sizes, once: to try it");
+  for (const char* of_measuring : {"--name", "--rounds", "--few"})
+    file->excludes(command->get_option(of_measuring));
   command->add_option("--format,--emit", mine->format, "json, or header: C++, a constant machine")
       ->check(CLI::IsMember({"json", "header"}));
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");

@@ -30,7 +30,7 @@ void add_schedule(CLI::App& app);
 void add_simulate(CLI::App& app);
 void add_trace(CLI::App& app);
 
-//! Whole files; std::string holds bytes. A path of "-" writes to standard output.
+//! Whole files; std::string holds bytes. A path of "-" is standard input or output.
 //! @throws bad_input when the file cannot be read or written; `option` is named in it
 std::string read_file(const std::string& option, const std::string& path);
 void write_file(const std::string& option, const std::string& path, const std::string& text);

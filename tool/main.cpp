@@ -4,15 +4,18 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <new>
 #include <sstream>
 #include <string>
 
 #include "command.hpp"
+#include "stretto/base/version.hpp"
 
 namespace stretto::tool {
 
 std::string read_file(const std::string& option, const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
   if (std::filesystem::is_directory(path)) throw bad_option(option, path, "is a folder");
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -39,6 +42,8 @@ int main(int argc, char** argv) {
   using namespace stretto::tool;
   CLI::App app{"Pipeline-parallel training schedules: print, check, simulate, draw.", "stretto"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "stretto " + std::string(stretto::version),
+                       "Print the version and exit");
   app.footer(
       "Exit: 0 when all is well, 1 when a schedule breaks a rule, 2 for wrong input.\n"
       "Times are integers in any unit, per chunk job.");
@@ -64,13 +69,16 @@ int main(int argc, char** argv) {
     add_plot(app);
     add_trace(app);
     // CLI11 would say no more than that a subcommand is missing.
-    if (argc > 1 && argv[1][0] != '-') {
+    if (argc == 1 || argv[1][0] != '-') {
       std::string names;
       bool known = false;
       for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-        known = known || command->get_name() == argv[1];
+        known = known || (argc > 1 && command->get_name() == argv[1]);
         names += (names.empty() ? "" : ", ") + command->get_name();
       }
+      if (argc == 1)
+        throw bad_input("a subcommand is required; there are " + names +
+                        "; --help says what they do");
       if (!known) throw bad_option("COMMAND", argv[1], "no such command; there are " + names);
     }
     app.parse(argc, argv);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@ namespace stretto::tool {
 namespace {
 
 constexpr double mib = 1 << 20;
+constexpr double most_mib = 1e12;
 
 struct memory_command {
   std::string name;
@@ -33,10 +35,10 @@ struct memory_command {
   std::string layers_text = "24";
   transformer_options of_model;
   std::string recompute = "none";
-  int recompute_count = std::numeric_limits<int>::max();
-  int recompute_period = 1;
+  std::optional<int> recompute_count;
+  std::optional<int> recompute_period;
   std::string offload = "none";
-  double limit = 0;
+  std::optional<double> limit;
   std::string format = "table";
 
   //! What a rank needs, in bytes.
@@ -72,8 +74,8 @@ struct memory_command {
     command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     add_offload(command, offload);
-    command.add_option("--limit", limit, "MiB that no rank's state and jobs may exceed; messages come on top")
-        ->check(CLI::PositiveNumber.description(""));
+    command.add_option("--limit", limit,
+                       "MiB that no rank's state and jobs may exceed; messages come on top");
     command.add_option("--format", format, "table or json")
         ->check(CLI::IsMember({"table", "json"}));
   }
@@ -82,7 +84,11 @@ struct memory_command {
     how_ = assignment::described(layers_text);
     if (!how_.complaint().empty()) throw bad_option("--layers", layers_text, how_.complaint());
     of_model.settle(how_.layers(), layers_text);
-    const shape wanted = sizes.sizes();
+    const shape wanted = sizes.sizes(name);
+    chunks_ = wanted.chunks;
+    // Not by a range, which has nothing against NaN.
+    if (limit && !(*limit > 0 && *limit <= most_mib))
+      throw bad_option("--limit", std::to_string(*limit), "must be above 0 and at most 1e12");
     // An earlier slice keeps more than its share: others read its keys and values.
     if (wanted.slices > 1)
       throw bad_option("--slices", std::to_string(wanted.slices),
@@ -116,8 +122,20 @@ struct memory_command {
 
  private:
   memory::recompute_window window() const {
-    if (recompute == "none") return {};
-    return {recompute_period, std::min(recompute_count, recompute_period)};
+    if (recompute == "none") {
+      if (recompute_period)
+        throw bad_option("--recompute-of", std::to_string(*recompute_period),
+                         "says of what only with --recompute");
+      if (recompute_count)
+        throw bad_option("--recompute-count", std::to_string(*recompute_count),
+                         "says of what only with --recompute");
+      return {};
+    }
+    const int period = recompute_period.value_or(1);
+    if (recompute_count.value_or(1) > period)
+      throw bad_option("--recompute-count", std::to_string(*recompute_count),
+                       "is more than --recompute-of, " + std::to_string(period));
+    return {period, recompute_count.value_or(period)};
   }
   //! Transformer layers of every stage. In a layout E and L are where embedding and head are in any
   //! case.
@@ -196,9 +214,9 @@ struct memory_command {
         table.at(rank, chunk, job_kind::reload).change = moved;
       }
     }
-    if (limit > 0)
+    if (limit)
       table.limit.assign(static_cast<std::size_t>(where.ranks),
-                         static_cast<std::int64_t>(std::min(limit, 1e12) * mib));
+                         static_cast<std::int64_t>(*limit * mib));
     return table;
   }
 
@@ -221,6 +239,7 @@ struct memory_command {
 
   assignment::described how_;
   memory::offload_window away_{};
+  int chunks_ = 1;
   const transformer& model_ = of_model.model;
 
   static std::string in_mib(std::int64_t bytes) {
@@ -242,7 +261,7 @@ struct memory_command {
       nlohmann::ordered_json text{{"schedule", name},
                                   {"ranks", where.ranks},
                                   {"microbatches", sizes.microbatches},
-                                  {"chunks", sizes.chunks}};
+                                  {"chunks", chunks_}};
       for (const rank_need& need : all) {
         text["need"].push_back({{"layers", need.layers},
                                 {"state", need.state},

@@ -64,13 +64,14 @@ struct overlap_command {
   void add(CLI::App& command) {
     of_model.model.tensor_parallel = 2;
     of_model.add(command);
-    std::string names;
-    for (const machine& one : machines)
-      names += (names.empty() ? "" : ", ") + std::string(one.name);
-    command.add_option("--device", device, "Whose rates a roofline takes: " + names)
-        ->capture_default_str();
-    command.add_option("--machine", machine_path,
-                       "File of a measured machine, in place of a device: stretto calibrate");
+    auto* named = command
+                      .add_option("--device", device,
+                                  "Whose rates a roofline takes: " + device_names())
+                      ->capture_default_str();
+    command
+        .add_option("--machine", machine_path,
+                    "File of a measured machine, in place of a device: stretto calibrate")
+        ->excludes(named);
     command.add_flag("--copy-engine", copy_engine,
                      "Communication takes no multiprocessors from computation");
     const auto count = [&](const char* option, int& value, const char* says, int least, int most) {
@@ -93,7 +94,7 @@ struct overlap_command {
     of_model.settle(layers, std::to_string(layers));
     if (machine_path.empty()) {
       const machine* known = find_machine(device);
-      if (known == nullptr) throw bad_option("--device", device, "no such device");
+      if (known == nullptr) throw bad_option("--device", device, "no such device; there are " + device_names());
       on_ = *known;
     } else {
       measured_ = measured_machine::read("--machine", machine_path);
@@ -119,6 +120,12 @@ struct overlap_command {
   }
 
  private:
+  static std::string device_names() {
+    std::string names;
+    for (const machine& one : machines)
+      names += (names.empty() ? "" : ", ") + std::string(one.name);
+    return names;
+  }
   static const ordered_ops& best_of(const ordered_job& of) {
     const ordered_ops* best = &of.ways.front();
     for (const ordered_ops& one : of.ways)
@@ -240,8 +247,8 @@ struct overlap_command {
         rows.push_back({&way == &job.ways.front() ? job.name : "", way.name, ms(job.computes), ms(job.communicates),
                         ms(way.makespan), percent(job.report(way.makespan).hidden()),
                         percent(job.ceiling())});
-    std::cout << print_table(rows) << "\nA step of " << ranks << " ranks and " << microbatches
-              << " micro-batches: 1f1b " << ms(plain.takes) << ", paired_1f1b " << ms(paired.takes)
+    std::cout << print_table(rows) << "\nA step of " << ranks << (ranks == 1 ? " rank and " : " ranks and ")
+              << microbatches << (microbatches == 1 ? " micro-batch: 1f1b " : " micro-batches: 1f1b ") << ms(plain.takes) << ", paired_1f1b " << ms(paired.takes)
               << ": " << (paired.takes < plain.takes ? "pairs pay" : "pairs gain nothing")
               << ".\nActivations on the rank with the most, MiB: " << mib(plain.peak)
               << " and with pairs " << mib(paired.peak) << ".\n";

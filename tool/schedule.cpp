@@ -32,7 +32,7 @@ struct schedule_command {
     const job_rows rows = comms ? lowered.rows() : made.input().rows;
     if (format == "header") {
       if (comms) throw bad_input("--comms: a header holds compute jobs alone");
-      write_file("-o", out, print_header(made, options.sizes.sizes(), line_of(command)));
+      write_file("-o", out, print_header(made, options.sizes.sizes(options.name), line_of(command)));
     } else if (format == "csv")
       write_file("-o", out, csv(made, rows));
     else if (format == "json")

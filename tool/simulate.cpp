@@ -19,6 +19,12 @@ void add_simulate(CLI::App& app) {
   mine->options.add(*command, true);
   command->add_option("--format", mine->format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
+  command->footer(
+      "busy and idle: how long the rank computes and does not, of the makespan; bubble: idle of the\n"
+      "worst rank over the makespan. peak: the most memory in use, by --memory and --weights.\n"
+      "receives wait: for how long receives are posted before their messages are made, summed; it\n"
+      "is part of no other column, but what waits on a GPU may keep multiprocessors from kernels.\n"
+      "Times are integers in any unit, per chunk job.");
   command->callback([mine] {
     const step made = make_step(mine->options);
     const simulated all = simulate(made);
@@ -29,7 +35,9 @@ void add_simulate(CLI::App& app) {
       nlohmann::ordered_json text{{"schedule", made.schedule},
                                   {"ranks", made.made.where.ranks},
                                   {"microbatches", made.microbatches},
+                                  {"chunks", made.chunks},
                                   {"makespan", all.all.makespan},
+                                  {"span", all.all.span},
                                   {"bubble", all.all.bubble.value()}};
       if (made.slices > 1) text["slices"] = made.slices;
       for (const rank_report& rank : all.ranks) {

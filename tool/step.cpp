@@ -52,19 +52,23 @@ std::string count_of(int count, const std::string& what) {
 }
 
 step read_step(const step_options& options) {
-  csv_result read = read_csv(read_file(options.csv_option, options.csv));
+  std::string text = read_file(options.csv_option, options.csv);
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // as spreadsheets begin a file
+  if (text.empty()) throw broken_schedule(options.csv + ": the file is empty");
+  csv_result read = read_csv(text);
   if (!read.answer.ok()) throw broken_schedule(options.csv + ": " + read.answer.sentence());
   step made;
   made.schedule = options.csv;
   made.imported = std::move(read.schedule);
   made.made.where = made.imported->where();
   made.microbatches = made.imported->microbatches;
+  made.chunks = made.imported->chunks;
   made.messages = made.imported->format == csv_format::compute_comms;
   made.made.costs = make_costs(options.costs, made.made.where);
   made.title = std::filesystem::path(options.csv).filename().string() + ": " +
                count_of(made.made.where.ranks, "rank") + ", " +
                count_of(made.microbatches, "micro-batch");
-  if (made.imported->chunks > 1) made.title += ", " + count_of(made.imported->chunks, "chunk");
+  if (made.chunks > 1) made.title += ", " + count_of(made.chunks, "chunk");
   const csv_fault found = verify(*made.imported, made.made.costs.view());
   if (!found.ok()) throw broken_schedule(options.csv + ": " + found.sentence());
   return made;
@@ -80,7 +84,8 @@ void shape_options::add(CLI::App& command, bool required) {
   command.add_option("--microbatches", microbatches, "Micro-batches in a step")
       ->check(CLI::Range(1, greatest).description(""))
       ->required(required);
-  command.add_option("--chunks", chunks, "Stages per rank (default 1)")
+  command
+      .add_option("--chunks", chunks, "Stages per rank (default 1, or 2 where a schedule needs two)")
       ->check(CLI::Range(1, greatest).description(""));
   command
       .add_option("--slices", slices, "Slices per micro-batch; costs are those of one (default 1)")
@@ -88,16 +93,19 @@ void shape_options::add(CLI::App& command, bool required) {
           CLI::Range(1, std::int32_t{std::numeric_limits<std::int16_t>::max()}).description(""));
 }
 
-shape shape_options::sizes() const {
+shape shape_options::sizes(const std::string& schedule) const {
+  int each = chunks.value_or(1);
+  for (const schedule_facts& facts : catalogue())
+    if (!chunks && facts.name == schedule && !facts.chunks.empty()) each = facts.chunks.front();
   // Each is below 2^31, so two of them multiply in 64 bits.
-  const std::int64_t stages = std::int64_t{ranks} * chunks;
+  const std::int64_t stages = std::int64_t{ranks} * each;
   const std::int64_t parts = std::int64_t{microbatches} * slices;
   if (stages > most_cells || parts > most_cells || stages * parts > most_cells)
     throw bad_input("--ranks " + std::to_string(ranks) + " --microbatches " +
-                    std::to_string(microbatches) + " --chunks " + std::to_string(chunks) +
+                    std::to_string(microbatches) + " --chunks " + std::to_string(each) +
                     (slices > 1 ? " --slices " + std::to_string(slices) : "") +
                     ": their product must be at most " + std::to_string(most_cells));
-  return {.ranks = ranks, .microbatches = microbatches, .chunks = chunks, .slices = slices};
+  return {.ranks = ranks, .microbatches = microbatches, .chunks = each, .slices = slices};
 }
 
 CLI::Option* add_offload(CLI::App& command, std::string& text) {
@@ -192,6 +200,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   step made;
   made.schedule = name;
   made.microbatches = sizes.microbatches;
+  made.chunks = sizes.chunks;
   made.slices = sizes.slices;
   made.made = generate(name, sizes, options, costs);
   made.title = name + ": " + count_of(sizes.ranks, "rank") + ", " +
@@ -224,7 +233,7 @@ step plain_step(const step_options& options) {
   if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
   if (options.sizes.microbatches == 0)
     throw bad_input("--microbatches: required with a schedule's name");
-  const shape sizes = options.sizes.sizes();
+  const shape sizes = options.sizes.sizes(options.name);
   return *make_step(options.name, sizes, options.schedule(),
                     [&](const placement& where) { return make_costs(options.costs, where); });
 }

@@ -17,13 +17,14 @@ namespace stretto::tool {
 struct shape_options {
   int ranks = 0;
   int microbatches = 0;
-  int chunks = 1;
+  std::optional<int> chunks;  //!< not given: one, or as many as the schedule must have
   int slices = 1;
 
   //! @param required whether the command cannot do without
   void add(CLI::App& command, bool required);
+  //! @param schedule  whose shape it is; empty: of none in particular
   //! @throws bad_input for a shape with more jobs than the tool takes on
-  shape sizes() const;
+  shape sizes(const std::string& schedule = {}) const;
 };
 
 //! --offload, as memory/window_text.hpp reads it.
@@ -59,6 +60,7 @@ struct step {
   std::string schedule;  //!< its name, or the file's
   generated made;        //!< lists, placement and costs
   int microbatches = 1;
+  int chunks = 1;
   int slices = 1;
   bool messages = false;
   int receive_lead = -1;  //!< see replay_input

@@ -75,7 +75,7 @@ TEST_CASE("what does not fit is named") {
     CHECK(said.exit == 2);
     return said.err;
   };
-  CHECK(complaint("--device abacus") == "stretto: --device abacus: no such device\n");
+  CHECK(complaint("--device abacus") == "stretto: --device abacus: no such device; there are h200, h100, a100, v100, host\n");
   CHECK(complaint("--heads 3").find("--heads 3: --hidden is no multiple of it") !=
         std::string::npos);
   CHECK(complaint("--tensor-parallel 3").find("--tensor-parallel 3") != std::string::npos);

@@ -228,6 +228,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"simulate 1f1b --ranks 2 --microbatches 2 --layers 1", {"--layers 1", "on rank 1"}},
       {"simulate 1f1b --ranks 2 --microbatches 2 --layers 4 --costs /no", {"--layer-costs", ""}},
       {"plot 1f1b --ranks 2 --microbatches 2 --layers 3,3,3", {"counts: 3, must be 2", ""}},
+      {"schedule zbv --ranks 2 --microbatches 2 --chunks 1", {"--chunks 1", "two chunks"}},
+      {"calibrate --machine a.json --few", {"--machine", "--few"}},
   };
   for (const auto& one : cases) {
     INFO(one.arguments);
@@ -243,6 +245,7 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
 
 TEST_CASE("help is no error, a full disk is") {
   CHECK(run("--help").exit == 0);
+  CHECK(run("--version").out.starts_with("stretto 0."));
   CHECK(run("schedule --help").out.find("--remainder") != std::string::npos);
   if (std::filesystem::exists("/dev/full"))
     CHECK(std::system("\"" STRETTO_TOOL_PATH "\" list >/dev/full 2>/dev/null") != 0);

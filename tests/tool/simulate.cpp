@@ -156,6 +156,23 @@ TEST_CASE("every broken file is refused with row and rule, by each command that 
     }
 }
 
+TEST_CASE("a file is read as spreadsheets write it, and from standard input") {
+  const temporary file("piped.csv");
+  const auto piped = [&](const std::string& text) {
+    file.write(text);
+    return test_support::run(
+        "sh", "-c '\"" STRETTO_TOOL_PATH "\" check - <" + file.path() + "'");
+  };
+  for (const char* mark : {"", "\xef\xbb\xbf"}) {
+    const outcome ran = piped(std::string(mark) + "0F0,0B0\r\n1F0,1B0\r\n");
+    INFO(ran.err);
+    CHECK(ran.out == "-: 2 ranks, 1 micro-batch, 2 stages, compute_only: ok\n");
+  }
+  const outcome none = piped("");
+  CHECK(none.exit == 1);
+  CHECK(none.err == "stretto: -: the file is empty\n");
+}
+
 TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and loss") {
   const temporary file("costs.json");
   const auto simulate = [&](const std::string& text, const std::string& more = "") {
