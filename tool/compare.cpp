@@ -20,6 +20,7 @@ struct compared {
   int chunks = 1;
   int slices = 1;
   verdict why;  //!< it is not there
+  std::int64_t needs = 0;  //!< memory, where that is why
   simulated all;
   step_bound bound;
 
@@ -104,15 +105,28 @@ struct compare_command {
       options.objective = schedule::objective_kind::span;
     const cost_options mine = costs.for_schedule(facts.name);
     std::optional<step> made;
-    try {
-      made = make_step(
+    const auto make = [&](bool limited, verdict& why) {
+      return make_step(
           facts.name, cut, options,
           [&](const placement& where) {
-            return make_costs(
+            job_table table = make_costs(
                 mine, where,
                 {.given = wanted_.chunks, .joined = wanted_.slices / cut.slices, .times = times_});
+            if (!limited) table.limit.clear();
+            return table;
           },
-          &result.why);
+          &why);
+    };
+    try {
+      made = make(true, result.why);
+      // A search says itself what is enough, any other order needs what it needs.
+      const bool searches = std::count(facts.options.begin(), facts.options.end(), "--variant") > 0;
+      if (!made && result.why.what == fault::over_limit) {
+        result.needs = result.why.amount;
+        verdict ignored;
+        if (const auto freed = searches ? std::nullopt : make(false, ignored))
+          result.needs = simulate(*freed).ranks[static_cast<std::size_t>(result.why.rank)].peak;
+      }
     } catch (const layers_refused& refused) {
       result.why = refused.why;
     }
@@ -147,12 +161,10 @@ struct compare_command {
   std::string reason_of(const compared& one) const {
     if (one.why.what == fault::unsupported) return std::string(describe(one.why.why));
     if (one.why.what == fault::misassigned) return std::string(to_text(one.why).view());
-    verdict bare = one.why;
-    bare.amount = bare.limit = 0;
-    std::string text(to_text(bare).view());
     if (one.why.what == fault::over_limit)
-      text += " (" + number(one.why.amount) + ", at most " + number(one.why.limit) + ")";
-    return text;
+      return "needs " + number(one.needs) + " on rank " + std::to_string(one.why.rank) +
+             ", whose limit is " + number(one.why.limit);
+    return std::string(to_text(one.why).view());
   }
   double above(const compared& one) const {
     return static_cast<double>(length(one) - bound(one)) / static_cast<double>(bound(one));
