@@ -271,7 +271,11 @@ std::string keep_record(const std::string& record, const std::filesystem::path& 
   return file ? "; how far each rank came: " + where.string() : std::string();
 }
 
-//! @throws early_exit when a step fails
+struct failed_step : early_exit {
+  using early_exit::early_exit;
+};
+
+//! @throws failed_step
 void run_or_record(const options& with, const processes& all) {
   const std::filesystem::path record = failure_file(with, all);
   std::error_code absent;
@@ -279,7 +283,7 @@ void run_or_record(const options& with, const processes& all) {
   try {
     run(with, all);
   } catch (const stretto::executor::execution_error& failed) {
-    throw early_exit(1, failed.what() + keep_record(failed.flight_record(), record));
+    throw failed_step(1, failed.what() + keep_record(failed.flight_record(), record));
   }
 }
 
@@ -301,6 +305,10 @@ int train_in(processes& all, int argc, char** argv) {
     if (all.speaks() && !std::cout.flush())
       return complain("standard output cannot be written", 1);
     return 0;
+  } catch (const failed_step& failed) {
+    complain(failed.what(), failed.code);
+    all.wait_for_others();
+    return failed.code;
   } catch (const early_exit& early) {
     if (early.code != 0) return complain(early.what(), early.code);
     std::cout << early.what();

@@ -46,12 +46,24 @@ void processes::join_mpi(pipeline_settings& to) {
   to.make_transport = [&mpi] { return executor::make_mpi_transport(mpi); };
 }
 
+void processes::wait_for_others() {
+  if (!session_ || !session_->mpi) return;
+  try {
+    session_->mpi->barrier("failed step",
+                           std::chrono::steady_clock::now() + std::chrono::seconds(3));
+  } catch (const executor::bootstrap_error&) {
+    // Their text is lost, as it is where they wait for something else.
+  }
+}
+
 void processes::abandon(int code) {
   if (session_->mpi) session_->mpi->abandon(code);
   if (session_->store) session_->store->abandon("exit code " + std::to_string(code));
 }
 
 #else
+
+void processes::wait_for_others() {}
 
 void processes::join_mpi(pipeline_settings&) {
   throw bad_setting("transport", "mpi", "this program was built without MPI");

@@ -9,6 +9,11 @@ if(stretto_mpi_version MATCHES "Open MPI|OpenRTE")
   # More processes than cores, each with several threads; and containers, where everyone is root.
   string(APPEND STRETTO_MPIRUN " --oversubscribe --bind-to none --allow-run-as-root")
 endif()
+set(STRETTO_MPIRUN_ON "")
+if(stretto_mpi_version MATCHES "Open MPI|OpenRTE")
+  # That goes on with the other processes when one has died.
+  set(STRETTO_MPIRUN_ON "${STRETTO_MPIRUN} --enable-recovery ${MPIEXEC_NUMPROC_FLAG}")
+endif()
 string(APPEND STRETTO_MPIRUN " ${MPIEXEC_NUMPROC_FLAG}")
 
 add_executable(test_mpi_ranks mpi/program/ranks.cpp)

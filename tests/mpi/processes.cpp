@@ -7,6 +7,7 @@
 #include "support/run_program.hpp"
 
 // STRETTO_MPIRUN: the command that starts as many processes as the number that follows.
+// STRETTO_MPIRUN_ON: the same, which goes on when a process dies; empty: there is none.
 // STRETTO_RANKS_PATH: what it is to start. STRETTO_TRAIN_PATH: and the trainer, where it is built.
 
 namespace {
@@ -120,5 +121,38 @@ TEST_CASE("processes train to the bit what one process trains") {
   CHECK(run.exit == 2);
   CHECK(run.err.find("--transport mpi: 3 processes are more than the 2 workers") !=
         std::string::npos);
+}
+
+TEST_CASE("those that train tell what they wait for when one of them is killed") {
+  const std::string start_them = STRETTO_MPIRUN_ON;
+  if (start_them.empty()) {
+    MESSAGE("skipped: this mpirun ends all processes when one dies");
+    return;
+  }
+  const test_support::temporary desk("train_killed");
+  std::filesystem::create_directories(desk.path());
+  // Each leaves its number. After the first step nothing but steps follows, for hours.
+  const std::string train =
+      "exec \"" + std::string(STRETTO_TRAIN_PATH) +
+      "\" --layers 4 --width 16 --heads 2 --context 16 --microbatches 4 --ranks 3 --chunks 1 "
+      "--steps 1000000 --deadline 3 --out . --transport mpi";
+  const test_support::temporary script("train_killed.sh");
+  script.write("cd " + desk.path() + "; " + start_them + " 3 sh -c 'echo $$ >$OMPI_COMM_WORLD_RANK; " +
+               train +
+               "' >said 2>told &\n"
+               "until grep -q 1/1000000 said; do kill -0 $! || break; sleep 0.05; done\n"
+               "kill -KILL $(cat 1)\nwait $!\ncat told >&2; exit 0\n");
+  const outcome ended = test_support::run("timeout", "-k 5 100 sh " + script.path());
+  INFO(ended.err);
+  CHECK(ended.exit == 0);
+  const auto told = [&](const std::string& part) {
+    return ended.err.find(part) != std::string::npos;
+  };
+  CHECK(told("has not ended in time: rank 0, instruction "));
+  CHECK(told("has not ended in time: rank 2, instruction "));
+  // Of the two, in a sum one may wait for the other, which waits for the dead.
+  CHECK(told(" waits for rank 1, "));
+  for (const char* file : {"failure-0.txt", "failure-2.txt"})
+    CHECK(std::filesystem::exists(desk.path() + "/" + file));
 }
 #endif
