@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 //! Chrome/Perfetto trace events of a simulated step: a process per rank with its jobs, an arrow per
-//! message, a counter for the memory. One unit of time is one microsecond.
+//! message, a counter for the memory; copies to the host and back on a track of their own. One unit of time is one microsecond.
 class trace_writer {
  public:
   trace_writer(const step& from, const timeline_picture& picture) : from_(from) {
@@ -29,14 +29,17 @@ class trace_writer {
                          {"name", "process_sort_index"},
                          {"pid", rank},
                          {"args", {{"sort_index", rank}}}});
-      for (int half = 0; half < 2; ++half)
+      // The second half of a pair has a track of its own: events of one track must nest.
+      const char* const tracks[] = {"compute", "compute, paired", "copies"};
+      for (int track = 0; track < (picture.copies.empty() ? 2 : 3); ++track)
         events_.push_back({{"ph", "M"},
                            {"name", "thread_name"},
                            {"pid", rank},
-                           {"tid", half},
-                           {"args", {{"name", half == 0 ? "compute" : "compute, paired"}}}});
+                           {"tid", track},
+                           {"args", {{"name", tracks[track]}}}});
     }
-    for (const picture_bar& bar : picture.bars) add(bar);
+    for (const picture_bar& bar : picture.bars) add(bar, bar.half == 2 ? 1 : 0);
+    for (const picture_bar& copy : picture.copies) add(copy, 2);
     for (std::size_t rank = 0; rank < picture.memory.size(); ++rank)
       for (const memory_point& point : picture.memory[rank])
         events_.push_back({{"ph", "C"},
@@ -71,9 +74,7 @@ class trace_writer {
     return {ahead ? 0 : 1, stage, work.microbatch, work.slice};
   }
 
-  void add(const picture_bar& bar) {
-    // The second half of a pair has a track of its own: events of one track must nest.
-    const int track = bar.half == 2 ? 1 : 0;
+  void add(const picture_bar& bar, int track) {
     ordered_json args{
         {"stage", bar.what.stage}, {"chunk", bar.chunk}, {"microbatch", bar.what.microbatch}};
     if (from_.slices > 1) args["slice"] = bar.what.slice;

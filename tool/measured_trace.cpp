@@ -270,6 +270,7 @@ timeline_picture beside_measured(const timeline_picture& predicted, const measur
   timeline_picture made = predicted;
   made.unit = "us";
   made.bars.clear();
+  made.copies.clear();  // what was measured has streams of its own
   made.memory.clear();
   std::vector<traced> all = trace.last_step();
   const auto is_job = [](const traced& one) { return one.computes && is_compute(one.what.kind); };

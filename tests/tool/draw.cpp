@@ -40,6 +40,29 @@ TEST_CASE("plot writes an SVG with every job, its title and its time") {
   CHECK(svg.find("<title>5F3: ") != std::string::npos);
 }
 
+TEST_CASE("copies to the host and back are drawn beside the jobs, and memory never runs back") {
+  const std::string step =
+      " 1f1b --ranks 4 --microbatches 8 --offload all,prefetch=2 --copy 2,1 ";
+  const std::string list = run("schedule" + step).out;
+  const std::size_t copies = count(list, "OFFLOAD") + count(list, "RELOAD");
+  CHECK(copies > 8);
+  const std::string svg = run("plot" + step + "--show-memory").out;
+  CHECK(count(svg, "OFFLOAD") + count(svg, "RELOAD") == copies);
+  CHECK(count(svg, ">copies</text>") == 4);
+  CHECK(count(svg, "class=\"curve\" d=") == 4);
+  CHECK(svg.find(">copy to the host</text>") != std::string::npos);
+  const json trace = run_json("trace" + step);
+  std::map<int, double> now;
+  std::size_t beside = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X" && event["tid"] == 2) ++beside;
+    if (event["ph"] != "C") continue;
+    CHECK(event["ts"].get<double>() >= now[event["pid"]]);
+    now[event["pid"]] = event["ts"];
+  }
+  CHECK(beside == copies);
+}
+
 TEST_CASE("trace: jobs that nest, arrows that join the right jobs, memory") {
   for (const std::string& step :
        {std::string("interleaved --ranks 3 --microbatches 5 --chunks 2 --cost 3,2,2,1"),

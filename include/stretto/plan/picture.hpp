@@ -45,6 +45,8 @@ struct timeline_picture {
   int ranks = 0;
   std::int64_t end = 0;  //!< of the axis
   std::vector<picture_bar> bars;
+  //! Copies to the host and back, which run beside the jobs of their rank.
+  std::vector<picture_bar> copies{};
   std::vector<std::vector<memory_point>> memory;
   //! Empty, or `ranks` lanes, which the bars' ranks are then numbers of.
   std::vector<picture_lane> lanes{};
@@ -55,6 +57,22 @@ inline std::string summary(const report& measured) {
   char percent[32];
   std::snprintf(percent, sizeof percent, "%.1f", 100 * measured.bubble.value());
   return "makespan " + std::to_string(measured.makespan) + ", bubble " + percent + " %";
+}
+
+//! The same with a narrow lane for copies below every rank's.
+inline timeline_picture with_copy_lanes(timeline_picture picture) {
+  for (int rank = 0; rank < picture.ranks; ++rank) {
+    picture.lanes.push_back({"rank " + std::to_string(rank), false, true});
+    picture.lanes.push_back({"copies", true, false});
+  }
+  for (picture_bar& bar : picture.bars) bar.rank *= 2;
+  for (picture_bar copy : picture.copies) {
+    copy.rank = 2 * copy.rank + 1;
+    picture.bars.push_back(copy);
+  }
+  picture.copies.clear();
+  picture.ranks *= 2;
+  return picture;
 }
 
 //! The picture of a simulated step: every job that takes time.
@@ -78,7 +96,9 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
       const auto when =
           timeline[static_cast<std::size_t>(rank) * static_cast<std::size_t>(input.rows.stride) +
                    static_cast<std::size_t>(step)];
-      if (is_copy(work.kind)) {  // no bar: it runs beside the jobs
+      if (is_copy(work.kind)) {
+        if (when.end > when.start)
+          made.copies.push_back({rank, input.where.chunk_of(work), work, when, 0});
         memory.run(step);
         const std::int64_t change = work.kind == job_kind::offload ? when.end : when.start;
         curve.push_back({std::max(curve.back().time, change), memory.level()});
@@ -90,6 +110,9 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
       if (when.end > when.start) made.bars.push_back({rank, chunk, work, when, half});
       if (half == 2) continue;
       memory.run(step);
+      // A copy that starts late takes its bytes where it stands in the list: before this job.
+      for (auto point = curve.rbegin(); point != curve.rend() && point->time > when.start; ++point)
+        point->time = when.start;
       curve.push_back({when.start, memory.used()});
       curve.push_back({when.end, memory.level()});
     }

@@ -39,6 +39,14 @@ inline colour colour_of(job_kind kind) {
     case job_kind::receive_forward:
     case job_kind::receive_backward:
       return {125, 140, 165};
+    case job_kind::offload:
+      return {105, 115, 205};
+    case job_kind::reload:
+      return {170, 150, 225};
+    case job_kind::reduce_grad:
+      return {200, 185, 70};
+    case job_kind::all_reduce:
+      return {210, 95, 45};
     case job_kind::optimizer:
       return {120, 100, 90};
     default:
@@ -68,6 +76,10 @@ inline std::string_view words_for(job_kind kind) {
       return "backward, weights";
     case job_kind::recompute:
       return "recompute";
+    case job_kind::offload:
+      return "copy to the host";
+    case job_kind::reload:
+      return "copy back";
     case job_kind::optimizer:
       return "optimizer";
     case job_kind::reduce_grad:

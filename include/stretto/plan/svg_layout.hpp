@@ -1,0 +1,168 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/plan/picture.hpp"
+#include "stretto/plan/svg_style.hpp"
+
+namespace stretto::detail {
+
+//! Where everything of a picture lies, in pixels.
+class svg_layout {
+ public:
+  static constexpr double lane_height = 26;
+  static constexpr double narrow_height = 9;
+  static constexpr double letter = 0.62;  // width of a character over the font size, at most
+
+  struct entry {
+    std::string fill;  // empty: a lane's ground
+    std::string words;
+    double width() const { return 18 + text_width(words, 12) + 14; }
+  };
+
+  explicit svg_layout(const timeline_picture& picture) : in_(picture) {
+    measure_bars();
+    measure_memory();
+    name_entries();
+    lay_out_across();
+    lay_out_down();
+  }
+
+  static double text_width(std::string_view words, double size) {
+    return letter * size * static_cast<double>(words.size());
+  }
+  //! The micro-batch, and the slice unless it is 0: 3, 3.1.
+  static std::string label(const job& work) {
+    const std::string slice = work.slice == 0 ? "" : "." + std::to_string(work.slice);
+    return std::to_string(work.microbatch) + slice;
+  }
+
+  bool is_narrow(int lane) const {
+    return !in_.lanes.empty() && in_.lanes[static_cast<std::size_t>(lane)].narrow;
+  }
+  bool is_labelled(const picture_bar& bar) const {
+    return !is_narrow(bar.rank) && (in_.lanes.empty() || is_compute(bar.what.kind));
+  }
+  double height_of(int lane) const { return is_narrow(lane) ? narrow_height : lane_height; }
+  double x_of(std::int64_t time) const { return left + scale * static_cast<double>(time); }
+  double y_of(int lane) const { return tops_[static_cast<std::size_t>(lane)]; }
+  //! The ground of a rank's memory.
+  double floor_of(int rank) const { return floors_[static_cast<std::size_t>(rank)]; }
+  //! A memory level's height above it.
+  double rise_of(std::int64_t level) const {
+    const auto span = static_cast<double>(std::max<std::int64_t>(1, most_ - least_));
+    return strip * static_cast<double>(level - least_) / span;
+  }
+  //! Where entry after entry of the legend goes: goes on, or begins a line.
+  bool breaks_line(double x, const entry& next) const {
+    return x + next.width() > width - 16 && x > 16;
+  }
+
+  std::set<job_kind> kinds;
+  std::vector<entry> entries;  // of the legend
+  std::size_t digits = 1;      // of the longest label
+  int chunks = 1;
+  std::int64_t shortest = 1;  // of the labelled bars, at least 1
+  double left = 0, plot = 0, scale = 1, width = 0, height = 0, bottom = 0, strip = 0;
+
+ private:
+  void measure_bars() {
+    shortest = std::max<std::int64_t>(1, in_.end);
+    for (const picture_bar& bar : in_.bars) {
+      kinds.insert(bar.what.kind);
+      if (!is_labelled(bar)) continue;
+      shortest = std::min(shortest, std::max<std::int64_t>(1, bar.when.end - bar.when.start));
+      digits = std::max(digits, label(bar.what).size());
+      chunks = std::max(chunks, bar.chunk + 1);
+    }
+  }
+  void measure_memory() {
+    for (const auto& line : in_.memory)
+      for (const memory_point& point : line) {
+        most_ = std::max(most_, point.level);
+        least_ = std::min(least_, point.level);
+      }
+    strip = in_.memory.empty() ? 0 : 22;
+  }
+  void name_entries() {
+    for (job_kind kind : kinds) {
+      const std::string words(words_for(kind));
+      const std::string named =
+          is_compute(kind) || in_.lanes.empty() ? std::string(letters(kind)) + " " + words : words;
+      if (entries.empty() || entries.back().words != named)
+        entries.push_back({shade(colour_of(kind), 0, 1).hex(), named});
+    }
+    entries.push_back({"", "idle"});
+    const job_kind first = kinds.empty() ? job_kind::forward : *kinds.begin();
+    for (int chunk = 0; chunks > 1 && chunk < std::min(chunks, 8); ++chunk)
+      entries.push_back({shade(colour_of(first), chunk, chunks).hex(),
+                         in_.shades + " " + std::to_string(chunk)});
+    if (chunks > 8) entries.back().words += " ...";
+    if (!in_.memory.empty()) entries.push_back({"memory", "memory"});
+  }
+
+  void lay_out_across() {
+    left = 16 + text_width("rank " + std::to_string(std::max(0, in_.ranks - 1)), 12);
+    for (const picture_lane& one : in_.lanes)
+      left = std::max(left, 16 + text_width(one.name, one.narrow ? 9 : 12));
+    // The last tick's label is centred on the end of the axis.
+    double right = std::max(24.0, 8 + text_width(std::to_string(in_.end), 11) / 2);
+    if (!in_.memory.empty())
+      right = std::max(right, 24 + text_width("peak " + std::to_string(most_), 10));
+    // Wide enough for the micro-batch in the shortest job, within what a page can show.
+    const auto units = static_cast<double>(std::max<std::int64_t>(1, in_.end));
+    const double wanted =
+        (static_cast<double>(digits) * letter * 11 + 5) / static_cast<double>(shortest) * units;
+    double legend_width = 32;
+    for (const entry& one : entries) legend_width += one.width();
+    const double least =
+        std::max({560.0, text_width(in_.title, 16) + 40 - left,
+                  text_width(in_.subtitle, 12) + 40 - left, std::min(legend_width, 900.0) - left});
+    plot = std::clamp(wanted, least, std::max(least, 2400.0));
+    scale = plot / units;
+    width = left + plot + right;
+  }
+
+  void lay_out_down() {
+    int legend_rows = 1;
+    double x = 16;
+    for (const entry& one : entries) {
+      if (breaks_line(x, one)) {
+        ++legend_rows;
+        x = 16;
+      }
+      x += one.width();
+    }
+    double y = 58 + 20 * legend_rows;
+    const int lanes = in_.ranks;
+    for (int lane = 0; lane < lanes; ++lane) {
+      tops_.push_back(y);
+      y += height_of(lane);
+      const bool closes =
+          in_.lanes.empty() || lane + 1 == lanes || in_.lanes[static_cast<std::size_t>(lane) + 1].opens;
+      if (closes && strip > 0) floors_.push_back(y += 4 + strip);
+      if (in_.lanes.empty())
+        y += strip > 0 ? 8 : 6;
+      else if (lane + 1 == lanes)
+        y += 6;
+      else
+        y += closes ? 14 : 2;
+    }
+    bottom = y;
+    height = bottom + 44;
+  }
+
+  const timeline_picture& in_;
+  std::int64_t most_ = 0;
+  std::int64_t least_ = 0;
+  std::vector<double> tops_;    // of the lanes
+  std::vector<double> floors_;  // of the ranks' memory
+};
+
+}  // namespace stretto::detail
