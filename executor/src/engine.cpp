@@ -45,6 +45,10 @@ failure kind_of(const std::exception_ptr& cause) {
   }
 }
 
+[[noreturn]] void refuse_devices() {
+  throw plan_error("a graph needs devices that can record one, such as CUDA's; the host's cannot");
+}
+
 void check(const options& with) {
   if (with.deadline <= std::chrono::nanoseconds::zero())
     throw plan_error("the deadline must be positive");
@@ -55,6 +59,14 @@ void check(const options& with) {
   if (with.host.queue_depth < 0) throw plan_error("the depth of a queue cannot be negative");
   if (with.checked && with.issue != issuing::caller)
     throw plan_error("races are checked where the caller issues all ranks' instructions in one order");
+  if (!with.graph) return;
+  if (with.issue != issuing::caller)
+    throw plan_error("a graph is recorded by the thread that calls step(): issuing::caller");
+  if (with.trace_steps > 0)
+    throw plan_error("a graph tells no times of its instructions: trace_steps must be 0");
+  if (with.checked)
+    throw plan_error("races are looked for in what is issued, and a graph's steps are not: checked");
+  if (!with.make_device) refuse_devices();
 }
 
 void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
@@ -64,19 +76,6 @@ void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
   for (std::size_t at = 0; at < stages.size(); ++at)
     if (stages[at] == nullptr)
       throw plan_error("rank " + std::to_string(plans[at].rank) + " has no stage");
-}
-
-void check_graph(const options& with, const transport& wire,
-                 std::span<const std::unique_ptr<device>> devices) {
-  if (with.issue != issuing::caller)
-    throw plan_error("a graph is recorded by the thread that calls step(): issuing::caller");
-  if (with.trace_steps > 0)
-    throw plan_error("a graph tells no times of its instructions: trace_steps must be 0");
-  for (const auto& each : devices)
-    if (!each->capturable())
-      throw plan_error("a graph needs devices that can record one, such as CUDA's; the host's cannot");
-  if (!wire.capturable())
-    throw plan_error("a graph needs a transport whose operations can be recorded");
 }
 
 void refuse_loopback(const plan_view& plan) {
@@ -126,12 +125,14 @@ struct engine::state {
     if (with.host.threads == 0) with.host.threads = streams;
     if (wire->needs_one_issuer() && with.issue != issuing::caller && plans.size() > 1)
       throw plan_error("the transport needs a single issuing thread for all ranks: issuing::caller");
+    if (with.graph) wire->record_steps();
     wire->open(plans, watch);
     std::shared_ptr<race_check> races;
     if (with.checked) races = make_race_check(plans, own_wire || with.capacity == 0);
     for (std::size_t at = 0; at < plans.size(); ++at) {
       devices.push_back(with.make_device ? with.make_device(plans[at], watch)
                                          : make_host_device(plans[at], with.host, watch));
+      if (with.graph && !devices[at]->capturable()) refuse_devices();
       if (races) devices[at] = make_checked_device(std::move(devices[at]), races, at);
       if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
       wire->attach(plans[at].rank, *devices[at]);
@@ -146,9 +147,7 @@ struct engine::state {
     hold_back = !with.make_device && with.host.queue_depth == 0;
     polled = wire->polled();
     for (const auto& each : devices) polled = polled || each->polled();
-    if (!with.graph) return;
-    check_graph(with, *wire, devices);
-    graph = with.graph();
+    if (with.graph) graph = with.graph();
   }
 
   //! The step by the graph, which is recorded first if need be.
@@ -157,6 +156,8 @@ struct engine::state {
       if (!recorded) record();
       graph->launch();
       while (!graph->is_over()) {
+        wire->poll();
+        if (watch.stopped()) fail_replayed();
         if (std::chrono::steady_clock::now() >= watch.deadline())
           fail(failure::deadline, {-1, -1, {}, steps},
                "step " + std::to_string(steps) +
@@ -275,6 +276,15 @@ struct engine::state {
          "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) +
              exchanged_with_others(runners, steps),
          first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));
+  }
+
+  //! What somebody has reported of the graph's step; of its instructions nothing is known.
+  [[noreturn]] void fail_replayed() {
+    const monitor::report& first = watch.first_failure();
+    fail(kind_of(first.cause), {first.rank, -1, {}, steps},
+         "step " + std::to_string(steps) + ", as a graph, rank " + std::to_string(first.rank) +
+             ": " + text_of(first.cause),
+         first.cause);
   }
 
   [[noreturn]] void fail_late() {

@@ -15,6 +15,7 @@ class faulty_transport final : public transport {
   faulty_transport(std::unique_ptr<transport> inner, const injected_fault& fault)
       : inner_(std::move(inner)), fault_(fault) {}
 
+  void record_steps() override { inner_->record_steps(); }
   void open(std::span<const plan_view> plans, monitor& watch) override {
     inner_->open(plans, watch);
   }
@@ -27,7 +28,6 @@ class faulty_transport final : public transport {
   }
   void attach(int rank, device& on) override { inner_->attach(rank, on); }
   bool needs_one_issuer() const override { return inner_->needs_one_issuer(); }
-  bool capturable() const override { return inner_->capturable(); }
   bool polled() const override { return inner_->polled(); }
   void poll() noexcept override { inner_->poll(); }
   void close() noexcept override { inner_->close(); }

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "cuda/summing.hpp"
 #include "cuda/sums.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
@@ -30,26 +31,6 @@ using namespace stretto;
 using namespace stretto::test;
 
 namespace {
-
-//! Ranks on GPUs in turn.
-executor::options on_gpus(int gpus) {
-  executor::options with;
-  with.make_device = [gpus](const plan_view& plan, executor::monitor& watch) {
-    return executor::make_cuda_device(plan, {.device = plan.rank % gpus}, watch);
-  };
-  with.wire = executor::make_cuda_loopback_transport();
-  return with;
-}
-
-struct enqueueing_stages {
-  explicit enqueueing_stages(const std::vector<executor::stage*>& inner) {
-    owned.reserve(inner.size());
-    for (executor::stage* const each : inner) owned.emplace_back(*each);
-    for (enqueueing_stage& each : owned) pointers.push_back(&each);
-  }
-  std::vector<enqueueing_stage> owned{};
-  std::vector<executor::stage*> pointers{};
-};
 
 std::vector<float> sums_on_gpus(const std::vector<plan_view>& plans, int gpus, int steps,
                                 bool checked = false) {
@@ -132,51 +113,6 @@ void compare(const Schedule& schedule, const shape& sizes,
       CHECK(gpu::complaints().empty());
     }
 }
-
-//! Three ranks that sum 1 / (rank + 2), twice in a step.
-struct summing {
-  explicit summing(bool wide) {
-    for (int r = 0; r < 3; ++r) {
-      plan_builder plan(r, 3, {"compute", "sums"});
-      plan.add_group({2, 0, 1}, 37, wide);
-      const int where = plan.add_buffer(buffer_role::collective, 0, 0, 37 * (wide ? 8 : 4));
-      const int first = plan.run({r, 0, 0, job_kind::reduce_grad}, 0,
-                                 {{where, buffer_role::collective, access::write}});
-      const int once = plan.all_reduce(0, 1, where, {first});
-      const int between = plan.run({r, 1, 0, job_kind::reduce_grad}, 0,
-                                   {{where, buffer_role::collective, access::read_write}}, {once});
-      const int twice = plan.all_reduce(0, 1, where, {between});
-      plan.run({r, 0, 0, job_kind::optimizer}, 0, {{where, buffer_role::collective, access::read}},
-               {twice});
-      plans.push_back(plan.end());
-    }
-    callbacks.reduce_grad = [wide](const executor::context& at) {
-      const auto fill = [&](auto values) {
-        for (auto& each : values) {
-          if (at.what.microbatch == 0) each = 1;
-          each /= static_cast<std::remove_reference_t<decltype(each)>>(at.rank + 2);
-        }
-      };
-      wide ? fill(at.view<double>(buffer_role::collective))
-           : fill(at.view<float>(buffer_role::collective));
-    };
-    callbacks.optimizer = [this, wide](const executor::context& at) {
-      const auto check = [&]<class Element>(std::span<Element> values) {
-        const auto sum = [](Element start) {
-          return start / Element(2) + start / Element(3) + start / Element(4);
-        };
-        for (const Element each : values) wrong += each == sum(sum(Element(1))) ? 0 : 1;
-        ++checked;
-      };
-      wide ? check(at.view<double>(buffer_role::collective))
-           : check(at.view<float>(buffer_role::collective));
-    };
-  }
-  std::vector<plan_builder> plans{};
-  executor::job_callbacks callbacks{};
-  int wrong = 0;
-  int checked = 0;
-};
 
 }  // namespace
 
@@ -416,135 +352,4 @@ TEST_CASE("an error of any call between ranks ends in one exception, and all is 
     if (!gpu::has_failed()) break;
     if (!text.empty()) expect_part(text, "cudaErrorInvalidValue (1), what CUDA says of it");
   }
-}
-
-TEST_CASE("a graph of the step gives the bits that issuing every step gives") {
-  define_sums();
-  for (const layout how : {layout::serial, layout::separate})
-    for (const int gpus : {1, 2})
-      for (const std::uint64_t seed : {1U, 2U, 3U}) {
-        gpu::reset(seed, gpus);
-        {
-          const std::vector<plan_builder> plans = pipeline_plans(3, 4, 7, how);
-          sample_stages inner(3);
-          // What differs from step to step is read when it runs.
-          std::int64_t step = 0;
-          struct stepping final : executor::stage {
-            void run(const executor::context& at) override {
-              ++calls;
-              gpu::enqueue(executor::native_stream(at), "stepping", [this, at] {
-                executor::context now = at;
-                now.step = *step;
-                inner->run(now);
-              });
-            }
-            executor::stage* inner = nullptr;
-            const std::int64_t* step = nullptr;
-            int calls = 0;
-          } stages[3];
-          std::vector<executor::stage*> pointers;
-          for (std::size_t at = 0; at < 3; ++at) {
-            stages[at].inner = inner.pointers[at];
-            stages[at].step = &step;
-            pointers.push_back(&stages[at]);
-          }
-          executor::options with = on_gpus(gpus);
-          with.graph = executor::make_cuda_graph;
-          executor::engine engine(views(plans), pointers, std::move(with));
-          for (; step < 6; ++step) engine.step();
-          CHECK(engine.steps() == 6);
-          CHECK(inner.sums() == expected_sums(3, 4, 7, 6));
-          CHECK(stages[0].calls == 2 * 8);
-        }
-        CHECK(gpu::alive() == gpu::handles{});
-        CHECK(gpu::complaints().empty());
-      }
-}
-
-TEST_CASE("a replayed step is a launch, a record and questions") {
-  define_sums();
-  gpu::reset();
-  summing run(false);
-  executor::callback_stage inner(run.callbacks);
-  enqueueing_stages stages({&inner, &inner, &inner});
-  executor::options with = on_gpus(1);
-  with.graph = executor::make_cuda_graph;
-  executor::engine engine(views(run.plans), stages.pointers, std::move(with));
-  for (int step = 0; step < 2; ++step) engine.step();
-  const std::size_t first = gpu::calls().size();
-  engine.step();
-  CHECK(run.wrong == 0);
-  CHECK(run.checked == 9);
-  REQUIRE(gpu::calls().size() >= first + 3);
-  CHECK(std::string(gpu::calls()[first].name) == "cudaGraphLaunch");
-  CHECK(std::string(gpu::calls()[first + 1].name) == "cudaEventRecord");
-  for (std::size_t at = first + 2; at < gpu::calls().size(); ++at)
-    CHECK(std::string(gpu::calls()[at].name) == "cudaEventQuery");
-}
-
-TEST_CASE("graphs are refused where they cannot be, and any failing call ends in one exception") {
-  define_sums();
-  gpu::reset();
-  summing run(false);
-  executor::callback_stage inner(run.callbacks);
-  enqueueing_stages stages({&inner, &inner, &inner});
-  const auto refused = [&](auto change) {
-    executor::options with = on_gpus(1);
-    with.graph = executor::make_cuda_graph;
-    change(with);
-    return refusal_of(
-        [&] { executor::engine(views(run.plans), stages.pointers, std::move(with)); });
-  };
-  expect_part(refused([](auto& with) { with.trace_steps = 1; }), "trace_steps must be 0");
-  expect_part(refused([](auto& with) { with.make_device = {}, with.wire = nullptr; }),
-              "the host's cannot");
-  for (int n = 1;; ++n) {
-    gpu::reset(static_cast<std::uint64_t>(n));
-    CAPTURE(n);
-    std::string text;
-    {
-      executor::options with = on_gpus(1);
-      with.graph = executor::make_cuda_graph;
-      executor::engine engine(views(run.plans), stages.pointers, std::move(with));
-      engine.step();
-      gpu::fail_call(n, cudaErrorInvalidValue);
-      try {
-        for (int step = 0; step < 2; ++step) engine.step();
-      } catch (const executor::execution_error& caught) {
-        text = caught.what();
-        CHECK(caught.threads_left() == 0);
-        CHECK(error_of(engine).kind() == executor::failure::refused);
-      }
-    }
-    CHECK(gpu::alive() == gpu::handles{});
-    if (!gpu::has_failed()) break;
-    if (!text.empty()) expect_part(text, "cudaErrorInvalidValue (1), what CUDA says of it");
-  }
-}
-
-TEST_CASE("the calls of a step of 1F1B on two ranks are those of the text") {
-  gpu::reset();
-  plan_request request;
-  request.stages = {{.output = 64, .stash = 128, .gradients = 64}};
-  const planned made(schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 2},
-                     job_table(2, 1).view(), overlap::separate{}, request);
-  REQUIRE(made.answer() == verdict{});
-  mixing_stage inner;
-  enqueueing_stages stages({&inner, &inner});
-  executor::options with = on_gpus(1);
-  with.poison = false;
-  executor::engine engine(made.plans(), stages.pointers, std::move(with));
-  engine.step();
-  const std::size_t first = gpu::calls().size();
-  engine.step();
-  std::string text;
-  for (std::size_t at = first; at < gpu::calls().size(); ++at) {
-    const std::string name = gpu::calls()[at].name;
-    // How often it is asked whether the step is over is chance.
-    if (name != "cudaEventQuery") text += gpu::to_text(gpu::calls()[at]) + '\n';
-  }
-  std::ifstream file(STRETTO_SOURCE_DIR "/tests/cuda/one_f_one_b.txt");
-  std::stringstream expected;
-  expected << file.rdbuf();
-  CHECK_MESSAGE(text == expected.str(), text);
 }

@@ -13,7 +13,7 @@
 #include "cuda/support.hpp"
 #include "driver/simulated_nccl.hpp"
 #include "executor/failures.hpp"
-#include "executor/pipeline.hpp"
+#include "nccl/support.hpp"
 #include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/cuda/nccl_transport.hpp"
@@ -24,22 +24,6 @@ using namespace stretto::test;
 namespace {
 
 using std::chrono::milliseconds;
-
-//! Plans of a pipeline whose ranks sum twice with all others at the end of a step.
-std::vector<plan_builder> plans_of(int ranks, layout how) {
-  std::vector<plan_builder> made = pipeline_plans(ranks, 4, 7, how);
-  std::vector<std::int32_t> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
-  for (plan_builder& each : made) {
-    each.instructions.pop_back();
-    for (const bool wide : {false, true}) {
-      const int sums = each.add_buffer(buffer_role::collective, wide ? 1 : 0, 0, 64);
-      each.all_reduce(each.add_group(all, wide ? 5 : 11, wide), 0, sums);
-    }
-    each.end();
-  }
-  return made;
-}
 
 //! All ranks of a pipeline, each on a GPU of its own.
 struct run {

@@ -47,8 +47,9 @@ void check_products() {
   CHECK(known.size() > 10);
 }
 
-//! Every process compares what it has gathered.
-void compare(const pipeline_settings& settings, int processes, int gpus, std::uint64_t seed) {
+//! Every process compares what it has gathered: test(process, how settings are moved to its GPUs).
+template <class Test>
+void run(int processes, int gpus, std::uint64_t seed, Test test) {
   CAPTURE(processes);
   reset(seed, gpus);
   const auto between = executor::make_local_bootstraps(processes);
@@ -56,21 +57,32 @@ void compare(const pipeline_settings& settings, int processes, int gpus, std::ui
   for (int process = 0; process < processes; ++process)
     all.emplace_back([&, process] {
       try {
-        train_cuda_test::compare(settings, [&](pipeline_settings& to) {
+        test(process, [&](pipeline_settings& to) {
           to.transport = "nccl";
           to.between = between[static_cast<std::size_t>(process)].get();
           train::cuda::run_over_nccl(to, {}, process);
         });
       } catch (const std::exception& failed) {
-        FAIL_CHECK("process " << process << ": " << failed.what());
+        FAIL_CHECK("process " << process << ": " << std::string(failed.what()));
       }
     });
   for (std::thread& each : all) each.join();
   for (const std::string& each : gpu::complaints()) FAIL_CHECK(each);
   CHECK(gpu::alive() == gpu::handles{});
+  CHECK(nccl::alive() == 0);
+}
+
+void compare(const pipeline_settings& settings, int processes, int gpus, std::uint64_t seed) {
+  run(processes, gpus, seed,
+      [&](int, const auto& move) { train_cuda_test::compare(settings, move); });
   check_products();
   CHECK(nccl::communicators().size() > 4);
-  CHECK(nccl::alive() == 0);
+  CHECK(nccl::aborted() == 0);
+}
+
+void compare_graph(const pipeline_settings& settings, int processes, std::uint64_t seed) {
+  run(processes, processes, seed,
+      [&](int, const auto& move) { train_cuda_test::compare_graph(settings, move); });
   CHECK(nccl::aborted() == 0);
 }
 
@@ -140,6 +152,30 @@ TEST_CASE("of the layers a process holds those of its own workers alone, in GPUs
   }
   CHECK(sum == together.size());
   CHECK(static_cast<int>(sum) == model.layer_count());
+}
+
+TEST_CASE("graphs of several processes train to the bits of steps that are issued") {
+  compare_graph({.schedule = "zbv", .ranks = 3, .microbatches = 6}, 3, 6);
+  compare_graph({.schedule = "1f1b", .ranks = 1, .microbatches = 2, .tensor_parallel = 2}, 2, 7);
+  compare_graph({.schedule = "1f1b", .ranks = 1, .microbatches = 2, .data_parallel = 2}, 2, 8);
+}
+
+TEST_CASE("graphs are refused to a process with two workers, and beside one that issues its steps") {
+  pipeline_settings two{.ranks = 2};
+  two.graph = true;
+  refuse(two, 2, {{}},
+         "--device cuda: process 0: it has 2 workers, and a graph with NCCL's operations (--graph) "
+         "needs a process for each");
+  const train::config model = pipeline_test::tiny(6, true);
+  run(2, 2, 9, [&](int process, const auto& move) {
+    pipeline_settings settings{.schedule = "1f1b", .ranks = 2};
+    settings.graph = process == 1;
+    move(settings);
+    CHECK_THROWS_WITH_AS(
+        train::pipeline(model, pipeline_test::text(), settings, pipeline_test::learning()),
+        "process 1 has steps recorded as a graph, process 0 has steps issued one by one",
+        executor::plan_error);
+  });
 }
 
 TEST_CASE("workers without a GPU of their own are refused, by every process") {

@@ -48,6 +48,9 @@ std::string choose(const pipeline_settings& to, int local, std::vector<int>& dev
   const int count = executor::cuda_device_count();
   const std::size_t workers = share_of(to, to.between->process()).count();
   if (count == 0) return "it finds no GPU (cudaGetDeviceCount)";
+  if (to.graph && workers > 1)
+    return "it has " + std::to_string(workers) +
+           " workers, and a graph with NCCL's operations (--graph) needs a process for each";
   for (const int device : devices)
     if (device >= count)
       return "there are " + std::to_string(count) + " GPUs, no number " + std::to_string(device);

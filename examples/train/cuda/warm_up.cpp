@@ -81,6 +81,7 @@ void warm_up(stage& one, int pieces) {
   };
   const auto stream = stretto::executor::cuda::make_stream(0);
   by.on_stream(stream.get(), 0);
+  static_cast<void>(cudaGetLastError());  // nor is what an earlier step's end left behind
   one.round_weights();
   for (std::size_t slice = 0; slice < stashes.size(); ++slice) run(job_kind::forward, slice);
   for (std::size_t slice = stashes.size(); slice-- > 0;) {

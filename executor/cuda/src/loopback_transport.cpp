@@ -44,6 +44,7 @@ class cuda_loopback_transport final : public transport {
     if (settings.blocks < 1) throw plan_error("a sum on a GPU needs at least one block");
   }
 
+  void record_steps() override {}
   void open(std::span<const plan_view> plans, monitor&) override {
     if (plans.empty()) throw plan_error("the GPUs' loopback transport needs at least one plan");
     if (static_cast<int>(plans.size()) != plans.front().ranks)
@@ -81,7 +82,6 @@ class cuda_loopback_transport final : public transport {
     }
   }
   bool needs_one_issuer() const override { return true; }
-  bool capturable() const override { return true; }
 
   void send(const launch& at, const operation& what) override {
     message& channel = channels_[{what.rank, what.peer}];

@@ -18,6 +18,10 @@ cudaError_t failed(cudaError_t code) {
   const guard lock(my.mutex); \
   if (const cudaError_t code = my.enter(__func__, arguments)) return code
 
+// And functions that ask, allocate or free with this.
+#define FORBID_IN_CAPTURE \
+  if (const cudaError_t forbidden = here().forbid(__func__)) return forbidden
+
 std::string number(std::size_t value) {
   return std::to_string(value);
 }
@@ -152,6 +156,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   ENTER(text_of(stream));
+  FORBID_IN_CAPTURE;
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
   if (my.is_captured(*stream)) return failed(cudaErrorStreamCaptureUnsupported);
   my.run_some();
@@ -160,7 +165,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   ENTER(text_of(stream) + ", " + text_of(event));
   if (!is_alive(stream) || !is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
-  if (my.origin != nullptr && event->capture == my.captures) {
+  if (my.recorded.count(event->capture) > 0) {
+    if (my.is_captured(*stream) && stream->capture != event->capture)
+      return failed(cudaErrorStreamCaptureMerge);
+    if (!my.is_captured(*stream)) stream->tail.clear();
     stream->capture = event->capture;
     stream->tail.insert(event->tail.begin(), event->tail.end());
     return cudaSuccess;
@@ -196,6 +204,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   ENTER(text_of(event));
+  FORBID_IN_CAPTURE;
   if (!is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
   if (event->capture != 0) return failed(cudaErrorCapturedEvent);
   my.run_some();
@@ -213,21 +222,25 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaMalloc(void** to, std::size_t bytes) {
   ENTER(number(bytes));
+  FORBID_IN_CAPTURE;
   return allocate(to, bytes, false);
 }
 cudaError_t cudaHostAlloc(void** to, std::size_t bytes, unsigned) {
   ENTER(number(bytes));
+  FORBID_IN_CAPTURE;
   return allocate(to, bytes, true);
 }
 cudaError_t cudaFree(void* address) {
   const guard lock(here().mutex);
   const cudaError_t code = here().enter(__func__, text_of(address));
+  FORBID_IN_CAPTURE;
   const cudaError_t freed = give_back(address, false, __func__);
   return code != cudaSuccess ? code : freed;
 }
 cudaError_t cudaFreeHost(void* address) {
   const guard lock(here().mutex);
   const cudaError_t code = here().enter(__func__, text_of(address));
+  FORBID_IN_CAPTURE;
   const cudaError_t freed = give_back(address, true, __func__);
   return code != cudaSuccess ? code : freed;
 }
@@ -299,34 +312,41 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                             cudaStream_t stream) {
   ENTER(text_of(to) + ", " + text_of(from) + ", " + number(bytes) + ", " + text_of(stream));
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  my.look_at_source(__func__, from, *stream);
   my.push(stream, {operation::kind::work, [=] { return std::memcpy(to, from, bytes), true; }});
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   ENTER(text_of(stream));
-  if (!is_alive(stream) || my.origin != nullptr) return failed(cudaErrorIllegalState);
-  my.origin = stream;
+  if (!is_alive(stream) || my.is_captured(*stream)) return failed(cudaErrorIllegalState);
   stream->capture = ++my.captures;
   stream->tail.clear();
-  my.nodes.clear();
+  my.recorded[my.captures] = {stream, mode, std::this_thread::get_id()};
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* made) {
   state& my = here();
   const guard lock(my.mutex);
-  if (my.origin != stream) return failed(cudaErrorIllegalState);
-  my.origin = nullptr;
+  const auto found = my.recorded.find(stream->capture);
+  if (found == my.recorded.end() || found->second.origin != stream)
+    return failed(cudaErrorIllegalState);
+  if (found->second.by != std::this_thread::get_id())
+    return failed(cudaErrorStreamCaptureWrongThread);
+  // Ended even if the call fails.
+  capture of = std::move(found->second);
+  my.recorded.erase(found);
   if (const cudaError_t code = my.enter(__func__, text_of(stream))) return code;
+  if (of.invalid) return failed(cudaErrorStreamCaptureInvalidated);
   std::set<int> joined = stream->tail;
-  for (int at = static_cast<int>(my.nodes.size()); at-- > 0;) {
+  for (int at = static_cast<int>(of.nodes.size()); at-- > 0;) {
     if (joined.count(at) == 0) return failed(cudaErrorStreamCaptureUnjoined);
-    const std::set<int>& after = my.nodes[static_cast<std::size_t>(at)].after;
+    const std::set<int>& after = of.nodes[static_cast<std::size_t>(at)].after;
     joined.insert(after.begin(), after.end());
   }
   my.graphs.push_back(std::make_unique<CUgraph_st>());
   *made = my.graphs.back().get();
-  (*made)->nodes = std::move(my.nodes);
+  **made = {std::move(of.nodes), std::move(of.held)};
   ++my.alive.graphs;
   return cudaSuccess;
 }
@@ -336,7 +356,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph,
         (flags == cudaGraphInstantiateFlagUseNodePriority ? ", their priorities" : ""));
   my.executables.push_back(std::make_unique<CUgraphExec_st>());
   *made = my.executables.back().get();
-  (*made)->nodes = graph->nodes;
+  **made = {graph->nodes, graph->held};
   ++my.alive.graphs;
   return cudaSuccess;
 }
@@ -353,11 +373,15 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   my.push(stream, {operation::kind::graph, {}, nullptr, 0, run});
   return cudaSuccess;
 }
-cudaError_t cudaGraphDestroy(cudaGraph_t) {
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const guard lock(here().mutex);
+  *graph = {};
   --here().alive.graphs;
   return here().enter(__func__, "");
 }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) {
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  const guard lock(here().mutex);
+  *graph = {};  // a launch under way has its own
   --here().alive.graphs;
   return here().enter(__func__, "");
 }

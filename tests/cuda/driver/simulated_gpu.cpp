@@ -26,7 +26,7 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.devices = devices;
   current = 0;
   my.peers = peers;
-  my.origin = nullptr;
+  my.recorded.clear();
   my.graphs.clear();
   my.executables.clear();
   my.reached.clear();
@@ -40,7 +40,9 @@ const std::vector<call>& calls() {
   return here().calls;
 }
 handles alive() {
-  return here().alive;
+  handles all = here().alive;
+  all.captures = static_cast<int>(here().recorded.size());
+  return all;
 }
 const std::vector<std::string>& complaints() {
   return here().complaints;
@@ -107,8 +109,26 @@ cudaError_t state::enter(const char* name, std::string arguments) {
   return cudaSuccess;
 }
 
+cudaError_t state::forbid(const char* name) {
+  for (auto& [number, each] : recorded) {
+    if (each.mode == cudaStreamCaptureModeThreadLocal && each.by != std::this_thread::get_id())
+      continue;
+    each.invalid = true;
+    complaints.push_back(std::string(name) + " while a graph is recorded");
+    return last_error = cudaErrorStreamCaptureUnsupported;
+  }
+  return cudaSuccess;
+}
+
+void state::look_at_source(const char* name, const void* from, const CUstream_st& stream) {
+  if (is_captured(stream) && text_of(from) == "memory of the host")
+    complaints.push_back(std::string(name) +
+                         " is recorded from memory that may be gone when it runs");
+}
+
 void state::push(cudaStream_t stream, operation what) {
   if (is_captured(*stream) && what.what == operation::kind::work) {
+    std::vector<graph_node>& nodes = recorded.at(stream->capture).nodes;
     nodes.push_back({std::move(what.work), stream->tail});
     stream->tail = {static_cast<int>(nodes.size()) - 1};
     return;

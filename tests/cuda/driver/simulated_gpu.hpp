@@ -31,6 +31,7 @@ struct handles {
   int events = 0;
   int allocations = 0;
   int graphs = 0;
+  int captures = 0;  //!< under way
   bool operator==(const handles&) const = default;
 };
 
@@ -48,7 +49,7 @@ void reset(std::uint64_t seed = 1, int devices = 1, bool peers = true);
 const std::vector<call>& calls();
 handles alive();
 //! What CUDA would have let pass, or waited for without limit, and nobody meant: such as a record
-//! over one that is not over, or a free while work is under way.
+//! over one that is not over, a free while work is under way, or a question while a step is recorded.
 const std::vector<std::string>& complaints();
 
 //! The n-th call from now on, of any function or of the one named, fails with the code instead of

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "simulated_gpu.hpp"
@@ -65,16 +66,29 @@ struct CUevent_st {
   int capture = 0;             // in which it was recorded last
   std::set<int> tail{};
 };
+//! `held`: whatever the nodes use that must outlive them.
 struct CUgraph_st {
   std::vector<stretto::test::gpu::graph_node> nodes{};
+  std::set<const void*> held{};
 };
 struct CUgraphExec_st {
   std::vector<stretto::test::gpu::graph_node> nodes{};
+  std::set<const void*> held{};
 };
 
 namespace stretto::test::gpu {
 
 using guard = std::lock_guard<std::recursive_mutex>;
+
+//! A capture under way.
+struct capture {
+  CUstream_st* origin = nullptr;
+  cudaStreamCaptureMode mode{};
+  std::thread::id by{};
+  bool invalid = false;
+  std::vector<graph_node> nodes{};
+  std::set<const void*> held{};
+};
 
 struct state {
   std::recursive_mutex mutex;
@@ -89,8 +103,7 @@ struct state {
   bool peers = true;                      // whether GPUs can reach one another's memory
   std::set<std::pair<int, int>> reached;  // and do
   int captures = 0;
-  CUstream_st* origin = nullptr;  // of the one under way
-  std::vector<graph_node> nodes;  // and what it has
+  std::map<int, capture> recorded;  // by number, those under way
   std::vector<std::unique_ptr<CUgraph_st>> graphs;
   std::vector<std::unique_ptr<CUgraphExec_st>> executables;
   std::mt19937_64 random{1};
@@ -104,9 +117,11 @@ struct state {
 
   //! Notes the call. @return what it is to fail with
   cudaError_t enter(const char* name, std::string arguments);
-  bool is_captured(const CUstream_st& stream) const {
-    return origin != nullptr && stream.capture == captures;
-  }
+  //! Of a call that asks, allocates or frees: what it fails with where a capture forbids it.
+  cudaError_t forbid(const char* name);
+  bool is_captured(const CUstream_st& stream) const { return recorded.count(stream.capture) > 0; }
+  //! Of a copy on the stream: a graph finds what it is from when it runs.
+  void look_at_source(const char* name, const void* from, const CUstream_st& stream);
   void push(cudaStream_t stream, operation what);
   bool may_run(const CUstream_st& stream) const;
   std::size_t choose(const std::vector<CUstream_st*>& ready);

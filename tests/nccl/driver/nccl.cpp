@@ -45,6 +45,8 @@ struct ncclComm {
   std::int64_t issued = 0;  // operations
   std::int64_t done = 0;
   int sums = 0;
+  // Of the capture that it is recorded into, and the last node there.
+  int capture = 0, node = -1;
 };
 
 namespace {
@@ -110,12 +112,35 @@ bool is_stuck(const ncclComm& comm) {
   return mine().stalled.count(comm.how.name) != 0 || mine().failing.count(comm.how.name) != 0;
 }
 
+//! In a graph, too, what a communicator has is done in the order of the calls.
+ncclResult_t record(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
+  if (std::exchange(comm.capture, stream->capture) == stream->capture)
+    stream->tail.insert(comm.node);
+  gpu::capture& into = gpu::here().recorded.at(stream->capture);
+  into.held.insert(&comm);
+  gpu::here().push(stream, {gpu::operation::kind::work,
+                            [&comm, work = std::move(work)]() mutable {
+                              return comm.aborted || (!is_stuck(comm) && work());
+                            },
+                            nullptr, 0});
+  comm.node = static_cast<int>(into.nodes.size()) - 1;
+  return in_progress(comm);
+}
+
+//! NCCL would wait.
+void look_for_graphs(const ncclComm& ended) {
+  for (const auto& each : gpu::here().executables)
+    if (each->held.count(&ended) > 0)
+      gpu::here().complaints.push_back(ended.how.name + " is ended while a graph holds it");
+}
+
 //! In the communicator's order, whatever the stream.
 ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
   if (comm.gone || comm.revoked) {
     gpu::here().complaints.push_back(comm.how.name + " is used when it is gone");
     return ncclInvalidUsage;
   }
+  if (gpu::here().is_captured(*stream)) return record(comm, stream, std::move(work));
   const std::int64_t number = comm.issued++;
   gpu::operation what{gpu::operation::kind::work,
                       [&comm, number, work = std::move(work)] {
@@ -314,11 +339,12 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
                            ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
   if (from != to) return ncclInvalidArgument;
-  const int number = comm->sums++;
-  bool arrived = false;
+  int number = -1;  // once it runs
   return push(*comm, stream, [=]() mutable {
+    const bool arrives = number < 0;
+    if (arrives) number = comm->sums++;
     world::sum& over = comm->all->sums[number];
-    if (!std::exchange(arrived, true)) over.data.push_back(to);
+    if (arrives) over.data.push_back(to);
     if (!over.done && static_cast<int>(over.data.size()) == comm->how.size) {
       type == ncclDouble ? sum_up<double>(over, count) : sum_up<float>(over, count);
       over.done = true;
@@ -354,6 +380,7 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   ENTER(comm->how.name);
   if (comm->revoked) return ncclInvalidUsage;
+  look_for_graphs(*comm);
   comm->finalized = true;
   return in_progress(*comm);
 }
@@ -362,6 +389,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (comm->busy > 0)
     gpu::here().complaints.push_back(comm->how.name + " is destroyed while a call is in progress");
   look_for_others(*comm);
+  look_for_graphs(*comm);
   comm->gone = true;
   return ncclSuccess;
 }

@@ -62,6 +62,7 @@ class nccl_transport final : public transport {
   //! Of what was opened and never used.
   ~nccl_transport() override { ending_.abort(release_all()); }
 
+  void record_steps() override { recorded_ = true; }
   void open(std::span<const plan_view> plans, monitor& watch) override {
     plans_.assign(plans.begin(), plans.end());
     watch_ = &watch;
@@ -73,8 +74,13 @@ class nccl_transport final : public transport {
       const component libraries[] = {
           {"NCCL", version_text(version)},
           {"CUDA", std::to_string(CUDART_VERSION)},
-          {"NCCL registration of", settings_.registered ? "arenas" : "nothing"}};
+          {"NCCL registration of", settings_.registered ? "arenas" : "nothing"},
+          {"steps", how_steps_run()}};
       agree(plans, libraries, between_, opened_until_);
+      if (recorded_ && plans_.size() > 1)
+        throw plan_error(
+            "a graph with NCCL's operations needs a process for each GPU: those that one process "
+            "launches on " + std::to_string(plans_.size()) + " may wait for one another");
       for (const plan_view& plan : plans) note_rank(plan);
       exchange_ids();
     } catch (const bootstrap_error& wrong) {
@@ -171,6 +177,12 @@ class nccl_transport final : public transport {
     // Until it is done, nothing else may be put on the stream.
     if (code == ncclInProgress)
       comm.settle(call, std::min(after(settings_.call), watch_->deadline()), &watch_->stop_flag());
+  }
+
+  //! What one side of a message records, the other must record, too.
+  std::string how_steps_run() const {
+    if (!recorded_) return "issued one by one";
+    return plans_.size() > 1 ? "recorded as a graph on several GPUs" : "recorded as a graph";
   }
 
   //! Launches that wait for others may wait for a kernel that waits for what they would launch.
@@ -352,6 +364,7 @@ class nccl_transport final : public transport {
 
   bootstrap& between_;
   const nccl_settings settings_;
+  bool recorded_ = false;
   std::vector<plan_view> plans_;
   monitor* watch_ = nullptr;
   time_point opened_until_{};

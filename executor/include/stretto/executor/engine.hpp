@@ -54,7 +54,9 @@ struct options {
   random_delay delay{};
   //! Not empty: the first step is issued, the second recorded, and it and all later ones replayed.
   //! Stages are called for these two alone; what changes from step to step must be read from the
-  //! device's memory. Times of instructions are not known, nor is what a step that is late waits for.
+  //! device's memory, or from the host's where a copy that is recorded takes it from. Times of
+  //! instructions are not known, nor is what a step that is late waits for. Refused where nothing can
+  //! be recorded (hosts; several GPUs of a process with NCCL), and with trace_steps and checked.
   graph_factory graph{};
   device_factory make_device{};       //!< empty: host devices
   std::unique_ptr<transport> wire{};  //!< empty: the loopback transport

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "stretto/executor/device.hpp"
+#include "stretto/executor/error.hpp"
 #include "stretto/executor/monitor.hpp"
 #include "stretto/model/plan_view.hpp"
 
@@ -50,6 +51,11 @@ class transport {
  public:
   virtual ~transport() = default;
 
+  //! Called before open() where steps are to be recorded into a step_graph.
+  //! @throws plan_error that says why operations cannot be
+  virtual void record_steps() {
+    throw plan_error("a graph needs a transport whose operations can be recorded");
+  }
   //! Called once, before the first step, with the plans of the ranks in this process: makes
   //! channels and groups ready and compares the digests with those of remote ranks.
   //! @throws plan_error when the plans do not fit the transport or one another.
@@ -68,8 +74,6 @@ class transport {
   //! same bits.
   virtual void all_reduce(const launch& at, const operation& what) = 0;
 
-  //! Whether operations can be recorded into a step_graph.
-  virtual bool capturable() const { return false; }
   //! As device::polled() and device::poll().
   virtual bool polled() const { return false; }
   virtual void poll() noexcept {}

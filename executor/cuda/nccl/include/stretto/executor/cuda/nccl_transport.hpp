@@ -47,6 +47,10 @@ arena_memory nccl_memory();
 //! once, by a thread of their own, and freed with the transport; those that do not come to rest, and
 //! all of an NCCL before 2.28.7, are aborted at once. That NCCL does not come back from it is told on
 //! the standard error stream.
+//!
+//! Steps can be recorded into a step_graph where all processes record theirs and each has one GPU.
+//! Between machines NCCL then has the host called back within the graph, which costs. Communicators
+//! live as long as what was recorded with them.
 //! @param between  exchanges the communicators' ids; outlives the transport
 //! @throws plan_error when the settings make no sense. open() and attach() throw it, too: when
 //! plans
