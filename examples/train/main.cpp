@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "account.hpp"
 #include "default_text.hpp"
 #include "devices.hpp"
 #include "model/corpus.hpp"
@@ -192,19 +193,19 @@ void resume(pipeline& made, const options& with) {
                       "the checkpoint has " + std::to_string(made.steps_done()) + " behind it");
 }
 
-//! What is left to tell of a run that several processes share.
-void end_as_one_of_several(pipeline& made, const options& with, const corpus& text,
-                           const processes& all, std::ofstream& trace) {
-  if (made.traced()) write_trace(all.speaks() ? static_cast<std::ostream&>(trace) : std::cout, made);
-  const std::string line = sampled_line(made, text, with.learning.seed);
-  if (!all.speaks()) return;
-  std::cout << all.count() << " processes: idle times, memory and timeline.svg are told of one alone\n";
-  if (made.traced()) {
-    close(trace, with, "trace.json");
-    std::cout << (with.out / "trace.json").string()
-              << ": the last steps of all, for ui.perfetto.dev\n";
-  }
-  std::cout << "\nheld-back beginning | what the model makes of it:\n" << line << '\n';
+//! Tells of the traced steps, in files and where these are.
+void write_times(std::ofstream& trace, std::ofstream& picture, const pipeline& made,
+                 const account& told, const options& with) {
+  write_trace(trace, made, told);
+  close(trace, with, "trace.json");
+  std::cout << '\n' << (with.out / "trace.json").string() << ": the last steps, for ui.perfetto.dev";
+  if (told.machines > 1) std::cout << "; times of each machine from its own first instruction on";
+  const std::string drawn = write_picture(picture, made, told);
+  close(picture, with, "timeline.svg");
+  std::cout << '\n' << (with.out / "timeline.svg").string() << ": "
+            << (drawn.empty() ? "empty, because the clocks of several machines are not compared"
+                              : drawn)
+            << '\n';
 }
 
 void run(const options& with, const processes& all) {
@@ -213,15 +214,14 @@ void run(const options& with, const processes& all) {
   if (!with.save.empty() && !can_save(with.save))
     throw bad_setting("save", with.save.string(),
                       "the file cannot be written there: " + std::string(std::strerror(errno)));
-  const process_memory at_first{.before = resident_bytes(),
-                                .absent_code = absent_code_bytes(),
-                                .poisoned = with.pipeline.poison};
+  process_memory process{.before = resident_bytes().value_or(-1),
+                         .absent_code = absent_code_bytes()};
   pipeline made(with.model, text, with.pipeline, with.learning);
   if (!with.resume.empty()) resume(made, with);
   std::ofstream trace;
   std::ofstream picture;
   if (made.traced() && all.speaks()) trace = open(with, "trace.json");
-  if (made.traced() && all.count() == 1) picture = open(with, "timeline.svg");
+  if (made.traced() && all.speaks()) picture = open(with, "timeline.svg");
   for (std::size_t worker = 0; made.on_host() && worker < made.workers_here(); ++worker)
     paint(made.engine().arena(worker));
 
@@ -233,28 +233,17 @@ void run(const options& with, const processes& all) {
   std::snprintf(line, sizeof line, "held-back text: %.3f nats per byte before, %.3f after\n\n",
                 before, after);
   std::cout << line;
-  if (all.count() > 1) {
-    end_as_one_of_several(made, with, text, all, trace);
-    return;
-  }
-  write_table(std::cout, made, cores);
+  if (made.on_host()) process.most = most_resident_bytes().value_or(-1);
+  const account told = take_account(made, process, cores);
+  const std::string sampled = sampled_line(made, text, with.learning.seed);
+  if (!all.speaks()) return;
+  write_table(std::cout, made, told);
   std::cout << '\n';
-  process_memory process = at_first;
-  if (made.on_host()) process.most = most_resident_bytes();
-  write_memory(std::cout, made, process);
+  write_memory(std::cout, made, told, with.pipeline.poison);
   if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
-  if (made.traced()) {
-    write_trace(trace, made);
-    close(trace, with, "trace.json");
-    const std::string drawn = write_picture(picture, made, cores);
-    close(picture, with, "timeline.svg");
-    std::cout << "\n"
-              << (with.out / "trace.json").string() << ": the last steps, for ui.perfetto.dev\n"
-              << (with.out / "timeline.svg").string() << ": " << drawn << '\n';
-  }
-  std::cout << "\nheld-back beginning | what the model makes of it:\n"
-            << sampled_line(made, text, with.learning.seed) << '\n';
+  if (made.traced()) write_times(trace, picture, made, told, with);
+  std::cout << "\nheld-back beginning | what the model makes of it:\n" << sampled << '\n';
 }
 
 //! Each process tells of its own ranks.

@@ -8,10 +8,9 @@
 
 #include "model/sample.hpp"
 #include "model/tensor.hpp"
-#include "pipeline/footprint.hpp"
+#include "pipeline/timeline.hpp"
 #include "stretto/executor/trace.hpp"
 #include "stretto/plan/svg.hpp"
-#include "timeline.hpp"
 
 namespace train {
 namespace {
@@ -22,8 +21,9 @@ std::string format(const char* how, auto... values) {
   return text;
 }
 
-bool one_core_each(const pipeline& from, int cores) {
-  return from.where().ranks * from.workers() <= cores;
+//! Whether times are those of workers that wait for nobody but one another.
+bool is_real(const pipeline& from, const account& told) {
+  return from.traced() && (!from.on_host() || !told.crowded());
 }
 
 //! "2+1": of each chunk.
@@ -67,12 +67,12 @@ std::string prompt_from(std::span<const std::uint8_t> held_back) {
 
 }  // namespace
 
-void write_table(std::ostream& out, pipeline& from, int cores) {
+void write_table(std::ostream& out, const pipeline& from, const account& told) {
   const step_timeline predicted = replay(from, from.predicted_costs());
   // A GPU's jobs take no time of the processor, and each rank has streams of its own.
   std::optional<step_timeline> replayed, real;
-  if (from.on_host()) replayed = replay(from, from.measured_costs());
-  if (!from.on_host() || one_core_each(from, cores)) real = measured(from);
+  if (from.on_host()) replayed = replay(from, told.costs);
+  if (is_real(from, told)) real = measured(from, told.trace, told.machines == 1);
 
   out << "rank  layers            idle: predicted   replayed   measured\n";
   for (int rank = 0; rank < from.where().ranks; ++rank) {
@@ -85,50 +85,79 @@ void write_table(std::ostream& out, pipeline& from, int cores) {
       << percent(replayed ? std::optional(replayed->bubble) : std::nullopt) << percent(real ? std::optional(real->bubble) : std::nullopt)
       << "\npredicted: by the model's multiply-adds. replayed: by the processor time of each kind "
          "of job.\n";
-  if (const auto sums = measured_sums(from, sums_over::replicas))
-    out << format("sums over %d replicas: %.2f ms a step on each worker, %.1f %% before its last job "
-                  "ends, %.1f %% beside its jobs\n",
-                  from.copies(), sums->milliseconds, 100 * sums->in_time, 100 * sums->hidden);
-  if (const auto sums = measured_sums(from, sums_over::shards))
-    out << format("sums over %d shards: %.2f ms a step on each worker, %.1f %% beside its ops\n",
-                  from.model().shards, sums->milliseconds, 100 * sums->hidden);
-  if (!from.traced())
+  if (told.machines == 1) {
+    if (const auto sums = measured_sums(from, told.trace, sums_over::replicas))
+      out << format("sums over %d replicas: %.2f ms a step on each worker, %.1f %% before its last "
+                    "job ends, %.1f %% beside its jobs\n",
+                    from.copies(), sums->milliseconds, 100 * sums->in_time, 100 * sums->hidden);
+    if (const auto sums = measured_sums(from, told.trace, sums_over::shards))
+      out << format("sums over %d shards: %.2f ms a step on each worker, %.1f %% beside its ops\n",
+                    from.model().shards, sums->milliseconds, 100 * sums->hidden);
+  }
+  if (!from.traced()) {
     out << "measured: not, because a graph tells no times of its instructions.\n";
-  else if (!real)
-    out << "measured: not, because " << from.where().ranks * from.workers()
-        << (from.workers() == 1 ? " ranks share " : " workers share ") << cores
-        << (cores == 1 ? " core.\n" : " cores.\n");
+  } else if (const auto there = told.crowded(); there && from.on_host()) {
+    out << "measured: not, because " << there->workers
+        << (from.workers() == 1 ? " ranks share " : " workers share ") << there->cores
+        << (there->cores == 1 ? " core.\n" : " cores.\n");
+  } else if (told.machines > 1) {
+    out << "measured: of each rank's own step, from its first instruction to its last, because the "
+           "clocks of "
+        << told.machines << " machines are not compared.\n";
+  }
 }
 
-void write_memory(std::ostream& out, pipeline& from, const process_memory& process) {
+namespace {
+
+//! Of a process all of whose workers hold `sum` bytes.
+void write_process(std::ostream& out, const process_account& of, std::int64_t sum,
+                   const std::string& name, const char* whose) {
+  if (of.memory.before < 0 || of.memory.most < 0) return;
+  const std::int64_t estimated =
+      of.memory.before + sum + of.beside.plans + of.beside.stacks + of.memory.absent_code;
+  out << name
+      << format(": %.1f before the model was made + %.1f of %s\n", kibibytes(of.memory.before),
+                kibibytes(sum), whose)
+      << format("  + %.1f plans + %.1f stacks of %d threads, %d with jobs + %.1f of the program\n",
+                kibibytes(of.beside.plans), kibibytes(of.beside.stacks), of.beside.threads,
+                of.beside.computing, kibibytes(of.memory.absent_code))
+      << format("  = %.1f; at most %.1f resident, %+.1f %%\n", kibibytes(estimated),
+                kibibytes(of.memory.most),
+                100 * (kibibytes(of.memory.most) / kibibytes(estimated) - 1));
+}
+
+}  // namespace
+
+void write_memory(std::ostream& out, const pipeline& from, const account& told, bool poisoned) {
   out << format("%-81s", "memory, KiB: by the plan, before the first step")
       << " | the arena's\n"
          "rank    weights  gradients  optimizer      arena       host workspaces        sum |     "
          "in use    "
          "touched\n";
-  std::int64_t sum = 0, arenas = 0, touched = 0;
-  const bool hidden = process.poisoned || !from.on_host();
-  for (int rank = 0; rank < from.where().ranks; ++rank) {
-    const rank_memory here = from.memory(rank);
-    sum += here.sum();
-    arenas += here.arena;
-    out << format("%4d", rank);
-    for (const std::int64_t bytes : {here.weights, here.gradients, here.optimizer, here.arena,
-                                     here.host, here.workspaces, here.sum()})
-      out << format("%11.1f", kibibytes(bytes));
-    std::int64_t in_use = 0, marked = 0;
-    for (int worker = 0; worker < from.workers(); ++worker) {
-      const auto at = static_cast<std::size_t>(rank * from.workers() + worker);
-      in_use += from.engine().most_in_use(at).bytes;
-      if (!hidden) marked += touched_bytes(from.engine().arena(at));
+  std::int64_t arenas = 0, touched = 0;
+  const bool hidden = poisoned || !from.on_host();
+  const auto workers = static_cast<std::size_t>(from.workers());
+  for (std::size_t rank = 0; rank * workers < told.workers.size(); ++rank) {
+    worker_account here;
+    for (const worker_account& each : std::span(told.workers).subspan(rank * workers, workers)) {
+      here.planned += each.planned;
+      here.in_use += each.in_use;
+      here.touched += each.touched;
     }
-    out << format(" |%11.1f", kibibytes(in_use));
+    const rank_memory& planned = here.planned;
+    arenas += planned.arena;
+    out << format("%4d", static_cast<int>(rank));
+    for (const std::int64_t bytes :
+         {planned.weights, planned.gradients, planned.optimizer, planned.arena, planned.host,
+          planned.workspaces, planned.sum()})
+      out << format("%11.1f", kibibytes(bytes));
+    out << format(" |%11.1f", kibibytes(here.in_use));
     if (hidden) {
       out << format("%11s\n", "-");
       continue;
     }
-    touched += marked;
-    out << format("%11.1f\n", kibibytes(marked));
+    touched += here.touched;
+    out << format("%11.1f\n", kibibytes(here.touched));
   }
   out << "host: what waits there (--offload). workspaces: evaluation's arena, batch, messages, "
          "queues, instructions, what products read in bf16. in use: the most at once.\n";
@@ -137,33 +166,32 @@ void write_memory(std::ostream& out, pipeline& from, const process_memory& proce
         << from.workers() << " r, " << from.workers() << " r + 1...\n";
   if (!from.on_host())
     out << "touched: unknown, the arena is the GPU's; a GPU has cuBLAS's workspaces besides.\n";
-  else if (process.poisoned)
+  else if (poisoned)
     out << "touched: hidden by the poison.\n";
   else
     out << "touched: " << arenas - touched << " bytes less than planned.\n";
-  if (!process.before || !process.most) return;
-  const shared_memory beside = from.memory();
-  const std::int64_t estimated =
-      *process.before + sum + beside.plans + beside.stacks + process.absent_code;
-  out << format("process: %.1f before the model was made + %.1f of all ranks\n",
-                kibibytes(*process.before), kibibytes(sum))
-      << format("  + %.1f plans + %.1f stacks of %d threads, %d with jobs + %.1f of the program\n",
-                kibibytes(beside.plans), kibibytes(beside.stacks), beside.threads,
-                beside.computing, kibibytes(process.absent_code))
-      << format("  = %.1f; at most %.1f resident, %+.1f %%\n", kibibytes(estimated),
-                kibibytes(*process.most),
-                100 * (kibibytes(*process.most) / kibibytes(estimated) - 1));
+  const bool alone = told.processes.size() == 1;
+  std::size_t first = 0;
+  for (std::size_t number = 0; number < told.processes.size(); ++number) {
+    const process_account& each = told.processes[number];
+    std::int64_t sum = 0;
+    for (int worker = 0; worker < each.workers; ++worker) sum += told.workers[first++].planned.sum();
+    write_process(out, each, sum, alone ? "process" : "process " + std::to_string(number),
+                  alone ? "all ranks" : "its workers");
+  }
+  if (!alone && from.on_host()) out << "processes: with what the transport takes, not estimated\n";
 }
 
-void write_trace(std::ostream& out, pipeline& from) {
-  stretto::executor::write_chrome_trace(out, from.plans(), from.trace());
+void write_trace(std::ostream& out, const pipeline& from, const account& told) {
+  stretto::executor::write_chrome_trace(out, from.plans(), told.trace);
 }
 
-std::string write_picture(std::ostream& out, pipeline& from, int cores) {
+std::string write_picture(std::ostream& out, const pipeline& from, const account& told) {
+  const bool real = is_real(from, told) && told.machines == 1;
+  if (!real && !from.on_host()) return {};
   std::optional<step_timeline> shown;
-  const bool real = !from.on_host() || one_core_each(from, cores);
-  if (real) shown = measured(from);
-  if (!shown) shown = replay(from, from.measured_costs());
+  if (real) shown = measured(from, told.trace);
+  if (!shown) shown = replay(from, told.costs);
   const std::string what = real ? "the last step as measured" : "a replay of measured job times";
   shorten(shown->picture);
   const auto& sizes = from.sizes();

@@ -103,6 +103,14 @@ TEST_CASE("processes train to the bit what one process trains") {
     run = start(processes, arguments("all", 5) + more + " --check --transport mpi",
                 STRETTO_TRAIN_PATH);
     CHECK_MESSAGE(run.exit == 0, run.err);
+    // One tells of all.
+    expect(run, "\nmemory, KiB: by the plan");
+    expect(run, "\nbubble: the largest of them ");
+    for (int process = 0; process < processes; ++process)
+      expect(run, "\nprocess " + std::to_string(process) + ": ");
+    expect(run, "timeline.svg: ");
+    CHECK(test_support::contents(left("timeline.svg")).find("</svg>") != std::string::npos);
+    std::filesystem::remove(left("timeline.svg"));
     const std::string one = test_support::contents(left("one"));
     CHECK(one.size() > 10000);
     CHECK(one == test_support::contents(left("all")));

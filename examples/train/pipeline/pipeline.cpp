@@ -232,13 +232,11 @@ double pipeline::evaluate() {
     each->read_losses(read);
     for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += read[part];
   }
-  if (between_ != nullptr) {
-    const std::string mine(reinterpret_cast<const char*>(parts.data()), parts.size_bytes());
-    std::ranges::fill(parts, 0.0);
-    for (const std::string& each : exchange("losses", mine)) {
-      std::memcpy(read.data(), each.data(), each.size());
-      for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += read[part];
-    }
+  const std::string mine(reinterpret_cast<const char*>(parts.data()), parts.size_bytes());
+  std::ranges::fill(parts, 0.0);
+  for (const std::string& each : exchange("losses", mine)) {
+    std::memcpy(read.data(), each.data(), each.size());
+    for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += read[part];
   }
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
@@ -262,6 +260,7 @@ std::span<float> span_of(stage& of, int layer, layer_part part) {
 }  // namespace
 
 std::vector<std::string> pipeline::exchange(std::string_view what, std::string_view mine) const {
+  if (between_ == nullptr) return {std::string(mine)};
   const auto now = std::chrono::steady_clock::now();
   const auto end = executor::time_point::max();
   return between_->all_gather(what, mine, deadline_ < end - now ? now + deadline_ : end);
@@ -277,24 +276,6 @@ void pipeline::broadcast(std::size_t worker, std::span<float> values) const {
     for (const std::string& each : exchange("layers", mine))
       if (!here && !each.empty()) std::memcpy(part.data(), each.data(), part.size());
   }
-}
-
-std::vector<executor::trace_record> pipeline::trace() const {
-  std::vector<executor::trace_record> all = training_->trace();
-  if (between_ == nullptr) return all;
-  const std::string mine(reinterpret_cast<const char*>(all.data()),
-                         all.size() * sizeof(executor::trace_record));
-  all.clear();
-  for (const std::string& each : exchange("times", mine)) {
-    std::vector<executor::trace_record> theirs(each.size() / sizeof(executor::trace_record));
-    std::memcpy(theirs.data(), each.data(), each.size());
-    all.insert(all.end(), theirs.begin(), theirs.end());
-  }
-  // As one engine has them.
-  std::ranges::sort(all, {}, [](const executor::trace_record& each) {
-    return std::tuple(each.step, each.rank, each.instruction);
-  });
-  return all;
 }
 
 std::vector<layer_sums> pipeline::sums() const {
@@ -386,7 +367,6 @@ stretto::job_table pipeline::measured_costs() const {
     ranks.push_back(here_.holds(first) ? trainers_[first - here_.first].get() : nullptr);
   }
   stretto::job_table all = train::measured_costs(ranks, where_);
-  if (between_ == nullptr) return all;
   std::vector<stretto::job_cost> theirs(all.entries.size());
   const std::size_t bytes = theirs.size() * sizeof(stretto::job_cost);
   const std::string mine(reinterpret_cast<const char*>(all.entries.data()), bytes);

@@ -50,11 +50,20 @@ struct rank_memory {
   std::int64_t sum() const {
     return weights + gradients + optimizer + arena + host + workspaces;
   }
+  rank_memory& operator+=(const rank_memory& other) {
+    weights += other.weights;
+    gradients += other.gradients;
+    optimizer += other.optimizer;
+    arena += other.arena;
+    host += other.host;
+    workspaces += other.workspaces;
+    return *this;
+  }
 };
 
 //! What the process holds beside that, in bytes.
 struct shared_memory {
-  std::int64_t plans = 0;   //!< of both steps, of all ranks
+  std::int64_t plans = 0;   //!< of both steps, of all ranks, whichever process runs them
   int threads = 0;          //!< of the executor: one for each stream
   int computing = 0;        //!< of these, those that run jobs
   std::int64_t stacks = 0;  //!< what threads touch of them
@@ -141,10 +150,15 @@ class pipeline {
   bool leads() const { return between_ == nullptr || between_->process() == 0; }
   //! Whether times are kept.
   bool traced() const { return trace_steps_ > 0; }
-  //! The times that the engine has kept; of several processes, all call it, and it brings those of
-  //! all here. Clocks are those of each machine.
-  std::vector<stretto::executor::trace_record> trace() const;
+  //! What each process gives, in their order; of one alone, its own. All of them call it.
+  //! @throws stretto::executor::bootstrap_error when one does not come within the deadline
+  std::vector<std::string> exchange(std::string_view what, std::string_view mine) const;
+  //! The times that the engine of this process has kept.
+  std::vector<stretto::executor::trace_record> trace() const { return training_->trace(); }
   rank_memory memory(int rank) const;
+  //! A worker's part of that: of this process.
+  rank_memory worker_memory(std::size_t worker) const;
+  //! Of this process.
   shared_memory memory() const;
   std::size_t parameter_count() const;
 
@@ -157,7 +171,6 @@ class pipeline {
 
  private:
   stretto::plan_request request() const;
-  std::vector<std::string> exchange(std::string_view what, std::string_view mine) const;
   void broadcast(std::size_t worker, std::span<float> values) const;
   void build_ranks(const corpus& text, const pipeline_settings& settings);
   //! Where a part of a layer lies.
@@ -171,6 +184,12 @@ class pipeline {
   void each_place(int layer, Call&& call) const;
   std::size_t worker(int rank, int shard = 0, int copy = 0) const {
     return config::size((rank * copies_ + copy) * model_.shards + shard);
+  }
+
+  //! Which of those that evaluate it is, where it does.
+  std::size_t evaluator(std::size_t worker) const {
+    const auto shards = config::size(model_.shards);
+    return worker / config::size(workers()) * shards + worker % shards;
   }
 
   //! The data-parallel replica that the worker belongs to.

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "pipeline/pipeline.hpp"
+#include "stretto/executor/trace.hpp"
 #include "stretto/plan/picture.hpp"
 #include "stretto/plan/report.hpp"
 
@@ -22,10 +24,17 @@ struct step_timeline {
 //! Replays the training plan under a job table.
 step_timeline replay(const pipeline& from, const stretto::job_table& costs);
 
+using trace_records = std::span<const stretto::executor::trace_record>;
+
 //! Reads the last traced step, from the first job's start to the last one's end, in nanoseconds;
 //! `bubble` and `idle` are means over all traced steps.
+//! @param trace      of all ranks, in the order of an engine's
+//! @param one_clock  false: times of different ranks have nothing to do with one another. Then each
+//!                   rank's step is from its first instruction's start to its last one's end, and
+//!                   there is no picture.
 //! @return nothing when no step was traced
-std::optional<step_timeline> measured(pipeline& from);
+std::optional<step_timeline> measured(const pipeline& from, trace_records trace,
+                                      bool one_clock = true);
 
 //! Sums over data-parallel replicas or over the shards of a stage, from when all of them are at it:
 //! that one waits for another is no part of it.
@@ -39,7 +48,8 @@ struct sum_times {
 enum class sums_over { replicas, shards };
 
 //! Means over all traced steps and all workers.
+//! @param trace  of all ranks, by one clock
 //! @return nothing when no step was traced, or there is nothing to sum
-std::optional<sum_times> measured_sums(pipeline& from, sums_over over);
+std::optional<sum_times> measured_sums(const pipeline& from, trace_records trace, sums_over over);
 
 }  // namespace train

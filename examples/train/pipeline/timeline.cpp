@@ -1,4 +1,4 @@
-#include "timeline.hpp"
+#include "pipeline/timeline.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -13,29 +13,43 @@ namespace {
 
 using stretto::executor::trace_record;
 
+//! From the first to the last of what it was told.
+struct time_span {
+  std::int64_t start = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end = 0;
+
+  void add(const trace_record& each) {
+    start = std::min(start, each.start);
+    end = std::max(end, each.end);
+  }
+};
+
 //! The compute jobs of one step, of each rank's first worker.
 struct traced_step {
   std::vector<stretto::picture_bar> bars;
   std::vector<std::int64_t> busy;  // of each rank
-  std::int64_t start = std::numeric_limits<std::int64_t>::max();
-  std::int64_t end = 0;
+  std::vector<time_span> own;      // and from its first instruction to its last
+  time_span all;                   // jobs of all ranks
 
-  double idle(std::size_t rank) const {
+  double idle(std::size_t rank, bool one_clock) const {
+    const time_span& of = one_clock ? all : own[rank];
     return 1 - static_cast<double>(busy[rank]) /
-                   static_cast<double>(std::max<std::int64_t>(1, end - start));
+                   static_cast<double>(std::max<std::int64_t>(1, of.end - of.start));
   }
 };
 
-std::map<std::int64_t, traced_step> steps_of(pipeline& from) {
+std::map<std::int64_t, traced_step> steps_of(const pipeline& from, trace_records trace) {
   std::map<std::int64_t, traced_step> steps;
-  for (const trace_record& each : from.trace()) {
+  for (const trace_record& each : trace) {
     if (each.rank % from.workers() != 0) continue;
-    const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
-    const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
-    if (run.act != stretto::action::run || !stretto::is_compute(run.what.kind)) continue;
     const int rank = each.rank / from.workers();
     traced_step& step = steps[each.step];
     step.busy.resize(static_cast<std::size_t>(from.where().ranks));
+    step.own.resize(step.busy.size());
+    step.own[static_cast<std::size_t>(rank)].add(each);
+    const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
+    const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
+    if (run.act != stretto::action::run || !stretto::is_compute(run.what.kind)) continue;
     // Ops of a job that follow one another are one bar; records are in the order of the plans.
     if (!step.bars.empty() && step.bars.back().rank == rank && step.bars.back().what == run.what)
       step.bars.back().when.end = each.end;
@@ -43,8 +57,7 @@ std::map<std::int64_t, traced_step> steps_of(pipeline& from) {
       step.bars.push_back(
           {rank, from.where().chunk_of(run.what), run.what, {each.start, each.end}, 0});
     step.busy[static_cast<std::size_t>(rank)] += each.end - each.start;
-    step.start = std::min(step.start, each.start);
-    step.end = std::max(step.end, each.end);
+    step.all.add(each);
   }
   return steps;
 }
@@ -69,7 +82,7 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs) {
   return made;
 }
 
-std::optional<sum_times> measured_sums(pipeline& from, sums_over over) {
+std::optional<sum_times> measured_sums(const pipeline& from, trace_records trace, sums_over over) {
   using of_group = std::pair<int, int>;  // which sum of the group's in the step
   struct worker_times {
     std::vector<stretto::job_time> jobs;
@@ -79,7 +92,7 @@ std::optional<sum_times> measured_sums(pipeline& from, sums_over over) {
   };
   std::map<std::pair<std::int64_t, int>, worker_times> workers;  // by step and rank
   std::map<std::pair<std::int64_t, of_group>, std::int64_t> all_there;  // by step
-  for (const trace_record& each : from.trace()) {
+  for (const trace_record& each : trace) {
     const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
     const auto& run = plan.instructions[static_cast<std::size_t>(each.instruction)];
     worker_times& here = workers[{each.step, each.rank}];
@@ -115,26 +128,28 @@ std::optional<sum_times> measured_sums(pipeline& from, sums_over over) {
   return sum_times{sum / 1e6 / static_cast<double>(workers.size()), in_time / sum, hidden / sum};
 }
 
-std::optional<step_timeline> measured(pipeline& from) {
-  const auto steps = steps_of(from);
+std::optional<step_timeline> measured(const pipeline& from, trace_records trace, bool one_clock) {
+  const auto steps = steps_of(from, trace);
   if (steps.empty()) return std::nullopt;
   step_timeline made;
   made.idle.resize(static_cast<std::size_t>(from.where().ranks));
   for (const auto& [number, step] : steps) {
     double most = 0;
     for (std::size_t rank = 0; rank < made.idle.size(); ++rank) {
-      made.idle[rank] += step.idle(rank) / static_cast<double>(steps.size());
-      most = std::max(most, step.idle(rank));
+      const double idle = step.idle(rank, one_clock);
+      made.idle[rank] += idle / static_cast<double>(steps.size());
+      most = std::max(most, idle);
     }
     made.bubble += most / static_cast<double>(steps.size());
     made.drawn_bubble = most;
   }
+  if (!one_clock) return made;
   const traced_step& last = steps.rbegin()->second;
   made.picture.ranks = from.where().ranks;
-  made.picture.end = last.end - last.start;
+  made.picture.end = last.all.end - last.all.start;
   for (stretto::picture_bar bar : last.bars) {
-    bar.when.start -= last.start;
-    bar.when.end -= last.start;
+    bar.when.start -= last.all.start;
+    bar.when.end -= last.all.start;
     made.picture.bars.push_back(bar);
   }
   return made;

@@ -1,0 +1,39 @@
+// What is told of the times of a step: by one clock, or by several that have nothing in common.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/timeline.hpp"
+#include "train/pipeline_support.hpp"
+
+using namespace pipeline_test;
+using namespace train;
+
+TEST_CASE("how long a rank is idle is its own, whatever the clocks of others say") {
+  pipeline made(tiny(4, false), text(),
+                {.schedule = "1f1b", .ranks = 2, .microbatches = 3, .trace_steps = 2}, learning());
+  for (int step = 0; step < 3; ++step) made.step();
+  std::vector<stretto::executor::trace_record> trace = made.trace();
+  const auto one = measured(made, trace), own = measured(made, trace, false);
+  REQUIRE(one);
+  REQUIRE(own);
+  constexpr std::int64_t day = 86'400'000'000'000;
+  for (auto& each : trace)
+    if (each.rank == 1) {
+      each.start += day;
+      each.end += day;
+    }
+  const auto apart = measured(made, trace, false), mixed = measured(made, trace);
+  REQUIRE(apart);
+  REQUIRE(mixed);
+  CHECK(apart->idle == own->idle);
+  CHECK(apart->picture.bars.empty());
+  CHECK_FALSE(one->picture.bars.empty());
+  for (const double idle : own->idle) {
+    CHECK(idle > 0);
+    CHECK(idle < 1);
+  }
+  // As if by one clock, a step would have taken that day.
+  for (const double idle : mixed->idle) CHECK(idle > 0.99);
+}
