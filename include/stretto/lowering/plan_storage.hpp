@@ -102,10 +102,14 @@ struct fixed_rank_plan {
   std::int64_t host_bytes = 0;
   int streams = 0;
 
-  constexpr rank_sink sink() {
-    return {instructions.data(), waits.data(), uses.data(), released.data(), buffers.data(), Room};
+  //! Written in its place by `write(sink)`: a compiler would copy a function's result.
+  template <class Write>
+  constexpr explicit fixed_rank_plan(const Write& write) {
+    rank_sink out{instructions.data(), waits.data(), uses.data(), released.data(), buffers.data(),
+                  Room};
+    write(out);
+    detail::keep_written(*this, out);
   }
-  constexpr void keep(const rank_sink& written) { detail::keep_written(*this, written); }
   constexpr plan_view view() const { return detail::written_part(*this); }
 };
 

@@ -52,6 +52,8 @@ class pipeline
   static constexpr verdict complete_ =
       emitted_.answer.ok() ? check::complete(compute()) : emitted_.answer;
 
+  // Tables write themselves where they will stay: a compiler would copy a function's result, which
+  // costs it as much as to compute it.
   struct lowered_lists {
     fixed_job_lists<ranks, list_room> lists{};
     std::array<std::int32_t, static_cast<std::size_t>(lowering::order_room(
@@ -59,21 +61,20 @@ class pipeline
                                  overlap::receive_lead_of(Overlap{})))>
         turns{};
     lowering::order_view order{};  // without its storage, which has no address yet
-    verdict answer{};
+    verdict answer = complete_;
+
+    constexpr lowered_lists() {
+      if (!complete_.ok()) return;
+      job_sink out = lists.sink();
+      lowering::order_sink noted{turns.data()};
+      answer = lowering::add_messages(compute(), out, &noted);
+      if (!answer.ok()) return;
+      if constexpr (parts::reduces) lowering::add_reductions(out, groups_);
+      lowering::append_ends(out, where, groups_, !forward_only);
+      order = {nullptr, noted.count, noted.has_late};
+    }
   };
-  static constexpr lowered_lists lowered_ = [] {
-    lowered_lists made;
-    made.answer = complete_;
-    if (!complete_.ok()) return made;
-    auto out = made.lists.sink();
-    lowering::order_sink order{made.turns.data()};
-    made.answer = lowering::add_messages(compute(), out, &order);
-    if (!made.answer.ok()) return made;
-    if constexpr (parts::reduces) lowering::add_reductions(out, groups_);
-    lowering::append_ends(out, where, groups_, !forward_only);
-    made.order = {nullptr, order.count, order.has_late};
-    return made;
-  }();
+  static constexpr lowered_lists lowered_{};
   // The replay behind the messages has ended only if the lists are ordered and live.
   static constexpr verdict ordered_ =
       complete_.ok() && !lowered_.answer.ok() ? check::ordered(compute()) : complete_;
@@ -98,6 +99,10 @@ class pipeline
                static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)>
         clocks{};
     verdict answer{};
+
+    //! @param fill writes fresh clocks, and finds a verdict
+    template <class Fill>
+    constexpr explicit clock_table(const Fill& fill) : answer(fill(clocks.data())) {}
     constexpr lowering::clock_rows rows() const { return {clocks.data(), ranks, list_room}; }
   };
   static constexpr lowering::order_view order() {
@@ -105,29 +110,22 @@ class pipeline
     made.ranks = lowered_.turns.data();
     return made;
   }
-  static constexpr clock_table data_clocks_ = [] {
-    clock_table made;
-    made.answer = live_;
-    if (!live_.ok()) return made;
+  static constexpr clock_table data_clocks_{[](lowering::clock* clocks) {
+    if (!live_.ok()) return live_;
     const replay_input lists = issued();
-    lowering::data_order<Overlap> watch(lists, Overlap{}, made.clocks.data());
-    made.answer = check::issued(compute(), lists, order(), watch);
-    return made;
-  }();
+    lowering::data_order<Overlap> watch(lists, Overlap{}, clocks);
+    return check::issued(compute(), lists, order(), watch);
+  }};
 
   static constexpr lowering::buffer_sizes buffer_sizes() {
     return {bytes_, group_table_.infos, Memory::release_sends};
   }
   template <int Rank>
-  static constexpr lowering::fixed_rank_plan<room> written_ = [] {
-    lowering::fixed_rank_plan<room> made;
-    if (!data_clocks_.answer.ok()) return made;
-    auto out = made.sink();
+  static constexpr lowering::fixed_rank_plan<room> written_{[](lowering::rank_sink& out) {
+    if (!data_clocks_.answer.ok()) return;
     const replay_input lists = issued();
     lowering::write_instructions(lists, data_clocks_.rows(), Overlap{}, buffer_sizes(), Rank, out);
-    made.keep(out);
-    return made;
-  }();
+  }};
 
   static constexpr std::uint64_t digest_ = digest_of(
       lists(), stage_room, [](int stage) { return bytes_[static_cast<std::size_t>(stage)].output; },
@@ -174,15 +172,12 @@ class pipeline
   }
   static constexpr per_rank<plan_view> plans_ = views(std::make_integer_sequence<int, ranks>{});
 
-  static constexpr clock_table plan_clocks_ = [] {
-    clock_table made;
-    made.answer = data_clocks_.answer;
-    if (!made.answer.ok()) return made;
-    check::plan_order watch(plans_, made.clocks.data(), list_room);
-    made.answer = lowering::walk(issued(), order(), watch);
-    if (made.answer.ok()) made.answer = watch.found();
-    return made;
-  }();
+  static constexpr clock_table plan_clocks_{[](lowering::clock* clocks) {
+    if (!data_clocks_.answer.ok()) return data_clocks_.answer;
+    check::plan_order watch(plans_, clocks, list_room);
+    const verdict walked = lowering::walk(issued(), order(), watch);
+    return walked.ok() ? watch.found() : walked;
+  }};
   // One constant a rank and rule: compilers count their limits per constant.
   template <int Rank>
   static constexpr verdict race_free_ =

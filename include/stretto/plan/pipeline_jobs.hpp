@@ -187,29 +187,31 @@ class pipeline_jobs {
 
   struct emitted_jobs {
     fixed_job_lists<ranks, compute_room> lists{};
-    verdict answer{};
-  };
-  static constexpr emitted_jobs emitted_ = [] {
-    emitted_jobs made;
-    auto out = made.lists.sink();
-    if constexpr (!supported.ok()) {
-      made.answer = supported;
-    } else if constexpr (window.any() || copied.any()) {
-      fixed_job_lists<ranks, emitted_room> plain;
-      fixed_job_lists<ranks, again_room> again;
-      auto first = plain.sink();
-      auto second = again.sink();
-      made.answer = memory::unfolded(chosen_.emit(Shape, seen(), first), limits_, folded_.limits);
-      if (made.answer.ok())
-        made.answer = memory::insert_recomputes(window, plain.rows(), where, Shape.slices, second);
-      if (made.answer.ok())
-        made.answer =
-            memory::insert_offloads(copied, window, again.rows(), where, Shape.slices, out);
-    } else {
-      made.answer = chosen_.emit(Shape, costs(), out);
+    verdict answer = supported;
+
+    // In its place: a compiler would copy a function's result.
+    constexpr emitted_jobs() {
+      if constexpr (supported.ok()) emit(lists.sink());
     }
-    return made;
-  }();
+
+   private:
+    constexpr void emit(job_sink out) {
+      if constexpr (window.any() || copied.any()) {
+        fixed_job_lists<ranks, emitted_room> plain;
+        fixed_job_lists<ranks, again_room> again;
+        job_sink first = plain.sink();
+        job_sink second = again.sink();
+        answer = memory::unfolded(chosen_.emit(Shape, seen(), first), limits_, folded_.limits);
+        if (answer.ok())
+          answer = memory::insert_recomputes(window, plain.rows(), where, Shape.slices, second);
+        if (answer.ok())
+          answer = memory::insert_offloads(copied, window, again.rows(), where, Shape.slices, out);
+      } else {
+        answer = chosen_.emit(Shape, costs(), out);
+      }
+    }
+  };
+  static constexpr emitted_jobs emitted_{};
 
  public:
   //! Compute jobs of every rank.
