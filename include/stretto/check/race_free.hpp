@@ -102,6 +102,7 @@ class byte_owners {
 struct accesses {
   std::int32_t written = 0;     // latest write
   std::int32_t behind_all = 0;  // latest access, if all others were done before it; else 0
+  std::int32_t behind_on = 0;   // on which stream
   std::int32_t latest[lowering::max_streams]{};
 };
 
@@ -197,7 +198,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   const auto after_owner = [&](std::int32_t owner) {
     const detail::accesses& its = accessed[owner];
     const std::int32_t last = its.behind_all;
-    if (last == 0 || last > now.own[list[last - 1].stream]) after_accesses(its);
+    if (last == 0 || last > now.own[its.behind_on]) after_accesses(its);
     const std::int32_t gave = buffers[owner].release;
     if (gave > bytes->first) clash = its.written;
     // Given back by the instruction behind it, which is another one that has not started?
@@ -216,8 +217,9 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
         const detail::accesses& of = accessed[*freed];
         const std::int32_t last = of.behind_all;
         // Mostly the instruction before is the last to touch it, or a job knows that it was sent.
-        const bool done = last > 0 && (last == index || (at.act == action::run &&
-                                                         last <= now.own[list[last - 1].stream]));
+        const bool done =
+            last > 0 &&
+            (last == index || (at.act == action::run && last <= now.own[of.behind_on]));
         if (of.written == 0 || buffers[*freed].release != index ||
             (!done && !detail::all_done(plan, known, plans, of, index)))
           return refuse(fault::race, reason::released_early, rank, index, at.what);
@@ -238,12 +240,13 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     }
     const buffer_use* const end = uses + at.first_use + at.use_count;
     for (const buffer_use* use = uses + at.first_use; use < end; ++use) {
-      const std::int32_t id = use->buffer;
-      const access mode = use->mode;
+      const buffer_use touched = *use;
+      const std::int32_t id = touched.buffer;
+      const access mode = touched.mode;
       detail::accesses& of = accessed[id];
       const std::int32_t before = of.behind_all;
       bytes = buffers + id;
-      bool behind = before > 0 && (before <= now.own[list[before - 1].stream] || before > index);
+      bool behind = before > 0 && (before <= now.own[of.behind_on] || before > index);
       reason why = reason::overwritten_while_read;
       if (behind) {
         // Whatever touched the buffer was done before the one that is known to be done.
@@ -267,7 +270,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       if (index < bytes->first || index >= bytes->release)
         return refuse(fault::race, reason::not_released, rank, index, at.what);
       if (mode != access::read) of.written = index + 1;
-      of.behind_all = behind ? index + 1 : 0;
+      of.behind_all = behind ? index + 1 : 0, of.behind_on = mine;
       of.latest[mine] = index + 1;
     }
   }

@@ -39,19 +39,18 @@ struct clock {
 
   constexpr bool operator==(const clock&) const = default;
   //! Keeps the later of each entry. One expression on purpose: constant evaluation counts
-  //! statements.
+  //! statements; and from a copy, which compilers read faster.
   constexpr void join(const clock& other) {
-    std::int32_t* const mine = own;
-    const std::int32_t* const theirs = other.own;
+    const clock its = other;
     static_assert(max_streams == 8);
-    (mine[0] < theirs[0] ? mine[0] = theirs[0] : 0, mine[1] < theirs[1] ? mine[1] = theirs[1] : 0,
-     mine[2] < theirs[2] ? mine[2] = theirs[2] : 0, mine[3] < theirs[3] ? mine[3] = theirs[3] : 0,
-     mine[4] < theirs[4] ? mine[4] = theirs[4] : 0, begun ? false : begun = other.begun,
-     side[0] < other.side[0] ? side[0] = other.side[0] : 0,
-     side[1] < other.side[1] ? side[1] = other.side[1] : 0);
-    if (other.far)
-      (mine[5] < theirs[5] ? mine[5] = theirs[5] : 0, mine[6] < theirs[6] ? mine[6] = theirs[6] : 0,
-       mine[7] < theirs[7] ? mine[7] = theirs[7] : 0, far = true);
+    (own[0] < its.own[0] ? own[0] = its.own[0] : 0, own[1] < its.own[1] ? own[1] = its.own[1] : 0,
+     own[2] < its.own[2] ? own[2] = its.own[2] : 0, own[3] < its.own[3] ? own[3] = its.own[3] : 0,
+     own[4] < its.own[4] ? own[4] = its.own[4] : 0, begun ? false : begun = its.begun,
+     side[0] < its.side[0] ? side[0] = its.side[0] : 0,
+     side[1] < its.side[1] ? side[1] = its.side[1] : 0);
+    if (its.far)
+      (own[5] < its.own[5] ? own[5] = its.own[5] : 0, own[6] < its.own[6] ? own[6] = its.own[6] : 0,
+       own[7] < its.own[7] ? own[7] = its.own[7] : 0, far = true);
   }
 };
 

@@ -79,13 +79,15 @@ class instruction_writer {
                                  : overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
         }
       }
-      instruction& made = made_[at_];
       // Releases before this one were counted when its buffers were closed.
-      const std::int16_t releases = made.release_count;
+      const std::int16_t releases = made_[at_].release_count;
       const std::int32_t first_wait = out_.used.waits;
       const buffer_use* const first_use = use_;
-      made = {work, act, static_cast<std::uint8_t>(stream), 0, 0, releases, peer, first_wait,
-              static_cast<std::int32_t>(first_use - out_.uses), book_.released() - releases, -1};
+      // Compilers copy one made beside faster than they make it there.
+      const instruction made{work, act, static_cast<std::uint8_t>(stream), 0, 0, releases, peer,
+                             first_wait, static_cast<std::int32_t>(first_use - out_.uses),
+                             book_.released() - releases, -1};
+      made_[at_] = made;
       waits_.come(at_, stream);
       if (kind <= job_kind::recompute) {
         compute(work);
@@ -98,8 +100,8 @@ class instruction_writer {
         else finish(work);
       }
       if (const std::int32_t waits = out_.used.waits - first_wait; waits > 0)
-        made.wait_count = static_cast<std::int16_t>(waits);
-      made.use_count = static_cast<std::int16_t>(use_ - first_use);
+        made_[at_].wait_count = static_cast<std::int16_t>(waits);
+      made_[at_].use_count = static_cast<std::int16_t>(use_ - first_use);
     }
     out_.used.uses = static_cast<std::int32_t>(use_ - out_.uses);
     out_.used.instructions = count_;
@@ -126,7 +128,7 @@ class instruction_writer {
 
   constexpr void push(std::int32_t id, buffer_role role, access mode) {
     if (use_ == uses_end_) throw std::length_error("stretto: plan has no room for uses");
-    use_->buffer = id, use_->role = role, use_->mode = mode;
+    *use_ = {id, role, mode};
     ++use_;
   }
   //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
