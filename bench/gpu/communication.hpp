@@ -1,0 +1,99 @@
+#pragma once
+
+// What the benchmark of overlap puts beside its matmul.
+
+#include <cuda_runtime_api.h>
+#ifdef STRETTO_BENCH_NCCL
+#include <nccl.h>
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "gpu.hpp"
+
+namespace stretto::bench {
+
+//! What communicates: bytes from one buffer to another.
+struct communication {
+  std::string name;
+  int blocks = 0;
+  double rate = 0;  //!< GB/s that it keeps below; 0: as fast as it can
+  bool gated = false;
+  std::function<void(std::size_t bytes, cudaEvent_t begun, cudaStream_t on)> launch{};
+};
+
+#ifdef STRETTO_BENCH_NCCL
+//! NCCL's communicator of one rank, whose messages to itself run on its usual kernels. (A sum over
+//! one rank would do nothing.)
+class lone_rank {
+ public:
+  explicit lone_rank(int blocks) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.maxCTAs = blocks;
+    config.cgaClusterSize = 1;
+    ncclUniqueId id;
+    must(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    must(ncclCommInitRankConfig(&comm_, 1, id, 0, &config), "ncclCommInitRankConfig");
+  }
+  ~lone_rank() { static_cast<void>(ncclCommDestroy(comm_)); }
+  lone_rank(const lone_rank&) = delete;
+  lone_rank& operator=(const lone_rank&) = delete;
+
+  void pass(const void* from, void* to, std::size_t bytes, cudaStream_t on) const {
+    must(ncclGroupStart(), "ncclGroupStart");
+    must(ncclSend(from, bytes, ncclInt8, 0, comm_, on), "ncclSend");
+    must(ncclRecv(to, bytes, ncclInt8, 0, comm_, on), "ncclRecv");
+    must(ncclGroupEnd(), "ncclGroupEnd");
+  }
+
+ private:
+  static void must(ncclResult_t code, const char* call) {
+    if (code != ncclSuccess)
+      throw std::runtime_error(std::string(call) + ": " + ncclGetErrorString(code));
+  }
+  ncclComm_t comm_ = nullptr;
+};
+#endif
+
+//! The two buffers of all communication, as large as there is room.
+class message_room {
+ public:
+  explicit message_room(cudaStream_t on) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    bytes_ = std::min<std::size_t>(std::size_t{4} << 30, free / 8);
+    from_ = make_device_memory(bytes_);
+    into_ = make_device_memory(bytes_);
+    check(fill_random_floats(from_.get(), bytes_ / 4, 4, on), "random numbers");
+    check(cudaStreamSynchronize(on), "cudaStreamSynchronize");
+  }
+  std::size_t bytes() const { return bytes_; }
+
+  //! Of what is made here, each lives no longer than this.
+  communication stand_in(double rate, int blocks) const {
+    return {"stand-in", blocks, rate, true,
+            [this, rate, blocks](std::size_t bytes, cudaEvent_t begun, cudaStream_t on) {
+              check(launch_link({into_.get(), from_.get(), bytes, rate, blocks}, begun, on),
+                    "the stand-in of a link");
+            }};
+  }
+#ifdef STRETTO_BENCH_NCCL
+  communication by_nccl(const lone_rank& rank, int blocks) const {
+    return {"NCCL to itself", blocks, 0, false,
+            [this, &rank](std::size_t bytes, cudaEvent_t, cudaStream_t on) {
+              rank.pass(from_.get(), into_.get(), bytes, on);
+            }};
+  }
+#endif
+
+ private:
+  std::size_t bytes_ = 0;
+  executor::cuda::device_memory from_, into_;
+};
+
+}  // namespace stretto::bench

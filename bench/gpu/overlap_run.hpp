@@ -1,0 +1,137 @@
+#pragma once
+
+// A matmul and a communication, run in one of several ways beside one another.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "communication.hpp"
+#include "gpu.hpp"
+#include "matmul.hpp"
+
+namespace stretto::bench {
+
+enum class first_issued { matmul, communication, gated_communication };
+constexpr const char* name_of(first_issued what) {
+  switch (what) {
+    case first_issued::matmul:
+      return "matmul first";
+    case first_issued::communication:
+      return "communication first";
+    case first_issued::gated_communication:
+      return "communication first, gate";
+  }
+  return "";
+}
+
+//! One way to run the two.
+struct setting {
+  bool compute = true;
+  bool communicate = true;
+  bool serial = false;
+  first_issued order = first_issued::communication;
+  int margin = 0;
+  int beside = 0;  //!< pieces that leave the margin
+  int pieces = 1;
+};
+
+struct times {
+  std::vector<double> all, compute, communicate;
+};
+
+//! On two streams, behind caches that were flushed.
+class bench_of_two {
+ public:
+  explicit bench_of_two(int multiprocessors, std::size_t l2)
+      : multiprocessors_(multiprocessors), flush_bytes_(2 * l2) {
+    int least = 0;
+    int greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    compute_ = make_stream(least);
+    communicate_ = make_stream(greatest);
+    flush_ = make_device_memory(flush_bytes_);
+  }
+  cudaStream_t compute_stream() const { return compute_.get(); }
+
+  //! In microseconds, from when both may begin.
+  double run(matmul& product, const communication& link, std::size_t bytes, const setting& how,
+             times* to = nullptr) {
+    for (std::uint64_t delay = 200'000; delay <= 51'200'000; delay *= 4) {
+      check(cudaMemsetAsync(flush_.get(), 1, flush_bytes_, gate_.get()), "cudaMemsetAsync");
+      check(launch_delay(delay, gate_.get()), "a delay");
+      record(go_, gate_);
+      wait(compute_, go_);
+      wait(communicate_, go_);
+      issue(product, link, bytes, how);
+      // Only what was issued before it began is not slowed by the host.
+      const bool early = cudaEventQuery(go_.get()) == cudaErrorNotReady;
+      static_cast<void>(cudaGetLastError());
+      check(cudaStreamSynchronize(gate_.get()), "cudaStreamSynchronize");
+      check(cudaStreamSynchronize(compute_.get()), "cudaStreamSynchronize");
+      check(cudaStreamSynchronize(communicate_.get()), "cudaStreamSynchronize");
+      if (!early) continue;
+      double all = 0;
+      if (how.compute) all = std::max(all, microseconds_between(go_, compute_end_));
+      if (how.communicate) all = std::max(all, microseconds_between(go_, communicate_end_));
+      if (to != nullptr) {
+        to->all.push_back(all);
+        if (how.compute) to->compute.push_back(microseconds_between(compute_begin_, compute_end_));
+        if (how.communicate)
+          to->communicate.push_back(microseconds_between(communicate_begin_, communicate_end_));
+      }
+      return all;
+    }
+    throw std::runtime_error("the host does not issue fast enough to measure the GPU");
+  }
+
+ private:
+  using stream = executor::cuda::owned_stream;
+  using event = executor::cuda::owned_event;
+  static void record(const event& what, const stream& on) {
+    check(cudaEventRecord(what.get(), on.get()), "cudaEventRecord");
+  }
+  static void wait(const stream& on, const event& what) {
+    check(cudaStreamWaitEvent(on.get(), what.get(), cudaEventWaitDefault), "cudaStreamWaitEvent");
+  }
+
+  void issue(matmul& product, const communication& link, std::size_t bytes, const setting& how) {
+    const bool gate = how.order == first_issued::gated_communication;
+    const auto communicate = [&] {
+      if (!how.communicate) return;
+      if (how.serial) wait(communicate_, compute_end_);
+      // Issued later, it would begin later.
+      if (how.compute && !how.serial && how.order == first_issued::matmul)
+        check(launch_delay(5'000, communicate_.get()), "a delay");
+      record(communicate_begin_, communicate_);
+      link.launch(bytes, gate ? begun_.get() : nullptr, communicate_.get());
+      record(communicate_end_, communicate_);
+    };
+    if (!how.serial && how.order != first_issued::matmul) communicate();
+    if (how.compute) {
+      if (gate && how.communicate) wait(compute_, begun_);
+      record(compute_begin_, compute_);
+      for (int piece = 0; piece < how.pieces; ++piece)
+        product.launch(piece, how.pieces,
+                       how.margin > 0 && piece < how.beside ? multiprocessors_ - how.margin : 0);
+      record(compute_end_, compute_);
+    }
+    if (how.serial || how.order == first_issued::matmul) communicate();
+  }
+
+  int multiprocessors_;
+  std::size_t flush_bytes_;
+  stream gate_ = make_stream(0);
+  stream compute_, communicate_;
+  event begun_ = make_event();
+  event go_ = make_event(true);
+  event compute_begin_ = make_event(true);
+  event compute_end_ = make_event(true);
+  event communicate_begin_ = make_event(true);
+  event communicate_end_ = make_event(true);
+  executor::cuda::device_memory flush_;
+};
+
+}  // namespace stretto::bench
