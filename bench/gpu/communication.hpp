@@ -24,6 +24,7 @@ struct communication {
   double rate = 0;  //!< GB/s that it keeps below; 0: as fast as it can
   bool gated = false;
   std::function<void(std::size_t bytes, cudaEvent_t begun, cudaStream_t on)> launch{};
+  double late = 0;  //!< in microseconds, the most that a part of it is late
 };
 
 #ifdef STRETTO_BENCH_NCCL
@@ -75,12 +76,18 @@ class message_room {
   std::size_t bytes() const { return bytes_; }
 
   //! Of what is made here, each lives no longer than this.
-  communication stand_in(double rate, int blocks) const {
-    return {"stand-in", blocks, rate, true,
-            [this, rate, blocks](std::size_t bytes, cudaEvent_t begun, cudaStream_t on) {
-              check(launch_link({into_.get(), from_.get(), bytes, rate, blocks}, begun, on),
+  //! @param late  in microseconds, see link_message; by a seed that is always the same
+  communication stand_in(double rate, int blocks, double late = 0) const {
+    return {late > 0 ? "stand-in, late" : "stand-in",
+            blocks,
+            rate,
+            true,
+            [this, rate, blocks, late](std::size_t bytes, cudaEvent_t begun, cudaStream_t on) {
+              check(launch_link({into_.get(), from_.get(), bytes, rate, blocks, 1e3 * late, 5},
+                                begun, on),
                     "the stand-in of a link");
-            }};
+            },
+            late};
   }
 #ifdef STRETTO_BENCH_NCCL
   communication by_nccl(const lone_rank& rank, int blocks) const {

@@ -49,9 +49,11 @@ __global__ void fill(Element* to, std::size_t count, unsigned seed) {
 //! As many loads in flight as take up the registers of NCCL's kernels.
 constexpr int in_flight = 16;
 
-//! A block copies every gridDim.x-th chunk, and goes on when the link would have moved it.
+//! A block copies every gridDim.x-th chunk, and goes on when the link would have moved it, or later
+//! where that is late.
 __global__ void __launch_bounds__(stretto::bench::link_threads, 1)
-    link(uint4* to, const uint4* from, std::size_t count, double nanoseconds_per_element) {
+    link(uint4* to, const uint4* from, std::size_t count, double nanoseconds_per_element,
+         double late, unsigned seed) {
   constexpr unsigned threads = stretto::bench::link_threads;
   constexpr std::size_t chunk = threads * in_flight;
   const unsigned long long begin = now();
@@ -68,8 +70,9 @@ __global__ void __launch_bounds__(stretto::bench::link_threads, 1)
       if (mine + piece * threads < count) __stcs(to + mine + piece * threads, held[piece]);
     moved = min(moved + gridDim.x * chunk, count);
     if (threadIdx.x == 0) {
-      const auto due =
-          static_cast<unsigned long long>(static_cast<double>(moved) * nanoseconds_per_element);
+      const float part = 0.5f + 0.5f * random_at(static_cast<unsigned>(first / chunk), seed);
+      const auto due = static_cast<unsigned long long>(
+          static_cast<double>(moved) * nanoseconds_per_element + static_cast<double>(part) * late);
       while (now() - begin < due) {
       }
     }
@@ -124,7 +127,8 @@ cudaError_t launch_link(const link_message& what, cudaEvent_t begun, cudaStream_
   config.numAttrs = begun == nullptr ? 0 : 1;
   return cudaLaunchKernelEx(&config, link, static_cast<uint4*>(what.to),
                             static_cast<const uint4*>(what.from), what.bytes / sizeof(uint4),
-                            sizeof(uint4) / what.bytes_per_nanosecond);
+                            sizeof(uint4) / what.bytes_per_nanosecond, what.late_nanoseconds,
+                            what.seed);
 }
 
 }  // namespace stretto::bench

@@ -28,13 +28,16 @@ cudaError_t fill_random_floats(void* to, std::size_t count, std::uint32_t seed, 
 cudaError_t fill_random_bf16(void* to, std::size_t count, std::uint32_t seed, cudaStream_t on);
 
 //! Stands in for a message over a link: reads and writes bytes of the GPU's memory no faster than
-//! the rate, on a number of multiprocessors.
+//! the rate, on a number of multiprocessors. What comes over a link may also be late, each chunk of
+//! it by a time of its own, without what follows being late for that.
 struct link_message {
   void* to;
   const void* from;
   std::size_t bytes;  //!< rounded down to 16
   double bytes_per_nanosecond;
   int blocks;
+  double late_nanoseconds = 0;  //!< the most that a chunk is late; uniform, from 0 on
+  std::uint32_t seed = 0;       //!< of these times: the same for the same one
 };
 //! @param begun  when not null, an event to record once all of its blocks run
 cudaError_t launch_link(const link_message& what, cudaEvent_t begun, cudaStream_t on);

@@ -3,7 +3,9 @@
 // The matmul is cuBLAS's, of random numbers: of zeros it would take less power and time. The
 // communication is a kernel with the footprint of NCCL's that moves bytes no faster than a link
 // would (launch_link), and, where there is NCCL, a message of its only rank to itself, which is
-// NCCL's real kernel. Caches are flushed, clocks warm; all variants of a row of settings alternate.
+// NCCL's real kernel. In one row more, at the highest rate, each chunk that the kernel moves is late by
+// a time of its own, up to so many microseconds, as what comes from elsewhere is. Caches are flushed,
+// clocks warm; all variants of a row of settings alternate.
 //
 //   r         time of the matmul alone, whole and on all multiprocessors, over the communication's
 //   hidden    (matmul + communication - both) / communication, of medians
@@ -16,6 +18,7 @@
 // communication is expected to lie beside.
 //
 // Usage: gpu_overlap [--json FILE] [--blocks 8,...] [--rates 50,180,370] [--ratios 0.5,1.28,2.88]
+//                    [--late 20]
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -63,14 +66,15 @@ constexpr std::array piece_counts = {1, 2, 4};
 
 class grid {
  public:
-  grid(report& to, std::vector<double> ratios)
-      : to_(to), table_(to), ratios_(std::move(ratios)), seen_(properties()),
+  explicit grid(report& to)
+      : to_(to), table_(to), seen_(properties()),
         two_(seen_.multiProcessorCount, static_cast<std::size_t>(seen_.l2CacheSize)),
         room_(two_.compute_stream()) {}
 
   const message_room& room() const { return room_; }
 
-  void measure(const matmul_shape& shape, const std::vector<communication>& links) {
+  void measure(const matmul_shape& shape, const std::vector<communication>& links,
+               const std::vector<double>& ratios) {
     matmul product(shape, two_.compute_stream());
     for (const communication& link : links) {
       if (link.blocks >= seen_.multiProcessorCount) continue;
@@ -79,7 +83,7 @@ class grid {
       const std::size_t some = std::min<std::size_t>(room_.bytes(), std::size_t{128} << 20);
       const double rate =
           static_cast<double>(some) / quick(product, link, some, {.compute = false});
-      for (const double ratio : ratios_) {
+      for (const double ratio : ratios) {
         const double wanted = rate * alone / ratio;
         if (wanted > static_cast<double>(room_.bytes())) {
           to_.note("too little memory for " + std::string(shape.type) +
@@ -151,7 +155,6 @@ class grid {
 
   report& to_;
   overlap_table table_;
-  std::vector<double> ratios_;
   cudaDeviceProp seen_;
   bench_of_two two_;
   clock_check clock_;
@@ -168,13 +171,14 @@ int main(int count, char** arguments) {
     const std::vector<double> rates = numbers(take_option(words, "--rates", "50,180,370"), 1e5);
     const std::vector<double> ratios =
         numbers(take_option(words, "--ratios", "0.5,1.28,2.88"), 1e3);
+    const std::vector<double> late = numbers(take_option(words, "--late", "20"), 1e6);
     if (!words.empty())
       throw std::invalid_argument("'" + words[0] +
                                   "'; usage: gpu_overlap [--json FILE] [--blocks 8,...] "
-                                  "[--rates 50,180,370] [--ratios 0.5,1.28,2.88]");
+                                  "[--rates 50,180,370] [--ratios 0.5,1.28,2.88] [--late 20]");
     if (there_is_no_gpu()) return 0;
     report made("overlap", about_gpu());
-    grid all(made, ratios);
+    grid all(made);
     std::vector<communication> links;
     for (const double each : blocks)
       for (const double rate : rates) links.push_back(all.room().stand_in(rate, static_cast<int>(each)));
@@ -188,7 +192,11 @@ int main(int count, char** arguments) {
     static_cast<void>(ncclGetVersion(&version));
     made.about()["nccl"] = version;
 #endif
-    for (const matmul_shape& shape : shapes) all.measure(shape, links);
+    for (const matmul_shape& shape : shapes) all.measure(shape, links, ratios);
+    for (const double most : late)
+      all.measure(shapes[1],
+                  {all.room().stand_in(rates.back(), static_cast<int>(blocks.front()), most)},
+                  {ratios[ratios.size() / 2]});
     all.tell();
     made.write(path);
   } catch (const std::exception& wrong) {

@@ -89,6 +89,7 @@ class overlap_table {
              {"communication", link.name},
              {"blocks", link.blocks},
              {"pace_gb_s", link.rate},
+             {"late_us", link.late},
              {"bytes", row.bytes},
              {"gb_s", rounded(speed)},
              {"r", rounded(r)},
