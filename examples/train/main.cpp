@@ -78,6 +78,7 @@ void introduce(std::ostream& out, const pipeline& made, const options& with, con
       << with.model.microbatch << " x " << with.model.context << " bytes";
   if (sizes.slices > 1) out << " in " << sizes.slices << " slices";
   if (with.pipeline.products == precision::bf16) out << ", products of bf16";
+  if (with.pipeline.graph) out << ", steps as a graph";
   out << '\n';
   if (!with.resume.empty())
     out << "goes on after step " << made.steps_done() << " of " << with.resume.string() << '\n';
@@ -255,6 +256,8 @@ std::filesystem::path failure_file(const options& with, const processes& all) {
 //! Leaves how far each rank came. @return where that is, for the end of a line
 std::string keep_record(const std::string& record, const std::filesystem::path& where) {
   if (record.empty()) return {};
+  std::error_code error;  // which the file has, too
+  std::filesystem::create_directories(where.parent_path(), error);
   std::ofstream file(where);
   file << record << std::flush;
   return file ? "; how far each rank came: " + where.string() : std::string();

@@ -16,6 +16,7 @@
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"
+#include "stretto/executor/loopback_transport.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
@@ -102,6 +103,11 @@ TEST_CASE("graphs are refused where they cannot be, and any failing call ends in
         [&] { executor::engine(views(run.plans), stages.pointers, std::move(with)); });
   };
   expect_part(refused([](auto& with) { with.trace_steps = 1; }), "trace_steps must be 0");
+  expect_part(refused([](auto& with) { with.checked = true; }), "a graph's steps are not: checked");
+  expect_part(refused([](auto& with) { with.issue = executor::issuing::thread_per_rank; }),
+              "recorded by the thread that calls step()");
+  expect_part(refused([](auto& with) { with.wire = executor::make_loopback_transport(0); }),
+              "a graph needs a transport whose operations can be recorded");
   expect_part(refused([](auto& with) { with.make_device = {}, with.wire = nullptr; }),
               "the host's cannot");
   for (int n = 1;; ++n) {
