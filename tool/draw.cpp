@@ -183,12 +183,15 @@ void add_plot(CLI::App& app) {
   auto* command = app.add_subcommand("plot", "Draw a simulated step as SVG");
   const auto mine = std::make_shared<draw_command>();
   mine->options.add(*command, true);
-  command->add_flag("--show-memory", mine->show_memory, "With each rank's memory below its lane");
+  auto* memory = command->add_flag("--show-memory", mine->show_memory,
+                                   "With each rank's memory below its lane");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
-  command->add_option("--trace", mine->measured,
+  command
+      ->add_option("--trace", mine->measured,
                       "File that the executor has written (the trainer's trace.json): its last step "
                       "below the predicted one, whose costs then are microseconds, or by default "
-                      "what jobs took there; its order held against the schedule's");
+                      "what jobs took there; its order held against the schedule's")
+      ->excludes(memory);
   command->callback([mine, command] {
     for (const char* option : {"--cost", "--costs", "--layers"})
       mine->own_costs = mine->own_costs || command->count(option) > 0;

@@ -285,4 +285,8 @@ TEST_CASE("costs of another shape are refused, not read") {
   CHECK(answer(stretto::job_table(2, 1).view()) == stretto::reason::costs_do_not_fit);
   table.limit = {5, 5};
   CHECK(answer(table.view()) == stretto::reason::costs_do_not_fit);
+  for (const stretto::unit_costs& wrong :
+       {stretto::unit_costs{.forward = -1}, stretto::unit_costs{.communication = -1},
+        stretto::unit_costs{.pair_hides = 101}})
+    CHECK(answer(stretto::job_table(3, 1, wrong).view()) == stretto::reason::costs_do_not_fit);
 }

@@ -194,8 +194,8 @@ constexpr std::string_view describe(reason why) {
     case reason::starts_unordered:
       return "it may begin before the communication issued ahead of it is there";
     case reason::costs_do_not_fit:
-      return "the table of costs must have an entry for each rank, chunk and kind, and a base and a "
-             "limit for each rank or none";
+      return "the table of costs must have an entry for each rank, chunk and kind, a base and a limit "
+             "for each rank or none, and no negative time";
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";
     case reason::no_whole_rows:
