@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/model/job_text.hpp"
 #include "stretto/plan/picture.hpp"
 #include "stretto/plan/svg_style.hpp"
 
