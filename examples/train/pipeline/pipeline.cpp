@@ -232,11 +232,13 @@ double pipeline::evaluate() {
     each->read_losses(read);
     for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += read[part];
   }
-  const std::string mine(reinterpret_cast<const char*>(parts.data()), parts.size_bytes());
-  std::ranges::fill(parts, 0.0);
-  for (const std::string& each : exchange("losses", mine)) {
-    std::memcpy(read.data(), each.data(), each.size());
-    for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += read[part];
+  if (between_ != nullptr) {  // else nothing is allocated
+    const std::string mine(reinterpret_cast<const char*>(parts.data()), parts.size_bytes());
+    std::ranges::fill(parts, 0.0);
+    for (const std::string& each : exchange("losses", mine)) {
+      std::memcpy(read.data(), each.data(), each.size());
+      for (std::size_t part = 0; part < parts.size(); ++part) parts[part] += read[part];
+    }
   }
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
