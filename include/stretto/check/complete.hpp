@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/check/complete_updates.hpp"
 #include "stretto/check/kind_set.hpp"
 #include "stretto/model/replay.hpp"
 
@@ -17,46 +18,26 @@ class completeness {
       : in_(input),
         stages_(input.where.stages()),
         seen_(static_cast<std::int64_t>(stages_) * input.microbatches * input.slices),
-        reduced_(2 * static_cast<std::int64_t>(stages_)),
-        prepared_(static_cast<std::int64_t>(input.groups.size())),
-        joined_(static_cast<std::int64_t>(input.groups.size())),
-        last_joined_(static_cast<std::int64_t>(input.groups.size())) {}
+        updates_(input) {}
 
   constexpr verdict run() {
-    if (const verdict found = enter_all(nullptr); !found) return found;
+    for (int rank = 0; rank < in_.rows.ranks; ++rank) {
+      updates_.come_to(rank);
+      const job* const list = in_.rows.items + std::int64_t{rank} * in_.rows.stride;
+      const std::int32_t count = in_.rows.counts[rank];
+      for (int step = 0; step < count; ++step) {
+        const job work = list[step];  // a copy is read faster by a compiler
+        const verdict found =
+            is_of_cell(work.kind) ? enter(rank, step, work) : updates_.enter(step, work);
+        if (found.what != fault::none) return found;
+      }
+    }
     if (const verdict found = absent_jobs(); !found) return found;
-    if (updates_ > 0)
-      if (const verdict found = absent_updates(); !found) return found;
+    if (const verdict found = updates_.absent(); !found) return found;
     return pairs();
-  }
-  //! Only what stands once for all micro-batches, from step ends[rank] of every list on; from the
-  //! beginning where some of it stands earlier.
-  constexpr verdict run_ends(const std::int32_t* ends) {
-    for (const rank_group& group : in_.groups)
-      if (group.data_parallel) ends = nullptr;
-    const verdict found = enter_all(ends, true);
-    return found.ok() && updates_ > 0 ? absent_updates() : found;
   }
 
  private:
-  constexpr verdict enter_all(const std::int32_t* from, bool step_wide_only = false) {
-    for (int rank = 0; rank < in_.rows.ranks; ++rank) {
-      updated_ = ended_ = false;
-      const job* const list = in_.rows.items + std::int64_t{rank} * in_.rows.stride;
-      const std::int32_t count = in_.rows.counts[rank];
-      for (int step = from == nullptr ? 0 : from[rank]; step < count; ++step) {
-        const job work = list[step];  // a copy is read faster by a compiler
-        const bool of_cell = is_of_cell(work.kind);
-        if (step_wide_only && of_cell) continue;
-        const verdict found =
-            of_cell ? enter(rank, step, work) : enter_step_wide(rank, step, work);
-        if (found.what != fault::none) return found;
-      }
-      updates_ += updated_ ? 1 : 0;
-    }
-    return {};
-  }
-
   static constexpr kind_set whole = only(job_kind::backward);
   static constexpr kind_set split_input = only(job_kind::backward_input);
   static constexpr kind_set split_weight = only(job_kind::backward_weight);
@@ -118,64 +99,6 @@ class completeness {
                   recomputed);
   }
 
-  //! Jobs of a stage or a rank that stand once for all micro-batches.
-  constexpr verdict enter_step_wide(int rank, int step, const job& work) {
-    switch (work.kind) {
-      case job_kind::unshard:
-      case job_kind::reshard:
-      case job_kind::reduce_grad:
-        if (work.stage < 0 || work.stage >= stages_)
-          return refuse(fault::incomplete, reason::out_of_range, rank, step, work);
-        for (int replica = 0; replica < 2; ++replica) {
-          if (host(work.stage, replica) != rank) continue;
-          if (work.kind == job_kind::reduce_grad) enter_reduction(rank, work, replica);
-          return {};
-        }
-        return refuse(fault::incomplete, reason::wrong_rank, rank, step, work);
-      case job_kind::all_reduce:
-        return enter_collective(rank, step, work);
-      case job_kind::optimizer:
-        if (updated_) return refuse(fault::incomplete, reason::duplicate, rank, step, work);
-        updated_ = true;
-        return nothing_follows(rank, step, work);
-      default:
-        if (ended_) return refuse(fault::incomplete, reason::duplicate, rank, step, work);
-        ended_ = true;
-        return {};
-    }
-  }
-
-  constexpr void enter_reduction(int rank, const job& work, int replica) {
-    if (!in_.is_data_parallel(rank, work))
-      reduced_[2 * static_cast<std::int64_t>(work.stage) + replica] = true;
-    else if (in_.groups[static_cast<std::size_t>(work.microbatch)].stage == work.stage)
-      prepared_[work.microbatch] = true;
-  }
-
-  //! Above all no gradient and no reduction: it would come too late for the update.
-  constexpr verdict nothing_follows(int rank, int step, const job& update) const {
-    for (int later = step + 1; later < in_.rows.counts[rank]; ++later) {
-      const job& work = in_.rows.at(rank, later);
-      if (work.kind == job_kind::optimizer)
-        return refuse(fault::incomplete, reason::duplicate, rank, later, work);
-      if (work.kind != job_kind::end_step)
-        return refuse(fault::incomplete, reason::optimizer_not_last, rank, step, update, work);
-    }
-    return {};
-  }
-
-  constexpr verdict enter_collective(int rank, int step, const job& work) {
-    // A compute-only list may name groups that only its lowering knows.
-    if (!in_.messages && in_.groups.empty()) return {};
-    if (work.microbatch < 0 || static_cast<std::size_t>(work.microbatch) >= in_.groups.size())
-      return refuse(fault::incomplete, reason::out_of_range, rank, step, work);
-    if (!in_.groups[static_cast<std::size_t>(work.microbatch)].holds(rank))
-      return refuse(fault::incomplete, reason::wrong_rank, rank, step, work);
-    if (last_joined_[work.microbatch] != rank + 1) ++joined_[work.microbatch];
-    last_joined_[work.microbatch] = rank + 1;
-    return {};
-  }
-
   constexpr verdict absent_jobs() const {
     std::int64_t at = 0;
     for (int stage = 0; stage < stages_; ++stage)
@@ -228,48 +151,6 @@ class completeness {
                                                                     : job_kind::offload));
   }
 
-  //! Once one rank updates its weights, all do, after every reduction that feeds an update.
-  constexpr verdict absent_updates() const {
-    for (std::int64_t stage = 0; stage < stages_; ++stage) {
-      const int there = static_cast<int>(stage);
-      if (host(there, 0) == host(there, 1)) continue;
-      for (int replica = 0; replica < 2; ++replica)
-        if (!reduced_[2 * stage + replica])
-          return refuse(fault::incomplete, reason::reduction_missing, host(there, replica), -1,
-                        {.stage = there, .kind = job_kind::reduce_grad});
-    }
-    for (std::size_t group = 0; group < in_.groups.size(); ++group) {
-      const auto at = static_cast<std::int64_t>(group);
-      if (in_.groups[group].data_parallel && !prepared_[at])
-        return refuse(fault::incomplete, reason::reduction_missing,
-                      in_.groups[group].members.front(), -1,
-                      {.stage = in_.groups[group].stage,
-                       .microbatch = static_cast<std::int32_t>(group),
-                       .kind = job_kind::reduce_grad});
-      if (joined_[at] == static_cast<std::int32_t>(in_.groups[group].members.size())) continue;
-      const job reduction{.microbatch = static_cast<std::int32_t>(group),
-                          .kind = job_kind::all_reduce};
-      for (std::int32_t member : in_.groups[group].members)
-        if (!stands(member, [&](const job& work) {
-              return work.kind == job_kind::all_reduce && work.microbatch == reduction.microbatch;
-            }))
-          return refuse(fault::incomplete, reason::reduction_missing, member, -1, reduction);
-    }
-    if (updates_ == in_.rows.ranks) return {};
-    for (int rank = 0; rank < in_.rows.ranks; ++rank)
-      if (!stands(rank, [](const job& work) { return work.kind == job_kind::optimizer; }))
-        return refuse(fault::incomplete, reason::missing, rank, -1, {.kind = job_kind::optimizer});
-    return {};
-  }
-
-  template <class Predicate>
-  constexpr bool stands(int rank, Predicate matches) const {
-    if (rank < 0 || rank >= in_.rows.ranks) return false;
-    for (const job& work : in_.rows.row(rank))
-      if (matches(work)) return true;
-    return false;
-  }
-
   //! What runs as one node is a forward and a backward that do not need each other.
   constexpr verdict pairs() const {
     for (int rank = 0; rank < in_.rows.ranks; ++rank) {
@@ -290,24 +171,11 @@ class completeness {
     return {};
   }
 
-  //! The rank of one of a stage's two replicas; the same rank twice where there is but one.
-  constexpr int host(int stage, int replica) const {
-    if (in_.where.kind == placement_kind::bidirectional)
-      return replica == 0 ? stage : in_.where.ranks - 1 - stage;
-    return in_.where.rank_of(stage, 0);
-  }
-
   const replay_input& in_;
   int stages_;
   scratch<kind_set> seen_;
-  scratch<bool> reduced_;
-  scratch<bool> prepared_;             // per group of data-parallel replicas
-  scratch<std::int32_t> joined_;       // per group: ranks that join it
-  scratch<std::int32_t> last_joined_;  // per group: the latest of them, plus one
+  update_completeness updates_;
   bool backwards_ = false;
-  bool updated_ = false;  // this rank
-  bool ended_ = false;    // this rank
-  int updates_ = 0;       // ranks
 };
 
 }  // namespace detail

@@ -93,7 +93,7 @@ class issued_proof {
       if (cursor_[rank] != rows_.counts[rank])
         return refuse(fault::incomplete, reason::missing, rank, -1,
                       rows_.at(rank, cursor_[rank]));
-    return completeness(issued_).run_ends(from);
+    return updates_complete(issued_, from);
   }
 
  private:

@@ -6,7 +6,9 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/buffers.hpp"
 #include "stretto/lowering/data_order.hpp"
+#include "stretto/lowering/errand.hpp"
 #include "stretto/lowering/happens_before.hpp"
+#include "stretto/lowering/held_buffers.hpp"
 #include "stretto/lowering/plan_storage.hpp"
 #include "stretto/lowering/untaken_sends.hpp"
 #include "stretto/lowering/waits.hpp"
@@ -25,8 +27,6 @@ class instruction_writer {
       : in_(input),
         where_(input.where),
         stages_(where_.stages()),
-        microbatches_(input.microbatches),
-        slices_(input.slices),
         list_(input.rows.items + static_cast<std::int64_t>(rank) * input.rows.stride),
         count_(input.rows.counts[rank]),
         row_(known.clocks + static_cast<std::int64_t>(rank) * known.stride),
@@ -41,8 +41,7 @@ class instruction_writer {
         book_(out, sizes_, count_),
         about_(book_.about()),
         waits_(row_, out),
-        cells_(input.where.chunks * static_cast<std::int64_t>(input.microbatches) * input.slices),
-        cell_(cells_.data()),
+        held_(input, rank),
         untaken_(known, input.rows.stride),
         collective_(static_cast<std::int64_t>(input.groups.size()) + 1) {}
   constexpr ~instruction_writer() = default;  // nvcc does not find it constexpr by itself
@@ -54,49 +53,36 @@ class instruction_writer {
     for (const job* work = list_ + count_; work != list_ && !backwards_;)
       backwards_ = is_input_gradient((--work)->kind);
     for (const job* work = list_; work < list_ + count_; ++work)
-      if (work->kind == job_kind::recompute) here(*work, work->stage)->again = true;
+      if (work->kind == job_kind::recompute) held_.of(*work).again = true;
     for (; at_ < count_; ++at_) {
       const job work = list_[at_];  // a copy is read faster by a compiler
       const job_kind kind = work.kind;
-      action act = action::run;
-      int peer = -1;
-      int stream = 0;
+      errand of;
       if (kind > job_kind::recompute) {
-        const bool sends = kind == job_kind::send_forward || kind == job_kind::send_backward;
-        if (sends || kind == job_kind::receive_forward || kind == job_kind::receive_backward) {
-          const bool up = kind == job_kind::send_forward || kind == job_kind::receive_backward;
-          act = sends ? action::send : action::receive;
-          peer = where_.rank_of(work.stage + (up ? 1 : -1), work.microbatch);
-          stream = row_[at_].stream;
-        } else {
-          act = kind == job_kind::offload      ? action::offload
-                : kind == job_kind::reload     ? action::reload
-                : kind == job_kind::all_reduce ? action::all_reduce
-                : kind == job_kind::end_step   ? action::end_step
-                                               : action::run;
-          if (kind == job_kind::all_reduce) peer = work.microbatch;
-          stream = is_copy(kind) ? row_[at_].stream
-                                 : overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
-        }
+        of = errand_of(work, where_);
+        of.stream = of.act == action::send || of.act == action::receive || is_copy(kind)
+                        ? row_[at_].stream
+                        : overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
       }
       // Releases before this one were counted when its buffers were closed.
       const std::int16_t releases = made_[at_].release_count;
       const std::int32_t first_wait = out_.used.waits;
       const buffer_use* const first_use = use_;
       // Compilers copy one made beside faster than they make it there.
-      const instruction made{work, act, static_cast<std::uint8_t>(stream), 0, 0, releases, peer,
-                             first_wait, static_cast<std::int32_t>(first_use - out_.uses),
+      const instruction made{work, of.act, static_cast<std::uint8_t>(of.stream), 0, 0, releases,
+                             of.peer, first_wait,
+                             static_cast<std::int32_t>(first_use - out_.uses),
                              book_.released() - releases, -1};
       made_[at_] = made;
-      waits_.come(at_, stream);
+      waits_.come(at_, of.stream);
       if (kind <= job_kind::recompute) {
         compute(work);
       } else {
-        if (stream == 0) news_ = true;
-        if (act == action::send) send(work, peer);
-        else if (act == action::receive) receive(work);
-        else if (act == action::offload) offload(work);
-        else if (act == action::reload) reload(work);
+        if (of.stream == 0) news_ = true;
+        if (of.act == action::send) send(work, of.peer);
+        else if (of.act == action::receive) receive(work);
+        else if (of.act == action::offload) offload(work);
+        else if (of.act == action::reload) reload(work);
         else finish(work);
       }
       if (const std::int32_t waits = out_.used.waits - first_wait; waits > 0)
@@ -110,21 +96,7 @@ class instruction_writer {
   }
 
  private:
-  //! Buffers by role of one (stage, micro-batch, slice) of this rank, plus one.
-  struct cell {
-    std::int32_t input = 0;
-    std::int32_t output = 0;
-    std::int32_t stash = 0;
-    std::int32_t kept = 0;
-    std::int32_t output_gradient = 0;
-    std::int32_t input_gradient = 0;
-    std::int32_t host = 0;
-    bool again = false;  //!< its forward runs a second time
-  };
-  constexpr cell* here(const job& work, int stage) {
-    const std::int64_t chunk = where_.chunk_of(stage, work.microbatch);
-    return cell_ + ((chunk * microbatches_ + work.microbatch) * slices_ + work.slice);
-  }
+  using cell = held_buffers::cell;
 
   constexpr void push(std::int32_t id, buffer_role role, access mode) {
     if (use_ == uses_end_) throw std::length_error("stretto: plan has no room for uses");
@@ -153,7 +125,7 @@ class instruction_writer {
   }
 
   constexpr void compute(const job& work) {
-    cell& at = *here(work, work.stage);
+    cell& at = held_.of(work);
     const bool forward = work.kind == job_kind::forward;
     const bool backward = !forward && work.kind != job_kind::recompute;
     const std::int32_t input = work.stage > 0 ? at.input - 1 : -1;
@@ -180,13 +152,13 @@ class instruction_writer {
       if (work.slice > 0) use_earlier_slices(work, &at);
       if (work.stage + 1 < stages_) {
         at.output = open(buffer_role::output, work);
-        if (cell* const there = on_this_rank(work, work.stage + 1)) there->input = at.output;
+        if (cell* const there = held_.on_this_rank(work, work.stage + 1)) there->input = at.output;
       }
       // What a forward saves that runs a second time is gone with it; the second run saves it anew.
       if (at.again) close_saved(at);
       if (backwards_) return;
       if (input >= 0) book_.close(input, at_ + 1);
-      if (work.slice + 1 == slices_)  // no later slice reads any
+      if (work.slice + 1 == in_.slices)  // no later slice reads any
         for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, at_ + 1);
       return;
     }
@@ -198,7 +170,7 @@ class instruction_writer {
     if (work.slice > 0) use_earlier_slices(work, &at);
     if (is_input_gradient(work.kind) && work.stage > 0) {
       at.input_gradient = open(buffer_role::input_gradient, work);
-      if (cell* const there = on_this_rank(work, work.stage - 1))
+      if (cell* const there = held_.on_this_rank(work, work.stage - 1))
         there->output_gradient = at.input_gradient;
     }
     // What a stage keeps is kept to the last job of its micro-batch (slice) that reads it; the
@@ -243,15 +215,9 @@ class instruction_writer {
     }
   }
 
-  //! Where this rank keeps the same slice of another stage; null when another rank does.
-  constexpr cell* on_this_rank(const job& work, int stage) {
-    if (where_.rank_of(stage, work.microbatch) != rank_) return nullptr;
-    return here(work, stage);
-  }
-
   constexpr void send(const job& work, int peer) {
     const bool ahead = work.kind == job_kind::send_forward;
-    const cell& at = *here(work, work.stage);
+    const cell& at = held_.of(work);
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
     push(id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read);
     waits_.need(out_.buffers[id].first);
@@ -270,14 +236,14 @@ class instruction_writer {
     const buffer_role role = ahead ? buffer_role::input : buffer_role::output_gradient;
     const std::int32_t id = book_.open(at_, role, work, true);
     push(id, role, access::write);
-    cell& at = *here(work, work.stage);
+    cell& at = held_.of(work);
     (ahead ? at.input : at.output_gradient) = id + 1;
     waits_.take_place_of(book_.left_at());
   }
 
   //! The stash is given back when it is on the host, and taken anew by the reload.
   constexpr void offload(const job& work) {
-    cell& at = *here(work, work.stage);
+    cell& at = held_.of(work);
     const std::int32_t stash = at.stash - 1;
     use(stash, buffer_role::stash, access::read);
     waits_.wait_for_needs();
@@ -285,7 +251,7 @@ class instruction_writer {
     book_.close(stash, at_ + 1);
   }
   constexpr void reload(const job& work) {
-    cell& at = *here(work, work.stage);
+    cell& at = held_.of(work);
     use(at.host - 1, buffer_role::host, access::read);
     const std::int32_t stash = book_.open(at_, buffer_role::stash, work, true);
     push(stash, buffer_role::stash, access::write);
@@ -322,8 +288,6 @@ class instruction_writer {
   const replay_input& in_;
   placement where_;
   int stages_;
-  int microbatches_;
-  int slices_;
   const job* list_;
   std::int32_t count_;
   const clock* row_;  // of this rank
@@ -338,8 +302,7 @@ class instruction_writer {
   buffer_book book_;
   buffer_book::about_buffer* about_;
   wait_book waits_;
-  scratch<cell> cells_;
-  cell* cell_;
+  held_buffers held_;
   untaken_sends untaken_;
   scratch<std::int32_t> collective_;      // buffer by group, plus one
   std::int32_t at_ = 0;
