@@ -216,6 +216,7 @@ void be_version(int code) {
   mine().version = code;
 }
 void fail_call(int n, ncclResult_t code, std::string_view function) {
+  const gpu::guard lock(gpu::here().mutex);
   mine().countdown = n;
   mine().code = code;
   mine().only = function;
@@ -225,9 +226,11 @@ bool has_failed() {
   return mine().hit;
 }
 void fail_async(const std::string& name, ncclResult_t code) {
+  const gpu::guard lock(gpu::here().mutex);
   mine().failing[name] = code;
 }
 void stall(const std::string& name, bool calls) {
+  const gpu::guard lock(gpu::here().mutex);
   mine().stalled[name] = calls;
 }
 
