@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t most_memory = 1'000'000'000'000'000'000;
+// Times what `compare` multiplies by lest parts be rounded, at most 600, still a number.
+constexpr std::int64_t most_memory = 1'000'000'000'000'000;
 
 //! Reads the file of --costs into a table.
 class costs_file {
