@@ -290,3 +290,70 @@ TEST_CASE("costs of another shape are refused, not read") {
         stretto::unit_costs{.pair_hides = 101}})
     CHECK(answer(stretto::job_table(3, 1, wrong).view()) == stretto::reason::costs_do_not_fit);
 }
+
+namespace {
+
+struct refunding : memory::release_early {
+  constexpr stretto::unit_costs costs() const { return {.forward = -1}; }
+};
+
+//! `separate`, but for one kind of instruction of one rank, which is on `Stream`.
+template <stretto::job_kind Kind, int Rank, int Stream, int Count = 7>
+struct misdirected : overlap::separate {
+  constexpr int count() const { return Count; }
+  constexpr int stream_of(stretto::job_kind kind, int rank, int peer, int ranks) const {
+    return kind == Kind && rank == Rank ? Stream : separate::stream_of(kind, rank, peer, ranks);
+  }
+};
+
+template <class Schedule, class Overlap>
+stretto::verdict streams_of() {
+  constexpr shape sizes{.ranks = 4, .microbatches = 8};
+  const stretto::job_table table(4, place(Schedule{}.placed(), sizes).chunks);
+  const stretto::planned made(Schedule{}, sizes, table.view(), Overlap{});
+  using step = stretto::pipeline<sizes, Schedule, stretto::assignment::unassigned,
+                                 memory::release_early, Overlap>;
+  CHECK(made.answer() == step::checked);
+  return made.answer();
+}
+
+}  // namespace
+
+TEST_CASE("negative costs are refused at compile time, too") {
+  using step = stretto::pipeline<shape{.ranks = 3, .microbatches = 6}, schedule::one_f_one_b,
+                                 stretto::assignment::unassigned, refunding>;
+  static_assert(step::checked == refuse(stretto::fault::unsupported,
+                                        stretto::reason::costs_do_not_fit));
+}
+
+TEST_CASE("an overlap policy that names a stream which there is not is refused, with the job") {
+  using stretto::job_kind;
+  const auto refused = [](job_kind kind, int rank, int stage, int microbatch = 0) {
+    return refuse(stretto::fault::unsupported, stretto::reason::no_such_stream, rank, -1,
+                  {.stage = stage, .microbatch = microbatch, .kind = kind});
+  };
+  using one_way = schedule::one_f_one_b;
+  CHECK(streams_of<one_way, misdirected<job_kind::end_step, 3, 0>>().ok());
+  CHECK(streams_of<one_way, misdirected<job_kind::optimizer, 3, 7>>() ==
+        refused(job_kind::optimizer, 3, 3));
+  CHECK(streams_of<one_way, misdirected<job_kind::all_reduce, 0, -1>>() ==
+        refused(job_kind::all_reduce, 0, 0));
+  CHECK(streams_of<one_way, misdirected<job_kind::send_forward, 1, 7>>() ==
+        refused(job_kind::send_forward, 1, 1));
+  CHECK(streams_of<one_way, misdirected<job_kind::receive_forward, 3, -2>>() ==
+        refused(job_kind::receive_forward, 3, 3));
+  CHECK(streams_of<one_way, misdirected<job_kind::send_backward, 2, 1 << 30>>() ==
+        refused(job_kind::send_backward, 2, 2));
+  CHECK(streams_of<one_way, misdirected<job_kind::receive_backward, 0, 7>>() ==
+        refused(job_kind::receive_backward, 0, 0));
+  // Of the first rank only what goes the other way is sent backward.
+  CHECK(streams_of<schedule::dualpipe, misdirected<job_kind::send_backward, 0, 7>>() ==
+        refused(job_kind::send_backward, 0, 3, 7));
+  for (const int count : {0, 9}) {
+    const stretto::verdict answer =
+        count == 0 ? streams_of<one_way, misdirected<job_kind::forward, 0, 0, 0>>()
+                   : streams_of<one_way, misdirected<job_kind::forward, 0, 0, 9>>();
+    CHECK(answer.why == stretto::reason::no_such_stream);
+    CHECK(answer.amount == count);
+  }
+}

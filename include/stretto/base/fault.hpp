@@ -99,6 +99,8 @@ enum class reason : std::uint8_t {
   no_whole_rows,
   piece_missing,
   pieces_do_not_fit,
+  above_capacity,
+  no_such_stream,
 };
 
 //! The enumerator's name, as written above.
@@ -205,6 +207,10 @@ constexpr std::string_view describe(reason why) {
     case reason::pieces_do_not_fit:
       return "each piece of an op must take the bytes behind those of the one before, from the "
              "buffer's first to its last";
+    case reason::above_capacity:
+      return "the schedule emits more jobs on this rank than its capacity";
+    case reason::no_such_stream:
+      return "the overlap policy sends it to a stream that there is not";
   }
   return "";
 }

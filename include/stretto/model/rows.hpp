@@ -10,6 +10,7 @@
 
 #include "stretto/base/stored.hpp"
 #include "stretto/model/job.hpp"
+#include "stretto/model/verdict.hpp"
 
 namespace stretto {
 
@@ -51,22 +52,32 @@ namespace detail {
 }  // namespace detail
 
 //! Where a schedule or a lowering writes its lists: storage of the caller's. A push beyond the
-//! stride, which is the schedule's `capacity`, or on a rank that is none throws std::length_error
-//! (in a constant evaluation: a compile error).
+//! stride, which is the schedule's `capacity`, or on a rank that is none throws std::length_error;
+//! or, where `refused` is given, the first such push is told there, and none is made.
 struct job_sink {
   job* items = nullptr;
   std::int32_t* counts = nullptr;
   int ranks = 0;
   int stride = 0;
+  verdict* refused = nullptr;
 
   constexpr void push(int rank, const job& work) {
-    if (rank < 0 || rank >= ranks || counts[rank] == stride) {
-      if (rank < 0 || rank >= ranks) detail::pushed_on_no_such_rank(rank, work);
-      detail::pushed_more_jobs_than_capacity(rank, work);
-    }
+    if (rank < 0 || rank >= ranks || counts[rank] == stride) return no_place(rank, work);
     items[static_cast<std::ptrdiff_t>(rank) * stride + counts[rank]++] = work;
   }
   constexpr job_rows rows() const { return {items, counts, ranks, stride}; }
+
+ private:
+  constexpr void no_place(int rank, const job& work) const {
+    const bool nowhere = rank < 0 || rank >= ranks;
+    if (refused == nullptr) {
+      if (nowhere) detail::pushed_on_no_such_rank(rank, work);
+      detail::pushed_more_jobs_than_capacity(rank, work);
+    } else if (refused->ok()) {
+      *refused = nowhere ? refuse(fault::incomplete, reason::wrong_rank, rank, -1, work)
+                         : refuse(fault::capacity, reason::above_capacity, rank, stride, work);
+    }
+  }
 };
 
 //! Lists sized at compile time.

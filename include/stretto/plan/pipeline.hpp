@@ -12,6 +12,7 @@
 #include "stretto/lowering/instructions.hpp"
 #include "stretto/lowering/reductions.hpp"
 #include "stretto/lowering/streams/separate.hpp"
+#include "stretto/lowering/streams/serves.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/plan/accepted.hpp"
 #include "stretto/plan/digest.hpp"
@@ -65,6 +66,8 @@ class pipeline
 
     constexpr lowered_lists() {
       if (!complete_.ok()) return;
+      answer = overlap::serves(Overlap{}, where);
+      if (!answer.ok()) return;
       job_sink out = lists.sink();
       lowering::order_sink noted{turns.data()};
       answer = lowering::add_messages(compute(), out, &noted);

@@ -112,6 +112,7 @@ class pipeline_jobs {
         write_layer_costs(where, layers, memory::layers_of<Memory>{}, made.entries, made.base);
     return made;
   }();
+  static constexpr bool table_fits = table_.view().fits(ranks, chunks);
   static constexpr per_rank<std::int64_t> limits_ = [] {
     per_rank<std::int64_t> made{};
     for (std::int64_t& limit : made) limit = Memory{}.limit();
@@ -191,16 +192,26 @@ class pipeline_jobs {
 
     // In its place: a compiler would copy a function's result.
     constexpr emitted_jobs() {
-      if constexpr (supported.ok()) emit(lists.sink());
+      if constexpr (!supported.ok()) {
+      } else if constexpr (!table_fits) {
+        answer = refuse(fault::unsupported, reason::costs_do_not_fit);
+      } else {
+        verdict refused{};
+        job_sink out = lists.sink();
+        out.refused = &refused;
+        emit(out);
+        if (!refused.ok()) answer = refused;
+      }
     }
 
    private:
-    constexpr void emit(job_sink out) {
+    constexpr void emit(job_sink& out) {
       if constexpr (window.any() || copied.any()) {
         fixed_job_lists<ranks, emitted_room> plain;
         fixed_job_lists<ranks, again_room> again;
         job_sink first = plain.sink();
         job_sink second = again.sink();
+        first.refused = second.refused = out.refused;
         answer = memory::unfolded(chosen_.emit(Shape, seen(), first), limits_, folded_.limits);
         if (answer.ok())
           answer = memory::insert_recomputes(window, plain.rows(), where, Shape.slices, second);

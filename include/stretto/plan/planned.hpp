@@ -15,6 +15,7 @@
 #include "stretto/lowering/instructions.hpp"
 #include "stretto/lowering/reductions.hpp"
 #include "stretto/lowering/streams/concept.hpp"
+#include "stretto/lowering/streams/serves.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
 #include "stretto/memory/offload_window.hpp"
@@ -149,6 +150,7 @@ class planned {
   void lower(replay_input compute, const Overlap& overlap) {
     compute.receive_lead = overlap::receive_lead_of(overlap);
     answer_ = check::schedule(compute);
+    if (answer_.ok()) answer_ = overlap::serves(overlap, compute.where);
     if (!answer_.ok()) return;
     const int ranks = compute.rows.ranks;
     join_replicas();

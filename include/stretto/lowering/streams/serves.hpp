@@ -1,0 +1,50 @@
+#pragma once
+
+#include "stretto/lowering/streams/concept.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::overlap {
+
+//! Whether every instruction that this placement may bring has a stream: all are below `count()`,
+//! and that is no more than a plan can have.
+//! @return ok, or fault::unsupported with the first job that has none
+template <Policy Overlap>
+constexpr verdict serves(const Overlap& made, const placement& where) {
+  const int count = made.count();
+  if (count < 1 || count > max_streams)
+    return {.what = fault::unsupported,
+            .why = reason::no_such_stream,
+            .amount = count,
+            .limit = max_streams};
+  const auto has = [&](job_kind kind, int rank, int peer) {
+    const int stream = made.stream_of(kind, rank, peer, where.ranks);
+    return stream >= 0 && stream < count;
+  };
+  const auto none = [](job_kind kind, int rank, int stage, int microbatch) {
+    return refuse(fault::unsupported, reason::no_such_stream, rank, -1,
+                  {.stage = stage, .microbatch = microbatch, .kind = kind});
+  };
+  for (int rank = 0; rank < where.ranks; ++rank)
+    for (const job_kind kind :
+         {job_kind::offload, job_kind::reload, job_kind::reduce_grad, job_kind::all_reduce,
+          job_kind::optimizer, job_kind::end_step})
+      if (!has(kind, rank, -1)) return none(kind, rank, where.stage_of(rank, 0), 0);
+  // Where micro-batches go both ways, the last goes the other one.
+  const int ways = where.kind == placement_kind::bidirectional ? 2 : 1;
+  for (int way = 0; way < ways; ++way) {
+    const int microbatch = way == 0 ? 0 : where.microbatches - 1;
+    for (int stage = 0; stage + 1 < where.stages(); ++stage) {
+      const int rank = where.rank_of(stage, microbatch);
+      const int peer = where.rank_of(stage + 1, microbatch);
+      if (rank == peer) continue;
+      for (const job_kind kind : {job_kind::send_forward, job_kind::receive_backward})
+        if (!has(kind, rank, peer)) return none(kind, rank, stage, microbatch);
+      for (const job_kind kind : {job_kind::receive_forward, job_kind::send_backward})
+        if (!has(kind, peer, rank)) return none(kind, peer, stage + 1, microbatch);
+    }
+  }
+  return {};
+}
+
+}  // namespace stretto::overlap
