@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -46,9 +48,11 @@ struct compare_command {
     times_ = 100 / std::gcd(100, costs.hides);
     for (const schedule_facts& facts : catalogue()) times_ = std::lcm(times_, cut_of(facts));
     for (const schedule_facts& facts : catalogue()) {
+      tell(facts.name);
       compared one = run(facts);
       (one.why.ok() ? all : absent).push_back(std::move(one));
     }
+    tell("");
     std::stable_sort(all.begin(), all.end(), [&](const compared& one, const compared& other) {
       if (one.forward_only != other.forward_only) return other.forward_only;
       return before(one, other);
@@ -60,6 +64,11 @@ struct compare_command {
   }
 
  private:
+  //! Which schedule is being made: with many jobs the searches take their time.
+  static void tell(const std::string& name) {
+    static const bool terminal = isatty(STDERR_FILENO) == 1;
+    if (terminal) std::cerr << "\r\x1b[K" << name << "\r" << std::flush;
+  }
   bool spans() const { return objective == "span"; }
   std::int64_t length(const compared& one) const {
     return spans() ? one.all.all.span : one.all.all.makespan;

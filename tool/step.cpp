@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "stretto/check/all.hpp"
+#include "stretto/check/standstill.hpp"
 #include "stretto/lowering/communication.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
@@ -51,6 +52,23 @@ std::string count_of(int count, const std::string& what) {
                                   : "s");
 }
 
+//! The way around of those that wait for one another, behind the first of them.
+std::string others_in(const replay_input& input, const verdict& found) {
+  constexpr std::size_t most = 8;
+  if (found.what != fault::deadlocked && found.what != fault::rendezvous) return {};
+  std::string text;
+  const std::vector<verdict> chain = check::standstill(input, found.rank);
+  for (std::size_t at = 1; at < chain.size() && at <= most; ++at) {
+    const verdict& next = chain[at];
+    text += "; rank " + std::to_string(next.rank) + " stands at " +
+            std::string(to_text(next.where).view());
+    if (next.has_other) text += ", which waits for " + std::string(to_text(next.other).view());
+  }
+  if (chain.size() > most + 1)
+    text += "; and so on, " + std::to_string(chain.size()) + " ranks";
+  return text;
+}
+
 step read_step(const step_options& options) {
   std::string text = read_file(options.csv_option, options.csv);
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // as spreadsheets begin a file
@@ -70,7 +88,9 @@ step read_step(const step_options& options) {
                count_of(made.microbatches, "micro-batch");
   if (made.chunks > 1) made.title += ", " + count_of(made.chunks, "chunk");
   const csv_fault found = verify(*made.imported, made.made.costs.view());
-  if (!found.ok()) throw broken_schedule(options.csv + ": " + found.sentence());
+  if (!found.ok())
+    throw broken_schedule(options.csv + ": " + found.sentence() +
+                          others_in(made.imported->input(made.made.costs.view()), found.what));
   return made;
 }
 

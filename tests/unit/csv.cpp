@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/check/standstill.hpp"
 #include "stretto/schedule/gpipe.hpp"
 
 namespace {
@@ -113,6 +114,43 @@ TEST_CASE("the sentence names row, rank, cell and rule") {
   CHECK(accept("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n").sentence() ==
         "row 1 (rank 0), cell 2, \"0B0\": rule live broken: it waits for a job that can never run:"
         " 1B0");
+}
+
+TEST_CASE("of lists that stand still, the way around of who waits for whom is told") {
+  const auto around = [](std::string_view text, int from) {
+    const auto read = read_csv(text);
+    REQUIRE(read.answer.ok());
+    std::string told;
+    const job_table table(read.schedule.where().ranks, read.schedule.chunks);
+    for (const stretto::verdict& each :
+         stretto::check::standstill(read.schedule.input(table.view()), from))
+      told += std::to_string(each.rank) + ':' + std::string(to_text(each.where).view()) + '<' +
+              std::string(to_text(each.other).view()) + ' ';
+    return told;
+  };
+  CHECK(around("0F0,0B0\n1F0,1B0\n", 0).empty());
+  const std::string two = "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n";
+  CHECK(around(two, 0) == "0:0B0<1B0 1:1F1<0F1 ");
+  CHECK(around(two, 1) == "1:1F1<0F1 0:0B0<1B0 ");
+  // Rank 2 is not of the circle, but waits for it.
+  CHECK(around("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n2F0,2B0,2F1,2B1\n", 2) ==
+        "2:2F0<1F0 1:1F1<0F1 0:0B0<1B0 ");
+  CHECK(around("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+               "1RECV_F1,1F1,1RECV_F0,1F0,1B0,1SEND_B0,1B1,1SEND_B1\n",
+               0) == "0:0SEND_F0<1RECV_F0 1:1RECV_F1<0SEND_F1 ");
+  // What is waited for is in no list; what is out of range says nothing of who waits.
+  const job_table table(2, 1);
+  for (const int stage : {1, 7}) {
+    job_lists lists(2, 1);
+    stretto::job_sink out = lists.sink();
+    out.push(1, {stage, 0, 0, job_kind::forward});
+    const stretto::replay_input input{.rows = lists.rows(),
+                                      .where = {.ranks = 2},
+                                      .microbatches = 1,
+                                      .costs = table.view()};
+    CHECK(stretto::check::standstill(input, 0).empty());
+    CHECK(stretto::check::standstill(input, 1).size() == (stage == 1 ? 1 : 0));
+  }
 }
 
 TEST_CASE("line ends, spaces and bubbles") {

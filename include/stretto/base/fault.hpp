@@ -1,12 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 
 namespace stretto {
 
 //! What is wrong. Every rule of validity has one enumerator of its own; the rest name bad input.
-enum class fault : std::uint8_t {
+enum class fault : int {  // of 8 bits it is a letter in what clang says
   none,
   unsupported,   //!< the policy does not serve this shape; `verdict::why` says why
   capacity,      //!< the storage handed in is too small
@@ -26,7 +25,7 @@ enum class fault : std::uint8_t {
 };
 
 //! Why, in the words of the rule. Structural, so that it can stand in a template argument.
-enum class reason : std::uint8_t {
+enum class reason : int {
   none,
   ranks_below_one,
   microbatches_below_one,

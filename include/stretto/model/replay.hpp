@@ -49,6 +49,11 @@ class replay_engine : replay_state {
       if (cursor_[rank] < in_.rows.counts[rank]) return stuck(rank);
     return {};
   }
+  //! After run(), unless it found a job out of range: at what the rank stands still; ok when it has
+  //! come to its end.
+  constexpr verdict standing(int rank) const {
+    return cursor_[rank] < in_.rows.counts[rank] ? stuck(rank) : verdict{};
+  }
 
  private:
   constexpr void wake(int rank) {
