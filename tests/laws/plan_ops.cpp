@@ -337,6 +337,15 @@ TEST_CASE("programs that are not tied to their job are refused by op") {
   });
   CHECK(found.why == stretto::reason::outlives_its_job);
   CHECK(found.step == 1);
+  found = answer([&](auto& chain, auto x, auto y, auto sums) {
+    sums.stream = stretto::max_streams;
+    chain.begin(forward, 0);
+    chain.add("product", {reads(x), writes(y)});
+    chain.add("sum", {writes(y)}, sums);
+    chain.add("residual", {reads(y)});
+  });
+  CHECK(found.why == stretto::reason::no_such_stream);
+  CHECK(found.step == 1);
 }
 
 TEST_CASE("local buffers that one op touches, or that are there at once, have bytes of their own") {
@@ -383,6 +392,9 @@ TEST_CASE("both times give the same plans") {
   const auto streams = ops.streams();
   const stretto::expanded made(base, streams, ops);
   REQUIRE(text(made.answer()) == "ok");
+  const stretto::expanded without(base, std::span(streams).first(1), ops);
+  CHECK(without.answer().what == stretto::fault::unsupported);
+  CHECK(without.answer().why == stretto::reason::no_such_stream);
   for (std::size_t rank = 0; rank < 2; ++rank) {
     const plan_view& one = ops_step::plans()[rank];
     const plan_view& other = made.plans()[rank];

@@ -103,6 +103,7 @@ class sequence_writer {
       if (node < 0 || node >= graph_.size()) return refuse(fault::incomplete, reason::out_of_range);
       if (place_[index(node)] >= 0) return refuse(fault::incomplete, reason::duplicate);
       place_[index(node)] = at;
+      if (this->node(at).stream >= max_streams) return refused(at, reason::no_such_stream);
     }
     for (const op_edge& edge : graph_.edges)
       if (place_[index(edge.before)] >= place_[index(edge.after)])

@@ -102,7 +102,8 @@ struct op_span {
 //! @param order  every node once
 //! @param spans  by node
 //! @return fault::disordered when the order has an op before one that it needs, fault::incomplete
-//!         when it has not every op once; `step` is the place in the order
+//!         when it has not every op once, fault::unsound_program for an op on a stream that plans
+//!         cannot have; `step` is the place in the order
 constexpr verdict replay_ops(const op_graph& graph, std::span<const std::int32_t> order,
                              int multiprocessors, std::span<op_span> spans) {
   const op_neighbours needs(graph, true);
@@ -122,6 +123,8 @@ constexpr verdict replay_ops(const op_graph& graph, std::span<const std::int32_t
     for (const std::int32_t need : needs.of(node))
       if (issued[static_cast<std::size_t>(need)] == 0)
         return refused(fault::disordered, reason::needs_earlier);
+    if (graph.nodes[at].stream >= max_streams)
+      return refused(fault::unsound_program, reason::no_such_stream);
     issued[at] = 1;
     spans[at].start = times.issue(node, graph.nodes[at], needs.of(node));
     spans[at].end = times.end(node);

@@ -48,6 +48,7 @@ struct stream_traits<stream_type> {
 template <class Stream>
 concept StreamType = std::is_enum_v<Stream> && requires(Stream one) {
   { stream_traits<Stream>::count } -> std::convertible_to<int>;
+  requires stream_traits<Stream>::count <= max_streams;
   { stream_traits<Stream>::name(one) } -> std::convertible_to<std::string_view>;
   { stream_traits<Stream>::priority(one) } -> std::convertible_to<int>;
 };

@@ -35,6 +35,12 @@ class plans_expander {
       answer = sequences.answer();
       if (!answer.ok()) return;
       lowering::expand_plan(base[rank], sequences, written[rank]);
+      const auto& list = written[rank].instructions;
+      for (std::size_t at = 0; at < list.size() && answer.ok(); ++at)
+        if (list[at].stream >= streams.size())
+          answer = refuse(fault::unsupported, reason::no_such_stream, static_cast<int>(rank),
+                          static_cast<int>(at), list[at].what);
+      if (!answer.ok()) return;
       stride = std::max(stride, written[rank].instructions.size());
       digest = digest_of_ops(digest, written[rank].instructions, written[rank].parts,
                              written[rank].ranges);
