@@ -31,9 +31,9 @@ foreach(source IN LISTS sources)
   foreach(compiler IN LISTS stretto_compilers)
     set(name static/${stem}/${compiler})
     set(command ${stretto_compiler_${compiler}} "${source}")
-    # nvcc's front end proves; what its host pass makes of the same headers, the other files show.
-    if(compiler STREQUAL "nvcc" AND stem MATCHES "^pipeline_" AND NOT stem STREQUAL "pipeline_small")
-      list(TRANSFORM command REPLACE "^-c$" "-cuda")
+    # What nvcc's host pass makes of the headers need not be seen for every pipeline.
+    if(compiler STREQUAL "nvcc" AND (NOT stem MATCHES "^pipeline_" OR stem STREQUAL "pipeline_small"))
+      list(TRANSFORM command REPLACE "^-ptx$" "-c")
     endif()
     if(compiler STREQUAL "clang" AND counts AND stem MATCHES "^pipeline_(.+)")
       set(record ${counted})
