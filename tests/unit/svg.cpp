@@ -195,3 +195,25 @@ TEST_CASE("text in titles cannot break the file") {
 }
 
 }  // namespace
+
+TEST_CASE("memory that is given back and taken at once draws no dip, and what is there for no time counts") {
+  const auto steps = [](std::vector<stretto::memory_point> line) {
+    timeline_picture made;
+    made.ranks = 1;
+    made.end = 10;
+    made.bars.resize(1);
+    made.bars[0].when = {0, 10};
+    made.memory = {std::move(line)};
+    const std::string svg = to_svg(made);
+    const std::size_t at = svg.find("class=\"curve\" d=\"");
+    const std::string path = svg.substr(at, svg.find("/>", at) - at);
+    const std::size_t peak = svg.find(">peak ") + 6;
+    return std::to_string(std::count(path.begin(), path.end(), 'V')) + " peak " +
+           svg.substr(peak, svg.find('<', peak) - peak);
+  };
+  // The last is where the path closes.
+  CHECK(steps({{0, 2}}) == "2 peak 2");
+  CHECK(steps({{0, 2}, {5, 1}, {5, 2}, {5, 0}, {5, 2}, {8, 1}}) == "4 peak 2");
+  CHECK(steps({{0, 2}, {5, 3}, {5, 1}}) == "4 peak 3");
+  CHECK(steps({}) == "1 peak 0");
+}

@@ -142,9 +142,21 @@ class svg_writer {
     const double floor = at_.floor_of(rank);
     std::string path = "M" + number(at_.left) + " " + number(floor);
     std::int64_t peak = line.empty() ? 0 : line.front().level;
-    for (const memory_point& point : line) {
-      path += "H" + number(at_.x_of(point.time)) + "V" + number(floor - at_.rise_of(point.level));
-      peak = std::max(peak, point.level);
+    const auto rise = [&](std::int64_t level) {
+      path += "V" + number(floor - at_.rise_of(level));
+    };
+    std::int64_t before = 0;
+    for (std::size_t at = 0; at < line.size();) {
+      const std::int64_t time = line[at].time;
+      std::int64_t most = line[at].level, level = most;
+      for (; at < line.size() && line[at].time == time; ++at)
+        level = line[at].level, most = std::max(most, level);
+      path += "H" + number(at_.x_of(time));
+      // What is gone and back at once is no dip; what is there for no time counts.
+      if (most > std::max(before, level)) rise(most);
+      rise(level);
+      peak = std::max(peak, most);
+      before = level;
     }
     path += "H" + number(at_.left + at_.plot) + "V" + number(floor) + "Z";
     text_ += "<path class=\"curve\" d=\"" + path + "\"/>\n";
