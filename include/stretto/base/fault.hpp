@@ -209,7 +209,7 @@ constexpr std::string_view describe(reason why) {
     case reason::above_capacity:
       return "the schedule emits more jobs on this rank than its capacity";
     case reason::no_such_stream:
-      return "the overlap policy sends it to a stream that there is not";
+      return "it is sent to a stream that there is not";
   }
   return "";
 }

@@ -91,7 +91,6 @@ class update_completeness {
     return {};
   }
 
-
  private:
   constexpr void enter_reduction(int rank, const job& work, int replica) {
     if (!in_.is_data_parallel(rank, work))
