@@ -234,9 +234,9 @@ void run(const options& with, const processes& all) {
   std::snprintf(line, sizeof line, "held-back text: %.3f nats per byte before, %.3f after\n\n",
                 before, after);
   std::cout << line;
+  const std::string sampled = sampled_line(made, text, with.learning.seed);
   if (made.on_host()) process.most = most_resident_bytes().value_or(-1);
   const account told = take_account(made, process, cores);
-  const std::string sampled = sampled_line(made, text, with.learning.seed);
   if (!all.speaks()) return;
   write_table(std::cout, made, told);
   std::cout << '\n';

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "model/sample.hpp"
-#include "model/tensor.hpp"
 #include "pipeline/timeline.hpp"
 #include "stretto/executor/trace.hpp"
 #include "stretto/plan/svg.hpp"
@@ -205,21 +204,11 @@ std::string write_picture(std::ostream& out, const pipeline& from, const account
   return what;
 }
 
-std::string sampled_line(const pipeline& from, const corpus& text, std::uint64_t seed) {
-  std::vector<aligned_array<float>> layers;
-  std::vector<std::span<const float>> parameters;
-  for (int layer = 0; layer < from.model().layer_count(); ++layer) {
-    const std::vector<float> one = from.whole(layer, layer_part::parameters);
-    if (!from.leads()) continue;
-    layers.emplace_back(one.size());
-    std::ranges::copy(one, layers.back().span().begin());
-    parameters.push_back(layers.back().span());
-  }
-  if (!from.leads()) return {};
-  forward_only logits(from.model(), std::move(parameters));
+std::string sampled_line(pipeline& from, const corpus& text, std::uint64_t seed) {
+  const auto next = [&](auto before, const auto& choose) { return from.next(before, choose); };
   const std::string prompt = prompt_from(text.held_back());
   const sampling how{.length = 76, .temperature = 0.5, .seed = seed};
-  return printable(prompt) + "|" + printable(sample(logits, prompt, how));
+  return printable(prompt) + "|" + printable(sample(next, prompt, how));
 }
 
 }  // namespace train

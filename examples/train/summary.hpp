@@ -29,8 +29,7 @@ void write_trace(std::ostream& out, const pipeline& from, const account& told);
 //! @return in a few words what is drawn; empty: nothing, because GPUs of several machines have neither
 std::string write_picture(std::ostream& out, const pipeline& from, const account& told);
 
-//! A line that begins as a line of the held-back text does. Of several processes, all call it, and
-//! the one that leads gets it.
-std::string sampled_line(const pipeline& from, const corpus& text, std::uint64_t seed);
+//! A line that begins as a line of the held-back text does. Of several processes, all call it.
+std::string sampled_line(pipeline& from, const corpus& text, std::uint64_t seed);
 
 }  // namespace train

@@ -100,6 +100,9 @@ TEST_CASE("processes train to the bit what one process trains") {
   const auto same = [&](int processes, const std::string& more) {
     outcome run = test_support::run(STRETTO_TRAIN_PATH, arguments("one", 5) + more);
     CHECK_MESSAGE(run.exit == 0, run.err);
+    const auto last_lines = run.out.find("\nheld-back beginning | ");
+    REQUIRE(last_lines != std::string::npos);
+    const std::string sampled = run.out.substr(last_lines);
     run = start(processes, arguments("all", 5) + more + " --check --transport mpi",
                 STRETTO_TRAIN_PATH);
     CHECK_MESSAGE(run.exit == 0, run.err);
@@ -109,6 +112,7 @@ TEST_CASE("processes train to the bit what one process trains") {
     for (int process = 0; process < processes; ++process)
       expect(run, "\nprocess " + std::to_string(process) + ": ");
     expect(run, "timeline.svg: ");
+    expect(run, sampled);
     CHECK(test_support::contents(left("timeline.svg")).find("</svg>") != std::string::npos);
     std::filesystem::remove(left("timeline.svg"));
     const std::string one = test_support::contents(left("one"));

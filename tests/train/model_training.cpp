@@ -59,14 +59,6 @@ std::vector<double> losses(const config& model, const corpus& text, int steps, r
   return result;
 }
 
-std::vector<std::span<const float>> all_parameters(const reference& whole) {
-  std::vector<std::span<const float>> result;
-  for (int layer = 0; layer < whole.stage().model().layer_count(); ++layer) {
-    result.push_back(whole.stage().parameters(layer));
-  }
-  return result;
-}
-
 }  // namespace
 
 TEST_CASE("the loss falls on a small text, tied and untied") {
@@ -101,41 +93,6 @@ TEST_CASE("evaluation changes nothing") {
   CHECK(whole.evaluate(3, fill) == first);
   CHECK(model_test::same_bits<float>(whole.stage().parameters(1),
                                      stage(model, 1, 2, 1).parameters(1)));
-}
-
-TEST_CASE("a learnt cycle is continued by greedy sampling, past the context") {
-  config model = tiny(false);
-  model.context = 16;
-  std::string cycle;
-  for (int i = 0; i < 60; ++i) cycle += "stretto; ";
-  reference whole(model, 1);
-  losses(model, corpus(bytes_of(cycle), model.context), 120, whole);
-  forward_only logits(model, all_parameters(whole));
-  CHECK(sample(logits, "stre", {.length = 50}) == cycle.substr(4, 50));
-}
-
-TEST_CASE("forward_only gives the logits that training sees") {
-  const config model = tiny(false);
-  reference whole(model, 1);
-  losses(model, corpus(bytes_of(prose), model.context), 5, whole);
-  forward_only logits(model, all_parameters(whole));
-
-  const auto tokens = model_test::tokens(model, 1), targets = model_test::tokens(model, 2);
-  const double expected = whole.evaluate(1, [&](int, auto to, auto next) {
-    std::ranges::copy(tokens, to.begin());
-    std::ranges::copy(targets, next.begin());
-  });
-  double loss = 0;
-  for (std::size_t row = 0; row < model.rows(); ++row) {
-    const std::size_t context = config::size(model.context);
-    const std::size_t start = row / context * context;
-    const auto result =
-        logits(std::span<const std::uint8_t>(tokens).subspan(start, row - start + 1));
-    double sum = 0;
-    for (const float logit : result) sum += std::exp(static_cast<double>(logit));
-    loss += std::log(sum) - static_cast<double>(result[targets[row]]);
-  }
-  CHECK(loss / static_cast<double>(model.rows()) == doctest::Approx(expected).epsilon(1e-5));
 }
 
 TEST_CASE("choosing a byte: greedy, by belief, and never from nonsense") {

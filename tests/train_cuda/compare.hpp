@@ -29,7 +29,8 @@ inline void on_one(train::pipeline_settings& settings) {
   train::cuda::run_on_gpus(settings, {0});
 }
 
-//! Losses, norms and gradients of two steps, from the same parameters each. Where products read
+//! Losses, norms and gradients of two steps, from the same parameters each, and what may follow a
+//! text. Where products read
 //! bf16, a number that sums in another order have changed in its last bit may round to another.
 //! @param move  has the pipeline compute elsewhere than on the host
 template <class Move>
@@ -61,6 +62,19 @@ void compare(train::pipeline_settings settings, Move move) {
         here.set_whole(layer, part, there.whole(layer, part));  // AdamW magnifies small errors
     }
   }
+  const auto logits_in = [](std::vector<float>& to) {
+    return [&to](std::span<const float> logits) {
+      to.assign(logits.begin(), logits.end());
+      return std::uint8_t{7};
+    };
+  };
+  const std::vector<std::uint8_t> begun{1, 8, 15};
+  std::vector<float> expected, found;
+  CHECK(here.next(begun, logits_in(expected)) == 7);
+  CHECK(there.next(begun, logits_in(found)) == 7);
+  if (settings.between == nullptr) CHECK_FALSE(found.empty());
+  if (!found.empty())  // elsewhere in the process with the head
+    CHECK(relative_difference(found, expected) < of_gradients);
 }
 inline void compare(const train::pipeline_settings& settings) { compare(settings, on_one); }
 

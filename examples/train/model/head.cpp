@@ -36,12 +36,15 @@ void head<Scalar>::initialise(std::uint64_t seed, std::span<Scalar> parameters) 
 template <class Scalar>
 void head<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
                            std::span<const Scalar> input, std::span<const std::uint8_t> targets,
-                           double loss_scale, std::span<Scalar> stash, double* loss) const {
+                           double loss_scale, std::span<Scalar> stash, double* loss,
+                           row_logits<Scalar> asked) const {
   const matrix_span<Scalar> output(&stash[output_.offset], rows_, width_);
   const matrix_span<Scalar> logits(&stash[logits_.offset], rows_, vocabulary_);
   with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], {input.data(), rows_, width_},
              {&stash[normal_.offset], rows_, width_}, &stash[deviation_.offset], output);
   with.product(logits, output, transposed(table_of(parameters)));
+  if (asked.to != nullptr)
+    with->copy(logits.data + asked.row * vocabulary_, asked.to, vocabulary_ * sizeof(Scalar));
   with->cross_entropy(logits, targets.data(),
                       loss_scale / static_cast<double>(rows_ * config::size(model_.slices)), loss);
 }
@@ -70,16 +73,6 @@ void head<Scalar>::backward_weight(const counted_math<Scalar>& with, std::span<c
   with->norm_weights({&stash[normal_.offset], rows_, width_},
                      {&stash[output_gradient_.offset], rows_, width_}, &gradients[gamma_.offset],
                      &gradients[beta_.offset]);
-}
-
-template <class Scalar>
-void head<Scalar>::logits(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
-                          std::span<const Scalar> row, std::span<Scalar> result,
-                          std::span<Scalar> stash) const {
-  const matrix_span<Scalar> output(&stash[output_.offset], 1, width_);
-  with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], {row.data(), 1, width_},
-             {&stash[normal_.offset], 1, width_}, &stash[deviation_.offset], output);
-  with.product({result.data(), 1, vocabulary_}, output, transposed(table_of(parameters)));
 }
 
 template class head<float>;

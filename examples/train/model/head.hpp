@@ -12,6 +12,14 @@
 
 namespace train {
 
+//! The logits of one row of a forward, where they go before the loss makes room of them for their
+//! gradient.
+template <class Scalar>
+struct row_logits {
+  std::size_t row = 0;
+  Scalar* to = nullptr;  //!< [vocabulary]; null: nobody asks
+};
+
 //! The head. Stateless: parameters, gradients, activations and stash are the caller's. The
 //! projection is a table [vocabulary, width]; a tied head has its own copy of the embedding's table
 //! and its own gradient for it, see stage.hpp for how the two stay equal.
@@ -28,10 +36,11 @@ class head {
 
   //! Sets *loss to the mean cross-entropy of the micro-batch in nats per token, times `loss_scale`; of a slice
   //! its part of that mean. This is the one place where the loss is scaled: its gradient, left in
-  //! the stash, carries the same factor.
+  //! the stash, carries the same factor. Copies the row's logits where they are asked for.
   void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
                std::span<const Scalar> input, std::span<const std::uint8_t> targets,
-               double loss_scale, std::span<Scalar> stash, double* loss) const;
+               double loss_scale, std::span<Scalar> stash, double* loss,
+               row_logits<Scalar> asked = {}) const;
 
   //! After forward. Leaves in the stash the intermediate gradient that the weights need.
   void backward_input(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
@@ -40,11 +49,6 @@ class head {
   //! After backward_input. Adds to `gradients`.
   void backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
                        std::span<Scalar> gradients) const;
-
-  //! The logits [vocabulary] of one row [width], with no loss; the stash is scratch.
-  void logits(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
-              std::span<const Scalar> row, std::span<Scalar> result,
-              std::span<Scalar> stash) const;
 
  private:
   matrix_span<const Scalar> table_of(std::span<const Scalar> parameters) const {

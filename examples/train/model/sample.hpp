@@ -1,4 +1,4 @@
-// Text from a trained model: forward only, one byte at a time.
+// Text from a trained model, one byte at a time.
 #pragma once
 
 #include <cstdint>
@@ -7,30 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/config.hpp"
 #include "model/random.hpp"
-#include "model/tensor.hpp"
 
 namespace train {
-
-//! A forward-only pass over all layers for a single sequence of any length up to the context. The
-//! parameters may lie in many stages: it takes one span for each layer, in layer order, and keeps
-//! no copy of them.
-class forward_only {
- public:
-  //! @throws std::invalid_argument if a span is missing or of the wrong size
-  forward_only(const config& model, std::vector<std::span<const float>> layer_parameters);
-
-  //! The logits [vocabulary] of the byte after `text`, of which the last `context` bytes count.
-  //! Valid until the next call.
-  //! @throws std::invalid_argument if the text is empty or leaves the vocabulary
-  std::span<const float> operator()(std::span<const std::uint8_t> text);
-
- private:
-  config model_;
-  std::vector<std::span<const float>> layer_parameters_;
-  aligned_array<float> stash_, ping_, pong_, logits_;
-};
 
 //! How sample() chooses bytes.
 struct sampling {
@@ -45,17 +24,19 @@ struct sampling {
 //! @throws std::runtime_error naming a logit that is not finite
 std::uint8_t choose(std::span<const float> logits, double temperature, random_stream& numbers);
 
-//! What follows `prompt`, given a callable that returns the logits after a text:
-//! `logits(std::span<const std::uint8_t>) -> std::span<const float>`.
-template <class Logits>
-std::string sample(Logits&& logits, std::string_view prompt, const sampling& how) {
+//! What follows `prompt`, given a callable that returns the byte after a text: `next(text, choose)`
+//! with `text` a std::span<const std::uint8_t>, and `choose` a callable that makes a byte of logits.
+template <class Next>
+std::string sample(Next&& next, std::string_view prompt, const sampling& how) {
   random_stream numbers(how.seed);
+  const auto by_chance = [&](std::span<const float> logits) {
+    return choose(logits, how.temperature, numbers);
+  };
   std::vector<std::uint8_t> text(prompt.begin(), prompt.end());
   for (int added = 0; added < how.length; ++added) {
-    const std::uint8_t next =
-        choose(logits(std::span<const std::uint8_t>(text)), how.temperature, numbers);
-    if (how.stop_at_newline && next == '\n') break;
-    text.push_back(next);
+    const std::uint8_t byte = next(std::span<const std::uint8_t>(text), by_chance);
+    if (how.stop_at_newline && byte == '\n') break;
+    text.push_back(byte);
   }
   return {text.begin() + static_cast<std::ptrdiff_t>(prompt.size()), text.end()};
 }

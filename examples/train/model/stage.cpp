@@ -188,7 +188,7 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
       break;
     case op_code::head:
       head_.forward(by, from, input, with.targets, with.loss_scale, own,
-                    with.loss == nullptr ? &loss : with.loss);
+                    with.loss == nullptr ? &loss : with.loss, with.logits);
       break;
     case op_code::receive_gradient:
       by->copy(with.output_gradient.data(), slot.data(), slot.size_bytes());

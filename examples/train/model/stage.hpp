@@ -38,6 +38,7 @@ struct job_arguments {
   std::span<Scalar> sums{};
   double loss_scale = 1;             //!< forward with the head: 1 / micro-batches
   double* loss = nullptr;            //!< forward with the head: set to its loss, when not null
+  row_logits<Scalar> logits{};       //!< forward with the head: what else it is to leave
   earlier_slices<Scalar> earlier{};  //!< the stashes of the slices before this one
   std::size_t slice = 0;             //!< backward for weights: the slice's number
 };

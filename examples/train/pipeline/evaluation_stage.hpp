@@ -1,4 +1,5 @@
-// What a worker does in a forward-only step on held-back text, as the executor calls it.
+// What a worker does in a forward-only step, on held-back text or to go on with a text, as the
+// executor calls it.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,9 @@ namespace train {
 class evaluation_stage final : public stretto::executor::stage {
   auto batches() const {
     return [this](int microbatch, auto tokens, auto targets) {
-      text_.held_back_batch(microbatch, tokens, targets);
+      if (begun_.empty()) return text_.held_back_batch(microbatch, tokens, targets);
+      for (const auto& each : {tokens, targets}) std::ranges::fill(each, std::uint8_t{0});
+      std::ranges::copy(begun_, tokens.begin());
     };
   }
 
@@ -27,18 +30,31 @@ class evaluation_stage final : public stretto::executor::stage {
         text_(text),
         microbatches_(microbatches),
         slices_(slices),
-        losses_(model.by(), config::size(microbatches) * config::size(slices)) {}
+        losses_(model.by(), config::size(microbatches) * config::size(slices)),
+        logits_(model.by(), model.with_head() == nullptr
+                                ? 0
+                                : config::size(model.chunk(0).model().vocabulary)) {}
 
-  //! Before each step.
-  void prepare() { model_.prepare_batches(microbatches_, batches()); }
+  //! Before each step on held-back text.
+  void prepare() { prepare({}, microbatches_); }
+  //! Before each step that finds what may follow a text, no longer than the context: the first
+  //! sequence of the first micro-batch, of which nothing behind it is read. All else stands still.
+  //! @param text  kept until the step is over
+  void prepare(std::span<const std::uint8_t> text) { prepare(text, 1); }
 
   void run(const stretto::executor::context& at) override {
     model_.by().on_stream(at.stream.native, at.sm_budget);
     if (at.step != step_) model_.begin_step();
     step_ = at.step;
+    const std::size_t part = config::size(at.what.microbatch * slices_ + at.what.slice);
+    if (!begun_.empty() && part > last_part()) return;
     if (model_.reads_batch(at)) model_.read_batch(at, batches());
-    model_.run(at, 1.0 / microbatches_,
-               &losses_.span()[config::size(at.what.microbatch * slices_ + at.what.slice)]);
+    row_logits<float> asked;
+    if (!begun_.empty() && part == last_part() && model_.finds_loss(at)) {
+      asked = {(begun_.size() - 1) % length(), logits_.span().data()};
+      found_ = true;
+    }
+    model_.run(at, 1.0 / microbatches_, &losses_.span()[part], asked);
   }
   bool serves(stretto::job_kind kind) const override { return kind == stretto::job_kind::forward; }
 
@@ -52,12 +68,32 @@ class evaluation_stage final : public stretto::executor::stage {
       std::ranges::fill(to, 0.0);
   }
 
+  //! Whether this worker is the one that tells what may follow the text of the last step.
+  bool tells_logits() const { return found_ && model_.shard() == 0; }
+  //! That, between steps.
+  //! @param to  one for each byte of the vocabulary
+  void read_logits(std::span<float> to) const {
+    model_.by().get(logits_.span().data(), to.data(), to.size_bytes());
+  }
+
  private:
+  void prepare(std::span<const std::uint8_t> text, int microbatches) {
+    begun_ = text;
+    found_ = false;
+    model_.prepare_batches(microbatches, batches());
+  }
+  std::size_t length() const { return model_.chunk(0).model().length(); }
+  //! The slice of the first micro-batch with the text's last byte.
+  std::size_t last_part() const { return (begun_.size() - 1) / length(); }
+
   rank_model& model_;
   const corpus& text_;
   int microbatches_, slices_;
   std::int64_t step_ = -1;
+  std::span<const std::uint8_t> begun_;  // the text that is to go on; empty: evaluation
+  bool found_ = false;
   math_array<double, float> losses_;
+  math_array<float, float> logits_;
 };
 
 }  // namespace train

@@ -245,6 +245,42 @@ double pipeline::evaluate() {
 
 namespace {
 
+//! One byte, or more: why there is none.
+std::string chosen(const pipeline::choice& choose, std::span<const float> logits) {
+  try {
+    return {static_cast<char>(choose(logits))};
+  } catch (const std::exception& wrong) {
+    return std::string("no byte follows: ") + wrong.what();
+  }
+}
+
+}  // namespace
+
+std::uint8_t pipeline::next(std::span<const std::uint8_t> text, const choice& choose) {
+  if (text.empty()) throw std::invalid_argument("the text that is to go on is empty");
+  text = text.last(std::min(text.size(), config::size(model_.context)));
+  for (const std::uint8_t byte : text)
+    if (byte >= model_.vocabulary)
+      throw std::invalid_argument("the text that is to go on has the byte " +
+                                  std::to_string(byte) + ", the vocabulary ends at " +
+                                  std::to_string(model_.vocabulary - 1));
+  for (const auto& each : evaluators_) each->prepare(text);
+  if (evaluation_) evaluation_->step();
+  std::string mine;
+  for (const auto& each : evaluators_) {
+    if (!each->tells_logits()) continue;
+    std::vector<float> logits(config::size(model_.vocabulary));
+    each->read_logits(logits);
+    mine = chosen(choose, logits);
+  }
+  std::string told;
+  for (const std::string& each : exchange("next byte", mine)) told += each;
+  if (told.size() != 1) throw std::runtime_error(told);
+  return static_cast<std::uint8_t>(told.front());
+}
+
+namespace {
+
 std::span<float> span_of(stage& of, int layer, layer_part part) {
   switch (part) {
     case layer_part::parameters:

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -86,6 +87,15 @@ class pipeline {
   //! The mean loss over micro-batches of held-back text, forward only.
   //! @throws as step()
   double evaluate();
+
+  //! Chooses a byte by its logit.
+  using choice = std::function<std::uint8_t(std::span<const float>)>;
+  //! The byte that follows a text, of which the last `context` bytes count: a forward through the
+  //! stages where they lie. Of several processes, all call it with the same text; the one with the
+  //! head chooses and tells the others.
+  //! @throws std::invalid_argument if the text is empty or leaves the vocabulary; what `choose`
+  //!         throws, as std::runtime_error, in every process; else as step()
+  std::uint8_t next(std::span<const std::uint8_t> text, const choice& choose);
 
   //! Of a layer in one piece, wherever its parts lie: a copy. Gradients are those of the last step,
   //! tied ones joined, not clipped. Between steps only. Of several processes, all call it, for the

@@ -81,7 +81,8 @@ void rank_model::hand_over(int microbatch, std::size_t slice) {
   by_.copy(from.data(), in_device_.get(), from.size());
 }
 
-void rank_model::run(const stretto::executor::context& at, double loss_scale, double* loss) {
+void rank_model::run(const stretto::executor::context& at, double loss_scale, double* loss,
+                     row_logits<float> logits) {
   stage& here = stage_of(at.what.stage);
   const job_arguments<float> with{.tokens = tokens_,
                                   .targets = targets_,
@@ -93,6 +94,7 @@ void rank_model::run(const stretto::executor::context& at, double loss_scale, do
                                   .sums = at.view<float>(buffer_role::workspace),
                                   .loss_scale = loss_scale,
                                   .loss = loss,
+                                  .logits = logits,
                                   .earlier = earlier(at),
                                   .slice = config::size(at.what.slice)};
   if (at.op >= 0)

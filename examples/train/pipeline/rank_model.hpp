@@ -81,12 +81,14 @@ class rank_model {
 
   //! Whether the job, or the op of it, that the executor asks for reads the batch.
   bool reads_batch(const stretto::executor::context& at) const;
-  //! Whether it ends with the micro-batch's loss.
+  //! Whether it finds the micro-batch's loss, or the slice's.
   bool finds_loss(const stretto::executor::context& at) const;
 
   //! Runs the job, or the op of it, that the executor asks for; forwards on the batch read last.
-  //! @param loss  where it leaves the loss, scaled, where it finds one
-  void run(const stretto::executor::context& at, double loss_scale, double* loss);
+  //! @param loss    where it leaves the loss, scaled, where it finds one
+  //! @param logits  of one row, where it finds the loss
+  void run(const stretto::executor::context& at, double loss_scale, double* loss,
+           row_logits<float> logits = {});
 
  private:
   //! The stashes of the micro-batch's slices before the job's own; valid until the next call.
