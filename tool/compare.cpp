@@ -1,10 +1,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <thread>
 
 #include "command.hpp"
 #include "step.hpp"
@@ -15,6 +18,9 @@
 namespace stretto::tool {
 
 namespace {
+
+// Each holds a step, of the largest shapes up to half a gigabyte.
+constexpr unsigned most_threads = 8;
 
 struct compared {
   std::string name;
@@ -47,12 +53,7 @@ struct compare_command {
     // Nor is a part of what a pair hides.
     times_ = 100 / std::gcd(100, costs.hides);
     for (const schedule_facts& facts : catalogue()) times_ = std::lcm(times_, cut_of(facts));
-    for (const schedule_facts& facts : catalogue()) {
-      tell(facts.name);
-      compared one = run(facts);
-      (one.why.ok() ? all : absent).push_back(std::move(one));
-    }
-    tell("");
+    for (compared& one : run_all()) (one.why.ok() ? all : absent).push_back(std::move(one));
     std::stable_sort(all.begin(), all.end(), [&](const compared& one, const compared& other) {
       if (one.forward_only != other.forward_only) return other.forward_only;
       return before(one, other);
@@ -67,7 +68,7 @@ struct compare_command {
   //! Which schedule is being made: with many jobs the searches take their time.
   static void tell(const std::string& name) {
     static const bool terminal = isatty(STDERR_FILENO) == 1;
-    if (terminal) std::cerr << "\r\x1b[K" << name << "\r" << std::flush;
+    if (terminal) std::cerr << "\r\x1b[K" + name + "\r" << std::flush;
   }
   bool spans() const { return objective == "span"; }
   std::int64_t length(const compared& one) const {
@@ -82,6 +83,43 @@ struct compare_command {
     const double bubbles[] = {one.all.all.bubble.value(), other.all.all.bubble.value()};
     if (sort == "bubble" && bubbles[0] != bubbles[1]) return bubbles[0] < bubbles[1];
     return length(one) < length(other);
+  }
+
+  //! All schedules, in the order of the catalogue, by as many threads as the machine runs at once:
+  //! none knows of another. Searches take longest and begin first.
+  std::vector<compared> run_all() const {
+    const std::vector<schedule_facts>& every = catalogue();
+    std::vector<std::size_t> order(every.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::size_t at) { return searches(every[at]); });
+    std::vector<compared> made(every.size());
+    std::vector<std::exception_ptr> failed(every.size());
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t taken = next++; taken < order.size(); taken = next++) {
+        const std::size_t at = order[taken];
+        tell(every[at].name);
+        try {
+          made[at] = run(every[at]);
+        } catch (...) {
+          failed[at] = std::current_exception();
+        }
+      }
+    };
+    {
+      const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, most_threads);
+      std::vector<std::jthread> others;
+      for (unsigned other = 1; other < threads; ++other) others.emplace_back(work);
+      work();
+    }
+    tell("");
+    for (const std::exception_ptr& one : failed)
+      if (one) std::rethrow_exception(one);
+    return made;
+  }
+  static bool searches(const schedule_facts& facts) {
+    return std::count(facts.options.begin(), facts.options.end(), "--variant") > 0;
   }
 
   //! The shape that a schedule runs with: the one asked for, in slices and chunks that it has.
@@ -129,18 +167,17 @@ struct compare_command {
     try {
       made = make(true, result.why);
       // A search says itself what is enough, any other order needs what it needs.
-      const bool searches = std::count(facts.options.begin(), facts.options.end(), "--variant") > 0;
       if (!made && result.why.what == fault::over_limit) {
         result.needs = result.why.amount;
         verdict ignored;
-        if (const auto freed = searches ? std::nullopt : make(false, ignored))
-          result.needs = simulate(*freed).ranks[static_cast<std::size_t>(result.why.rank)].peak;
+        if (const auto freed = searches(facts) ? std::nullopt : make(false, ignored))
+          result.needs = simulate(*freed, false).ranks[static_cast<std::size_t>(result.why.rank)].peak;
       }
     } catch (const layers_refused& refused) {
       result.why = refused.why;
     }
     if (!made) return result;
-    result.all = simulate(*made);
+    result.all = simulate(*made, false);
     // Slices run as micro-batches would, but for what more orders them.
     placement parts = made->made.where;
     parts.microbatches *= cut.slices;

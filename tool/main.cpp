@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <new>
 #include <sstream>
 #include <string>
@@ -14,7 +16,9 @@
 
 namespace stretto::tool {
 
-std::string read_file(const std::string& option, const std::string& path) {
+namespace {
+
+std::string read_anew(const std::string& option, const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
   if (std::filesystem::is_directory(path)) throw bad_option(option, path, "is a folder");
   std::ifstream file(path, std::ios::binary);
@@ -23,6 +27,18 @@ std::string read_file(const std::string& option, const std::string& path) {
   if (!file.is_open() || file.bad() || !text)
     throw bad_option(option, path, "cannot be read: " + std::string(std::strerror(errno)));
   return text.str();
+}
+
+}  // namespace
+
+std::string read_file(const std::string& option, const std::string& path) {
+  // Once each: standard input and other pipes have nothing for those who ask again, as `compare`
+  // does for every schedule, in threads of its own.
+  static std::mutex alone;
+  static std::map<std::string, std::string> known;
+  const std::lock_guard<std::mutex> hold(alone);
+  const auto found = known.find(path);
+  return found != known.end() ? found->second : known[path] = read_anew(option, path);
 }
 
 void write_file(const std::string& option, const std::string& path, const std::string& text) {

@@ -288,12 +288,13 @@ job_lists with_messages(const step& from) {
   return lists;
 }
 
-simulated simulate(const step& from) {
+simulated simulate(const step& from, bool with_timeline) {
   const replay_input input = from.input();
   const auto ranks = static_cast<std::size_t>(input.rows.ranks);
+  const std::size_t places = ranks * static_cast<std::size_t>(input.rows.stride);
   simulated made{{},
                  std::vector<rank_report>(ranks),
-                 std::vector<job_time>(ranks * static_cast<std::size_t>(input.rows.stride))};
+                 std::vector<job_time>(with_timeline ? places : 0)};
   made.all = measure(input, made.ranks, made.timeline);
   if (!made.all.answer.ok())
     throw broken_schedule(from.schedule + ": " + std::string(to_text(made.all.answer).view()));

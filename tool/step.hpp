@@ -82,12 +82,13 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
 //! @throws broken_schedule when the messages break a rule
 job_lists with_messages(const step& from);
 
-//! A step's report with its ranks and its timeline (as stretto::measure has them).
+//! A step's report with its ranks and its timeline (as stretto::measure has them), which may be
+//! left out.
 struct simulated {
   report all;
   std::vector<rank_report> ranks;
   std::vector<job_time> timeline;
 };
-simulated simulate(const step& from);
+simulated simulate(const step& from, bool with_timeline = true);
 
 }  // namespace stretto::tool

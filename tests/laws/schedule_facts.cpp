@@ -246,3 +246,16 @@ TEST_CASE("dualpipe: its authors' bubble where a pair takes what its longer half
       for (const auto& rank : ranks) CHECK(rank.peak <= p + 1);
     }
 }
+
+TEST_CASE("more ranks than micro-batches cost each rank no more") {
+  for (const int rank : {0, 2'000, 3'999}) {
+    int visited = 0;
+    zbv_order(4'000, rank, 2, [&](int, stretto::job_kind) { ++visited; });
+    CHECK(visited <= 2 * 24);
+    stretto::job_lists lists(4'000, 12);
+    stretto::job_sink sink = lists.sink();
+    dual_rank list{sink, rank};
+    dual_order_two_ways(list, 4'000, 4);
+    CHECK(list.halves[0].forwards + list.halves[0].inputs + list.halves[0].weights <= 8 * 16);
+  }
+}

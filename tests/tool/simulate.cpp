@@ -277,6 +277,8 @@ TEST_CASE("compare runs every schedule on one model") {
   const std::string none = run("compare --ranks 4 --microbatches 8 --limit 0").out;
   CHECK(none.find("\n1f1b: needs 4 on rank 0, whose limit is 0\n") != std::string::npos);
   CHECK(none.find("\nzb_auto: needs 1 on rank ") != std::string::npos);
+  // Room is for the micro-batches that there are, not for as many as so many ranks could keep.
+  CHECK(run("simulate v_auto --variant 0 --ranks 60000 --microbatches 1").exit == 0);
 }
 
 TEST_CASE("compare cuts one model into the chunks that a schedule has") {
@@ -310,6 +312,12 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
       "simulate zbv --ranks 4 --microbatches 8 --chunks 2 --format json --cost 1,1,1,0 --costs " +
       file.path());
   CHECK(2 * given["makespan"].get<double>() == same["makespan"]);
+  // The same from a pipe, which can be read once, and twice asked.
+  const std::string asked = "compare --ranks 4 --microbatches 8 --costs ";
+  const auto piped = test_support::run(
+      "sh", "-c 'cat " + file.path() + " | \"" STRETTO_TOOL_PATH "\" " + asked + "-'");
+  CHECK(piped.err == "");
+  CHECK(piped.out == run(asked + file.path()).out);
 
   // What a pair hides shortens the schedules that have any, and none other.
   const json alone = find("--cost 2,2,2,0", "dualpipe");

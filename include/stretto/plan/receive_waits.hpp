@@ -56,17 +56,20 @@ inline std::vector<std::int64_t> receive_waits(const replay_input& compute,
   std::vector<std::int64_t> waits(index(rows.ranks));
   std::vector<std::vector<message>> channel(index(rows.ranks));
   for (int rank = 0; rank < rows.ranks; ++rank) {
-    for (auto& from : channel) from.clear();
+    std::vector<int> peers;  // that it hears from, of ranks in their thousands
     for (const job& work : rows.row(rank)) {
       if (!is_compute(work.kind) || !compute.receives(work)) continue;
       const bool ahead = work.kind == job_kind::forward;
       const int from = work.stage + (ahead ? -1 : 1);
       const std::int32_t gate = gates.of(work.stage, work, ahead);
-      auto& sent = channel[index(compute.where.rank_of(from, work.microbatch))];
+      const int peer = compute.where.rank_of(from, work.microbatch);
+      auto& sent = channel[index(peer)];
+      if (sent.empty()) peers.push_back(peer);
       sent.push_back({made_at[index((ahead ? 0 : cells) + cell(from, work))],
                       gate < 0 ? 0 : node_end[index(rank)][index(gate)], sent.size()});
     }
-    for (auto& from : channel) {
+    for (const int peer : peers) {
+      auto& from = channel[index(peer)];
       std::ranges::sort(from, {}, [](const message& one) {
         return std::pair(std::max(one.made, one.gate), one.number);  // when it leaves
       });
@@ -76,6 +79,7 @@ inline std::vector<std::int64_t> receive_waits(const replay_input& compute,
         waits[index(rank)] += std::max<std::int64_t>(0, one.made - posted);
         before = std::max(one.made, posted) + compute.costs.communication;
       }
+      from.clear();
     }
   }
   return waits;

@@ -53,21 +53,29 @@ struct dual_rank {
 //! @param inner  ranks between this one and the end of the pipeline
 //! @param steady double pairs of the steady phase
 constexpr void dual_order(dual_rank& list, int outer, int inner, int steady) {
+  // Beyond so many turns of a phase, what it writes is of no micro-batch that exists.
+  const int most = 2 * (list.halves[0].count + list.halves[1].count);
+  const auto turns = [most](int count) { return count < most ? count : most; };
+  const int first = turns(2 * outer);
+  const int far = turns(outer);
+  const int near = turns(inner + 1);
+  const int both = turns(steady);
+  const int back = turns(2 * (inner + 1));
   // 1. Forwards, until the first reaches the middle.
-  for (int k = 0; k < 2 * outer; ++k) list.forward(0);
+  for (int k = 0; k < first; ++k) list.forward(0);
   // 2. Both forwards in turn, until the first gradient comes.
-  for (int k = 0; k <= inner; ++k) {
+  for (int k = 0; k < near; ++k) {
     list.forward(0);
     list.forward(1);
   }
   // 3. The nearer stage returns its gradients, the weights fill the wait.
-  for (int k = 0; k < outer; ++k) {
+  for (int k = 0; k < far; ++k) {
     list.input(1);
     list.weight(1);
     list.forward(1);
   }
   // 4. Steady: each forward beside a backward of the other stage.
-  for (int k = 0; k < steady; ++k) {
+  for (int k = 0; k < both; ++k) {
     if (k == 0 && outer == 0) {  // the peer in the middle needs this forward first
       list.forward(0);
       list.backward(1);
@@ -77,13 +85,13 @@ constexpr void dual_order(dual_rank& list, int outer, int inner, int steady) {
     list.pair(1, 0);
   }
   // 5. The last forwards.
-  for (int k = 0; k < outer; ++k) {
+  for (int k = 0; k < far; ++k) {
     list.backward(1);
     list.pair(1, 0);
   }
   // 6. Backwards; half-way they begin to leave the weights for later.
   const int whole = (inner + 1) / 2 * 2 + (inner % 2 == 0 ? 1 : 0);
-  for (int k = 0; k < 2 * (inner + 1); ++k) {
+  for (int k = 0; k < back; ++k) {
     const int which = k % 2 == 0 ? 1 : 0;
     if (k < whole) {
       list.backward(which);
@@ -98,11 +106,11 @@ constexpr void dual_order(dual_rank& list, int outer, int inner, int steady) {
     list.weight(alternating && (whole + left) % 2 == 0 ? 1 : 0);
     ++left;
   };
-  for (int k = 0; k < outer; ++k) {
+  for (int k = 0; k < far; ++k) {
     next_weight();
     list.input(0);
   }
-  for (int k = 0; k <= inner; ++k) next_weight();
+  for (int k = 0; k < near; ++k) next_weight();
 }
 
 //! The rank's part when the two stages belong to two replicas in opposite directions; half of the

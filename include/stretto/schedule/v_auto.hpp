@@ -89,10 +89,13 @@ struct v_auto {
     scratch<v_block> laid(sizes.ranks);
     if (!lay_fullest(sizes, most, tried / static_cast<int>(fills.size()), laid.data())) return {};
     v_compaction<> slots(sizes, laid.data(), most, false);
-    v_exchange order(sizes, table, slots, objective, rules);
-    order.run(tries);
-    if (out != nullptr && order.best().fits) v_fill(sizes, table, slots, out, rules);
-    return order.best();
+    if (tries > 0) {
+      v_exchange order(sizes, table, slots, objective, rules);
+      order.run(tries);
+      if (out == nullptr || !order.best().fits) return order.best();
+    }
+    const v_fill fill(sizes, table, slots, out, rules);
+    return fill.fits() ? score_of(objective, fill.makespan(), fill.span()) : variant_score{};
   }
 
   //! Activations of a chunk for which every rank has room, at most those of 1F1B.

@@ -61,7 +61,7 @@ class v_fill {
         rules_(rules),
         out_(out),
         trace_(trace),
-        ring_(ring_for(trace != nullptr ? m_ : slots.most())),
+        ring_(ring_for(trace != nullptr || slots.most() > m_ ? m_ : slots.most())),
         ready_(std::int64_t{v_weight_upper} * p_ * ring_),
         ranks_(p_),
         queue_(p_) {
