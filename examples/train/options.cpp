@@ -172,8 +172,8 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
                  "cuda is that of the process's place on its machine (LOCAL_RANK)")
       ->capture_default_str();
   app.add_option("--precision", raw.precision,
-                 "What matrix products read: fp32, or bf16, to which both sides are rounded; they sum "
-                 "in fp32, and all that is kept and sent is fp32")
+                 "Of activations and their gradients, kept and sent, and of what matrix products read: "
+                 "fp32 or bf16; computed in fp32, as are weights, their gradients and the loss")
       ->capture_default_str();
   app.add_option("--transport", made.transport,
                  "loopback; mpi: workers are dealt to the processes that mpirun starts; nccl: on GPUs, "

@@ -5,7 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "model/bfloat16.hpp"
@@ -158,5 +160,62 @@ TEST_CASE("weights are read as they were rounded before the step's first job") {
     one.round_weights();
     CHECK(loss() != before);
     CHECK(one.copies_bytes() == one.state_bytes() / 8);
+  }
+}
+
+TEST_CASE("a stage in bf16: messages and stashes of it, and what fp32 gives but for rounding") {
+  const config wide = model_test::medium(false);
+  config half = wide;
+  half.activations = precision::bf16;
+  CHECK_THROWS_WITH_AS(stage(half, 1, 3, 5),
+                       "stage: the model's activations are bf16, the math does not round",
+                       std::invalid_argument);
+  const auto exact = make_host_math(wide, precision::fp32);
+  const auto rounding = make_host_math(half, precision::bf16);
+  stage one(wide, 1, 3, 5, 0, *exact), other(half, 1, 3, 5, 0, *rounding);
+  CHECK(2 * other.message_bytes() == one.message_bytes());
+  CHECK(100 * other.stash_bytes() < 55 * one.stash_bytes());
+  const std::size_t scalars = wide.activation_scalars();
+  // Twice: what the first leaves in the room of the math must not matter.
+  for (const std::uint64_t key : {1u, 2u}) {
+    const drawn input(scalars, key), gradient(scalars, key + 10);
+    const auto run = [](stage& with, std::span<const float> in, std::span<const float> back) {
+      std::pair<aligned_array<float>, aligned_array<float>> made(
+          aligned_array<float>(in.size()), aligned_array<float>(in.size()));
+      aligned_array<float> stash(with.stash_scalars());
+      with.round_weights();
+      with.zero_gradients();
+      with.forward({}, {}, in, made.first.span(), stash.span(), 1);
+      with.backward(back, made.second.span(), stash.span());
+      return made;
+    };
+    const auto message = [](const std::vector<bfloat16>& numbers) {
+      aligned_array<float> made((numbers.size() + 1) / 2);
+      std::memcpy(made.span().data(), numbers.data(), numbers.size() * sizeof(bfloat16));
+      return made;
+    };
+    const auto expected = run(one, input.kept.span(), gradient.kept.span());
+    const auto found = run(other, message(input.copy).span(), message(gradient.copy).span());
+    const auto apart = [&](std::span<const float> in_half, std::span<const float> in_wide) {
+      std::vector<bfloat16> numbers(in_wide.size());
+      std::memcpy(numbers.data(), in_half.data(), numbers.size() * sizeof(bfloat16));
+      double errors = 0, squares = 0;
+      for (std::size_t at = 0; at < numbers.size(); ++at) {
+        const double value = static_cast<double>(in_wide[at]);
+        errors += std::pow(static_cast<double>(widened(numbers[at])) - value, 2);
+        squares += value * value;
+      }
+      return std::sqrt(errors / squares);
+    };
+    CHECK(apart(found.first.span(), expected.first.span()) < 5e-3);
+    CHECK(apart(found.second.span(), expected.second.span()) < 5e-3);
+    double errors = 0, squares = 0;
+    for (std::size_t at = 0; at < one.gradients().size(); ++at) {
+      const auto value = static_cast<double>(one.gradients()[at]);
+      errors += std::pow(static_cast<double>(other.gradients()[at]) - value, 2);
+      squares += value * value;
+    }
+    CHECK(std::sqrt(errors / squares) < 1e-2);
+    CHECK(errors > 0);
   }
 }

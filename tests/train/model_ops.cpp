@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "model/calibrate.hpp"
+#include "model/host_math.hpp"
 #include "model/kernels.hpp"
 #include "model/layer.hpp"
 #include "model/program.hpp"
@@ -103,16 +105,17 @@ TEST_CASE("a program's ops are those that the stage runs, and its times what the
 }
 
 TEST_CASE("a program's buffers are the stash, the messages, the sums") {
-  for (const int shards : {1, 2, 4}) {
-    const config model = model_of(shards);
-    const stage one(model, 1, 3, 1);
+  for (const int shards : {1, 2, 4, -1, -2}) {
+    config model = model_of(std::abs(shards));
+    if (shards < 0) model.activations = precision::bf16;
+    const auto math = make_host_math(model, model.activations);
+    const stage one(model, 1, 3, 1, 0, *math);
     const auto chain = stage_chain(model, 1, 3, {.split = true});
     std::int64_t kept = 0, persistent = 0;
     for (const stretto::program_buffer& each : chain.buffers)
       (each.persistent ? persistent : kept) += each.bytes;
-    const int messages = 4 + (shards > 1);
-    CHECK(kept == static_cast<std::int64_t>(one.stash_bytes() + static_cast<std::size_t>(messages) *
-                                                                    one.message_bytes()));
+    const std::size_t sums = model.shards > 1 ? 4 * model.activation_scalars() : 0;  // of floats
+    CHECK(kept == static_cast<std::int64_t>(one.stash_bytes() + 4 * one.message_bytes() + sums));
     CHECK(persistent ==
           static_cast<std::int64_t>(2 * 4 * 2 * parameter_count(model, 1)));  // and gradients
   }

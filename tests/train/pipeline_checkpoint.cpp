@@ -153,7 +153,7 @@ TEST_CASE("the file does not depend on who wrote it; the one before it is kept")
   }
 }
 
-TEST_CASE("products of bf16 keep weights in fp32: a file goes on with either") {
+TEST_CASE("bf16 keeps weights in fp32: a file goes on with either") {
   const folder here;
   pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
   settings.products = precision::bf16;

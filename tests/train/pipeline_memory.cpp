@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "model/host_math.hpp"
 #include "model/scratch.hpp"
 #include "pipeline/footprint.hpp"
 #include "pipeline_support.hpp"
@@ -185,25 +186,62 @@ TEST_CASE("what a rank holds is known before the first step") {
   }
 }
 
-TEST_CASE("products of bf16: half the weights once more, and room to round both sides") {
+TEST_CASE("bf16: half the messages, about half the stashes, and all that is in fp32 as before") {
   config model = tiny(8, false);
-  pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3, .chunks = 1};
-  const pipeline exact(model, text(), settings, learning());
-  settings.products = precision::bf16;
-  const pipeline rounding(model, text(), settings, learning());
-  for (int rank = 0; rank < 2; ++rank) {
-    const rank_memory before = exact.memory(rank), after = rounding.memory(rank);
-    // Of either side the logits, 8 rows of 61; of the right one the table, 61 rows of 16.
-    CHECK(after.workspaces - before.workspaces ==
-          before.weights / 2 + 4 * (8 * 61) + 4 * (61 * 16));
-    CHECK(after.weights == before.weights);
-    CHECK(after.arena == before.arena);
-    CHECK(after.sum() - before.sum() == after.workspaces - before.workspaces);
+  for (const char* schedule : {"1f1b", "interleaved", "zbv", "dualpipe"}) {
+    CAPTURE(schedule);
+    pipeline_settings settings{.schedule = schedule, .ranks = 2, .microbatches = 4};
+    pipeline exact(model, text(), settings, learning());
+    settings.products = precision::bf16;
+    pipeline rounding(model, text(), settings, learning());
+    rounding.step();
+    for (int rank = 0; rank < 2; ++rank) {
+      const rank_memory before = exact.memory(rank), after = rounding.memory(rank);
+      CHECK(after.weights == before.weights);
+      CHECK(after.gradients == before.gradients);
+      CHECK(after.optimizer == before.optimizer);
+      CHECK(after.arena ==
+            static_cast<std::int64_t>(rounding.engine().arena(config::size(rank)).size()));
+      // Replicas' gradients, which dualpipe sums, stay fp32.
+      CHECK(10 * after.arena < (schedule == std::string_view("dualpipe") ? 7 : 6) * before.arena);
+      const auto wide = exact.plan().plans()[config::size(rank)].buffers;
+      const auto half = rounding.plan().plans()[config::size(rank)].buffers;
+      REQUIRE(wide.size() == half.size());
+      for (std::size_t at = 0; at < wide.size(); ++at) {
+        const std::int64_t of_wide = wide[at].bytes, of_half = half[at].bytes;
+        REQUIRE(half[at].role == wide[at].role);
+        switch (wide[at].role) {
+          case stretto::buffer_role::stash:
+            // Deviations, tokens and the attention's scratch are no bf16.
+            CHECK(2 * of_half > of_wide);
+            CHECK(100 * of_half < 56 * of_wide);
+            break;
+          case stretto::buffer_role::collective:
+            CHECK(of_half == of_wide);
+            break;
+          default:
+            CHECK(2 * of_half == of_wide);
+        }
+      }
+    }
   }
+}
+
+TEST_CASE("bf16: room to round both sides of products, and to compute in") {
+  config model = tiny(8, false);
+  const auto bytes = [&] { return make_host_math(model, precision::bf16)->rounding_bytes(); };
+  // Of either side the logits, 8 rows of 61; of the right one the table, 61 rows of 16.
+  CHECK(bytes() == 4 * (8 * 61) + 4 * (61 * 16));
+  CHECK(largest_rounded(model) == 8 * 61);
+  model.activations = precision::bf16;
+  CHECK(bytes() == 4 * (8 * 61) + 4 * (61 * 16) + 3 * 4 * (8 * 61));
+  CHECK(largest_rounded(model) == 8 * 8);
   // Attention reads squares, which long sequences make the largest.
   CHECK(largest_factor(model) == 8 * 61);
   model.context = 100;
   CHECK(largest_factor(model) == 100 * 100);
+  model.slices = 2;
+  CHECK(largest_held(model) == 50 * 100);
   CHECK(largest_weight(model) == 61 * 16);
 }
 

@@ -30,8 +30,8 @@ inline void on_one(train::pipeline_settings& settings) {
 }
 
 //! Losses, norms and gradients of two steps, from the same parameters each, and what may follow a
-//! text. Where products read
-//! bf16, a number that sums in another order have changed in its last bit may round to another.
+//! text. In bf16 a number that sums in another order have changed in its last bit may round to
+//! another, and all that follows.
 //! @param move  has the pipeline compute elsewhere than on the host
 template <class Move>
 void compare(train::pipeline_settings settings, Move move) {
@@ -43,7 +43,7 @@ void compare(train::pipeline_settings settings, Move move) {
   CAPTURE(settings.data_parallel);
   const train::config model = pipeline_test::tiny(6, true);
   const bool rounds = settings.products == train::precision::bf16;
-  const double bound = rounds ? 1e-3 : 1e-5, of_gradients = rounds ? 1e-2 : 1e-4;
+  const double bound = rounds ? 1e-3 : 1e-5, of_gradients = rounds ? 5e-2 : 1e-4;
   settings.poison = true;
   settings.evaluation_microbatches = 4;
   train::pipeline here(model, text(), settings, learning());

@@ -64,7 +64,7 @@ TEST_CASE("so do ops in pieces, and their sums") {
   compare(settings, 13);
 }
 
-TEST_CASE("so do products of bf16, with the host's of bf16") {
+TEST_CASE("so they do in bf16, with the host in bf16") {
   constexpr auto bf16 = train::precision::bf16;
   compare({.schedule = "zbv_greedy", .ranks = 2, .microbatches = 4, .products = bf16}, 9);
   compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2, .products = bf16},
@@ -82,6 +82,8 @@ TEST_CASE("stashes that go to the host come back") {
   pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 4};
   settings.offload = *stretto::memory::read_offload("all");
   compare(settings, 8);
+  settings.products = train::precision::bf16;
+  compare(settings, 14);
 }
 
 TEST_CASE("a graph of the step trains to the bits of steps that are issued") {

@@ -45,7 +45,7 @@ inline void compare_rounding(const train::math<float>& gpu, cudaStream_t stream)
       values.push_back(std::bit_cast<float>(half << 16 | lower));
   const auto from = put(gpu, values);
   const train::math_array<train::bfloat16, float> to(gpu, values.size());
-  gpu.round({from.span().data(), 1 << 9, 1 << 9}, to.span().data());
+  gpu.round({from.span().data(), 1 << 9, 1 << 9}, {to.span().data(), 1 << 9, 1 << 9});
   finish(stream);
   const std::vector<train::bfloat16> found = get(gpu, to);
   long wrong = 0;
@@ -72,7 +72,8 @@ inline void compare_products(const train::config& model, const train::math<float
                            bool right_transposed, bool add, bool copied) {
     const auto side = [](const auto& of, std::size_t tall, std::size_t wide, bool transposed) {
       if (transposed) std::swap(tall, wide);
-      return train::factor<float>({of.span().data(), tall, wide, stride}, transposed);
+      const train::matrix_span<const float> all(of.span().data(), tall, wide, stride);
+      return train::factor<float>(all, transposed);
     };
     const auto one = put(by, left), other = put(by, right), out = put(by, before);
     const auto rounded = put(by, copy);

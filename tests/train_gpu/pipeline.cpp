@@ -44,7 +44,7 @@ TEST_CASE("workers that share a rank, stashes that run again or wait on the host
   train_cuda_test::compare(settings);
 }
 
-TEST_CASE("products of bf16 are the host's, but for the order of their sums") {
+TEST_CASE("in bf16 it computes what the host does, but for the order of sums") {
   {
     const train::config model = pipeline_test::tiny(6, true);
     const auto stream = stretto::executor::cuda::make_stream(0);

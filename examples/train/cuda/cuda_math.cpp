@@ -33,10 +33,8 @@ int number(std::size_t size) {
   return static_cast<int>(size);
 }
 
-matrix on_gpu(const matrix_span<float>& of) {
-  return {of.data, of.columns, of.stride};
-}
-constant_matrix on_gpu(const matrix_span<const float>& of) {
+template <class Value>
+matrix_on_gpu<Value> on_gpu(const matrix_span<Value>& of) {
   return {of.data, of.columns, of.stride};
 }
 std::size_t items(const auto& of) {
@@ -60,6 +58,9 @@ struct cuda_math::parts {
   // Where both sides of a product are rounded; empty where they are not.
   stretto::executor::cuda::device_memory left, right;
   std::size_t room = 0;  // scalars of either
+  // Where ops compute what bf16 holds; empty where it holds nothing.
+  stretto::executor::cuda::device_memory rooms[math<float>::rooms];
+  std::size_t most_held = 0;  // scalars of each
 
   ~parts() {
     if (products != nullptr) static_cast<void>(cublasDestroy(products));
@@ -89,9 +90,13 @@ cuda_math::cuda_math(const config& model, precision read) : parts_(std::make_uni
   check_products(cublasSetWorkspace(parts_->products, parts_->workspace.get(), workspace_bytes),
                  "cublasSetWorkspace");
   if (read != precision::bf16) return;
-  parts_->room = largest_factor(model);
+  parts_->room = largest_rounded(model);
   parts_->left = stretto::executor::cuda::make_device_memory(parts_->room * sizeof(bfloat16));
   parts_->right = stretto::executor::cuda::make_device_memory(parts_->room * sizeof(bfloat16));
+  if (!model.in_bf16()) return;
+  parts_->most_held = largest_held(model);
+  for (auto& each : parts_->rooms)
+    each = stretto::executor::cuda::make_device_memory(parts_->most_held * sizeof(float));
 }
 
 cuda_math::~cuda_math() = default;
@@ -116,10 +121,16 @@ bool cuda_math::rounds() const {
   return parts_->room > 0;
 }
 std::size_t cuda_math::rounding_bytes() const {
-  return 2 * parts_->room * sizeof(bfloat16);
+  return 2 * parts_->room * sizeof(bfloat16) + rooms * parts_->most_held * sizeof(float);
 }
-void cuda_math::round(matrix_span<const float> from, bfloat16* to) const {
-  launch_items(cuda::round{on_gpu(from), to}, items(from), parts_->stream);
+void cuda_math::round(matrix_span<const float> from, matrix_span<bfloat16> to) const {
+  launch_items(cuda::round{on_gpu(from), on_gpu(to)}, items(from), parts_->stream);
+}
+void cuda_math::widen(matrix_span<const bfloat16> from, matrix_span<float> to) const {
+  launch_items(cuda::widen{on_gpu(from), on_gpu(to)}, items(from), parts_->stream);
+}
+std::span<float> cuda_math::room(int which) const {
+  return {static_cast<float*>(parts_->rooms[which].get()), parts_->most_held};
 }
 
 // cuBLAS has columns one after the other, so it sees every matrix transposed: right^T * left^T.
@@ -138,7 +149,7 @@ void cuda_math::product(matrix_span<float> out, factor<float> left, factor<float
     const auto read = [&](const factor<float>& of, const auto& scratch) -> in_bf16 {
       if (of.copy != nullptr) return {of.copy, of.of.stride};
       check_scratch(items(of.of), parts_->room);
-      round(of.of, static_cast<bfloat16*>(scratch.get()));
+      round(of.of, {static_cast<bfloat16*>(scratch.get()), of.of.rows, of.of.columns});
       return {scratch.get(), of.of.columns};
     };
     const in_bf16 first = read(left, parts_->left), second = read(right, parts_->right);

@@ -10,8 +10,8 @@
 namespace train::cuda {
 
 //! In single precision (no TF32), so that results differ from the host's by rounding only; products
-//! sum in cuBLAS's order. Products of bf16 sum in single precision, too (cublasGemmEx); what they
-//! read, but for weights, a kernel rounds before each. Work goes to one stream at a time: the caller's
+//! sum in cuBLAS's order. Products of bf16 sum in single precision, too (cublasGemmEx); what of it
+//! they read that is in no bf16 yet, a kernel rounds before each. Work goes to one stream at a time: the caller's
 //! events stand between work on different ones. After construction nothing is allocated but by allocate().
 class cuda_math final : public math<float> {
  public:
@@ -27,7 +27,9 @@ class cuda_math final : public math<float> {
   void on_stream(void* native, int multiprocessors) const override;
   bool rounds() const override;
   std::size_t rounding_bytes() const override;
-  void round(matrix_span<const float> from, bfloat16* to) const override;
+  void round(matrix_span<const float> from, matrix_span<bfloat16> to) const override;
+  void widen(matrix_span<const bfloat16> from, matrix_span<float> to) const override;
+  std::span<float> room(int which) const override;
   void product(matrix_span<float> out, factor<float> left, factor<float> right,
                bool add) const override;
   void add_bias(matrix_span<float> out, const float* bias) const override;

@@ -39,8 +39,14 @@ struct add_bias {
 
 struct round {
   constant_matrix from;
-  bfloat16* to;
+  matrix_on_gpu<bfloat16> to;
   TRAIN_EVERYWHERE void operator()(std::size_t item) const { to[item] = rounded(from[item]); }
+};
+
+struct widen {
+  matrix_on_gpu<const bfloat16> from;
+  matrix to;
+  TRAIN_EVERYWHERE void operator()(std::size_t item) const { to[item] = widened(from[item]); }
 };
 
 struct residual {
@@ -318,7 +324,7 @@ struct finish {
 //! The first list's kernels do items, the second one's rows.
 template <class... Kernel>
 struct kernel_list {};
-using item_kernels = kernel_list<add_bias, round, residual, multiply, gelu, add_rows, norm_weights,
+using item_kernels = kernel_list<add_bias, round, widen, residual, multiply, gelu, add_rows, norm_weights,
                                  embed, embed_weights, add, update, finish>;
 using row_kernels =
     kernel_list<norm, norm_back, softmax, softmax_back, cross_entropy, add_losses, add_squares>;

@@ -63,7 +63,7 @@ void warm_up(stage& one, int pieces) {
                             .output = memory.of<float>(scalars),
                             .output_gradient = memory.of<float>(scalars),
                             .input_gradient = memory.of<float>(scalars),
-                            .sums = memory.of<float>(scalars),
+                            .sums = memory.of<float>(model.activation_scalars()),
                             .loss = memory.of<double>(1).data()};
   const auto run = [&](job_kind kind, std::size_t slice) {
     with.stash = stashes[slice];

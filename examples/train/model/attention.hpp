@@ -15,14 +15,14 @@ namespace train {
 //! One tensor of a block's stash in every slice of a micro-batch up to some slice, the last.
 template <class Scalar>
 struct slices_of {
-  Scalar* own;
-  std::span<const std::span<Scalar>> earlier;  //!< the whole stashes
-  std::size_t offset;                          //!< of the tensor in them
+  held_matrix<Scalar> own;
+  std::span<const std::span<Scalar>> earlier{};  //!< the whole stashes
+  std::size_t offset = 0;                        //!< of the tensor in them
 
   std::size_t size() const { return earlier.size() + 1; }
-  Scalar* back() const { return own; }
-  Scalar* operator[](std::size_t slice) const {
-    return slice < earlier.size() ? &earlier[slice][offset] : own;
+  held_matrix<Scalar> back() const { return own; }
+  held_matrix<Scalar> operator[](std::size_t slice) const {
+    return slice < earlier.size() ? own.in(&earlier[slice][offset]) : own;
   }
 };
 
@@ -40,24 +40,26 @@ struct attention_shape {
         sequences(config::size(model.microbatch)) {}
 
   std::size_t features() const { return width / heads; }
-  std::size_t weights() const { return sequences * heads * length * context; }
+  //! Rows of the attention weights, of `context` columns.
+  std::size_t squares() const { return sequences * heads * length; }
 
   //! Part 0, 1 or 2 (queries, keys, values) of one head of one sequence: [length, features].
   template <class Scalar>
-  matrix_span<Scalar> part(Scalar* joint, std::size_t which, std::size_t sequence,
-                           std::size_t head) const {
-    return {joint + sequence * length * 3 * width + which * width + head * features(), length,
-            features(), 3 * width};
+  held_matrix<Scalar> part(const held_matrix<Scalar>& joint, std::size_t which,
+                           std::size_t sequence, std::size_t head) const {
+    return joint.block(sequence * length, which * width + head * features(), length, features());
   }
   //! One head of one sequence of a [rows, width] matrix: [length, features].
   template <class Scalar>
-  matrix_span<Scalar> of_head(Scalar* rows, std::size_t sequence, std::size_t head) const {
-    return {rows + sequence * length * width + head * features(), length, features(), width};
+  held_matrix<Scalar> of_head(const held_matrix<Scalar>& rows, std::size_t sequence,
+                              std::size_t head) const {
+    return rows.block(sequence * length, head * features(), length, features());
   }
   //! The attention weights of one head of one sequence: [length, context].
   template <class Scalar>
-  matrix_span<Scalar> square(Scalar* weights, std::size_t sequence, std::size_t head) const {
-    return {weights + (sequence * heads + head) * length * context, length, context};
+  held_matrix<Scalar> square(const held_matrix<Scalar>& weights, std::size_t sequence,
+                             std::size_t head) const {
+    return weights.rows_from((sequence * heads + head) * length, length);
   }
   template <class Scalar>
   Scalar scale() const {
@@ -69,20 +71,25 @@ struct attention_shape {
 //! \param joints  of every slice up to this one, which is the last
 template <class Scalar>
 void attention_forward(const counted_math<Scalar>& with, const attention_shape& shape,
-                       const slices_of<Scalar>& joints, Scalar* weights, Scalar* mixed) {
+                       const slices_of<Scalar>& joints, const held_matrix<Scalar>& weights,
+                       const held_matrix<Scalar>& mixed) {
   const std::size_t length = shape.length, before = length * (joints.size() - 1);
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
     for (std::size_t head = 0; head < shape.heads; ++head) {
       const auto square = shape.square(weights, sequence, head);
       const auto queries = shape.part(joints.back(), 0, sequence, head);
+      const auto scores = with.place(square, 0);
       for (std::size_t slice = 0; slice < joints.size(); ++slice)
-        with.product(square.columns_from(slice * length, length), queries,
+        with.product(scores.columns_from(slice * length, length), queries,
                      transposed(shape.part(joints[slice], 1, sequence, head)));
-      with->softmax(square, before, shape.scale<Scalar>());
+      with->softmax(scores, before, shape.scale<Scalar>());
+      with.keep(scores, square);
       const auto result = shape.of_head(mixed, sequence, head);
+      const auto sum = with.place(result, 1);
       for (std::size_t slice = 0; slice < joints.size(); ++slice)
-        with.product(result, square.columns_from(slice * length, length),
+        with.product(sum, square.columns_from(slice * length, length),
                      shape.part(joints[slice], 2, sequence, head), slice > 0);
+      with.keep(sum, result);
     }
   }
 }
@@ -93,8 +100,9 @@ void attention_forward(const counted_math<Scalar>& with, const attention_shape& 
 //! \param first            nothing has been added to them yet: they are set
 template <class Scalar>
 void attention_backward(const counted_math<Scalar>& with, const attention_shape& shape,
-                        const slices_of<Scalar>& joints, const Scalar* weights,
-                        const Scalar* mixed_gradient, Scalar* scratch,
+                        const slices_of<Scalar>& joints,
+                        const held_matrix<const Scalar>& weights,
+                        const held_matrix<const Scalar>& mixed_gradient, Scalar* scratch,
                         const slices_of<Scalar>& joint_gradients, bool first) {
   const std::size_t length = shape.length, before = length * (joints.size() - 1);
   const matrix_span<Scalar> scores(scratch, length, shape.context);
@@ -108,14 +116,16 @@ void attention_backward(const counted_math<Scalar>& with, const attention_shape&
         with.product(shape.part(joint_gradients[slice], 2, sequence, head),
                      transposed(square.columns_from(slice * length, length)), gradient, !first);
       }
-      with->softmax_back(scores, square, before, shape.scale<Scalar>());
+      with->softmax_back(scores, with.read(square, 1), before, shape.scale<Scalar>());
       const auto queries = shape.part(joint_gradients.back(), 0, sequence, head);
+      const auto sum = with.place(queries, 2);
       for (std::size_t slice = 0; slice < joints.size(); ++slice) {
         const auto own = scores.columns_from(slice * length, length);
-        with.product(queries, own, shape.part(joints[slice], 1, sequence, head), slice > 0);
+        with.product(sum, own, shape.part(joints[slice], 1, sequence, head), slice > 0);
         with.product(shape.part(joint_gradients[slice], 1, sequence, head), transposed(own),
                      shape.part(joints.back(), 0, sequence, head), !first);
       }
+      with.keep(sum, queries);
     }
   }
 }

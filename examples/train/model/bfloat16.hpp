@@ -25,10 +25,10 @@ TRAIN_EVERYWHERE constexpr float widened(bfloat16 value) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(value) << 16);
 }
 
-//! What matrix products read. They sum in single precision, and all else is computed in it.
+//! In what numbers are kept that are computed in single precision.
 enum class precision {
   fp32,
-  bf16,  //!< both sides rounded to bf16
+  bf16,
 };
 
 }  // namespace train

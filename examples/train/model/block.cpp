@@ -30,22 +30,25 @@ block<Scalar>::block(const config& model)
   down_bias_ = parameters_.take(width_);
 
   const attention_shape shape(model);
-  normal1_ = stash_.take(rows_ * width_);
+  const auto held = [&](std::size_t columns) {
+    return stash_.take_held(model, rows_, columns);
+  };
+  normal1_ = held(width_);
   deviation1_ = stash_.take(rows_);
-  output1_ = stash_.take(rows_ * width_);
-  joint_ = stash_.take(rows_ * 3 * share_);
-  weights_ = stash_.take(shape.weights());
-  mixed_ = stash_.take(rows_ * share_);
-  normal2_ = stash_.take(rows_ * width_);
+  output1_ = held(width_);
+  joint_ = held(3 * share_);
+  weights_ = stash_.take_held(model, shape.squares(), shape.context);
+  mixed_ = held(share_);
+  normal2_ = held(width_);
   deviation2_ = stash_.take(rows_);
-  output2_ = stash_.take(rows_ * width_);
-  slope_ = stash_.take(rows_ * hidden_);
-  hidden_values_ = stash_.take(rows_ * hidden_);
-  hidden_gradient_ = stash_.take(rows_ * hidden_);
-  output2_gradient_ = stash_.take(rows_ * width_);
-  middle_gradient_ = stash_.take(rows_ * width_);
-  joint_gradient_ = stash_.take(rows_ * 3 * share_);
-  output1_gradient_ = stash_.take(rows_ * width_);
+  output2_ = held(width_);
+  slope_ = held(hidden_);
+  hidden_values_ = held(hidden_);
+  hidden_gradient_ = held(hidden_);
+  output2_gradient_ = held(width_);
+  middle_gradient_ = held(width_);
+  joint_gradient_ = held(3 * share_);
+  output1_gradient_ = held(width_);
   scratch_ = stash_.take(shape.length * shape.context);
 }
 
@@ -77,110 +80,133 @@ void block<Scalar>::initialise(std::uint64_t seed, int layer, std::span<Scalar> 
 // Each function below sees the caller's buffers as matrices: of an op in pieces, its own rows.
 template <class Scalar>
 struct block_views {
+  using held = held_matrix<Scalar>;
+  using held_constant = held_matrix<const Scalar>;
+
   const block_call<Scalar>& with;
   std::size_t rows, width;  // of all pieces
+  bool in_bf16;
   stretto::cut_part mine = stretto::piece_of(static_cast<std::int64_t>(rows), with.piece.index,
                                              with.piece.count);
 
   template <class Value>
-  matrix_span<Value> own(Value* all, std::size_t columns) const {
-    return {all + static_cast<std::size_t>(mine.first) * columns,
-            static_cast<std::size_t>(mine.count), columns};
+  held_matrix<Value> own(const held_matrix<Value>& all) const {
+    return all.rows_from(static_cast<std::size_t>(mine.first),
+                         static_cast<std::size_t>(mine.count));
   }
 
   matrix_span<const Scalar> weight(const tensor& part, std::size_t inputs) const {
     return {&with.parameters[part.offset], inputs, part.size / inputs};
   }
   const Scalar* at(const tensor& part) const { return &with.parameters[part.offset]; }
-  matrix_span<Scalar> kept(const tensor& part) const {
-    return own(&with.stash[part.offset], part.size / rows);
+  held kept(const held_tensor& part) const { return own(part.of(with.stash)); }
+  Scalar* of_rows(const tensor& part) const {
+    return &with.stash[part.offset] + static_cast<std::size_t>(mine.first);
   }
-  matrix_span<const Scalar> from() const { return own(with.from.data(), width); }
-  matrix_span<Scalar> to() const { return own(with.to.data(), width); }
+  held_constant from() const {
+    return own(held_constant(with.from.data(), in_bf16, rows, width));
+  }
+  held to() const { return own(held(with.to.data(), in_bf16, rows, width)); }
+  // In its place meanwhile, the gradient of what the attention mixes.
+  held to_mixed(std::size_t share) const {
+    return held(with.to.data(), in_bf16, rows, share);
+  }
   // What is to be summed, or was: `part` is its place where nothing is.
-  matrix_span<Scalar> sum(const tensor& part) const {
-    return with.sums.empty() ? kept(part) : own(with.sums.data(), part.size / rows);
+  held sum(const held_tensor& part) const {
+    return with.sums.empty() ? kept(part)
+                             : own(held(with.sums.data(), false, rows, part.columns));
   }
   // A sum that the weights need keeps no longer than the next one needs the caller's buffer.
-  matrix_span<const Scalar> kept_sum(const tensor& part) const {
-    const matrix_span<Scalar> to = kept(part);
-    if (!with.sums.empty())
-      with.by->copy(sum(part).data, to.data, to.rows * to.columns * sizeof(Scalar));
-    return to;
+  held_constant kept_sum(const held_tensor& part) const {
+    if (!with.sums.empty()) with.by.keep(sum(part).wide(), kept(part));
+    return kept(part);
   }
 };
 
 template <class Scalar>
 void block<Scalar>::norm1(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
-  with.by->norm(view.at(gamma1_), view.at(beta1_), view.from(), view.kept(normal1_),
-                view.kept(deviation1_).data, view.kept(output1_));
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  with.by.norm(view.at(gamma1_), view.at(beta1_), with.by.read(view.from(), 0),
+               view.kept(normal1_), view.of_rows(deviation1_), view.kept(output1_));
 }
 
 template <class Scalar>
 void block<Scalar>::qkv(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
-  with.by.product(view.kept(joint_), view.kept(output1_), view.weight(joint_weight_, width_));
-  with.by->add_bias(view.kept(joint_), view.at(joint_bias_));
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const auto made = with.by.place(view.kept(joint_), 0);
+  with.by.product(made, view.kept(output1_), view.weight(joint_weight_, width_));
+  with.by->add_bias(made, view.at(joint_bias_));
+  with.by.keep(made, view.kept(joint_));
 }
 
 template <class Scalar>
 void block<Scalar>::attention(const call& with) const {
   attention_forward<Scalar>(with.by, attention_shape(model_),
-                            {&with.stash[joint_.offset], with.earlier, with.place + joint_.offset},
-                            &with.stash[weights_.offset], &with.stash[mixed_.offset]);
+                            {joint_.of(with.stash), with.earlier, with.place + joint_.offset},
+                            weights_.of(with.stash), mixed_.of(with.stash));
 }
 
 // The places of gradients are free before the backward: for what is summed that of one of its size,
 // for the hidden features before the GELU that of their gradient.
 template <class Scalar>
 void block<Scalar>::mix(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
   with.by.product(view.sum(output2_gradient_), view.kept(mixed_),
                   view.weight(mix_weight_, share_));
 }
 
 template <class Scalar>
 void block<Scalar>::middle(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
-  with.by->residual(view.to(), view.from(), view.at(mix_bias_), view.sum(output2_gradient_));
-  with.by->norm(view.at(gamma2_), view.at(beta2_), view.to(), view.kept(normal2_),
-                view.kept(deviation2_).data, view.kept(output2_));
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const auto made = with.by.place(view.to(), 0);
+  with.by->residual(made, with.by.read(view.from(), 1), view.at(mix_bias_),
+                    with.by.read(view.sum(output2_gradient_), 2));
+  with.by.keep(made, view.to());
+  with.by.norm(view.at(gamma2_), view.at(beta2_), made, view.kept(normal2_),
+               view.of_rows(deviation2_), view.kept(output2_));
 }
 
 template <class Scalar>
 void block<Scalar>::up(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
-  const auto hidden = view.kept(hidden_gradient_);
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const auto hidden = with.by.place(view.kept(hidden_gradient_), 0);
   with.by.product(hidden, view.kept(output2_), view.weight(up_weight_, width_));
   with.by->add_bias(hidden, view.at(up_bias_));
-  with.by->gelu(hidden, view.kept(hidden_values_), view.kept(slope_));
+  const auto values = with.by.place(view.kept(hidden_values_), 1);
+  const auto slope = with.by.place(view.kept(slope_), 2);
+  with.by->gelu(hidden, values, slope);
+  with.by.keep(values, view.kept(hidden_values_));
+  with.by.keep(slope, view.kept(slope_));
 }
 
 template <class Scalar>
 void block<Scalar>::down(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
   with.by.product(view.sum(output2_gradient_), view.kept(hidden_values_),
                   view.weight(down_weight_, hidden_));
 }
 
 template <class Scalar>
 void block<Scalar>::output(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
-  with.by->residual(view.to(), view.to(), view.at(down_bias_), view.sum(output2_gradient_));
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const auto made = with.by.open(view.to(), 0);
+  with.by->residual(made, made, view.at(down_bias_),
+                    with.by.read(view.sum(output2_gradient_), 1));
+  with.by.keep(made, view.to());
 }
 
 template <class Scalar>
 void block<Scalar>::down_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
-  const auto hidden = view.kept(hidden_gradient_);
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const auto hidden = with.by.place(view.kept(hidden_gradient_), 0);
   with.by.product(hidden, view.from(), transposed(view.weight(down_weight_, hidden_)));
-  with.by->multiply(hidden, view.kept(slope_));
+  with.by->multiply(hidden, with.by.read(view.kept(slope_), 1));
+  with.by.keep(hidden, view.kept(hidden_gradient_));
 }
 
 template <class Scalar>
 void block<Scalar>::up_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
   with.by.product(view.sum(output2_gradient_), view.kept(hidden_gradient_),
                   transposed(view.weight(up_weight_, width_)));
 }
@@ -189,36 +215,37 @@ void block<Scalar>::up_back(const call& with) const {
 // the input's gradient, which is written last.
 template <class Scalar>
 void block<Scalar>::middle_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
-  with.by->norm_back(view.at(gamma2_), view.kept(normal2_), view.kept(deviation2_).data,
-                     view.kept_sum(output2_gradient_), view.from(), view.kept(middle_gradient_));
-  with.by.product(view.own(with.to.data(), share_), view.kept(middle_gradient_),
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  with.by.norm_back(view.at(gamma2_), view.kept(normal2_), view.of_rows(deviation2_),
+                    view.kept_sum(output2_gradient_), view.from(), view.kept(middle_gradient_));
+  with.by.product(view.own(view.to_mixed(share_)), view.kept(middle_gradient_),
                   transposed(view.weight(mix_weight_, share_)));
 }
 
 template <class Scalar>
 void block<Scalar>::attention_back(const call& with) const {
-  const auto in_slices = [&](const tensor& part) {
-    return slices_of<Scalar>{&with.stash[part.offset], with.earlier, with.place + part.offset};
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const auto in_slices = [&](const held_tensor& part) {
+    return slices_of<Scalar>{part.of(with.stash), with.earlier, with.place + part.offset};
   };
   attention_backward<Scalar>(with.by, attention_shape(model_), in_slices(joint_),
-                             &with.stash[weights_.offset], with.to.data(),
+                             weights_.of(with.stash), view.to_mixed(share_),
                              &with.stash[scratch_.offset], in_slices(joint_gradient_),
                              with.earlier.size() + 1 == config::size(model_.slices));
 }
 
 template <class Scalar>
 void block<Scalar>::qkv_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
   with.by.product(view.sum(output1_gradient_), view.kept(joint_gradient_),
                   transposed(view.weight(joint_weight_, width_)));
 }
 
 template <class Scalar>
 void block<Scalar>::input_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_};
-  with.by->norm_back(view.at(gamma1_), view.kept(normal1_), view.kept(deviation1_).data,
-                     view.kept_sum(output1_gradient_), view.kept(middle_gradient_), view.to());
+  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  with.by.norm_back(view.at(gamma1_), view.kept(normal1_), view.of_rows(deviation1_),
+                    view.kept_sum(output1_gradient_), view.kept(middle_gradient_), view.to());
 }
 
 template <class Scalar>
@@ -262,35 +289,34 @@ void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
                                std::span<const Scalar> output_gradient,
                                std::span<const Scalar> stash, std::span<Scalar> gradients,
                                op_piece piece) const {
-  const auto kept = [&](const tensor& part) {
-    return matrix_span<const Scalar>(&stash[part.offset], rows_, part.size / rows_);
-  };
+  using held_constant = held_matrix<const Scalar>;
+  const auto kept = [&](const held_tensor& part) { return part.of(stash); };
   const auto linear = [&](const tensor& weight, const tensor& bias,
-                          matrix_span<const Scalar> input, matrix_span<const Scalar> gradient) {
-    const matrix_span<Scalar> sums(&gradients[weight.offset], input.columns, gradient.columns);
-    const auto mine = stretto::piece_of(static_cast<std::int64_t>(gradient.columns), piece.index,
+                          const held_constant& input, const held_constant& gradient) {
+    const matrix_span<Scalar> sums(&gradients[weight.offset], input.columns(), gradient.columns());
+    const auto mine = stretto::piece_of(static_cast<std::int64_t>(gradient.columns()), piece.index,
                                         piece.count);
     const auto first = static_cast<std::size_t>(mine.first);
     const auto own = gradient.columns_from(first, static_cast<std::size_t>(mine.count));
-    with.product(sums.columns_from(first, own.columns), transposed(input), own, true);
-    with->add_rows(&gradients[bias.offset + first], own);
+    with.product(sums.columns_from(first, own.columns()), transposed(input), own, true);
+    with->add_rows(&gradients[bias.offset + first], with.read(own, 0));
   };
   switch (op) {
     case op_code::down_weight:
       return linear(down_weight_, down_bias_, kept(hidden_values_),
-                    {output_gradient.data(), rows_, width_});
+                    {output_gradient.data(), model_.in_bf16(), rows_, width_});
     case op_code::up_weight:
       return linear(up_weight_, up_bias_, kept(output2_), kept(hidden_gradient_));
     case op_code::norm2_weight:
-      return with->norm_weights(kept(normal2_), kept(output2_gradient_),
-                                &gradients[gamma2_.offset], &gradients[beta2_.offset]);
+      return with.norm_weights(kept(normal2_), kept(output2_gradient_),
+                               &gradients[gamma2_.offset], &gradients[beta2_.offset]);
     case op_code::mix_weight:
       return linear(mix_weight_, mix_bias_, kept(mixed_), kept(middle_gradient_));
     case op_code::qkv_weight:
       return linear(joint_weight_, joint_bias_, kept(output1_), kept(joint_gradient_));
     case op_code::norm1_weight:
-      return with->norm_weights(kept(normal1_), kept(output1_gradient_),
-                                &gradients[gamma1_.offset], &gradients[beta1_.offset]);
+      return with.norm_weights(kept(normal1_), kept(output1_gradient_),
+                               &gradients[gamma1_.offset], &gradients[beta1_.offset]);
     default:
       throw std::invalid_argument("block: the op \"" + std::string(name(op)) +
                                   "\" is none for weights");

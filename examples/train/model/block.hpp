@@ -109,11 +109,13 @@ class block {
 
   // In the stash: what forward leaves for both backwards ...
   tensor_layout stash_;
-  tensor normal1_, deviation1_, output1_, joint_, weights_, mixed_;
-  tensor normal2_, deviation2_, output2_, slope_, hidden_values_;
+  tensor deviation1_, deviation2_;
+  held_tensor normal1_, output1_, joint_, weights_, mixed_;
+  held_tensor normal2_, output2_, slope_, hidden_values_;
   // ... and what the backward for the input leaves for that for the weights (`scratch_` is its
   // own).
-  tensor hidden_gradient_, output2_gradient_, middle_gradient_, joint_gradient_, output1_gradient_;
+  held_tensor hidden_gradient_, output2_gradient_, middle_gradient_, joint_gradient_,
+      output1_gradient_;
   tensor scratch_;
 };
 

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "model/bfloat16.hpp"
+
 namespace train {
 
 //! The kinds of layers that an assignment policy deals out to stages.
@@ -24,6 +26,9 @@ struct config {
   bool tied = true;      //!< the head projects with the embedding's own table
   int slices = 1;        //!< equal parts of a sequence, each a job of its own
   int shards = 1;        //!< equal parts of every block's heads and hidden features
+  //! What passes from op to op, and between stages: activations and their gradients. Within an op
+  //! all is computed in single precision, whichever this is.
+  precision activations = precision::fp32;
 
   //! Refuses sizes that make no model.
   //! @throws std::invalid_argument naming the member and the rule that it breaks
@@ -46,6 +51,12 @@ struct config {
 
   //! Scalars of one activation or of its gradient: row-major [microbatch * length, width].
   std::size_t activation_scalars() const { return rows() * size(width); }
+
+  bool in_bf16() const { return activations == precision::bf16; }
+  //! Scalars of memory that hold so many of an activation's.
+  std::size_t held_scalars(std::size_t count) const { return in_bf16() ? (count + 1) / 2 : count; }
+  //! Of a message between stages.
+  std::size_t message_scalars() const { return held_scalars(activation_scalars()); }
 
   bool operator==(const config&) const = default;
 

@@ -26,22 +26,27 @@ void embedding<Scalar>::initialise(std::uint64_t seed, std::span<Scalar> paramet
 }
 
 template <class Scalar>
-void embedding<Scalar>::forward(const math<Scalar>& with, std::span<const Scalar> parameters,
+void embedding<Scalar>::forward(const counted_math<Scalar>& with,
+                                std::span<const Scalar> parameters,
                                 std::span<const std::uint8_t> tokens, std::span<Scalar> output,
                                 std::size_t slice) const {
-  with.embed({output.data(), tokens.size(), config::size(model_.width)},
-             &parameters[table_.offset], &parameters[positions(slice)], tokens.data(),
-             model_.length());
+  const held_matrix<Scalar> to(output.data(), model_.in_bf16(), tokens.size(),
+                               config::size(model_.width));
+  const matrix_span<Scalar> made = with.place(to, 0);
+  with->embed(made, &parameters[table_.offset], &parameters[positions(slice)], tokens.data(),
+              model_.length());
+  with.keep(made, to);
 }
 
 template <class Scalar>
-void embedding<Scalar>::backward_weight(const math<Scalar>& with,
+void embedding<Scalar>::backward_weight(const counted_math<Scalar>& with,
                                         std::span<const std::uint8_t> tokens,
                                         std::span<const Scalar> output_gradient,
                                         std::span<Scalar> gradients, std::size_t slice) const {
-  with.embed_weights({output_gradient.data(), tokens.size(), config::size(model_.width)},
-                     &gradients[table_.offset], &gradients[positions(slice)], tokens.data(),
-                     model_.length());
+  const held_matrix<const Scalar> from(output_gradient.data(), model_.in_bf16(), tokens.size(),
+                                       config::size(model_.width));
+  with->embed_weights(with.read(from, 0), &gradients[table_.offset],
+                      &gradients[positions(slice)], tokens.data(), model_.length());
 }
 
 template class embedding<float>;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/config.hpp"
-#include "model/math.hpp"
+#include "model/counted_math.hpp"
 #include "model/tensor.hpp"
 
 namespace train {
@@ -29,12 +29,12 @@ class embedding {
   static void initialise_table(std::uint64_t seed, std::span<Scalar> table);
 
   //! output [rows, width] from `rows` tokens of the slice, each below the vocabulary.
-  void forward(const math<Scalar>& with, std::span<const Scalar> parameters,
+  void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
                std::span<const std::uint8_t> tokens, std::span<Scalar> output,
                std::size_t slice = 0) const;
 
   //! Adds to the gradients of both tables, in the order of the rows.
-  void backward_weight(const math<Scalar>& with, std::span<const std::uint8_t> tokens,
+  void backward_weight(const counted_math<Scalar>& with, std::span<const std::uint8_t> tokens,
                        std::span<const Scalar> output_gradient, std::span<Scalar> gradients,
                        std::size_t slice = 0) const;
 

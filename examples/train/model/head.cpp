@@ -14,11 +14,11 @@ head<Scalar>::head(const config& model)
   gamma_ = parameters_.take(width_);
   beta_ = parameters_.take(width_);
   table_ = parameters_.take(vocabulary_ * width_, true);
-  normal_ = stash_.take(rows_ * width_);
+  normal_ = stash_.take_held(model, rows_, width_);
   deviation_ = stash_.take(rows_);
-  output_ = stash_.take(rows_ * width_);
-  logits_ = stash_.take(rows_ * vocabulary_);
-  output_gradient_ = stash_.take(rows_ * width_);
+  output_ = stash_.take_held(model, rows_, width_);
+  logits_ = stash_.take_held(model, rows_, vocabulary_);
+  output_gradient_ = stash_.take_held(model, rows_, width_);
 }
 
 template <class Scalar>
@@ -38,41 +38,40 @@ void head<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Sca
                            std::span<const Scalar> input, std::span<const std::uint8_t> targets,
                            double loss_scale, std::span<Scalar> stash, double* loss,
                            row_logits<Scalar> asked) const {
-  const matrix_span<Scalar> output(&stash[output_.offset], rows_, width_);
-  const matrix_span<Scalar> logits(&stash[logits_.offset], rows_, vocabulary_);
-  with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], {input.data(), rows_, width_},
-             {&stash[normal_.offset], rows_, width_}, &stash[deviation_.offset], output);
-  with.product(logits, output, transposed(table_of(parameters)));
+  const held_matrix<const Scalar> from(input.data(), model_.in_bf16(), rows_, width_);
+  with.norm(&parameters[gamma_.offset], &parameters[beta_.offset], with.read(from, 0),
+            normal_.of(stash), &stash[deviation_.offset], output_.of(stash));
+  // The loss is that of logits in Scalar; what is kept is their gradient.
+  const matrix_span<Scalar> logits = with.place(logits_.of(stash), 0);
+  with.product(logits, output_.of(stash), transposed(table_of(parameters)));
   if (asked.to != nullptr)
     with->copy(logits.data + asked.row * vocabulary_, asked.to, vocabulary_ * sizeof(Scalar));
   with->cross_entropy(logits, targets.data(),
                       loss_scale / static_cast<double>(rows_ * config::size(model_.slices)), loss);
+  with.keep(logits, logits_.of(stash));
 }
 
 template <class Scalar>
 void head<Scalar>::backward_input(const counted_math<Scalar>& with,
                                   std::span<const Scalar> parameters,
                                   std::span<Scalar> input_gradient, std::span<Scalar> stash) const {
-  const matrix_span<Scalar> output_gradient(&stash[output_gradient_.offset], rows_, width_);
-  const matrix_span<Scalar> to(input_gradient.data(), rows_, width_);
-  with.product(output_gradient,
-               matrix_span<const Scalar>(&stash[logits_.offset], rows_, vocabulary_),
-               table_of(parameters));
+  const held_matrix<Scalar> to(input_gradient.data(), model_.in_bf16(), rows_, width_);
+  with.product(output_gradient_.of(stash), logits_.of(stash), table_of(parameters));
   // There is no residual beside the final norm.
-  with->zero(to.data, rows_ * width_ * sizeof(Scalar));
-  with->norm_back(&parameters[gamma_.offset], {&stash[normal_.offset], rows_, width_},
-                  &stash[deviation_.offset], output_gradient, to, to);
+  const matrix_span<Scalar> made = with.place(to, 2);
+  with->zero(made.data, rows_ * width_ * sizeof(Scalar));
+  with->norm_back(&parameters[gamma_.offset], with.read(normal_.of(stash), 0),
+                  &stash[deviation_.offset], with.read(output_gradient_.of(stash), 1), made, made);
+  with.keep(made, to);
 }
 
 template <class Scalar>
 void head<Scalar>::backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
                                    std::span<Scalar> gradients) const {
-  with.product({&gradients[table_.offset], vocabulary_, width_},
-               transposed(matrix_span<const Scalar>(&stash[logits_.offset], rows_, vocabulary_)),
-               matrix_span<const Scalar>(&stash[output_.offset], rows_, width_), true);
-  with->norm_weights({&stash[normal_.offset], rows_, width_},
-                     {&stash[output_gradient_.offset], rows_, width_}, &gradients[gamma_.offset],
-                     &gradients[beta_.offset]);
+  const matrix_span<Scalar> table(&gradients[table_.offset], vocabulary_, width_);
+  with.product(table, transposed(logits_.of(stash)), output_.of(stash), true);
+  with.norm_weights(normal_.of(stash), output_gradient_.of(stash), &gradients[gamma_.offset],
+                    &gradients[beta_.offset]);
 }
 
 template class head<float>;

@@ -59,7 +59,8 @@ class head {
   std::size_t rows_, width_, vocabulary_;
   tensor_layout parameters_, stash_;
   tensor gamma_, beta_, table_;
-  tensor normal_, deviation_, output_, logits_, output_gradient_;
+  tensor deviation_;
+  held_tensor normal_, output_, logits_, output_gradient_;
 };
 
 extern template class head<float>;

@@ -41,11 +41,18 @@ class host_operations : public math<Scalar> {
 
   bool rounds() const override { return false; }
   std::size_t rounding_bytes() const override { return 0; }
-  void round(constant from, bfloat16* to) const override {
+  void round(constant from, matrix_span<bfloat16> to) const override {
     for (std::size_t row = 0; row < from.rows; ++row)
       for (std::size_t column = 0; column < from.columns; ++column)
-        *to++ = rounded(static_cast<float>(from.data[row * from.stride + column]));
+        to.data[row * to.stride + column] =
+            rounded(static_cast<float>(from.data[row * from.stride + column]));
   }
+  void widen(matrix_span<const bfloat16> from, variable to) const override {
+    for (std::size_t row = 0; row < from.rows; ++row)
+      for (std::size_t column = 0; column < from.columns; ++column)
+        to.data[row * to.stride + column] = widened(from.data[row * from.stride + column]);
+  }
+  std::span<Scalar> room(int) const override { return {}; }
 
   void product(variable out, factor<Scalar> left, factor<Scalar> right, bool add) const override {
     auto to = view(out);
@@ -185,11 +192,18 @@ class rounding_operations final : public host_operations<float> {
  public:
   explicit rounding_operations(const config& model)
       : left_(largest_factor(model)),
-        right_(std::max(largest_factor(model), largest_weight(model))) {}
+        right_(std::max(largest_factor(model), largest_weight(model))) {
+    if (!model.in_bf16()) return;
+    for (aligned_array<float>& each : rooms_) each = aligned_array<float>(largest_held(model));
+  }
 
   bool rounds() const override { return true; }
   std::size_t rounding_bytes() const override {
-    return left_.span().size_bytes() + right_.span().size_bytes();
+    return left_.span().size_bytes() + right_.span().size_bytes() +
+           rooms * rooms_[0].span().size_bytes();
+  }
+  std::span<float> room(int which) const override {
+    return rooms_[config::size(which)].span();
   }
   void product(matrix_span<float> out, factor<float> left, factor<float> right,
                bool add) const override {
@@ -207,7 +221,7 @@ class rounding_operations final : public host_operations<float> {
     return {matrix_span<const float>(in.span().data(), of.rows, of.columns), side.transposed};
   }
 
-  mutable aligned_array<float> left_, right_;
+  mutable aligned_array<float> left_, right_, rooms_[rooms];
 };
 
 }  // namespace

@@ -154,23 +154,27 @@ config attention_of(const kernel_sizes& sizes) {
 prepared attention(const kernel_sizes& sizes) {
   const attention_shape shape(attention_of(sizes));
   const std::size_t values = shape.length * shape.width;
-  return [=, joint = operand(3 * values), weights = operand(shape.weights()),
+  return [=, joint = operand(3 * values), weights = operand(shape.squares() * shape.context),
           mixed = operand(values)] {
     std::uint64_t count = 0;
-    attention_forward<float>({host_math<float>(), count}, shape, {joint.get(), {}, 0},
-                             weights.get(), mixed.get());
+    attention_forward<float>({host_math<float>(), count}, shape,
+                             {{joint.get(), false, shape.length, 3 * shape.width}},
+                             {weights.get(), false, shape.squares(), shape.context},
+                             {mixed.get(), false, shape.length, shape.width});
   };
 }
 prepared attention_back(const kernel_sizes& sizes) {
   const attention_shape shape(attention_of(sizes));
   const std::size_t values = shape.length * shape.width;
-  return [=, joint = operand(3 * values), weights = operand(shape.weights()),
+  return [=, joint = operand(3 * values), weights = operand(shape.squares() * shape.context),
           gradient = operand(values), scratch = operand(shape.length * shape.context),
           result = operand(3 * values)] {
     std::uint64_t count = 0;
-    attention_backward<float>({host_math<float>(), count}, shape, {joint.get(), {}, 0},
-                              weights.get(), gradient.get(), scratch.get(), {result.get(), {}, 0},
-                              true);
+    attention_backward<float>({host_math<float>(), count}, shape,
+                              {{joint.get(), false, shape.length, 3 * shape.width}},
+                              {weights.get(), false, shape.squares(), shape.context},
+                              {gradient.get(), false, shape.length, shape.width}, scratch.get(),
+                              {{result.get(), false, shape.length, 3 * shape.width}}, true);
   };
 }
 
@@ -183,10 +187,12 @@ prepared embed(const kernel_sizes& sizes) {
   const embedding<float> layer(model);
   return [=, parameters = operand(layer.parameter_scalars()),
           values = operand(model.activation_scalars()), tokens = drawn_tokens(model.rows(), 256)] {
+    std::uint64_t count = 0;
+    const counted_math<float> by(host_math<float>(), count);
     if constexpr (Backward)
-      layer.backward_weight(host_math<float>(), tokens, values.span(), parameters.span(), 0);
+      layer.backward_weight(by, tokens, values.span(), parameters.span(), 0);
     else
-      layer.forward(host_math<float>(), parameters.span(), tokens, values.span(), 0);
+      layer.forward(by, parameters.span(), tokens, values.span(), 0);
   };
 }
 

@@ -29,10 +29,16 @@ class math {
   //! Whether products read bf16: each side is rounded into scratch of the math's own, unless it has
   //! a copy. Then one thread calls at a time. Sums are of Scalar's precision nevertheless.
   virtual bool rounds() const = 0;
-  //! Bytes of that scratch.
+  //! Bytes of that scratch, and of the rooms.
   virtual std::size_t rounding_bytes() const = 0;
-  //! to [rows * columns] = from in bf16, row by row.
-  virtual void round(matrix_span<const Scalar> from, bfloat16* to) const = 0;
+  //! to = from in bf16.
+  virtual void round(matrix_span<const Scalar> from, matrix_span<bfloat16> to) const = 0;
+  //! And back.
+  virtual void widen(matrix_span<const bfloat16> from, matrix_span<Scalar> to) const = 0;
+  //! Where activations are in bf16, room of the math's own for an op to compute them in; below
+  //! `rooms`. Otherwise there is none.
+  virtual std::span<Scalar> room(int which) const = 0;
+  static constexpr int rooms = 3;
 
   //! out = left * right, or out += left * right.
   virtual void product(matrix_span<Scalar> out, factor<Scalar> left, factor<Scalar> right,

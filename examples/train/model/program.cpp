@@ -43,11 +43,11 @@ class chain_writer {
         with_(with),
         scalar_bytes_(static_cast<std::int64_t>(with.scalar_bytes)) {
     const std::size_t activation = model.activation_scalars();
-    if (first > 0) input_ = buffer("input", activation);
-    if (first > 0) input_gradient_ = buffer("input gradient", activation);
+    if (first > 0) input_ = held("input", activation);
+    if (first > 0) input_gradient_ = held("input gradient", activation);
     if (last < model.layer_count()) {
-      output_ = buffer("output", activation);
-      output_gradient_ = buffer("output gradient", activation);
+      output_ = held("output", activation);
+      output_gradient_ = held("output gradient", activation);
     }
     if (model.shards > 1) sums_ = buffer("sums", activation, model.rows());
     for (int layer = first; layer < last; ++layer) layers_.push_back(buffers_of(layer));
@@ -64,6 +64,10 @@ class chain_writer {
   std::int32_t buffer(std::string_view name, std::size_t scalars, std::size_t rows = 0) {
     return made_.buffer(name, static_cast<std::int64_t>(scalars) * scalar_bytes_,
                         static_cast<std::int64_t>(rows));
+  }
+  //! In whatever activations are held, and so many scalars beside them.
+  std::int32_t held(std::string_view name, std::size_t scalars, std::size_t beside = 0) {
+    return buffer(name, model_.held_scalars(scalars) + beside);
   }
   trained both(std::string_view value, std::string_view gradient, std::size_t scalars) {
     const auto bytes = static_cast<std::int64_t>(scalars) * scalar_bytes_;
@@ -82,21 +86,21 @@ class chain_writer {
       made.table = both("embedding tables", "embedding tables gradient",
                         table + config::size(model_.context) * width);
     } else if (kind == layer_kind::block) {
-      made.normal1 = buffer("attention normal", rows * (width + 1));
-      made.output1 = buffer("attention norm", rows * width);
-      made.joint = buffer("qkv", rows * 3 * share);
-      made.weights = buffer("attention weights", rows * config::size(model_.heads / model_.shards) *
+      made.normal1 = held("attention normal", rows * width, rows);
+      made.output1 = held("attention norm", rows * width);
+      made.joint = held("qkv", rows * 3 * share);
+      made.weights = held("attention weights", rows * config::size(model_.heads / model_.shards) *
                                                      config::size(model_.context));
-      made.mixed = buffer("mixed", rows * share);
-      made.normal2 = buffer("normal", rows * (width + 1));
-      made.output2 = buffer("norm", rows * width);
-      made.slope = buffer("slope", rows * hidden);
-      made.values = buffer("hidden", rows * hidden);
-      made.hidden_gradient = buffer("hidden gradient", rows * hidden);
-      made.output2_gradient = buffer("norm gradient", rows * width);
-      made.middle_gradient = buffer("middle gradient", rows * width);
-      made.joint_gradient = buffer("qkv gradient", rows * 3 * share);
-      made.output1_gradient = buffer("attention norm gradient", rows * width);
+      made.mixed = held("mixed", rows * share);
+      made.normal2 = held("normal", rows * width, rows);
+      made.output2 = held("norm", rows * width);
+      made.slope = held("slope", rows * hidden);
+      made.values = held("hidden", rows * hidden);
+      made.hidden_gradient = held("hidden gradient", rows * hidden);
+      made.output2_gradient = held("norm gradient", rows * width);
+      made.middle_gradient = held("middle gradient", rows * width);
+      made.joint_gradient = held("qkv gradient", rows * 3 * share);
+      made.output1_gradient = held("attention norm gradient", rows * width);
       made.scratch = buffer("scores gradient", model_.length() * config::size(model_.context));
       made.norm1 =
           both("attention norm parameters", "attention norm parameters gradient", 2 * width);
@@ -106,15 +110,15 @@ class chain_writer {
       made.up = both("up weights", "up weights gradient", hidden * (width + 1));
       made.down = both("down weights", "down weights gradient", width * (hidden + 1));
     } else {
-      made.normal1 = buffer("head normal", rows * (width + 1));
-      made.output1 = buffer("head norm", rows * width);
-      made.values = buffer("logits", rows * config::size(model_.vocabulary));
-      made.output1_gradient = buffer("head norm gradient", rows * width);
+      made.normal1 = held("head normal", rows * width, rows);
+      made.output1 = held("head norm", rows * width);
+      made.values = held("logits", rows * config::size(model_.vocabulary));
+      made.output1_gradient = held("head norm gradient", rows * width);
       made.norm = both("head norm parameters", "head norm parameters gradient", 2 * width);
       made.table = both("head table", "head table gradient", table);
       return made;
     }
-    made.slot = buffer("between layers", rows * width);
+    made.slot = held("between layers", rows * width);
     return made;
   }
 

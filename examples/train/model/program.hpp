@@ -17,7 +17,7 @@ struct chain_options {
   //! where kernels were measured, otherwise by its roofline. Null: an op's multiply-adds or, where
   //! it has none or is a sum, the scalars that it touches.
   const stretto::machine* on = nullptr;
-  std::size_t scalar_bytes = sizeof(float);  //!< of parameters and activations
+  std::size_t scalar_bytes = sizeof(float);  //!< of parameters, and activations that are no bf16
   int chunk = 0;                             //!< of the programs
 };
 

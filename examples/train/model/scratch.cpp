@@ -35,11 +35,27 @@ std::size_t packed_bytes(const config& model, bool with_head) {
                    packed_with_weight(rows, width, share * config::size(model.expansion)), head});
 }
 
-std::size_t largest_factor(const config& model) {
+namespace {
+
+std::size_t largest_rows(const config& model) {
   const std::size_t hidden = model.share() * config::size(model.expansion);
-  return std::max(model.rows() * std::max({config::size(model.width), 3 * model.share(), hidden,
-                                           config::size(model.vocabulary)}),
-                  model.length() * model.length());
+  return model.rows() * std::max({config::size(model.width), 3 * model.share(), hidden,
+                                  config::size(model.vocabulary)});
+}
+
+}  // namespace
+
+std::size_t largest_factor(const config& model) {
+  return std::max(largest_rows(model), model.length() * model.length());
+}
+
+std::size_t largest_rounded(const config& model) {
+  return model.in_bf16() ? model.length() * model.length() : largest_factor(model);
+}
+
+// Of the attention weights, those of a head.
+std::size_t largest_held(const config& model) {
+  return std::max(largest_rows(model), model.length() * config::size(model.context));
 }
 
 std::size_t largest_weight(const config& model) {

@@ -16,6 +16,11 @@ std::size_t packed_bytes(const config& model, bool with_head);
 std::size_t largest_factor(const config& model);
 //! ... and of these alone.
 std::size_t largest_weight(const config& model);
+//! Of the largest side that is rounded for a product: where activations are in bf16, all but the
+//! gradients of attention scores are already.
+std::size_t largest_rounded(const config& model);
+//! Of the largest matrix of activations that an op makes at once.
+std::size_t largest_held(const config& model);
 
 //! @throws std::invalid_argument for a matrix that is larger than what a math has room to round
 void check_scratch(std::size_t scalars, std::size_t room);

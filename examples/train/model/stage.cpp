@@ -58,12 +58,14 @@ basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::
     place here;
     here.parameters = parameters.take(parameter_scalars(model, layer));
     here.stash = stash_.take(train::stash_scalars(model, layer));
-    if (model.kind(layer) != layer_kind::head) here.slot = stash_.take(model.activation_scalars());
+    if (model.kind(layer) != layer_kind::head) here.slot = stash_.take(model.message_scalars());
     here.tensors = parameter_tensors(model, layer);
     places_.push_back(std::move(here));
   }
   scalars_ = parameters.end();
   if (!held) return;
+  if (model.in_bf16() && !by.rounds())
+    throw std::invalid_argument("stage: the model's activations are bf16, the math does not round");
   memory_ = by.allocate(4 * parameters.end() * sizeof(Scalar));
   const std::span<Scalar> all(static_cast<Scalar*>(memory_.get()), 4 * parameters.end());
   const auto quarter = [&](std::size_t at) {
@@ -135,21 +137,21 @@ void basic_stage<Scalar>::check(job_kind kind, const job_arguments<Scalar>& with
   check_slices(with.earlier);
   if (kind == job_kind::forward || kind == job_kind::recompute) {
     if (kind == job_kind::forward && !has_head()) {
-      check_buffer("output", with.output, model_.activation_scalars());
+      check_buffer("output", with.output, model_.message_scalars());
     }
     if (has_embedding()) {
       check_tokens("tokens", model_, with.tokens, by_->on_host());
     } else {
-      check_buffer("input", with.input, model_.activation_scalars());
+      check_buffer("input", with.input, model_.message_scalars());
     }
     if (has_head()) check_tokens("targets", model_, with.targets, by_->on_host());
     return;
   }
   if (!has_embedding()) {
-    check_buffer("input_gradient", with.input_gradient, model_.activation_scalars());
+    check_buffer("input_gradient", with.input_gradient, model_.message_scalars());
   }
   if (!has_head()) {
-    check_buffer("output_gradient", with.output_gradient, model_.activation_scalars());
+    check_buffer("output_gradient", with.output_gradient, model_.message_scalars());
   }
 }
 
@@ -184,7 +186,7 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
   switch (op.code) {
     case op_code::embed:
       by->copy(with.tokens.data(), &with.stash[tokens_.offset], with.tokens.size());
-      embedding_.forward(*by_, from, with.tokens, output, with.earlier.size());
+      embedding_.forward(by, from, with.tokens, output, with.earlier.size());
       break;
     case op_code::head:
       head_.forward(by, from, input, with.targets, with.loss_scale, own,
@@ -219,7 +221,7 @@ void basic_stage<Scalar>::run_weight(const stage_op& op, const counted_math<Scal
   const std::span<const Scalar> output_gradient = at(op.layer).slot.of(stash);
   switch (op.code) {
     case op_code::embed_weight:
-      embedding_.backward_weight(*by_, stashed_tokens(stash), output_gradient, to, slice);
+      embedding_.backward_weight(by, stashed_tokens(stash), output_gradient, to, slice);
       break;
     case op_code::head_weight:
       head_.backward_weight(by, own, to);
@@ -337,7 +339,8 @@ void basic_stage<Scalar>::zero_gradients() {
 
 template <class Scalar>
 void basic_stage<Scalar>::round_weights() {
-  if (by_->rounds()) by_->round({parameters_.data(), 1, parameters_.size()}, copies_.data());
+  if (by_->rounds())
+    by_->round({parameters_.data(), 1, parameters_.size()}, {copies_.data(), 1, copies_.size()});
 }
 
 template <class Scalar>

@@ -22,7 +22,8 @@
 namespace train {
 
 //! What a job is given, all of it memory that the stage's math computes in. All buffers are aligned
-//! to 64 bytes and distinct; what a job has no use for is ignored.
+//! to 64 bytes and distinct; what a job has no use for is ignored. Where the model's activations are
+//! bf16, a stash and messages hold two of them in a float.
 template <class Scalar>
 struct job_arguments {
   std::span<const std::uint8_t> tokens{};   //!< forward with the embedding: the input bytes
@@ -88,12 +89,12 @@ class basic_stage {
   bool has_embedding() const { return first_ == 0; }
   bool has_head() const { return last_ == model_.layer_count(); }
 
-  //! What one micro-batch (slice) in flight needs, and its size in bytes.
+  //! What one micro-batch (slice) in flight needs, in scalars of memory and in bytes.
   std::size_t stash_scalars() const { return stash_.end(); }
   std::size_t stash_bytes() const { return stash_.end() * sizeof(Scalar); }
 
   //! An activation or its gradient between stages, in bytes: [microbatch * length, width].
-  std::size_t message_bytes() const { return model_.activation_scalars() * sizeof(Scalar); }
+  std::size_t message_bytes() const { return model_.message_scalars() * sizeof(Scalar); }
 
   //! Parameters, gradients and moments, in bytes.
   std::size_t state_bytes() const { return 4 * scalars_ * sizeof(Scalar); }

@@ -10,6 +10,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "model/config.hpp"
+#include "model/matrix.hpp"
+
 namespace train {
 
 //! Every buffer, and every tensor within it, starts at a multiple of this many bytes: vectorised
@@ -32,6 +35,18 @@ struct tensor {
   }
 };
 
+//! A matrix of a stash, in whatever the model's activations are held.
+struct held_tensor {
+  std::size_t offset = 0;  //!< in scalars of memory from the start of the stash
+  std::size_t rows = 0, columns = 0;
+  bool in_bf16 = false;
+
+  template <class Scalar>
+  held_matrix<Scalar> of(std::span<Scalar> stash) const {
+    return {&stash[offset], in_bf16, rows, columns};
+  }
+};
+
 //! Deals out consecutive aligned tensors.
 class tensor_layout {
  public:
@@ -39,6 +54,9 @@ class tensor_layout {
     const tensor result{end_, size, decayed, pieces};
     end_ += (size + granule - 1) / granule * granule;
     return result;
+  }
+  held_tensor take_held(const config& model, std::size_t rows, std::size_t columns) {
+    return {take(model.held_scalars(rows * columns)).offset, rows, columns, model.in_bf16()};
   }
   std::size_t end() const { return end_; }
 

@@ -71,15 +71,15 @@ std::string first_difference(const pipeline& pipelined, const step_result& resul
   return first_difference_of_copies(pipelined);
 }
 
-std::string first_difference_above(double bound, const pipeline& pipelined,
+std::string first_difference_above(rounding_bound bound, const pipeline& pipelined,
                                    const step_result& result, const reference* whole,
                                    const step_result& expected) {
-  const auto within = [&](double got, double wanted, double scale) {
-    return std::abs(got - wanted) <= bound * scale;  // not where either is NaN
+  const auto within = [](double got, double wanted, double apart) {
+    return std::abs(got - wanted) <= apart;  // not where either is NaN
   };
   if (whole != nullptr)
     for (const compared& each : numbers_of(result, expected))
-      if (!within(each.got, each.wanted, std::abs(each.wanted))) return differs(each);
+      if (!within(each.got, each.wanted, bound.numbers * std::abs(each.wanted))) return differs(each);
   const config one = unsharded(pipelined.model());
   for (int layer = 0; layer < one.layer_count(); ++layer) {
     const std::vector<float> all = pipelined.whole(layer, layer_part::gradients);
@@ -91,7 +91,7 @@ std::string first_difference_above(double bound, const pipeline& pipelined,
       for (const float value : wanted)
         largest = std::max(largest, std::abs(static_cast<double>(value)));
       for (std::size_t at = 0; at < got.size(); ++at)
-        if (!within(got[at], wanted[at], largest))
+        if (!within(got[at], wanted[at], bound.gradients * largest))
           return "the gradients of layer " + std::to_string(layer) +
                  " differ from the reference's: " + std::to_string(got[at]) + " for " +
                  std::to_string(wanted[at]);

@@ -15,10 +15,19 @@ namespace train {
 std::string first_difference(const pipeline& pipelined, const step_result& result,
                              const reference* whole, const step_result& expected);
 
-//! The same where sums over shards round otherwise: numbers differ by more than `bound` of
-//! themselves, or a tensor's gradients by more than that of its largest. Parameters are not
-//! compared: AdamW divides each gradient by its own size, so the smallest errors can decide them.
-std::string first_difference_above(double bound, const pipeline& pipelined,
+//! How far apart what rounds otherwise may be.
+struct rounding_bound {
+  double numbers;    //!< loss, norm and clipping factor, of themselves
+  double gradients;  //!< of the largest of a tensor
+
+  rounding_bound(double both) : numbers(both), gradients(both) {}
+  rounding_bound(double of_numbers, double of_gradients)
+      : numbers(of_numbers), gradients(of_gradients) {}
+};
+
+//! The same where sums over shards round otherwise. Parameters are not compared: AdamW divides each
+//! gradient by its own size, so the smallest errors can decide them.
+std::string first_difference_above(rounding_bound bound, const pipeline& pipelined,
                                    const step_result& result, const reference* whole,
                                    const step_result& expected);
 

@@ -59,6 +59,7 @@ config checked(config model, int slices, const pipeline_settings& settings) {
     refuse_shards("the heads, " + std::to_string(model.heads) + ", are no multiple of it");
   runs_ops(settings);  // refuses unknown orders
   model.shards = shards;
+  model.activations = settings.products;
   if (slices > 0 && model.context % slices != 0)
     throw bad_setting("slices", std::to_string(slices),
                       "the context, " + std::to_string(model.context) + ", is no multiple of it");

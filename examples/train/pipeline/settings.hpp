@@ -57,7 +57,8 @@ struct pipeline_settings {
   const stretto::machine* machine = nullptr;
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 
-  //! What matrix products read. Weights, their gradients, activations and messages are fp32 in any.
+  //! What matrix products read, and what activations, their gradients and messages between stages
+  //! are kept in. Weights, their gradients and the optimizer's moments are fp32 in any.
   precision products = precision::fp32;
   int transport_capacity = 0;  //!< messages that a channel holds; 0: rendezvous
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);  //!< of one step
