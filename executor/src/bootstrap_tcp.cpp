@@ -58,13 +58,12 @@ class tcp_bootstrap final : public bootstrap {
 
   std::vector<std::string> all_gather(std::string_view what, std::string_view mine,
                                       time_point limit) override {
-    if (!broken_.empty()) throw bootstrap_error(broken_);
-    try {
-      return exchange(what, mine, limit);
-    } catch (const bootstrap_error& wrong) {
-      broken_ = wrong.what();
-      throw;
-    }
+    return exchange_or_break(what, mine, limit, wire::wish::parts);
+  }
+  std::vector<std::string> gather(std::string_view what, std::string_view mine,
+                                  time_point limit) override {
+    return exchange_or_break(what, mine, limit,
+                             process() == 0 ? wire::wish::parts : wire::wish::no_parts);
   }
 
   std::string failure() noexcept override {
@@ -86,15 +85,26 @@ class tcp_bootstrap final : public bootstrap {
   }
 
  private:
-  std::vector<std::string> exchange(std::string_view what, std::string_view mine,
-                                    time_point limit) {
+  std::vector<std::string> exchange_or_break(std::string_view what, std::string_view mine,
+                                             time_point limit, wire::wish of) {
+    if (!broken_.empty()) throw bootstrap_error(broken_);
+    try {
+      return exchange(what, mine, limit, of);
+    } catch (const bootstrap_error& wrong) {
+      broken_ = wrong.what();
+      throw;
+    }
+  }
+
+  std::vector<std::string> exchange(std::string_view what, std::string_view mine, time_point limit,
+                                    wire::wish of) {
     if (what.size() > wire::most_name || mine.size() > wire::most_part)
       throw bootstrap_error("exchange '" + std::string(what.substr(0, wire::most_name)) +
                             "': its name or what this process gives is too long");
     const std::string name = "exchange '" + std::string(what) + "': ";
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(limit - std::chrono::steady_clock::now());
-    const wire::request head{static_cast<std::uint32_t>(what.size()), 0, mine.size(),
+    const wire::request head{static_cast<std::uint32_t>(what.size()), of, mine.size(),
                              static_cast<std::int64_t>(left.count())};
     // Process 0 knows at the limit who is missing; a moment is left for it to say so.
     const auto moment = std::chrono::milliseconds(800);
@@ -106,6 +116,7 @@ class tcp_bootstrap final : public bootstrap {
     while (true) {
       const auto [said, text] = read_answer(end, name);
       if (said == wire::saying::bad) throw bootstrap_error(text);
+      if (said == wire::saying::good && of == wire::wish::no_parts) return {};
       if (said == wire::saying::good) return parts_of(text, name);
       note(said, text);
     }
@@ -120,7 +131,7 @@ class tcp_bootstrap final : public bootstrap {
     if (std::exchange(has_left_, true)) return;
     try {
       why = why.substr(0, wire::most_reason);
-      const wire::request head{0, 1, why.size(), 0};
+      const wire::request head{0, wire::wish::leave, why.size(), 0};
       std::string words(reinterpret_cast<const char*>(&head), sizeof head);
       words += why;
       // Who does not take it sees the connection end.

@@ -170,13 +170,14 @@ void store_server::take_request(client& with) {
   const std::string name = with.in.substr(sizeof head, head.name);
   std::string part = with.in.substr(sizeof head + head.name, head.part);
   with.in.erase(0, sizeof head + head.name + head.part);
-  if (head.leaves != 0) {
+  if (head.of == wire::wish::leave) {
     farewell(with, part);
     return;
   }
   const auto length =
       std::chrono::milliseconds(std::clamp<std::int64_t>(head.milliseconds, 0, 1LL << 40));
   with.waits = true;
+  with.parts = head.of == wire::wish::parts;
   with.limit = std::chrono::steady_clock::now() + length;
   if (all_.give(with.process, name, std::move(part))) answer_all();
 }
@@ -213,7 +214,7 @@ void store_server::answer_all() {
   for (client& each : clients_)
     if (each.waits) {
       each.waits = false;
-      reply(each, wire::saying::good, payload);
+      reply(each, wire::saying::good, each.parts ? std::string_view(payload) : std::string_view());
     }
 }
 

@@ -17,7 +17,7 @@ namespace stretto::executor {
 //!   client: hello_magic, hello, the job's name
 //!   server: welcome_magic, answer, its text
 //!   then, for each exchange, client: request, its name, its part; server: answer, its payload:
-//!   for each process the number of bytes (std::uint64_t) and the bytes.
+//!   for each process the number of bytes (std::uint64_t) and the bytes, or none, as it was asked.
 //!   Before it leaves, client: request that says so, with why it fails as its part, or none.
 //!   At any time, server: notices, in the form of answers.
 namespace wire {
@@ -35,9 +35,12 @@ struct hello {
   std::uint32_t spare = 0;
 };
 
+//! An exchange, with what all give or without; or that it is none.
+enum class wish : std::uint32_t { parts, leave, no_parts };
+
 struct request {
-  std::uint32_t name = 0;         //!< bytes
-  std::uint32_t leaves = 0;       //!< 1: it is no exchange
+  std::uint32_t name = 0;  //!< bytes
+  wish of = wish::parts;
   std::uint64_t part = 0;         //!< bytes
   std::int64_t milliseconds = 0;  //!< how long the answer may take
 };
@@ -70,6 +73,7 @@ class store_server {
     std::string out{};
     int process = -1;    // none: it has not said yet
     bool waits = false;  // for the answer to a request
+    bool parts = true;   // with the parts of all
     bool ends = false;   // once `out` is sent
     bool leaves = false; // it has said so
     bool told = false;   // of what notices are for

@@ -115,6 +115,11 @@ void check_exchanges(const std::vector<std::function<std::unique_ptr<bootstrap>(
         if (process == 0) part.clear();
         for (std::string& each : mine->all_gather("round " + std::to_string(round), part, later()))
           seen[at].push_back(std::move(each));
+        std::vector<std::string> gathered = mine->gather("again", part, later());
+        if (process == 0)
+          CHECK(gathered == std::vector<std::string>(seen[0].end() - count, seen[0].end()));
+        else
+          CHECK(gathered.empty());
       }
       mine->barrier("end", later());
     });

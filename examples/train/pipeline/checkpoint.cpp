@@ -60,10 +60,10 @@ nlohmann::ordered_json identity(const pipeline& of) {
 constexpr layer_part saved_parts[] = {layer_part::parameters, layer_part::mean,
                                       layer_part::square};
 
-//! Hands over what is saved, part by part and in its order.
+//! Hands over what is saved, part by part and in its order, where this process leads.
 void each_saved(const pipeline& from, auto&& take) {
   for (int layer = 0; layer < from.model().layer_count(); ++layer)
-    for (const layer_part each : saved_parts) take(from.whole(layer, each));
+    for (const layer_part each : saved_parts) take(from.gathered(layer, each));
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& file) {

@@ -298,22 +298,27 @@ std::span<float> span_of(stage& of, int layer, layer_part part) {
 
 }  // namespace
 
-std::vector<std::string> pipeline::exchange(std::string_view what, std::string_view mine) const {
+std::vector<std::string> pipeline::exchange(std::string_view what, std::string_view mine,
+                                            bool to_all) const {
   if (between_ == nullptr) return {std::string(mine)};
   const auto now = std::chrono::steady_clock::now();
   const auto end = executor::time_point::max();
-  return between_->all_gather(what, mine, deadline_ < end - now ? now + deadline_ : end);
+  const auto limit = deadline_ < end - now ? now + deadline_ : end;
+  return to_all ? between_->all_gather(what, mine, limit) : between_->gather(what, mine, limit);
 }
 
-void pipeline::broadcast(std::size_t worker, std::span<float> values) const {
+void pipeline::bring(std::size_t worker, std::size_t size, std::span<float> values,
+                     bool to_all) const {
   constexpr std::size_t most = std::size_t{1} << 22U;  // exchanges are for small strings
   const bool here = here_.holds(worker);
   std::string mine;
-  for (std::size_t at = 0; at < values.size(); at += most) {
-    const auto part = std::as_writable_bytes(values.subspan(at, std::min(most, values.size() - at)));
-    if (here) mine.assign(reinterpret_cast<const char*>(part.data()), part.size());
-    for (const std::string& each : exchange("layers", mine))
-      if (!here && !each.empty()) std::memcpy(part.data(), each.data(), part.size());
+  for (std::size_t at = 0; at < size; at += most) {
+    const auto part = [&] {
+      return std::as_writable_bytes(values.subspan(at, std::min(most, size - at)));
+    };
+    if (here) mine.assign(reinterpret_cast<const char*>(part().data()), part().size());
+    for (const std::string& each : exchange("layers", mine, to_all))
+      if (!here && !each.empty()) std::memcpy(part().data(), each.data(), part().size());
   }
 }
 
@@ -366,17 +371,21 @@ bool pipeline::holds(int layer) const {
   return found;
 }
 
-std::vector<float> pipeline::whole(int layer, layer_part part, int replica, int copy) const {
-  std::vector<float> made(parameter_scalars(unsharded(model_), layer));
+std::vector<float> pipeline::joined(int layer, layer_part part, int replica, int copy,
+                                    bool to_all) const {
+  const bool gets = to_all || leads();
+  const std::size_t size = parameter_scalars(model_, layer);
+  std::vector<float> made(gets ? parameter_scalars(unsharded(model_), layer) : 0);
   for (int shard = 0; shard < model_.shards; ++shard) {
     const layer_place from = place_of(layer, replica, shard, copy);
-    std::vector<float> piece(parameter_scalars(model_, layer));
-    if (here_.holds(from.worker)) {
+    const bool here = here_.holds(from.worker);
+    std::vector<float> piece(gets || here ? size : 0);
+    if (here) {
       const std::span<const float> there = span_of(*from.at, layer, part);
       from.at->by().get(there.data(), piece.data(), there.size_bytes());
     }
-    if (between_ != nullptr) broadcast(from.worker, piece);
-    put_shard<float>(model_, layer, shard, piece, made);
+    if (between_ != nullptr) bring(from.worker, size, piece, to_all);
+    if (gets) put_shard<float>(model_, layer, shard, piece, made);
   }
   return made;
 }

@@ -102,7 +102,13 @@ class pipeline {
   //! same part after the same step, and each gets it.
   //! `replica`: 0, or 1 of two; `copy`: of the data-parallel ones.
   //! @throws stretto::executor::bootstrap_error when a process does not come within the deadline
-  std::vector<float> whole(int layer, layer_part part, int replica = 0, int copy = 0) const;
+  std::vector<float> whole(int layer, layer_part part, int replica = 0, int copy = 0) const {
+    return joined(layer, part, replica, copy, true);
+  }
+  //! The same for the process that leads() alone: the others give what they hold, and get nothing.
+  std::vector<float> gathered(int layer, layer_part part) const {
+    return joined(layer, part, 0, 0, false);
+  }
   //! Sets that of all replicas, as far as this process holds them.
   void set_whole(int layer, layer_part part, std::span<const float> to);
 
@@ -161,8 +167,10 @@ class pipeline {
   //! Whether times are kept.
   bool traced() const { return trace_steps_ > 0; }
   //! What each process gives, in their order; of one alone, its own. All of them call it.
+  //! @param to_all  otherwise the one that leads() gets it alone, and the others nothing
   //! @throws stretto::executor::bootstrap_error when one does not come within the deadline
-  std::vector<std::string> exchange(std::string_view what, std::string_view mine) const;
+  std::vector<std::string> exchange(std::string_view what, std::string_view mine,
+                                    bool to_all = true) const;
   //! The times that the engine of this process has kept.
   std::vector<stretto::executor::trace_record> trace() const { return training_->trace(); }
   rank_memory memory(int rank) const;
@@ -181,7 +189,9 @@ class pipeline {
 
  private:
   stretto::plan_request request() const;
-  void broadcast(std::size_t worker, std::span<float> values) const;
+  std::vector<float> joined(int layer, layer_part part, int replica, int copy, bool to_all) const;
+  //! Brings what a worker has to all processes, or to the one that leads.
+  void bring(std::size_t worker, std::size_t size, std::span<float> values, bool to_all) const;
   void build_ranks(const corpus& text, const pipeline_settings& settings);
   //! Where a part of a layer lies.
   struct layer_place {

@@ -22,12 +22,14 @@ std::string version_of_library() {
   return std::string(text, std::strcspn(text, ",\n"));
 }
 
-//! One exchange: everyone sends its words to everyone else, so that each knows who is missing.
+//! One exchange: everyone sends its words to everyone else, so that each knows who is missing; or to
+//! process 0 alone.
 class exchange {
  public:
   exchange(const mpi_session::state& with, std::string_view what, std::string_view mine,
-           time_point limit)
+           time_point limit, bool to_all)
       : with_(with),
+        to_all_(to_all),
         name_("exchange '" + std::string(what) + "'"),
         what_(what),
         limit_(limit),
@@ -38,16 +40,18 @@ class exchange {
   std::vector<std::string> run() {
     std::copy_n(reinterpret_cast<const std::byte*>(words_.data()), words_.size(), out_.memory());
     for (int other = 0; other < with_.processes; ++other)
-      if (other != with_.process) out_.send(0, words_.size(), other, tag_);
-    std::vector<std::string> all(static_cast<std::size_t>(with_.processes));
-    for (int other = 0; other < with_.processes; ++other)
-      all[static_cast<std::size_t>(other)] = part_of(other);
+      if (other != with_.process && gets(other)) out_.send(0, words_.size(), other, tag_);
+    std::vector<std::string> all;
+    for (int other = 0; other < with_.processes && gets(with_.process); ++other)
+      all.push_back(part_of(other));
     if (!out_.complete(nullptr, limit_))
       throw bootstrap_error(name_ + ": not all processes have taken what this one gave");
     return all;
   }
 
  private:
+  bool gets(int process) const { return to_all_ || process == 0; }
+
   std::string part_of(int other) {
     std::string words = words_;
     if (other != with_.process) words = receive(other);
@@ -82,6 +86,7 @@ class exchange {
   }
 
   const mpi_session::state& with_;
+  bool to_all_;
   std::string name_;
   std::string what_;
   time_point limit_;
@@ -132,6 +137,16 @@ int mpi_session::processes() const {
 
 std::vector<std::string> mpi_session::all_gather(std::string_view what, std::string_view mine,
                                                  time_point limit) {
+  return run(what, mine, limit, true);
+}
+
+std::vector<std::string> mpi_session::gather(std::string_view what, std::string_view mine,
+                                             time_point limit) {
+  return run(what, mine, limit, false);
+}
+
+std::vector<std::string> mpi_session::run(std::string_view what, std::string_view mine,
+                                          time_point limit, bool to_all) {
   state& my = *state_;
   if (!my.broken.empty()) throw bootstrap_error(my.broken);
   try {
@@ -139,7 +154,7 @@ std::vector<std::string> mpi_session::all_gather(std::string_view what, std::str
       throw bootstrap_error("exchange '" + std::string(what.substr(0, most_name)) +
                             "': its name or what this process gives is too long");
     ++my.exchanges;
-    return exchange(my, what, mine, limit).run();
+    return exchange(my, what, mine, limit, to_all).run();
   } catch (const std::runtime_error& wrong) {
     my.broken = wrong.what();
     throw bootstrap_error(my.broken);

@@ -35,6 +35,16 @@ class bootstrap {
   virtual std::vector<std::string> all_gather(std::string_view what, std::string_view mine,
                                               time_point limit) = 0;
 
+  //! Gives process 0 the strings of all, in the order of the processes, and the others none: they
+  //! may return before all have come. Otherwise as all_gather, which a bootstrap that knows no other
+  //! way does.
+  virtual std::vector<std::string> gather(std::string_view what, std::string_view mine,
+                                          time_point limit) {
+    std::vector<std::string> all = all_gather(what, mine, limit);
+    if (process() != 0) all.clear();
+    return all;
+  }
+
   //! Returns when every process has called it.
   //! @throws bootstrap_error as all_gather does.
   void barrier(std::string_view what, time_point limit) {

@@ -29,6 +29,8 @@ class mpi_session final : public bootstrap {
   int processes() const override;
   std::vector<std::string> all_gather(std::string_view what, std::string_view mine,
                                       time_point limit) override;
+  std::vector<std::string> gather(std::string_view what, std::string_view mine,
+                                  time_point limit) override;
 
   //! Ends all processes of the job at once, this one with the code: what is left to do after an
   //! error, for the others wait for messages of this one.
@@ -37,6 +39,9 @@ class mpi_session final : public bootstrap {
   struct state;
 
  private:
+  std::vector<std::string> run(std::string_view what, std::string_view mine, time_point limit,
+                               bool to_all);
+
   std::shared_ptr<state> state_;
   friend std::unique_ptr<transport> make_mpi_transport(mpi_session& between,
                                                        std::chrono::nanoseconds opening);
