@@ -268,7 +268,7 @@ std::int64_t measured_trace::makespan() const {
 timeline_picture beside_measured(const timeline_picture& predicted, const measured_trace& trace,
                                  const placement& where) {
   timeline_picture made = predicted;
-  made.unit = "us";
+  made.unit = "µs";
   made.bars.clear();
   made.copies.clear();  // what was measured has streams of its own
   made.memory.clear();

@@ -171,6 +171,7 @@ TEST_CASE("a measured step is drawn below the predicted one, rank by rank, strea
   CHECK(svg.find("<title>1F0: 13 to 23</title>") != std::string::npos);  // its ops together
   CHECK(svg.find("<title>1RECV_F0: 0 to 13</title>") != std::string::npos);
   CHECK(svg.find("optimizer") != std::string::npos);
+  CHECK(svg.find(">time, µs<") != std::string::npos);
   // By costs of one's own, in the same unit.
   CHECK(run(measured_1f1b + file.path() + " --cost 2,2,2,0")
             .out.find("by the costs given: makespan 12") != std::string::npos);
