@@ -159,7 +159,8 @@ void write_memory(std::ostream& out, const pipeline& from, const account& told, 
     out << format("%11.1f\n", kibibytes(here.touched));
   }
   out << "host: what waits there (--offload). workspaces: evaluation's arena, batch, messages, "
-         "queues, instructions, what bf16 takes beside it. in use: the most at once.\n";
+         "queues, instructions, what bf16 takes beside it, a GPU's room for scores. in use: the most at "
+         "once.\n";
   if (from.workers() > 1)
     out << "All " << from.workers() << " workers of a rank together; in the trace they are ranks "
         << from.workers() << " r, " << from.workers() << " r + 1...\n";

@@ -241,7 +241,17 @@ TEST_CASE("bf16: room to round both sides of products, and to compute in") {
   model.context = 100;
   CHECK(largest_factor(model) == 100 * 100);
   model.slices = 2;
-  CHECK(largest_held(model) == 50 * 100);
+  // The weights of a head, or where products come in batches, of both heads of a sequence.
+  CHECK(room_scalars(model, 0, false) == 50 * 100);
+  CHECK(room_scalars(model, 1, true) == 2 * 50 * 100);
+  CHECK(room_scalars(model, 2, true) == 50 * 61);
+  CHECK(room_scalars(model, 3, true) == 50 * 61);
+  CHECK(room_scalars(model, 3, false) == 0);
+  CHECK(largest_rounded(model, true) == 2 * 50 * 50);
+  model.activations = precision::fp32;
+  CHECK(room_scalars(model, 0, false) == 0);
+  CHECK(room_scalars(model, 0, true) == 2 * 50 * 100);
+  CHECK(room_scalars(model, 1, true) == 0);
   CHECK(largest_weight(model) == 61 * 16);
 }
 

@@ -159,9 +159,10 @@ void compare(const config& model, precision read, double bound, double updated) 
     train::cuda::cuda_math gpu(model, read);
     gpu.on_stream(stream.get(), 0);
     const auto host = train::make_host_math(model, read);
-    CHECK(gpu.rounding_bytes() ==
-          (read == precision::bf16 ? 2 * 2 * train::largest_rounded(model) : 0) +
-              (model.in_bf16() ? 3 * 4 * train::largest_held(model) : 0));
+    std::size_t room = read == precision::bf16 ? 2 * 2 * train::largest_rounded(model, true) : 0;
+    for (int which = 0; which < gpu.rooms; ++which)
+      room += 4 * train::room_scalars(model, which, true);
+    CHECK(gpu.rounding_bytes() == room);
     trained there(model, gpu), here(model, *host);
     for (long number = 1; number <= 3; ++number) {
       there.step(number);
@@ -203,6 +204,32 @@ TEST_CASE("a stage on a GPU computes what it does on the host") {
     config held = model;
     held.activations = precision::bf16;
     compare(held, precision::bf16, 1e-3, 2.1e-2);
+  }
+}
+
+TEST_CASE("a GPU launches as much for many heads as for two") {
+  for (const precision read : {precision::fp32, precision::bf16}) {
+    const auto launches = [&](int heads) {
+      const on_simulated_gpu started;
+      const config model{.layers = 1, .width = 32, .heads = heads, .context = 8, .microbatch = 1,
+                         .slices = 2, .activations = read};
+      const auto stream = stretto::executor::cuda::make_stream(0);
+      train::cuda::cuda_math gpu(model, read);
+      gpu.on_stream(stream.get(), 0);
+      trained there(model, gpu);
+      const std::size_t before = stretto::test::gpu::calls().size();
+      there.step(1);
+      finish(stream.get());
+      std::size_t found = 0;
+      for (const auto& each : std::span(stretto::test::gpu::calls()).subspan(before))
+        found += each.name == std::string_view("kernel") ||
+                         each.name == std::string_view("cudaLaunchKernelExC")
+                     ? 1
+                     : 0;
+      CHECK(found > 40);
+      return found;
+    };
+    CHECK(launches(2) == launches(8));
   }
 }
 

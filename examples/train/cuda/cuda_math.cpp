@@ -58,9 +58,9 @@ struct cuda_math::parts {
   // Where both sides of a product are rounded; empty where they are not.
   stretto::executor::cuda::device_memory left, right;
   std::size_t room = 0;  // scalars of either
-  // Where ops compute what bf16 holds; empty where it holds nothing.
+  // See math::room().
   stretto::executor::cuda::device_memory rooms[math<float>::rooms];
-  std::size_t most_held = 0;  // scalars of each
+  std::size_t room_sizes[math<float>::rooms] = {};  // scalars of each
 
   ~parts() {
     if (products != nullptr) static_cast<void>(cublasDestroy(products));
@@ -89,14 +89,15 @@ cuda_math::cuda_math(const config& model, precision read) : parts_(std::make_uni
   parts_->row_losses = stretto::executor::cuda::make_device_memory(model.rows() * sizeof(double));
   check_products(cublasSetWorkspace(parts_->products, parts_->workspace.get(), workspace_bytes),
                  "cublasSetWorkspace");
+  for (int which = 0; which < rooms; ++which) {
+    const std::size_t scalars = room_scalars(model, which, batches());
+    parts_->rooms[which] = stretto::executor::cuda::make_device_memory(scalars * sizeof(float));
+    parts_->room_sizes[which] = scalars;
+  }
   if (read != precision::bf16) return;
-  parts_->room = largest_rounded(model);
+  parts_->room = largest_rounded(model, batches());
   parts_->left = stretto::executor::cuda::make_device_memory(parts_->room * sizeof(bfloat16));
   parts_->right = stretto::executor::cuda::make_device_memory(parts_->room * sizeof(bfloat16));
-  if (!model.in_bf16()) return;
-  parts_->most_held = largest_held(model);
-  for (auto& each : parts_->rooms)
-    each = stretto::executor::cuda::make_device_memory(parts_->most_held * sizeof(float));
 }
 
 cuda_math::~cuda_math() = default;
@@ -121,7 +122,9 @@ bool cuda_math::rounds() const {
   return parts_->room > 0;
 }
 std::size_t cuda_math::rounding_bytes() const {
-  return 2 * parts_->room * sizeof(bfloat16) + rooms * parts_->most_held * sizeof(float);
+  std::size_t sum = 2 * parts_->room * sizeof(bfloat16);
+  for (const std::size_t scalars : parts_->room_sizes) sum += scalars * sizeof(float);
+  return sum;
 }
 void cuda_math::round(matrix_span<const float> from, matrix_span<bfloat16> to) const {
   launch_items(cuda::round{on_gpu(from), on_gpu(to)}, items(from), parts_->stream);
@@ -130,44 +133,55 @@ void cuda_math::widen(matrix_span<const bfloat16> from, matrix_span<float> to) c
   launch_items(cuda::widen{on_gpu(from), on_gpu(to)}, items(from), parts_->stream);
 }
 std::span<float> cuda_math::room(int which) const {
-  return {static_cast<float*>(parts_->rooms[which].get()), parts_->most_held};
+  return {static_cast<float*>(parts_->rooms[which].get()), parts_->room_sizes[which]};
 }
 
 // cuBLAS has columns one after the other, so it sees every matrix transposed: right^T * left^T.
-void cuda_math::product(matrix_span<float> out, factor<float> left, factor<float> right,
-                        bool add) const {
-  const auto side = [](const factor<float>& of) {
-    return of.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+void cuda_math::product(matrix_span<float> out, factor<float> left, factor<float> right, bool add,
+                        const product_batch& of) const {
+  const auto form = [](const factor<float>& side) {
+    return side.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   };
+  // A side as it is read. A copy lies as what it is of, what is rounded here row by row.
+  struct side {
+    const void* data;
+    cudaDataType type;
+    std::size_t stride, apart;
+  };
+  const auto read = [&](const factor<float>& from, std::size_t apart, const auto& scratch) -> side {
+    const auto& its = from.of;
+    if (!rounds()) return {its.data, CUDA_R_32F, its.stride, apart};
+    if (from.copy != nullptr) return {from.copy, CUDA_R_16BF, its.stride, apart};
+    check_scratch(items(its) * of.count, parts_->room);
+    launch_items(cuda::round_batch{on_gpu(its), items(its), apart,
+                                   static_cast<bfloat16*>(scratch.get())},
+                 items(its) * of.count, parts_->stream);
+    return {scratch.get(), CUDA_R_16BF, its.columns, items(its)};
+  };
+  const side first = read(left, of.left, parts_->left), second = read(right, of.right, parts_->right);
+  const int rows = number(left.rows()), columns = number(right.columns());
+  const int inner = number(left.columns());
   const float one = 1.0f, kept = add ? 1.0f : 0.0f;
-  if (rounds()) {
-    // A copy lies as what it is of, what is rounded here row by row.
-    struct in_bf16 {
-      const void* data;
-      std::size_t stride;
-    };
-    const auto read = [&](const factor<float>& of, const auto& scratch) -> in_bf16 {
-      if (of.copy != nullptr) return {of.copy, of.of.stride};
-      check_scratch(items(of.of), parts_->room);
-      round(of.of, {static_cast<bfloat16*>(scratch.get()), of.of.rows, of.of.columns});
-      return {scratch.get(), of.of.columns};
-    };
-    const in_bf16 first = read(left, parts_->left), second = read(right, parts_->right);
+  if (of.count != 1)
     check_products(
-        cublasGemmEx(parts_->products, side(right), side(left), number(right.columns()),
-                     number(left.rows()), number(left.columns()), &one, second.data, CUDA_R_16BF,
-                     number(second.stride), first.data, CUDA_R_16BF, number(first.stride), &kept,
-                     out.data, CUDA_R_32F, number(out.stride), CUBLAS_COMPUTE_32F,
-                     CUBLAS_GEMM_DEFAULT),
-        "cublasGemmEx");
-    return;
-  }
-  check_products(
-      cublasSgemm(parts_->products, side(right), side(left), number(right.columns()),
-                  number(left.rows()), number(left.columns()), &one, right.of.data,
-                  number(right.of.stride), left.of.data, number(left.of.stride), &kept, out.data,
-                  number(out.stride)),
-      "cublasSgemm");
+        cublasGemmStridedBatchedEx(
+            parts_->products, form(right), form(left), columns, rows, inner, &one, second.data,
+            second.type, number(second.stride), static_cast<long long>(second.apart), first.data,
+            first.type, number(first.stride), static_cast<long long>(first.apart), &kept, out.data,
+            CUDA_R_32F, number(out.stride), static_cast<long long>(of.out), number(of.count),
+            CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmStridedBatchedEx");
+  else if (rounds())
+    check_products(cublasGemmEx(parts_->products, form(right), form(left), columns, rows, inner,
+                                &one, second.data, second.type, number(second.stride), first.data,
+                                first.type, number(first.stride), &kept, out.data, CUDA_R_32F,
+                                number(out.stride), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                   "cublasGemmEx");
+  else
+    check_products(cublasSgemm(parts_->products, form(right), form(left), columns, rows, inner,
+                               &one, right.of.data, number(second.stride), left.of.data,
+                               number(first.stride), &kept, out.data, number(out.stride)),
+                   "cublasSgemm");
 }
 
 void cuda_math::add_bias(matrix_span<float> out, const float* bias) const {
@@ -215,13 +229,14 @@ void cuda_math::norm_weights(matrix_span<const float> normalised,
                normalised.columns, parts_->stream);
 }
 
-void cuda_math::softmax(matrix_span<float> scores, std::size_t before, float scale) const {
-  launch_rows(cuda::softmax{on_gpu(scores), before, scale}, scores.rows, scores.columns,
+void cuda_math::softmax(matrix_span<float> scores, std::size_t rows, std::size_t before,
+                        float scale) const {
+  launch_rows(cuda::softmax{on_gpu(scores), rows, before, scale}, scores.rows, scores.columns,
               parts_->stream);
 }
 void cuda_math::softmax_back(matrix_span<float> gradients, matrix_span<const float> weights,
-                             std::size_t before, float scale) const {
-  launch_rows(cuda::softmax_back{on_gpu(gradients), on_gpu(weights), before, scale},
+                             std::size_t rows, std::size_t before, float scale) const {
+  launch_rows(cuda::softmax_back{on_gpu(gradients), on_gpu(weights), rows, before, scale},
               gradients.rows, gradients.columns, parts_->stream);
 }
 

@@ -30,8 +30,9 @@ class cuda_math final : public math<float> {
   void round(matrix_span<const float> from, matrix_span<bfloat16> to) const override;
   void widen(matrix_span<const bfloat16> from, matrix_span<float> to) const override;
   std::span<float> room(int which) const override;
-  void product(matrix_span<float> out, factor<float> left, factor<float> right,
-               bool add) const override;
+  bool batches() const override { return true; }
+  void product(matrix_span<float> out, factor<float> left, factor<float> right, bool add,
+               const product_batch& of) const override;
   void add_bias(matrix_span<float> out, const float* bias) const override;
   void residual(matrix_span<float> out, matrix_span<const float> from, const float* bias,
                 matrix_span<const float> more) const override;
@@ -48,9 +49,10 @@ class cuda_math final : public math<float> {
                  matrix_span<float> input_gradient) const override;
   void norm_weights(matrix_span<const float> normalised, matrix_span<const float> output_gradient,
                     float* gamma_gradient, float* beta_gradient) const override;
-  void softmax(matrix_span<float> scores, std::size_t before, float scale) const override;
+  void softmax(matrix_span<float> scores, std::size_t rows, std::size_t before,
+               float scale) const override;
   void softmax_back(matrix_span<float> gradients, matrix_span<const float> weights,
-                    std::size_t before, float scale) const override;
+                    std::size_t rows, std::size_t before, float scale) const override;
   void embed(matrix_span<float> output, const float* table, const float* positions,
              const std::uint8_t* tokens, std::size_t length) const override;
   void embed_weights(matrix_span<const float> output_gradient, float* table, float* positions,

@@ -43,6 +43,18 @@ struct round {
   TRAIN_EVERYWHERE void operator()(std::size_t item) const { to[item] = rounded(from[item]); }
 };
 
+//! Of matrices of one shape and so many items, `apart` scalars from one to the next; one after the
+//! other, without gaps.
+struct round_batch {
+  constant_matrix from;
+  std::size_t items, apart;
+  bfloat16* to;
+  TRAIN_EVERYWHERE void operator()(std::size_t item) const {
+    const std::size_t one = item / items;
+    to[item] = rounded(constant_matrix{from.data + one * apart, from.columns, from.stride}[item % items]);
+  }
+};
+
 struct widen {
   matrix_on_gpu<const bfloat16> from;
   matrix to;
@@ -211,12 +223,12 @@ struct norm_back {
 
 struct softmax {
   matrix scores;
-  std::size_t before;
+  std::size_t rows, before;
   float scale;
   template <class Team>
   TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t row) const {
     float* const values = scores.row(row);
-    const std::size_t seen = before + row + 1;
+    const std::size_t seen = before + row % rows + 1;
     const float highest = team.largest(seen, [&](std::size_t at) { return values[at]; });
     team.meet();
     team.each(seen, [&](std::size_t at) { values[at] = std::exp((values[at] - highest) * scale); });
@@ -231,13 +243,13 @@ struct softmax {
 struct softmax_back {
   matrix gradients;
   constant_matrix weights;
-  std::size_t before;
+  std::size_t rows, before;
   float scale;
   template <class Team>
   TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t row) const {
     float* const values = gradients.row(row);
     const float* const weight = weights.row(row);
-    const std::size_t seen = before + row + 1;
+    const std::size_t seen = before + row % rows + 1;
     const float along =
         team.template sum<float>(seen, [&](std::size_t at) { return values[at] * weight[at]; });
     team.each(gradients.columns, [&](std::size_t at) {
@@ -324,7 +336,7 @@ struct finish {
 //! The first list's kernels do items, the second one's rows.
 template <class... Kernel>
 struct kernel_list {};
-using item_kernels = kernel_list<add_bias, round, widen, residual, multiply, gelu, add_rows, norm_weights,
+using item_kernels = kernel_list<add_bias, round, round_batch, widen, residual, multiply, gelu, add_rows, norm_weights,
                                  embed, embed_weights, add, update, finish>;
 using row_kernels =
     kernel_list<norm, norm_back, softmax, softmax_back, cross_entropy, add_losses, add_squares>;

@@ -82,6 +82,7 @@ std::vector<twin> twins() {
 
 template void launch_items(const add_bias&, std::size_t, cudaStream_t);
 template void launch_items(const round&, std::size_t, cudaStream_t);
+template void launch_items(const round_batch&, std::size_t, cudaStream_t);
 template void launch_items(const widen&, std::size_t, cudaStream_t);
 template void launch_items(const residual&, std::size_t, cudaStream_t);
 template void launch_items(const multiply&, std::size_t, cudaStream_t);

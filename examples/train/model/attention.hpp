@@ -43,29 +43,44 @@ struct attention_shape {
   //! Rows of the attention weights, of `context` columns.
   std::size_t squares() const { return sequences * heads * length; }
 
-  //! Part 0, 1 or 2 (queries, keys, values) of one head of one sequence: [length, features].
+  //! Part 0, 1 or 2 (queries, keys, values) of heads of one sequence: [length, count * features].
   template <class Scalar>
   held_matrix<Scalar> part(const held_matrix<Scalar>& joint, std::size_t which,
-                           std::size_t sequence, std::size_t head) const {
-    return joint.block(sequence * length, which * width + head * features(), length, features());
+                           std::size_t sequence, std::size_t head, std::size_t count = 1) const {
+    return joint.block(sequence * length, which * width + head * features(), length,
+                       count * features());
   }
-  //! One head of one sequence of a [rows, width] matrix: [length, features].
+  //! Heads of one sequence of a [rows, width] matrix: [length, count * features].
   template <class Scalar>
-  held_matrix<Scalar> of_head(const held_matrix<Scalar>& rows, std::size_t sequence,
-                              std::size_t head) const {
-    return rows.block(sequence * length, head * features(), length, features());
+  held_matrix<Scalar> of_heads(const held_matrix<Scalar>& rows, std::size_t sequence,
+                               std::size_t head, std::size_t count = 1) const {
+    return rows.block(sequence * length, head * features(), length, count * features());
   }
-  //! The attention weights of one head of one sequence: [length, context].
+  //! The attention weights of heads of one sequence: [count * length, context].
   template <class Scalar>
-  held_matrix<Scalar> square(const held_matrix<Scalar>& weights, std::size_t sequence,
-                             std::size_t head) const {
-    return weights.rows_from((sequence * heads + head) * length, length);
+  held_matrix<Scalar> squares(const held_matrix<Scalar>& weights, std::size_t sequence,
+                              std::size_t head, std::size_t count = 1) const {
+    return weights.rows_from((sequence * heads + head) * length, count * length);
+  }
+  //! Products for so many heads, whose squares lie one below the other and all else side by side:
+  //! those that make squares, and those that read them on their left.
+  product_batch to_squares(std::size_t count) const {
+    return {count, length * context, features(), features()};
+  }
+  product_batch from_squares(std::size_t count) const {
+    return {count, features(), length * context, features()};
   }
   template <class Scalar>
   Scalar scale() const {
     return Scalar(1) / std::sqrt(static_cast<Scalar>(features()));
   }
 };
+
+//! How many heads of a sequence are done at once.
+template <class Scalar>
+std::size_t heads_at_once(const counted_math<Scalar>& with, const attention_shape& shape) {
+  return with->batches() ? shape.heads : 1;
+}
 
 //! weights = softmax(scale * queries * keys^T) over the past, mixed = weights * values.
 //! \param joints  of every slice up to this one, which is the last
@@ -74,28 +89,32 @@ void attention_forward(const counted_math<Scalar>& with, const attention_shape& 
                        const slices_of<Scalar>& joints, const held_matrix<Scalar>& weights,
                        const held_matrix<Scalar>& mixed) {
   const std::size_t length = shape.length, before = length * (joints.size() - 1);
+  const std::size_t count = heads_at_once(with, shape);
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const auto square = shape.square(weights, sequence, head);
+    for (std::size_t head = 0; head < shape.heads; head += count) {
+      const auto squares = shape.squares(weights, sequence, head, count);
       const auto queries = shape.part(joints.back(), 0, sequence, head);
-      const auto scores = with.place(square, 0);
+      const auto scores = with.place(squares, 0);
       for (std::size_t slice = 0; slice < joints.size(); ++slice)
-        with.product(scores.columns_from(slice * length, length), queries,
-                     transposed(shape.part(joints[slice], 1, sequence, head)));
-      with->softmax(scores, before, shape.scale<Scalar>());
-      with.keep(scores, square);
-      const auto result = shape.of_head(mixed, sequence, head);
+        with.product(scores.rows_from(0, length).columns_from(slice * length, length), queries,
+                     transposed(shape.part(joints[slice], 1, sequence, head)), false,
+                     shape.to_squares(count));
+      with->softmax(scores, length, before, shape.scale<Scalar>());
+      with.keep(scores, squares);
+      const auto result = shape.of_heads(mixed, sequence, head, count);
       const auto sum = with.place(result, 1);
       for (std::size_t slice = 0; slice < joints.size(); ++slice)
-        with.product(sum, square.columns_from(slice * length, length),
-                     shape.part(joints[slice], 2, sequence, head), slice > 0);
+        with.product(sum.columns_from(0, shape.features()),
+                     squares.rows_from(0, length).columns_from(slice * length, length),
+                     shape.part(joints[slice], 2, sequence, head), slice > 0,
+                     shape.from_squares(count));
       with.keep(sum, result);
     }
   }
 }
 
 //! The gradients of the queries, and what this slice adds to those of the keys and values up to it,
-//! from the gradient of `mixed`; `scratch` is [length, context].
+//! from the gradient of `mixed`; `scratch` is [length, context], where heads are done one by one.
 //! \param joint_gradients  of every slice up to this one, which is the last
 //! \param first            nothing has been added to them yet: they are set
 template <class Scalar>
@@ -105,25 +124,39 @@ void attention_backward(const counted_math<Scalar>& with, const attention_shape&
                         const held_matrix<const Scalar>& mixed_gradient, Scalar* scratch,
                         const slices_of<Scalar>& joint_gradients, bool first) {
   const std::size_t length = shape.length, before = length * (joints.size() - 1);
-  const matrix_span<Scalar> scores(scratch, length, shape.context);
+  const std::size_t count = heads_at_once(with, shape);
+  // The scores of several heads take room 0, and results another one.
+  const bool in_room = with->batches();
+  const int results = in_room ? math<Scalar>::rooms - 1 : 0;
+  if (in_room) check_scratch(count * length * shape.context, with->room(0).size());
+  const matrix_span<Scalar> all_scores(in_room ? with->room(0).data() : scratch, count * length,
+                                       shape.context);
+  const auto scores = all_scores.rows_from(0, length);
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const auto square = shape.square(weights, sequence, head);
-      const auto gradient = shape.of_head(mixed_gradient, sequence, head);
+    for (std::size_t head = 0; head < shape.heads; head += count) {
+      const auto squares = shape.squares(weights, sequence, head, count);
+      const auto gradient = shape.of_heads(mixed_gradient, sequence, head);
       for (std::size_t slice = 0; slice < joints.size(); ++slice) {
         with.product(scores.columns_from(slice * length, length), gradient,
-                     transposed(shape.part(joints[slice], 2, sequence, head)));
-        with.product(shape.part(joint_gradients[slice], 2, sequence, head),
-                     transposed(square.columns_from(slice * length, length)), gradient, !first);
+                     transposed(shape.part(joints[slice], 2, sequence, head)), false,
+                     shape.to_squares(count));
+        with.product(
+            shape.part(joint_gradients[slice], 2, sequence, head, count),
+            transposed(squares.rows_from(0, length).columns_from(slice * length, length)),
+            gradient, !first, shape.from_squares(count), results);
       }
-      with->softmax_back(scores, with.read(square, 1), before, shape.scale<Scalar>());
-      const auto queries = shape.part(joint_gradients.back(), 0, sequence, head);
+      with->softmax_back(all_scores, with.read(squares, 1), length, before,
+                         shape.scale<Scalar>());
+      const auto queries = shape.part(joint_gradients.back(), 0, sequence, head, count);
       const auto sum = with.place(queries, 2);
       for (std::size_t slice = 0; slice < joints.size(); ++slice) {
         const auto own = scores.columns_from(slice * length, length);
-        with.product(sum, own, shape.part(joints[slice], 1, sequence, head), slice > 0);
-        with.product(shape.part(joint_gradients[slice], 1, sequence, head), transposed(own),
-                     shape.part(joints.back(), 0, sequence, head), !first);
+        with.product(sum.columns_from(0, shape.features()), own,
+                     shape.part(joints[slice], 1, sequence, head), slice > 0,
+                     shape.from_squares(count));
+        with.product(shape.part(joint_gradients[slice], 1, sequence, head, count),
+                     transposed(own), shape.part(joints.back(), 0, sequence, head), !first,
+                     shape.from_squares(count), results);
       }
       with.keep(sum, queries);
     }

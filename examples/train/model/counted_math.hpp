@@ -64,18 +64,19 @@ class counted_math {
       math_.copy(made.data, to.wide().data, made.rows * made.columns * sizeof(Scalar));
   }
 
-  //! out = left * right, or out += left * right. What is held in bf16 is made in room 0.
+  //! out = left * right, or out += left * right; so for each of the batch.
   void product(const matrix_span<Scalar>& out, const factor<Scalar>& left, factor<Scalar> right,
-               bool add = false) const {
+               bool add = false, const product_batch& of = {}) const {
     // A weight is always on this side.
     if (right.copy == nullptr) right.copy = weights_.copy_of(right.of.data);
-    math_.product(out, left, right, add);
-    multiply_adds_ += std::uint64_t{left.rows()} * left.columns() * right.columns();
+    math_.product(out, left, right, add, of);
+    multiply_adds_ += std::uint64_t{left.rows()} * left.columns() * right.columns() * of.count;
   }
+  //! What is held in bf16 is made in that room. Of a batch, `out` is all results side by side.
   void product(const held& out, const factor<Scalar>& left, const factor<Scalar>& right,
-               bool add = false) const {
-    const matrix_span<Scalar> made = add ? open(out, 0) : place(out, 0);
-    product(made, left, right, add);
+               bool add = false, const product_batch& of = {}, int room = 0) const {
+    const matrix_span<Scalar> made = add ? open(out, room) : place(out, room);
+    product(made.columns_from(0, made.columns / of.count), left, right, add, of);
     keep(made, out);
   }
 

@@ -30,6 +30,14 @@ void with_factor(const factor<Scalar>& side, Use&& use) {
     use(view(side.of));
 }
 
+//! The factor that lies so many scalars behind.
+template <class Scalar>
+factor<Scalar> moved(factor<Scalar> side, std::size_t by) {
+  if (side.of.data != nullptr) side.of.data += by;
+  if (side.copy != nullptr) side.copy += by;
+  return side;
+}
+
 template <class Scalar>
 class host_operations : public math<Scalar> {
   using constant = matrix_span<const Scalar>;
@@ -54,7 +62,17 @@ class host_operations : public math<Scalar> {
   }
   std::span<Scalar> room(int) const override { return {}; }
 
-  void product(variable out, factor<Scalar> left, factor<Scalar> right, bool add) const override {
+  bool batches() const override { return false; }
+  void product(variable out, factor<Scalar> left, factor<Scalar> right, bool add,
+               const product_batch& of) const override {
+    for (std::size_t at = 0; at < of.count; ++at)
+      multiply_one({out.data + at * of.out, out.rows, out.columns, out.stride},
+                   moved(left, at * of.left), moved(right, at * of.right), add);
+  }
+
+ protected:
+  virtual void multiply_one(variable out, const factor<Scalar>& left, const factor<Scalar>& right,
+                            bool add) const {
     auto to = view(out);
     with_factor(left, [&](const auto& first) {
       with_factor(right, [&](const auto& second) {
@@ -66,6 +84,7 @@ class host_operations : public math<Scalar> {
     });
   }
 
+ public:
   void add_bias(variable out, const Scalar* bias) const override {
     view(out).rowwise() += row_vector(bias, out.columns);
   }
@@ -99,10 +118,12 @@ class host_operations : public math<Scalar> {
                                  beta_gradient);
   }
 
-  void softmax(variable scores, std::size_t before, Scalar scale) const override {
+  void softmax(variable scores, std::size_t rows, std::size_t before,
+               Scalar scale) const override {
+    const auto length = static_cast<Eigen::Index>(rows);
     auto square = view(scores);
     for (Eigen::Index row = 0; row < square.rows(); ++row) {
-      const Eigen::Index seen = static_cast<Eigen::Index>(before) + row + 1;
+      const Eigen::Index seen = static_cast<Eigen::Index>(before) + row % length + 1;
       auto past = square.row(row).head(seen).array();
       const Scalar highest = past.maxCoeff();
       past = ((past - highest) * scale).exp();
@@ -110,12 +131,13 @@ class host_operations : public math<Scalar> {
       square.row(row).tail(square.cols() - seen).setZero();
     }
   }
-  void softmax_back(variable gradients, constant weights, std::size_t before,
+  void softmax_back(variable gradients, constant weights, std::size_t rows, std::size_t before,
                     Scalar scale) const override {
+    const auto length = static_cast<Eigen::Index>(rows);
     auto scores = view(gradients);
     const auto square = view(weights);
     for (Eigen::Index row = 0; row < square.rows(); ++row) {
-      const Eigen::Index seen = static_cast<Eigen::Index>(before) + row + 1;
+      const Eigen::Index seen = static_cast<Eigen::Index>(before) + row % length + 1;
       auto past = scores.row(row).head(seen).array();
       const auto weight = square.row(row).head(seen).array();
       const Scalar along = (past * weight).sum();
@@ -193,24 +215,25 @@ class rounding_operations final : public host_operations<float> {
   explicit rounding_operations(const config& model)
       : left_(largest_factor(model)),
         right_(std::max(largest_factor(model), largest_weight(model))) {
-    if (!model.in_bf16()) return;
-    for (aligned_array<float>& each : rooms_) each = aligned_array<float>(largest_held(model));
+    for (int which = 0; which < rooms; ++which)
+      rooms_[which] = aligned_array<float>(room_scalars(model, which, batches()));
   }
 
   bool rounds() const override { return true; }
   std::size_t rounding_bytes() const override {
-    return left_.span().size_bytes() + right_.span().size_bytes() +
-           rooms * rooms_[0].span().size_bytes();
+    std::size_t sum = left_.span().size_bytes() + right_.span().size_bytes();
+    for (const aligned_array<float>& each : rooms_) sum += each.span().size_bytes();
+    return sum;
   }
   std::span<float> room(int which) const override {
     return rooms_[config::size(which)].span();
   }
-  void product(matrix_span<float> out, factor<float> left, factor<float> right,
-               bool add) const override {
-    host_operations::product(out, kept(left, left_), kept(right, right_), add);
-  }
 
  private:
+  void multiply_one(matrix_span<float> out, const factor<float>& left, const factor<float>& right,
+                    bool add) const override {
+    host_operations::multiply_one(out, kept(left, left_), kept(right, right_), add);
+  }
   static factor<float> kept(const factor<float>& side, aligned_array<float>& in) {
     const auto& of = side.of;
     check_scratch(of.rows * of.columns, in.span().size());

@@ -36,13 +36,16 @@ class math {
   //! And back.
   virtual void widen(matrix_span<const bfloat16> from, matrix_span<Scalar> to) const = 0;
   //! Where activations are in bf16, room of the math's own for an op to compute them in; below
-  //! `rooms`. Otherwise there is none.
+  //! `rooms`, of which the last one is there where it batches(). Otherwise there is none but, where
+  //! it does, room 0, for the attention scores of a sequence's heads. See room_scalars().
   virtual std::span<Scalar> room(int which) const = 0;
-  static constexpr int rooms = 3;
+  static constexpr int rooms = 4;
 
-  //! out = left * right, or out += left * right.
+  //! Whether a batch of products is better than one after the other: it is launched as one.
+  virtual bool batches() const = 0;
+  //! out = left * right, or out += left * right; so for each of the batch, whose first is given.
   virtual void product(matrix_span<Scalar> out, factor<Scalar> left, factor<Scalar> right,
-                       bool add) const = 0;
+                       bool add, const product_batch& of = {}) const = 0;
 
   //! Every row of out += bias [columns].
   virtual void add_bias(matrix_span<Scalar> out, const Scalar* bias) const = 0;
@@ -69,11 +72,13 @@ class math {
                             matrix_span<const Scalar> output_gradient, Scalar* gamma_gradient,
                             Scalar* beta_gradient) const = 0;
 
-  //! Row r of the scores becomes softmax(scale * its first before + r + 1 columns), and 0 behind.
-  virtual void softmax(matrix_span<Scalar> scores, std::size_t before, Scalar scale) const = 0;
+  //! Of scores of so many rows, one below the other, row r of each becomes softmax(scale * its first
+  //! before + r + 1 columns), and 0 behind.
+  virtual void softmax(matrix_span<Scalar> scores, std::size_t rows, std::size_t before,
+                       Scalar scale) const = 0;
   //! The gradients of what softmax gave become those of the scores.
   virtual void softmax_back(matrix_span<Scalar> gradients, matrix_span<const Scalar> weights,
-                            std::size_t before, Scalar scale) const = 0;
+                            std::size_t rows, std::size_t before, Scalar scale) const = 0;
 
   //! Row r of output = table[tokens[r]] + positions[r % length].
   virtual void embed(matrix_span<Scalar> output, const Scalar* table, const Scalar* positions,

@@ -29,6 +29,9 @@ struct matrix_span {
   matrix_span columns_from(std::size_t first, std::size_t count) const {
     return {data + first, rows, count, stride};
   }
+  matrix_span rows_from(std::size_t first, std::size_t count) const {
+    return {data + first * stride, count, columns, stride};
+  }
 };
 
 //! A row-major matrix as it is held between ops: of Scalar, or of bf16. Scalar may be const.
@@ -110,6 +113,12 @@ struct factor {
 
   std::size_t rows() const { return transposed ? of.columns : of.rows; }
   std::size_t columns() const { return transposed ? of.rows : of.columns; }
+};
+
+//! Products of one shape: how many, and how many scalars lie between the beginnings of one's matrix
+//! and the next one's.
+struct product_batch {
+  std::size_t count = 1, out = 0, left = 0, right = 0;
 };
 
 template <class Scalar>

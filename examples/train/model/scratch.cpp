@@ -43,19 +43,28 @@ std::size_t largest_rows(const config& model) {
                                   config::size(model.vocabulary)});
 }
 
+std::size_t heads_at_once(const config& model, bool batches) {
+  return batches ? config::size(model.heads) / config::size(model.shards) : 1;
+}
+
 }  // namespace
 
 std::size_t largest_factor(const config& model) {
   return std::max(largest_rows(model), model.length() * model.length());
 }
 
-std::size_t largest_rounded(const config& model) {
-  return model.in_bf16() ? model.length() * model.length() : largest_factor(model);
+std::size_t largest_rounded(const config& model, bool batches) {
+  const std::size_t scores = heads_at_once(model, batches) * model.length() * model.length();
+  return model.in_bf16() ? scores : std::max(largest_rows(model), scores);
 }
 
-// Of the attention weights, those of a head.
-std::size_t largest_held(const config& model) {
-  return std::max(largest_rows(model), model.length() * config::size(model.context));
+// The attention weights of the heads that are done at once are made in room 0 and read in room 1.
+std::size_t room_scalars(const config& model, int which, bool batches) {
+  const std::size_t weights =
+      heads_at_once(model, batches) * model.length() * config::size(model.context);
+  if (!model.in_bf16()) return batches && which == 0 ? weights : 0;
+  if (which == 3) return batches ? largest_rows(model) : 0;
+  return which == 2 ? largest_rows(model) : std::max(largest_rows(model), weights);
 }
 
 std::size_t largest_weight(const config& model) {

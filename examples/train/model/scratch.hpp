@@ -18,9 +18,10 @@ std::size_t largest_factor(const config& model);
 std::size_t largest_weight(const config& model);
 //! Of the largest side that is rounded for a product: where activations are in bf16, all but the
 //! gradients of attention scores are already.
-std::size_t largest_rounded(const config& model);
-//! Of the largest matrix of activations that an op makes at once.
-std::size_t largest_held(const config& model);
+//! @param batches  whether attention does all heads of a sequence at once, see math::batches()
+std::size_t largest_rounded(const config& model, bool batches = false);
+//! Of a math's room, see math::room().
+std::size_t room_scalars(const config& model, int which, bool batches);
 
 //! @throws std::invalid_argument for a matrix that is larger than what a math has room to round
 void check_scratch(std::size_t scalars, std::size_t room);

@@ -36,10 +36,16 @@ struct side {
   }
 };
 
+//! How many there are, and the scalars from one to the next.
+struct apart {
+  long long left = 0, right = 0, out = 0;
+  int count = 1;
+};
+
 template <class Value>
 cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left,
                        side<Value> right, int rows, int columns, int inner, float scale,
-                       float kept, float* out, int out_stride) {
+                       float kept, float* out, int out_stride, apart from_next = {}) {
   if (handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   int current = -1;
   static_cast<void>(cudaGetDevice(&current));
@@ -48,13 +54,17 @@ cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left
                               std::to_string(right.form) + ", " + std::to_string(rows) + " x " +
                               std::to_string(columns) + " x " + std::to_string(inner);
   stretto::test::gpu::enqueue(handle->stream, product, [=] {
-    for (int column = 0; column < columns; ++column)
-      for (int row = 0; row < rows; ++row) {
-        float sum = 0;
-        for (int at = 0; at < inner; ++at) sum += left.at(row, at) * right.at(at, column);
-        float& to = out[std::ptrdiff_t{column} * out_stride + row];
-        to = scale * sum + (kept == 0 ? 0 : kept * to);
-      }
+    for (int one = 0; one < from_next.count; ++one) {
+      const side<Value> first{left.data + one * from_next.left, left.form, left.stride};
+      const side<Value> second{right.data + one * from_next.right, right.form, right.stride};
+      for (int column = 0; column < columns; ++column)
+        for (int row = 0; row < rows; ++row) {
+          float sum = 0;
+          for (int at = 0; at < inner; ++at) sum += first.at(row, at) * second.at(at, column);
+          float& to = out[one * from_next.out + std::ptrdiff_t{column} * out_stride + row];
+          to = scale * sum + (kept == 0 ? 0 : kept * to);
+        }
+    }
   });
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -111,6 +121,27 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t left_form,
                  side<bfloat16>{static_cast<const bfloat16*>(right), right_form, right_stride},
                  rows, columns, inner, *static_cast<const float*>(scale),
                  *static_cast<const float*>(kept), static_cast<float*>(out), out_stride);
+}
+
+// Of what it can, sides that are both fp32 or both bf16.
+cublasStatus_t cublasGemmStridedBatchedEx(
+    cublasHandle_t handle, cublasOperation_t left_form, cublasOperation_t right_form, int rows,
+    int columns, int inner, const void* scale, const void* left, cudaDataType left_type,
+    int left_stride, long long left_apart, const void* right, cudaDataType right_type,
+    int right_stride, long long right_apart, const void* kept, void* out, cudaDataType out_type,
+    int out_stride, long long out_apart, int count, cublasComputeType_t sums, cublasGemmAlgo_t) {
+  if (left_type != right_type || out_type != CUDA_R_32F || sums != CUBLAS_COMPUTE_32F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto of = [&]<class Value>(Value) {
+    return enqueue("cublasGemmStridedBatchedEx", handle,
+                   side<Value>{static_cast<const Value*>(left), left_form, left_stride},
+                   side<Value>{static_cast<const Value*>(right), right_form, right_stride}, rows,
+                   columns, inner, *static_cast<const float*>(scale),
+                   *static_cast<const float*>(kept), static_cast<float*>(out), out_stride,
+                   {left_apart, right_apart, out_apart, count});
+  };
+  if (left_type == CUDA_R_32F) return of(float{});
+  return left_type == CUDA_R_16BF ? of(bfloat16{}) : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 }  // extern "C"
