@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -115,6 +118,9 @@ struct calibrate_command {
       line += " --machine " + path;
     } else {
       if (!is_identifier(name)) throw bad_option("--name", name, "must be a C++ identifier");
+      // Not told only when a minute's measurements would be lost.
+      if (out != "-" && !std::ofstream(out, std::ios::app))
+        throw bad_option("-o", out, "cannot be written: " + std::string(std::strerror(errno)));
       made = measure();
     }
     write_file("-o", out, format == "header" ? made.header(line) : made.json());

@@ -4,12 +4,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
-#include <sstream>
 #include <string>
+#include <vector>
 
 #include "command.hpp"
 #include "stretto/base/version.hpp"
@@ -18,15 +17,42 @@ namespace stretto::tool {
 
 namespace {
 
+//! No file that the tool reads is larger; /dev/zero, say, has no end.
+constexpr std::size_t most_bytes = std::size_t{1} << 30;
+
 std::string read_anew(const std::string& option, const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  if (std::filesystem::is_directory(path)) throw bad_option(option, path, "is a folder");
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file && file.peek() != std::char_traits<char>::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || !text)
+  if (path != "-" && std::filesystem::is_directory(path))
+    throw bad_option(option, path, "is a folder");
+  std::ifstream file;
+  if (path != "-") file.open(path, std::ios::binary);
+  std::istream& from = path == "-" ? std::cin : file;
+  std::string text;
+  std::vector<char> some(1 << 16);
+  while (from && text.size() <= most_bytes) {
+    from.read(some.data(), static_cast<std::streamsize>(some.size()));
+    text.append(some.data(), static_cast<std::size_t>(from.gcount()));
+  }
+  if (text.size() > most_bytes) throw bad_option(option, path, "is larger than 1 GiB");
+  if ((path != "-" && !file.is_open()) || from.bad())
     throw bad_option(option, path, "cannot be read: " + std::string(std::strerror(errno)));
-  return text.str();
+  return text;
+}
+
+//! On one line, and nothing that a terminal would act upon: a message may quote a file.
+std::string shown(const std::string& words) {
+  std::string text;
+  for (const char letter : words) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (letter == '\n') {
+      text += ' ';
+    } else if (code < 0x20 || code == 0x7f) {
+      text += "\\x";
+      for (const int digit : {code / 16, code % 16}) text += "0123456789abcdef"[digit];
+    } else {
+      text += letter;
+    }
+  }
+  return text;
 }
 
 }  // namespace
@@ -66,10 +92,11 @@ int main(int argc, char** argv) {
   const auto complain = [](const std::string& words, int exit) {
     std::string line = words;
     while (!line.empty() && line.back() == '\n') line.pop_back();
-    for (char& letter : line)
-      if (letter == '\n') letter = ' ';
-    std::cerr << "stretto: " << line << '\n';
+    std::cerr << "stretto: " << shown(line) << '\n';
     return exit;
+  };
+  const auto written = [&](int exit) {
+    return std::cout.flush() ? exit : complain("standard output cannot be written", 2);
   };
   try {
     add_list(app);
@@ -97,11 +124,12 @@ int main(int argc, char** argv) {
                         "; --help says what they do");
       if (!known) throw bad_option("COMMAND", argv[1], "no such command; there are " + names);
     }
+    if (argc > 1 && argv[1][0] == '-' && app.get_option_no_throw(argv[1]) == nullptr)
+      throw bad_option("COMMAND", argv[1], "expected a command before any option");
     app.parse(argc, argv);
-    if (!std::cout.flush()) return complain("standard output cannot be written", 2);
-    return 0;
+    return written(0);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    return written(app.exit(help));
   } catch (const CLI::ParseError& wrong) {
     return complain(wrong.what(), 2);
   } catch (const bad_input& wrong) {

@@ -47,10 +47,14 @@ struct json_file {
   //! @throws bad_input
   [[noreturn]] void fail(const std::string& rule) const { throw bad_option(option, path, rule); }
   nlohmann::json parse() const {
+    const std::string text = read_file(option, path);
+    if (text.empty()) fail("the file is empty");
     try {
-      return nlohmann::json::parse(read_file(option, path));
+      return nlohmann::json::parse(text);
     } catch (const nlohmann::json::exception& wrong) {
-      fail(std::string("not JSON: ") + wrong.what());
+      const std::string what = wrong.what();
+      const auto name = what.find("] ");  // the exception's, for programmers
+      fail("not JSON: " + (name == std::string::npos ? what : what.substr(name + 2)));
     }
   }
   //! The integer at `place`, from `least` to `greatest`.

@@ -146,6 +146,9 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
   } cases[] = {
       {"", {"subcommand", "required"}},
       {"fold", {"COMMAND fold", "schedule, check"}},
+      {"--fold", {"COMMAND --fold", "expected a command"}},
+      {"check /dev/zero", {"/dev/zero", "larger than 1 GiB"}},
+      {"calibrate -o /nowhere/host.json", {"-o /nowhere/host.json", "cannot be written"}},
       {"schedule", {"NAME", "required"}},
       {"schedule zigzag --ranks 2 --microbatches 2", {"NAME zigzag", "gpipe, 1f1b"}},
       {"schedule 1f1b --microbatches 2", {"--ranks", "required"}},
@@ -248,7 +251,17 @@ TEST_CASE("help is no error, a full disk is") {
   CHECK(run("--version").out.starts_with("stretto 0."));
   CHECK(run("schedule --help").out.find("--remainder") != std::string::npos);
   if (std::filesystem::exists("/dev/full"))
-    CHECK(std::system("\"" STRETTO_TOOL_PATH "\" list >/dev/full 2>/dev/null") != 0);
+    for (const std::string words : {"list", "--help", "plot --help", "--version"})
+      CHECK(std::system(("\"" STRETTO_TOOL_PATH "\" " + words + " >/dev/full 2>/dev/null").c_str()) !=
+            0);
+}
+
+TEST_CASE("what a file holds is told without what a terminal would act upon") {
+  const temporary file("cells.csv");
+  file.write("\x1b[2J\a,0F0\n");
+  const outcome said = run("check " + file.path());
+  CHECK(said.exit == 1);
+  CHECK(said.err.find("\\x1b[2J\\x07") != std::string::npos);
 }
 
 TEST_CASE("a header holds every schedule's jobs, rank after rank") {

@@ -207,8 +207,8 @@ TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and los
           exit);
   };
   refused(R"({"limit": [2, 1]})", "rule bounded broken on rank 1", 1);
-  refused("", "not JSON");
-  refused("{", "not JSON");
+  refused("", "the file is empty");
+  refused("{", "not JSON: parse error at line 1");
   refused("[]", "one object");
   refused(R"({"cost": 1})", "unknown key, \"cost\"");
   refused(R"({"base": [1]})", "base has 1 entries for 2 ranks");
