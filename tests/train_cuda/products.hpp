@@ -96,6 +96,20 @@ inline void compare_products(const train::config& model, const train::math<float
     }
     CHECK(apart < 1e-5);  // of sums near 5: the order alone, where bf16 would round by 1e-2
   }
+  // Rounded, into a wider matrix, of whose other columns nothing is written.
+  const auto one = put(gpu, left), other = put(gpu, right);
+  const train::matrix_span<const float> first(one.span().data(), rows, inner, stride),
+      second(other.span().data(), inner, columns, stride);
+  const auto halves = put(gpu, copy);
+  gpu.rounded_product({halves.span().data(), rows, columns, stride}, first, second, {});
+  finish(stream);
+  const std::vector<train::bfloat16> found = get(gpu, halves);
+  const auto wide = product(*host, false, false, false, false);
+  for (std::size_t at = 0; at < found.size(); ++at) {
+    const bool inside = at / stride < rows && at % stride < columns;
+    const float made = train::widened(found[at]), exact = inside ? wide[at] : train::widened(copy[at]);
+    CHECK(std::abs(made - exact) <= (inside ? std::abs(exact) / 256 + 1e-5f : 0.0f));
+  }
 }
 
 }  // namespace train_cuda_test

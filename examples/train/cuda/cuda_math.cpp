@@ -136,9 +136,25 @@ std::span<float> cuda_math::room(int which) const {
   return {static_cast<float*>(parts_->rooms[which].get()), parts_->room_sizes[which]};
 }
 
-// cuBLAS has columns one after the other, so it sees every matrix transposed: right^T * left^T.
+//! Where a product goes, in which type.
+struct cuda_math::result {
+  void* data;
+  cudaDataType type;
+  std::size_t stride;
+};
+
 void cuda_math::product(matrix_span<float> out, factor<float> left, factor<float> right, bool add,
                         const product_batch& of) const {
+  multiply({out.data, CUDA_R_32F, out.stride}, left, right, add, of);
+}
+void cuda_math::rounded_product(matrix_span<bfloat16> out, factor<float> left, factor<float> right,
+                                const product_batch& of) const {
+  multiply({out.data, CUDA_R_16BF, out.stride}, left, right, false, of);
+}
+
+// cuBLAS has columns one after the other, so it sees every matrix transposed: right^T * left^T.
+void cuda_math::multiply(const result& out, const factor<float>& left, const factor<float>& right,
+                         bool add, const product_batch& of) const {
   const auto form = [](const factor<float>& side) {
     return side.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   };
@@ -168,19 +184,20 @@ void cuda_math::product(matrix_span<float> out, factor<float> left, factor<float
             parts_->products, form(right), form(left), columns, rows, inner, &one, second.data,
             second.type, number(second.stride), static_cast<long long>(second.apart), first.data,
             first.type, number(first.stride), static_cast<long long>(first.apart), &kept, out.data,
-            CUDA_R_32F, number(out.stride), static_cast<long long>(of.out), number(of.count),
+            out.type, number(out.stride), static_cast<long long>(of.out), number(of.count),
             CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
         "cublasGemmStridedBatchedEx");
   else if (rounds())
     check_products(cublasGemmEx(parts_->products, form(right), form(left), columns, rows, inner,
                                 &one, second.data, second.type, number(second.stride), first.data,
-                                first.type, number(first.stride), &kept, out.data, CUDA_R_32F,
+                                first.type, number(first.stride), &kept, out.data, out.type,
                                 number(out.stride), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                    "cublasGemmEx");
   else
     check_products(cublasSgemm(parts_->products, form(right), form(left), columns, rows, inner,
                                &one, right.of.data, number(second.stride), left.of.data,
-                               number(first.stride), &kept, out.data, number(out.stride)),
+                               number(first.stride), &kept, static_cast<float*>(out.data),
+                               number(out.stride)),
                    "cublasSgemm");
 }
 

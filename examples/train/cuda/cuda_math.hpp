@@ -11,7 +11,7 @@ namespace train::cuda {
 
 //! In single precision (no TF32), so that results differ from the host's by rounding only; products
 //! sum in cuBLAS's order. Products of bf16 sum in single precision, too (cublasGemmEx); what of it
-//! they read that is in no bf16 yet, a kernel rounds before each. Work goes to one stream at a time: the caller's
+//! they read that is in no bf16 yet, a kernel rounds before each; they leave either. Work goes to one stream at a time: the caller's
 //! events stand between work on different ones. After construction nothing is allocated but by allocate().
 class cuda_math final : public math<float> {
  public:
@@ -33,6 +33,8 @@ class cuda_math final : public math<float> {
   bool batches() const override { return true; }
   void product(matrix_span<float> out, factor<float> left, factor<float> right, bool add,
                const product_batch& of) const override;
+  void rounded_product(matrix_span<bfloat16> out, factor<float> left, factor<float> right,
+                       const product_batch& of) const override;
   void add_bias(matrix_span<float> out, const float* bias) const override;
   void residual(matrix_span<float> out, matrix_span<const float> from, const float* bias,
                 matrix_span<const float> more) const override;
@@ -76,6 +78,10 @@ class cuda_math final : public math<float> {
   void get(const void* from, void* host, std::size_t bytes) const override;
 
  private:
+  struct result;
+  void multiply(const result& out, const factor<float>& left, const factor<float>& right, bool add,
+                const product_batch& of) const;
+
   struct parts;
   std::unique_ptr<parts> parts_;
 };

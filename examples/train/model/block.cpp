@@ -323,14 +323,6 @@ void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
   }
 }
 
-template <class Scalar>
-void block<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
-                            std::span<const Scalar> input, std::span<Scalar> output,
-                            std::span<Scalar> stash) const {
-  for (const op_code op : block_forward_ops)
-    if (!is_sum(op)) run(op, {with, parameters, input, output, stash, {}, {}, 0});
-}
-
 template class block<float>;
 template class block<double>;
 

@@ -78,11 +78,6 @@ class block {
                   std::span<const Scalar> output_gradient, std::span<const Scalar> stash,
                   std::span<Scalar> gradients, op_piece piece = {}) const;
 
-  //! The whole forward of a block in one piece, for whole sequences.
-  void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
-               std::span<const Scalar> input, std::span<Scalar> output,
-               std::span<Scalar> stash) const;
-
  private:
   // The ops, in the order of their codes.
   void norm1(const call& with) const;

@@ -65,17 +65,18 @@ class counted_math {
   }
 
   //! out = left * right, or out += left * right; so for each of the batch.
-  void product(const matrix_span<Scalar>& out, const factor<Scalar>& left, factor<Scalar> right,
-               bool add = false, const product_batch& of = {}) const {
-    // A weight is always on this side.
-    if (right.copy == nullptr) right.copy = weights_.copy_of(right.of.data);
-    math_.product(out, left, right, add, of);
-    multiply_adds_ += std::uint64_t{left.rows()} * left.columns() * right.columns() * of.count;
+  void product(const matrix_span<Scalar>& out, const factor<Scalar>& left,
+               const factor<Scalar>& right, bool add = false,
+               const product_batch& of = {}) const {
+    math_.product(out, left, counted(left, right, of), add, of);
   }
-  //! What is held in bf16 is made in that room. Of a batch, `out` is all results side by side.
+  //! What is held in bf16 is added to in that room. Of a batch, `out` is all results side by side.
   void product(const held& out, const factor<Scalar>& left, const factor<Scalar>& right,
                bool add = false, const product_batch& of = {}, int room = 0) const {
-    const matrix_span<Scalar> made = add ? open(out, room) : place(out, room);
+    if (out.in_bf16() && !add)
+      return math_.rounded_product(out.columns_from(0, out.columns() / of.count).narrow(), left,
+                                   counted(left, right, of), of);
+    const matrix_span<Scalar> made = open(out, room);
     product(made.columns_from(0, made.columns / of.count), left, right, add, of);
     keep(made, out);
   }
@@ -110,6 +111,14 @@ class counted_math {
     const std::span<Scalar> memory = math_.room(room);
     check_scratch(of.rows() * of.columns(), memory.size());
     return {memory.data(), of.rows(), of.columns()};
+  }
+
+  //! The right side, which is where a weight always is.
+  factor<Scalar> counted(const factor<Scalar>& left, factor<Scalar> right,
+                         const product_batch& of) const {
+    multiply_adds_ += std::uint64_t{left.rows()} * left.columns() * right.columns() * of.count;
+    if (right.copy == nullptr) right.copy = weights_.copy_of(right.of.data);
+    return right;
   }
 
   const math<Scalar>& math_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <stdexcept>
 
 #include "model/algebra.hpp"
 #include "model/cross_entropy.hpp"
@@ -68,6 +69,10 @@ class host_operations : public math<Scalar> {
     for (std::size_t at = 0; at < of.count; ++at)
       multiply_one({out.data + at * of.out, out.rows, out.columns, out.stride},
                    moved(left, at * of.left), moved(right, at * of.right), add);
+  }
+  void rounded_product(matrix_span<bfloat16>, factor<Scalar>, factor<Scalar>,
+                       const product_batch&) const override {
+    throw std::logic_error("host math: one that does not round was to round a product");
   }
 
  protected:
@@ -226,7 +231,16 @@ class rounding_operations final : public host_operations<float> {
     return sum;
   }
   std::span<float> room(int which) const override {
-    return rooms_[config::size(which)].span();
+    return rooms_[which].span();
+  }
+  void rounded_product(matrix_span<bfloat16> out, factor<float> left, factor<float> right,
+                       const product_batch& of) const override {
+    check_scratch(out.rows * out.columns, room(0).size());
+    const matrix_span<float> made(room(0).data(), out.rows, out.columns);
+    for (std::size_t at = 0; at < of.count; ++at) {
+      multiply_one(made, moved(left, at * of.left), moved(right, at * of.right), false);
+      round(made, {out.data + at * of.out, out.rows, out.columns, out.stride});
+    }
   }
 
  private:

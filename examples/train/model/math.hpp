@@ -37,7 +37,8 @@ class math {
   virtual void widen(matrix_span<const bfloat16> from, matrix_span<Scalar> to) const = 0;
   //! Where activations are in bf16, room of the math's own for an op to compute them in; below
   //! `rooms`, of which the last one is there where it batches(). Otherwise there is none but, where
-  //! it does, room 0, for the attention scores of a sequence's heads. See room_scalars().
+  //! it does, room 0, for the attention scores of a sequence's heads. See room_scalars(). Where it
+  //! does not, rounded products take room 0.
   virtual std::span<Scalar> room(int which) const = 0;
   static constexpr int rooms = 4;
 
@@ -46,6 +47,9 @@ class math {
   //! out = left * right, or out += left * right; so for each of the batch, whose first is given.
   virtual void product(matrix_span<Scalar> out, factor<Scalar> left, factor<Scalar> right,
                        bool add, const product_batch& of = {}) const = 0;
+  //! out = left * right, rounded, by a math that rounds; likewise.
+  virtual void rounded_product(matrix_span<bfloat16> out, factor<Scalar> left,
+                               factor<Scalar> right, const product_batch& of = {}) const = 0;
 
   //! Every row of out += bias [columns].
   virtual void add_bias(matrix_span<Scalar> out, const Scalar* bias) const = 0;

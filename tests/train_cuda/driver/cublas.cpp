@@ -24,6 +24,15 @@ float in_float(bfloat16 value) {
   return std::bit_cast<float>(std::uint32_t{value} << 16);
 }
 
+// The nearest, of two the even one.
+void put(float value, float& to) {
+  to = value;
+}
+void put(float value, bfloat16& to) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  to = static_cast<bfloat16>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
 // Columns one after the other.
 template <class Value>
 struct side {
@@ -42,10 +51,10 @@ struct apart {
   int count = 1;
 };
 
-template <class Value>
+template <class Value, class Out>
 cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left,
                        side<Value> right, int rows, int columns, int inner, float scale,
-                       float kept, float* out, int out_stride, apart from_next = {}) {
+                       float kept, Out* out, int out_stride, apart from_next = {}) {
   if (handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   int current = -1;
   static_cast<void>(cudaGetDevice(&current));
@@ -61,8 +70,8 @@ cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left
         for (int row = 0; row < rows; ++row) {
           float sum = 0;
           for (int at = 0; at < inner; ++at) sum += first.at(row, at) * second.at(at, column);
-          float& to = out[one * from_next.out + std::ptrdiff_t{column} * out_stride + row];
-          to = scale * sum + (kept == 0 ? 0 : kept * to);
+          Out& to = out[one * from_next.out + std::ptrdiff_t{column} * out_stride + row];
+          put(scale * sum + (kept == 0 ? 0 : kept * in_float(to)), to);
         }
     }
   });
@@ -113,35 +122,40 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t left_form,
                             int left_stride, const void* right, cudaDataType right_type,
                             int right_stride, const void* kept, void* out, cudaDataType out_type,
                             int out_stride, cublasComputeType_t sums, cublasGemmAlgo_t) {
-  if (left_type != CUDA_R_16BF || right_type != CUDA_R_16BF || out_type != CUDA_R_32F ||
-      sums != CUBLAS_COMPUTE_32F)
+  if (left_type != CUDA_R_16BF || right_type != CUDA_R_16BF || sums != CUBLAS_COMPUTE_32F ||
+      (out_type != CUDA_R_32F && out_type != CUDA_R_16BF))
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  return enqueue("cublasGemmEx", handle,
-                 side<bfloat16>{static_cast<const bfloat16*>(left), left_form, left_stride},
-                 side<bfloat16>{static_cast<const bfloat16*>(right), right_form, right_stride},
-                 rows, columns, inner, *static_cast<const float*>(scale),
-                 *static_cast<const float*>(kept), static_cast<float*>(out), out_stride);
+  const auto into = [&](auto* to) {
+    return enqueue("cublasGemmEx", handle,
+                   side<bfloat16>{static_cast<const bfloat16*>(left), left_form, left_stride},
+                   side<bfloat16>{static_cast<const bfloat16*>(right), right_form, right_stride},
+                   rows, columns, inner, *static_cast<const float*>(scale),
+                   *static_cast<const float*>(kept), to, out_stride);
+  };
+  if (out_type == CUDA_R_32F) return into(static_cast<float*>(out));
+  return into(static_cast<bfloat16*>(out));
 }
 
-// Of what it can, sides that are both fp32 or both bf16.
+// Of what it can, sides that are both fp32 or both bf16, and these into either.
 cublasStatus_t cublasGemmStridedBatchedEx(
     cublasHandle_t handle, cublasOperation_t left_form, cublasOperation_t right_form, int rows,
     int columns, int inner, const void* scale, const void* left, cudaDataType left_type,
     int left_stride, long long left_apart, const void* right, cudaDataType right_type,
     int right_stride, long long right_apart, const void* kept, void* out, cudaDataType out_type,
     int out_stride, long long out_apart, int count, cublasComputeType_t sums, cublasGemmAlgo_t) {
-  if (left_type != right_type || out_type != CUDA_R_32F || sums != CUBLAS_COMPUTE_32F)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  const auto of = [&]<class Value>(Value) {
+  if (left_type != right_type || sums != CUBLAS_COMPUTE_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto of = [&]<class Value, class Out>(Value, Out) {
     return enqueue("cublasGemmStridedBatchedEx", handle,
                    side<Value>{static_cast<const Value*>(left), left_form, left_stride},
                    side<Value>{static_cast<const Value*>(right), right_form, right_stride}, rows,
                    columns, inner, *static_cast<const float*>(scale),
-                   *static_cast<const float*>(kept), static_cast<float*>(out), out_stride,
+                   *static_cast<const float*>(kept), static_cast<Out*>(out), out_stride,
                    {left_apart, right_apart, out_apart, count});
   };
-  if (left_type == CUDA_R_32F) return of(float{});
-  return left_type == CUDA_R_16BF ? of(bfloat16{}) : CUBLAS_STATUS_NOT_SUPPORTED;
+  if (left_type == CUDA_R_32F && out_type == CUDA_R_32F) return of(float{}, float{});
+  if (left_type != CUDA_R_16BF) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (out_type == CUDA_R_32F) return of(bfloat16{}, float{});
+  return out_type == CUDA_R_16BF ? of(bfloat16{}, bfloat16{}) : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 }  // extern "C"
