@@ -206,6 +206,7 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"assign --layers 0 --ranks 2", {"--layers 0", "at least one layer"}},
       {"assign --layers 8", {"--ranks", "required with --layers 8"}},
       {"assign --layers skewed:8 --ranks 2", {"--layers skewed:8", "rank_list"}},
+      {"assign --layers even:-8 --ranks 2", {"--layers even:-8", "one number"}},
       {"assign --layers even:8,2 --ranks 2", {"--layers even:8,2", "one number"}},
       {"assign --layers balanced:5000 --ranks 2", {"balanced:5000", "at most 4096"}},
       {"assign --layers 7,1 --chunks 2", {"on rank 1", "layers: 1, at least 2"}},

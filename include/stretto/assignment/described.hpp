@@ -125,6 +125,7 @@ class described {
       complaint_ = "at most " + std::to_string(most) + " layers";
   }
   void read_numbers(std::string_view text) {
+    const bool one = name_ == "even" || name_ == "balanced";
     std::int64_t sum = 0;
     const char* at = text.data();
     const char* const end = at + text.size();
@@ -133,14 +134,14 @@ class described {
       const auto got = std::from_chars(at, end, number);
       more = got.ptr != end;
       if (got.ec != std::errc{} || number < 0 || (more && *got.ptr != ',')) {
-        complaint_ = "expected numbers between commas, as in 5,3";
+        complaint_ = one ? "expected one number of layers"
+                         : "expected numbers between commas, as in 5,3";
         return;
       }
       numbers_.push_back(number);
       sum += number;
       at = got.ptr + 1;
     }
-    const bool one = name_ == "even" || name_ == "balanced";
     if (one && numbers_.size() != 1) complaint_ = "expected one number of layers";
     if (name_ == "rank_list") sum = static_cast<std::int64_t>(numbers_.size());
     layers_ = static_cast<int>(sum > most_layers ? most_layers + 1 : sum);
