@@ -29,4 +29,23 @@ class scratch {
   std::int64_t count_;
 };
 
+//! The same of a size that the compiler knows; 0: only the running function does. Compilers evaluate
+//! an element of an array several times faster than one behind a pointer, hence `items[at]`.
+template <class T, std::int64_t Count>
+struct sized_scratch {
+  constexpr explicit sized_scratch(std::int64_t) {}
+
+  T items[static_cast<std::size_t>(Count)]{};
+};
+template <class T>
+struct sized_scratch<T, 0> {
+  constexpr explicit sized_scratch(std::int64_t count)
+      : items(new T[static_cast<std::size_t>(count > 0 ? count : 1)]{}) {}
+  constexpr ~sized_scratch() { delete[] items; }
+  sized_scratch(const sized_scratch&) = delete;
+  sized_scratch& operator=(const sized_scratch&) = delete;
+
+  T* items;
+};
+
 }  // namespace stretto

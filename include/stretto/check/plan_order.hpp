@@ -64,7 +64,9 @@ class plan_order : public replay_observer {
       return;
     lowering::clock& sends = come(sender, send);
     lowering::clock& receives = come(receiver, receive);
-    known_.meet(sender, send, sends, receiver, receive, receives);
+    known_.meet(lowering::side_of(sender, receiver, static_cast<int>(plans_.size())), send, sends,
+                receive, receives);
+    if (!laps_.any) return;
     laps_.met(plan_[sender].instructions[send].what, sender, send, sends, receiver, receive,
               receives);
   }

@@ -174,8 +174,6 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   scratch<detail::accesses> made(kept);
   detail::accesses* const accessed = made.data();
   detail::byte_owners owners(kept);
-  scratch<bool> awaited_events(plan.events);
-  bool* const awaited = awaited_events.data();
   scratch<std::int32_t> channels(2 * std::int64_t{plan.ranks});  // to and from: stream plus one
   std::int32_t* const channel_on = channels.data();
   std::int32_t last_on[streams]{};
@@ -227,8 +225,6 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     }
     last_on[mine] = index + 1;
     if (mine >= streams_seen) streams_seen = mine + 1;
-    for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait)
-      if (!waits[wait].previous_step) awaited[waits[wait].event] = true;
     if (!now.begun)
       return refuse(fault::race, reason::overwritten_while_read, rank, index, at.what);
     if (at.act == action::send || at.act == action::receive) {
@@ -246,27 +242,24 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       detail::accesses& of = accessed[id];
       const std::int32_t before = of.behind_all;
       bytes = buffers + id;
+      // Whatever touched the buffer was done before the one that is known to be done?
       bool behind = before > 0 && (before <= now.own[of.behind_on] || before > index);
-      reason why = reason::overwritten_while_read;
-      if (behind) {
-        // Whatever touched the buffer was done before the one that is known to be done.
-      } else if (of.written == 0) {
-        if (mode != access::write)
+      if (!behind) {
+        const bool first = of.written == 0;
+        if (first && mode != access::write)
           return refuse(fault::race, reason::read_before_write, rank, index, at.what);
-        owners.take(bytes->offset, bytes->offset + bytes->bytes, id, after_owner);
-        behind = true;
-      } else if (mode == access::read) {
-        why = reason::read_before_write;
-        if (const std::int32_t wrote = of.written;
-            wrote > now.own[list[wrote - 1].stream] && wrote - 1 != index &&
-            !detail::done_before(plan, known, plans, now, wrote - 1))
+        behind = first || mode != access::read;
+        if (first) owners.take(bytes->offset, bytes->offset + bytes->bytes, id, after_owner);
+        else if (behind) after_accesses(of);
+        else if (const std::int32_t wrote = of.written;
+                 wrote > now.own[list[wrote - 1].stream] && wrote - 1 != index &&
+                 !detail::done_before(plan, known, plans, now, wrote - 1))
           clash = wrote;
-      } else {
-        after_accesses(of);
-        behind = true;
+        if (clash > 0)
+          return refuse(fault::race,
+                        behind ? reason::overwritten_while_read : reason::read_before_write, rank,
+                        index, at.what, list[clash - 1].what);
       }
-      if (clash > 0)
-        return refuse(fault::race, why, rank, index, at.what, list[clash - 1].what);
       if (index < bytes->first || index >= bytes->release)
         return refuse(fault::race, reason::not_released, rank, index, at.what);
       if (mode != access::read) of.written = index + 1;
@@ -279,7 +272,10 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   for (const std::int32_t last : last_on) {
     if (last == 0 || last == count) continue;
     const instruction& at = list[last - 1];
-    if (at.record < 0 || !awaited[at.record])
+    // Mostly by the end, so from there back.
+    auto wait = static_cast<std::int64_t>(at.record < 0 ? 0 : plan.waits.size());
+    while (wait > 0 && (waits[wait - 1].event != at.record || waits[wait - 1].previous_step)) --wait;
+    if (wait == 0)
       return refuse(fault::race, reason::not_released, rank, last - 1, at.what);
   }
   return {};

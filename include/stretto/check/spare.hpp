@@ -127,13 +127,20 @@ class knowledge_without {
 
 //! Whether two instructions touch a common buffer (it may be empty) or byte, and one of them writes
 //! it, or the other writes to what the one (or the node whose last op it is) has released before.
-constexpr bool clash(const plan_view& plan, const instruction& one, const instruction& other) {
+//! @param index  of `one`
+constexpr bool clash(const plan_view& plan, std::int32_t index, const instruction& one,
+                     const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
-  const buffer* const buffers = plan.buffers.data();
   // What a job makes for another is the last of its uses, what it is brought the first.
   const buffer_use* const first = uses + one.first_use;
   const buffer_use* const begin = uses + other.first_use;
   const buffer_use* const end = begin + other.use_count;
+  if (one.use_count > 0) {
+    const buffer_use a = first[one.use_count - 1];
+    for (const buffer_use* b = begin; b < end; ++b)
+      if (a.buffer == b->buffer && (a.mode != access::read || b->mode != access::read)) return true;
+  }
+  const buffer* const buffers = plan.buffers.data();
   for (const buffer_use* a = first + one.use_count; a != first;) {
     --a;
     const bool reads = a->mode == access::read;
@@ -148,7 +155,6 @@ constexpr bool clash(const plan_view& plan, const instruction& one, const instru
     }
   }
   const std::int32_t* const released = plan.released.data();
-  auto index = static_cast<std::int32_t>(&one - plan.instructions.data());
   while (true) {
     const instruction& giver = plan.instructions[static_cast<std::size_t>(index)];
     for (int freed = giver.first_release; freed < giver.first_release + giver.release_count;
@@ -233,7 +239,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         };
         needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
                              begun[recorded.stream] <= by
-                       : clash(plan, list[by], list[index]);
+                       : clash(plan, by, recorded, at);
         needed = needed && !knowledge.any(index, wait, before, peer_before, done);
         if (start) begun[recorded.stream] = by + 1;
       }

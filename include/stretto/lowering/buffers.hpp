@@ -45,33 +45,39 @@ struct buffer_sizes {
 
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+//! How many buffers a plan has room for, where the compiler knows; else 0.
+template <class Plan>
+inline constexpr std::int64_t known_buffers = 0;
+template <plan_capacity Room>
+inline constexpr std::int64_t known_buffers<fixed_rank_plan<Room>> = Room.buffers;
+
 //! The buffers of one rank while its plan is written, and where they lie in the arena. What
 //! forwards save for backwards lies below, what jobs and messages bring to each other above: of
 //! either there are few sizes, so that a place that one leaves fits the next, and little lies idle
 //! between. What the host keeps lies behind the arena, in memory of its own.
+template <class Plan>
 class buffer_book {
  public:
   //! `instructions`: of the plan.
-  constexpr buffer_book(rank_sink& sink, const buffer_sizes& sizes, std::int32_t instructions)
-      : sink_(sink),
-        buffers_(sink.buffers),
-        room_(sink.room.buffers),
+  constexpr buffer_book(Plan& sink, const buffer_sizes& sizes, std::int32_t instructions)
+      : about(sink.room.buffers),
+        sink_(sink),
         sizes_(sizes),
-        instructions_(instructions),
-        abouts_(sink.room.buffers),
-        about_(abouts_.data()) {}
+        instructions_(instructions) {}
   constexpr ~buffer_book() = default;  // nvcc does not find it constexpr by itself
 
   struct about_buffer {
     //! Index of the latest access, sends aside; of a message known as taken, of the job that knows.
     std::int32_t last;
-    // Once it is closed: what of its place is still free, and its neighbours, plus one.
+    // Once it is closed, its free neighbours, plus one, and what of its place is still free; until
+    // then all of it.
     std::int32_t next;
     std::int32_t previous;
     std::int64_t begin;
     std::int64_t end;
   };
-  constexpr about_buffer* about() { return about_; }
+  sized_scratch<about_buffer, known_buffers<Plan>> about;
+  std::int32_t released = 0;  //!< how many buffers have been
 
   //! A buffer that instruction `first` is the first to write, in use to the end of the step unless
   //! it is closed. A job takes the lowest place that is free and large enough; where there are
@@ -80,11 +86,13 @@ class buffer_book {
   //!                ago, so that it need hardly ever wait for who was there
   constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work, bool oldest) {
     const std::int32_t id = opened_;
-    if (id == room_) throw std::length_error("stretto: plan has no room for buffers");
+    if (id == sink_.room.buffers) throw std::length_error("stretto: plan has no room for buffers");
     const std::int64_t bytes = sizes_.bytes(role, work.stage);
-    buffers_[id] = {take(part_of(role), aligned(bytes), oldest, first), bytes, work.stage,
-                    work.microbatch, work.slice, role, first, instructions_};
-    about_[id].last = first;
+    const std::int64_t whole = aligned(bytes);
+    const std::int64_t begin = take(parts_[part_.of[static_cast<int>(role)]], whole, oldest, first);
+    sink_.buffers[id] = {begin, bytes, work.stage, work.microbatch, work.slice, role, first,
+                         instructions_};
+    about.items[id] = {first, 0, 0, begin, begin + whole};
     opened_ = id + 1;
     return id;
   }
@@ -96,42 +104,37 @@ class buffer_book {
   //! The buffer's place may be taken by instruction `release`, not before that of the last call,
   //! and later ones; nothing is opened any more by earlier ones.
   constexpr void close(std::int32_t id, std::int32_t release) {
-    buffer& made = buffers_[id];
+    buffer& made = sink_.buffers[id];
     if (release < instructions_) {
       made.release = release;
-      sink_.released[released_++] = id;
-      ++sink_.instructions[release].release_count;
+      sink_.released[released++] = id;
     }
-    if (made.bytes == 0) return;
-    about_buffer& free = about_[id];
-    const std::int64_t begin = made.offset;
-    free.begin = begin;
-    free.end = begin + aligned(made.bytes);
-    part& of = part_of(made.role);
+    about_buffer& free = about.items[id];
+    const std::int64_t begin = free.begin;
+    if (begin == free.end) return;
+    part& of = parts_[part_.of[static_cast<int>(made.role)]];
     std::int32_t before = of.highest;
     std::int32_t after = 0;
-    if (before > 0 && about_[before - 1].begin >= begin)
-      for (before = 0, after = of.lowest; after > 0 && about_[after - 1].begin < begin;)
-        before = after, after = about_[after - 1].next;
+    if (before > 0 && about.items[before - 1].begin >= begin)
+      for (before = 0, after = of.lowest; after > 0 && about.items[after - 1].begin < begin;)
+        before = after, after = about.items[after - 1].next;
     free.next = after;
     free.previous = before;
-    (before > 0 ? about_[before - 1].next : of.lowest) = id + 1;
-    (after > 0 ? about_[after - 1].previous : of.highest) = id + 1;
+    (before > 0 ? about.items[before - 1].next : of.lowest) = id + 1;
+    (after > 0 ? about.items[after - 1].previous : of.highest) = id + 1;
   }
-  //! How many buffers have been released.
-  constexpr std::int32_t released() const { return released_; }
-
   //! When all are open that will be: puts each part behind the one before.
   constexpr void settle() {
-    const std::int64_t saved = saved_.top;
-    const std::int64_t arena = saved + messages_.top;
+    const std::int64_t saved = parts_[saved_part].top;
+    const std::int64_t arena = saved + parts_[message_part].top;
     sink_.used.buffers = opened_;
     sink_.arena_bytes = arena;
-    sink_.host_bytes = host_.top;
-    for (buffer* made = buffers_; made < buffers_ + opened_; ++made) {
-      const buffer_role role = made->role;
+    sink_.host_bytes = parts_[host_part].top;
+    for (std::int32_t id = 0; id < opened_; ++id) {
+      buffer& made = sink_.buffers[id];
+      const buffer_role role = made.role;
       if (role == buffer_role::stash || role == buffer_role::kept) continue;
-      made->offset += role == buffer_role::host ? arena : saved;
+      made.offset += role == buffer_role::host ? arena : saved;
     }
   }
 
@@ -143,37 +146,40 @@ class buffer_book {
     std::int64_t top = 0;      // beyond it nothing has been used
   };
 
-  constexpr part& part_of(buffer_role role) {
-    return role == buffer_role::stash || role == buffer_role::kept ? saved_
-           : role == buffer_role::host                             ? host_
-                                                                   : messages_;
-  }
+  static constexpr int saved_part = 0, message_part = 1, host_part = 2;
+  struct part_by_role {
+    int of[buffer_role_count];
+    constexpr part_by_role() : of{} {
+      for (int role = 0; role < buffer_role_count; ++role)
+        of[role] = is_saved(static_cast<buffer_role>(role)) ? saved_part : message_part;
+      of[static_cast<int>(buffer_role::host)] = host_part;
+    }
+  };
 
   constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest, std::int32_t first) {
     left_at_ = copied_at_ = -1;
     std::int64_t from = of.top;
     std::int32_t start = 0;
-    const bool copies = host_.top > 0;
-    if (copies && &of == &saved_) start = left_on(sink_.instructions[first].stream, bytes);
+    const bool copies = parts_[host_part].top > 0;
+    if (copies && &of == parts_ + saved_part) start = left_on(sink_.instructions[first].stream, bytes);
     if (start > 0) {
-      from = about_[start - 1].begin;
+      from = about.items[start - 1].begin;
     } else if (oldest) {
       std::int32_t longest = 0;
       for (std::int32_t at = of.lowest; at > 0;) {
-        const about_buffer& free = about_[at - 1];
-        const std::int32_t last = free.last;
-        if ((start == 0 || last < longest) && free.end - free.begin >= bytes)
-          start = at, longest = last;
+        const about_buffer free = about.items[at - 1];  // a copy is read faster by a compiler
+        if ((start == 0 || free.last < longest) && free.end - free.begin >= bytes)
+          start = at, longest = free.last;
         at = free.next;
       }
-      if (start > 0) from = about_[start - 1].begin;
+      if (start > 0) from = about.items[start - 1].begin;
     }
     if (start == 0) {
       // The first run of free places that is long enough; the last may grow.
       std::int64_t to = -1;
       std::int32_t at = of.lowest;
       while (at > 0) {
-        const about_buffer& free = about_[at - 1];
+        const about_buffer free = about.items[at - 1];
         if (free.begin != to) from = free.begin, start = at;
         to = free.end;
         if (to - from >= bytes) break;
@@ -186,46 +192,40 @@ class buffer_book {
     }
     const std::int64_t end = from + bytes;
     for (std::int32_t at = start; at > 0;) {
-      about_buffer& free = about_[at - 1];
+      const about_buffer free = about.items[at - 1];
       if (free.begin >= end) break;
-      const std::int32_t last = free.last;
-      std::int32_t& left = copies && sink_.instructions[last].stream > 0 ? copied_at_ : left_at_;
-      if (last > left) left = last;
+      std::int32_t& left =
+          copies && sink_.instructions[free.last].stream > 0 ? copied_at_ : left_at_;
+      if (free.last > left) left = free.last;
       if (free.end > end) {
-        free.begin = end;
+        about.items[at - 1].begin = end;
         break;
       }
-      const std::int32_t next = free.next;
-      (free.previous > 0 ? about_[free.previous - 1].next : of.lowest) = next;
-      (next > 0 ? about_[next - 1].previous : of.highest) = free.previous;
-      at = next;
+      (free.previous > 0 ? about.items[free.previous - 1].next : of.lowest) = free.next;
+      (free.next > 0 ? about.items[free.next - 1].previous : of.highest) = free.previous;
+      if (free.end == end) break;
+      at = free.next;
     }
     return from;
   }
 
   //! The lowest free place of what is saved that is large enough, and was left on `stream`.
   constexpr std::int32_t left_on(int stream, std::int64_t bytes) const {
-    for (std::int32_t at = saved_.lowest; at > 0; at = about_[at - 1].next)
-      if (about_[at - 1].end - about_[at - 1].begin >= bytes &&
-          sink_.instructions[about_[at - 1].last].stream == stream)
+    for (std::int32_t at = parts_[saved_part].lowest; at > 0; at = about.items[at - 1].next)
+      if (about.items[at - 1].end - about.items[at - 1].begin >= bytes &&
+          sink_.instructions[about.items[at - 1].last].stream == stream)
         return at;
     return 0;
   }
 
-  rank_sink& sink_;
-  buffer* buffers_;
-  std::int32_t room_;
+  Plan& sink_;
   const buffer_sizes& sizes_;
   std::int32_t instructions_;
   std::int32_t opened_ = 0;
-  std::int32_t released_ = 0;
   std::int32_t left_at_ = -1;
   std::int32_t copied_at_ = -1;
-  scratch<about_buffer> abouts_;
-  about_buffer* about_;
-  part saved_{};
-  part messages_{};
-  part host_{};
+  part_by_role part_;
+  part parts_[3]{};
 };
 
 }  // namespace stretto::lowering

@@ -18,32 +18,37 @@ namespace stretto::lowering {
 template <class Overlap>
 class data_order : public replay_observer {
  public:
-  //! `clocks`: fresh, ranks * rows.stride.
-  constexpr data_order(const replay_input& input, const Overlap& overlap, clock* clocks)
-      : in_(input),
-        items_(input.rows.items),
-        ranks_(input.rows.ranks),
-        stride_(input.rows.stride),
-        microbatches_(input.microbatches),
-        slices_(input.slices),
+  //! @param compute  the jobs, and the groups of their collectives
+  //! @param lists    with messages; an entry may be written just before it is told of
+  //! @param clocks   fresh, ranks * lists.stride
+  constexpr data_order(const replay_input& compute, const job_rows& lists, const Overlap& overlap,
+                       clock* clocks)
+      : in_(compute),
+        items_(lists.items),
+        ranks_(lists.ranks),
+        stride_(lists.stride),
+        microbatches_(compute.microbatches),
+        slices_(compute.slices),
         overlap_(overlap),
-        copy_stream_(overlap.stream_of(job_kind::offload, 0, -1, input.rows.ranks)),
-        known_(clocks, input.rows.ranks, input.rows.stride),
-        cells_(static_cast<std::int64_t>(input.where.stages()) * input.microbatches *
-               input.slices),
+        copy_stream_(overlap.stream_of(job_kind::offload, 0, -1, ranks_)),
+        known_(clocks, ranks_, stride_),
+        channels_(4 * std::int64_t{ranks_}),
+        cells_(static_cast<std::int64_t>(compute.where.stages()) * microbatches_ * slices_),
         cell_(cells_.data()),
-        collective_(input.rows.ranks),
-        reduced_(input.rows.ranks),
-        laps_(input.rows.ranks, input.where.stages(), input.microbatches, input.slices),
-        gates_(input),
-        nodes_(input.receive_lead < 0 ? 0 : input.rows.ranks),
-        node_end_(input.receive_lead < 0 ? 0 : std::int64_t{input.rows.ranks} * input.rows.stride) {
-  }
+        collective_(ranks_),
+        reduced_(ranks_),
+        laps_(ranks_, compute.where.stages(), microbatches_, slices_),
+        gates_(compute),
+        nodes_(compute.receive_lead < 0 ? 0 : ranks_),
+        node_end_(compute.receive_lead < 0 ? 0 : std::int64_t{ranks_} * stride_) {}
   constexpr ~data_order() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void ran(int rank, int index, const job& work) {
     const bool copies = work.kind == job_kind::offload || work.kind == job_kind::reload;
-    clock& here = known_.arrive(rank, index, copies ? copy_stream_ : 0);
+    clock& here = known_.arrive(rank, index,
+                                work.kind <= job_kind::recompute ? 0
+                                : copies ? copy_stream_
+                                         : overlap_.stream_of(work.kind, rank, -1, ranks_));
     here.begun = true;  // a copy comes after its forward
     std::int32_t from = 0;
     if (copies) {
@@ -55,7 +60,9 @@ class data_order : public replay_observer {
       cell& at = cell_[cell_of(work)];
       if (work.kind == job_kind::forward) {
         at.forward = index + 1, from = at.input;
-      } else if (work.kind != job_kind::recompute) {  // which reads what its forward has read
+      } else if (work.kind == job_kind::recompute) {  // which reads what its forward has read
+        (&here)[at.forward - 1 - index].again = true;
+      } else {
         if (work.kind == job_kind::backward || work.kind == job_kind::backward_input)
           at.backward = index + 1;
         from = at.gradient;
@@ -67,33 +74,38 @@ class data_order : public replay_observer {
     } else if (!in_.is_data_parallel(rank, work)) {
       from = reduced_[rank];
     }
+    here.after = 0;
     if (from > 0) {
       const clock& brought = (&here)[from - 1 - index];
-      if (here.own[brought.stream] < from) here.join(brought);
+      if (here.own[brought.stream] < from) here.join(brought), here.after = from;
     }
     here.own[here.stream] = index + 1;
     if (in_.receive_lead >= 0 && work.kind <= job_kind::recompute)
-      node_end_[std::int64_t{rank} * in_.rows.stride + nodes_.come(rank, work)] = index;
+      node_end_[std::int64_t{rank} * stride_ + nodes_.come(rank, work)] = index;
   }
 
   constexpr void met(int sender, int send, int receiver, int receive) {
     const job sent = items_[std::int64_t{sender} * stride_ + send];
     const bool ahead = sent.kind == job_kind::send_forward;
-    clock& sends =
-        known_.arrive(sender, send, overlap_.stream_of(sent.kind, sender, receiver, ranks_));
+    channel& of = channels_[2 * (2 * sender + ahead) + (receiver > sender)];
+    if (of.receiver != receiver + 1) {
+      const job_kind takes = ahead ? job_kind::receive_forward : job_kind::receive_backward;
+      of = {receiver + 1, overlap_.stream_of(sent.kind, sender, receiver, ranks_),
+            overlap_.stream_of(takes, receiver, sender, ranks_), side_of(sender, receiver, ranks_)};
+    }
+    const channel through = of;
+    clock& sends = known_.arrive(sender, send, through.sends);
     const cell* const from = cell_ + cell_of(sent);
     const std::int32_t maker = ahead ? from->forward : from->backward;
     const clock& made = (&sends)[maker - 1 - send];
-    if (sends.own[made.stream] < maker) sends.join(made);
-    clock& receives = known_.arrive(
-        receiver, receive,
-        overlap_.stream_of(ahead ? job_kind::receive_forward : job_kind::receive_backward,
-                           receiver, sender, ranks_));
-    if (receives.stream == 0) receives.begun = true;  // the step ended on that stream
+    sends.after = 0;
+    if (sends.own[made.stream] < maker) sends.join(made), sends.after = maker;
+    clock& receives = known_.arrive(receiver, receive, through.receives);
+    if (through.receives == 0) receives.begun = true;  // the step ended on that stream
     std::int32_t gate = clock::open;
     if (in_.receive_lead >= 0) gate = gate_of(sent, ahead, receiver, receives);
-    known_.meet(sender, send, sends, receiver, receive, receives);
-    laps_.met(sent, sender, send, sends, receiver, receive, receives);
+    known_.meet(through.side, send, sends, receive, receives);
+    if (laps_.any) laps_.met(sent, sender, send, sends, receiver, receive, receives);
     if (!receives.begun) receives.begun = true, gate = clock::step_start;
     receives.gate = gate;
     const std::int64_t per_stage = std::int64_t{microbatches_} * slices_;
@@ -102,7 +114,7 @@ class data_order : public replay_observer {
   }
 
   constexpr void joined(const rank_group& group, const std::int32_t* steps) {
-    const int stream = overlap_.stream_of(job_kind::all_reduce, 0, -1, in_.rows.ranks);
+    const int stream = overlap_.stream_of(job_kind::all_reduce, 0, -1, ranks_);
     for (std::int32_t rank : group.members) {
       known_.arrive(rank, steps[rank], stream).join(known_.row_of(rank)[steps[rank] - 1]);
       collective_[rank] = steps[rank] + 1;
@@ -116,7 +128,7 @@ class data_order : public replay_observer {
   constexpr std::int32_t gate_of(const job& sent, bool ahead, int receiver, clock& receives) {
     const std::int32_t node = gates_.of(sent.stage + (ahead ? 1 : -1), sent, ahead);
     if (node < 0) return clock::open;
-    const std::int32_t gate = node_end_[std::int64_t{receiver} * in_.rows.stride + node];
+    const std::int32_t gate = node_end_[std::int64_t{receiver} * stride_ + node];
     if (receives.own[0] > gate) return clock::open;
     receives.join(known_.row_of(receiver)[gate]);
     return gate;
@@ -129,6 +141,13 @@ class data_order : public replay_observer {
     std::int32_t input = 0;     // RECV_F
     std::int32_t gradient = 0;  // RECV_B
     std::int32_t copy = 0;      // OFFLOAD, then RELOAD
+  };
+  //! Between two ranks, for messages one way: the latest that was looked up.
+  struct channel {
+    std::int32_t receiver = 0;  // plus one
+    int sends = 0;              // streams
+    int receives = 0;
+    int side = -1;  // see side_of
   };
   constexpr std::int64_t cell_of(const job& work) const {
     return (std::int64_t{work.stage} * microbatches_ + work.microbatch) * slices_ + work.slice;
@@ -143,6 +162,7 @@ class data_order : public replay_observer {
   Overlap overlap_;
   int copy_stream_;
   happens_before known_;
+  scratch<channel> channels_;  // of each sender and way, to lower and higher ranks
   scratch<cell> cells_;
   cell* cell_;
   scratch<std::int32_t> collective_;  // the latest on each rank, plus one,

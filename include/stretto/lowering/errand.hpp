@@ -10,10 +10,8 @@ namespace stretto::lowering {
 struct errand {
   action act = action::run;
   int peer = -1;  //!< as instruction::peer
-  int stream = 0;
 };
 
-//! The errand of any entry but its stream, which the overlap policy knows.
 constexpr errand errand_of(const job& work, const placement& where) {
   switch (work.kind) {
     case job_kind::send_forward:

@@ -30,9 +30,12 @@ struct clock {
   std::int32_t own[max_streams];
   std::int32_t side[2];  //!< of the previous rank, of the next
   bool begun;
+  bool again;            //!< of a forward: it runs a second time
   bool far;              //!< something is known of a stream from 5 on, which few plans have
   std::uint8_t stream;   //!< the instruction's own
   std::int32_t partner;  //!< of a message: index of the other half on its rank, plus one
+  std::int32_t after;    //!< by data alone: what it had to wait for, because its stream did not know
+                         //!< that this is done: index plus one
   std::int32_t lap;      //!< of a message: index of the rank's send that it is the end of, plus one
   std::int32_t gate;     //!< of a receive: what it must not be posted before, unless its stream
                          //!< says so: the end of a job (its index), or the step's start
@@ -87,9 +90,9 @@ class happens_before {
     return clocks_ + static_cast<std::int64_t>(rank) * stride_;
   }
   //! A send and its receive, which have come to their streams, are done.
-  constexpr void meet(int sender, int send, clock& sends, int receiver, int receive,
-                      clock& receives) {
-    if (const int side = side_of(sender, receiver, ranks_); side >= 0) {
+  //! @param side  of the sender that the receiver is on; see side_of
+  static constexpr void meet(int side, int send, clock& sends, int receive, clock& receives) {
+    if (side >= 0) {
       const clock* const there = &receives - receive;
       const std::int32_t heard = sends.side[side];
       receives.side[1 - side] = send + 1;  // of one stream, so later than what was known

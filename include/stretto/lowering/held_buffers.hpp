@@ -20,36 +20,38 @@ class held_buffers {
     std::int32_t output_gradient = 0;
     std::int32_t input_gradient = 0;
     std::int32_t host = 0;
-    bool again = false;  //!< its forward runs a second time
   };
 
   constexpr held_buffers(const replay_input& input, int rank)
       : where_(input.where),
-        microbatches_(input.microbatches),
         slices_(input.slices),
         rank_(rank),
-        cells_(where_.chunks * static_cast<std::int64_t>(microbatches_) * slices_),
-        cell_(cells_.data()) {}
+        bases_(where_.stages()),
+        base_(bases_.data()),
+        cells_(where_.chunks * static_cast<std::int64_t>(input.microbatches) * slices_),
+        cell_(cells_.data()) {
+    for (int chunk = where_.chunks; chunk-- > 0;)
+      if (const int stage = where_.stage_of(rank, chunk); stage >= 0)
+        base_[stage] = chunk * input.microbatches + 1;
+  }
   constexpr ~held_buffers() = default;  // nvcc does not find it constexpr by itself
 
   //! @param work of a stage of this rank
-  constexpr cell& of(const job& work) { return cell_[place(work, work.stage)]; }
+  constexpr cell& of(const job& work) {
+    return cell_[std::int64_t{base_[work.stage] - 1 + work.microbatch} * slices_ + work.slice];
+  }
   //! The same slice of another stage; null when another rank has it.
   constexpr cell* on_this_rank(const job& work, int stage) {
-    if (where_.rank_of(stage, work.microbatch) != rank_) return nullptr;
-    return cell_ + place(work, stage);
+    if (base_[stage] == 0 || where_.rank_of(stage, work.microbatch) != rank_) return nullptr;
+    return &cell_[std::int64_t{base_[stage] - 1 + work.microbatch} * slices_ + work.slice];
   }
 
  private:
-  constexpr std::int64_t place(const job& work, int stage) const {
-    const std::int64_t chunk = where_.chunk_of(stage, work.microbatch);
-    return (chunk * microbatches_ + work.microbatch) * slices_ + work.slice;
-  }
-
   placement where_;
-  int microbatches_;
   int slices_;
   int rank_;
+  scratch<std::int32_t> bases_;
+  std::int32_t* base_;  // first (micro-batch) of each stage of the rank, plus one
   scratch<cell> cells_;
   cell* cell_;
 };

@@ -19,11 +19,11 @@ namespace stretto::lowering {
 namespace detail {
 
 //! Writes one rank's instructions from its list; each entry becomes one, at the same index.
-template <class Overlap>
+template <class Overlap, class Plan>
 class instruction_writer {
  public:
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
-                               const buffer_sizes& sizes, int rank, rank_sink& out)
+                               const buffer_sizes& sizes, int rank, Plan& out)
       : in_(input),
         where_(input.where),
         stages_(where_.stages()),
@@ -35,11 +35,7 @@ class instruction_writer {
         sizes_(sizes),
         rank_(rank),
         out_(out),
-        made_(out.instructions),
-        use_(out.uses),
-        uses_end_(out.uses + out.room.uses),
         book_(out, sizes_, count_),
-        about_(book_.about()),
         waits_(row_, out),
         held_(input, rank),
         untaken_(known, input.rows.stride),
@@ -52,33 +48,32 @@ class instruction_writer {
     // Lists hold backwards for all forwards, or none.
     for (const job* work = list_ + count_; work != list_ && !backwards_;)
       backwards_ = is_input_gradient((--work)->kind);
-    for (const job* work = list_; work < list_ + count_; ++work)
-      if (work->kind == job_kind::recompute) held_.of(*work).again = true;
-    for (; at_ < count_; ++at_) {
-      const job work = list_[at_];  // a copy is read faster by a compiler
+    // Compilers read what is local, and copies, faster.
+    const job* const list = list_;
+    const clock* const row = row_;
+    const std::int32_t count = count_;
+    for (std::int32_t at = 0; at < count; ++at) {
+      at_ = at;
+      const job work = list[at];
       const job_kind kind = work.kind;
+      const std::uint8_t stream = row[at].stream;
       errand of;
-      if (kind > job_kind::recompute) {
-        of = errand_of(work, where_);
-        of.stream = of.act == action::send || of.act == action::receive || is_copy(kind)
-                        ? row_[at_].stream
-                        : overlap_.stream_of(kind, rank_, -1, in_.rows.ranks);
-      }
-      // Releases before this one were counted when its buffers were closed.
-      const std::int16_t releases = made_[at_].release_count;
+      if (kind > job_kind::recompute) of = errand_of(work, where_);
       const std::int32_t first_wait = out_.used.waits;
-      const buffer_use* const first_use = use_;
-      // Compilers copy one made beside faster than they make it there.
-      const instruction made{work, of.act, static_cast<std::uint8_t>(of.stream), 0, 0, releases,
-                             of.peer, first_wait,
-                             static_cast<std::int32_t>(first_use - out_.uses),
-                             book_.released() - releases, -1};
-      made_[at_] = made;
-      waits_.come(at_, of.stream);
+      const std::int32_t first_release = closed_;
+      const std::int32_t released = book_.released;
+      const std::int32_t first_use = used_;
+      closed_ = released;
+      const instruction made{work, of.act, stream, 0, 0,
+                             static_cast<std::int16_t>(released - first_release), of.peer, first_wait,
+                             first_use, first_release, -1};
+      instruction& here = out_.instructions[at];
+      here = made;
+      last_on_[stream] = at + 1;
       if (kind <= job_kind::recompute) {
         compute(work);
       } else {
-        if (of.stream == 0) news_ = true;
+        if (stream == 0) news_ = true;
         if (of.act == action::send) send(work, of.peer);
         else if (of.act == action::receive) receive(work);
         else if (of.act == action::offload) offload(work);
@@ -86,29 +81,34 @@ class instruction_writer {
         else finish(work);
       }
       if (const std::int32_t waits = out_.used.waits - first_wait; waits > 0)
-        made_[at_].wait_count = static_cast<std::int16_t>(waits);
-      made_[at_].use_count = static_cast<std::int16_t>(use_ - first_use);
+        here.wait_count = static_cast<std::int16_t>(waits);
+      here.use_count = static_cast<std::int16_t>(used_ - first_use);
     }
-    out_.used.uses = static_cast<std::int32_t>(use_ - out_.uses);
+    out_.used.uses = used_;
     out_.used.instructions = count_;
-    out_.streams = waits_.streams();
+    for (out_.streams = max_streams; out_.streams > 0 && last_on_[out_.streams - 1] == 0;)
+      --out_.streams;
     book_.settle();
   }
 
  private:
   using cell = held_buffers::cell;
 
+  [[noreturn]] static void no_room_for_uses() {
+    throw std::length_error("stretto: plan has no room for uses");
+  }
   constexpr void push(std::int32_t id, buffer_role role, access mode) {
-    if (use_ == uses_end_) throw std::length_error("stretto: plan has no room for uses");
-    *use_ = {id, role, mode};
-    ++use_;
+    const std::int32_t at = used_;
+    if (at == out_.room.uses) no_room_for_uses();
+    out_.uses[at] = {id, role, mode};
+    used_ = at + 1;
   }
   //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
   //! streams at its ends.
   constexpr void use(std::int32_t id, buffer_role role, access mode) {
     push(id, role, mode);
-    std::int32_t& last = about_[id].last;
-    waits_.need(last);
+    std::int32_t& last = book_.about.items[id].last;
+    waits_.need(at_, last);
     last = at_;
   }
   //! For a job: whatever has been in its place is known to it as done, or stood on its stream.
@@ -120,32 +120,36 @@ class instruction_writer {
   }
   constexpr std::int32_t open_saved(buffer_role role, const job& work) {
     const std::int32_t made = open(role, work);
-    if (book_.copied_at() >= 0) waits_.need_place_of(book_.copied_at());
+    if (book_.copied_at() >= 0) waits_.need_place_of(at_, book_.copied_at());
     return made;
   }
 
   constexpr void compute(const job& work) {
     cell& at = held_.of(work);
-    const bool forward = work.kind == job_kind::forward;
-    const bool backward = !forward && work.kind != job_kind::recompute;
+    const std::int32_t now = at_;
+    const job_kind kind = work.kind;
+    const bool forward = kind == job_kind::forward;
+    const bool backward = !forward && kind != job_kind::recompute;
     const std::int32_t input = work.stage > 0 ? at.input - 1 : -1;
     const std::int32_t gradient = backward ? at.output_gradient - 1 : -1;
-    if (input >= 0) read(input, buffer_role::input);
-    if (gradient >= 0) read(gradient, buffer_role::output_gradient);
-    if (!backward) {
-      at.stash = open_saved(buffer_role::stash, work);
-      if (backwards_ && sizes_.of(work.stage).kept > 0)
-        at.kept = open_saved(buffer_role::kept, work);
-    } else if (at.host > 0 && at.stash > 0) {
-      waits_.need(about_[at.stash - 1].last);
-      news_ = true;
+    if (input >= 0) touch(input, buffer_role::input, access::read);
+    if (gradient >= 0) touch(gradient, buffer_role::output_gradient, access::read);
+    const std::int32_t after = row_[now].after;
+    if (after > 0) news_ = true;
+    if (!copies_) {
+      if (after > 0) waits_.wait_after(now, after - 1);
+      if (!backward) open_all_saved(at, work);
+    } else {
+      if (after > 0) waits_.need_unknown(now, after - 1);
+      if (!backward) {
+        open_all_saved(at, work);
+      } else if (at.host > 0 && at.stash > 0) {
+        waits_.need(now, book_.about.items[at.stash - 1].last);
+        news_ = true;
+      }
+      waits_.wait_for_needs();
     }
-    waits_.wait_for_needs();
-    if (news_ && sizes_.release_sends)
-      untaken_.drop_taken(row_[at_], [&](std::int32_t message) {
-        about_[message].last = at_;  // who knows
-        book_.close(message, at_);
-      });
+    if (news_ && sizes_.release_sends) drop_taken();
     news_ = false;
 
     if (forward) {
@@ -155,53 +159,65 @@ class instruction_writer {
         if (cell* const there = held_.on_this_rank(work, work.stage + 1)) there->input = at.output;
       }
       // What a forward saves that runs a second time is gone with it; the second run saves it anew.
-      if (at.again) close_saved(at);
+      if (row_[now].again) close_saved(at);
       if (backwards_) return;
-      if (input >= 0) book_.close(input, at_ + 1);
+      if (input >= 0) book_.close(input, now + 1);
       if (work.slice + 1 == in_.slices)  // no later slice reads any
-        for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, at_ + 1);
+        for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, now + 1);
       return;
     }
     if (!backward) return;
-    const bool last = work.kind == job_kind::backward_weight;
-    const access mode = last ? access::read : access::read_write;
-    if (at.stash > 0) use_saved(at.stash - 1, buffer_role::stash, mode);
-    if (at.kept > 0) use_saved(at.kept - 1, buffer_role::kept, mode);
+    const access mode = kind == job_kind::backward_weight ? access::read : access::read_write;
+    const std::int32_t stash = at.stash - 1;
+    const std::int32_t kept = at.kept - 1;
+    if (stash >= 0) touch(stash, buffer_role::stash, mode);
+    if (kept >= 0) touch(kept, buffer_role::kept, mode);
     if (work.slice > 0) use_earlier_slices(work, &at);
-    if (is_input_gradient(work.kind) && work.stage > 0) {
+    if (work.stage > 0 && kind != job_kind::backward_weight) {
       at.input_gradient = open(buffer_role::input_gradient, work);
       if (cell* const there = held_.on_this_rank(work, work.stage - 1))
         there->output_gradient = at.input_gradient;
     }
     // What a stage keeps is kept to the last job of its micro-batch (slice) that reads it; the
     // backwards of later slices, which read it, too, come before.
-    if (work.kind != job_kind::backward && work.kind != job_kind::backward_weight) {
-      if (at.kept == 0) return;
-      book_.close(at.stash - 1, at_ + 1);
+    if (kind == job_kind::backward_input) {
+      if (kept < 0) return;
+      book_.close(stash, now + 1);
       at.stash = 0;
       return;
     }
-    if (input >= 0) book_.close(input, at_ + 1);
-    if (gradient >= 0) book_.close(gradient, at_ + 1);
-    close_saved(at);
+    if (input >= 0) book_.close(input, now + 1);
+    if (gradient >= 0) book_.close(gradient, now + 1);
+    if (stash >= 0) book_.close(stash, now + 1);
+    if (kept >= 0) book_.close(kept, now + 1);
   }
-  //! What comes from another job: with news, where a stream that is not the job's has brought it.
-  constexpr void read(std::int32_t id, buffer_role role) {
-    push(id, role, access::read);
-    std::int32_t& last = about_[id].last;
-    if (made_[last].stream != 0) {
-      waits_.need(last);
-      news_ = true;
-    }
-    last = at_;
+  //! A use that needs no wait of its own.
+  constexpr void touch(std::int32_t id, buffer_role role, access mode) {
+    const std::int32_t at = used_;
+    if (at == out_.room.uses) no_room_for_uses();
+    out_.uses[at] = {id, role, mode};
+    used_ = at + 1;
+    book_.about.items[id].last = at_;
   }
-  constexpr void use_saved(std::int32_t id, buffer_role role, access mode) {
-    push(id, role, mode);
-    about_[id].last = at_;
+  constexpr void open_all_saved(cell& at, const job& work) {
+    at.stash = open_saved(buffer_role::stash, work);
+    if (backwards_ && sizes_.of(work.stage).kept > 0)
+      at.kept = open_saved(buffer_role::kept, work);
   }
   constexpr void close_saved(const cell& at) {
     if (at.stash > 0) book_.close(at.stash - 1, at_ + 1);
     if (at.kept > 0) book_.close(at.kept - 1, at_ + 1);
+  }
+  //! Gives back, before the job, what it knows the peers to have taken.
+  constexpr void drop_taken() {
+    untaken_.drop_taken(row_[at_], [&](std::int32_t message) {
+      book_.about.items[message].last = at_;  // who knows
+      book_.close(message, at_);
+    });
+    const std::int32_t taken = book_.released - closed_;
+    if (taken == 0) return;
+    out_.instructions[at_].release_count += static_cast<std::int16_t>(taken);
+    closed_ += taken;
   }
 
   //! Attention looks back: a slice reads what earlier slices of its micro-batch keep, and its
@@ -211,7 +227,7 @@ class instruction_writer {
     const access mode = is_input_gradient(work.kind) ? access::read_write : access::read;
     for (const cell* earlier = at - work.slice; earlier < at; ++earlier) {
       push(earlier->stash - 1, buffer_role::stash, mode);
-      about_[earlier->stash - 1].last = at_;
+      book_.about.items[earlier->stash - 1].last = at_;
     }
   }
 
@@ -220,12 +236,11 @@ class instruction_writer {
     const cell& at = held_.of(work);
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
     push(id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read);
-    waits_.need(out_.buffers[id].first);
-    waits_.wait_for_needs();
+    if (const std::int32_t after = row_[at_].after; after > 0) waits_.wait_after(at_, after - 1);
     if (!sizes_.release_sends) return;
     const std::int32_t there = row_[at_].partner - 1;
     const clock& taken = known_.clocks[std::int64_t{peer} * known_.stride + there];
-    untaken_.push(made_[at_].stream,
+    untaken_.push(out_.instructions[at_].stream,
                   {at_, id, there, peer,
                    static_cast<std::int8_t>(side_of(rank_, peer, in_.rows.ranks)),
                    taken.stream, 0});
@@ -238,11 +253,12 @@ class instruction_writer {
     push(id, role, access::write);
     cell& at = held_.of(work);
     (ahead ? at.input : at.output_gradient) = id + 1;
-    waits_.take_place_of(book_.left_at());
+    waits_.take_place_of(at_, book_.left_at());
   }
 
   //! The stash is given back when it is on the host, and taken anew by the reload.
   constexpr void offload(const job& work) {
+    copies_ = true;
     cell& at = held_.of(work);
     const std::int32_t stash = at.stash - 1;
     use(stash, buffer_role::stash, access::read);
@@ -256,7 +272,7 @@ class instruction_writer {
     const std::int32_t stash = book_.open(at_, buffer_role::stash, work, true);
     push(stash, buffer_role::stash, access::write);
     at.stash = stash + 1;
-    waits_.take_place_of(book_.left_at());
+    waits_.take_place_of(at_, book_.left_at());
     book_.close(at.host - 1, at_ + 1);
   }
 
@@ -275,7 +291,7 @@ class instruction_writer {
       for (std::size_t earlier = 0; earlier < in_.groups.size(); ++earlier)
         read_collective(earlier);
     } else if (work.kind == job_kind::end_step) {
-      waits_.end_step(overlap_.count());
+      waits_.end_step(at_, last_on_, overlap_.count());
       return;
     }
     waits_.wait_for_needs();
@@ -295,18 +311,18 @@ class instruction_writer {
   Overlap overlap_;
   buffer_sizes sizes_;
   int rank_;
-  rank_sink& out_;
-  instruction* made_;
-  buffer_use* use_;  // the next
-  const buffer_use* uses_end_;
-  buffer_book book_;
-  buffer_book::about_buffer* about_;
-  wait_book waits_;
+  Plan& out_;
+  std::int32_t used_ = 0;  // uses
+  buffer_book<Plan> book_;
+  wait_book<Plan> waits_;
   held_buffers held_;
   untaken_sends untaken_;
   scratch<std::int32_t> collective_;      // buffer by group, plus one
   std::int32_t at_ = 0;
+  std::int32_t closed_ = 0;  // buffers released before the instruction, or by then
+  std::int32_t last_on_[max_streams]{};  // latest instruction of each stream, plus one
   bool backwards_ = false;
+  bool copies_ = false;  // there have been some
   bool news_ = false;  // something may have been heard of the peers since the last job
 };
 
@@ -318,12 +334,12 @@ class instruction_writer {
 //! that the peer took it, which costs no event; the step's end comes after everything.
 //! @param input lists with messages and ends; every wait for data lies between entries of one list
 //! @param known what `data_order` found on those lists
-//! @param out   empty, with room for the list
-template <class Overlap>
+//! @param out   a fixed_rank_plan or rank_plan: empty, with room for the list
+template <class Overlap, class Plan>
 constexpr void write_instructions(const replay_input& input, clock_rows known,
                                   const Overlap& overlap, const buffer_sizes& sizes, int rank,
-                                  rank_sink& out) {
-  detail::instruction_writer<Overlap>(input, known, overlap, sizes, rank, out).write();
+                                  Plan& out) {
+  detail::instruction_writer<Overlap, Plan>(input, known, overlap, sizes, rank, out).write();
 }
 
 }  // namespace stretto::lowering

@@ -16,20 +16,22 @@ namespace stretto::lowering {
 class laps {
  public:
   constexpr laps(int ranks, int stages, int microbatches, int slices)
-      : ranks_(ranks),
+      // One rank has no messages, two are neighbours both ways, and one stage a rank no laps.
+      : any(ranks >= 3 && stages > ranks),
+        ranks_(ranks),
         stages_(stages),
         microbatches_(microbatches),
         slices_(slices),
-        // One rank has no messages, two are neighbours both ways, and one stage a rank no laps.
-        hops_(ranks < 3 || stages <= ranks ? 0 : 2 * std::int64_t{stages} * microbatches * slices),
-        hop_(hops_.size() > 0 ? hops_.data() : nullptr) {}
+        hops_(any ? 2 * std::int64_t{stages} * microbatches * slices : 0),
+        hop_(hops_.data()) {}
   constexpr ~laps() = default;  // nvcc does not find it constexpr by itself
 
-  //! A send and its receive are done.
+  const bool any;  //!< whether there can be some
+
+  //! A send and its receive are done, and there can be laps.
   //! @param receives in the table of the receiver's clocks, at index `receive`
   constexpr void met(const job& sent, int sender, int send, const clock& sends, int receiver,
                      int receive, clock& receives) {
-    if (hop_ == nullptr) return;
     const int onward = sent.kind == job_kind::send_forward ? 1 : -1;
     const std::int64_t per_stage = static_cast<std::int64_t>(microbatches_) * slices_;
     const std::int64_t from = (static_cast<std::int64_t>(onward > 0 ? 0 : stages_) + sent.stage) *

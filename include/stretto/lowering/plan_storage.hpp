@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -36,36 +36,12 @@ constexpr plan_capacity plan_room(int compute, int groups, int slices = 1) {
           .buffers = 3 * compute + groups};
 }
 
-//! One rank's arrays while a plan is written. A push beyond the room throws std::length_error.
-struct rank_sink {
-  instruction* instructions = nullptr;
-  event_wait* waits = nullptr;
-  buffer_use* uses = nullptr;
-  std::int32_t* released = nullptr;
-  buffer* buffers = nullptr;
-  plan_capacity room{};
-  plan_capacity used{};
-  std::int32_t events = 0;
-  std::int64_t arena_bytes = 0;
-  std::int64_t host_bytes = 0;
-  int streams = 0;  //!< all that are used are below
-
-  constexpr void push(const event_wait& wait) {
-    if (used.waits == room.waits) throw std::length_error("stretto: plan has no room for waits");
-    waits[used.waits++] = wait;
-  }
-  constexpr void push(const buffer_use& use) {
-    if (used.uses == room.uses) throw std::length_error("stretto: plan has no room for uses");
-    uses[used.uses++] = use;
-  }
-};
-
 namespace detail {
-//! What is written of `plan`, which keeps its arrays by the names of rank_sink.
+//! What is written of `plan`.
 template <class Plan>
 constexpr plan_view written_part(const Plan& plan) {
   const auto part = [](const auto& items, int count) {
-    return std::span(items.data(), static_cast<std::size_t>(count));
+    return std::span(std::data(items), static_cast<std::size_t>(count));
   };
   plan_view seen;
   seen.events = plan.events;
@@ -78,43 +54,35 @@ constexpr plan_view written_part(const Plan& plan) {
   seen.buffers = part(plan.buffers, plan.used.buffers);
   return seen;
 }
-template <class Plan>
-constexpr void keep_written(Plan& plan, const rank_sink& written) {
-  plan.used = written.used;
-  plan.events = written.events;
-  plan.arena_bytes = written.arena_bytes;
-  plan.host_bytes = written.host_bytes;
-  plan.streams = written.streams;
-}
 }  // namespace detail
 
-//! One rank's plan, sized at compile time; trivially copyable.
+//! One rank's plan, sized at compile time; trivially copyable. Arrays of the language: compilers
+//! evaluate an element of one faster than what is behind a pointer or a function of std::array.
 template <plan_capacity Room>
 struct fixed_rank_plan {
-  std::array<instruction, static_cast<std::size_t>(Room.instructions)> instructions{};
-  std::array<event_wait, static_cast<std::size_t>(Room.waits)> waits{};
-  std::array<buffer_use, static_cast<std::size_t>(Room.uses)> uses{};
-  std::array<std::int32_t, static_cast<std::size_t>(Room.buffers)> released{};
-  std::array<buffer, static_cast<std::size_t>(Room.buffers)> buffers{};
+  static constexpr plan_capacity room = Room;
+  instruction instructions[static_cast<std::size_t>(Room.instructions)]{};
+  event_wait waits[static_cast<std::size_t>(Room.waits)]{};
+  buffer_use uses[static_cast<std::size_t>(Room.uses)]{};
+  std::int32_t released[static_cast<std::size_t>(Room.buffers)]{};
+  buffer buffers[static_cast<std::size_t>(Room.buffers)]{};
   plan_capacity used{};
   std::int32_t events = 0;
   std::int64_t arena_bytes = 0;
   std::int64_t host_bytes = 0;
-  int streams = 0;
+  int streams = 0;  //!< all that are used are below
 
-  //! Written in its place by `write(sink)`: a compiler would copy a function's result.
+  //! Written in its place by `write(plan)`: a compiler would copy a function's result.
   template <class Write>
   constexpr explicit fixed_rank_plan(const Write& write) {
-    rank_sink out{instructions.data(), waits.data(), uses.data(), released.data(), buffers.data(),
-                  Room};
-    write(out);
-    detail::keep_written(*this, out);
+    write(*this);
   }
   constexpr plan_view view() const { return detail::written_part(*this); }
 };
 
 //! One rank's plan, sized at run time.
 struct rank_plan {
+  plan_capacity room;
   std::vector<instruction> instructions;
   std::vector<event_wait> waits;
   std::vector<buffer_use> uses;
@@ -126,18 +94,13 @@ struct rank_plan {
   std::int64_t host_bytes = 0;
   int streams = 0;
 
-  constexpr explicit rank_plan(const plan_capacity& room)
-      : instructions(static_cast<std::size_t>(room.instructions)),
+  constexpr explicit rank_plan(const plan_capacity& room_)
+      : room(room_),
+        instructions(static_cast<std::size_t>(room.instructions)),
         waits(static_cast<std::size_t>(room.waits)),
         uses(static_cast<std::size_t>(room.uses)),
         released(static_cast<std::size_t>(room.buffers)),
         buffers(static_cast<std::size_t>(room.buffers)) {}
-  constexpr rank_sink sink() {
-    return {instructions.data(), waits.data(), uses.data(), released.data(), buffers.data(),
-            {static_cast<int>(instructions.size()), static_cast<int>(waits.size()),
-             static_cast<int>(uses.size()), static_cast<int>(buffers.size())}};
-  }
-  constexpr void keep(const rank_sink& written) { detail::keep_written(*this, written); }
   constexpr plan_view view() const { return detail::written_part(*this); }
   constexpr std::int64_t storage_bytes() const {
     return stored_bytes(instructions, waits, uses, released, buffers);

@@ -2,61 +2,67 @@
 
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/replay_input.hpp"
 
 namespace stretto::lowering {
 
-//! Puts sums over data-parallel replicas into lists with messages. `reduce_grad` (the stage writes
-//! its gradients) and the collective of every such group stand right behind the last job that adds
-//! to these gradients, and behind what that job sends: so the sum runs beside what is left of the
-//! step. (Where no job does, because no micro-batch goes that way, they stand behind the rank's
-//! last.) All replicas of a rank have one list, so that they meet in the same order, and wait for
-//! nobody else.
-//! @param lists  with room for two entries a group
-constexpr void add_reductions(job_sink& lists, std::span<const rank_group> groups) {
-  scratch<std::int32_t> places(static_cast<std::int64_t>(groups.size()));
-  std::int32_t* const place = places.data();  // entries of the list before the reduction
-  for (int rank = 0; rank < lists.ranks; ++rank) {
-    job* const list = lists.items + static_cast<std::int64_t>(rank) * lists.stride;
-    std::int32_t& count = lists.counts[rank];
-    int held = 0;
-    for (std::size_t group = 0; group < groups.size(); ++group) {
-      place[group] = 0;
-      if (!groups[group].data_parallel || !groups[group].holds(rank)) continue;
-      std::int32_t last = 0;
-      for (std::int32_t at = 0; at < count; ++at) {
-        const job& work = list[at];
-        if (work.kind > job_kind::reload) continue;
-        last = at + 1;
-        if (work.stage == groups[group].stage &&
-            (work.kind == job_kind::backward || work.kind == job_kind::backward_weight))
-          place[group] = last;
-      }
-      std::int32_t& behind = place[group];
-      if (behind == 0) behind = last;
-      if (behind == 0) continue;  // an empty list
-      if (list[behind - 1].paired) ++behind;
-      while (behind < count && is_send(list[behind].kind)) ++behind;
-      ++held;
-    }
-    if (count + 2 * held > lists.stride)
-      throw std::length_error("stretto: lists have no room for reductions");
-    count += 2 * held;
-    for (std::int32_t to = count; held > 0;) {
-      const std::int32_t from = to - 2 * held;
+//! Where sums over data-parallel replicas stand: each right behind the last job that adds to the
+//! gradients of its stage, and behind what that job sends at once, so that it runs beside what is left of
+//! the step. (Where no job does, because no micro-batch goes that way, behind the rank's last.) All
+//! replicas of a rank have one list, so that they meet in the same order, and wait for nobody else.
+class due_sums {
+ public:
+  //! @param rows  without messages
+  constexpr due_sums(const job_rows& rows, int stages, std::span<const rank_group> groups)
+      : any(among(groups)),
+        stride_(rows.stride),
+        first_(any ? std::int64_t{rows.ranks} * rows.stride : 0),
+        next_(static_cast<std::int64_t>(groups.size())) {
+    if (!any) return;
+    scratch<std::int32_t> last(stages);  // of each stage on the rank at hand, plus one
+    for (int rank = 0; rank < rows.ranks; ++rank) {
+      const std::int32_t count = rows.counts[rank];
+      if (count == 0) continue;
+      for (int stage = 0; stage < stages; ++stage) last[stage] = 0;
+      for (std::int32_t at = 0; at < count; ++at)
+        if (const job& work = rows.at(rank, at);
+            work.kind == job_kind::backward || work.kind == job_kind::backward_weight)
+          last[work.stage] = at + 1;
       for (std::size_t group = groups.size(); group-- > 0;) {
-        if (place[group] == 0 || place[group] != from) continue;
-        const auto number = static_cast<std::int32_t>(group);
-        list[--to] = {groups[group].stage, number, 0, job_kind::all_reduce, false};
-        list[--to] = {groups[group].stage, number, 0, job_kind::reduce_grad, false};
-        --held;
+        if (!groups[group].data_parallel || !groups[group].holds(rank)) continue;
+        const int stage = groups[group].stage;
+        const std::int32_t found = stage >= 0 && stage < stages ? last[stage] : 0;
+        std::int32_t at = (found > 0 ? found : count) - 1;
+        if (rows.at(rank, at).paired && at + 1 < count) ++at;
+        std::int32_t& first = first_[std::int64_t{rank} * stride_ + at];
+        next_[static_cast<std::int64_t>(group)] = first;
+        first = static_cast<std::int32_t>(group) + 1;
       }
-      if (held > 0) --to, list[to] = list[to - 2 * held];
     }
   }
-}
+  constexpr ~due_sums() = default;  // nvcc does not find it constexpr by itself
+
+  const bool any;  //!< whether there are such sums
+  //! When there are, calls `visit(group)` for each that is due behind entry `at` of the rank, in their order.
+  template <class Visitor>
+  constexpr void behind(int rank, std::int32_t at, const Visitor& visit) const {
+    for (std::int32_t group = first_[std::int64_t{rank} * stride_ + at]; group > 0;
+         group = next_[group - 1])
+      visit(static_cast<std::size_t>(group - 1));
+  }
+
+ private:
+  static constexpr bool among(std::span<const rank_group> groups) {
+    for (const rank_group& group : groups)
+      if (group.data_parallel) return true;
+    return false;
+  }
+
+  int stride_;
+  scratch<std::int32_t> first_;  // group that is due behind an entry of a rank, plus one
+  scratch<std::int32_t> next_;   // and behind it
+};
 
 }  // namespace stretto::lowering

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/lowering/communication.hpp"
+#include "stretto/lowering/global_order.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto::lowering {
@@ -152,26 +152,5 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     }
   return {};
 }
-
-//! Appends what ends every rank's step: for each group that it is in, but those of data-parallel
-//! replicas (see add_reductions), `reduce_grad` (the stages write their part) and the collective; the optimizer, when training; the end itself.
-constexpr void append_ends(job_sink& lists, const placement& where,
-                           std::span<const rank_group> groups, bool train) {
-  for (int rank = 0; rank < lists.ranks; ++rank) {
-    const int first = where.stage_of(rank, 0);
-    for (std::size_t group = 0; group < groups.size(); ++group) {
-      if (groups[group].data_parallel || !groups[group].holds(rank)) continue;
-      const auto number = static_cast<std::int32_t>(group);
-      const int stage = groups[group].stage < 0 ? first : groups[group].stage;
-      lists.push(rank, {stage, number, 0, job_kind::reduce_grad, false});
-      lists.push(rank, {stage, number, 0, job_kind::all_reduce, false});
-    }
-    if (train) lists.push(rank, {first, 0, 0, job_kind::optimizer, false});
-    lists.push(rank, {first, 0, 0, job_kind::end_step, false});
-  }
-}
-
-//! Entries that append_ends adds to a list at most.
-constexpr int with_ends(int list, int groups) { return list + 2 * groups + 2; }
 
 }  // namespace stretto::lowering

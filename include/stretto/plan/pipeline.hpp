@@ -10,7 +10,6 @@
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/communication.hpp"
 #include "stretto/lowering/instructions.hpp"
-#include "stretto/lowering/reductions.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/streams/serves.hpp"
 #include "stretto/lowering/walk.hpp"
@@ -55,6 +54,28 @@ class pipeline
 
   // Tables write themselves where they will stay: a compiler would copy a function's result, which
   // costs it as much as to compute it.
+  struct end_table {
+    std::array<lowering::job_end,
+               static_cast<std::size_t>(ranks) * static_cast<std::size_t>(compute_room)>
+        ends{};
+    verdict answer = complete_;
+
+    constexpr end_table() {
+      if (answer.ok()) answer = lowering::note_ends(compute(), ends.data());
+    }
+  };
+  static constexpr end_table timed_{};
+  // The replay has ended only if the jobs are ordered and live.
+  static constexpr verdict ordered_ =
+      complete_.ok() && !timed_.answer.ok() ? check::ordered(compute()) : complete_;
+
+ public:
+  //! What rules complete, ordered and live say of the compute jobs: enough to replay them.
+  static constexpr verdict live = ordered_.ok() ? timed_.answer : ordered_;
+
+ private:
+  static constexpr verdict bounded_ = live.ok() ? check::bounded(compute()) : live;
+
   struct lowered_lists {
     fixed_job_lists<ranks, list_room> lists{};
     std::array<std::int32_t, static_cast<std::size_t>(lowering::order_room(
@@ -62,27 +83,27 @@ class pipeline
                                  overlap::receive_lead_of(Overlap{})))>
         turns{};
     lowering::order_view order{};  // without its storage, which has no address yet
-    verdict answer = complete_;
+    // What the lists order by data alone.
+    std::array<lowering::clock,
+               static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)>
+        clocks{};
+    verdict answer = live;
 
     constexpr lowered_lists() {
-      if (!complete_.ok()) return;
-      answer = overlap::serves(Overlap{}, where);
+      if (answer.ok()) answer = overlap::serves(Overlap{}, where);
       if (!answer.ok()) return;
       job_sink out = lists.sink();
       lowering::order_sink noted{turns.data()};
-      answer = lowering::add_messages(compute(), out, &noted);
-      if (!answer.ok()) return;
-      if constexpr (parts::reduces) lowering::add_reductions(out, groups_);
-      lowering::append_ends(out, where, groups_, !forward_only);
+      replay_input input = compute();
+      input.groups = groups_;
+      lowering::data_order<Overlap> watch(input, out.rows(), Overlap{}, clocks.data());
+      lowering::add_messages(input, timed_.ends.data(), out, &noted, watch);
+      lowering::append_ends(out, where, groups_, !forward_only, watch);
       order = {nullptr, noted.count, noted.has_late};
     }
+    constexpr lowering::clock_rows known() const { return {clocks.data(), ranks, list_room}; }
   };
   static constexpr lowered_lists lowered_{};
-  // The replay behind the messages has ended only if the lists are ordered and live.
-  static constexpr verdict ordered_ =
-      complete_.ok() && !lowered_.answer.ok() ? check::ordered(compute()) : complete_;
-  static constexpr verdict live_ = ordered_.ok() ? lowered_.answer : ordered_;
-  static constexpr verdict bounded_ = live_.ok() ? check::bounded(compute()) : live_;
 
  public:
   //! Jobs, messages and ends of every rank: what is issued, in this order.
@@ -113,21 +134,13 @@ class pipeline
     made.ranks = lowered_.turns.data();
     return made;
   }
-  static constexpr clock_table data_clocks_{[](lowering::clock* clocks) {
-    if (!live_.ok()) return live_;
-    const replay_input lists = issued();
-    lowering::data_order<Overlap> watch(lists, Overlap{}, clocks);
-    return check::issued(compute(), lists, order(), watch);
-  }};
-
   static constexpr lowering::buffer_sizes buffer_sizes() {
     return {bytes_, group_table_.infos, Memory::release_sends};
   }
   template <int Rank>
-  static constexpr lowering::fixed_rank_plan<room> written_{[](lowering::rank_sink& out) {
-    if (!data_clocks_.answer.ok()) return;
-    const replay_input lists = issued();
-    lowering::write_instructions(lists, data_clocks_.rows(), Overlap{}, buffer_sizes(), Rank, out);
+  static constexpr lowering::fixed_rank_plan<room> written_{[](lowering::fixed_rank_plan<room>& out) {
+    if (!lowered_.answer.ok()) return;
+    lowering::write_instructions(issued(), lowered_.known(), Overlap{}, buffer_sizes(), Rank, out);
   }};
 
   static constexpr std::uint64_t digest_ = digest_of(
@@ -176,9 +189,9 @@ class pipeline
   static constexpr per_rank<plan_view> plans_ = views(std::make_integer_sequence<int, ranks>{});
 
   static constexpr clock_table plan_clocks_{[](lowering::clock* clocks) {
-    if (!data_clocks_.answer.ok()) return data_clocks_.answer;
+    if (!lowered_.answer.ok()) return lowered_.answer;
     check::plan_order watch(plans_, clocks, list_room);
-    const verdict walked = lowering::walk(issued(), order(), watch);
+    const verdict walked = check::issued(compute(), issued(), order(), watch);
     return walked.ok() ? watch.found() : walked;
   }};
   // One constant a rank and rule: compilers count their limits per constant.
@@ -205,8 +218,8 @@ class pipeline
   static constexpr verdict checked = [] {
     if constexpr (!bounded_.ok()) {
       return bounded_;
-    } else if constexpr (!data_clocks_.answer.ok()) {
-      return data_clocks_.answer;
+    } else if constexpr (!lowered_.answer.ok()) {
+      return lowered_.answer;
     } else {
       return first_broken(std::make_integer_sequence<int, ranks>{});
     }

@@ -13,7 +13,6 @@
 #include "stretto/lowering/communication.hpp"
 #include "stretto/lowering/groups.hpp"
 #include "stretto/lowering/instructions.hpp"
-#include "stretto/lowering/reductions.hpp"
 #include "stretto/lowering/streams/concept.hpp"
 #include "stretto/lowering/streams/serves.hpp"
 #include "stretto/lowering/walk.hpp"
@@ -164,18 +163,25 @@ class planned {
     turns_.resize(static_cast<std::size_t>(
         lowering::order_room(compute.rows.total(), compute.receive_lead)));
     lowering::order_sink order{turns_.data()};
-    answer_ = lowering::add_messages(compute, out, &order);
-    if (!answer_.ok()) return;
-    turns_.resize(static_cast<std::size_t>(order.count));
-    has_late_ = order.has_late;
-    lowering::add_reductions(out, groups_);
-    lowering::append_ends(out, where_, groups_, request_.train);
-
-    replay_input issued = compute;
+    replay_input input = compute;
+    input.groups = groups_;
+    replay_input issued = input;
     issued.rows = lists_.rows();
     issued.messages = true;
-    issued.groups = groups_;
-    write(compute, issued, order, overlap,
+    std::vector<lowering::clock> clocks(static_cast<std::size_t>(ranks) *
+                                        static_cast<std::size_t>(list_room));
+    lowering::data_order<Overlap> by_data(input, lists_.rows(), overlap, clocks.data());
+    {
+      std::vector<lowering::job_end> ends(static_cast<std::size_t>(ranks) *
+                                          static_cast<std::size_t>(compute.rows.stride));
+      answer_ = lowering::note_ends(compute, ends.data());
+      if (!answer_.ok()) return;
+      lowering::add_messages(input, ends.data(), out, &order, by_data);
+    }
+    turns_.resize(static_cast<std::size_t>(order.count));
+    has_late_ = order.has_late;
+    lowering::append_ends(out, where_, groups_, request_.train, by_data);
+    write(compute, issued, order, overlap, clocks,
           lowering::plan_room(compute.rows.stride, groups, compute.slices));
   }
 
@@ -201,27 +207,20 @@ class planned {
   template <class Overlap>
   void write(const replay_input& compute, const replay_input& issued,
              const lowering::order_view& order, const Overlap& overlap,
-             const lowering::plan_capacity& room) {
+             std::vector<lowering::clock>& clocks, const lowering::plan_capacity& room) {
     const int ranks = issued.rows.ranks;
     const int stride = issued.rows.stride;
-    std::vector<lowering::clock> clocks(static_cast<std::size_t>(ranks) *
-                                        static_cast<std::size_t>(stride));
-    lowering::data_order<Overlap> by_data(issued, overlap, clocks.data());
-    answer_ = check::issued(compute, issued, order, by_data);
-    if (!answer_.ok()) return;
     const lowering::buffer_sizes sizes{request_.stages, request_.groups, request_.release_sends};
     for (int rank = 0; rank < ranks; ++rank) {
       written_.emplace_back(room);
-      lowering::rank_sink out = written_.back().sink();
       lowering::write_instructions(issued, {clocks.data(), ranks, stride}, overlap, sizes, rank,
-                                   out);
-      written_.back().keep(out);
+                                   written_.back());
     }
     freeze(issued, overlap);
 
     clocks.assign(clocks.size(), {});
     check::plan_order by_plan(plans_, clocks.data(), stride);
-    answer_ = lowering::walk(issued, order, by_plan);
+    answer_ = check::issued(compute, issued, order, by_plan);
     if (answer_.ok()) answer_ = by_plan.found();
     if (answer_.ok()) answer_ = check::plans(plans_, {clocks.data(), ranks, stride});
   }
