@@ -52,14 +52,19 @@ class plan_order : public replay_observer {
   constexpr void ran(int rank, int index, const job&, std::int64_t = 0, std::int64_t = 0) {
     rank_lists& plan = plan_[rank];
     if (plan.parts != nullptr) return ran_ops(rank, plan);
+    if (index >= plan.count && outside(rank, index)) return;
     lowering::clock& here = come(rank, index);
     here.own[here.stream] = index + 1;
   }
   constexpr void met(int sender, int send, int receiver, int receive) {
-    if (plan_[sender].parts != nullptr) send = plan_[sender].next++;
-    if (plan_[receiver].parts != nullptr) receive = plan_[receiver].next++;
-    if (outside(sender, send) || outside(receiver, receive)) return;
-    if (plan_[sender].parts != nullptr &&
+    rank_lists& from = plan_[sender];
+    rank_lists& to = plan_[receiver];
+    if (from.parts != nullptr) send = from.next++;
+    if (to.parts != nullptr) receive = to.next++;
+    if ((send >= from.count && outside(sender, send)) ||
+        (receive >= to.count && outside(receiver, receive)))
+      return;
+    if (from.parts != nullptr &&
         (other_than(sender, send, action::send) || other_than(receiver, receive, action::receive)))
       return;
     lowering::clock& sends = come(sender, send);
@@ -67,7 +72,7 @@ class plan_order : public replay_observer {
     known_.meet(lowering::side_of(sender, receiver, static_cast<int>(plans_.size())), send, sends,
                 receive, receives);
     if (!laps_.any) return;
-    laps_.met(plan_[sender].instructions[send].what, sender, send, sends, receiver, receive,
+    laps_.met(from.instructions[send].what, sender, send, sends, receiver, receive,
               receives);
   }
   constexpr void joined(const rank_group& group, const std::int32_t* entries) {

@@ -41,13 +41,13 @@ class knowledge_without {
 
   constexpr std::int32_t recorder(std::int32_t event) const { return recorder_[event]; }
 
-  //! Whether `knows(clock)` holds of any source of what `index` knows.
-  //! @param before the instruction before `index` on its stream, or -1
-  //! @param peer_before the same for the other half of a message, on its rank
+  //! Whether `knows(clock)` holds of any source of what `index` knows, but the instruction before it
+  //! on its stream.
+  //! @param peer_before  of the other half of a message the instruction before it, or -1
   template <class Knows>
-  constexpr bool any(std::int32_t index, int left_out, std::int32_t before,
-                     std::int32_t peer_before, const Knows& knows) const {
-    if (as_it_starts(index, left_out, before, knows)) return true;
+  constexpr bool others(std::int32_t index, int left_out, std::int32_t peer_before,
+                        const Knows& knows) const {
+    if (other_waits(index, left_out, knows)) return true;
     const instruction& here = list_[index];
     if (here.act != action::receive) return false;
     const lowering::clock& now = mine_[index];
@@ -57,11 +57,8 @@ class knowledge_without {
 
   //! The same of what `index` knows as it starts: a message that it is half of says nothing yet.
   template <class Knows>
-  constexpr bool as_it_starts(std::int32_t index, int left_out, std::int32_t before,
-                              const Knows& knows) const {
-    if (before >= 0 && knows(mine_[before])) return true;
+  constexpr bool other_waits(std::int32_t index, int left_out, const Knows& knows) const {
     const instruction& here = list_[index];
-    if (here.wait_count == 1) return false;
     const int end = here.first_wait + here.wait_count;
     for (int wait = here.first_wait; wait < end; ++wait)
       if (wait != left_out && ends(waits_[wait]) && knows(mine_[recorder_[waits_[wait].event]]))
@@ -225,11 +222,12 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         for (int other = at.first_wait; other < at.first_wait + at.wait_count; ++other)
           if (other != wait && waits[other].previous_step && waits[other].event == event.event)
             needed = false;
-        needed = needed && !knowledge.any(index, wait, before, peer_before,
-                                          [](const lowering::clock& now) { return now.begun; });
+        needed = needed && !(before >= 0 && row[before].begun) &&
+                 !knowledge.others(index, wait, peer_before,
+                                   [](const lowering::clock& now) { return now.begun; });
       } else if (event.why == wait_reason::lead) {
-        needed = gates.of(index) == by &&
-                 !knowledge.as_it_starts(index, wait, before, [&](const lowering::clock& now) {
+        needed = gates.of(index) == by && !(before >= 0 && row[before].own[recorded.stream] > by) &&
+                 !knowledge.other_waits(index, wait, [&](const lowering::clock& now) {
                    return now.own[recorded.stream] > by;
                  });
       } else {
@@ -240,7 +238,10 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
                              begun[recorded.stream] <= by
                        : clash(plan, by, recorded, at);
-        needed = needed && !knowledge.any(index, wait, before, peer_before, done);
+        // Mostly there is but the stream to ask.
+        const bool alone = at.wait_count == 1 && at.act != action::receive;
+        needed = needed && !(before >= 0 && done(row[before])) &&
+                 (alone || !knowledge.others(index, wait, peer_before, done));
         if (start) begun[recorded.stream] = by + 1;
       }
       waited[event.event] = true;

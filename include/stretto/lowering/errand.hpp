@@ -12,6 +12,7 @@ struct errand {
   int peer = -1;  //!< as instruction::peer
 };
 
+//! The errand of any entry of a list.
 constexpr errand errand_of(const job& work, const placement& where) {
   switch (work.kind) {
     case job_kind::send_forward:

@@ -1,18 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <stdexcept>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/lowering/buffers.hpp"
-#include "stretto/lowering/data_order.hpp"
 #include "stretto/lowering/errand.hpp"
 #include "stretto/lowering/happens_before.hpp"
-#include "stretto/lowering/held_buffers.hpp"
-#include "stretto/lowering/plan_storage.hpp"
+#include "stretto/lowering/plan_books.hpp"
 #include "stretto/lowering/untaken_sends.hpp"
-#include "stretto/lowering/waits.hpp"
-#include "stretto/model/replay.hpp"
+#include "stretto/model/replay_input.hpp"
 
 namespace stretto::lowering {
 
@@ -20,24 +16,26 @@ namespace detail {
 
 //! Writes one rank's instructions from its list; each entry becomes one, at the same index.
 template <class Overlap, class Plan>
-class instruction_writer {
+class instruction_writer : plan_books<Plan> {
+  using books = plan_books<Plan>;
+  using typename books::cell;
+  using books::at_, books::book_, books::held_, books::out_, books::row_, books::sizes_,
+      books::used_, books::waits_;
+  using books::close_saved, books::open, books::open_saved, books::push, books::touch, books::use,
+      books::use_earlier_slices;
+
  public:
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
                                const buffer_sizes& sizes, int rank, Plan& out)
-      : in_(input),
+      : books(input, known.clocks + static_cast<std::int64_t>(rank) * known.stride, sizes, rank, out),
+        in_(input),
         where_(input.where),
         stages_(where_.stages()),
         list_(input.rows.items + static_cast<std::int64_t>(rank) * input.rows.stride),
         count_(input.rows.counts[rank]),
-        row_(known.clocks + static_cast<std::int64_t>(rank) * known.stride),
         known_(known),
         overlap_(overlap),
-        sizes_(sizes),
         rank_(rank),
-        out_(out),
-        book_(out, sizes_, count_),
-        waits_(row_, out),
-        held_(input, rank),
         untaken_(known, input.rows.stride),
         collective_(static_cast<std::int64_t>(input.groups.size()) + 1) {}
   constexpr ~instruction_writer() = default;  // nvcc does not find it constexpr by itself
@@ -92,38 +90,6 @@ class instruction_writer {
   }
 
  private:
-  using cell = held_buffers::cell;
-
-  [[noreturn]] static void no_room_for_uses() {
-    throw std::length_error("stretto: plan has no room for uses");
-  }
-  constexpr void push(std::int32_t id, buffer_role role, access mode) {
-    const std::int32_t at = used_;
-    if (at == out_.room.uses) no_room_for_uses();
-    out_.uses[at] = {id, role, mode};
-    used_ = at + 1;
-  }
-  //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
-  //! streams at its ends.
-  constexpr void use(std::int32_t id, buffer_role role, access mode) {
-    push(id, role, mode);
-    std::int32_t& last = book_.about.items[id].last;
-    waits_.need(at_, last);
-    last = at_;
-  }
-  //! For a job: whatever has been in its place is known to it as done, or stood on its stream.
-  //! @return the buffer, plus one
-  constexpr std::int32_t open(buffer_role role, const job& work) {
-    const std::int32_t id = book_.open(at_, role, work, false);
-    push(id, role, access::write);
-    return id + 1;
-  }
-  constexpr std::int32_t open_saved(buffer_role role, const job& work) {
-    const std::int32_t made = open(role, work);
-    if (book_.copied_at() >= 0) waits_.need_place_of(at_, book_.copied_at());
-    return made;
-  }
-
   constexpr void compute(const job& work) {
     cell& at = held_.of(work);
     const std::int32_t now = at_;
@@ -191,22 +157,10 @@ class instruction_writer {
     if (stash >= 0) book_.close(stash, now + 1);
     if (kept >= 0) book_.close(kept, now + 1);
   }
-  //! A use that needs no wait of its own.
-  constexpr void touch(std::int32_t id, buffer_role role, access mode) {
-    const std::int32_t at = used_;
-    if (at == out_.room.uses) no_room_for_uses();
-    out_.uses[at] = {id, role, mode};
-    used_ = at + 1;
-    book_.about.items[id].last = at_;
-  }
   constexpr void open_all_saved(cell& at, const job& work) {
     at.stash = open_saved(buffer_role::stash, work);
     if (backwards_ && sizes_.of(work.stage).kept > 0)
       at.kept = open_saved(buffer_role::kept, work);
-  }
-  constexpr void close_saved(const cell& at) {
-    if (at.stash > 0) book_.close(at.stash - 1, at_ + 1);
-    if (at.kept > 0) book_.close(at.kept - 1, at_ + 1);
   }
   //! Gives back, before the job, what it knows the peers to have taken.
   constexpr void drop_taken() {
@@ -218,17 +172,6 @@ class instruction_writer {
     if (taken == 0) return;
     out_.instructions[at_].release_count += static_cast<std::int16_t>(taken);
     closed_ += taken;
-  }
-
-  //! Attention looks back: a slice reads what earlier slices of its micro-batch keep, and its
-  //! backward for the input adds to their gradients. Their stashes come after the job's own.
-  constexpr void use_earlier_slices(const job& work, const cell* at) {
-    if (work.kind == job_kind::backward_weight) return;
-    const access mode = is_input_gradient(work.kind) ? access::read_write : access::read;
-    for (const cell* earlier = at - work.slice; earlier < at; ++earlier) {
-      push(earlier->stash - 1, buffer_role::stash, mode);
-      book_.about.items[earlier->stash - 1].last = at_;
-    }
   }
 
   constexpr void send(const job& work, int peer) {
@@ -272,6 +215,7 @@ class instruction_writer {
     const std::int32_t stash = book_.open(at_, buffer_role::stash, work, true);
     push(stash, buffer_role::stash, access::write);
     at.stash = stash + 1;
+    waits_.wait_for_needs();
     waits_.take_place_of(at_, book_.left_at());
     book_.close(at.host - 1, at_ + 1);
   }
@@ -306,19 +250,11 @@ class instruction_writer {
   int stages_;
   const job* list_;
   std::int32_t count_;
-  const clock* row_;  // of this rank
   clock_rows known_;
   Overlap overlap_;
-  buffer_sizes sizes_;
   int rank_;
-  Plan& out_;
-  std::int32_t used_ = 0;  // uses
-  buffer_book<Plan> book_;
-  wait_book<Plan> waits_;
-  held_buffers held_;
   untaken_sends untaken_;
-  scratch<std::int32_t> collective_;      // buffer by group, plus one
-  std::int32_t at_ = 0;
+  scratch<std::int32_t> collective_;  // buffer by group, plus one
   std::int32_t closed_ = 0;  // buffers released before the instruction, or by then
   std::int32_t last_on_[max_streams]{};  // latest instruction of each stream, plus one
   bool backwards_ = false;

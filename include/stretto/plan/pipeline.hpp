@@ -9,6 +9,7 @@
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/communication.hpp"
+#include "stretto/lowering/data_order.hpp"
 #include "stretto/lowering/instructions.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/streams/serves.hpp"
