@@ -101,6 +101,37 @@ TEST_CASE("every schedule's sums stand behind the last gradient of their stage a
   CHECK(early > shapes);  // with two stages a rank, one of them ends before the other
 }
 
+TEST_CASE("a sum whose last gradient is the first half of a pair stands behind the pair") {
+  const stretto::placement where =
+      place(stretto::placement_kind::bidirectional, {.ranks = 2, .microbatches = 2});
+  const std::vector<std::vector<job>> lists{
+      {{0, 0, 0, job_kind::forward, false},
+       {0, 0, 0, job_kind::backward, true},
+       {1, 1, 0, job_kind::forward, false},
+       {1, 1, 0, job_kind::backward, false}},
+      {{1, 0, 0, job_kind::forward, false},
+       {1, 0, 0, job_kind::backward, false},
+       {0, 1, 0, job_kind::forward, false},
+       {0, 1, 0, job_kind::backward, false}}};
+  stretto::job_lists compute(2, 4);
+  auto sink = compute.sink();
+  for (int rank = 0; rank < 2; ++rank)
+    for (const job& work : lists[static_cast<std::size_t>(rank)]) sink.push(rank, work);
+  const stretto::job_table table(2, 2);
+  stretto::plan_request asked;
+  asked.data_parallel = true;
+  const stretto::planned made({compute.rows(), where, 2, 1, table.view(), false, {}},
+                              stretto::overlap::separate{}, asked);
+  REQUIRE(made.answer() == stretto::verdict{});
+  const auto list = made.lists().row(0);
+  const auto sum = std::find_if(list.begin(), list.end(), [](const job& work) {
+    return work.kind == job_kind::reduce_grad && work.stage == 0;
+  });
+  REQUIRE(sum != list.end());
+  CHECK((sum - 1)->kind == job_kind::forward);
+  CHECK(std::none_of(sum, list.end(), [](const job& work) { return work.kind == job_kind::forward; }));
+}
+
 TEST_CASE("a list in which a sum stands elsewhere, or not at all, is refused by name") {
   const shape sizes{.ranks = 4, .microbatches = 8, .chunks = 2};
   const stretto::job_table table(4, 2);

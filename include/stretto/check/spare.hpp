@@ -132,11 +132,6 @@ constexpr bool clash(const plan_view& plan, std::int32_t index, const instructio
   const buffer_use* const first = uses + one.first_use;
   const buffer_use* const begin = uses + other.first_use;
   const buffer_use* const end = begin + other.use_count;
-  if (one.use_count > 0) {
-    const buffer_use a = first[one.use_count - 1];
-    for (const buffer_use* b = begin; b < end; ++b)
-      if (a.buffer == b->buffer && (a.mode != access::read || b->mode != access::read)) return true;
-  }
   const buffer* const buffers = plan.buffers.data();
   for (const buffer_use* a = first + one.use_count; a != first;) {
     --a;
