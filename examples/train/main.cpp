@@ -238,7 +238,8 @@ void run(const options& with, const processes& all) {
   std::snprintf(line, sizeof line, "held-back text: %.3f nats per byte before, %.3f after\n\n",
                 before, after);
   std::cout << line;
-  const std::string sampled = sampled_line(made, text, with.learning.seed);
+  const sampling how{.length = with.sample, .temperature = 0.5, .seed = with.learning.seed};
+  const std::string sampled = with.sample > 0 ? sampled_line(made, text, how) : std::string();
   if (made.on_host()) process.most = most_resident_bytes().value_or(-1);
   const account told = take_account(made, process, cores);
   if (!all.speaks()) return;
@@ -248,7 +249,8 @@ void run(const options& with, const processes& all) {
   if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
   if (made.traced()) write_times(trace, picture, made, told, with);
-  std::cout << "\nheld-back beginning | what the model makes of it:\n" << sampled << '\n';
+  if (with.sample > 0)
+    std::cout << "\nheld-back beginning | what the model makes of it:\n" << sampled << '\n';
 }
 
 //! Each process tells of its own ranks.

@@ -223,6 +223,11 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
   app.add_option("--seed", made.learning.seed, "Of parameters, batches and the sample")
       ->check(whole_number())
       ->capture_default_str();
+  app.add_option("--sample", made.sample,
+                 "Bytes that the model adds to a beginning of held-back text; 0: none. Each is a "
+                 "forward of a micro-batch")
+      ->check(CLI::Range(0, 100'000))
+      ->capture_default_str();
   app.add_option("--learning-rate", raw.learning_rate, "Peak; falls to a tenth at the end")
       ->check(above_zero())
       ->capture_default_str();

@@ -19,6 +19,7 @@ struct options {
   long steps = 0;
   std::string device = "host";         //!< see devices.hpp
   std::string transport = "loopback";  //!< see processes.hpp
+  int sample = 76;     //!< bytes of text that the model adds at the end; 0: none
   bool check = false;  //!< run the reference beside the pipeline and compare
   std::filesystem::path out;
   std::filesystem::path save;    //!< checkpoint to write; empty: none

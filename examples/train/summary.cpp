@@ -205,10 +205,9 @@ std::string write_picture(std::ostream& out, const pipeline& from, const account
   return what;
 }
 
-std::string sampled_line(pipeline& from, const corpus& text, std::uint64_t seed) {
+std::string sampled_line(pipeline& from, const corpus& text, const sampling& how) {
   const auto next = [&](auto before, const auto& choose) { return from.next(before, choose); };
   const std::string prompt = prompt_from(text.held_back());
-  const sampling how{.length = 76, .temperature = 0.5, .seed = seed};
   return printable(prompt) + "|" + printable(sample(next, prompt, how));
 }
 

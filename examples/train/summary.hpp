@@ -7,6 +7,7 @@
 
 #include "account.hpp"
 #include "model/corpus.hpp"
+#include "model/sample.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace train {
@@ -30,6 +31,6 @@ void write_trace(std::ostream& out, const pipeline& from, const account& told);
 std::string write_picture(std::ostream& out, const pipeline& from, const account& told);
 
 //! A line that begins as a line of the held-back text does. Of several processes, all call it.
-std::string sampled_line(pipeline& from, const corpus& text, std::uint64_t seed);
+std::string sampled_line(pipeline& from, const corpus& text, const sampling& how);
 
 }  // namespace train

@@ -25,7 +25,7 @@ using test_support::temporary;
 std::string small(const std::string& arguments = "") {
   std::string made = arguments;
   for (const char* option : {"--layers 4", "--width 16", "--heads 2", "--context 16", "--ranks 2",
-                             "--microbatches 4", "--steps 4"}) {
+                             "--microbatches 4", "--steps 4", "--sample 9"}) {
     const std::string with_value = option;
     if (arguments.find(with_value.substr(0, with_value.find(' ') + 1)) == std::string::npos)
       made += " " + with_value;
@@ -107,6 +107,7 @@ TEST_CASE("small models train, equal to the unpipelined one; a trace and a pictu
     CHECK(has(ran.out, "step 4/4  loss "));
     CHECK(has(ran.out, "equal to the unpipelined model after each step"));
     CHECK(has(ran.out, "held-back text: "));
+    CHECK(has(ran.out, "\nheld-back beginning | what the model makes of it:\n"));
     CHECK(has(ran.out, "\nbubble: "));
     for (const char* rank : {"\n   0  ", "\n   1  "}) CHECK(has(ran.out, rank));
     CHECK(has(ran.out, "\nprocess: "));
@@ -199,6 +200,14 @@ TEST_CASE("what is issued is checked for races when asked for, and there are non
   }
 }
 
+TEST_CASE("no text is sampled where none is asked for") {
+  const desk here;
+  const outcome ran = here.train(small("--sample 0"));
+  CHECK(ran.exit == 0);
+  CHECK(has(ran.out, "\nbubble: "));
+  CHECK_FALSE(has(ran.out, "held-back beginning"));
+}
+
 TEST_CASE("the same seed learns the same, on one rank, too; another seed other things") {
   const desk here;
   const std::string once = losses(here.train(small()).out);
@@ -247,6 +256,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--context",  "--batch",
                              "--untied",   "--steps",
                              "--seed",     "--learning-rate",
+                             "--sample",
                              "--clip",     "--check",
                              "--save ",    "--save-every",
                              "--resume",   "--precision",
@@ -315,6 +325,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
       {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},
       {"--seed -1", "--seed: Value -1 is not a whole number below 2^64"},
+      {"--sample -1", "--sample: Value -1 not in range"},
       {"--context 2000", "a context of 2000 needs at least 20010"},
       {"/nonexistent/text", "cannot read '/nonexistent/text': No such file or directory"},
       {"--frobnicate", "--frobnicate"}};
