@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "laws/oracle_plans.hpp"
 #include "laws/oracle_race.hpp"
@@ -160,4 +161,22 @@ TEST_CASE("race_free refuses every spoilt plan that the judge refuses, and hardl
   CHECK(mutants == caught + harmless + untold);
   CHECK(mutants > 30000);
   CHECK(untold * 4000 < mutants);
+}
+
+TEST_CASE("a plan that ends before its list does is refused where it ends") {
+  laws::for_each_plan(3, 3, 2, 3, [&](const laws::grid_point& point, const auto& made) {
+    REQUIRE(made.answer().ok());
+    laws::judged rules(made);
+    for (std::size_t rank = 0; rank < made.plans().size(); ++rank)
+      for (std::size_t left = 0; left < made.plans()[rank].instructions.size(); ++left) {
+        std::vector<stretto::plan_view> plans(made.plans().begin(), made.plans().end());
+        plans[rank].instructions = plans[rank].instructions.first(left);
+        const stretto::verdict answer = rules.race_free(plans);
+        INFO(point.words(), ", rank ", rank, ", instructions ", left);
+        REQUIRE(answer.what == stretto::fault::race);
+        REQUIRE(answer.why == stretto::reason::missing);
+        REQUIRE(answer.rank == static_cast<int>(rank));
+        REQUIRE(answer.step == static_cast<int>(left));
+      }
+  });
 }

@@ -79,12 +79,11 @@ class plan_order : public replay_observer {
     const std::int32_t* steps = entries;
     scratch<std::int32_t> own(plan_->parts == nullptr ? 1 : plans_.size());
     if (plan_->parts != nullptr) {
-      for (std::int32_t rank : group.members) {
-        own[rank] = plan_[rank].next++;
-        if (outside(rank, own[rank])) return;
-      }
+      for (std::int32_t rank : group.members) own[rank] = plan_[rank].next++;
       steps = own.data();
     }
+    for (std::int32_t rank : group.members)
+      if (outside(rank, steps[rank])) return;
     for (std::int32_t rank : group.members) come(rank, steps[rank]);
     known_.join(group.members, steps);
   }
