@@ -82,12 +82,21 @@ struct fixed_rank_plan {
 
 //! One rank's plan, sized at run time.
 struct rank_plan {
+  //! Takes any index, as an array of the language does.
+  template <class T>
+  struct array {
+    std::vector<T> items;
+
+    constexpr explicit array(int count) : items(static_cast<std::size_t>(count)) {}
+    constexpr T& operator[](std::int64_t at) { return items[static_cast<std::size_t>(at)]; }
+    constexpr const T* data() const { return items.data(); }
+  };
   plan_capacity room;
-  std::vector<instruction> instructions;
-  std::vector<event_wait> waits;
-  std::vector<buffer_use> uses;
-  std::vector<std::int32_t> released;
-  std::vector<buffer> buffers;
+  array<instruction> instructions;
+  array<event_wait> waits;
+  array<buffer_use> uses;
+  array<std::int32_t> released;
+  array<buffer> buffers;
   plan_capacity used{};
   std::int32_t events = 0;
   std::int64_t arena_bytes = 0;
@@ -96,14 +105,15 @@ struct rank_plan {
 
   constexpr explicit rank_plan(const plan_capacity& room_)
       : room(room_),
-        instructions(static_cast<std::size_t>(room.instructions)),
-        waits(static_cast<std::size_t>(room.waits)),
-        uses(static_cast<std::size_t>(room.uses)),
-        released(static_cast<std::size_t>(room.buffers)),
-        buffers(static_cast<std::size_t>(room.buffers)) {}
+        instructions(room.instructions),
+        waits(room.waits),
+        uses(room.uses),
+        released(room.buffers),
+        buffers(room.buffers) {}
   constexpr plan_view view() const { return detail::written_part(*this); }
   constexpr std::int64_t storage_bytes() const {
-    return stored_bytes(instructions, waits, uses, released, buffers);
+    return stored_bytes(instructions.items, waits.items, uses.items, released.items,
+                        buffers.items);
   }
 };
 
