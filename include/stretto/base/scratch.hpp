@@ -29,8 +29,8 @@ class scratch {
   std::int64_t count_;
 };
 
-//! The same of a size that the compiler knows; 0: only the running function does. Compilers evaluate
-//! an element of an array several times faster than one behind a pointer, hence `items[at]`.
+//! The same of a size that the compiler knows; 0: only the running function does. gcc evaluates an
+//! element of an array faster than one behind a pointer, hence `items[at]`.
 template <class T, std::int64_t Count>
 struct sized_scratch {
   constexpr explicit sized_scratch(std::int64_t) {}

@@ -128,11 +128,11 @@ class knowledge_without {
 constexpr bool clash(const plan_view& plan, std::int32_t index, const instruction& one,
                      const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
+  const buffer* const buffers = plan.buffers.data();
   // What a job makes for another is the last of its uses, what it is brought the first.
   const buffer_use* const first = uses + one.first_use;
   const buffer_use* const begin = uses + other.first_use;
   const buffer_use* const end = begin + other.use_count;
-  const buffer* const buffers = plan.buffers.data();
   for (const buffer_use* a = first + one.use_count; a != first;) {
     --a;
     const bool reads = a->mode == access::read;

@@ -12,8 +12,8 @@ namespace stretto::lowering {
 
 //! Happens-before by data alone: streams, messages, and the events without which no value would be
 //! there (a send after its maker, a job after the receive of its input, a collective after what
-//! prepares it and before what reads it). Watches a walk of lists with messages and fills a
-//! clock for each entry. What more is ordered, because bytes are used again, is decided
+//! prepares it and before what reads it). Is told of lists with messages as they are written, and
+//! fills a clock for each entry. What more is ordered, because bytes are used again, is decided
 //! rank by rank afterwards.
 template <class Overlap>
 class data_order : public replay_observer {

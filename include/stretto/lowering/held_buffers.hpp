@@ -43,7 +43,9 @@ class held_buffers {
   //! The same slice of another stage; null when another rank has it.
   constexpr cell* on_this_rank(const job& work, int stage) {
     if (base_[stage] == 0 || where_.rank_of(stage, work.microbatch) != rank_) return nullptr;
-    return &cell_[std::int64_t{base_[stage] - 1 + work.microbatch} * slices_ + work.slice];
+    job there = work;
+    there.stage = stage;
+    return &of(there);
   }
 
  private:
