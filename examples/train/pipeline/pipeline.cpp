@@ -280,48 +280,6 @@ std::uint8_t pipeline::next(std::span<const std::uint8_t> text, const choice& ch
   return static_cast<std::uint8_t>(told.front());
 }
 
-namespace {
-
-std::span<float> span_of(stage& of, int layer, layer_part part) {
-  switch (part) {
-    case layer_part::parameters:
-      return of.parameters(layer);
-    case layer_part::gradients:
-      return of.gradients(layer);
-    case layer_part::mean:
-      return of.mean(layer);
-    case layer_part::square:
-      break;
-  }
-  return of.square(layer);
-}
-
-}  // namespace
-
-std::vector<std::string> pipeline::exchange(std::string_view what, std::string_view mine,
-                                            bool to_all) const {
-  if (between_ == nullptr) return {std::string(mine)};
-  const auto now = std::chrono::steady_clock::now();
-  const auto end = executor::time_point::max();
-  const auto limit = deadline_ < end - now ? now + deadline_ : end;
-  return to_all ? between_->all_gather(what, mine, limit) : between_->gather(what, mine, limit);
-}
-
-void pipeline::bring(std::size_t worker, std::size_t size, std::span<float> values,
-                     bool to_all) const {
-  constexpr std::size_t most = std::size_t{1} << 22U;  // exchanges are for small strings
-  const bool here = here_.holds(worker);
-  std::string mine;
-  for (std::size_t at = 0; at < size; at += most) {
-    const auto part = [&] {
-      return std::as_writable_bytes(values.subspan(at, std::min(most, size - at)));
-    };
-    if (here) mine.assign(reinterpret_cast<const char*>(part().data()), part().size());
-    for (const std::string& each : exchange("layers", mine, to_all))
-      if (!here && !each.empty()) std::memcpy(part().data(), each.data(), part().size());
-  }
-}
-
 std::vector<layer_sums> pipeline::sums() const {
   std::vector<layer_sums> made;
   for (const auto& range : layers_)
@@ -340,64 +298,6 @@ std::vector<layer_sums> pipeline::sums() const {
   for (layer_sums& of : made)
     std::erase_if(of.order, [](const auto& direction) { return direction.front().empty(); });
   return made;
-}
-
-pipeline::layer_place pipeline::place_of(int layer, int replica, int shard, int copy) const {
-  model_.kind(layer);  // refuses a layer that does not exist
-  int number = 0;
-  const auto end_of = [this](int stage_number) {
-    const auto& range = layers_[config::size(stage_number)];
-    return range.first + range.count;
-  };
-  while (layer >= end_of(number)) ++number;
-  const int rank = replica == 1 ? where_.ranks - 1 - number : where_.rank_of(number, 0);
-  const std::size_t found = worker(rank, shard, copy);
-  return {found, &ranks_[found]->chunk(replica == 1 ? 1 : where_.chunk_of(number, 0))};
-}
-
-template <class Call>
-void pipeline::each_place(int layer, Call&& call) const {
-  for (int copy = 0; copy < copies_; ++copy)
-    for (int replica = 0; replica < replicas(); ++replica)
-      for (int shard = 0; shard < model_.shards; ++shard)
-        if (const layer_place there = place_of(layer, replica, shard, copy);
-            here_.holds(there.worker))
-          call(*there.at, shard);
-}
-
-bool pipeline::holds(int layer) const {
-  bool found = false;
-  each_place(layer, [&](const stage&, int) { found = true; });
-  return found;
-}
-
-std::vector<float> pipeline::joined(int layer, layer_part part, int replica, int copy,
-                                    bool to_all) const {
-  const bool gets = to_all || leads();
-  const std::size_t size = parameter_scalars(model_, layer);
-  std::vector<float> made(gets ? parameter_scalars(unsharded(model_), layer) : 0);
-  for (int shard = 0; shard < model_.shards; ++shard) {
-    const layer_place from = place_of(layer, replica, shard, copy);
-    const bool here = here_.holds(from.worker);
-    std::vector<float> piece(gets || here ? size : 0);
-    if (here) {
-      const std::span<const float> there = span_of(*from.at, layer, part);
-      from.at->by().get(there.data(), piece.data(), there.size_bytes());
-    }
-    if (between_ != nullptr) bring(from.worker, size, piece, to_all);
-    if (gets) put_shard<float>(model_, layer, shard, piece, made);
-  }
-  return made;
-}
-
-void pipeline::set_whole(int layer, layer_part part, std::span<const float> to) {
-  each_place(layer, [&](stage& into, int shard) {
-    const std::span<float> there = span_of(into, layer, part);
-    std::vector<float> piece(there.size());
-    into.by().get(there.data(), piece.data(), there.size_bytes());
-    take_shard<float>(model_, layer, shard, to, piece);
-    into.by().put(piece.data(), there.data(), there.size_bytes());
-  });
 }
 
 std::size_t pipeline::parameter_count() const {
