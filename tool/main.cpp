@@ -55,6 +55,28 @@ std::string shown(const std::string& words) {
   return text;
 }
 
+//! Words about an option begin with its name: of several, those that the user knows it by.
+//! @param typed  the arguments behind the program's name
+std::string as_typed(const CLI::App& app, const std::vector<std::string>& typed,
+                     const std::string& words) {
+  const std::string first = words.substr(0, words.find_first_of(" :"));
+  const auto asked = [&](const CLI::App* one) {
+    return !typed.empty() && one->get_name() == typed.front();
+  };
+  const CLI::Option* option = nullptr;
+  for (const CLI::App* command : app.get_subcommands(asked))
+    if (first.starts_with("-")) option = command->get_option_no_throw(first);
+  if (option == nullptr) return words;
+  for (const std::string& word : typed) {
+    for (const std::string& name : option->get_lnames())
+      if (word == "--" + name || word.starts_with("--" + name + "="))
+        return "--" + name + words.substr(first.size());
+    for (const std::string& name : option->get_snames())
+      if (word.starts_with("-" + name)) return "-" + name + words.substr(first.size());
+  }
+  return words;
+}
+
 }  // namespace
 
 std::string read_file(const std::string& option, const std::string& path) {
@@ -89,9 +111,10 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit: 0 when all is well, 1 when a schedule breaks a rule, 2 for wrong input.\n"
       "Times are integers in any unit, per chunk job.");
-  const auto complain = [](const std::string& words, int exit) {
+  const auto complain = [&](const std::string& words, int exit) {
     std::string line = words;
     while (!line.empty() && line.back() == '\n') line.pop_back();
+    line = as_typed(app, {argv + 1, argv + argc}, line);
     std::cerr << "stretto: " << shown(line) << '\n';
     return exit;
   };
