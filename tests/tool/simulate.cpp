@@ -277,6 +277,17 @@ TEST_CASE("compare runs every schedule on one model") {
   const std::string none = run("compare --ranks 4 --microbatches 8 --limit 0").out;
   CHECK(none.find("\n1f1b: needs 4 on rank 0, whose limit is 0\n") != std::string::npos);
   CHECK(none.find("\nzb_auto: needs 1 on rank ") != std::string::npos);
+  // When not even forwards alone fit, each says so, and so does the exit.
+  for (const std::string format : {"table", "json"}) {
+    const outcome left = run("compare --ranks 4 --microbatches 8 --limit 0 --format " + format);
+    CHECK(left.exit == 0);
+    CHECK(left.err.empty());
+    const outcome bare =
+        run("compare --ranks 4 --microbatches 8 --limit 0 --weights 1 --format " + format);
+    CHECK(bare.exit == 2);
+    CHECK(bare.err.starts_with("stretto: no schedule serves this"));
+    CHECK(bare.out.find("needs 5 on rank 0, whose limit is 0") != std::string::npos);
+  }
   // Room is for the micro-batches that there are, not for as many as so many ranks could keep.
   CHECK(run("simulate v_auto --variant 0 --ranks 60000 --microbatches 1").exit == 0);
 }
