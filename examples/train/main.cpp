@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "account.hpp"
+#include "agreement.hpp"
 #include "default_text.hpp"
 #include "devices.hpp"
 #include "model/corpus.hpp"
@@ -216,6 +217,8 @@ void write_times(std::ofstream& trace, std::ofstream& picture, const pipeline& m
 void run(const options& with, const processes& all) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const corpus text = read(with);
+  const told_option found[] = {told(text)};
+  all.agree(found);
   if (!with.save.empty() && !can_save(with.save))
     throw bad_setting("save", with.save.string(),
                       "the file cannot be written there: " + std::string(std::strerror(errno)));
@@ -297,6 +300,7 @@ int train_in(processes& all, int argc, char** argv) {
     const device_choice device = read_device(with.device, with.transport);
     go_to(device, with.transport, argv);
     all.join(with.transport, with.pipeline);
+    all.agree(with.common);
     use(device, all.local(), with.pipeline);
     if (!all.speaks()) std::cout.rdbuf(nullptr);
     run_or_record(with, all);
@@ -307,6 +311,10 @@ int train_in(processes& all, int argc, char** argv) {
     complain(failed.what(), failed.code);
     all.wait_for_others();
     return failed.code;
+  } catch (const disagreement& found) {
+    complain(found.what(), 2);
+    all.wait_for_others();
+    return 2;
   } catch (const early_exit& early) {
     if (early.code != 0) return complain(early.what(), early.code);
     std::cout << early.what();

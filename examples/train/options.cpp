@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <sstream>
 
 #include "pipeline/plans.hpp"
@@ -286,6 +287,25 @@ void complete(options& made, const raw_options& raw) {
                       "the width, " + std::to_string(made.model.width) + ", is no multiple of it");
 }
 
+//! Not what concerns one process alone. Of checkpoints, whether there is one: processes on several
+//! machines may have other paths to them.
+std::vector<told_option> common_options(const CLI::App& app) {
+  static const std::set<std::string> own = {"--help",  "--out",    "--device",
+                                            "--poison", "--deadline", "FILES"};
+  std::vector<told_option> made;
+  for (const CLI::Option* each : app.get_options()) {
+    const std::string name = each->get_name();
+    if (own.contains(name)) continue;
+    const bool path = name == "--save" || name == "--resume";
+    const bool flag = each->get_items_expected() == 0;
+    made.push_back({name, each->empty()  ? each->get_default_str()
+                          : path         ? "FILE"
+                          : flag         ? "set"
+                                         : each->as<std::string>()});
+  }
+  return made;
+}
+
 }  // namespace
 
 options read_options(int argc, const char* const* argv) {
@@ -309,6 +329,7 @@ options read_options(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
     complete(made, raw);
+    made.common = common_options(app);
   } catch (const CLI::CallForHelp&) {
     throw early_exit(0, app.help());
   } catch (const CLI::ParseError& wrong) {

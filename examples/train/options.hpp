@@ -12,6 +12,12 @@
 
 namespace train {
 
+//! What an option has been told, or its default; empty: nothing.
+struct told_option {
+  std::string name, value;
+  bool operator==(const told_option&) const = default;
+};
+
 struct options {
   config model;
   pipeline_settings pipeline;
@@ -26,6 +32,7 @@ struct options {
   long save_every = 0;           //!< steps; 0: at the end alone
   std::filesystem::path resume;  //!< checkpoint to go on from; empty: none
   std::vector<std::filesystem::path> files;  //!< empty: what the repository ships
+  std::vector<told_option> common;  //!< what all processes of a run must have alike
 };
 
 //! Ends the program with this code after printing the text: help, or what is wrong.

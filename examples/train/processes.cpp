@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "agreement.hpp"
 #include "stretto/executor/bootstrap_launch.hpp"
 #include "stretto/executor/bootstrap_tcp.hpp"
 
@@ -32,9 +33,10 @@ void processes::join(const std::string& transport, pipeline_settings& to) {
     join_launched(to);
   else if (transport != "loopback")
     throw bad_setting("transport", transport, "it is loopback, mpi or nccl");
-  if (to.between == nullptr) return;
-  number_ = to.between->process();
-  count_ = to.between->processes();
+  between_ = to.between;
+  if (between_ == nullptr) return;
+  number_ = between_->process();
+  count_ = between_->processes();
 }
 
 #ifdef STRETTO_TRAIN_WITH_MPI
@@ -74,6 +76,10 @@ void processes::abandon(int code) {
 }
 
 #endif
+
+void processes::agree(std::span<const told_option> mine) const {
+  if (count_ > 1) must_agree(mine, *between_);
+}
 
 int processes::end(int code) {
   if (code != 0 && count_ > 1) abandon(code);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
+#include "options.hpp"
 #include "pipeline/settings.hpp"
 
 namespace train {
@@ -22,6 +24,9 @@ class processes {
   //!         needed; stretto::executor::bootstrap_error when processes do not find one another
   void join(const std::string& transport, pipeline_settings& to);
 
+  //! All of them have been told the same, or all throw; they call it alike.
+  //! @throws as must_agree() of agreement.hpp
+  void agree(std::span<const told_option> mine) const;
   //! Whether this one prints and writes files.
   bool speaks() const { return number_ == 0; }
   int count() const { return count_; }
@@ -42,6 +47,7 @@ class processes {
   void join_launched(pipeline_settings& to);
 
   std::unique_ptr<session> session_;
+  stretto::executor::bootstrap* between_ = nullptr;
   int number_ = 0;
   int count_ = 1;
   int local_ = -1;

@@ -136,6 +136,44 @@ TEST_CASE("processes train to the bit what one process trains") {
         std::string::npos);
 }
 
+TEST_CASE("processes that are told different things say so, and train nothing") {
+  const test_support::temporary desk("train_told");
+  std::filesystem::create_directories(desk.path());
+  const test_support::temporary text("train_told.txt");
+  text.write(std::string(1000, 'x'));
+  const std::string usual =
+      " --layers 4 --width 16 --heads 2 --context 16 --microbatches 4 --ranks 2 --chunks 1 "
+      "--transport mpi ";
+  const auto pair = [&](const std::string& first, const std::string& second) {
+    return start(1, usual + first + " : -n 1 \"" STRETTO_TRAIN_PATH "\"" + usual + second,
+                 STRETTO_TRAIN_PATH);
+  };
+  const struct {
+    std::string first, second, says;
+  } cases[] = {
+      {"--sample 9", "--sample 0", "process 0 has --sample 9, process 1 has --sample 0: "},
+      {"", "--check", "process 0 has no --check, process 1 has --check set: "},
+      {"--ops look_ahead", "", "process 0 has --ops look_ahead, process 1 has no --ops: "},
+      {"--save " + desk.path() + "/one", "", "process 0 has --save FILE, process 1 has no --save: "},
+      {text.path(), "--sample 76",
+       "process 0 has FILES of 1000 bytes with checksum "}};
+  for (const auto& one : cases) {
+    INFO(one.says);
+    const outcome ended = pair(one.first, one.second);
+    CHECK(ended.exit == 2);
+    CHECK(ended.out.find("step ") == std::string::npos);
+    // Both say it.
+    const auto once = ended.err.find("train: " + one.says);
+    REQUIRE(once != std::string::npos);
+    CHECK(ended.err.find("train: " + one.says, once + 1) != std::string::npos);
+  }
+  // What is each one's own affair.
+  const outcome ended =
+      pair("--steps 2 --out " + desk.path() + " --save " + desk.path() + "/one",
+           "--steps 2 --deadline 200 --poison --save " + desk.path() + "/other");
+  CHECK_MESSAGE(ended.exit == 0, ended.err);
+}
+
 TEST_CASE("those that train tell what they wait for when one of them is killed") {
   const std::string start_them = STRETTO_MPIRUN_ON;
   if (start_them.empty()) {

@@ -392,18 +392,22 @@ TEST_CASE("processes of GPUs: what a launcher has not set, and GPUs that are not
   }
   // What is wrong with all is told by all, and nobody waits for the others.
   const std::string port = std::to_string(free_port());
-  const auto process = [&](int number) {
+  const auto process = [&](int number, const char* more) {
     return "env " + plain + " WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
-           " RANK=" + std::to_string(number) + ' ' + train + " & ";
+           " RANK=" + std::to_string(number) + ' ' + train + more + " & ";
   };
-  const outcome ran =
-      test_support::run("timeout", "60 sh -c '" + process(0) + process(1) + process(2) + "wait'");
-  INFO(ran.err);
-  CHECK(ran.exit == 0);
-  for (std::size_t at = 0, told = 0; told < 3; ++told, ++at) {
-    at = ran.err.find("--transport nccl: 3 processes are more than the 2 workers", at);
-    CHECK(at != std::string::npos);
-    if (at == std::string::npos) break;
+  for (const auto& [more, says] :
+       {std::pair("", "--transport nccl: 3 processes are more than the 2 workers"),
+        std::pair(" --seed 2", "process 0 has --seed 1, process 2 has --seed 2: all processes")}) {
+    const outcome ran = test_support::run(
+        "timeout", "60 sh -c '" + process(0, "") + process(1, "") + process(2, more) + "wait'");
+    INFO(ran.err);
+    CHECK(ran.exit == 0);
+    for (std::size_t at = 0, told = 0; told < 3; ++told, ++at) {
+      at = ran.err.find(says, at);
+      CHECK(at != std::string::npos);
+      if (at == std::string::npos) break;
+    }
   }
 }
 #endif
