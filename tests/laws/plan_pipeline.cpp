@@ -329,7 +329,7 @@ TEST_CASE("negative costs are refused at compile time, too") {
 TEST_CASE("an overlap policy that names a stream which there is not is refused, with the job") {
   using stretto::job_kind;
   const auto refused = [](job_kind kind, int rank, int stage, int microbatch = 0) {
-    return refuse(stretto::fault::unsupported, stretto::reason::no_such_stream, rank, -1,
+    return refuse(stretto::fault::unsupported, stretto::reason::no_stream_for_job, rank, -1,
                   {.stage = stage, .microbatch = microbatch, .kind = kind});
   };
   using one_way = schedule::one_f_one_b;
@@ -353,7 +353,7 @@ TEST_CASE("an overlap policy that names a stream which there is not is refused, 
     const stretto::verdict answer =
         count == 0 ? streams_of<one_way, misdirected<job_kind::forward, 0, 0, 0>>()
                    : streams_of<one_way, misdirected<job_kind::forward, 0, 0, 9>>();
-    CHECK(answer.why == stretto::reason::no_such_stream);
+    CHECK(answer.why == stretto::reason::too_many_streams_or_none);
     CHECK(answer.amount == count);
   }
 }

@@ -7,7 +7,7 @@ namespace stretto {
 //! What is wrong. Every rule of validity has one enumerator of its own; the rest name bad input.
 enum class fault : int {  // of 8 bits it is a letter in what clang says
   none,
-  unsupported,   //!< the policy does not serve this shape; `verdict::why` says why
+  unsupported,   //!< the policy does not serve this shape or job; `verdict::why` says why
   capacity,      //!< the storage handed in is too small
   syntax,        //!< text that is no job, row or file of the grammar
   misassigned,   //!< layers and stages do not fit
@@ -100,6 +100,8 @@ enum class reason : int {
   pieces_do_not_fit,
   above_capacity,
   no_such_stream,
+  no_stream_for_job,
+  too_many_streams_or_none,
 };
 
 //! The enumerator's name, as written above.
@@ -210,6 +212,10 @@ constexpr std::string_view describe(reason why) {
       return "the schedule emits more jobs on this rank than its capacity";
     case reason::no_such_stream:
       return "it is sent to a stream that there is not";
+    case reason::no_stream_for_job:
+      return "the overlap policy has no stream for it";
+    case reason::too_many_streams_or_none:
+      return "the overlap policy must have at least one stream, and no more than a plan can have";
   }
   return "";
 }

@@ -10,8 +10,15 @@ namespace stretto {
 //! in the message too.
 template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, int Microbatch>
 struct accepted {
-  static_assert(What != fault::unsupported,
+  static_assert(What != fault::unsupported || Why == reason::no_stream_for_job ||
+                    Why == reason::too_many_streams_or_none || Why == reason::no_such_stream,
                 "stretto: unsupported: the policy does not serve this shape");
+  static_assert(What != fault::unsupported || Why != reason::no_stream_for_job,
+                "stretto: unsupported: the overlap policy has no stream for this job");
+  static_assert(What != fault::unsupported || Why != reason::too_many_streams_or_none,
+                "stretto: unsupported: the overlap policy has no stream, or too many");
+  static_assert(What != fault::unsupported || Why != reason::no_such_stream,
+                "stretto: unsupported: an op of this job is sent to a stream that there is not");
   static_assert(What != fault::capacity, "stretto: capacity: the storage is too small");
   static_assert(What != fault::syntax, "stretto: syntax: this is not an action of the grammar");
   static_assert(What != fault::misassigned,

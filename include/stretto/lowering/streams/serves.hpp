@@ -14,7 +14,7 @@ constexpr verdict serves(const Overlap& made, const placement& where) {
   const int count = made.count();
   if (count < 1 || count > max_streams)
     return {.what = fault::unsupported,
-            .why = reason::no_such_stream,
+            .why = reason::too_many_streams_or_none,
             .amount = count,
             .limit = max_streams};
   const auto has = [&](job_kind kind, int rank, int peer) {
@@ -22,7 +22,7 @@ constexpr verdict serves(const Overlap& made, const placement& where) {
     return stream >= 0 && stream < count;
   };
   const auto none = [](job_kind kind, int rank, int stage, int microbatch) {
-    return refuse(fault::unsupported, reason::no_such_stream, rank, -1,
+    return refuse(fault::unsupported, reason::no_stream_for_job, rank, -1,
                   {.stage = stage, .microbatch = microbatch, .kind = kind});
   };
   for (int rank = 0; rank < where.ranks; ++rank)
