@@ -55,7 +55,7 @@ void must_agree(std::span<const told_option> mine, stretto::executor::bootstrap&
     const told_option& name = here != first.end() ? *here : *there;
     const bool both = here != first.end() && there != other.end() && here->name == there->name;
     const told_option none{name.name, {}};
-    throw disagreement(words(0, here != first.end() ? *here : none) + ", " +
+    throw common_end(2, words(0, here != first.end() ? *here : none) + ", " +
                        words(process, both || here == first.end() ? *there : none) +
                        ": all processes must be started with the same");
   }

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <span>
-#include <stdexcept>
-#include <string>
 
 #include "model/corpus.hpp"
 #include "options.hpp"
@@ -11,14 +9,9 @@
 
 namespace train {
 
-//! An option that one process has otherwise than another: what each of them says of it. All
-//! processes throw it.
-struct disagreement : std::invalid_argument {
-  using std::invalid_argument::invalid_argument;
-};
-
 //! Compares with what the others have, which call it, too.
-//! @throws disagreement; stretto::executor::bootstrap_error when a process does not come in time
+//! @throws common_end naming an option, two values and two processes, in all of them;
+//!         stretto::executor::bootstrap_error when a process does not come in time
 void must_agree(std::span<const told_option> mine, stretto::executor::bootstrap& with);
 
 //! The text by its size and checksum: wherever each process finds it.

@@ -192,7 +192,7 @@ void resume(pipeline& made, const options& with) {
   try {
     load_checkpoint(with.resume, made);
   } catch (const bad_checkpoint& wrong) {
-    throw early_exit(2, std::string("--resume ") + wrong.what());
+    throw common_end(2, std::string("--resume ") + wrong.what());
   }
   if (made.steps_done() >= with.steps)
     throw bad_setting("steps", std::to_string(with.steps),
@@ -272,11 +272,7 @@ std::string keep_record(const std::string& record, const std::filesystem::path& 
   return file ? "; how far each rank came: " + where.string() : std::string();
 }
 
-struct failed_step : early_exit {
-  using early_exit::early_exit;
-};
-
-//! @throws failed_step
+//! @throws common_end
 void run_or_record(const options& with, const processes& all) {
   const std::filesystem::path record = failure_file(with, all);
   std::error_code absent;
@@ -284,7 +280,7 @@ void run_or_record(const options& with, const processes& all) {
   try {
     run(with, all);
   } catch (const stretto::executor::execution_error& failed) {
-    throw failed_step(1, failed.what() + keep_record(failed.flight_record(), record));
+    throw common_end(1, failed.what() + keep_record(failed.flight_record(), record));
   }
 }
 
@@ -307,14 +303,10 @@ int train_in(processes& all, int argc, char** argv) {
     if (all.speaks() && !std::cout.flush())
       return complain("standard output cannot be written", 1);
     return 0;
-  } catch (const failed_step& failed) {
-    complain(failed.what(), failed.code);
+  } catch (const common_end& of) {
+    complain(of.what(), of.code);
     all.wait_for_others();
-    return failed.code;
-  } catch (const disagreement& found) {
-    complain(found.what(), 2);
-    all.wait_for_others();
-    return 2;
+    return of.code;
   } catch (const early_exit& early) {
     if (early.code != 0) return complain(early.what(), early.code);
     std::cout << early.what();

@@ -41,6 +41,11 @@ struct early_exit : std::runtime_error {
   int code;
 };
 
+//! The same where all processes end, and each of them has something to tell.
+struct common_end : early_exit {
+  using early_exit::early_exit;
+};
+
 //! @throws early_exit for --help (0) and for wrong options (2): one line that names the option, the
 //!         value and the rule
 options read_options(int argc, const char* const* argv);

@@ -51,7 +51,7 @@ void processes::join_mpi(pipeline_settings& to) {
 void processes::wait_for_others() {
   if (!session_ || !session_->mpi) return;
   try {
-    session_->mpi->barrier("failed step",
+    session_->mpi->barrier("common end",
                            std::chrono::steady_clock::now() + std::chrono::seconds(3));
   } catch (const executor::bootstrap_error&) {
     // Their text is lost, as it is where they wait for something else.

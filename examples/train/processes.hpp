@@ -33,7 +33,7 @@ class processes {
   int number() const { return number_; }
   //! Which process of its machine this is; -1: nobody says.
   int local() const { return local_; }
-  //! After a failed step, of which every process has something to tell: lets the others come as far
+  //! After a common end, of which every process has something to tell: lets the others come as far
   //! before end() ends them too, for some seconds, because who has died does not come.
   void wait_for_others();
   //! Ends the process; with an error, all of them: the others wait for this one. MPI ends them, and

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "support/run_program.hpp"
@@ -130,6 +131,20 @@ TEST_CASE("processes train to the bit what one process trains") {
   CHECK_MESSAGE(run.exit == 0, run.err);
   CHECK(test_support::contents(left("two")) == test_support::contents(left("both")));
 
+  // Each reads its own layers alone, and none goes on when one cannot.
+  {
+    std::fstream file(left("one"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-20, std::ios::end);  // the last layer, behind which is its checksum
+    file.put('?');
+  }
+  run = start(2, arguments("none", 8) + on + " --transport mpi", STRETTO_TRAIN_PATH);
+  CHECK(run.exit == 2);
+  const std::string damaged =
+      left("one") + ": is damaged: the checksum of layer 5's square is not that of its contents";
+  CHECK(run.err.find("train: --resume " + damaged) != std::string::npos);
+  CHECK(run.err.find("train: --resume " + left("one") + ": step 5, crc32 ") != std::string::npos);
+  CHECK(run.err.find(", but process 1 has " + damaged) != std::string::npos);
+
   run = start(3, arguments("none", 1) + " --transport mpi", STRETTO_TRAIN_PATH);
   CHECK(run.exit == 2);
   CHECK(run.err.find("--transport mpi: 3 processes are more than the 2 workers") !=
@@ -168,10 +183,20 @@ TEST_CASE("processes that are told different things say so, and train nothing") 
     CHECK(ended.err.find("train: " + one.says, once + 1) != std::string::npos);
   }
   // What is each one's own affair.
-  const outcome ended =
-      pair("--steps 2 --out " + desk.path() + " --save " + desk.path() + "/one",
-           "--steps 2 --deadline 200 --poison --save " + desk.path() + "/other");
-  CHECK_MESSAGE(ended.exit == 0, ended.err);
+  const std::string file = desk.path() + "/file";
+  const auto save = [&](const char* steps) {
+    const outcome ended =
+        pair(std::string("--steps ") + steps + " --out " + desk.path() + " --save " + file,
+             std::string("--steps ") + steps + " --deadline 200 --poison --save " + file + "2");
+    CHECK_MESSAGE(ended.exit == 0, ended.err);
+  };
+  save("1");
+  save("2");
+  const outcome ended = pair("--resume " + file, "--resume " + file + ".previous");
+  CHECK(ended.exit == 2);
+  for (const char* each : {": step 2, crc32 ", ": step 1, crc32 "})
+    CHECK_MESSAGE(ended.err.find(each) != std::string::npos, ended.err);
+  CHECK(ended.err.find(", but process 0 has step 2, crc32 ") != std::string::npos);
 }
 
 TEST_CASE("those that train tell what they wait for when one of them is killed") {

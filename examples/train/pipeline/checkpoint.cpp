@@ -8,10 +8,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "model/layer.hpp"
@@ -20,29 +21,25 @@
 namespace train {
 namespace {
 
-// A line that says what it is, one of JSON, the numbers as they lie in memory, and at the end the
-// checksum of all before it.
-constexpr std::string_view magic = "stretto train checkpoint 1\n";
-constexpr std::string_view checksum_name = "crc32 ";
-constexpr std::size_t checksum_size = checksum_name.size() + 8 + 1;
+// A line that says what it is and one of JSON; then part by part the numbers as they lie in memory.
+// Behind each of these a line with its checksum, so that whoever needs a few parts reads no others.
+constexpr std::string_view magic = "stretto train checkpoint 2\n";
+constexpr std::size_t checksum_size = std::string_view("crc32 01234567\n").size();
+constexpr std::size_t longest_head = 4096;
 
 static_assert(std::endian::native == std::endian::little, "the file's numbers are little-endian");
 
-//! Of all that it was given, part by part.
-class checksum {
- public:
-  void add(std::string_view text) {
-    sum_ = crc32_z(sum_, reinterpret_cast<const Bytef*>(text.data()), text.size());
-  }
-  std::string line() const {
-    char text[checksum_size + 1];
-    std::snprintf(text, sizeof text, "crc32 %08lx\n", sum_);
-    return text;
-  }
+std::string checksum_line(std::string_view of) {
+  const uLong sum =
+      crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(of.data()), of.size());
+  char text[checksum_size + 1];
+  std::snprintf(text, sizeof text, "crc32 %08lx\n", sum);
+  return text;
+}
 
- private:
-  uLong sum_ = crc32_z(0, nullptr, 0);
-};
+std::string_view bytes_of(std::span<const float> numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
+}
 
 //! What must be the same when training goes on.
 nlohmann::ordered_json identity(const pipeline& of) {
@@ -57,13 +54,13 @@ nlohmann::ordered_json identity(const pipeline& of) {
           {"seed", of.seed()}};
 }
 
-constexpr layer_part saved_parts[] = {layer_part::parameters, layer_part::mean,
-                                      layer_part::square};
+constexpr std::pair<layer_part, const char*> saved_parts[] = {
+    {layer_part::parameters, "parameters"}, {layer_part::mean, "mean"}, {layer_part::square, "square"}};
 
 //! Hands over what is saved, part by part and in its order, where this process leads.
 void each_saved(const pipeline& from, auto&& take) {
   for (int layer = 0; layer < from.model().layer_count(); ++layer)
-    for (const layer_part each : saved_parts) take(from.gathered(layer, each));
+    for (const auto& [part, name] : saved_parts) take(from.gathered(layer, part));
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& file) {
@@ -93,6 +90,8 @@ class descriptor {
     return true;
   }
   bool sync() const { return ::fsync(number_) == 0; }
+  //! Of the file. -1: `errno` says why
+  off_t size() const { return ::lseek(number_, 0, SEEK_END); }
   //! From a place in the file. @return how many bytes there were; -1: `errno` says why
   ssize_t read(std::size_t at, std::span<char> to) const {
     std::size_t done = 0;
@@ -111,72 +110,90 @@ class descriptor {
   int number_;
 };
 
-//! A checkpoint that is whole: never in memory as a whole.
+//! Numbers in the file, with their checksum behind them.
+struct saved_part {
+  int layer = 0;
+  layer_part part = layer_part::parameters;
+  const char* name = "";
+  std::size_t at = 0, scalars = 0;
+};
+
+//! A checkpoint, of which no more is read than asked for.
 class saved_file {
  public:
-  //! @throws bad_checkpoint when it cannot be read, is none, or is damaged
+  //! @throws bad_checkpoint when it cannot be read, is none, or says of itself what is damaged
   explicit saved_file(const std::filesystem::path& path) : path_(path), file_(path, O_RDONLY) {
     if (!file_.open()) refuse();
-    std::vector<char> block(std::size_t{1} << 20U);
-    checksum sum;
-    std::string line;  // of JSON, once it is whole
-    std::string last;  // that may be the checksum's
-    std::size_t at = 0;
-    for (std::string_view text; !(text = read(at, block)).empty(); at += text.size()) {
-      if (at == 0 && !text.starts_with(magic))
-        throw bad_checkpoint(path_, "is no checkpoint of this trainer");
-      if (numbers_ == 0) {
-        line += at == 0 ? text.substr(magic.size()) : text;
-        const std::size_t end = line.find('\n');
-        if (end != std::string::npos) {
-          numbers_ = magic.size() + end + 1;
-          header_ = line.substr(0, end);
-        }
-      }
-      last += text;
-      const std::size_t sure = last.size() - std::min(last.size(), checksum_size);
-      sum.add(std::string_view(last).substr(0, sure));
-      last.erase(0, sure);
-    }
-    if (at == 0) throw bad_checkpoint(path_, "is no checkpoint of this trainer");
-    if (at < magic.size() + checksum_size || last != sum.line()) refuse_as_damaged();
-    end_ = at - checksum_size;
-    if (numbers_ == 0 || numbers_ > end_) numbers_ = end_;
+    std::string start(longest_head + checksum_size, '\0');
+    start.resize(read(0, start));
+    if (!start.starts_with(magic)) throw bad_checkpoint(path_, "is no checkpoint of this trainer");
+    head_ = start.find('\n', magic.size()) + 1;
+    const std::string_view text(start);
+    if (head_ == 0 || text.substr(head_, checksum_size) != checksum_line(text.substr(0, head_)))
+      refuse_as_damaged("the checksum of its header");
+    header_ = text.substr(magic.size(), head_ - 1 - magic.size());
   }
 
   const std::string& header() const { return header_; }
-  //! Of the numbers.
-  std::size_t bytes() const { return end_ - numbers_; }
-  //! @param at  of the numbers' first byte
-  void read_numbers(std::size_t at, std::span<float> to) const {
-    const std::span<char> bytes(reinterpret_cast<char*>(to.data()), to.size_bytes());
-    if (read(numbers_ + at, bytes).size() != bytes.size()) refuse_as_damaged();
+
+  //! Where the model's parts are.
+  //! @throws bad_checkpoint when the file is not as long
+  std::vector<saved_part> parts(const config& model) {
+    std::vector<saved_part> made;
+    std::size_t at = head_ + checksum_size;
+    for (int layer = 0; layer < model.layer_count(); ++layer)
+      for (const auto& [part, name] : saved_parts) {
+        made.push_back({layer, part, name, at, parameter_scalars(model, layer)});
+        at += made.back().scalars * sizeof(float) + checksum_size;
+      }
+    const off_t size = file_.size();
+    if (size < 0) refuse();
+    if (static_cast<std::size_t>(size) != at)
+      refuse_as_damaged("its size, " + std::to_string(size) + " bytes and not " +
+                        std::to_string(at) + ',');
+    return made;
+  }
+
+  //! @throws bad_checkpoint when it is damaged
+  std::vector<float> numbers(const saved_part& of) const {
+    std::vector<float> made(of.scalars);
+    const std::span<float> all = made;
+    read(of.at, {reinterpret_cast<char*>(all.data()), all.size_bytes()});
+    if (checksum(of) != checksum_line(bytes_of(all)))
+      refuse_as_damaged("the checksum of layer " + std::to_string(of.layer) + "'s " + of.name);
+    return made;
+  }
+
+  //! What is behind the numbers.
+  std::string checksum(const saved_part& of) const {
+    std::string line(checksum_size, '\0');
+    line.resize(read(of.at + of.scalars * sizeof(float), line));
+    return line;
   }
 
  private:
   [[noreturn]] void refuse() const {
     throw bad_checkpoint(path_, std::string("cannot be read: ") + std::strerror(errno));
   }
-  [[noreturn]] void refuse_as_damaged() const {
+  [[noreturn]] void refuse_as_damaged(const std::string& what) const {
     std::error_code none;
     std::filesystem::path previous = path_;
     previous += ".previous";
-    throw bad_checkpoint(
-        path_, std::string("is damaged: its checksum is not that of its contents") +
-                   (std::filesystem::exists(previous, none)
-                        ? "; the one before it is " + previous.string()
-                        : ""));
+    throw bad_checkpoint(path_, "is damaged: " + what + " is not that of its contents" +
+                                    (std::filesystem::exists(previous, none)
+                                         ? "; the one before it is " + previous.string()
+                                         : ""));
   }
-  std::string_view read(std::size_t at, std::span<char> to) const {
+  std::size_t read(std::size_t at, std::span<char> to) const {
     const ssize_t count = file_.read(at, to);
     if (count < 0) refuse();
-    return {to.data(), static_cast<std::size_t>(count)};
+    return static_cast<std::size_t>(count);
   }
 
   std::filesystem::path path_;
   descriptor file_;
   std::string header_;
-  std::size_t numbers_ = 0, end_ = 0;
+  std::size_t head_ = 0;  // with the line's end
 };
 
 long checked_step(const std::filesystem::path& path, std::string_view line, const pipeline& into) {
@@ -219,20 +236,14 @@ void save_checkpoint(const std::filesystem::path& file, const pipeline& from) {
   {
     const descriptor out(fresh, O_WRONLY | O_CREAT | O_TRUNC);
     if (!out.open()) refuse("cannot be written");
-    checksum sum;
     int why = 0;  // it could not be written
     const auto write = [&](std::string_view text) {
-      if (why == 0 && !out.write(text)) why = errno;
-      sum.add(text);
+      if (why == 0 && !(out.write(text) && out.write(checksum_line(text)))) why = errno;
     };
     nlohmann::ordered_json header = identity(from);
     header["step"] = from.steps_done();
-    write(magic);
-    write(header.dump() + "\n");
-    each_saved(from, [&](const std::vector<float>& part) {
-      write({reinterpret_cast<const char*>(part.data()), part.size() * sizeof(float)});
-    });
-    write(sum.line());
+    write(std::string(magic) + header.dump() + '\n');
+    each_saved(from, [&](const std::vector<float>& part) { write(bytes_of(part)); });
     if (why == 0 && !out.sync()) why = errno;
     if (why != 0) {
       std::filesystem::remove(fresh, error);
@@ -253,26 +264,34 @@ void save_checkpoint(const std::filesystem::path& file, const pipeline& from) {
 }
 
 void load_checkpoint(const std::filesystem::path& file, pipeline& into) {
-  const saved_file from(file);
-  const long step = checked_step(file, from.header(), into);
-  const config model = unsharded(into.model());
-  std::size_t bytes = 0;
-  for (int layer = 0; layer < model.layer_count(); ++layer)
-    bytes += std::size(saved_parts) * sizeof(float) * parameter_scalars(model, layer);
-  if (from.bytes() != bytes)
-    throw bad_checkpoint(file, "holds " + std::to_string(from.bytes()) + " bytes of numbers, the " +
-                                   "model has " + std::to_string(bytes));
-  std::size_t at = 0;
-  for (int layer = 0; layer < model.layer_count(); ++layer) {
-    std::vector<float> part(parameter_scalars(model, layer));
-    for (const layer_part each : saved_parts) {
-      if (into.holds(layer)) {
-        from.read_numbers(at, part);
-        into.set_whole(layer, each, part);
-      }
-      at += part.size() * sizeof(float);
+  std::optional<saved_file> from;
+  std::vector<saved_part> mine;
+  long step = 0;
+  // What the others must have found, too: it has all checksums, and so all numbers.
+  std::string found;
+  std::optional<bad_checkpoint> wrong;
+  try {
+    from.emplace(file);
+    step = checked_step(file, from->header(), into);
+    std::string checksums;
+    for (const saved_part& each : from->parts(unsharded(into.model()))) {
+      checksums += from->checksum(each);
+      if (into.holds(each.layer)) mine.push_back(each);
     }
+    for (const saved_part& each : mine) from->numbers(each);
+    found = "step " + std::to_string(step) + ", " + checksum_line(checksums);
+    found.pop_back();
+  } catch (const bad_checkpoint& here) {
+    wrong = here;
   }
+  // None goes on when one cannot.
+  const std::vector<std::string> all = into.exchange("checkpoint", wrong ? wrong->what() : found);
+  if (wrong) throw bad_checkpoint(*wrong);
+  for (std::size_t process = 0; process < all.size(); ++process)
+    if (all[process] != found)
+      throw bad_checkpoint(file, found + ", but process " + std::to_string(process) + " has " +
+                                     all[process]);
+  for (const saved_part& each : mine) into.set_whole(each.layer, each.part, from->numbers(each));
   into.resume_after(step);
 }
 

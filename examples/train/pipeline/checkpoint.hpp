@@ -19,7 +19,7 @@ struct bad_checkpoint : std::runtime_error {
 //! Whether a checkpoint could be written there now; `errno` says why not.
 bool can_save(const std::filesystem::path& file);
 
-//! Writes parameters, both moments, the step and the seed, with a checksum over all. The file is
+//! Writes parameters, both moments, the step and the seed, each part with its checksum. The file is
 //! there as a whole or not at all, whatever happens meanwhile; what it held before is then found as
 //! FILE.previous. Between steps only. Of several processes, all call it, and one writes.
 //! @throws bad_checkpoint when it cannot be written; the old file is as it was
@@ -27,8 +27,10 @@ void save_checkpoint(const std::filesystem::path& file, const pipeline& from);
 
 //! Sets a pipeline of the same model and seed to what the file holds. The next step is the one that
 //! would have followed. Bit-equal to training without the break where micro-batches and settings of
-//! learning are the same, too.
-//! @throws bad_checkpoint; the pipeline is as it was, unless the file changes meanwhile
+//! learning are the same, too. Of several processes, all call it: each reads the layers that it holds,
+//! of a file which may lie elsewhere for others, but must be the same.
+//! @throws bad_checkpoint in all processes, with what one of them has found; the pipeline is as it was,
+//!         unless the file changes meanwhile
 void load_checkpoint(const std::filesystem::path& file, pipeline& into);
 
 }  // namespace train
