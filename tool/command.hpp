@@ -1,6 +1,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
+#include <iosfwd>
 #include <stdexcept>
 #include <string>
 
@@ -34,6 +36,9 @@ void add_trace(CLI::App& app);
 //! @throws bad_input when the file cannot be read or written; `option` is named in it
 std::string read_file(const std::string& option, const std::string& path);
 void write_file(const std::string& option, const std::string& path, const std::string& text);
+//! The same for what is too long to be held at once.
+void write_file(const std::string& option, const std::string& path,
+                const std::function<void(std::ostream&)>& print);
 
 //! `option` with its value as typed, a colon, the rule.
 inline bad_input bad_option(const std::string& option, const std::string& value,

@@ -90,12 +90,15 @@ std::string read_file(const std::string& option, const std::string& path) {
 }
 
 void write_file(const std::string& option, const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::cout << text;
-    return;
-  }
+  write_file(option, path, [&](std::ostream& to) { to << text; });
+}
+
+void write_file(const std::string& option, const std::string& path,
+                const std::function<void(std::ostream&)>& print) {
+  if (path == "-") return print(std::cout);
   std::ofstream file(path, std::ios::binary);
-  if (file) file << text << std::flush;
+  if (file) print(file);
+  file.flush();
   if (!file)
     throw bad_option(option, path, "cannot be written: " + std::string(std::strerror(errno)));
 }

@@ -36,7 +36,7 @@ struct schedule_command {
     } else if (format == "csv")
       write_file("-o", out, csv(made, rows));
     else if (format == "json")
-      write_file("-o", out, json_text(made, rows));
+      print_json(made, rows);
     else
       write_file("-o", out, grid(made, rows));
   }
@@ -76,36 +76,49 @@ struct schedule_command {
                       columns, terminal && std::getenv("NO_COLOR") == nullptr);
   }
 
-  std::string json_text(const step& made, const job_rows& rows) const {
+  //! As nlohmann's dump(1) writes it; job by job, for all of them may not fit the memory.
+  void print_json(const step& made, const job_rows& rows) const {
     const simulated all = simulate(made);
-    nlohmann::ordered_json text;
-    text["schedule"] = made.schedule;
-    text["ranks"] = rows.ranks;
-    text["microbatches"] = made.microbatches;
-    if (made.slices > 1) text["slices"] = made.slices;
-    text["stages"] = made.made.where.stages();
-    text["makespan"] = all.all.makespan;
-    for (int rank = 0; rank < rows.ranks; ++rank) {
-      nlohmann::ordered_json list{{"rank", rank}, {"jobs", nlohmann::json::array()}};
-      for (int step = 0; step < rows.counts[rank]; ++step) {
-        const job& work = rows.at(rank, step);
-        nlohmann::ordered_json one{{"job", to_text(work).view()},
-                                   {"stage", work.stage},
-                                   {"kind", letters(work.kind)},
-                                   {"microbatch", work.microbatch}};
-        if (work.slice != 0) one["slice"] = work.slice;
-        if (work.paired) one["paired"] = true;
-        if (!comms) {
+    nlohmann::ordered_json head;
+    head["schedule"] = made.schedule;
+    head["ranks"] = rows.ranks;
+    head["microbatches"] = made.microbatches;
+    if (made.slices > 1) head["slices"] = made.slices;
+    head["stages"] = made.made.where.stages();
+    head["makespan"] = all.all.makespan;
+    write_file("-o", out, [&](std::ostream& to) {
+      const std::string first = head.dump(1);
+      to << first.substr(0, first.size() - 2) << ",\n \"lists\": [";  // but its "\n}"
+      for (int rank = 0; rank < rows.ranks; ++rank) {
+        to << (rank == 0 ? "" : ",") << "\n  {\n   \"rank\": " << rank << ",\n   \"jobs\": [";
+        for (int step = 0; step < rows.counts[rank]; ++step) {
           const auto at = static_cast<std::size_t>(rank) * static_cast<std::size_t>(rows.stride) +
                           static_cast<std::size_t>(step);
-          one["start"] = all.timeline[at].start;
-          one["end"] = all.timeline[at].end;
+          to << (step == 0 ? "" : ",");
+          print_job(to, rows.at(rank, step), comms ? nullptr : &all.timeline[at]);
         }
-        list["jobs"].push_back(std::move(one));
+        to << (rows.counts[rank] == 0 ? "" : "\n   ") << "]\n  }";
       }
-      text["lists"].push_back(std::move(list));
+      to << "\n ]\n}\n";
+    });
+  }
+  static void print_job(std::ostream& to, const job& work, const job_time* when) {
+    nlohmann::ordered_json one{{"job", to_text(work).view()},
+                               {"stage", work.stage},
+                               {"kind", letters(work.kind)},
+                               {"microbatch", work.microbatch}};
+    if (work.slice != 0) one["slice"] = work.slice;
+    if (work.paired) one["paired"] = true;
+    if (when != nullptr) {
+      one["start"] = when->start;
+      one["end"] = when->end;
     }
-    return text.dump(1) + "\n";
+    to << "\n    {";
+    for (const char* comma = ""; const auto& [name, value] : one.items()) {
+      to << comma << "\n     \"" << name << "\": " << value;
+      comma = ",";
+    }
+    to << "\n    }";
   }
 };
 

@@ -113,6 +113,19 @@ TEST_CASE("json holds the same jobs and their times") {
   CHECK(text["lists"][1]["jobs"][0]["job"] == "1F0");
 }
 
+TEST_CASE("json is laid out as a library would, and is not held at once") {
+  for (const std::string arguments :
+       {"paired_1f1b --ranks 2 --microbatches 3", "seq_1f1b --ranks 2 --microbatches 2 --slices 2 --comms",
+        "inference --ranks 1 --microbatches 1"}) {
+    const std::string text = run("schedule --format json " + arguments).out;
+    CHECK(text == nlohmann::ordered_json::parse(text).dump(1) + "\n");
+  }
+#ifndef __SANITIZE_ADDRESS__  // which takes all addresses there are
+  const std::string asked = " schedule gpipe --ranks 1 --microbatches 150000 --format json -o /dev/null";
+  CHECK(std::system(("ulimit -v 131072; \"" STRETTO_TOOL_PATH "\"" + asked).c_str()) == 0);
+#endif
+}
+
 TEST_CASE("slices: in the grid, in json, in messages and in pictures") {
   const std::string sliced = "seq_1f1b --ranks 2 --microbatches 2 --slices 2";
   CHECK(run("schedule " + sliced).out.find("rank 1 .     1F0-- 1F0.1 1B0.1------ 1F1--") !=
