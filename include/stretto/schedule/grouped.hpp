@@ -15,7 +15,8 @@ namespace stretto::schedule {
 //! bubble. Grouped interleaved schedules of PipeOffload (Wan et al. 2025).
 //!
 //! The order is a block of 3 g v slots, one for each forward and half backward of a group, that
-//! repeats for each group: forwards go one slot a rank down, backwards two slots a rank up.
+//! repeats for each group: forwards go one slot a rank down, backwards two slots a rank up. In it
+//! every chunk has a turn of 3 g slots.
 struct grouped {
   static constexpr std::string_view name = "grouped";
   int group = 0;  //!< micro-batches per group, from 1 to p; 0: p
@@ -32,49 +33,50 @@ struct grouped {
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches * sizes.chunks; }
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     const int size = group > 0 ? group : sizes.ranks;
-    const int length = 3 * size * sizes.chunks;
-    // From a chunk to the next: as many blocks as let a group get through all ranks.
-    const int blocks = (least_group(sizes, table) + size - 1) / size;
-    const int even = sizes.chunks / std::gcd(sizes.chunks, blocks);
-    const auto chunk_offset = [&](int chunk) {
-      return 3 * size * (blocks * chunk + chunk / even);  // shifted where slots would meet again
+    const int steps = sizes.chunks * sizes.microbatches;
+    // From a chunk to the next: as many turns as let a group get through all ranks.
+    const int turns = (least_group(sizes, table) + size - 1) / size;
+    const int even = sizes.chunks / std::gcd(sizes.chunks, turns);
+    const auto first_turn = [&](int chunk) {
+      return turns * chunk + chunk / even;  // shifted where turns would meet again
     };
-    scratch<slot> block(length);
+    // 1. The forwards of every rank, in order. Its backwards are in the same, on mirrored chunks.
+    scratch<slot> order(steps);
+    scratch<int> chunk_of(sizes.chunks);
+    for (int chunk = 0; chunk < sizes.chunks; ++chunk)
+      chunk_of[first_turn(chunk) % sizes.chunks] = chunk;
+    slot* next = order.data();
+    for (int turn = 0; next < order.data() + steps; ++turn) {
+      const int chunk = chunk_of[turn % sizes.chunks];
+      const int since = turn - first_turn(chunk);
+      if (since < 0) continue;
+      const int begin = since / sizes.chunks * size;
+      for (int member = 0; member < size && begin + member < sizes.microbatches; ++member)
+        *next++ = {3 * (size * turn + member), chunk, begin + member};
+    }
+    // 2. Both of each rank, by slot: no slot is a forward's and a backward's.
     for (int rank = 0; rank < sizes.ranks; ++rank) {
-      const int backward = rank + chunk_offset(sizes.chunks - 1) + 3 * (sizes.ranks - 1 - rank) + 1;
-      int laps = 0;
-      const auto lay = [&](int offset, job_kind kind, int chunk, int member) {
-        const int lap = offset / length;
-        block[offset % length] = {kind, chunk * sizes.ranks + rank, member, lap};
-        if (lap > laps) laps = lap;
-      };
-      for (int chunk = 0; chunk < sizes.chunks; ++chunk)
-        for (int member = 0; member < size; ++member) {
-          const int offset = chunk_offset(chunk) + 3 * member;
-          const int mirror = sizes.chunks - 1 - chunk;
-          lay(rank + offset, job_kind::forward, chunk, member);
-          lay(backward + offset, job_kind::backward_input, mirror, member);
-          lay(backward + offset + 1, job_kind::backward_weight, mirror, member);
-        }
-      const int rounds = (sizes.microbatches + size - 1) / size + laps;
-      for (int round = 0; round < rounds; ++round)
-        for (int at = 0; at < length; ++at) {
-          const slot& one = block[at];
-          const int microbatch = (round - one.lap) * size + one.member;
-          if (round >= one.lap && microbatch < sizes.microbatches)
-            out.push(rank, {one.stage, microbatch, 0, one.kind});
-        }
+      const int later = 3 * (size * first_turn(sizes.chunks - 1) + sizes.ranks - 1 - rank) + 1;
+      const slot* forward = order.data();
+      const slot* const last = forward + steps;
+      for (const slot* back = forward; back < last; ++back) {
+        for (; forward < last && forward->number < back->number + later; ++forward)
+          out.push(rank, {forward->chunk * sizes.ranks + rank, forward->microbatch, 0,
+                          job_kind::forward});
+        const int stage = (sizes.chunks - 1 - back->chunk) * sizes.ranks + rank;
+        out.push(rank, {stage, back->microbatch, 0, job_kind::backward_input});
+        out.push(rank, {stage, back->microbatch, 0, job_kind::backward_weight});
+      }
     }
     return {};
   }
 
  private:
-  //! What stands in a slot of the block, and how many blocks after its group's first.
+  //! Which slot, from that of the rank's first forward, and whose forward stands there.
   struct slot {
-    job_kind kind;
-    std::int32_t stage;
-    std::int32_t member;
-    std::int32_t lap;
+    std::int32_t number;
+    std::int32_t chunk;
+    std::int32_t microbatch;
   };
 
   //! The fewest micro-batches whose work on the slowest rank lasts as long as one forward, or one
