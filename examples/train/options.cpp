@@ -1,17 +1,25 @@
 #include "options.hpp"
 
+#include <zlib.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <set>
 #include <sstream>
 
+#include "model/kernels.hpp"
 #include "pipeline/plans.hpp"
 #include "pipeline/stage_ops.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/memory/window_text.hpp"
+#ifdef STRETTO_TRAIN_WITH_MACHINES
+#include "tool/command.hpp"
+#include "tool/machine_file.hpp"
+#endif
 
 namespace train {
 namespace {
@@ -60,6 +68,7 @@ struct raw_options {
   std::string recompute = "none";
   std::string offload = "none";
   std::string precision = "fp32";
+  std::optional<std::string> machine;
   double deadline = 300;
   double learning_rate = 3e-3;
   bool untied = false;
@@ -115,6 +124,44 @@ precision read_precision(const std::string& typed) {
   throw bad_setting("precision", typed, "expected fp32 or bf16");
 }
 
+//! Of the host, whose kernels are what `stretto calibrate` measures.
+void read_machine(const std::string& path, options& made) {
+  if (made.device != "host")
+    throw bad_setting("machine", path,
+                      "its kernels are the host's, and --device is " + made.device);
+#ifdef STRETTO_TRAIN_WITH_MACHINES
+  try {
+    made.machine = std::make_shared<stretto::tool::measured_machine>(
+        stretto::tool::measured_machine::read("--machine", path));
+  } catch (const stretto::tool::bad_input& wrong) {
+    throw early_exit(2, wrong.what());
+  }
+  made.pipeline.machine = &made.machine->view();
+  for (const kernel& each : kernels(true))
+    if (made.pipeline.machine->find_kernel(each.name) == nullptr)
+      throw bad_setting("machine", path,
+                        "it lacks the kernel \"" + std::string(each.name) +
+                            "\", which stretto calibrate measures");
+#else
+  throw bad_setting("machine", path, "this trainer was built without the tool that writes it");
+#endif
+}
+
+//! A machine by its name and checksum: wherever each process finds it.
+std::string told_machine([[maybe_unused]] const options& of) {
+#ifdef STRETTO_TRAIN_WITH_MACHINES
+  if (of.machine == nullptr) return {};
+  const std::string text = of.machine->json();
+  char value[32];
+  std::snprintf(value, sizeof value, " with checksum %08lx",
+                crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(text.data()),
+                        text.size()));
+  return of.machine->name + value;
+#else
+  return {};
+#endif
+}
+
 void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
   pipeline_settings& to = made.pipeline;
   app.add_option("--schedule", to.schedule, "One of " + training_schedules())
@@ -167,6 +214,9 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
                  "Pieces of every op that --ops in_pieces may cut [as many as shorten the job by the "
                  "ops' times, or none]")
       ->check(count_up_to(1 << 14));
+  app.add_option("--machine", raw.machine,
+                 "File of this machine as stretto calibrate measured it: schedules that ask what jobs "
+                 "cost, --ops in_pieces and what is predicted go by it [the model's multiply-adds]");
   app.add_option("--device", made.device,
                  "Where ranks compute: host; or cuda, or cuda:1 or cuda:0,1 by the GPUs' numbers: all "
                  "workers on one GPU or in turn on several; with nccl, each on a GPU of its own, and "
@@ -285,11 +335,12 @@ void complete(options& made, const raw_options& raw) {
   if (made.model.width % made.model.heads != 0)
     throw bad_setting("heads", std::to_string(made.model.heads),
                       "the width, " + std::to_string(made.model.width) + ", is no multiple of it");
+  if (raw.machine) read_machine(*raw.machine, made);
 }
 
-//! Not what concerns one process alone. Of checkpoints, whether there is one: processes on several
-//! machines may have other paths to them.
-std::vector<told_option> common_options(const CLI::App& app) {
+//! Not what concerns one process alone. Of checkpoints, whether there is one, and of a measured
+//! machine, which: processes on several machines may have other paths to them.
+std::vector<told_option> common_options(const CLI::App& app, const options& from) {
   static const std::set<std::string> own = {"--help",  "--out",    "--device",
                                             "--poison", "--deadline", "FILES"};
   std::vector<told_option> made;
@@ -298,10 +349,11 @@ std::vector<told_option> common_options(const CLI::App& app) {
     if (own.contains(name)) continue;
     const bool path = name == "--save" || name == "--resume";
     const bool flag = each->get_items_expected() == 0;
-    made.push_back({name, each->empty()  ? each->get_default_str()
-                          : path         ? "FILE"
-                          : flag         ? "set"
-                                         : each->as<std::string>()});
+    made.push_back({name, each->empty()         ? each->get_default_str()
+                          : name == "--machine" ? told_machine(from)
+                          : path                ? "FILE"
+                          : flag                ? "set"
+                                                : each->as<std::string>()});
   }
   return made;
 }
@@ -329,7 +381,7 @@ options read_options(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
     complete(made, raw);
-    made.common = common_options(app);
+    made.common = common_options(app, made);
   } catch (const CLI::CallForHelp&) {
     throw early_exit(0, app.help());
   } catch (const CLI::ParseError& wrong) {

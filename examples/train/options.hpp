@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,10 @@
 
 #include "model/config.hpp"
 #include "pipeline/settings.hpp"
+
+namespace stretto::tool {
+class measured_machine;
+}
 
 namespace train {
 
@@ -24,6 +29,7 @@ struct options {
   learning_settings learning;
   long steps = 0;
   std::string device = "host";         //!< see devices.hpp
+  std::shared_ptr<stretto::tool::measured_machine> machine;  //!< pipeline.machine, or null
   std::string transport = "loopback";  //!< see processes.hpp
   int sample = 76;     //!< bytes of text that the model adds at the end; 0: none
   bool check = false;  //!< run the reference beside the pipeline and compare

@@ -82,7 +82,9 @@ void write_table(std::ostream& out, const pipeline& from, const account& told) {
   }
   out << format("%-28s", "bubble: the largest of them") << percent(predicted.bubble)
       << percent(replayed ? std::optional(replayed->bubble) : std::nullopt) << percent(real ? std::optional(real->bubble) : std::nullopt)
-      << "\npredicted: by the model's multiply-adds. replayed: by the processor time of each kind "
+      << "\npredicted: by "
+      << (from.machine().empty() ? "the model's multiply-adds" : "what ops take on " + from.machine())
+      << ". replayed: by the processor time of each kind "
          "of job.\n";
   if (told.machines == 1) {
     if (const auto sums = measured_sums(from, told.trace, sums_over::replicas))

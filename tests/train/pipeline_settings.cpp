@@ -178,6 +178,28 @@ TEST_CASE("predicted costs of slices: their sum over a micro-batch is what a sta
   }
 }
 
+TEST_CASE("on a known machine, costs are what the ops of a job take on it, and messages take time") {
+  // One multiply-add in two nanoseconds; an op without any takes one.
+  constexpr std::int64_t quick = std::int64_t{1} << 40;
+  const stretto::machine abacus{.name = "abacus", .flops = 1, .memory = quick, .link = quick,
+                                .latency = 7};
+  pipeline_settings settings{.schedule = "zb_h1", .ranks = 3, .microbatches = 4};
+  const pipeline counted(tiny(4, true), text(), settings, learning());
+  settings.machine = &abacus;
+  const pipeline timed(tiny(4, true), text(), settings, learning());
+  CHECK(timed.machine() == "abacus");
+  CHECK(timed.predicted_costs().communication == 8);
+  using stretto::job_kind;
+  stretto::job_table products = counted.predicted_costs(), times = timed.predicted_costs();
+  for (int rank = 0; rank < 3; ++rank)
+    for (const job_kind kind : {job_kind::forward, job_kind::recompute, job_kind::backward,
+                                job_kind::backward_input, job_kind::backward_weight}) {
+      const std::int64_t beside = times.at(rank, 0, kind).time - 2 * products.at(rank, 0, kind).time;
+      CHECK((rank < 2 ? beside > 0 : beside == 0));  // a head has nothing else
+      CHECK(beside < 40);
+    }
+}
+
 TEST_CASE("measured costs: of every kind of job that the plan has, and of no other") {
   pipeline pipelined(tiny(8, true), text(), {.ranks = 3, .microbatches = 4, .chunks = 2},
                      learning());

@@ -12,7 +12,7 @@
 
 #include "support/run_program.hpp"
 
-// STRETTO_TRAIN_PATH: the built program.
+// STRETTO_TRAIN_PATH: the built program; STRETTO_TOOL_PATH: the tool, if it is built.
 
 namespace {
 
@@ -239,6 +239,25 @@ TEST_CASE("what was saved is gone on with, on other ranks and chunks") {
   }
 }
 
+#ifdef STRETTO_TOOL_PATH
+TEST_CASE("a measured machine foretells the step; one that lacks a kernel is refused") {
+  const desk here;
+  const temporary file("host.json");
+  REQUIRE(test_support::run(STRETTO_TOOL_PATH, "calibrate --few -o " + file.path()).exit == 0);
+  const std::string asked = small("--check --schedule zb_auto --machine " + file.path());
+  const outcome ran = here.train(asked);
+  INFO(ran.err);
+  CHECK(ran.exit == 0);
+  CHECK(has(ran.out, "equal to the unpipelined model after each step"));
+  CHECK(has(ran.out, "\npredicted: by what ops take on host. "));
+  std::string text = contents(file.path());
+  file.write(text.replace(text.find("row sums"), 8, "row sons"));
+  const outcome refused = here.train(asked);
+  CHECK(refused.exit == 2);
+  CHECK(has(refused.err, "--machine " + file.path() + ": it lacks the kernel \"row sums\""));
+}
+#endif
+
 TEST_CASE("help names every option, and is no error") {
   const outcome ran = test_support::run(STRETTO_TRAIN_PATH, "--help");
   CHECK(ran.exit == 0);
@@ -260,6 +279,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--clip",     "--check",
                              "--save ",    "--save-every",
                              "--resume",   "--precision",
+                             "--machine",
                              "--out",      "interleaved, ",
                              "Exit: 0"}) {
     INFO(option);
@@ -316,6 +336,12 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--overlap sometimes", "--overlap sometimes: no such policy; there are serial, separate, typed"},
       {"--device gpu", "--device gpu: it is host, cuda, or cuda:1 for the GPU with this number"},
       {"--device cuda:-1", "--device cuda:-1: it is host, cuda, or cuda:1"},
+#ifdef STRETTO_TOOL_PATH
+      {"--machine /no/host.json", "--machine /no/host.json: cannot be read: No such file"},
+      {"--machine ''", "--machine : cannot be read"},
+      {"--machine /dev/null", "--machine /dev/null: the file is empty"},
+#endif
+      {"--machine host.json --device cuda", "--machine host.json: its kernels are the host's"},
       {"--precision fp8", "--precision fp8: expected fp32 or bf16"},
       {"--device cuda:0,", "--device cuda:0,: it is host, cuda, or cuda:1"},
       {"--device cuda --transport mpi", "--device cuda: --transport mpi is between hosts"},

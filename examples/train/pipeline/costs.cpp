@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "model/layer.hpp"
+#include "model/program.hpp"
 
 namespace train {
 
@@ -30,6 +31,30 @@ stretto::job_table product_costs(const config& model, const stretto::placement& 
       set(job_kind::backward_weight, sum.backward_weight);
       set(job_kind::recompute, sum.forward);
     }
+  return table;
+}
+
+stretto::job_table machine_costs(const config& model, const stretto::placement& where,
+                                 std::span<const stretto::assignment::layer_range> layers,
+                                 const stretto::machine& on) {
+  stretto::job_table table(where.ranks, where.chunks);
+  for (int rank = 0; rank < where.ranks; ++rank)
+    for (int chunk = 0; chunk < where.chunks; ++chunk) {
+      const auto& mine = layers[config::size(where.stage_of(rank, chunk))];
+      const stretto::program_chain chain =
+          stage_chain(model, mine.first, mine.first + mine.count,
+                      {.recompute = true, .split = true, .on = &on});
+      for (const stretto::program& job : chain.programs) {
+        std::int64_t& time = table.at(rank, chunk, job.kind).time;
+        time = 0;
+        for (const stretto::op& op : chain.ops_of(job)) time += op.time;
+      }
+      table.at(rank, chunk, job_kind::backward).time =
+          table.at(rank, chunk, job_kind::backward_input).time +
+          table.at(rank, chunk, job_kind::backward_weight).time;
+    }
+  const std::size_t bytes = model.message_scalars() * sizeof(float);
+  table.communication = on.time({.message = static_cast<std::int64_t>(bytes)});
   return table;
 }
 

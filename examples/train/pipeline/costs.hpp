@@ -1,4 +1,5 @@
-// What jobs cost: before a run by the model's multiply-adds, after it by the clock.
+// What jobs cost: before a run by the model's multiply-adds or what its ops take on a known machine,
+// after it by the clock.
 #pragma once
 
 #include <span>
@@ -7,6 +8,7 @@
 #include "pipeline/training_stage.hpp"
 #include "stretto/assignment/concept.hpp"
 #include "stretto/model/cost.hpp"
+#include "stretto/model/machine.hpp"
 #include "stretto/model/placement.hpp"
 
 namespace train {
@@ -15,6 +17,11 @@ namespace train {
 //! an embedding, which multiplies nothing, costs nothing. Messages cost nothing.
 stretto::job_table product_costs(const config& model, const stretto::placement& where,
                                  std::span<const stretto::assignment::layer_range> layers);
+
+//! Times are nanoseconds on such a machine: of a job's ops, one after the other, and of a message.
+stretto::job_table machine_costs(const config& model, const stretto::placement& where,
+                                 std::span<const stretto::assignment::layer_range> layers,
+                                 const stretto::machine& on);
 
 //! Times are nanoseconds of processor time, the mean of what each rank has measured; 0 where it is
 //! null.

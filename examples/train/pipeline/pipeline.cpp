@@ -112,7 +112,10 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
       learning_(checked(learning)),
       where_(stage_placement(settings)),
       layers_(deal_layers(model_, where_, settings)),
-      costs_(product_costs(model_, where_, layers_)),
+      costs_(settings.machine == nullptr
+                 ? product_costs(model_, where_, layers_)
+                 : machine_costs(model_, where_, layers_, *settings.machine)),
+      machine_(settings.machine == nullptr ? "" : settings.machine->name),
       capacity_(settings.transport_capacity),
       trace_steps_(settings.trace_steps),
       poison_(settings.poison) {

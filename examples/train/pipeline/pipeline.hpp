@@ -180,8 +180,10 @@ class pipeline {
   shared_memory memory() const;
   std::size_t parameter_count() const;
 
-  //! Multiply-adds of every stage's jobs.
+  //! Multiply-adds of every stage's jobs, or the nanoseconds that they take on machine().
   const stretto::job_table& predicted_costs() const { return costs_; }
+  //! The name of the settings' one; empty: none.
+  const std::string& machine() const { return machine_; }
   //! Processor time of the jobs since the start, or since forget_times(), on every rank's first
   //! worker. Of several processes, all call it.
   stretto::job_table measured_costs() const;
@@ -227,6 +229,7 @@ class pipeline {
   stretto::placement where_;
   std::vector<stretto::assignment::layer_range> layers_;
   stretto::job_table costs_;
+  std::string machine_;
   step_groups groups_;
   int capacity_;  // of the transport's channels
   int trace_steps_;

@@ -52,8 +52,9 @@ struct pipeline_settings {
   //! with shards look_ahead.
   std::string ops{};
   int pieces = 0;  //!< of every op that the order in_pieces may cut; 0: as their times say
-  //! Whose times these are, kept by the caller, such as `stretto calibrate --emit header` makes it;
-  //! null: the roofline of a host's core, or on GPUs of an H100.
+  //! On what times are foretold, for schedules and for those pieces; kept by the caller, such as
+  //! `stretto calibrate` writes it. Null: schedules see multiply-adds, pieces the roofline of a
+  //! host's core, or on GPUs of an H100.
   const stretto::machine* machine = nullptr;
   int evaluation_microbatches = 8;              //!< of held-back text in one evaluation
 
