@@ -101,7 +101,7 @@ inline void compare_products(const train::config& model, const train::math<float
   const train::matrix_span<const float> first(one.span().data(), rows, inner, stride),
       second(other.span().data(), inner, columns, stride);
   const auto halves = put(gpu, copy);
-  gpu.rounded_product({halves.span().data(), rows, columns, stride}, first, second, {});
+  gpu.rounded_product({halves.span().data(), rows, columns, stride}, first, second, false, {});
   finish(stream);
   const std::vector<train::bfloat16> found = get(gpu, halves);
   const auto wide = product(*host, false, false, false, false);

@@ -1,86 +1,37 @@
 #include "cuda/cuda_math.hpp"
 
-#include <cublas_v2.h>
-
-#include <chrono>
-#include <limits>
-#include <stdexcept>
-#include <string>
-#include <thread>
+#include <type_traits>
 
 #include "cuda/launch.hpp"
+#include "cuda/parts.hpp"
 #include "model/scratch.hpp"
-#include "stretto/executor/cuda/error.hpp"
-#include "stretto/executor/cuda/handles.hpp"
 
 namespace train::cuda {
 namespace {
 
 using stretto::executor::cuda::check;
 
-void check_products(cublasStatus_t status, const char* call) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw std::runtime_error(std::string(call) + " failed: " + cublasGetStatusString(status) +
-                             " (" + std::to_string(static_cast<int>(status)) + ")");
+//! Calls use with the matrix as what it is held in.
+template <class Scalar, class Use>
+void with_type(const held_matrix<Scalar>& of, Use&& use) {
+  if (of.in_bf16())
+    use(on_gpu(of.narrow()));
+  else
+    use(on_gpu(of.wide()));
 }
-
-//! cuBLAS counts in int.
-int number(std::size_t size) {
-  if (size > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-    throw std::invalid_argument("a product of matrices with " + std::to_string(size) +
-                                " rows, columns or scalars between rows: cuBLAS counts to " +
-                                std::to_string(std::numeric_limits<int>::max()));
-  return static_cast<int>(size);
+//! Which is that.
+template <class Matrix>
+using held_as = std::remove_const_t<std::remove_pointer_t<decltype(Matrix::data)>>;
+//! The matrix, which is held in the same as another.
+template <class Held, class Scalar>
+auto as(const held_matrix<Scalar>& of) {
+  if constexpr (std::is_same_v<Held, bfloat16>)
+    return on_gpu(of.narrow());
+  else
+    return on_gpu(of.wide());
 }
-
-template <class Value>
-matrix_on_gpu<Value> on_gpu(const matrix_span<Value>& of) {
-  return {of.data, of.columns, of.stride};
-}
-std::size_t items(const auto& of) {
-  return of.rows * of.columns;
-}
-
-//! What NVIDIA recommends since Hopper.
-constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-
-//! Of whoever waits for a copy outside a step.
-constexpr std::chrono::seconds patience{60};
 
 }  // namespace
-
-struct cuda_math::parts {
-  cublasHandle_t products = nullptr;
-  stretto::executor::cuda::device_memory workspace, row_losses;
-  stretto::executor::cuda::owned_stream aside;  // for what is done outside steps
-  cudaStream_t stream = nullptr;
-  int multiprocessors = 0;
-  // Where both sides of a product are rounded; empty where they are not.
-  stretto::executor::cuda::device_memory left, right;
-  std::size_t room = 0;  // scalars of either
-  // See math::room().
-  stretto::executor::cuda::device_memory rooms[math<float>::rooms];
-  std::size_t room_sizes[math<float>::rooms] = {};  // scalars of each
-
-  ~parts() {
-    if (products != nullptr) static_cast<void>(cublasDestroy(products));
-  }
-
-  //! Until the stream's work is done.
-  void finish_aside() const {
-    const auto limit = std::chrono::steady_clock::now() + patience;
-    for (;;) {
-      const cudaError_t status = cudaStreamQuery(aside.get());
-      if (status == cudaSuccess) return;
-      if (status != cudaErrorNotReady) check(status, "cudaStreamQuery");
-      static_cast<void>(cudaGetLastError());  // that it is not ready is no error of a later launch
-      if (std::chrono::steady_clock::now() > limit)
-        throw std::runtime_error("a copy to or from the GPU has not ended within " +
-                                 std::to_string(patience.count()) + " s");
-      std::this_thread::yield();
-    }
-  }
-};
 
 cuda_math::cuda_math(const config& model, precision read) : parts_(std::make_unique<parts>()) {
   check_products(cublasCreate(&parts_->products), "cublasCreate");
@@ -94,7 +45,8 @@ cuda_math::cuda_math(const config& model, precision read) : parts_(std::make_uni
     parts_->rooms[which] = stretto::executor::cuda::make_device_memory(scalars * sizeof(float));
     parts_->room_sizes[which] = scalars;
   }
-  if (read != precision::bf16) return;
+  parts_->rounds = read == precision::bf16;
+  if (!parts_->rounds) return;
   parts_->room = largest_rounded(model, batches());
   parts_->left = stretto::executor::cuda::make_device_memory(parts_->room * sizeof(bfloat16));
   parts_->right = stretto::executor::cuda::make_device_memory(parts_->room * sizeof(bfloat16));
@@ -119,7 +71,7 @@ void cuda_math::on_stream(void* native, int multiprocessors) const {
 }
 
 bool cuda_math::rounds() const {
-  return parts_->room > 0;
+  return parts_->rounds;
 }
 std::size_t cuda_math::rounding_bytes() const {
   std::size_t sum = 2 * parts_->room * sizeof(bfloat16);
@@ -129,153 +81,130 @@ std::size_t cuda_math::rounding_bytes() const {
 void cuda_math::round(matrix_span<const float> from, matrix_span<bfloat16> to) const {
   launch_items(cuda::round{on_gpu(from), on_gpu(to)}, items(from), parts_->stream);
 }
-void cuda_math::widen(matrix_span<const bfloat16> from, matrix_span<float> to) const {
-  launch_items(cuda::widen{on_gpu(from), on_gpu(to)}, items(from), parts_->stream);
-}
 std::span<float> cuda_math::room(int which) const {
   return {static_cast<float*>(parts_->rooms[which].get()), parts_->room_sizes[which]};
 }
 
-//! Where a product goes, in which type.
-struct cuda_math::result {
-  void* data;
-  cudaDataType type;
-  std::size_t stride;
-};
-
-void cuda_math::product(matrix_span<float> out, factor<float> left, factor<float> right, bool add,
-                        const product_batch& of) const {
-  multiply({out.data, CUDA_R_32F, out.stride}, left, right, add, of);
+void cuda_math::add_bias(const held& out, matrix_span<const float> from, const float* bias) const {
+  with_type(out, [&](auto to) {
+    launch_items(cuda::add_bias<held_as<decltype(to)>>{to, on_gpu(from), bias}, items(from),
+                 parts_->stream);
+  });
 }
-void cuda_math::rounded_product(matrix_span<bfloat16> out, factor<float> left, factor<float> right,
-                                const product_batch& of) const {
-  multiply({out.data, CUDA_R_16BF, out.stride}, left, right, false, of);
-}
-
-// cuBLAS has columns one after the other, so it sees every matrix transposed: right^T * left^T.
-void cuda_math::multiply(const result& out, const factor<float>& left, const factor<float>& right,
-                         bool add, const product_batch& of) const {
-  const auto form = [](const factor<float>& side) {
-    return side.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-  };
-  // A side as it is read. A copy lies as what it is of, what is rounded here row by row.
-  struct side {
-    const void* data;
-    cudaDataType type;
-    std::size_t stride, apart;
-  };
-  const auto read = [&](const factor<float>& from, std::size_t apart, const auto& scratch) -> side {
-    const auto& its = from.of;
-    if (!rounds()) return {its.data, CUDA_R_32F, its.stride, apart};
-    if (from.copy != nullptr) return {from.copy, CUDA_R_16BF, its.stride, apart};
-    check_scratch(items(its) * of.count, parts_->room);
-    launch_items(cuda::round_batch{on_gpu(its), items(its), apart,
-                                   static_cast<bfloat16*>(scratch.get())},
-                 items(its) * of.count, parts_->stream);
-    return {scratch.get(), CUDA_R_16BF, its.columns, items(its)};
-  };
-  const side first = read(left, of.left, parts_->left), second = read(right, of.right, parts_->right);
-  const int rows = number(left.rows()), columns = number(right.columns());
-  const int inner = number(left.columns());
-  const float one = 1.0f, kept = add ? 1.0f : 0.0f;
-  if (of.count != 1)
-    check_products(
-        cublasGemmStridedBatchedEx(
-            parts_->products, form(right), form(left), columns, rows, inner, &one, second.data,
-            second.type, number(second.stride), static_cast<long long>(second.apart), first.data,
-            first.type, number(first.stride), static_cast<long long>(first.apart), &kept, out.data,
-            out.type, number(out.stride), static_cast<long long>(of.out), number(of.count),
-            CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-        "cublasGemmStridedBatchedEx");
-  else if (rounds())
-    check_products(cublasGemmEx(parts_->products, form(right), form(left), columns, rows, inner,
-                                &one, second.data, second.type, number(second.stride), first.data,
-                                first.type, number(first.stride), &kept, out.data, out.type,
-                                number(out.stride), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                   "cublasGemmEx");
+void cuda_math::residual(const held& out, const held_constant& from, const float* bias,
+                         const held_constant& more, matrix_span<float> exact) const {
+  const std::size_t count = out.rows() * out.columns();
+  if (!out.in_bf16())
+    launch_items(
+        cuda::residual<float, float>{
+            on_gpu(out.wide()), on_gpu(from.wide()), bias, on_gpu(more.wide()), {}},
+        count, parts_->stream);
   else
-    check_products(cublasSgemm(parts_->products, form(right), form(left), columns, rows, inner,
-                               &one, right.of.data, number(second.stride), left.of.data,
-                               number(first.stride), &kept, static_cast<float*>(out.data),
-                               number(out.stride)),
-                   "cublasSgemm");
+    with_type(more, [&](auto summed) {
+      launch_items(
+          cuda::residual<bfloat16, held_as<decltype(summed)>>{
+              on_gpu(out.narrow()), on_gpu(from.narrow()), bias, summed, on_gpu(exact)},
+          count, parts_->stream);
+    });
+}
+void cuda_math::multiply(const held& out, matrix_span<const float> from,
+                         const held_constant& by) const {
+  with_type(out, [&](auto to) {
+    using Held = held_as<decltype(to)>;
+    launch_items(cuda::multiply<Held>{to, on_gpu(from), as<Held>(by)}, items(from), parts_->stream);
+  });
+}
+void cuda_math::gelu(matrix_span<const float> input, const held& value, const held& slope) const {
+  with_type(value, [&](auto to) {
+    using Held = held_as<decltype(to)>;
+    launch_items(cuda::gelu<Held>{on_gpu(input), to, as<Held>(slope)}, items(input),
+                 parts_->stream);
+  });
+}
+void cuda_math::add_rows(float* sums, const held_constant& values) const {
+  with_type(values, [&](auto from) {
+    launch_items(cuda::add_rows<held_as<decltype(from)>>{sums, from, values.rows()},
+                 values.columns(), parts_->stream);
+  });
 }
 
-void cuda_math::add_bias(matrix_span<float> out, const float* bias) const {
-  launch_items(cuda::add_bias{on_gpu(out), bias}, items(out), parts_->stream);
+void cuda_math::norm(const float* gamma, const float* beta, const held_constant& input,
+                     const held& normalised, float* inverse_deviation, const held& output) const {
+  const auto launch = [&](auto from, auto unit, auto to) {
+    launch_rows(cuda::norm<held_as<decltype(from)>, held_as<decltype(to)>>{gamma, beta, from, unit,
+                                                                           inverse_deviation, to},
+                input.rows(), input.columns(), parts_->stream);
+  };
+  if (!output.in_bf16())
+    launch(on_gpu(input.wide()), on_gpu(normalised.wide()), on_gpu(output.wide()));
+  else
+    with_type(input, [&](auto from) {
+      launch(from, on_gpu(normalised.narrow()), on_gpu(output.narrow()));
+    });
 }
-void cuda_math::residual(matrix_span<float> out, matrix_span<const float> from, const float* bias,
-                         matrix_span<const float> more) const {
-  launch_items(cuda::residual{on_gpu(out), on_gpu(from), bias, on_gpu(more)}, items(out),
-               parts_->stream);
+void cuda_math::norm_back(const float* gamma, const held_constant& normalised,
+                          const float* inverse_deviation, const held_constant& output_gradient,
+                          const held_constant& residual_gradient,
+                          const held& input_gradient) const {
+  with_type(input_gradient, [&](auto to) {
+    using Held = held_as<decltype(to)>;
+    launch_rows(cuda::norm_back<Held>{gamma, as<Held>(normalised), inverse_deviation,
+                                      as<Held>(output_gradient), as<Held>(residual_gradient), to},
+                normalised.rows(), normalised.columns(), parts_->stream);
+  });
 }
-void cuda_math::multiply(matrix_span<float> out, matrix_span<const float> by) const {
-  launch_items(cuda::multiply{on_gpu(out), on_gpu(by)}, items(out), parts_->stream);
-}
-void cuda_math::gelu(matrix_span<const float> input, matrix_span<float> value,
-                     matrix_span<float> slope) const {
-  launch_items(cuda::gelu{on_gpu(input), on_gpu(value), on_gpu(slope)}, items(input),
-               parts_->stream);
-}
-void cuda_math::add_rows(float* sums, matrix_span<const float> values) const {
-  launch_items(cuda::add_rows{sums, on_gpu(values), values.rows}, values.columns, parts_->stream);
-}
-
-void cuda_math::norm(const float* gamma, const float* beta, matrix_span<const float> input,
-                     matrix_span<float> normalised, float* inverse_deviation,
-                     matrix_span<float> output) const {
-  launch_rows(cuda::norm{gamma, beta, on_gpu(input), on_gpu(normalised), inverse_deviation,
-                         on_gpu(output)},
-              input.rows, input.columns, parts_->stream);
-}
-void cuda_math::norm_back(const float* gamma, matrix_span<const float> normalised,
-                          const float* inverse_deviation,
-                          matrix_span<const float> output_gradient,
-                          matrix_span<const float> residual_gradient,
-                          matrix_span<float> input_gradient) const {
-  launch_rows(cuda::norm_back{gamma, on_gpu(normalised), inverse_deviation,
-                              on_gpu(output_gradient), on_gpu(residual_gradient),
-                              on_gpu(input_gradient)},
-              normalised.rows, normalised.columns, parts_->stream);
-}
-void cuda_math::norm_weights(matrix_span<const float> normalised,
-                             matrix_span<const float> output_gradient, float* gamma_gradient,
-                             float* beta_gradient) const {
-  launch_items(cuda::norm_weights{on_gpu(normalised), on_gpu(output_gradient), gamma_gradient,
-                                  beta_gradient, normalised.rows},
-               normalised.columns, parts_->stream);
+void cuda_math::norm_weights(const held_constant& normalised, const held_constant& output_gradient,
+                             float* gamma_gradient, float* beta_gradient) const {
+  with_type(normalised, [&](auto unit) {
+    using Held = held_as<decltype(unit)>;
+    launch_items(cuda::norm_weights<Held>{unit, as<Held>(output_gradient), gamma_gradient,
+                                          beta_gradient, normalised.rows()},
+                 normalised.columns(), parts_->stream);
+  });
 }
 
 void cuda_math::softmax(matrix_span<float> scores, std::size_t rows, std::size_t before,
-                        float scale) const {
-  launch_rows(cuda::softmax{on_gpu(scores), rows, before, scale}, scores.rows, scores.columns,
-              parts_->stream);
+                        float scale, const held& weights) const {
+  with_type(weights, [&](auto to) {
+    launch_rows(cuda::softmax<held_as<decltype(to)>>{on_gpu(scores), to, rows, before, scale},
+                scores.rows, scores.columns, parts_->stream);
+  });
 }
-void cuda_math::softmax_back(matrix_span<float> gradients, matrix_span<const float> weights,
-                             std::size_t rows, std::size_t before, float scale) const {
-  launch_rows(cuda::softmax_back{on_gpu(gradients), on_gpu(weights), rows, before, scale},
-              gradients.rows, gradients.columns, parts_->stream);
+void cuda_math::softmax_back(matrix_span<float> gradients, const held_constant& weights,
+                             std::size_t rows, std::size_t before, float scale,
+                             const held& score_gradients) const {
+  with_type(score_gradients, [&](auto to) {
+    using Held = held_as<decltype(to)>;
+    launch_rows(cuda::softmax_back<Held>{on_gpu(matrix_span<const float>(gradients)),
+                                         as<Held>(weights), to, rows, before, scale},
+                gradients.rows, gradients.columns, parts_->stream);
+  });
 }
 
-void cuda_math::embed(matrix_span<float> output, const float* table, const float* positions,
+void cuda_math::embed(const held& output, const float* table, const float* positions,
                       const std::uint8_t* tokens, std::size_t length) const {
-  launch_items(cuda::embed{on_gpu(output), table, positions, tokens, length}, items(output),
-               parts_->stream);
+  with_type(output, [&](auto to) {
+    launch_items(cuda::embed<held_as<decltype(to)>>{to, table, positions, tokens, length},
+                 output.rows() * output.columns(), parts_->stream);
+  });
 }
-void cuda_math::embed_weights(matrix_span<const float> output_gradient, float* table,
-                              float* positions, const std::uint8_t* tokens,
-                              std::size_t length) const {
-  launch_items(cuda::embed_weights{on_gpu(output_gradient), table, positions, tokens,
-                                   output_gradient.rows, length},
-               output_gradient.columns, parts_->stream);
+void cuda_math::embed_weights(const held_constant& output_gradient, float* table, float* positions,
+                              const std::uint8_t* tokens, std::size_t length) const {
+  with_type(output_gradient, [&](auto from) {
+    launch_items(cuda::embed_weights<held_as<decltype(from)>>{from, table, positions, tokens,
+                                                              output_gradient.rows(), length},
+                 output_gradient.columns(), parts_->stream);
+  });
 }
-void cuda_math::cross_entropy(matrix_span<float> logits, const std::uint8_t* targets,
-                              double factor, double* loss) const {
+void cuda_math::cross_entropy(matrix_span<float> logits, const std::uint8_t* targets, double factor,
+                              double* loss, const held& gradient) const {
   auto* const losses = static_cast<double*>(parts_->row_losses.get());
-  launch_rows(cuda::cross_entropy{on_gpu(logits), targets, factor, losses}, logits.rows,
-              logits.columns, parts_->stream);
-  launch_rows(cuda::add_losses{losses, logits.rows, factor, loss}, 1, logits.rows,
-              parts_->stream);
+  with_type(gradient, [&](auto to) {
+    launch_rows(
+        cuda::cross_entropy<held_as<decltype(to)>>{on_gpu(logits), to, targets, factor, losses},
+        logits.rows, logits.columns, parts_->stream);
+  });
+  launch_rows(cuda::add_losses{losses, logits.rows, factor, loss}, 1, logits.rows, parts_->stream);
 }
 
 void cuda_math::copy(const void* from, void* to, std::size_t bytes) const {

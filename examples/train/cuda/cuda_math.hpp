@@ -10,9 +10,10 @@
 namespace train::cuda {
 
 //! In single precision (no TF32), so that results differ from the host's by rounding only; products
-//! sum in cuBLAS's order. Products of bf16 sum in single precision, too (cublasGemmEx); what of it
-//! they read that is in no bf16 yet, a kernel rounds before each; they leave either. Work goes to one stream at a time: the caller's
-//! events stand between work on different ones. After construction nothing is allocated but by allocate().
+//! sum in cuBLAS's order. Products of bf16 sum in single precision, too (cublasGemmEx); what they
+//! read that is in no bf16 yet, a kernel rounds before each; they leave either. All other kernels
+//! read and leave either, too. Work goes to one stream at a time: the caller's events stand between
+//! work on different ones. After construction nothing is allocated but by allocate().
 class cuda_math final : public math<float> {
  public:
   //! On the current device, which later calls find current, too.
@@ -28,39 +29,36 @@ class cuda_math final : public math<float> {
   bool rounds() const override;
   std::size_t rounding_bytes() const override;
   void round(matrix_span<const float> from, matrix_span<bfloat16> to) const override;
-  void widen(matrix_span<const bfloat16> from, matrix_span<float> to) const override;
   std::span<float> room(int which) const override;
   bool batches() const override { return true; }
   void product(matrix_span<float> out, factor<float> left, factor<float> right, bool add,
                const product_batch& of) const override;
-  void rounded_product(matrix_span<bfloat16> out, factor<float> left, factor<float> right,
+  void rounded_product(matrix_span<bfloat16> out, factor<float> left, factor<float> right, bool add,
                        const product_batch& of) const override;
-  void add_bias(matrix_span<float> out, const float* bias) const override;
-  void residual(matrix_span<float> out, matrix_span<const float> from, const float* bias,
-                matrix_span<const float> more) const override;
-  void multiply(matrix_span<float> out, matrix_span<const float> by) const override;
-  void gelu(matrix_span<const float> input, matrix_span<float> value,
-            matrix_span<float> slope) const override;
-  void add_rows(float* sums, matrix_span<const float> values) const override;
-  void norm(const float* gamma, const float* beta, matrix_span<const float> input,
-            matrix_span<float> normalised, float* inverse_deviation,
-            matrix_span<float> output) const override;
-  void norm_back(const float* gamma, matrix_span<const float> normalised,
-                 const float* inverse_deviation, matrix_span<const float> output_gradient,
-                 matrix_span<const float> residual_gradient,
-                 matrix_span<float> input_gradient) const override;
-  void norm_weights(matrix_span<const float> normalised, matrix_span<const float> output_gradient,
+  void add_bias(const held& out, matrix_span<const float> from, const float* bias) const override;
+  void residual(const held& out, const held_constant& from, const float* bias,
+                const held_constant& more, matrix_span<float> exact) const override;
+  void multiply(const held& out, matrix_span<const float> from,
+                const held_constant& by) const override;
+  void gelu(matrix_span<const float> input, const held& value, const held& slope) const override;
+  void add_rows(float* sums, const held_constant& values) const override;
+  void norm(const float* gamma, const float* beta, const held_constant& input,
+            const held& normalised, float* inverse_deviation, const held& output) const override;
+  void norm_back(const float* gamma, const held_constant& normalised,
+                 const float* inverse_deviation, const held_constant& output_gradient,
+                 const held_constant& residual_gradient, const held& input_gradient) const override;
+  void norm_weights(const held_constant& normalised, const held_constant& output_gradient,
                     float* gamma_gradient, float* beta_gradient) const override;
-  void softmax(matrix_span<float> scores, std::size_t rows, std::size_t before,
-               float scale) const override;
-  void softmax_back(matrix_span<float> gradients, matrix_span<const float> weights,
-                    std::size_t rows, std::size_t before, float scale) const override;
-  void embed(matrix_span<float> output, const float* table, const float* positions,
+  void softmax(matrix_span<float> scores, std::size_t rows, std::size_t before, float scale,
+               const held& weights) const override;
+  void softmax_back(matrix_span<float> gradients, const held_constant& weights, std::size_t rows,
+                    std::size_t before, float scale, const held& score_gradients) const override;
+  void embed(const held& output, const float* table, const float* positions,
              const std::uint8_t* tokens, std::size_t length) const override;
-  void embed_weights(matrix_span<const float> output_gradient, float* table, float* positions,
+  void embed_weights(const held_constant& output_gradient, float* table, float* positions,
                      const std::uint8_t* tokens, std::size_t length) const override;
   void cross_entropy(matrix_span<float> logits, const std::uint8_t* targets, double factor,
-                     double* loss) const override;
+                     double* loss, const held& gradient) const override;
   //! The memory may also be pinned memory of the host.
   void copy(const void* from, void* to, std::size_t bytes) const override;
   void zero(void* to, std::size_t bytes) const override;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "model/config.hpp"
 #include "model/counted_math.hpp"
@@ -94,21 +95,19 @@ void attention_forward(const counted_math<Scalar>& with, const attention_shape& 
     for (std::size_t head = 0; head < shape.heads; head += count) {
       const auto squares = shape.squares(weights, sequence, head, count);
       const auto queries = shape.part(joints.back(), 0, sequence, head);
-      const auto scores = with.place(squares, 0);
+      const auto scores = with.place(squares);
       for (std::size_t slice = 0; slice < joints.size(); ++slice)
         with.product(scores.rows_from(0, length).columns_from(slice * length, length), queries,
                      transposed(shape.part(joints[slice], 1, sequence, head)), false,
                      shape.to_squares(count));
-      with->softmax(scores, length, before, shape.scale<Scalar>());
-      with.keep(scores, squares);
-      const auto result = shape.of_heads(mixed, sequence, head, count);
-      const auto sum = with.place(result, 1);
-      for (std::size_t slice = 0; slice < joints.size(); ++slice)
-        with.product(sum.columns_from(0, shape.features()),
-                     squares.rows_from(0, length).columns_from(slice * length, length),
-                     shape.part(joints[slice], 2, sequence, head), slice > 0,
-                     shape.from_squares(count));
-      with.keep(sum, result);
+      with->softmax(scores, length, before, shape.scale<Scalar>(), squares);
+      const auto of_slice = squares.rows_from(0, length);
+      with.products(shape.of_heads(mixed, sequence, head, count), joints.size(),
+                    shape.from_squares(count), [&](std::size_t slice) {
+                      return std::pair<factor<Scalar>, factor<Scalar>>(
+                          of_slice.columns_from(slice * length, length),
+                          shape.part(joints[slice], 2, sequence, head));
+                    });
     }
   }
 }
@@ -125,13 +124,17 @@ void attention_backward(const counted_math<Scalar>& with, const attention_shape&
                         const slices_of<Scalar>& joint_gradients, bool first) {
   const std::size_t length = shape.length, before = length * (joints.size() - 1);
   const std::size_t count = heads_at_once(with, shape);
-  // The scores of several heads take room 0, and results another one.
+  // The gradients of the scores of several heads are made in room 0.
   const bool in_room = with->batches();
-  const int results = in_room ? math<Scalar>::rooms - 1 : 0;
   if (in_room) check_scratch(count * length * shape.context, with->room(0).size());
   const matrix_span<Scalar> all_scores(in_room ? with->room(0).data() : scratch, count * length,
                                        shape.context);
   const auto scores = all_scores.rows_from(0, length);
+  const bool rounds = joints.own.in_bf16();
+  if (rounds) check_scratch(count * length * shape.context, 2 * with->room(1).size());
+  const held_matrix<Scalar> all_gradients(rounds ? with->room(1).data() : all_scores.data, rounds,
+                                          count * length, shape.context);
+  const auto of_slice = all_gradients.rows_from(0, length);
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
     for (std::size_t head = 0; head < shape.heads; head += count) {
       const auto squares = shape.squares(weights, sequence, head, count);
@@ -143,22 +146,22 @@ void attention_backward(const counted_math<Scalar>& with, const attention_shape&
         with.product(
             shape.part(joint_gradients[slice], 2, sequence, head, count),
             transposed(squares.rows_from(0, length).columns_from(slice * length, length)),
-            gradient, !first, shape.from_squares(count), results);
+            gradient, !first, shape.from_squares(count));
       }
-      with->softmax_back(all_scores, with.read(squares, 1), length, before,
-                         shape.scale<Scalar>());
-      const auto queries = shape.part(joint_gradients.back(), 0, sequence, head, count);
-      const auto sum = with.place(queries, 2);
-      for (std::size_t slice = 0; slice < joints.size(); ++slice) {
-        const auto own = scores.columns_from(slice * length, length);
-        with.product(sum.columns_from(0, shape.features()), own,
-                     shape.part(joints[slice], 1, sequence, head), slice > 0,
-                     shape.from_squares(count));
+      with->softmax_back(all_scores, squares, length, before, shape.scale<Scalar>(),
+                         all_gradients);
+      const auto to_own = [&](std::size_t slice) {
+        return of_slice.columns_from(slice * length, length);
+      };
+      with.products(shape.part(joint_gradients.back(), 0, sequence, head, count), joints.size(),
+                    shape.from_squares(count), [&](std::size_t slice) {
+                      return std::pair<factor<Scalar>, factor<Scalar>>(
+                          to_own(slice), shape.part(joints[slice], 1, sequence, head));
+                    });
+      for (std::size_t slice = 0; slice < joints.size(); ++slice)
         with.product(shape.part(joint_gradients[slice], 1, sequence, head, count),
-                     transposed(own), shape.part(joints.back(), 0, sequence, head), !first,
-                     shape.from_squares(count), results);
-      }
-      with.keep(sum, queries);
+                     transposed(to_own(slice)), shape.part(joints.back(), 0, sequence, head),
+                     !first, shape.from_squares(count));
     }
   }
 }

@@ -25,6 +25,21 @@ TRAIN_EVERYWHERE constexpr float widened(bfloat16 value) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(value) << 16);
 }
 
+//! What is held as either, in single precision ...
+TRAIN_EVERYWHERE constexpr float in_float(float value) {
+  return value;
+}
+TRAIN_EVERYWHERE constexpr float in_float(bfloat16 value) {
+  return widened(value);
+}
+//! ... and back.
+TRAIN_EVERYWHERE constexpr void hold(float value, float& to) {
+  to = value;
+}
+TRAIN_EVERYWHERE constexpr void hold(float value, bfloat16& to) {
+  to = rounded(value);
+}
+
 //! In what numbers are kept that are computed in single precision.
 enum class precision {
   fp32,

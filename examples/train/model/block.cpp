@@ -126,17 +126,16 @@ struct block_views {
 template <class Scalar>
 void block<Scalar>::norm1(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
-  with.by.norm(view.at(gamma1_), view.at(beta1_), with.by.read(view.from(), 0),
-               view.kept(normal1_), view.of_rows(deviation1_), view.kept(output1_));
+  with.by->norm(view.at(gamma1_), view.at(beta1_), view.from(), view.kept(normal1_),
+                view.of_rows(deviation1_), view.kept(output1_));
 }
 
 template <class Scalar>
 void block<Scalar>::qkv(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
-  const auto made = with.by.place(view.kept(joint_), 0);
+  const auto made = with.by.place(view.kept(joint_));
   with.by.product(made, view.kept(output1_), view.weight(joint_weight_, width_));
-  with.by->add_bias(made, view.at(joint_bias_));
-  with.by.keep(made, view.kept(joint_));
+  with.by->add_bias(view.kept(joint_), made, view.at(joint_bias_));
 }
 
 template <class Scalar>
@@ -158,25 +157,19 @@ void block<Scalar>::mix(const call& with) const {
 template <class Scalar>
 void block<Scalar>::middle(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
-  const auto made = with.by.place(view.to(), 0);
-  with.by->residual(made, with.by.read(view.from(), 1), view.at(mix_bias_),
-                    with.by.read(view.sum(output2_gradient_), 2));
-  with.by.keep(made, view.to());
-  with.by.norm(view.at(gamma2_), view.at(beta2_), made, view.kept(normal2_),
-               view.of_rows(deviation2_), view.kept(output2_));
+  const auto made = with.by.place(view.to());
+  with.by->residual(view.to(), view.from(), view.at(mix_bias_), view.sum(output2_gradient_), made);
+  with.by->norm(view.at(gamma2_), view.at(beta2_), made, view.kept(normal2_),
+                view.of_rows(deviation2_), view.kept(output2_));
 }
 
 template <class Scalar>
 void block<Scalar>::up(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
-  const auto hidden = with.by.place(view.kept(hidden_gradient_), 0);
+  const auto hidden = with.by.place(view.kept(hidden_gradient_));
   with.by.product(hidden, view.kept(output2_), view.weight(up_weight_, width_));
-  with.by->add_bias(hidden, view.at(up_bias_));
-  const auto values = with.by.place(view.kept(hidden_values_), 1);
-  const auto slope = with.by.place(view.kept(slope_), 2);
-  with.by->gelu(hidden, values, slope);
-  with.by.keep(values, view.kept(hidden_values_));
-  with.by.keep(slope, view.kept(slope_));
+  with.by->add_bias(hidden, hidden, view.at(up_bias_));
+  with.by->gelu(hidden, view.kept(hidden_values_), view.kept(slope_));
 }
 
 template <class Scalar>
@@ -189,19 +182,15 @@ void block<Scalar>::down(const call& with) const {
 template <class Scalar>
 void block<Scalar>::output(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
-  const auto made = with.by.open(view.to(), 0);
-  with.by->residual(made, made, view.at(down_bias_),
-                    with.by.read(view.sum(output2_gradient_), 1));
-  with.by.keep(made, view.to());
+  with.by->residual(view.to(), view.to(), view.at(down_bias_), view.sum(output2_gradient_));
 }
 
 template <class Scalar>
 void block<Scalar>::down_back(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
-  const auto hidden = with.by.place(view.kept(hidden_gradient_), 0);
+  const auto hidden = with.by.place(view.kept(hidden_gradient_));
   with.by.product(hidden, view.from(), transposed(view.weight(down_weight_, hidden_)));
-  with.by->multiply(hidden, with.by.read(view.kept(slope_), 1));
-  with.by.keep(hidden, view.kept(hidden_gradient_));
+  with.by->multiply(view.kept(hidden_gradient_), hidden, view.kept(slope_));
 }
 
 template <class Scalar>
@@ -216,8 +205,8 @@ void block<Scalar>::up_back(const call& with) const {
 template <class Scalar>
 void block<Scalar>::middle_back(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
-  with.by.norm_back(view.at(gamma2_), view.kept(normal2_), view.of_rows(deviation2_),
-                    view.kept_sum(output2_gradient_), view.from(), view.kept(middle_gradient_));
+  with.by->norm_back(view.at(gamma2_), view.kept(normal2_), view.of_rows(deviation2_),
+                     view.kept_sum(output2_gradient_), view.from(), view.kept(middle_gradient_));
   with.by.product(view.own(view.to_mixed(share_)), view.kept(middle_gradient_),
                   transposed(view.weight(mix_weight_, share_)));
 }
@@ -244,8 +233,8 @@ void block<Scalar>::qkv_back(const call& with) const {
 template <class Scalar>
 void block<Scalar>::input_back(const call& with) const {
   const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
-  with.by.norm_back(view.at(gamma1_), view.kept(normal1_), view.of_rows(deviation1_),
-                    view.kept_sum(output1_gradient_), view.kept(middle_gradient_), view.to());
+  with.by->norm_back(view.at(gamma1_), view.kept(normal1_), view.of_rows(deviation1_),
+                     view.kept_sum(output1_gradient_), view.kept(middle_gradient_), view.to());
 }
 
 template <class Scalar>
@@ -299,7 +288,7 @@ void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
     const auto first = static_cast<std::size_t>(mine.first);
     const auto own = gradient.columns_from(first, static_cast<std::size_t>(mine.count));
     with.product(sums.columns_from(first, own.columns()), transposed(input), own, true);
-    with->add_rows(&gradients[bias.offset + first], with.read(own, 0));
+    with->add_rows(&gradients[bias.offset + first], own);
   };
   switch (op) {
     case op_code::down_weight:
@@ -308,15 +297,15 @@ void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
     case op_code::up_weight:
       return linear(up_weight_, up_bias_, kept(output2_), kept(hidden_gradient_));
     case op_code::norm2_weight:
-      return with.norm_weights(kept(normal2_), kept(output2_gradient_),
-                               &gradients[gamma2_.offset], &gradients[beta2_.offset]);
+      return with->norm_weights(kept(normal2_), kept(output2_gradient_),
+                                &gradients[gamma2_.offset], &gradients[beta2_.offset]);
     case op_code::mix_weight:
       return linear(mix_weight_, mix_bias_, kept(mixed_), kept(middle_gradient_));
     case op_code::qkv_weight:
       return linear(joint_weight_, joint_bias_, kept(output1_), kept(joint_gradient_));
     case op_code::norm1_weight:
-      return with.norm_weights(kept(normal1_), kept(output1_gradient_),
-                               &gradients[gamma1_.offset], &gradients[beta1_.offset]);
+      return with->norm_weights(kept(normal1_), kept(output1_gradient_),
+                                &gradients[gamma1_.offset], &gradients[beta1_.offset]);
     default:
       throw std::invalid_argument("block: the op \"" + std::string(name(op)) +
                                   "\" is none for weights");

@@ -27,8 +27,8 @@ struct rounded_weights {
   }
 };
 
-//! An op reads what is held, computes in Scalar and keeps what it has made, rounded where bf16 is
-//! what holds it. Counts the multiply-adds of products where they are done; all else is math's.
+//! Counts the multiply-adds of products where they are done, and rounds their results where bf16 is
+//! what holds them; all else is math's.
 template <class Scalar>
 class counted_math {
  public:
@@ -40,27 +40,16 @@ class counted_math {
                rounded_weights<Scalar> weights = {})
       : math_(with), multiply_adds_(multiply_adds), weights_(weights) {}
 
-  //! What is held, in Scalar: where it lies or, of bf16, in that room until it is used again.
-  matrix_span<const Scalar> read(const held_constant& of, int room) const {
-    if (!of.in_bf16()) return of.wide();
-    const matrix_span<Scalar> to = in_room(of, room);
-    math_.widen(of.narrow(), to);
-    return to;
+  //! Where a product is to go that more is done to before it is held there: there or, of bf16, in
+  //! room 0.
+  matrix_span<Scalar> place(const held& of) const {
+    return of.in_bf16() ? in_room(of, 0) : of.wide();
   }
-  //! Where to make what is to be kept there, likewise.
-  matrix_span<Scalar> place(const held& of, int room) const {
-    return of.in_bf16() ? in_room(of, room) : of.wide();
-  }
-  //! The same with what is there.
-  matrix_span<Scalar> open(const held& of, int room) const {
-    read(of, room);
-    return place(of, room);
-  }
-  //! Holds what was made; of what is not in its place yet, rows without gaps.
+  //! Holds what was made, of which rows have no gaps.
   void keep(const matrix_span<const Scalar>& made, const held& to) const {
     if (to.in_bf16())
       math_.round(made, to.narrow());
-    else if (made.data != to.wide().data)
+    else
       math_.copy(made.data, to.wide().data, made.rows * made.columns * sizeof(Scalar));
   }
 
@@ -70,38 +59,26 @@ class counted_math {
                const product_batch& of = {}) const {
     math_.product(out, left, counted(left, right, of), add, of);
   }
-  //! What is held in bf16 is added to in that room. Of a batch, `out` is all results side by side.
+  //! Of a batch, `out` is all results side by side.
   void product(const held& out, const factor<Scalar>& left, const factor<Scalar>& right,
-               bool add = false, const product_batch& of = {}, int room = 0) const {
-    if (out.in_bf16() && !add)
-      return math_.rounded_product(out.columns_from(0, out.columns() / of.count).narrow(), left,
-                                   counted(left, right, of), of);
-    const matrix_span<Scalar> made = open(out, room);
-    product(made.columns_from(0, made.columns / of.count), left, right, add, of);
-    keep(made, out);
+               bool add = false, const product_batch& of = {}) const {
+    const held first = out.columns_from(0, out.columns() / of.count);
+    if (out.in_bf16())
+      math_.rounded_product(first.narrow(), left, counted(left, right, of), add, of);
+    else
+      product(first.wide(), left, right, add, of);
   }
-
-  //! See math::norm; takes rooms 1 and 2.
-  void norm(const Scalar* gamma, const Scalar* beta, const matrix_span<const Scalar>& input,
-            const held& normalised, Scalar* inverse_deviation, const held& output) const {
-    const matrix_span<Scalar> unit = place(normalised, 1), made = place(output, 2);
-    math_.norm(gamma, beta, input, unit, inverse_deviation, made);
-    keep(unit, normalised);
-    keep(made, output);
-  }
-  void norm_back(const Scalar* gamma, const held_constant& normalised,
-                 const Scalar* inverse_deviation, const held_constant& output_gradient,
-                 const held_constant& residual_gradient, const held& input_gradient) const {
-    const matrix_span<const Scalar> residual = read(residual_gradient, 2);
-    const matrix_span<Scalar> made = place(input_gradient, 2);
-    math_.norm_back(gamma, read(normalised, 0), inverse_deviation, read(output_gradient, 1),
-                    residual, made);
-    keep(made, input_gradient);
-  }
-  void norm_weights(const held_constant& normalised, const held_constant& output_gradient,
-                    Scalar* gamma_gradient, Scalar* beta_gradient) const {
-    math_.norm_weights(read(normalised, 0), read(output_gradient, 1), gamma_gradient,
-                       beta_gradient);
+  //! out = the sum of so many products, rounded once; sides(number) gives the two of each.
+  template <class Sides>
+  void products(const held& out, std::size_t terms, const product_batch& of,
+                const Sides& sides) const {
+    const bool meet = terms > 1 && out.in_bf16();
+    const held sum = meet ? held(in_room(out, 2)) : out;
+    for (std::size_t term = 0; term < terms; ++term) {
+      const auto [left, right] = sides(term);
+      product(sum, left, right, term > 0, of);
+    }
+    if (meet) keep(sum.wide(), out);
   }
 
   const math<Scalar>* operator->() const { return &math_; }

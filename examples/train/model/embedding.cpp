@@ -32,10 +32,8 @@ void embedding<Scalar>::forward(const counted_math<Scalar>& with,
                                 std::size_t slice) const {
   const held_matrix<Scalar> to(output.data(), model_.in_bf16(), tokens.size(),
                                config::size(model_.width));
-  const matrix_span<Scalar> made = with.place(to, 0);
-  with->embed(made, &parameters[table_.offset], &parameters[positions(slice)], tokens.data(),
+  with->embed(to, &parameters[table_.offset], &parameters[positions(slice)], tokens.data(),
               model_.length());
-  with.keep(made, to);
 }
 
 template <class Scalar>
@@ -45,7 +43,7 @@ void embedding<Scalar>::backward_weight(const counted_math<Scalar>& with,
                                         std::span<Scalar> gradients, std::size_t slice) const {
   const held_matrix<const Scalar> from(output_gradient.data(), model_.in_bf16(), tokens.size(),
                                        config::size(model_.width));
-  with->embed_weights(with.read(from, 0), &gradients[table_.offset],
+  with->embed_weights(from, &gradients[table_.offset],
                       &gradients[positions(slice)], tokens.data(), model_.length());
 }
 

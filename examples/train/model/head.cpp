@@ -39,16 +39,16 @@ void head<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Sca
                            double loss_scale, std::span<Scalar> stash, double* loss,
                            row_logits<Scalar> asked) const {
   const held_matrix<const Scalar> from(input.data(), model_.in_bf16(), rows_, width_);
-  with.norm(&parameters[gamma_.offset], &parameters[beta_.offset], with.read(from, 0),
-            normal_.of(stash), &stash[deviation_.offset], output_.of(stash));
+  with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], from, normal_.of(stash),
+             &stash[deviation_.offset], output_.of(stash));
   // The loss is that of logits in Scalar; what is kept is their gradient.
-  const matrix_span<Scalar> logits = with.place(logits_.of(stash), 0);
+  const matrix_span<Scalar> logits = with.place(logits_.of(stash));
   with.product(logits, output_.of(stash), transposed(table_of(parameters)));
   if (asked.to != nullptr)
     with->copy(logits.data + asked.row * vocabulary_, asked.to, vocabulary_ * sizeof(Scalar));
   with->cross_entropy(logits, targets.data(),
-                      loss_scale / static_cast<double>(rows_ * config::size(model_.slices)), loss);
-  with.keep(logits, logits_.of(stash));
+                      loss_scale / static_cast<double>(rows_ * config::size(model_.slices)), loss,
+                      logits_.of(stash));
 }
 
 template <class Scalar>
@@ -58,11 +58,9 @@ void head<Scalar>::backward_input(const counted_math<Scalar>& with,
   const held_matrix<Scalar> to(input_gradient.data(), model_.in_bf16(), rows_, width_);
   with.product(output_gradient_.of(stash), logits_.of(stash), table_of(parameters));
   // There is no residual beside the final norm.
-  const matrix_span<Scalar> made = with.place(to, 2);
-  with->zero(made.data, rows_ * width_ * sizeof(Scalar));
-  with->norm_back(&parameters[gamma_.offset], with.read(normal_.of(stash), 0),
-                  &stash[deviation_.offset], with.read(output_gradient_.of(stash), 1), made, made);
-  with.keep(made, to);
+  with->zero(input_gradient.data(), model_.held_scalars(rows_ * width_) * sizeof(Scalar));
+  with->norm_back(&parameters[gamma_.offset], normal_.of(stash), &stash[deviation_.offset],
+                  output_gradient_.of(stash), to, to);
 }
 
 template <class Scalar>
@@ -70,8 +68,8 @@ void head<Scalar>::backward_weight(const counted_math<Scalar>& with, std::span<c
                                    std::span<Scalar> gradients) const {
   const matrix_span<Scalar> table(&gradients[table_.offset], vocabulary_, width_);
   with.product(table, transposed(logits_.of(stash)), output_.of(stash), true);
-  with.norm_weights(normal_.of(stash), output_gradient_.of(stash), &gradients[gamma_.offset],
-                    &gradients[beta_.offset]);
+  with->norm_weights(normal_.of(stash), output_gradient_.of(stash), &gradients[gamma_.offset],
+                     &gradients[beta_.offset]);
 }
 
 template class head<float>;

@@ -10,6 +10,7 @@
 #include "model/algebra.hpp"
 #include "model/cross_entropy.hpp"
 #include "model/gelu.hpp"
+#include "model/host_rows.hpp"
 #include "model/norm.hpp"
 #include "model/scratch.hpp"
 #include "model/tensor.hpp"
@@ -20,6 +21,9 @@ namespace {
 template <class Scalar>
 auto view(const matrix_span<Scalar>& of) {
   return matrix(of.data, of.rows, of.columns, of.stride);
+}
+Eigen::Index index(std::size_t size) {
+  return static_cast<Eigen::Index>(size);
 }
 
 //! Calls use with the factor as Eigen sees it.
@@ -43,6 +47,8 @@ template <class Scalar>
 class host_operations : public math<Scalar> {
   using constant = matrix_span<const Scalar>;
   using variable = matrix_span<Scalar>;
+  using held = held_matrix<Scalar>;
+  using held_constant = held_matrix<const Scalar>;
 
  public:
   bool on_host() const override { return true; }
@@ -51,15 +57,7 @@ class host_operations : public math<Scalar> {
   bool rounds() const override { return false; }
   std::size_t rounding_bytes() const override { return 0; }
   void round(constant from, matrix_span<bfloat16> to) const override {
-    for (std::size_t row = 0; row < from.rows; ++row)
-      for (std::size_t column = 0; column < from.columns; ++column)
-        to.data[row * to.stride + column] =
-            rounded(static_cast<float>(from.data[row * from.stride + column]));
-  }
-  void widen(matrix_span<const bfloat16> from, variable to) const override {
-    for (std::size_t row = 0; row < from.rows; ++row)
-      for (std::size_t column = 0; column < from.columns; ++column)
-        to.data[row * to.stride + column] = widened(from.data[row * from.stride + column]);
+    round_rows(from, to);
   }
   std::span<Scalar> room(int) const override { return {}; }
 
@@ -70,7 +68,7 @@ class host_operations : public math<Scalar> {
       multiply_one({out.data + at * of.out, out.rows, out.columns, out.stride},
                    moved(left, at * of.left), moved(right, at * of.right), add);
   }
-  void rounded_product(matrix_span<bfloat16>, factor<Scalar>, factor<Scalar>,
+  void rounded_product(matrix_span<bfloat16>, factor<Scalar>, factor<Scalar>, bool,
                        const product_batch&) const override {
     throw std::logic_error("host math: one that does not round was to round a product");
   }
@@ -89,42 +87,81 @@ class host_operations : public math<Scalar> {
     });
   }
 
+  //! See most_held; empty where nothing is rounded.
+  virtual std::span<Scalar> windows() const { return {}; }
+  template <class Use, class... Matrix>
+  void over(std::size_t rows, Use&& use, const Matrix&... of) const {
+    by_rows(windows(), rows, use, of...);
+  }
+
  public:
-  void add_bias(variable out, const Scalar* bias) const override {
-    view(out).rowwise() += row_vector(bias, out.columns);
+  void add_bias(const held& out, constant from, const Scalar* bias) const override {
+    over(
+        out.rows(),
+        [&](std::size_t, auto to, auto sums) {
+          to = sums.rowwise() + row_vector(bias, out.columns());
+        },
+        out, held_constant(from));
   }
-  void residual(variable out, constant from, const Scalar* bias, constant more) const override {
-    view(out) = (view(from).rowwise() + row_vector(bias, out.columns)) + view(more);
+  void residual(const held& out, const held_constant& from, const Scalar* bias,
+                const held_constant& more, variable exact) const override {
+    over(
+        out.rows(),
+        [&](std::size_t row, auto to, auto one, auto other) {
+          to = (one.rowwise() + row_vector(bias, out.columns())) + other;
+          if (out.in_bf16() && exact.data != nullptr) view(exact).row(index(row)) = to;
+        },
+        out, from, more);
   }
-  void multiply(variable out, constant by) const override {
-    view(out).array() *= view(by).array();
+  void multiply(const held& out, constant from, const held_constant& by) const override {
+    over(
+        out.rows(),
+        [](std::size_t, auto to, auto one, auto other) { to = one.cwiseProduct(other); }, out,
+        held_constant(from), by);
   }
-  void gelu(constant input, variable value, variable slope) const override {
-    train::gelu<Scalar>(view(input), view(value), view(slope));
+  void gelu(constant input, const held& value, const held& slope) const override {
+    over(
+        input.rows, [](std::size_t, auto of, auto to, auto its) { train::gelu<Scalar>(of, to, its); },
+        held_constant(input), value, slope);
   }
-  void add_rows(Scalar* sums, constant values) const override {
-    train::add_rows<Scalar>(sums, view(values));
+  void add_rows(Scalar* sums, const held_constant& values) const override {
+    over(
+        values.rows(), [&](std::size_t, auto rows) { train::add_rows<Scalar>(sums, rows); },
+        values);
   }
 
-  void norm(const Scalar* gamma, const Scalar* beta, constant input, variable normalised,
-            Scalar* inverse_deviation, variable output) const override {
-    norm_forward<Scalar>(gamma, beta, view(input), view(normalised), inverse_deviation,
-                         view(output));
+  void norm(const Scalar* gamma, const Scalar* beta, const held_constant& input,
+            const held& normalised, Scalar* inverse_deviation, const held& output) const override {
+    over(
+        input.rows(),
+        [&](std::size_t row, auto from, auto unit, auto to) {
+          norm_forward<Scalar>(gamma, beta, from, unit, inverse_deviation + row, to);
+        },
+        input, normalised, output);
   }
-  void norm_back(const Scalar* gamma, constant normalised, const Scalar* inverse_deviation,
-                 constant output_gradient, constant residual_gradient,
-                 variable input_gradient) const override {
-    norm_backward_input<Scalar>(gamma, view(normalised), inverse_deviation, view(output_gradient),
-                                view(residual_gradient), view(input_gradient));
+  void norm_back(const Scalar* gamma, const held_constant& normalised,
+                 const Scalar* inverse_deviation, const held_constant& output_gradient,
+                 const held_constant& residual_gradient,
+                 const held& input_gradient) const override {
+    over(
+        normalised.rows(),
+        [&](std::size_t row, auto unit, auto from, auto residual, auto to) {
+          norm_backward_input<Scalar>(gamma, unit, inverse_deviation + row, from, residual, to);
+        },
+        normalised, output_gradient, residual_gradient, input_gradient);
   }
-  void norm_weights(constant normalised, constant output_gradient, Scalar* gamma_gradient,
-                    Scalar* beta_gradient) const override {
-    norm_backward_weight<Scalar>(view(normalised), view(output_gradient), gamma_gradient,
-                                 beta_gradient);
+  void norm_weights(const held_constant& normalised, const held_constant& output_gradient,
+                    Scalar* gamma_gradient, Scalar* beta_gradient) const override {
+    over(
+        normalised.rows(),
+        [&](std::size_t, auto unit, auto from) {
+          norm_backward_weight<Scalar>(unit, from, gamma_gradient, beta_gradient);
+        },
+        normalised, output_gradient);
   }
 
-  void softmax(variable scores, std::size_t rows, std::size_t before,
-               Scalar scale) const override {
+  void softmax(variable scores, std::size_t rows, std::size_t before, Scalar scale,
+               const held& weights) const override {
     const auto length = static_cast<Eigen::Index>(rows);
     auto square = view(scores);
     for (Eigen::Index row = 0; row < square.rows(); ++row) {
@@ -135,42 +172,59 @@ class host_operations : public math<Scalar> {
       past *= Scalar(1) / past.sum();
       square.row(row).tail(square.cols() - seen).setZero();
     }
+    if (weights.in_bf16()) round_rows<Scalar>(scores, weights.narrow());
   }
-  void softmax_back(variable gradients, constant weights, std::size_t rows, std::size_t before,
-                    Scalar scale) const override {
-    const auto length = static_cast<Eigen::Index>(rows);
-    auto scores = view(gradients);
-    const auto square = view(weights);
-    for (Eigen::Index row = 0; row < square.rows(); ++row) {
-      const Eigen::Index seen = static_cast<Eigen::Index>(before) + row % length + 1;
-      auto past = scores.row(row).head(seen).array();
-      const auto weight = square.row(row).head(seen).array();
-      const Scalar along = (past * weight).sum();
-      past = weight * (past - along) * scale;
-      scores.row(row).tail(scores.cols() - seen).setZero();
-    }
+  void softmax_back(variable gradients, const held_constant& weights, std::size_t rows,
+                    std::size_t before, Scalar scale, const held& score_gradients) const override {
+    const std::size_t length = rows, columns = gradients.columns;
+    over(
+        gradients.rows,
+        [&](std::size_t first, auto of, auto square, auto to) {
+          for (Eigen::Index row = 0; row < of.rows(); ++row) {
+            const auto number = first + static_cast<std::size_t>(row);
+            const Eigen::Index seen = index(before + number % length + 1);
+            const auto past = of.row(row).head(seen).array();
+            const auto weight = square.row(row).head(seen).array();
+            const Scalar along = (past * weight).sum();
+            to.row(row).head(seen).array() = weight * (past - along) * scale;
+            to.row(row).tail(index(columns) - seen).setZero();
+          }
+        },
+        held_constant(gradients), weights, score_gradients);
   }
 
-  void embed(variable output, const Scalar* table, const Scalar* positions,
+  void embed(const held& output, const Scalar* table, const Scalar* positions,
              const std::uint8_t* tokens, std::size_t length) const override {
-    const std::size_t width = output.columns;
-    for (std::size_t row = 0; row < output.rows; ++row)
-      row_vector(output.data + row * output.stride, width) =
-          row_vector(table + tokens[row] * width, width) +
-          row_vector(positions + row % length * width, width);
+    const std::size_t width = output.columns();
+    over(
+        output.rows(),
+        [&](std::size_t first, auto to) {
+          for (Eigen::Index row = 0; row < to.rows(); ++row) {
+            const auto number = first + static_cast<std::size_t>(row);
+            to.row(row) = row_vector(table + tokens[number] * width, width) +
+                          row_vector(positions + number % length * width, width);
+          }
+        },
+        output);
   }
-  void embed_weights(constant output_gradient, Scalar* table, Scalar* positions,
+  void embed_weights(const held_constant& output_gradient, Scalar* table, Scalar* positions,
                      const std::uint8_t* tokens, std::size_t length) const override {
-    const std::size_t width = output_gradient.columns;
-    for (std::size_t row = 0; row < output_gradient.rows; ++row) {
-      const auto gradient = row_vector(output_gradient.data + row * output_gradient.stride, width);
-      row_vector(table + tokens[row] * width, width) += gradient;
-      row_vector(positions + row % length * width, width) += gradient;
-    }
+    const std::size_t width = output_gradient.columns();
+    over(
+        output_gradient.rows(),
+        [&](std::size_t first, auto from) {
+          for (Eigen::Index row = 0; row < from.rows(); ++row) {
+            const auto number = first + static_cast<std::size_t>(row);
+            row_vector(table + tokens[number] * width, width) += from.row(row);
+            row_vector(positions + number % length * width, width) += from.row(row);
+          }
+        },
+        output_gradient);
   }
-  void cross_entropy(variable logits, const std::uint8_t* targets, double factor,
-                     double* loss) const override {
+  void cross_entropy(variable logits, const std::uint8_t* targets, double factor, double* loss,
+                     const held& gradient) const override {
     *loss = train::cross_entropy(logits.data, {targets, logits.rows}, logits.columns, factor);
+    if (gradient.in_bf16()) round_rows<Scalar>(logits, gradient.narrow());
   }
 
   void copy(const void* from, void* to, std::size_t bytes) const override {
@@ -219,14 +273,16 @@ class rounding_operations final : public host_operations<float> {
  public:
   explicit rounding_operations(const config& model)
       : left_(largest_factor(model)),
-        right_(std::max(largest_factor(model), largest_weight(model))) {
+        right_(std::max(largest_factor(model), largest_weight(model))),
+        windows_(model.in_bf16() ? most_held * window_scalars(largest_row(model)) : 0) {
     for (int which = 0; which < rooms; ++which)
       rooms_[which] = aligned_array<float>(room_scalars(model, which, batches()));
   }
 
   bool rounds() const override { return true; }
   std::size_t rounding_bytes() const override {
-    std::size_t sum = left_.span().size_bytes() + right_.span().size_bytes();
+    std::size_t sum =
+        left_.span().size_bytes() + right_.span().size_bytes() + windows_.span().size_bytes();
     for (const aligned_array<float>& each : rooms_) sum += each.span().size_bytes();
     return sum;
   }
@@ -234,12 +290,15 @@ class rounding_operations final : public host_operations<float> {
     return rooms_[which].span();
   }
   void rounded_product(matrix_span<bfloat16> out, factor<float> left, factor<float> right,
-                       const product_batch& of) const override {
+                       bool add, const product_batch& of) const override {
     check_scratch(out.rows * out.columns, room(0).size());
     const matrix_span<float> made(room(0).data(), out.rows, out.columns);
     for (std::size_t at = 0; at < of.count; ++at) {
-      multiply_one(made, moved(left, at * of.left), moved(right, at * of.right), false);
-      round(made, {out.data + at * of.out, out.rows, out.columns, out.stride});
+      const matrix_span<bfloat16> to(out.data + at * of.out, out.rows, out.columns, out.stride);
+      for (std::size_t row = 0; add && row < out.rows; ++row)
+        widen_row(to.data + row * to.stride, to.columns, made.data + row * made.stride);
+      multiply_one(made, moved(left, at * of.left), moved(right, at * of.right), add);
+      round(made, to);
     }
   }
 
@@ -258,7 +317,9 @@ class rounding_operations final : public host_operations<float> {
     return {matrix_span<const float>(in.span().data(), of.rows, of.columns), side.transposed};
   }
 
-  mutable aligned_array<float> left_, right_, rooms_[rooms];
+  std::span<float> windows() const override { return windows_.span(); }
+
+  mutable aligned_array<float> left_, right_, windows_, rooms_[rooms];
 };
 
 }  // namespace

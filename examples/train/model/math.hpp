@@ -14,10 +14,14 @@ namespace train {
 //! The operations on tensors. Every pointer and span is memory that the implementation computes in,
 //! unless it says "host". On a device each call only enqueues its work, in order, behind the calls
 //! before it; on the host it is done on return. Sums within a call go in a fixed order: the same
-//! call gives the same bits.
+//! call gives the same bits. What is held in bf16 is computed in Scalar: an operation widens what it
+//! reads and rounds what it leaves.
 template <class Scalar>
 class math {
  public:
+  using held = held_matrix<Scalar>;
+  using held_constant = held_matrix<const Scalar>;
+
   virtual ~math() = default;
 
   //! Whether its memory is the host's, and its work done on return.
@@ -29,72 +33,76 @@ class math {
   //! Whether products read bf16: each side is rounded into scratch of the math's own, unless it has
   //! a copy. Then one thread calls at a time. Sums are of Scalar's precision nevertheless.
   virtual bool rounds() const = 0;
-  //! Bytes of that scratch, and of the rooms.
+  //! Bytes of that scratch, of the rooms, and of what else computing in bf16 takes.
   virtual std::size_t rounding_bytes() const = 0;
   //! to = from in bf16.
   virtual void round(matrix_span<const Scalar> from, matrix_span<bfloat16> to) const = 0;
-  //! And back.
-  virtual void widen(matrix_span<const bfloat16> from, matrix_span<Scalar> to) const = 0;
-  //! Where activations are in bf16, room of the math's own for an op to compute them in; below
-  //! `rooms`, of which the last one is there where it batches(). Otherwise there is none but, where
-  //! it does, room 0, for the attention scores of a sequence's heads. See room_scalars(). Where it
-  //! does not, rounded products take room 0.
+  //! Memory of the math's own, below `rooms`, see room_scalars(). Where activations are in bf16, for
+  //! what an op computes of one and has not rounded yet: 0 for what a product leaves for more to be
+  //! done to it (a rounded one of the host takes it, too), 1 for the gradients of attention scores, in
+  //! bf16, 2 for sums over slices. Otherwise there is none but, where it batches(), room 0, for the
+  //! attention scores of a sequence's heads.
   virtual std::span<Scalar> room(int which) const = 0;
-  static constexpr int rooms = 4;
+  static constexpr int rooms = 3;
 
   //! Whether a batch of products is better than one after the other: it is launched as one.
   virtual bool batches() const = 0;
   //! out = left * right, or out += left * right; so for each of the batch, whose first is given.
   virtual void product(matrix_span<Scalar> out, factor<Scalar> left, factor<Scalar> right,
                        bool add, const product_batch& of = {}) const = 0;
-  //! out = left * right, rounded, by a math that rounds; likewise.
+  //! The same, rounded, by a math that rounds.
   virtual void rounded_product(matrix_span<bfloat16> out, factor<Scalar> left,
-                               factor<Scalar> right, const product_batch& of = {}) const = 0;
+                               factor<Scalar> right, bool add,
+                               const product_batch& of = {}) const = 0;
 
-  //! Every row of out += bias [columns].
-  virtual void add_bias(matrix_span<Scalar> out, const Scalar* bias) const = 0;
+  //! Every row of out = that of from, plus bias [columns]; out may be from.
+  virtual void add_bias(const held& out, matrix_span<const Scalar> from,
+                        const Scalar* bias) const = 0;
   //! out = (from + bias) + more; out may be from.
-  virtual void residual(matrix_span<Scalar> out, matrix_span<const Scalar> from, const Scalar* bias,
-                        matrix_span<const Scalar> more) const = 0;
-  //! out *= by, element by element.
-  virtual void multiply(matrix_span<Scalar> out, matrix_span<const Scalar> by) const = 0;
+  //! @param exact  the same before it is rounded, where out is in bf16; without data: not needed
+  virtual void residual(const held& out, const held_constant& from, const Scalar* bias,
+                        const held_constant& more, matrix_span<Scalar> exact = {}) const = 0;
+  //! out = from * by, element by element; out may be from.
+  virtual void multiply(const held& out, matrix_span<const Scalar> from,
+                        const held_constant& by) const = 0;
   //! value = GELU(input), and its slope there. slope may be neither of the others.
-  virtual void gelu(matrix_span<const Scalar> input, matrix_span<Scalar> value,
-                    matrix_span<Scalar> slope) const = 0;
+  virtual void gelu(matrix_span<const Scalar> input, const held& value,
+                    const held& slope) const = 0;
   //! sums [columns] += the rows of `values`, top to bottom.
-  virtual void add_rows(Scalar* sums, matrix_span<const Scalar> values) const = 0;
+  virtual void add_rows(Scalar* sums, const held_constant& values) const = 0;
 
   //! Layer normalisation of each row, see norm.hpp.
-  virtual void norm(const Scalar* gamma, const Scalar* beta, matrix_span<const Scalar> input,
-                    matrix_span<Scalar> normalised, Scalar* inverse_deviation,
-                    matrix_span<Scalar> output) const = 0;
-  virtual void norm_back(const Scalar* gamma, matrix_span<const Scalar> normalised,
-                         const Scalar* inverse_deviation, matrix_span<const Scalar> output_gradient,
-                         matrix_span<const Scalar> residual_gradient,
-                         matrix_span<Scalar> input_gradient) const = 0;
-  virtual void norm_weights(matrix_span<const Scalar> normalised,
-                            matrix_span<const Scalar> output_gradient, Scalar* gamma_gradient,
-                            Scalar* beta_gradient) const = 0;
+  virtual void norm(const Scalar* gamma, const Scalar* beta, const held_constant& input,
+                    const held& normalised, Scalar* inverse_deviation,
+                    const held& output) const = 0;
+  virtual void norm_back(const Scalar* gamma, const held_constant& normalised,
+                         const Scalar* inverse_deviation, const held_constant& output_gradient,
+                         const held_constant& residual_gradient,
+                         const held& input_gradient) const = 0;
+  virtual void norm_weights(const held_constant& normalised, const held_constant& output_gradient,
+                            Scalar* gamma_gradient, Scalar* beta_gradient) const = 0;
 
   //! Of scores of so many rows, one below the other, row r of each becomes softmax(scale * its first
-  //! before + r + 1 columns), and 0 behind.
+  //! before + r + 1 columns), and 0 behind: in `weights`, which are the scores themselves or in bf16.
+  //! These are lost.
   virtual void softmax(matrix_span<Scalar> scores, std::size_t rows, std::size_t before,
-                       Scalar scale) const = 0;
-  //! The gradients of what softmax gave become those of the scores.
-  virtual void softmax_back(matrix_span<Scalar> gradients, matrix_span<const Scalar> weights,
-                            std::size_t rows, std::size_t before, Scalar scale) const = 0;
+                       Scalar scale, const held& weights) const = 0;
+  //! From the gradients of what softmax gave those of the scores; likewise.
+  virtual void softmax_back(matrix_span<Scalar> gradients, const held_constant& weights,
+                            std::size_t rows, std::size_t before, Scalar scale,
+                            const held& score_gradients) const = 0;
 
   //! Row r of output = table[tokens[r]] + positions[r % length].
-  virtual void embed(matrix_span<Scalar> output, const Scalar* table, const Scalar* positions,
+  virtual void embed(const held& output, const Scalar* table, const Scalar* positions,
                      const std::uint8_t* tokens, std::size_t length) const = 0;
   //! Adds the rows to the gradients of both, top to bottom.
-  virtual void embed_weights(matrix_span<const Scalar> output_gradient, Scalar* table,
+  virtual void embed_weights(const held_constant& output_gradient, Scalar* table,
                              Scalar* positions, const std::uint8_t* tokens,
                              std::size_t length) const = 0;
-  //! *loss = factor * the sum over rows of their cross entropy with targets [rows]. The logits make
-  //! room for their gradient.
+  //! *loss = factor * the sum over rows of their cross entropy with targets [rows], whose gradient is
+  //! left in the logits' place, or in bf16. They are lost.
   virtual void cross_entropy(matrix_span<Scalar> logits, const std::uint8_t* targets, double factor,
-                             double* loss) const = 0;
+                             double* loss, const held& gradient) const = 0;
 
   virtual void copy(const void* from, void* to, std::size_t bytes) const = 0;
   virtual void zero(void* to, std::size_t bytes) const = 0;

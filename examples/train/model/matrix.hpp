@@ -45,7 +45,9 @@ class held_matrix {
   //! @param memory  of either
   held_matrix(Scalar* memory, bool in_bf16, std::size_t rows_of, std::size_t columns_of)
       : memory_(memory), rows_(rows_of), columns_(columns_of), stride_(columns_of), half_(in_bf16) {}
-  held_matrix(const matrix_span<Scalar>& of)
+  template <class Other>
+    requires std::is_same_v<const Other, const Scalar>
+  held_matrix(const matrix_span<Other>& of)
       : memory_(of.data), rows_(of.rows), columns_(of.columns), stride_(of.stride), half_(false) {}
   template <class Other>
     requires std::is_same_v<const Other, Scalar>

@@ -37,10 +37,14 @@ std::size_t packed_bytes(const config& model, bool with_head) {
 
 namespace {
 
-std::size_t largest_rows(const config& model) {
+std::size_t largest_columns(const config& model) {
   const std::size_t hidden = model.share() * config::size(model.expansion);
-  return model.rows() * std::max({config::size(model.width), 3 * model.share(), hidden,
-                                  config::size(model.vocabulary)});
+  return std::max({config::size(model.width), 3 * model.share(), hidden,
+                   config::size(model.vocabulary)});
+}
+
+std::size_t largest_rows(const config& model) {
+  return model.rows() * largest_columns(model);
 }
 
 std::size_t heads_at_once(const config& model, bool batches) {
@@ -49,22 +53,27 @@ std::size_t heads_at_once(const config& model, bool batches) {
 
 }  // namespace
 
+std::size_t largest_row(const config& model) {
+  return std::max(largest_columns(model), config::size(model.context));
+}
+
 std::size_t largest_factor(const config& model) {
   return std::max(largest_rows(model), model.length() * model.length());
 }
 
 std::size_t largest_rounded(const config& model, bool batches) {
   const std::size_t scores = heads_at_once(model, batches) * model.length() * model.length();
-  return model.in_bf16() ? scores : std::max(largest_rows(model), scores);
+  return model.in_bf16() ? 0 : std::max(largest_rows(model), scores);
 }
 
-// The attention weights of the heads that are done at once are made in room 0 and read in room 1.
 std::size_t room_scalars(const config& model, int which, bool batches) {
-  const std::size_t weights =
-      heads_at_once(model, batches) * model.length() * config::size(model.context);
-  if (!model.in_bf16()) return batches && which == 0 ? weights : 0;
-  if (which == 3) return batches ? largest_rows(model) : 0;
-  return which == 2 ? largest_rows(model) : std::max(largest_rows(model), weights);
+  const std::size_t heads = heads_at_once(model, batches);
+  const std::size_t scores = heads * model.length() * config::size(model.context);
+  if (!model.in_bf16()) return batches && which == 0 ? scores : 0;
+  if (which == 0) return std::max(largest_rows(model), scores);
+  if (which == 1) return (scores + 1) / 2;
+  const std::size_t features = config::size(model.width) / config::size(model.heads);
+  return model.slices > 1 ? model.length() * heads * features : 0;
 }
 
 std::size_t largest_weight(const config& model) {

@@ -16,8 +16,9 @@ std::size_t packed_bytes(const config& model, bool with_head);
 std::size_t largest_factor(const config& model);
 //! ... and of these alone.
 std::size_t largest_weight(const config& model);
-//! Of the largest side that is rounded for a product: where activations are in bf16, all but the
-//! gradients of attention scores are already.
+//! Of the longest row of a matrix that is held between ops.
+std::size_t largest_row(const config& model);
+//! Of the largest side that is rounded for a product: where activations are in bf16, all are already.
 //! @param batches  whether attention does all heads of a sequence at once, see math::batches()
 std::size_t largest_rounded(const config& model, bool batches = false);
 //! Of a math's room, see math::room().
