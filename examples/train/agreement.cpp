@@ -9,6 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#ifdef STRETTO_TRAIN_WITH_MACHINES
+#include "tool/machine_file.hpp"
+#endif
+
 namespace train {
 namespace {
 
@@ -69,6 +73,20 @@ told_option told(const corpus& text) {
   std::snprintf(value, sizeof value, "of %zu bytes with checksum %08lx",
                 text.training().size() + text.held_back().size(), sum);
   return {"FILES", value};
+}
+
+std::string told_machine([[maybe_unused]] const options& of) {
+#ifdef STRETTO_TRAIN_WITH_MACHINES
+  if (of.machine == nullptr) return {};
+  const std::string text = of.machine->json();
+  char value[32];
+  std::snprintf(value, sizeof value, " with checksum %08lx",
+                crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(text.data()),
+                        text.size()));
+  return of.machine->name + value;
+#else
+  return {};
+#endif
 }
 
 }  // namespace train

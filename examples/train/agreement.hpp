@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "model/corpus.hpp"
 #include "options.hpp"
@@ -16,5 +17,8 @@ void must_agree(std::span<const told_option> mine, stretto::executor::bootstrap&
 
 //! The text by its size and checksum: wherever each process finds it.
 told_option told(const corpus& text);
+
+//! The measured machine by its name and checksum, likewise; empty: there is none.
+std::string told_machine(const options& of);
 
 }  // namespace train

@@ -1,25 +1,17 @@
 #include "options.hpp"
 
-#include <zlib.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <set>
 #include <sstream>
 
-#include "model/kernels.hpp"
+#include "agreement.hpp"
 #include "pipeline/plans.hpp"
 #include "pipeline/stage_ops.hpp"
-#include "stretto/assignment/described.hpp"
-#include "stretto/memory/window_text.hpp"
-#ifdef STRETTO_TRAIN_WITH_MACHINES
-#include "tool/command.hpp"
-#include "tool/machine_file.hpp"
-#endif
+#include "typed_options.hpp"
 
 namespace train {
 namespace {
@@ -61,108 +53,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-//! Values as typed, where they are not those of the library's structs.
-struct raw_options {
-  std::optional<std::string> layers;
-  std::optional<std::string> layers_per_rank;
-  std::string recompute = "none";
-  std::string offload = "none";
-  std::string precision = "fp32";
-  std::optional<std::string> machine;
-  double deadline = 300;
-  double learning_rate = 3e-3;
-  bool untied = false;
-};
-
-//! "4,4,4,4". CLI11's own lists pass over what is empty between two commas.
-std::vector<std::int32_t> read_layers(const std::string& typed) {
-  constexpr std::int32_t most = 1 << 16;
-  std::vector<std::int32_t> made;
-  for (const char* at = typed.data();; ++at) {
-    std::int32_t value = 0;
-    const auto read = std::from_chars(at, typed.data() + typed.size(), value);
-    at = read.ptr;
-    const bool end = at == typed.data() + typed.size();
-    if (read.ec != std::errc() || value < 1 || value > most || (!end && *at != ','))
-      throw bad_setting("layers-per-rank", typed,
-                        "numbers from 1 to " + std::to_string(most) + " with commas between them");
-    made.push_back(value);
-    if (end) return made;
-  }
-}
-
-constexpr int most_blocks = 4096;
-
-//! "14".
-int read_blocks(const std::string& typed) {
-  int blocks = 0;
-  const char* const end = typed.data() + typed.size();
-  const auto read = std::from_chars(typed.data(), end, blocks);
-  if (read.ec != std::errc() || read.ptr != end || blocks < 1 || blocks > most_blocks)
-    throw bad_setting("layers", typed, "from 1 to " + std::to_string(most_blocks) + " blocks");
-  return blocks;
-}
-
-//! "none", "all", "2/3".
-stretto::memory::recompute_window read_recompute(const std::string& typed) {
-  if (const auto made = stretto::memory::read_window(typed)) return *made;
-  throw bad_setting("recompute", typed, "expected none, all, or a part of micro-batches as in 2/3");
-}
-
-//! "none", "all", "2/3,lag=1,prefetch=2".
-stretto::memory::offload_window read_offload(const std::string& typed) {
-  if (const auto made = stretto::memory::read_offload(typed)) return *made;
-  throw bad_setting("offload", typed,
-                    "expected none, all, or a part of micro-batches as in 2/3; behind it, if wanted, "
-                    ",lag=1 and ,prefetch=1");
-}
-
-//! "fp32", "bf16".
-precision read_precision(const std::string& typed) {
-  if (typed == "bf16") return precision::bf16;
-  if (typed == "fp32") return precision::fp32;
-  throw bad_setting("precision", typed, "expected fp32 or bf16");
-}
-
-//! Of the host, whose kernels are what `stretto calibrate` measures.
-void read_machine(const std::string& path, options& made) {
-  if (made.device != "host")
-    throw bad_setting("machine", path,
-                      "its kernels are the host's, and --device is " + made.device);
-#ifdef STRETTO_TRAIN_WITH_MACHINES
-  try {
-    made.machine = std::make_shared<stretto::tool::measured_machine>(
-        stretto::tool::measured_machine::read("--machine", path));
-  } catch (const stretto::tool::bad_input& wrong) {
-    throw early_exit(2, wrong.what());
-  }
-  made.pipeline.machine = &made.machine->view();
-  for (const kernel& each : kernels(true))
-    if (made.pipeline.machine->find_kernel(each.name) == nullptr)
-      throw bad_setting("machine", path,
-                        "it lacks the kernel \"" + std::string(each.name) +
-                            "\", which stretto calibrate measures");
-#else
-  throw bad_setting("machine", path, "this trainer was built without the tool that writes it");
-#endif
-}
-
-//! A machine by its name and checksum: wherever each process finds it.
-std::string told_machine([[maybe_unused]] const options& of) {
-#ifdef STRETTO_TRAIN_WITH_MACHINES
-  if (of.machine == nullptr) return {};
-  const std::string text = of.machine->json();
-  char value[32];
-  std::snprintf(value, sizeof value, " with checksum %08lx",
-                crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(text.data()),
-                        text.size()));
-  return of.machine->name + value;
-#else
-  return {};
-#endif
-}
-
-void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
+void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
   pipeline_settings& to = made.pipeline;
   app.add_option("--schedule", to.schedule, "One of " + training_schedules())
       ->capture_default_str();
@@ -247,7 +138,7 @@ void add_pipeline(CLI::App& app, options& made, raw_options& raw) {
       ->capture_default_str();
 }
 
-void add_model(CLI::App& app, options& made, raw_options& raw) {
+void add_model(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--layers", raw.layers,
                  "Transformer blocks, without embedding and head, dealt evenly [14]; or all layers "
                  "and who holds them, as stretto assign takes it: balanced:16, 5,4,4,3 (of every "
@@ -267,7 +158,7 @@ void add_model(CLI::App& app, options& made, raw_options& raw) {
   app.add_flag("--untied", raw.untied, "The head has a table of its own");
 }
 
-void add_learning(CLI::App& app, options& made, raw_options& raw) {
+void add_learning(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--steps", made.steps, "Training steps")
       ->check(count_up_to(std::numeric_limits<int>::max()))
       ->capture_default_str();
@@ -297,47 +188,6 @@ void add_learning(CLI::App& app, options& made, raw_options& raw) {
                "and gradients within rounding where several workers sum or ops are in pieces");
 }
 
-void complete(options& made, const raw_options& raw) {
-  made.pipeline.recompute = read_recompute(raw.recompute);
-  made.pipeline.offload = read_offload(raw.offload);
-  made.pipeline.products = read_precision(raw.precision);
-  if (raw.layers_per_rank) made.pipeline.layers_per_rank = read_layers(*raw.layers_per_rank);
-  // Told the layers of every rank, nobody need say how many that makes.
-  const auto& per_rank = made.pipeline.layers_per_rank;
-  std::int64_t sum = -2;
-  for (const std::int32_t count : per_rank) sum += count;
-  if (raw.layers && raw.layers->find_first_not_of("-0123456789") == std::string::npos) {
-    made.model.layers = read_blocks(*raw.layers);
-  } else if (raw.layers) {
-    if (raw.layers_per_rank)
-      throw bad_setting("layers-per-rank", *raw.layers_per_rank,
-                        "--layers " + *raw.layers + " says already who holds what");
-    const stretto::assignment::described how(*raw.layers);
-    if (!how.complaint().empty()) throw bad_setting("layers", *raw.layers, how.complaint());
-    if (how.layers() < 3 || how.layers() > most_blocks + 2)
-      throw bad_setting("layers", *raw.layers,
-                        "embedding, blocks and head are from 3 to " +
-                            std::to_string(most_blocks + 2) + " layers");
-    made.pipeline.layers = *raw.layers;
-    made.model.layers = how.layers() - 2;
-  } else if (!per_rank.empty()) {
-    made.model.layers = static_cast<int>(std::clamp<std::int64_t>(sum, 1, 1 << 16));
-  }
-  made.model.tied = !raw.untied;
-  if (made.pipeline.graph) made.pipeline.trace_steps = 0;
-  made.learning.rate = {.peak = raw.learning_rate,
-                        .floor = raw.learning_rate / 10,
-                        .warmup = std::min(20L, made.steps / 10),
-                        .steps = made.steps};
-  // Also what "never" may look like fits into nanoseconds.
-  made.pipeline.deadline =
-      std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(raw.deadline, 1e9) * 1e9) + 1);
-  if (made.model.width % made.model.heads != 0)
-    throw bad_setting("heads", std::to_string(made.model.heads),
-                      "the width, " + std::to_string(made.model.width) + ", is no multiple of it");
-  if (raw.machine) read_machine(*raw.machine, made);
-}
-
 //! Not what concerns one process alone. Of checkpoints, whether there is one, and of a measured
 //! machine, which: processes on several machines may have other paths to them.
 std::vector<told_option> common_options(const CLI::App& app, const options& from) {
@@ -362,7 +212,7 @@ std::vector<told_option> common_options(const CLI::App& app, const options& from
 
 options read_options(int argc, const char* const* argv) {
   options made;
-  raw_options raw;
+  typed_options raw;
   made.model = {.layers = 14, .width = 64, .heads = 4, .context = 64, .microbatch = 2};
   made.pipeline.evaluation_microbatches = 64;
   made.pipeline.trace_steps = 3;
@@ -380,7 +230,7 @@ options read_options(int argc, const char* const* argv) {
   app.footer("Exit: 0 when all is well, 1 when training fails, 2 for wrong input.");
   try {
     app.parse(argc, argv);
-    complete(made, raw);
+    raw.complete(made);
     made.common = common_options(app, made);
   } catch (const CLI::CallForHelp&) {
     throw early_exit(0, app.help());
