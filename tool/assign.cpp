@@ -182,7 +182,8 @@ void add_assign(CLI::App& app) {
       "Times are those of one micro-batch through all that a rank holds, forwards and backwards,\n"
       "by --cost for each layer. balanced makes the slowest rank as fast as can be, within "
       "--limit\n"
-      "if given: --weights and --memory of its layers, activations as 1F1B keeps them.");
+      "if given: --weights and --memory of its layers, activations as 1F1B keeps them.\n" +
+      std::string(exits));
   command->callback([mine] { mine->run(); });
 }
 

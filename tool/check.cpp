@@ -16,7 +16,7 @@ void add_check(CLI::App& app) {
   mine->costs.add(*command);
   command->callback([mine] {
     const step made = make_step(*mine);
-    std::cout << made.title << ", " << made.made.where.stages() << " stages, "
+    std::cout << made.title << ", " << count_of(made.made.where.stages(), "stage") << ", "
               << (made.messages ? "compute_comms" : "compute_only") << ": ok\n";
   });
 }

@@ -18,6 +18,11 @@ struct broken_schedule : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+//! How the help of every command ends.
+inline constexpr const char* exits =
+    "Exit: 0 when all is well, 1 when a schedule breaks a rule, 2 for wrong input.\n"
+    "Times are integers in any unit, per chunk job.";
+
 //! The subcommands: each adds itself to `app` and runs as CLI11 calls it back.
 void add_assign(CLI::App& app);
 void add_calibrate(CLI::App& app);

@@ -296,10 +296,11 @@ void add_compare(CLI::App& app) {
       "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
       "bubble and peak are those of the worst rank. bound: no order of split backwards on this\n"
       "placement and within this limit is shorter. Forward-only schedules stand last, schedules\n"
-      "that do not serve the shape or fit the limit below the table, with the reason; exit 2 when\n"
-      "there are no others.\n"
+      "that do not serve the shape or fit the limit below the table, with the reason; when there\n"
+      "are no others, that is wrong input.\n"
       "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"
-      "own stages: --layers even:34 beside --layers balanced:34 shows what balancing gains.");
+      "own stages: --layers even:34 beside --layers balanced:34 shows what balancing gains.\n" +
+      std::string(exits));
   command->callback([mine] { mine->run(); });
 }
 

@@ -60,9 +60,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "stretto " + std::string(stretto::version),
                        "Print the version and exit");
-  app.footer(
-      "Exit: 0 when all is well, 1 when a schedule breaks a rule, 2 for wrong input.\n"
-      "Times are integers in any unit, per chunk job.");
+  app.footer(exits);
   const auto complain = [&](const std::string& words, int exit) {
     std::string line = words;
     while (!line.empty() && line.back() == '\n') line.pop_back();

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <iostream>
 #include <limits>
+#include <sstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -88,7 +89,7 @@ struct memory_command {
     chunks_ = wanted.chunks;
     // Not by a range, which has nothing against NaN.
     if (limit && !(*limit > 0 && *limit <= most_mib))
-      throw bad_option("--limit", std::to_string(*limit), "must be above 0 and at most 1e12");
+      throw bad_option("--limit", (std::ostringstream() << *limit).str(), "must be above 0 and at most 1e12");
     // An earlier slice keeps more than its share: others read its keys and values.
     if (wanted.slices > 1)
       throw bad_option("--slices", std::to_string(wanted.slices),
@@ -102,8 +103,7 @@ struct memory_command {
         // Schedules that look at limits split their backwards.
         [&](const placement& where) { return job_costs(where, unsound, true); });
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
-    if (made.refused)
-      throw bad_input(name + " does not serve this: " + std::string(describe(made.answer.why)));
+    if (made.refused) refuse_shape(name, made.answer.why, wanted, options);
     if (!made.answer.ok()) throw broken_schedule(in_mib(made.answer));
     bool split = false;
     for (int rank = 0; rank < wanted.ranks; ++rank)

@@ -23,8 +23,8 @@ void add_simulate(CLI::App& app) {
       "busy and idle: how long the rank computes and does not, of the makespan; bubble: idle of the\n"
       "worst rank over the makespan. peak: the most memory in use, by --memory and --weights.\n"
       "receives wait: for how long receives are posted before their messages are made, summed; it\n"
-      "is part of no other column, but what waits on a GPU may keep multiprocessors from kernels.\n"
-      "Times are integers in any unit, per chunk job.");
+      "is part of no other column, but what waits on a GPU may keep multiprocessors from kernels.\n" +
+      std::string(exits));
   command->callback([mine] {
     const step made = make_step(mine->options);
     const simulated all = simulate(made);

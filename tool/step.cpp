@@ -45,13 +45,6 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
   }
 }
 
-std::string count_of(int count, const std::string& what) {
-  return std::to_string(count) + " " + what +
-         (count == 1              ? ""
-          : what == "micro-batch" ? "es"
-                                  : "s");
-}
-
 //! The way around of those that wait for one another, behind the first of them.
 std::string others_in(const replay_input& input, const verdict& found) {
   constexpr std::size_t most = 8;
@@ -95,6 +88,19 @@ step read_step(const step_options& options) {
 }
 
 }  // namespace
+
+void refuse_shape(const std::string& name, reason why, const shape& sizes,
+                  const schedule_options& options) {
+  throw bad_input(option_of(why, sizes, options) + ": " + name +
+                  " does not serve this: " + std::string(describe(why)));
+}
+
+std::string count_of(int count, const std::string& what) {
+  return std::to_string(count) + " " + what +
+         (count == 1              ? ""
+          : what == "micro-batch" ? "es"
+                                  : "s");
+}
 
 void shape_options::add(CLI::App& command, bool required) {
   constexpr int greatest = std::numeric_limits<int>::max();
@@ -150,7 +156,7 @@ void step_options::add(CLI::App& command, bool from_file) {
   sizes.add(command, !from_file);
   command.add_option("--placement", placement, "How stages are laid over ranks: looped or wave")
       ->check(CLI::IsMember({"looped", "wave"}));
-  command.add_option("--group", group, "Micro-batches per group (interleaved)")
+  command.add_option("--group", group, "Micro-batches per group (where `list` says so)")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
   command.add_option("--remainder", remainder, "Which group is the odd one: first or last")
       ->check(CLI::IsMember({"first", "last"}));
@@ -230,9 +236,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   if (options.offload.any()) made.title += ", offload " + memory::window_text(options.offload);
   verdict answer = made.made.answer;
   if (made.made.refused) {
-    if (why == nullptr)
-      throw bad_input(option_of(answer.why, sizes, options) + ": " + name +
-                      " does not serve this: " + std::string(describe(answer.why)));
+    if (why == nullptr) refuse_shape(name, answer.why, sizes, options);
     *why = answer;
     return std::nullopt;
   }

@@ -27,6 +27,12 @@ struct shape_options {
   shape sizes(const std::string& schedule = {}) const;
 };
 
+//! @throws bad_input naming the option that the refusal of a shape speaks of
+[[noreturn]] void refuse_shape(const std::string& name, reason why, const shape& sizes,
+                               const schedule_options& options);
+//! "1 rank", "2 ranks".
+std::string count_of(int count, const std::string& what);
+
 //! --offload, as memory/window_text.hpp reads it.
 CLI::Option* add_offload(CLI::App& command, std::string& text);
 //! @throws bad_input naming option, value and rule

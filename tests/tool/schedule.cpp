@@ -229,7 +229,7 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"assign --layers 7,1 --chunks 2", {"on rank 1", "layers: 1, at least 2"}},
       {"assign --layers 5,3 --chunks 0", {"--chunks", "0"}},
       {"assign --layers 5,3 --ranks 3", {"counts: 2, must be 3", ""}},
-      {"assign --layers 5,3 --placement bidirectional", {"not made for this placement", ""}},
+      {"assign --layers 5,3 --placement bidirectional", {": it is not made for this placement", ""}},
       {"assign --layers 8 --ranks 2 --placement bidirectional --chunks 2", {"--chunks 2", ""}},
       {"assign --layers 8 --ranks 100000 --chunks 2", {"--ranks 100000", "at most 100000"}},
       {"assign --layers table:3,0 --ranks 2", {"on rank 1", "layers: 0, at least 1"}},
@@ -250,6 +250,9 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"simulate 1f1b --ranks 2 --microbatches 2 --layers 4 --costs /no", {"--layer-costs", ""}},
       {"plot 1f1b --ranks 2 --microbatches 2 --layers 3,3,3", {"counts: 3, must be 2", ""}},
       {"schedule zbv --ranks 2 --microbatches 2 --chunks 1", {"--chunks 1", "two chunks"}},
+      {"memory zbv --ranks 4 --microbatches 8 --chunks 3", {"--chunks 3: zbv", "two chunks"}},
+      {"memory zbv --ranks 4 --microbatches 8 --limit 0", {"--limit 0: must", "above 0"}},
+      {"memory zbv --ranks 4 --microbatches 8 --limit nan", {"--limit nan: must", "above 0"}},
       {"calibrate --machine a.json --few", {"--machine", "--few"}},
   };
   for (const auto& one : cases) {
@@ -268,6 +271,9 @@ TEST_CASE("help is no error, a full disk is") {
   CHECK(run("--help").exit == 0);
   CHECK(run("--version").out.starts_with("stretto 0."));
   CHECK(run("schedule --help").out.find("--remainder") != std::string::npos);
+  std::istringstream names("list schedule check simulate compare assign memory plot trace");
+  for (std::string name; names >> name;)
+    CHECK(run(name + " --help").out.find("\nExit: 0 when") != std::string::npos);
   if (std::filesystem::exists("/dev/full"))
     for (const std::string words : {"list", "--help", "plot --help", "--version"})
       CHECK(std::system(("\"" STRETTO_TOOL_PATH "\" " + words + " >/dev/full 2>/dev/null").c_str()) !=

@@ -168,6 +168,7 @@ TEST_CASE("a file is read as spreadsheets write it, and from standard input") {
     INFO(ran.err);
     CHECK(ran.out == "-: 2 ranks, 1 micro-batch, 2 stages, compute_only: ok\n");
   }
+  CHECK(piped("0F0,0B0").out == "-: 1 rank, 1 micro-batch, 1 stage, compute_only: ok\n");
   const outcome none = piped("");
   CHECK(none.exit == 1);
   CHECK(none.err == "stretto: -: the file is empty\n");

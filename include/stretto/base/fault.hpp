@@ -128,7 +128,7 @@ constexpr std::string_view describe(reason why) {
     case reason::group_below_ranks:
       return "a group smaller than the number of ranks starves the pipeline";
     case reason::group_above_microbatches: return "a group cannot exceed the micro-batches";
-    case reason::placement_not_served: return "this schedule is not made for this placement";
+    case reason::placement_not_served: return "it is not made for this placement";
     case reason::missing: return "the job is missing";
     case reason::duplicate: return "the job stands here a second time";
     case reason::wrong_rank: return "the placement puts this stage on another rank";
