@@ -290,6 +290,18 @@ TEST_CASE("what the process holds beside the ranks: plans, and the stacks of its
   const std::int64_t instructions = 2 * (3 * 4 + 2);  // jobs and messages, both ranks, about
   CHECK(one.plans > instructions * static_cast<std::int64_t>(sizeof(stretto::instruction)));
   CHECK(two.plans > 2 * one.plans);
+  // Of jobs in ops no second copy, where a rank has one worker.
+  const pipeline in_ops(model, text(),
+                        {.schedule = "1f1b",
+                         .ranks = 2,
+                         .microbatches = 30,
+                         .chunks = 1,
+                         .overlap = "serial",
+                         .ops = "look_ahead"},
+                        learning());
+  std::size_t bytes = 0;
+  for (const stretto::plan_view& plan : in_ops.plans()) bytes += plan.instructions.size_bytes();
+  CHECK(in_ops.memory().plans < 3 * static_cast<std::int64_t>(bytes));
 }
 
 TEST_CASE("what the host keeps is not in the arena, and known before the first step") {

@@ -29,9 +29,8 @@ step_plans::step_plans(std::unique_ptr<stretto::planned> whole, const config& mo
                        const pipeline_settings& settings, int replicas)
     : whole_(std::move(whole)) {
   if (runs_ops(settings)) expand(model, layers, settings);
-  if (expanded_ || replicas > 1)
-    shared_ = std::make_unique<stretto::shared>(expanded_ ? expanded_->plans() : whole_->plans(),
-                                                settings.tensor_parallel, replicas);
+  if (settings.tensor_parallel > 1 || replicas > 1)
+    shared_ = std::make_unique<stretto::shared>(plans(), settings.tensor_parallel, replicas);
 }
 
 void step_plans::expand(const config& model,

@@ -30,7 +30,7 @@ class step_plans {
   const stretto::planned& whole() const { return *whole_; }
   //! What runs: those of rank 0's workers, then rank 1's, and so on.
   std::span<const stretto::plan_view> plans() const {
-    return shared_ ? shared_->plans() : whole_->plans();
+    return shared_ ? shared_->plans() : expanded_ ? expanded_->plans() : whole_->plans();
   }
   //! Bytes of all of them.
   std::int64_t storage_bytes() const {
