@@ -21,6 +21,7 @@
 
 #ifdef STRETTO_WITH_KERNELS
 #include "model/calibrate.hpp"
+#include "model/kernels.hpp"
 #include "model/program.hpp"
 #endif
 
@@ -146,6 +147,10 @@ struct predict_command {
 #ifdef STRETTO_WITH_KERNELS
     measured_machine known = measured_machine::read("--machine", path);
     const machine& on = known.view();
+    if (const std::string_view kernel = train::missing_kernel(on); !kernel.empty())
+      throw bad_option("--machine", path,
+                       "it lacks the kernel \"" + std::string(kernel) +
+                           "\", which stretto calibrate measures");
     const train::config model{.layers = layers,
                               .width = width,
                               .heads = heads,

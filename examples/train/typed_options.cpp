@@ -81,11 +81,10 @@ void read_machine(const std::string& path, options& made) {
     throw early_exit(2, wrong.what());
   }
   made.pipeline.machine = &made.machine->view();
-  for (const kernel& each : kernels(true))
-    if (made.pipeline.machine->find_kernel(each.name) == nullptr)
-      throw bad_setting("machine", path,
-                        "it lacks the kernel \"" + std::string(each.name) +
-                            "\", which stretto calibrate measures");
+  if (const std::string_view kernel = missing_kernel(*made.pipeline.machine); !kernel.empty())
+    throw bad_setting("machine", path,
+                      "it lacks the kernel \"" + std::string(kernel) +
+                          "\", which stretto calibrate measures");
 #else
   throw bad_setting("machine", path, "this trainer was built without the tool that writes it");
 #endif

@@ -114,6 +114,11 @@ TEST_CASE("a machine is measured, and ops are foretold by it") {
   CHECK(table.out.find("Median error") != std::string::npos);
   CHECK(run(command + file.path() + " --heads 5").err.find("multiple of heads 5") !=
         std::string::npos);
+  std::string lacking = written;
+  file.write(lacking.replace(lacking.find("row sums"), 8, "row sons"));
+  const outcome refused = run(command + file.path());
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find(": it lacks the kernel \"row sums\"") != std::string::npos);
 #endif
   CHECK(run("calibrate --few --name 5").exit == 2);
 }

@@ -272,6 +272,12 @@ std::vector<kernel> kernels(bool few) {
   return all;
 }
 
+std::string_view missing_kernel(const stretto::machine& on) {
+  for (const kernel& each : kernels(true))
+    if (on.find_kernel(each.name) == nullptr) return each.name;
+  return {};
+}
+
 std::vector<kernel_call> kernels_of(const config& model, op_code code, bool afar) {
   std::vector<kernel_call> made = kernels_of(model, code);
   if (afar)

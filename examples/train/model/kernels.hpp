@@ -9,6 +9,7 @@
 
 #include "model/config.hpp"
 #include "model/op.hpp"
+#include "stretto/model/machine.hpp"
 #include "stretto/model/measured.hpp"
 
 namespace train {
@@ -28,6 +29,9 @@ struct kernel {
 //! All of them, and those that stretto::kernel_call names.
 //! @param few  of the sizes only: enough to try the measuring
 std::vector<kernel> kernels(bool few = false);
+
+//! The first of them that was not measured on a machine; empty: all were.
+std::string_view missing_kernel(const stretto::machine& on);
 
 //! What an op calls, one after the other. Of a slice's attention the mean over the slices.
 std::vector<stretto::kernel_call> kernels_of(const config& model, op_code code);
