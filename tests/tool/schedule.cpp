@@ -120,9 +120,13 @@ TEST_CASE("json is laid out as a library would, and is not held at once") {
     const std::string text = run("schedule --format json " + arguments).out;
     CHECK(text == nlohmann::ordered_json::parse(text).dump(1) + "\n");
   }
+  const std::string trace = run("trace zbv --ranks 2 --microbatches 3 --offload 1/2").out;
+  CHECK(trace == nlohmann::ordered_json::parse(trace).dump() + "\n");
 #ifndef __SANITIZE_ADDRESS__  // which takes all addresses there are
-  const std::string asked = " schedule gpipe --ranks 1 --microbatches 150000 --format json -o /dev/null";
-  CHECK(std::system(("ulimit -v 131072; \"" STRETTO_TOOL_PATH "\"" + asked).c_str()) == 0);
+  for (const std::string asked : {"schedule gpipe --ranks 1 --microbatches 150000 --format json",
+                                  "trace gpipe --ranks 2 --microbatches 12000"})
+    CHECK(std::system(("ulimit -v 131072; \"" STRETTO_TOOL_PATH "\" " + asked + " -o /dev/null")
+                          .c_str()) == 0);
 #endif
 }
 
