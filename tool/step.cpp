@@ -22,6 +22,7 @@ constexpr std::int64_t most_cells = 4'000'000;
 std::string option_of(reason why, const shape& sizes, const schedule_options& options) {
   switch (why) {
     case reason::ranks_below_one:
+    case reason::ranks_odd:
       return "--ranks " + std::to_string(sizes.ranks);
     case reason::microbatches_below_one:
       return "--microbatches " + std::to_string(sizes.microbatches);
@@ -35,6 +36,7 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
     case reason::group_below_one:
     case reason::group_below_ranks:
     case reason::group_above_microbatches:
+    case reason::group_above_ranks:
       return "--group " + std::to_string(options.group.value_or(0));
     case reason::variant_out_of_range:
       return "--variant " + std::to_string(options.variant.value_or(-1));

@@ -192,6 +192,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
        {"--group 3", "smaller than the number of ranks"}},
       {"schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --group 9",
        {"--group 9", "exceed the micro-batches"}},
+      {"schedule grouped --ranks 2 --microbatches 4 --group 3", {"--group 3: grouped", "the ranks"}},
+      {"schedule chimera --ranks 3 --microbatches 4", {"--ranks 3: chimera", "even number"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3", {"--cost 1,2,3", "4 integers"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3,4,5", {"--cost 1,2", "4 integers"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3,x", {"--cost 1,2,3,x", "integers"}},

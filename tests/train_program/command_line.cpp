@@ -294,8 +294,10 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
   } cases[] = {
       {"--schedule zigzag", "--schedule zigzag: no such schedule trains; there are gpipe, 1f1b"},
       {"--schedule inference", "--schedule inference: no such schedule trains"},
-      {"--schedule dualpipe --ranks 3", "this schedule needs an even number of ranks"},
+      {"--schedule dualpipe --ranks 3", "--ranks 3: dualpipe: this schedule needs an even number of ranks"},
       {"--schedule 1f1b --chunks 2", "--chunks 2: 1f1b: this schedule has one chunk per rank"},
+      {"--schedule grouped --group 3", "--group 3: a group of this schedule cannot exceed the ranks"},
+      {"--schedule zbv --chunks 3", "--chunks 3: zbv: this schedule has two chunks per rank"},
       {"--ranks 0", "--ranks: Value 0 not in range 1 to 64"},
       {"--ranks two", "--ranks: Value two not in range"},
       {"--microbatches 1.5", "--microbatches: Value 1.5 not in range"},

@@ -74,8 +74,11 @@ std::string sentence(const verdict& answer) {
       throw bad_setting("ranks", std::to_string(sizes.ranks), rule);
     case reason::microbatches_below_one:
       throw bad_setting("microbatches", std::to_string(sizes.microbatches), rule);
+    case reason::ranks_odd:
+      throw bad_setting("ranks", std::to_string(sizes.ranks), settings.schedule + ": " + rule);
     case reason::chunks_below_one:
     case reason::chunks_not_one:
+    case reason::chunks_not_two:
       throw bad_setting("chunks", std::to_string(sizes.chunks), settings.schedule + ": " + rule);
     case reason::slices_below_one:
     case reason::slices_not_one:
@@ -88,6 +91,7 @@ std::string sentence(const verdict& answer) {
     case reason::group_below_one:
     case reason::group_below_ranks:
     case reason::group_above_microbatches:
+    case reason::group_above_ranks:
       throw bad_setting("group", std::to_string(settings.group), rule);
     default:
       throw bad_setting("schedule", settings.schedule, sentence(answer));
