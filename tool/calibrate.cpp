@@ -118,7 +118,7 @@ struct calibrate_command {
       made = measured_machine::read("--machine", path);
       line += " --machine " + path;
     } else {
-      if (!is_identifier(name)) throw bad_option("--name", name, "must be a C++ identifier");
+      if (!is_identifier(name)) throw bad_option("--name", name, "must be a C++ identifier, and no keyword");
       // Not told only when a minute's measurements would be lost.
       if (out != "-" && !std::ofstream(out, std::ios::app))
         throw bad_option("-o", out, "cannot be written: " + std::string(std::strerror(errno)));

@@ -34,6 +34,17 @@ void for_each_rate(machine& of, Do&& with) {
   of.collective = static_cast<std::int32_t>(held[1]);
 }
 
+//! C++'s keywords, and the namespaces that the header speaks of.
+constexpr std::string_view taken =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
+    "char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq "
+    "nullptr operator or or_eq private protected public register reinterpret_cast requires return "
+    "short signed sizeof static static_assert static_cast struct switch template this thread_local "
+    "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while "
+    "xor xor_eq std stretto ";
+
 class machine_reader {
  public:
   explicit machine_reader(const json_file& from) : from_(from) {}
@@ -44,7 +55,7 @@ class machine_reader {
     measured_machine made;
     made.name = text(member(all, "machine", ""), "\"machine\"");
     if (!is_identifier(made.name))
-      from_.fail("\"machine\" is \"" + made.name + "\", must be a C++ identifier");
+      from_.fail("\"machine\" is \"" + made.name + "\", must be a C++ identifier, and no keyword");
     std::set<std::string> known{"machine", "kernels"};
     for_each_rate(made.rates, [&](const rate& one, std::int64_t& value) {
       known.insert(one.field);
@@ -156,6 +167,7 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
 
 bool is_identifier(const std::string& text) {
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
+         taken.find(" " + text + " ") == std::string_view::npos &&
          std::ranges::all_of(
              text, [](unsigned char letter) { return std::isalnum(letter) != 0 || letter == '_'; });
 }

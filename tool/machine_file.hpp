@@ -8,7 +8,7 @@
 
 namespace stretto::tool {
 
-//! Whether it may name a measured machine.
+//! Whether it may name a measured machine: a struct of the emitted header.
 bool is_identifier(const std::string& text);
 
 //! A measured machine, with what its view refers to. Its file is one object:
