@@ -280,7 +280,9 @@ void run_or_record(const options& with, const processes& all) {
   try {
     run(with, all);
   } catch (const stretto::executor::execution_error& failed) {
-    throw common_end(1, failed.what() + keep_record(failed.flight_record(), record));
+    // Who has died does not come.
+    throw common_end(1, failed.what() + keep_record(failed.flight_record(), record),
+                     std::chrono::seconds(3));
   }
 }
 
@@ -305,7 +307,7 @@ int train_in(processes& all, int argc, char** argv) {
     return 0;
   } catch (const common_end& of) {
     complain(of.what(), of.code);
-    all.wait_for_others();
+    all.wait_for_others(of.patience);
     return of.code;
   } catch (const early_exit& early) {
     if (early.code != 0) return complain(early.what(), early.code);

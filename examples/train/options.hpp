@@ -1,6 +1,7 @@
 // The command line of the trainer.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -49,7 +50,10 @@ struct early_exit : std::runtime_error {
 
 //! The same where all processes end, and each of them has something to tell.
 struct common_end : early_exit {
-  using early_exit::early_exit;
+  common_end(int code_, const std::string& text,
+             std::chrono::seconds patience_ = std::chrono::minutes(1))
+      : early_exit(code_, text), patience(patience_) {}
+  std::chrono::seconds patience;  //!< until all have told it, if none has died
 };
 
 //! @throws early_exit for --help (0) and for wrong options (2): one line that names the option, the

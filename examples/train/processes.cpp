@@ -48,11 +48,10 @@ void processes::join_mpi(pipeline_settings& to) {
   to.make_transport = [&mpi] { return executor::make_mpi_transport(mpi); };
 }
 
-void processes::wait_for_others() {
+void processes::wait_for_others(std::chrono::seconds longest) {
   if (!session_ || !session_->mpi) return;
   try {
-    session_->mpi->barrier("common end",
-                           std::chrono::steady_clock::now() + std::chrono::seconds(3));
+    session_->mpi->barrier("common end", std::chrono::steady_clock::now() + longest);
   } catch (const executor::bootstrap_error&) {
     // Their text is lost, as it is where they wait for something else.
   }
@@ -65,7 +64,7 @@ void processes::abandon(int code) {
 
 #else
 
-void processes::wait_for_others() {}
+void processes::wait_for_others(std::chrono::seconds) {}
 
 void processes::join_mpi(pipeline_settings&) {
   throw bad_setting("transport", "mpi", "this program was built without MPI");

@@ -1,6 +1,7 @@
 // The processes that share one training run.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,8 +35,8 @@ class processes {
   //! Which process of its machine this is; -1: nobody says.
   int local() const { return local_; }
   //! After a common end, of which every process has something to tell: lets the others come as far
-  //! before end() ends them too, for some seconds, because who has died does not come.
-  void wait_for_others();
+  //! before end() ends them too.
+  void wait_for_others(std::chrono::seconds longest);
   //! Ends the process; with an error, all of them: the others wait for this one. MPI ends them, and
   //! those of nccl are told and fail.
   int end(int code);

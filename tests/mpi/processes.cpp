@@ -184,10 +184,10 @@ TEST_CASE("processes that are told different things say so, and train nothing") 
   }
   // What is each one's own affair.
   const std::string file = desk.path() + "/file";
-  const auto save = [&](const char* steps) {
-    const outcome ended =
-        pair(std::string("--steps ") + steps + " --out " + desk.path() + " --save " + file,
-             std::string("--steps ") + steps + " --deadline 200 --poison --save " + file + "2");
+  const auto save = [&](const std::string& steps) {
+    const std::string little = "--sample 0 --steps " + steps;
+    const outcome ended = pair(little + " --out " + desk.path() + " --save " + file,
+                               little + " --deadline 200 --poison --save " + file + "2");
     CHECK_MESSAGE(ended.exit == 0, ended.err);
   };
   save("1");
