@@ -150,7 +150,7 @@ class shadow {
 
   void take(const pipeline& from) {
     const auto copy = [&](int layer, layer_part part, auto&& place) {
-      const std::vector<float> all = from.whole(layer, part);
+      const std::vector<float> all = from.gathered(layer, part);
       if (whole_) std::ranges::copy(all, place(whole_->stage()).begin());
     };
     for (int layer = 0; layer < from.model().layer_count(); ++layer) {

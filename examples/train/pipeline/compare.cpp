@@ -29,15 +29,20 @@ std::string differs(const compared& each) {
          std::to_string(each.wanted);
 }
 
+bool differ(std::span<const float> one, std::span<const float> other) {
+  return one.size() != other.size() ||
+         (!one.empty() && std::memcmp(one.data(), other.data(), one.size_bytes()) != 0);
+}
+
 //! Between data-parallel replicas, which go on with the same bits.
 std::string first_difference_of_copies(const pipeline& pipelined) {
   for (int copy = 1; copy < pipelined.copies(); ++copy)
     for (int layer = 0; layer < pipelined.model().layer_count(); ++layer)
       for (int replica = 0; replica < pipelined.replicas(); ++replica)
         for (const layer_part part : {layer_part::parameters, layer_part::gradients}) {
-          const std::vector<float> one = pipelined.whole(layer, part, replica);
-          const std::vector<float> other = pipelined.whole(layer, part, replica, copy);
-          if (std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) != 0)
+          const std::vector<float> one = pipelined.gathered(layer, part, replica);
+          const std::vector<float> other = pipelined.gathered(layer, part, replica, copy);
+          if (differ(one, other))
             return "layer " + std::to_string(layer) + " differs between its data-parallel replicas";
         }
   return "";
@@ -53,19 +58,15 @@ std::string first_difference(const pipeline& pipelined, const step_result& resul
         return differs(each);
 
   for (int layer = 0; layer < pipelined.model().layer_count(); ++layer) {
-    const auto differ = [&](std::span<const float> got, std::span<const float> wanted) {
-      return got.size() != wanted.size() ||
-             std::memcmp(got.data(), wanted.data(), got.size_bytes()) != 0;
-    };
     const std::string of = " of layer " + std::to_string(layer) + " differ from the reference's";
-    const std::vector<float> parameters = pipelined.whole(layer, layer_part::parameters);
-    const std::vector<float> gradients = pipelined.whole(layer, layer_part::gradients);
+    const std::vector<float> parameters = pipelined.gathered(layer, layer_part::parameters);
+    const std::vector<float> gradients = pipelined.gathered(layer, layer_part::gradients);
     if (whole != nullptr) {
       if (differ(gradients, whole->stage().gradients(layer))) return "the gradients" + of;
       if (differ(parameters, whole->stage().parameters(layer))) return "the parameters" + of;
     }
     if (pipelined.replicas() == 2 &&
-        differ(pipelined.whole(layer, layer_part::parameters, 1), parameters))
+        differ(pipelined.gathered(layer, layer_part::parameters, 1), parameters))
       return "the parameters of layer " + std::to_string(layer) + " differ between its replicas";
   }
   return first_difference_of_copies(pipelined);
@@ -82,7 +83,7 @@ std::string first_difference_above(rounding_bound bound, const pipeline& pipelin
       if (!within(each.got, each.wanted, bound.numbers * std::abs(each.wanted))) return differs(each);
   const config one = unsharded(pipelined.model());
   for (int layer = 0; layer < one.layer_count(); ++layer) {
-    const std::vector<float> all = pipelined.whole(layer, layer_part::gradients);
+    const std::vector<float> all = pipelined.gathered(layer, layer_part::gradients);
     if (whole == nullptr) continue;
     for (const tensor& each : parameter_tensors(one, layer)) {
       const auto got = each.of(std::span(all));

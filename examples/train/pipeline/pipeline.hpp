@@ -106,8 +106,8 @@ class pipeline {
     return joined(layer, part, replica, copy, true);
   }
   //! The same for the process that leads() alone: the others give what they hold, and get nothing.
-  std::vector<float> gathered(int layer, layer_part part) const {
-    return joined(layer, part, 0, 0, false);
+  std::vector<float> gathered(int layer, layer_part part, int replica = 0, int copy = 0) const {
+    return joined(layer, part, replica, copy, false);
   }
   //! Sets that of all replicas, as far as this process holds them.
   void set_whole(int layer, layer_part part, std::span<const float> to);
