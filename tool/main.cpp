@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -48,6 +49,19 @@ std::string as_typed(const CLI::App& app, const std::vector<std::string>& typed,
       if (word.starts_with("-" + name)) return "-" + name + words.substr(first.size());
   }
   return words;
+}
+
+//! Says which argument a command has no use for: the first. Empty: it cannot be told.
+std::string not_expected(const CLI::App& app, const std::vector<std::string>& typed) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    const std::vector<std::string> left = command->remaining();
+    for (const std::string& word : typed)
+      if (std::find(left.begin(), left.end(), word) != left.end())
+        return word + ": " + command->get_name() +
+               (word.starts_with("-") ? " has no such option" : " takes no such argument") +
+               "; see stretto " + command->get_name() + " --help";
+  }
+  return {};
 }
 
 }  // namespace
@@ -103,6 +117,9 @@ int main(int argc, char** argv) {
     return written(0);
   } catch (const CLI::Success& help) {
     return written(app.exit(help));
+  } catch (const CLI::ExtrasError& wrong) {
+    const std::string words = not_expected(app, {argv + 1, argv + argc});
+    return complain(words.empty() ? wrong.what() : words, 2);
   } catch (const CLI::ParseError& wrong) {
     return complain(wrong.what(), 2);
   } catch (const bad_input& wrong) {
