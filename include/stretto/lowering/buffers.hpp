@@ -4,6 +4,7 @@
 #include <span>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/plan_storage.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/plan_view.hpp"
@@ -58,12 +59,20 @@ inline constexpr std::int64_t known_buffers<fixed_rank_plan<Room>> = Room.buffer
 template <class Plan>
 class buffer_book {
  public:
-  //! `instructions`: of the plan.
-  constexpr buffer_book(Plan& sink, const buffer_sizes& sizes, std::int32_t instructions)
+  //! @param row  the clocks of the plan's instructions, of which there are so many
+  constexpr buffer_book(Plan& sink, const buffer_sizes& sizes, const clock* row,
+                        std::int32_t instructions)
       : about(sink.room.buffers),
         sink_(sink),
         sizes_(sizes),
-        instructions_(instructions) {}
+        row_(row),
+        instructions_(instructions) {
+    for (int role = 0; role < buffer_role_count; ++role) {
+      const auto of = static_cast<buffer_role>(role);
+      if (sizes.stages.size() == 1 && of != buffer_role::collective) bytes_[role] = sizes.bytes(of, 0);
+      else bytes_[role] = -1;
+    }
+  }
   constexpr ~buffer_book() = default;  // nvcc does not find it constexpr by itself
 
   struct about_buffer {
@@ -78,22 +87,23 @@ class buffer_book {
   };
   sized_scratch<about_buffer, known_buffers<Plan>> about;
   std::int32_t released = 0;  //!< how many buffers have been
+  std::int32_t now = 0;       //!< the instruction at hand
 
-  //! A buffer that instruction `first` is the first to write, in use to the end of the step unless
+  //! A buffer that the instruction is the first to write, in use to the end of the step unless
   //! it is closed. A job takes the lowest place that is free and large enough; where there are
   //! copies, of those that were left on its own stream, if any, with nobody to wait for.
   //! @param oldest  of a message that comes, or a copy: it takes the place that was left the longest
   //!                ago, so that it need hardly ever wait for who was there
-  constexpr std::int32_t open(std::int32_t first, buffer_role role, const job& work, bool oldest) {
-    const std::int32_t id = opened_;
+  constexpr std::int32_t open(buffer_role role, const job& work, bool oldest) {
+    const std::int32_t id = opened_++;
     if (id == sink_.room.buffers) throw std::length_error("stretto: plan has no room for buffers");
-    const std::int64_t bytes = sizes_.bytes(role, work.stage);
+    std::int64_t bytes = bytes_[static_cast<int>(role)];
+    if (bytes < 0) bytes = sizes_.bytes(role, work.stage);
     const std::int64_t whole = aligned(bytes);
-    const std::int64_t begin = take(parts_[part_.of[static_cast<int>(role)]], whole, oldest, first);
-    sink_.buffers[id] = {begin, bytes, work.stage, work.microbatch, work.slice, role, first,
+    const std::int64_t begin = take(parts_[part_.of[static_cast<int>(role)]], whole, oldest);
+    sink_.buffers[id] = {begin, bytes, work.stage, work.microbatch, work.slice, role, now,
                          instructions_};
-    about.items[id] = {first, 0, 0, begin, begin + whole};
-    opened_ = id + 1;
+    about.items[id] = {now, 0, 0, begin, begin + whole};
     return id;
   }
   //! The latest job that touched what was in the place of the buffer opened last; -1: none.
@@ -156,12 +166,12 @@ class buffer_book {
     }
   };
 
-  constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest, std::int32_t first) {
+  constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest) {
     left_at_ = copied_at_ = -1;
     std::int64_t from = of.top;
     std::int32_t start = 0;
     const bool copies = parts_[host_part].top > 0;
-    if (copies && &of == parts_ + saved_part) start = left_on(sink_.instructions[first].stream, bytes);
+    if (copies && &of == parts_ + saved_part) start = left_on(row_[now].stream, bytes);
     if (start > 0) {
       from = about.items[start - 1].begin;
     } else if (oldest) {
@@ -195,7 +205,7 @@ class buffer_book {
       const about_buffer free = about.items[at - 1];
       if (free.begin >= end) break;
       std::int32_t& left =
-          copies && sink_.instructions[free.last].stream > 0 ? copied_at_ : left_at_;
+          copies && row_[free.last].stream > 0 ? copied_at_ : left_at_;
       if (free.last > left) left = free.last;
       if (free.end > end) {
         about.items[at - 1].begin = end;
@@ -213,14 +223,16 @@ class buffer_book {
   constexpr std::int32_t left_on(int stream, std::int64_t bytes) const {
     for (std::int32_t at = parts_[saved_part].lowest; at > 0; at = about.items[at - 1].next)
       if (about.items[at - 1].end - about.items[at - 1].begin >= bytes &&
-          sink_.instructions[about.items[at - 1].last].stream == stream)
+          row_[about.items[at - 1].last].stream == stream)
         return at;
     return 0;
   }
 
   Plan& sink_;
   const buffer_sizes& sizes_;
+  const clock* row_;
   std::int32_t instructions_;
+  std::int64_t bytes_[buffer_role_count]{};  // by role, where all stages have the same; else -1
   std::int32_t opened_ = 0;
   std::int32_t left_at_ = -1;
   std::int32_t copied_at_ = -1;

@@ -98,9 +98,10 @@ class data_order : public replay_observer {
     const cell* const from = cell_ + cell_of(sent);
     const std::int32_t maker = ahead ? from->forward : from->backward;
     const clock& made = (&sends)[maker - 1 - send];
-    sends.after = 0;
+    sends.after = 0, sends.peer = receiver;
     if (sends.own[made.stream] < maker) sends.join(made), sends.after = maker;
     clock& receives = known_.arrive(receiver, receive, through.receives);
+    receives.peer = sender;
     if (through.receives == 0) receives.begun = true;  // the step ended on that stream
     std::int32_t gate = clock::open;
     if (in_.receive_lead >= 0) gate = gate_of(sent, ahead, receiver, receives);

@@ -33,7 +33,8 @@ struct clock {
   bool again;            //!< of a forward: it runs a second time
   bool far;              //!< something is known of a stream from 5 on, which few plans have
   std::uint8_t stream;   //!< the instruction's own
-  std::int32_t partner;  //!< of a message: index of the other half on its rank, plus one
+  std::int32_t partner;  //!< of a message: index of the other half on its rank, plus one,
+  std::int32_t peer;     //!< and that rank, as data_order found it
   std::int32_t after;    //!< by data alone: what it had to wait for, because its stream did not know
                          //!< that this is done: index plus one
   std::int32_t lap;      //!< of a message: index of the rank's send that it is the end of, plus one

@@ -20,9 +20,9 @@ class instruction_writer : plan_books<Plan> {
   using books = plan_books<Plan>;
   using typename books::cell;
   using books::at_, books::book_, books::held_, books::out_, books::row_, books::sizes_,
-      books::used_, books::waits_;
-  using books::close_saved, books::open, books::open_saved, books::push, books::touch, books::use,
-      books::use_earlier_slices;
+      books::stream_, books::used_, books::waits_;
+  using books::close_saved, books::next_use, books::open, books::open_saved, books::touch,
+      books::use, books::use_earlier_slices;
 
  public:
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
@@ -46,53 +46,63 @@ class instruction_writer : plan_books<Plan> {
     // Lists hold backwards for all forwards, or none.
     for (const job* work = list_ + count_; work != list_ && !backwards_;)
       backwards_ = is_input_gradient((--work)->kind);
-    // Compilers read what is local, and copies, faster.
+    // Compilers read what is local, and copies, faster; and clang pays for every argument of a call,
+    // which is why so much that is said of the instruction at hand stands beside it.
     const job* const list = list_;
     const clock* const row = row_;
     const std::int32_t count = count_;
-    for (std::int32_t at = 0; at < count; ++at) {
-      at_ = at;
-      const job work = list[at];
-      const job_kind kind = work.kind;
-      const std::uint8_t stream = row[at].stream;
-      errand of;
-      if (kind > job_kind::recompute) of = errand_of(work, where_);
+    for (; at_ < count; ++at_) {
+      const job work = list[at_];
+      stream_ = row[at_].stream;
+      book_.now = at_;
       const std::int32_t first_wait = out_.used.waits;
       const std::int32_t first_release = closed_;
-      const std::int32_t released = book_.released;
       const std::int32_t first_use = used_;
-      closed_ = released;
-      const instruction made{work, of.act, stream, 0, 0,
-                             static_cast<std::int16_t>(released - first_release), of.peer, first_wait,
-                             first_use, first_release, -1};
-      instruction& here = out_.instructions[at];
-      here = made;
-      last_on_[stream] = at + 1;
-      if (kind <= job_kind::recompute) {
-        compute(work);
-      } else {
-        if (stream == 0) news_ = true;
-        if (of.act == action::send) send(work, of.peer);
-        else if (of.act == action::receive) receive(work);
-        else if (of.act == action::offload) offload(work);
-        else if (of.act == action::reload) reload(work);
-        else finish(work);
-      }
-      if (const std::int32_t waits = out_.used.waits - first_wait; waits > 0)
-        here.wait_count = static_cast<std::int16_t>(waits);
-      here.use_count = static_cast<std::int16_t>(used_ - first_use);
+      closed_ = book_.released;
+      last_on_[stream_] = at_ + 1;
+      errand of;
+      if (work.kind <= job_kind::recompute) compute(work);
+      else of = run_errand(work);
+      out_.instructions[at_] = {work,
+                                of.act,
+                                stream_,
+                                static_cast<std::int16_t>(out_.used.waits - first_wait),
+                                static_cast<std::int16_t>(used_ - first_use),
+                                static_cast<std::int16_t>(closed_ - first_release),
+                                of.peer,
+                                first_wait,
+                                first_use,
+                                first_release,
+                                -1};
     }
+    if (count > 0 && list[count - 1].kind == job_kind::end_step)
+      waits_.end_step(count - 1, last_on_, overlap_.count());
     out_.used.uses = used_;
-    out_.used.instructions = count_;
+    out_.used.instructions = count;
     for (out_.streams = max_streams; out_.streams > 0 && last_on_[out_.streams - 1] == 0;)
       --out_.streams;
     book_.settle();
   }
 
  private:
+  //! @return what the entry asks of the executor, which is no computation
+  constexpr errand run_errand(const job& work) {
+    if (stream_ == 0) news_ = true;
+    const job_kind kind = work.kind;
+    if (is_message(kind)) {
+      const bool sends = kind == job_kind::send_forward || kind == job_kind::send_backward;
+      if (sends) send(work);
+      else receive(work);
+      return {sends ? action::send : action::receive, row_[at_].peer};
+    }
+    if (kind == job_kind::offload) offload(work);
+    else if (kind == job_kind::reload) reload(work);
+    else finish(work);
+    return errand_of(work, where_);
+  }
+
   constexpr void compute(const job& work) {
     cell& at = held_.of(work);
-    const std::int32_t now = at_;
     const job_kind kind = work.kind;
     const bool forward = kind == job_kind::forward;
     const bool backward = !forward && kind != job_kind::recompute;
@@ -100,17 +110,17 @@ class instruction_writer : plan_books<Plan> {
     const std::int32_t gradient = backward ? at.output_gradient - 1 : -1;
     if (input >= 0) touch(input, buffer_role::input, access::read);
     if (gradient >= 0) touch(gradient, buffer_role::output_gradient, access::read);
-    const std::int32_t after = row_[now].after;
+    const std::int32_t after = row_[at_].after;
     if (after > 0) news_ = true;
     if (!copies_) {
-      if (after > 0) waits_.wait_after(now, after - 1);
+      if (after > 0) waits_.wait_after(at_, after - 1);
       if (!backward) open_all_saved(at, work);
     } else {
-      if (after > 0) waits_.need_unknown(now, after - 1);
+      if (after > 0) waits_.need_unknown(at_, after - 1);
       if (!backward) {
         open_all_saved(at, work);
       } else if (at.host > 0 && at.stash > 0) {
-        waits_.need(now, book_.about.items[at.stash - 1].last);
+        waits_.need(at_, book_.about.items[at.stash - 1].last);
         news_ = true;
       }
       waits_.wait_for_needs();
@@ -125,11 +135,11 @@ class instruction_writer : plan_books<Plan> {
         if (cell* const there = held_.on_this_rank(work, work.stage + 1)) there->input = at.output;
       }
       // What a forward saves that runs a second time is gone with it; the second run saves it anew.
-      if (row_[now].again) close_saved(at);
+      if (row_[at_].again) close_saved(at);
       if (backwards_) return;
-      if (input >= 0) book_.close(input, now + 1);
+      if (input >= 0) book_.close(input, at_ + 1);
       if (work.slice + 1 == in_.slices)  // no later slice reads any
-        for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, now + 1);
+        for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, at_ + 1);
       return;
     }
     if (!backward) return;
@@ -148,14 +158,14 @@ class instruction_writer : plan_books<Plan> {
     // backwards of later slices, which read it, too, come before.
     if (kind == job_kind::backward_input) {
       if (kept < 0) return;
-      book_.close(stash, now + 1);
+      book_.close(stash, at_ + 1);
       at.stash = 0;
       return;
     }
-    if (input >= 0) book_.close(input, now + 1);
-    if (gradient >= 0) book_.close(gradient, now + 1);
-    if (stash >= 0) book_.close(stash, now + 1);
-    if (kept >= 0) book_.close(kept, now + 1);
+    if (input >= 0) book_.close(input, at_ + 1);
+    if (gradient >= 0) book_.close(gradient, at_ + 1);
+    if (stash >= 0) book_.close(stash, at_ + 1);
+    if (kept >= 0) book_.close(kept, at_ + 1);
   }
   constexpr void open_all_saved(cell& at, const job& work) {
     at.stash = open_saved(buffer_role::stash, work);
@@ -168,32 +178,29 @@ class instruction_writer : plan_books<Plan> {
       book_.about.items[message].last = at_;  // who knows
       book_.close(message, at_);
     });
-    const std::int32_t taken = book_.released - closed_;
-    if (taken == 0) return;
-    out_.instructions[at_].release_count += static_cast<std::int16_t>(taken);
-    closed_ += taken;
+    closed_ = book_.released;
   }
 
-  constexpr void send(const job& work, int peer) {
+  constexpr void send(const job& work) {
     const bool ahead = work.kind == job_kind::send_forward;
     const cell& at = held_.of(work);
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
-    push(id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read);
-    if (const std::int32_t after = row_[at_].after; after > 0) waits_.wait_after(at_, after - 1);
+    next_use() = {id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read};
+    const clock now = row_[at_];
+    if (now.after > 0) waits_.wait_after(at_, now.after - 1);
     if (!sizes_.release_sends) return;
-    const std::int32_t there = row_[at_].partner - 1;
-    const clock& taken = known_.clocks[std::int64_t{peer} * known_.stride + there];
-    untaken_.push(out_.instructions[at_].stream,
-                  {at_, id, there, peer,
-                   static_cast<std::int8_t>(side_of(rank_, peer, in_.rows.ranks)),
-                   taken.stream, 0});
+    const std::int32_t there = now.partner - 1;
+    untaken_.push(stream_,
+                  {at_, id, there, now.peer,
+                   static_cast<std::int8_t>(side_of(rank_, now.peer, in_.rows.ranks)),
+                   known_.clocks[std::int64_t{now.peer} * known_.stride + there].stream, 0});
   }
 
   constexpr void receive(const job& work) {
     const bool ahead = work.kind == job_kind::receive_forward;
     const buffer_role role = ahead ? buffer_role::input : buffer_role::output_gradient;
-    const std::int32_t id = book_.open(at_, role, work, true);
-    push(id, role, access::write);
+    const std::int32_t id = book_.open(role, work, true);
+    next_use() = {id, role, access::write};
     cell& at = held_.of(work);
     (ahead ? at.input : at.output_gradient) = id + 1;
     waits_.take_place_of(at_, book_.left_at());
@@ -212,8 +219,8 @@ class instruction_writer : plan_books<Plan> {
   constexpr void reload(const job& work) {
     cell& at = held_.of(work);
     use(at.host - 1, buffer_role::host, access::read);
-    const std::int32_t stash = book_.open(at_, buffer_role::stash, work, true);
-    push(stash, buffer_role::stash, access::write);
+    const std::int32_t stash = book_.open(buffer_role::stash, work, true);
+    next_use() = {stash, buffer_role::stash, access::write};
     at.stash = stash + 1;
     waits_.wait_for_needs();
     waits_.take_place_of(at_, book_.left_at());
@@ -234,9 +241,6 @@ class instruction_writer : plan_books<Plan> {
     } else if (work.kind == job_kind::optimizer) {
       for (std::size_t earlier = 0; earlier < in_.groups.size(); ++earlier)
         read_collective(earlier);
-    } else if (work.kind == job_kind::end_step) {
-      waits_.end_step(at_, last_on_, overlap_.count());
-      return;
     }
     waits_.wait_for_needs();
   }

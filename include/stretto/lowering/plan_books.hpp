@@ -25,26 +25,24 @@ class plan_books {
       : out_(out),
         row_(row),
         sizes_(sizes),
-        book_(out, sizes_, input.rows.counts[rank]),
+        book_(out, sizes_, row, input.rows.counts[rank]),
         waits_(row, out),
         held_(input, rank) {}
   constexpr ~plan_books() = default;  // nvcc does not find it constexpr by itself
 
-  constexpr void push(std::int32_t id, buffer_role role, access mode) {
-    const std::int32_t at = used_;
-    if (at == out_.room.uses) throw std::length_error("stretto: plan has no room for uses");
-    out_.uses[at] = {id, role, mode};
-    used_ = at + 1;
+  constexpr buffer_use& next_use() {
+    if (used_ == out_.room.uses) throw std::length_error("stretto: plan has no room for uses");
+    return out_.uses[used_++];
   }
   //! A use that needs no wait of its own.
   constexpr void touch(std::int32_t id, buffer_role role, access mode) {
-    push(id, role, mode);
+    next_use() = {id, role, mode};
     book_.about.items[id].last = at_;
   }
   //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
   //! streams at its ends.
   constexpr void use(std::int32_t id, buffer_role role, access mode) {
-    push(id, role, mode);
+    next_use() = {id, role, mode};
     std::int32_t& last = book_.about.items[id].last;
     waits_.need(at_, last);
     last = at_;
@@ -52,8 +50,8 @@ class plan_books {
   //! For a job: whatever has been in its place is known to it as done, or stood on its stream.
   //! @return the buffer, plus one
   constexpr std::int32_t open(buffer_role role, const job& work) {
-    const std::int32_t id = book_.open(at_, role, work, false);
-    push(id, role, access::write);
+    const std::int32_t id = book_.open(role, work, false);
+    next_use() = {id, role, access::write};
     return id + 1;
   }
   constexpr std::int32_t open_saved(buffer_role role, const job& work) {
@@ -78,7 +76,8 @@ class plan_books {
   const clock* row_;  // of this rank
   buffer_sizes sizes_;
   std::int32_t at_ = 0;
-  std::int32_t used_ = 0;  // uses
+  std::uint8_t stream_ = 0;  // of the instruction
+  std::int32_t used_ = 0;    // uses
   buffer_book<Plan> book_;
   wait_book<Plan> waits_;
   held_buffers held_;

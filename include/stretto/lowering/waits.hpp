@@ -77,11 +77,12 @@ class wait_book {
     }
   }
 
-  //! Of the step's end, `at`: everything that each of the streams holds is done before, by this
+  //! Of the step's end, `at`, which has been written: everything that each of the streams holds is done before, by this
   //! rank's own events: what a peer has heard of may still be running here. Where somebody waits for
   //! a stream's last instruction, his own stream's last is waited for in turn.
   //! @param last_on  the latest instruction of each of the streams, plus one
   constexpr void end_step(std::int32_t at, const std::int32_t* last_on, int streams) {
+    instruction& end = out_.instructions[at];
     for (int stream = 0; stream < streams; ++stream)
       if (const std::int32_t last = last_on[stream] - 1;
           last >= 0 && last != at && out_.instructions[last].record < 0)
@@ -89,10 +90,10 @@ class wait_book {
     // The record that the streams' first instructions wait for in the next step.
     for (int wait = 0; wait < out_.used.waits; ++wait) {
       if (!out_.waits[wait].previous_step) continue;
-      instruction& end = out_.instructions[at];
       if (end.record < 0) end.record = out_.events++;
       out_.waits[wait].event = end.record;
     }
+    end.wait_count = static_cast<std::int16_t>(out_.used.waits - end.first_wait);
   }
 
  private:
