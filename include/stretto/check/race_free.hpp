@@ -101,9 +101,23 @@ class byte_owners {
 //! Who has touched a buffer so far; indices plus one.
 struct accesses {
   std::int32_t written = 0;     // latest write
-  std::int32_t behind_all = 0;  // latest access, if all others were done before it; else 0
-  std::int32_t behind_on = 0;   // on which stream
-  std::int32_t latest[lowering::max_streams]{};
+  std::int32_t behind_all = 0;  // latest access, if all others were done before it; else 0,
+  std::int32_t behind_on = 0;   // and on which stream
+  std::int32_t on[lowering::max_streams]{};  // else the latest of each stream
+
+  //! One that is not known to come after all others.
+  constexpr void come(std::int32_t index, int stream) {
+    if (behind_all > 0) {
+      for (std::int32_t& latest : on) latest = 0;
+      on[behind_on] = behind_all;
+    }
+    on[stream] = index + 1;
+    behind_all = 0;
+  }
+  //! The latest on `stream`, if it matters.
+  constexpr std::int32_t latest(int stream) const {
+    return behind_all == 0 ? on[stream] : behind_on == stream ? behind_all : 0;
+  }
 };
 
 //! Whether `earlier` is done before instruction `index` of the rank starts: what a message of its
@@ -131,9 +145,10 @@ constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
                         std::int32_t index) {
   const bool as_ends =
       index > 0 &&
-      of.latest[plan.instructions[static_cast<std::size_t>(index - 1)].stream] == index;
-  for (const std::int32_t last : of.latest)
-    if (last > 0 && last != index &&
+      of.latest(plan.instructions[static_cast<std::size_t>(index - 1)].stream) == index;
+  for (int stream = 0; stream < lowering::max_streams; ++stream)
+    if (const std::int32_t last = of.latest(stream);
+        last > 0 && last != index &&
         !(as_ends ? done_before(plan, known, plans, known.at(plan.rank, index - 1), last - 1)
                   : done_before_start(plan, known, plans, index, last - 1)))
       return false;
@@ -183,12 +198,12 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   // copied, for the compiler's sake: it is slow to make what a loop holds, and to read a constant.
   std::int32_t index = 0;
   lowering::clock now{};
-  const buffer* bytes = buffers;
+  std::int32_t id = 0;
   std::int32_t clash = 0;
   const auto after_accesses = [&](const detail::accesses& of) {
     for (int stream = 0; stream < streams_seen; ++stream)
       // Mostly the rank's own streams have told; what they have not may be a send that was taken.
-      if (const std::int32_t last = of.latest[stream];
+      if (const std::int32_t last = of.latest(stream);
           last > now.own[stream] && last - 1 != index &&
           !detail::done_before(plan, known, plans, now, last - 1))
         clash = last;
@@ -198,10 +213,10 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     const std::int32_t last = its.behind_all;
     if (last == 0 || last > now.own[its.behind_on]) after_accesses(its);
     const std::int32_t gave = buffers[owner].release;
-    if (gave > bytes->first) clash = its.written;
+    if (gave > buffers[id].first) clash = its.written;
     // Given back by the instruction behind it, which is another one that has not started?
     else if (gave < index && last != gave && now.own[list[gave].stream] <= gave &&
-             its.latest[list[gave - 1].stream] != gave &&
+             its.latest(list[gave - 1].stream) != gave &&
              !detail::done_before(plan, known, plans, now, gave))
       clash = gave + 1;
   };
@@ -234,22 +249,22 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       else if (stream != mine + 1)
         return refuse(fault::rendezvous, reason::channel_on_two_streams, rank, index, at.what);
     }
-    const buffer_use* const end = uses + at.first_use + at.use_count;
-    for (const buffer_use* use = uses + at.first_use; use < end; ++use) {
-      const buffer_use touched = *use;
-      const std::int32_t id = touched.buffer;
-      const access mode = touched.mode;
+    for (int one = 0; one < at.use_count; ++one) {
+      const buffer_use touched = uses[at.first_use + one];
+      id = touched.buffer;
       detail::accesses& of = accessed[id];
-      const std::int32_t before = of.behind_all;
-      bytes = buffers + id;
       // Whatever touched the buffer was done before the one that is known to be done?
-      bool behind = before > 0 && (before <= now.own[of.behind_on] || before > index);
+      bool behind = of.behind_all > 0 &&
+                    (of.behind_all <= now.own[of.behind_on] || of.behind_all > index);
       if (!behind) {
         const bool first = of.written == 0;
-        if (first && mode != access::write)
+        const buffer bytes = buffers[id];
+        if (first && touched.mode != access::write)
           return refuse(fault::race, reason::read_before_write, rank, index, at.what);
-        behind = first || mode != access::read;
-        if (first) owners.take(bytes->offset, bytes->offset + bytes->bytes, id, after_owner);
+        if (index < bytes.first)
+          return refuse(fault::race, reason::not_released, rank, index, at.what);
+        behind = first || touched.mode != access::read;
+        if (first) owners.take(bytes.offset, bytes.offset + bytes.bytes, id, after_owner);
         else if (behind) after_accesses(of);
         else if (const std::int32_t wrote = of.written;
                  wrote > now.own[list[wrote - 1].stream] && wrote - 1 != index &&
@@ -260,11 +275,11 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
                         behind ? reason::overwritten_while_read : reason::read_before_write, rank,
                         index, at.what, list[clash - 1].what);
       }
-      if (index < bytes->first || index >= bytes->release)
+      if (index >= buffers[id].release)
         return refuse(fault::race, reason::not_released, rank, index, at.what);
-      if (mode != access::read) of.written = index + 1;
-      of.behind_all = behind ? index + 1 : 0, of.behind_on = mine;
-      of.latest[mine] = index + 1;
+      if (touched.mode != access::read) of.written = index + 1;
+      if (behind) of.behind_all = index + 1, of.behind_on = mine;
+      else of.come(index, mine);
     }
   }
   // The last instruction of a stream is done when the step ends if somebody waits for it: his own

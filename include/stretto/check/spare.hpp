@@ -190,8 +190,15 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
   const instruction* const list = plan.instructions.data();
   const event_wait* const waits = plan.waits.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
+  const buffer_use* const uses = plan.uses.data();
   const lowering::clock* const row =
       known.clocks + static_cast<std::int64_t>(rank) * known.stride;
+  std::int32_t by = 0;  // what is waited for
+  instruction recorded;
+  const auto done = [&](const lowering::clock& now) {
+    return now.own[recorded.stream] > by ||
+           (recorded.act == action::send && done_before(plan, known, plans, now, by));
+  };
   for (std::int32_t index = 0; index < count; ++index) {
     const instruction at = list[index];
     const std::int32_t before = last_on[at.stream] - 1;
@@ -201,8 +208,8 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         at.act == action::receive ? knowledge.before(at.peer, row[index].partner - 1) : -1;
     for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
       const event_wait event = waits[wait];
-      const std::int32_t by = knowledge.recorder(event.event);
-      const instruction recorded = list[by];
+      by = knowledge.recorder(event.event);
+      recorded = list[by];
       const bool start = recorded.record != event.event;
       bool needed = false;
       if (event.previous_step != (event.why == wait_reason::gate) ||
@@ -226,13 +233,17 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
                    return now.own[recorded.stream] > by;
                  });
       } else {
-        const auto done = [&](const lowering::clock& now) {
-          return now.own[recorded.stream] > by ||
-                 (recorded.act == action::send && done_before(plan, known, plans, now, by));
-        };
-        needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
-                             begun[recorded.stream] <= by
-                       : clash(plan, by, recorded, at);
+        // Mostly what the other made, the last of its uses, is one of the first two.
+        if (!start && recorded.use_count > 0 && at.use_count > 0) {
+          const buffer_use made = uses[recorded.first_use + recorded.use_count - 1];
+          needed = made.mode != access::read &&
+                   (uses[at.first_use].buffer == made.buffer ||
+                    (at.use_count > 1 && uses[at.first_use + 1].buffer == made.buffer));
+        }
+        if (!needed)
+          needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
+                               begun[recorded.stream] <= by
+                         : clash(plan, by, recorded, at);
         // Mostly there is but the stream to ask.
         const bool alone = at.wait_count == 1 && at.act != action::receive;
         needed = needed && !(before >= 0 && done(row[before])) &&
