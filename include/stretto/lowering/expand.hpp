@@ -8,6 +8,7 @@
 
 #include "stretto/base/filled.hpp"
 #include "stretto/base/stored.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/lowering/op_sequence.hpp"
 #include "stretto/model/plan_view.hpp"
 
@@ -28,13 +29,13 @@ struct op_plan {
   constexpr ~op_plan() = default;  // nvcc does not find it constexpr by itself
   //! The rest of `base` is the plan that this was expanded from.
   constexpr plan_view view(plan_view base) const {
-    base.instructions = instructions;
-    base.parts = parts;
-    base.waits = waits;
-    base.uses = uses;
-    base.ranges = ranges;
-    base.released = released;
-    base.buffers = buffers;
+    base.instructions = viewed(instructions);
+    base.parts = viewed(parts);
+    base.waits = viewed(waits);
+    base.uses = viewed(uses);
+    base.ranges = viewed(ranges);
+    base.released = viewed(released);
+    base.buffers = viewed(buffers);
     base.events = events;
     base.arena_bytes = arena_bytes;
     return base;

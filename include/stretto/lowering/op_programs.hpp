@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stretto/base/filled.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/lowering/op_sequence.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/placement.hpp"
@@ -87,13 +88,13 @@ class rank_sequences {
       return chain_.programs[static_cast<std::size_t>(at)];
     };
     std::vector<program> jobs = filled<program>(1, program_at(key.one));
-    op_graph graph = graph_of(chain_, jobs);
+    op_graph graph = graph_of(chain_, viewed(jobs));
     if (key.other >= 0) {
       jobs.push_back(program_at(key.other));
-      graph = side_by_side(graph, graph_of(chain_, std::span(jobs).subspan(1)));
+      graph = side_by_side(graph, graph_of(chain_, viewed(jobs).subspan(1)));
     }
     const std::vector<std::int32_t> order = ops.order(graph);
-    answer_ = write_sequence(chain_, graph, order, jobs, out);
+    answer_ = write_sequence(chain_, graph, viewed(order), viewed(jobs), out);
   }
 
   placement where_;

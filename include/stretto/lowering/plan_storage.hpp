@@ -40,18 +40,16 @@ namespace detail {
 //! What is written of `plan`.
 template <class Plan>
 constexpr plan_view written_part(const Plan& plan) {
-  const auto part = [](const auto& items, int count) {
-    return std::span(std::data(items), static_cast<std::size_t>(count));
-  };
+  const auto size = [](int count) { return static_cast<std::size_t>(count); };
   plan_view seen;
   seen.events = plan.events;
   seen.arena_bytes = plan.arena_bytes;
   seen.host_bytes = plan.host_bytes;
-  seen.instructions = part(plan.instructions, plan.used.instructions);
-  seen.waits = part(plan.waits, plan.used.waits);
-  seen.uses = part(plan.uses, plan.used.uses);
-  seen.released = part(plan.released, plan.used.buffers);
-  seen.buffers = part(plan.buffers, plan.used.buffers);
+  seen.instructions = {std::data(plan.instructions), size(plan.used.instructions)};
+  seen.waits = {std::data(plan.waits), size(plan.used.waits)};
+  seen.uses = {std::data(plan.uses), size(plan.used.uses)};
+  seen.released = {std::data(plan.released), size(plan.used.buffers)};
+  seen.buffers = {std::data(plan.buffers), size(plan.used.buffers)};
   return seen;
 }
 }  // namespace detail

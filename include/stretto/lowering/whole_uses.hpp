@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stretto/base/filled.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/model/plan_view.hpp"
 
 namespace stretto::lowering {
@@ -22,18 +23,18 @@ class whole_uses {
     plan_view& made = views_[static_cast<std::size_t>(rank)];
     cut_buffers(made);
     write(made);
-    made.instructions = instructions_;
-    made.uses = uses_;
+    made.instructions = viewed(instructions_);
+    made.uses = viewed(uses_);
     made.ranges = {};
-    made.released = released_;
-    made.buffers = buffers_;
+    made.released = viewed(released_);
+    made.buffers = viewed(buffers_);
   }
   constexpr ~whole_uses() = default;  // nvcc does not find it constexpr by itself
   whole_uses(const whole_uses&) = delete;
   whole_uses& operator=(const whole_uses&) = delete;
 
   //! Valid as long as this object and the plans.
-  constexpr std::span<const plan_view> views() const { return views_; }
+  constexpr std::span<const plan_view> views() const { return viewed(views_); }
 
  private:
   static constexpr std::size_t index(std::int64_t at) { return static_cast<std::size_t>(at); }

@@ -16,7 +16,7 @@ namespace stretto::memory {
 //! @return see measure_chain; `rank` is the table's
 constexpr verdict estimate(const program_chain& chain, int rank, job_table& table) {
   std::vector<job_cost> made(chain.programs.size());
-  verdict answer = measure_chain(chain, made);
+  verdict answer = measure_chain(chain, {made.data(), made.size()});
   answer.rank = answer.ok() ? -1 : rank;
   if (!answer.ok()) return answer;
   for (std::size_t at = 0; at < made.size(); ++at) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/model/program.hpp"
 
 namespace stretto::memory {
@@ -117,7 +118,7 @@ constexpr program_chain recompute(const program_chain& chain, const Marks& marks
       if (renewed) use.buffer = now[static_cast<std::size_t>(use.buffer)];
       touched.push_back(use);
     }
-    made.add(one.name, touched, one);
+    made.add(one.name, viewed(touched), one);
   };
   for (const program& job : chain.programs) {
     const bool backward = job.kind == job_kind::backward || job.kind == job_kind::backward_input;

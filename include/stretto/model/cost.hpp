@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "stretto/base/viewed.hpp"
 #include "stretto/model/job.hpp"
 
 namespace stretto {
@@ -154,7 +155,7 @@ struct job_table {
                                             static_cast<int>(kind))];
   }
   constexpr job_table_view view() const {
-    return {entries, ranks, chunks, communication, base, limit, pair_hides};
+    return {viewed(entries), ranks, chunks, communication, viewed(base), viewed(limit), pair_hides};
   }
 };
 

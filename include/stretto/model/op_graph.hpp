@@ -55,8 +55,8 @@ class op_neighbours {
   }
   constexpr ~op_neighbours() = default;  // nvcc does not find it constexpr by itself
   constexpr std::span<const std::int32_t> of(int node) const {
-    return std::span(at_).subspan(index(first_[index(node)]),
-                                  index(first_[index(node) + 1] - first_[index(node)]));
+    const std::int32_t first = first_[index(node)];
+    return {at_.data() + first, index(first_[index(node) + 1] - first)};
   }
 
  private:

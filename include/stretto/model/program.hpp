@@ -151,12 +151,10 @@ struct program_chain {
   }
 
   constexpr std::span<const op> ops_of(const program& one) const {
-    return std::span(ops).subspan(static_cast<std::size_t>(one.first_op),
-                                  static_cast<std::size_t>(one.op_count));
+    return {ops.data() + one.first_op, static_cast<std::size_t>(one.op_count)};
   }
   constexpr std::span<const op_use> uses_of(const op& one) const {
-    return std::span(uses).subspan(static_cast<std::size_t>(one.first_use),
-                                   static_cast<std::size_t>(one.use_count));
+    return {uses.data() + one.first_use, static_cast<std::size_t>(one.use_count)};
   }
   constexpr std::int32_t storage_of(std::int32_t buffer) const {
     return buffers[static_cast<std::size_t>(buffer)].storage;

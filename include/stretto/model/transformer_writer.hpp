@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/base/viewed.hpp"
 #include "stretto/model/machine.hpp"
 #include "stretto/model/program.hpp"
 #include "stretto/model/stream_type.hpp"
@@ -253,7 +254,7 @@ class transformer_writer {
     const std::int32_t made = scattered ? out_.buffer("summand", full_row_) : result;
     std::vector<op_use> all(touched);
     all.push_back(writes(made));
-    out_.add(name, all, {.time = on_.name.empty() ? 0 : on_.time(work), .cut = pieces_of::rows});
+    out_.add(name, viewed(all), {.time = on_.name.empty() ? 0 : on_.time(work), .cut = pieces_of::rows});
     // Cut by rows, what is scattered would come in another order.
     if (scattered)
       collective(sum, {reads(made), writes(result)}, ring(), pieces_of::whole);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "stretto/base/viewed.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/plans_expander.hpp"
@@ -19,7 +20,7 @@ class expanded {
   template <OpPolicy Ops>
   expanded(const planned& base, std::span<const stream_info> streams, const Ops& ops)
       : streams_(streams.begin(), streams.end()),
-        made_(base.plans(), base.where(), streams_, ops,
+        made_(base.plans(), base.where(), viewed(streams_), ops,
               [&](auto& watch) { return lowering::walk(base.issued(), base.order(), watch); }) {}
   expanded(const expanded&) = delete;
   expanded& operator=(const expanded&) = delete;
@@ -27,7 +28,7 @@ class expanded {
   //! Ok, or the first rule that is broken; the rest means something when ok.
   const verdict& answer() const { return made_.answer; }
   //! One per rank, valid as long as this object.
-  std::span<const plan_view> plans() const { return made_.views; }
+  std::span<const plan_view> plans() const { return viewed(made_.views); }
   //! Bytes of what this object keeps.
   std::int64_t storage_bytes() const {
     std::int64_t sum = 0;

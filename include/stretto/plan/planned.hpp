@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stretto/base/stored.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/communication.hpp"
@@ -50,7 +51,7 @@ template <memory::Policy Memory>
 plan_request request_of(const Memory& made, int stages, std::span<const layer_range> layers = {}) {
   plan_request request;
   request.stages.resize(static_cast<std::size_t>(stages));
-  memory::write_stage_bytes(made, layers, request.stages);
+  memory::write_stage_bytes(made, layers, {request.stages.data(), request.stages.size()});
   request.release_sends = Memory::release_sends;
   request.recompute = memory::window_of(made);
   request.offload = memory::offload_of(made);
@@ -102,7 +103,7 @@ class planned {
   job_rows lists() const { return lists_.rows(); }  //!< with messages and ends
   const placement& where() const { return where_; }
   //! One per rank, valid as long as this object.
-  std::span<const plan_view> plans() const { return plans_; }
+  std::span<const plan_view> plans() const { return viewed(plans_); }
   //! Bytes of what this object keeps: lists, their order, plans.
   std::int64_t storage_bytes() const {
     std::int64_t sum = jobs_.storage_bytes() + lists_.storage_bytes() + stored_bytes(turns_);
@@ -112,7 +113,7 @@ class planned {
   //! What a walk of the lists takes, without costs.
   replay_input issued() const {
     return {lists_.rows(), where_, plans_.front().microbatches, plans_.front().slices, {}, true,
-            groups_, plans_.front().receive_lead};
+            viewed(groups_), plans_.front().receive_lead};
   }
   //! The global order of the lists.
   lowering::order_view order() const {
@@ -130,12 +131,13 @@ class planned {
                    job_sink& out) {
     std::vector<job_cost> folded(costs.entries.begin(), costs.entries.end());
     std::vector<std::int64_t> limits(costs.limit.begin(), costs.limit.end());
-    memory::fold_recompute(request_.recompute, folded, costs.chunks);
-    memory::fold_offload(request_.offload, folded, costs.chunks, limits);
+    memory::fold_recompute(request_.recompute, {folded.data(), folded.size()}, costs.chunks);
+    memory::fold_offload(request_.offload, {folded.data(), folded.size()}, costs.chunks,
+                         {limits.data(), limits.size()});
     job_table_view seen = costs;
-    seen.entries = folded;
-    seen.limit = limits;
-    answer_ = memory::unfolded(schedule.emit(sizes, seen, out), costs.limit, limits);
+    seen.entries = viewed(folded);
+    seen.limit = viewed(limits);
+    answer_ = memory::unfolded(schedule.emit(sizes, seen, out), costs.limit, viewed(limits));
     if (!answer_.ok()) return;
     job_lists again(sizes.ranks, memory::with_recomputes(request_.recompute, jobs_.rows().stride));
     job_sink to = again.sink();
@@ -158,14 +160,14 @@ class planned {
     const int list_room =
         lowering::with_ends(lowering::with_messages(compute.rows.stride), groups);
     for (const group_info& info : request_.groups)
-      groups_.push_back(lowering::joined_by(info, request_.members));
+      groups_.push_back(lowering::joined_by(info, viewed(request_.members)));
     lists_ = job_lists(ranks, list_room);
     job_sink out = lists_.sink();
     turns_.resize(static_cast<std::size_t>(
         lowering::order_room(compute.rows.total(), compute.receive_lead)));
     lowering::order_sink order{turns_.data()};
     replay_input input = compute;
-    input.groups = groups_;
+    input.groups = viewed(groups_);
     replay_input issued = input;
     issued.rows = lists_.rows();
     issued.messages = true;
@@ -181,7 +183,7 @@ class planned {
     }
     turns_.resize(static_cast<std::size_t>(order.count));
     has_late_ = order.has_late;
-    lowering::append_ends(out, where_, groups_, request_.train, by_data);
+    lowering::append_ends(out, where_, viewed(groups_), request_.train, by_data);
     write(compute, issued, order, overlap, clocks,
           lowering::plan_room(compute.rows.stride, groups, compute.slices));
   }
@@ -191,14 +193,14 @@ class planned {
     const bool reduces = request_.train && request_.data_parallel;
     const int summed = reduces ? lowering::summed_stages(where_) : 0;
     if (replicated + summed == 0) return;
-    const lowering::buffer_sizes sizes{request_.stages, {}, false};
+    const lowering::buffer_sizes sizes{viewed(request_.stages), {}, false};
     std::vector<group_info> infos(static_cast<std::size_t>(summed + replicated) +
                                   request_.groups.size());
     std::vector<std::int32_t> members(static_cast<std::size_t>(summed + 2 * replicated) +
                                       request_.members.size());
     lowering::write_groups(
-        where_, reduces, replicated, [&](int stage) { return sizes.of(stage); }, request_.groups,
-        request_.members, infos.data(), members.data());
+        where_, reduces, replicated, [&](int stage) { return sizes.of(stage); },
+        viewed(request_.groups), viewed(request_.members), infos.data(), members.data());
     request_.groups = std::move(infos);
     request_.members = std::move(members);
     // No rank takes part in the sums of another's replicas.
@@ -211,7 +213,7 @@ class planned {
              std::vector<lowering::clock>& clocks, const lowering::plan_capacity& room) {
     const int ranks = issued.rows.ranks;
     const int stride = issued.rows.stride;
-    const lowering::buffer_sizes sizes{request_.stages, request_.groups, request_.release_sends};
+    const lowering::buffer_sizes sizes = buffer_sizes();
     for (int rank = 0; rank < ranks; ++rank) {
       written_.emplace_back(room);
       lowering::write_instructions(issued, {clocks.data(), ranks, stride}, overlap, sizes, rank,
@@ -220,10 +222,10 @@ class planned {
     freeze(issued, overlap);
 
     clocks.assign(clocks.size(), {});
-    check::plan_order by_plan(plans_, clocks.data(), stride);
+    check::plan_order by_plan(viewed(plans_), clocks.data(), stride);
     answer_ = check::issued(compute, issued, order, by_plan);
     if (answer_.ok()) answer_ = by_plan.found();
-    if (answer_.ok()) answer_ = check::plans(plans_, {clocks.data(), ranks, stride});
+    if (answer_.ok()) answer_ = check::plans(viewed(plans_), {clocks.data(), ranks, stride});
   }
 
   template <class Overlap>
@@ -231,10 +233,10 @@ class planned {
     int used = 0;
     for (const lowering::rank_plan& plan : written_) used = std::max(used, plan.streams);
     for (int stream = 0; stream < used; ++stream) streams_.push_back(overlap.stream(stream));
-    const lowering::buffer_sizes sizes{request_.stages, request_.groups, request_.release_sends};
+    const lowering::buffer_sizes sizes = buffer_sizes();
     const std::uint64_t digest = digest_of(
         issued.rows, where_.stages(), [&](int stage) { return sizes.of(stage).output; },
-        request_.groups);
+        viewed(request_.groups));
     for (std::size_t rank = 0; rank < written_.size(); ++rank) {
       plan_view seen = written_[rank].view();
       seen.rank = static_cast<int>(rank);
@@ -244,11 +246,15 @@ class planned {
       seen.slices = issued.slices;
       seen.digest = digest;
       seen.receive_lead = issued.receive_lead;
-      seen.streams = streams_;
-      seen.groups = request_.groups;
-      seen.members = request_.members;
+      seen.streams = viewed(streams_);
+      seen.groups = viewed(request_.groups);
+      seen.members = viewed(request_.members);
       plans_.push_back(seen);
     }
+  }
+
+  lowering::buffer_sizes buffer_sizes() const {
+    return {viewed(request_.stages), viewed(request_.groups), request_.release_sends};
   }
 
   plan_request request_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stretto/base/filled.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/expand.hpp"
@@ -42,8 +43,8 @@ class plans_expander {
                           static_cast<int>(at), list[at].what);
       if (!answer.ok()) return;
       stride = std::max(stride, written[rank].instructions.size());
-      digest = digest_of_ops(digest, written[rank].instructions, written[rank].parts,
-                             written[rank].ranges);
+      digest = digest_of_ops(digest, viewed(written[rank].instructions),
+                             viewed(written[rank].parts), viewed(written[rank].ranges));
     }
     for (const plan_view& plan : base) {
       headers_.push_back(plan);
@@ -58,7 +59,7 @@ class plans_expander {
     for (int rank = 0; rank < known.ranks; ++rank) drop_idle(rank, known);
     for (lowering::clock& one : clocks) one = {};
     find_order(order_of, clocks, known.stride);
-    if (answer.ok()) answer = check::plans(views, known);
+    if (answer.ok()) answer = check::plans(viewed(views), known);
   }
 
   constexpr ~plans_expander() = default;  // nvcc does not find it constexpr by itself
@@ -77,7 +78,7 @@ class plans_expander {
   constexpr void find_order(const OrderOf& order_of, std::vector<lowering::clock>& clocks,
                             int stride) {
     view();
-    check::plan_order by_plan(views, clocks.data(), stride);
+    check::plan_order by_plan(viewed(views), clocks.data(), stride);
     answer = order_of(by_plan);
     if (answer.ok()) answer = by_plan.found();
   }
@@ -86,7 +87,7 @@ class plans_expander {
   constexpr void drop_idle(int rank, const lowering::clock_rows& known) {
     lowering::op_plan& mine = written[static_cast<std::size_t>(rank)];
     while (true) {
-      const auto found = check::detail::first_idle(views, known, rank);
+      const auto found = check::detail::first_idle(viewed(views), known, rank);
       if (found.index < 0) return;
       const auto at = static_cast<std::size_t>(found.index);
       if (found.wait < 0) {

@@ -70,8 +70,10 @@ inline std::vector<std::int64_t> receive_waits(const replay_input& compute,
     }
     for (const int peer : peers) {
       auto& from = channel[index(peer)];
-      std::ranges::sort(from, {}, [](const message& one) {
-        return std::pair(std::max(one.made, one.gate), one.number);  // when it leaves
+      const auto leaves = [](const message& one) { return std::max(one.made, one.gate); };
+      std::sort(from.begin(), from.end(), [&](const message& one, const message& other) {
+        return leaves(one) != leaves(other) ? leaves(one) < leaves(other)
+                                            : one.number < other.number;
       });
       std::int64_t before = 0;
       for (const message& one : from) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stretto/base/stored.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/plan/digest.hpp"
 
@@ -30,9 +31,9 @@ class shared {
     for (const plan_view& plan : base)
       for (int worker = 0; worker < workers_; ++worker) write(plan, worker);
     for (std::size_t at = 0; at < plans_.size(); ++at) {
-      plans_[at].instructions = instructions_[at];
-      plans_[at].groups = infos_;
-      plans_[at].members = members_;
+      plans_[at].instructions = viewed(instructions_[at]);
+      plans_[at].groups = viewed(infos_);
+      plans_[at].members = viewed(members_);
     }
   }
   shared(const shared&) = delete;
@@ -40,7 +41,7 @@ class shared {
 
   //! Those of rank 0's workers, then rank 1's, and so on; valid as long as this object and the
   //! base.
-  std::span<const plan_view> plans() const { return plans_; }
+  std::span<const plan_view> plans() const { return viewed(plans_); }
   //! Bytes of what this object keeps, without the base.
   std::int64_t storage_bytes() const {
     std::int64_t sum = stored_bytes(infos_, members_, plans_);

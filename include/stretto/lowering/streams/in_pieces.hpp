@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stretto/base/filled.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/lowering/streams/look_ahead.hpp"
 #include "stretto/model/op_graph.hpp"
 
@@ -129,7 +130,7 @@ constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
           std::vector<std::int16_t> tried = pieces;
           detail::mark(graph, chain, {op, reach}, count, tried);
           if (tried == pieces) continue;
-          cut_order made{cut(graph, tried, costs), {}};
+          cut_order made{cut(graph, viewed(tried), costs), {}};
           made.order = look_ahead(made.graph, with);
           if (made.order.nodes.empty() || made.order.makespan >= found.order.makespan) continue;
           found = made;
@@ -145,7 +146,8 @@ constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
 //! Cuts all that may be cut into so many pieces, and looks ahead.
 constexpr cut_order in_equal_pieces(const op_graph& graph, std::int16_t pieces,
                                     const piece_costs& costs, const look_ahead_options& with = {}) {
-  cut_order made{cut(graph, filled<std::int16_t>(graph.nodes.size(), pieces), costs), {}};
+  const std::vector<std::int16_t> equal = filled<std::int16_t>(graph.nodes.size(), pieces);
+  cut_order made{cut(graph, viewed(equal), costs), {}};
   made.order = look_ahead(made.graph, with);
   return made;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stretto/base/filled.hpp"
+#include "stretto/base/viewed.hpp"
 #include "stretto/lowering/streams/input_gradient_first.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/op_replay.hpp"
@@ -242,8 +243,8 @@ constexpr op_order look_ahead(const op_graph& graph, const look_ahead_options& w
   if (with.outstanding > 0 || best.optimal) return best;
   std::vector<op_span> spans = filled<op_span>(graph.nodes.size());
   const auto offer = [&](const std::vector<std::int32_t>& order) {
-    if (!replay_ops(graph, order, with.multiprocessors, spans).ok()) return;
-    const std::int64_t makespan = measure_ops(graph, spans).makespan;
+    if (!replay_ops(graph, viewed(order), with.multiprocessors, {spans.data(), spans.size()}).ok()) return;
+    const std::int64_t makespan = measure_ops(graph, viewed(spans)).makespan;
     if (best.nodes.empty() || makespan < best.makespan) best = {order, makespan, false};
   };
   offer(program_order(graph));
