@@ -19,13 +19,16 @@ class plan_order : public replay_observer {
   //! @param plans  one per rank; instruction i of a plan is entry i of the rank's list, or, where
   //!               jobs were expanded, one of its ops: op_part says which are the last
   //! @param stride room per rank in `clocks`, which are fresh
-  constexpr plan_order(std::span<const plan_view> plans, lowering::clock* clocks, int stride)
+  //! @param turns  no message comes around to a rank that sent what led to it (placement_kind::wave);
+  //!               where one does all the same, less is known
+  constexpr plan_order(std::span<const plan_view> plans, lowering::clock* clocks, int stride,
+                       bool turns = false)
       : known_(clocks, static_cast<int>(plans.size()), stride),
         plans_(static_cast<std::int64_t>(plans.size())),
         plan_(plans_.data()),
         recorder_(events(plans)),
         laps_(static_cast<int>(plans.size()), plans.front().stages, plans.front().microbatches,
-              plans.front().slices) {
+              plans.front().slices, turns) {
     std::int32_t first_event = 0;
     for (std::size_t rank = 0; rank < plans.size(); ++rank) {
       const plan_view& plan = plans[rank];

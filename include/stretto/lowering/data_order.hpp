@@ -37,7 +37,8 @@ class data_order : public replay_observer {
         cell_(cells_.data()),
         collective_(ranks_),
         reduced_(ranks_),
-        laps_(ranks_, compute.where.stages(), microbatches_, slices_),
+        laps_(ranks_, compute.where.stages(), microbatches_, slices_,
+              compute.where.kind == placement_kind::wave),
         gates_(compute),
         nodes_(compute.receive_lead < 0 ? 0 : ranks_),
         node_end_(compute.receive_lead < 0 ? 0 : std::int64_t{ranks_} * stride_) {}

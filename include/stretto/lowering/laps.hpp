@@ -15,9 +15,10 @@ namespace stretto::lowering {
 //! of which must be ordered after the one before, so nothing is taken for granted.
 class laps {
  public:
-  constexpr laps(int ranks, int stages, int microbatches, int slices)
+  //! @param turns  stages go back and forth through the ranks, so that nothing comes around
+  constexpr laps(int ranks, int stages, int microbatches, int slices, bool turns)
       // One rank has no messages, two are neighbours both ways, and one stage a rank no laps.
-      : any(ranks >= 3 && stages > ranks),
+      : any(!turns && ranks >= 3 && stages > ranks),
         ranks_(ranks),
         stages_(stages),
         microbatches_(microbatches),

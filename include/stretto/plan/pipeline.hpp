@@ -191,7 +191,7 @@ class pipeline
 
   static constexpr clock_table plan_clocks_{[](lowering::clock* clocks) {
     if (!lowered_.answer.ok()) return lowered_.answer;
-    check::plan_order watch(plans_, clocks, list_room);
+    check::plan_order watch(plans_, clocks, list_room, where.kind == placement_kind::wave);
     const verdict walked = check::issued(compute(), issued(), order(), watch);
     return walked.ok() ? watch.found() : walked;
   }};

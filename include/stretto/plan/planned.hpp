@@ -222,7 +222,8 @@ class planned {
     freeze(issued, overlap);
 
     clocks.assign(clocks.size(), {});
-    check::plan_order by_plan(viewed(plans_), clocks.data(), stride);
+    check::plan_order by_plan(viewed(plans_), clocks.data(), stride,
+                              where_.kind == placement_kind::wave);
     answer_ = check::issued(compute, issued, order, by_plan);
     if (answer_.ok()) answer_ = by_plan.found();
     if (answer_.ok()) answer_ = check::plans(viewed(plans_), {clocks.data(), ranks, stride});
