@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/lowering/errand.hpp"
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/plan_books.hpp"
 #include "stretto/lowering/untaken_sends.hpp"
@@ -29,8 +28,7 @@ class instruction_writer : plan_books<Plan> {
                                const buffer_sizes& sizes, int rank, Plan& out)
       : books(input, known.clocks + static_cast<std::int64_t>(rank) * known.stride, sizes, rank, out),
         in_(input),
-        where_(input.where),
-        stages_(where_.stages()),
+        stages_(input.where.stages()),
         list_(input.rows.items + static_cast<std::int64_t>(rank) * input.rows.stride),
         count_(input.rows.counts[rank]),
         known_(known),
@@ -85,20 +83,27 @@ class instruction_writer : plan_books<Plan> {
   }
 
  private:
-  //! @return what the entry asks of the executor, which is no computation
+  //! What an entry asks of the executor, and whom it is about: as instruction::act and peer.
+  struct errand {
+    action act = action::run;
+    std::int32_t peer = -1;
+  };
+  //! Of an entry that is no computation.
   constexpr errand run_errand(const job& work) {
     if (stream_ == 0) news_ = true;
     const job_kind kind = work.kind;
     if (is_message(kind)) {
-      const bool sends = kind == job_kind::send_forward || kind == job_kind::send_backward;
+      const bool sends = is_send(kind);
       if (sends) send(work);
       else receive(work);
       return {sends ? action::send : action::receive, row_[at_].peer};
     }
-    if (kind == job_kind::offload) offload(work);
-    else if (kind == job_kind::reload) reload(work);
-    else finish(work);
-    return errand_of(work, where_);
+    if (kind == job_kind::offload) return offload(work), errand{action::offload};
+    if (kind == job_kind::reload) return reload(work), errand{action::reload};
+    if (kind == job_kind::end_step) return {action::end_step};  // written behind all others
+    finish(work);
+    if (kind == job_kind::all_reduce) return {action::all_reduce, work.microbatch};
+    return {};
   }
 
   constexpr void compute(const job& work) {
@@ -250,7 +255,6 @@ class instruction_writer : plan_books<Plan> {
   }
 
   const replay_input& in_;
-  placement where_;
   int stages_;
   const job* list_;
   std::int32_t count_;
