@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "check_options.hpp"
 #include "flight_record.hpp"
 #include "issue_order.hpp"
 #include "issuers.hpp"
@@ -42,49 +43,6 @@ failure kind_of(const std::exception_ptr& cause) {
     return failure::race;
   } catch (...) {
     return failure::stage;
-  }
-}
-
-[[noreturn]] void refuse_devices() {
-  throw plan_error("a graph needs devices that can record one, such as CUDA's; the host's cannot");
-}
-
-void check(const options& with) {
-  if (with.deadline <= std::chrono::nanoseconds::zero())
-    throw plan_error("the deadline must be positive");
-  if (with.grace < std::chrono::nanoseconds::zero())
-    throw plan_error("the grace time cannot be negative");
-  if (with.trace_steps < 0) throw plan_error("the number of traced steps cannot be negative");
-  if (with.delay.longest.count() < 0) throw plan_error("a delay cannot be negative");
-  if (with.host.queue_depth < 0) throw plan_error("the depth of a queue cannot be negative");
-  if (with.checked && with.issue != issuing::caller)
-    throw plan_error("races are checked where the caller issues all ranks' instructions in one order");
-  if (!with.graph) return;
-  if (with.issue != issuing::caller)
-    throw plan_error("a graph is recorded by the thread that calls step(): issuing::caller");
-  if (with.trace_steps > 0)
-    throw plan_error("a graph tells no times of its instructions: trace_steps must be 0");
-  if (with.checked)
-    throw plan_error("races are looked for in what is issued, and a graph's steps are not: checked");
-  if (!with.make_device) refuse_devices();
-}
-
-void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
-  if (stages.size() != plans.size())
-    throw plan_error(std::to_string(plans.size()) + " plans, but " + std::to_string(stages.size()) +
-                     " stages");
-  for (std::size_t at = 0; at < stages.size(); ++at)
-    if (stages[at] == nullptr)
-      throw plan_error("rank " + std::to_string(plans[at].rank) + " has no stage");
-}
-
-void refuse_loopback(const plan_view& plan) {
-  for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
-    const action act = plan.instructions[at].act;
-    if (act == action::send || act == action::receive || act == action::all_reduce)
-      throw plan_error("plan of " + describe(plan, static_cast<int>(at)) +
-                       ": the loopback transport moves the host's memory alone; options::wire must "
-                       "hold a transport for GPUs");
   }
 }
 
