@@ -255,6 +255,38 @@ TEST_CASE("a replayed step that never ends is ended by the deadline, too") {
   over = true;
 }
 
+TEST_CASE("what a step has done does not depend on when the one before was seen to end") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    gpu::reset(seed);
+    one_rank run;
+    struct waiting_stage final : executor::stage {
+      void run(const executor::context& at) override {
+        gpu::enqueue_until(executor::native_stream(at), to_text(at.what).view(),
+                           [this, of = at.what] { return is_over(of); });
+      }
+      //! The last one while it is asked for the end of the step, so that all that is asked for
+      //! besides has not been seen to end.
+      bool is_over(const job& of) const {
+        if (of.kind == job_kind::backward && of.microbatch == 2)
+          return gpu::to_text(gpu::calls().back()) == end;
+        return !stuck || of != job{0, 1, 0, job_kind::forward};
+      }
+      std::string end{};
+      bool stuck = false;
+    } stage;
+    stage.end = "cudaEventQuery(event " + std::to_string(run.view.events) + ")";
+    executor::stage* const stages[] = {&stage};
+    executor::engine engine({&run.view, 1}, stages, on_gpu());
+    for (int step = 0; step < 3; ++step) engine.step();
+    stage.stuck = true;
+    gpu::fail_call(300, cudaErrorIllegalAddress, "cudaEventQuery");
+    const executor::execution_error error = error_of(engine);
+    CHECK(error.what_job() == job{0, 1, 0, job_kind::forward});
+    expect_part(error.flight_record(), "  compute: 1 of 7 done\n");
+    expect_part(error.flight_record(), "    1     0F1             started     named by the error\n");
+  }
+}
+
 TEST_CASE("a launch whose error nobody looked at is named, and not one from before the step") {
   gpu::reset();
   one_rank run;

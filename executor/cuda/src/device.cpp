@@ -115,6 +115,7 @@ class cuda_device final : public device {
       if (status == cudaErrorNotReady) return;
       check(status, "cudaEventQuery");
       if (clock_) clock_->resolve();
+      progress_->step_ended(step);
       ended_.store(step, std::memory_order_release);
       watch_.rank_ended();
     } catch (...) {

@@ -53,6 +53,14 @@ void progress_events::look() {
   }
 }
 
+void progress_events::step_ended(std::int64_t step) {
+  for (std::size_t stream = 0; stream < plan_.streams.size(); ++stream) {
+    lane& on = lanes_[stream];
+    const auto length = static_cast<std::int64_t>(on.instructions.size());
+    on.next = std::max(on.next, (step + 1) * length);
+  }
+}
+
 progress progress_events::of(int stream) const {
   const lane& on = lane_of(stream);
   progress made{-1, finished(on)};

@@ -31,6 +31,8 @@ class progress_events {
   //! Asks how far the streams have come meanwhile.
   //! @throws error what the GPU has failed with
   void look();
+  //! The whole step is done. The next one records its events again, which tell no more of this one.
+  void step_ended(std::int64_t step);
   progress of(int stream) const;
   //! The ticket of the first instruction, in the order of issue, not known to be done.
   std::int64_t first_missing() const;
