@@ -1,8 +1,10 @@
 // What the executor costs on a GPU, with stages that launch nothing: the host's time to issue an
-// instruction of one rank, and whole steps, issued and replayed as a graph.
+// instruction of one rank, and whole steps, issued, replayed as a graph, and replayed by one that
+// tells how far it is.
 //
 // Prints medians over many steps. Usage: cuda_overhead [steps] [--json FILE]
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -58,7 +60,9 @@ double measure_issue(const plan_view& plan, int steps) {
   return bench::quantile(times, 0.5);
 }
 
-double measure_step(const std::vector<plan_view>& plans, int steps, bool graph) {
+enum class way : std::uint8_t { issued, replayed, followed };
+
+double measure_step(const std::vector<plan_view>& plans, int steps, way how) {
   empty_stage stage;
   const std::vector<executor::stage*> stages(plans.size(), &stage);
   executor::options with;
@@ -66,7 +70,8 @@ double measure_step(const std::vector<plan_view>& plans, int steps, bool graph) 
     return executor::make_cuda_device(plan, {}, watch);
   };
   with.wire = executor::make_cuda_loopback_transport();
-  if (graph) with.graph = executor::make_cuda_graph;
+  if (how != way::issued) with.graph = executor::make_cuda_graph;
+  with.graph_progress = how == way::followed;
   executor::engine engine(plans, stages, std::move(with));
   for (int step = 0; step < 3; ++step) engine.step();
   std::vector<double> times;
@@ -80,8 +85,8 @@ double measure_step(const std::vector<plan_view>& plans, int steps, bool graph) 
 
 void measure(int steps, bench::report& to) {
   std::printf("medians over %d steps, microseconds\n", steps);
-  std::printf("%-36s %13s %20s %12s %9s\n", "plan", "instructions", "issuing, by instr.", "step",
-              "replayed");
+  std::printf("%-36s %13s %20s %12s %9s %10s\n", "plan", "instructions", "issuing, by instr.",
+              "step", "replayed", "followed");
   const auto row = [&](const char* name, int ranks, int microbatches, std::int64_t elements) {
     const std::vector<plan_builder> built =
         pipeline_plans(ranks, microbatches, elements, layout::separate);
@@ -97,11 +102,13 @@ void measure(int steps, bench::report& to) {
     } else {
       std::printf(" %20s", "");
     }
-    const double issued = measure_step(plans, steps, false);
-    const double replayed = measure_step(plans, steps, true);
-    std::printf(" %12.1f %9.1f\n", issued, replayed);
+    const double issued = measure_step(plans, steps, way::issued);
+    const double replayed = measure_step(plans, steps, way::replayed);
+    const double followed = measure_step(plans, steps, way::followed);
+    std::printf(" %12.1f %9.1f %10.1f\n", issued, replayed, followed);
     made["step_us"] = bench::rounded(issued);
     made["replayed_us"] = bench::rounded(replayed);
+    made["followed_us"] = bench::rounded(followed);
     to.row(std::move(made));
   };
   row("1 rank, 64 micro-batches", 1, 64, 1);

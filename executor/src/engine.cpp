@@ -91,6 +91,7 @@ struct engine::state {
       devices.push_back(with.make_device ? with.make_device(plans[at], watch)
                                          : make_host_device(plans[at], with.host, watch));
       if (with.graph && !devices[at]->capturable()) refuse_devices();
+      if (with.graph && with.graph_progress) devices[at]->follow_replays();
       if (races) devices[at] = make_checked_device(std::move(devices[at]), races, at);
       if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
       wire->attach(plans[at].rank, *devices[at]);
@@ -110,18 +111,16 @@ struct engine::state {
 
   //! The step by the graph, which is recorded first if need be.
   void replay() {
+    bool launched = false;
     try {
       if (!recorded) record();
+      for (const auto& each : devices) each->replay();
       graph->launch();
+      launched = true;
       while (!graph->is_over()) {
         wire->poll();
         if (watch.stopped()) fail_replayed();
-        if (std::chrono::steady_clock::now() >= watch.deadline())
-          fail(failure::deadline, {-1, -1, {}, steps},
-               "step " + std::to_string(steps) +
-                   " has not ended in time; of a graph is not known what it waits for: run the step "
-                   "without one",
-               nullptr);
+        if (std::chrono::steady_clock::now() >= watch.deadline()) fail_late_replay();
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
     } catch (const execution_error&) {
@@ -129,6 +128,12 @@ struct engine::state {
     } catch (...) {
       const std::exception_ptr cause = std::current_exception();
       graph->cancel();
+      if (launched && with.graph_progress) {
+        // Whatever asks a GPU that has failed hears of it, and not of the instruction.
+        const place at = find_stall(runners, met, steps).at;
+        watch.fail(plans[static_cast<std::size_t>(at.plan)].rank, at.instruction, cause);
+        fail_as_reported();
+      }
       fail(failure::stage, {-1, -1, {}, steps},
            "step " + std::to_string(steps) + ", as a graph: " + text_of(cause), cause);
     }
@@ -144,6 +149,7 @@ struct engine::state {
       fail_as_reported();
     }
     graph->end();
+    for (const auto& each : runners) each->replays(steps);
     recorded = true;
   }
 
@@ -236,13 +242,23 @@ struct engine::state {
          first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));
   }
 
-  //! What somebody has reported of the graph's step; of its instructions nothing is known.
+  //! What somebody has reported of the graph's step.
   [[noreturn]] void fail_replayed() {
+    if (with.graph_progress) fail_as_reported();
     const monitor::report& first = watch.first_failure();
     fail(kind_of(first.cause), {first.rank, -1, {}, steps},
          "step " + std::to_string(steps) + ", as a graph, rank " + std::to_string(first.rank) +
              ": " + text_of(first.cause),
          first.cause);
+  }
+
+  [[noreturn]] void fail_late_replay() {
+    if (with.graph_progress) fail_late();
+    fail(failure::deadline, {-1, -1, {}, steps},
+         "step " + std::to_string(steps) +
+             " has not ended in time; of a graph replayed without graph_progress is not known what "
+             "it waits for",
+         nullptr);
   }
 
   [[noreturn]] void fail_late() {

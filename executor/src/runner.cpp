@@ -247,12 +247,12 @@ int runner::instruction_of(std::int64_t ticket) const {
 
 bool runner::started(int instruction, std::int64_t step) const {
   const prepared& each = instructions_[static_cast<std::size_t>(instruction)];
-  return with_.on->progress_of(each.stream).started >= ticket_of(instruction, step);
+  return with_.on->progress_of(each.stream).started >= told_as(instruction, step);
 }
 
 bool runner::finished(int instruction, std::int64_t step) const {
   const prepared& each = instructions_[static_cast<std::size_t>(instruction)];
-  return with_.on->progress_of(each.stream).finished >= ticket_of(instruction, step);
+  return with_.on->progress_of(each.stream).finished >= told_as(instruction, step);
 }
 
 const timing& runner::measured(int instruction, std::int64_t step) const {

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "cuda/summing.hpp"
-#include "cuda/sums.hpp"
+#include "cuda/kernels.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
@@ -82,7 +82,7 @@ void compare(const Schedule& schedule, const shape& sizes,
   const planned made(schedule, sizes, job_table(sizes.ranks, where.chunks).view(),
                      overlap::separate{}, request);
   REQUIRE(made.answer() == verdict{});
-  define_sums();
+  define_executor_kernels();
   const auto run = [&](bool on_host, int gpus, bool graph = false) {
     mixing_stage inner;
     const std::vector<executor::stage*> all(made.plans().size(), &inner);
@@ -131,6 +131,7 @@ TEST_CASE("pipelines have the bits of the plain computation, on one GPU or on se
 }
 
 TEST_CASE("a sender writes to its buffer again when the message is taken, and not before") {
+  define_executor_kernels();
   constexpr int messages = 4;
   plan_builder sender(0, 2, {"compute", "send"});
   plan_builder receiver(1, 2, {"compute", "receive"});
@@ -231,7 +232,7 @@ TEST_CASE("schedules give every job the bytes that the host's streams give it") 
 }
 
 TEST_CASE("sums over ranks are in their order, by one kernel") {
-  define_sums();
+  define_executor_kernels();
   for (const bool wide : {false, true})
     for (const int gpus : {1, 3})
       for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
@@ -251,7 +252,7 @@ TEST_CASE("sums over ranks are in their order, by one kernel") {
 }
 
 TEST_CASE("who waits for a sum to start waits for its kernel's blocks, by the launch's own event") {
-  define_sums();
+  define_executor_kernels();
   gpu::reset();
   std::vector<plan_builder> plans;
   std::vector<std::vector<op_part>> parts;
@@ -296,7 +297,7 @@ TEST_CASE("who waits for a sum to start waits for its kernel's blocks, by the la
 }
 
 TEST_CASE("what the transport cannot do is refused before any step") {
-  define_sums();
+  define_executor_kernels();
   summing run(false);
   executor::callback_stage inner(run.callbacks);
   enqueueing_stages stages({&inner, &inner, &inner});
@@ -327,7 +328,7 @@ TEST_CASE("what the transport cannot do is refused before any step") {
 }
 
 TEST_CASE("an error of any call between ranks ends in one exception, and all is given back") {
-  define_sums();
+  define_executor_kernels();
   for (int n = 1;; ++n) {
     gpu::reset(static_cast<std::uint64_t>(n), 2);
     CAPTURE(n);

@@ -11,7 +11,6 @@
 #include "executor/pipeline.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
-#include "stretto/executor/cuda/step_graph.hpp"
 #include "stretto/executor/trace.hpp"
 #include "support.hpp"
 
@@ -223,35 +222,6 @@ TEST_CASE("the flight record has both sides of a message that cannot come") {
         "waits for 4 1B0\n"
         "    7     1SEND_B1        issued      message 1 to rank 0, 32 bytes; meets rank 0's 6, issued; "
         "waits for 6 1B1\n");
-  over = true;
-}
-
-TEST_CASE("a replayed step that never ends is ended by the deadline, too") {
-  gpu::reset();
-  one_rank run;
-  bool over = true;
-  struct stuck_stage final : executor::stage {
-    void run(const executor::context& at) override {
-      gpu::enqueue_until(executor::native_stream(at), "stuck", [this] { return *over; });
-    }
-    bool* over = nullptr;
-  } stage;
-  stage.over = &over;
-  executor::stage* const stages[] = {&stage};
-  executor::options with = on_gpu({.patience = std::chrono::milliseconds(20)});
-  with.wire = executor::make_cuda_loopback_transport();
-  with.graph = executor::make_cuda_graph;
-  with.deadline = std::chrono::milliseconds(100);
-  with.grace = std::chrono::milliseconds(20);
-  executor::engine engine({&run.view, 1}, stages, std::move(with));
-  for (int step = 0; step < 3; ++step) engine.step();
-  over = false;
-  const executor::execution_error error = error_of(engine);
-  CHECK(error.kind() == executor::failure::deadline);
-  CHECK(error.step() == 3);
-  CHECK(error.threads_left() == 1);
-  expect_part(error.what(), "run the step without one");
-  CHECK(error.flight_record().empty());
   over = true;
 }
 

@@ -2,15 +2,17 @@
 // is no part of one.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "cuda/summing.hpp"
-#include "cuda/sums.hpp"
+#include "cuda/kernels.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
@@ -26,10 +28,10 @@ using namespace stretto;
 using namespace stretto::test;
 
 TEST_CASE("a graph of the step gives the bits that issuing every step gives") {
-  define_sums();
+  define_executor_kernels();
   for (const layout how : {layout::serial, layout::separate})
     for (const int gpus : {1, 2})
-      for (const std::uint64_t seed : {1U, 2U, 3U}) {
+      for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
         gpu::reset(seed, gpus);
         {
           const std::vector<plan_builder> plans = pipeline_plans(3, 4, 7, how);
@@ -57,6 +59,7 @@ TEST_CASE("a graph of the step gives the bits that issuing every step gives") {
           }
           executor::options with = on_gpus(gpus);
           with.graph = executor::make_cuda_graph;
+          with.graph_progress = seed % 2 == 0;
           executor::engine engine(views(plans), pointers, std::move(with));
           for (; step < 6; ++step) engine.step();
           CHECK(engine.steps() == 6);
@@ -69,7 +72,7 @@ TEST_CASE("a graph of the step gives the bits that issuing every step gives") {
 }
 
 TEST_CASE("a replayed step is a launch, a record and questions") {
-  define_sums();
+  define_executor_kernels();
   gpu::reset();
   summing run(false);
   executor::callback_stage inner(run.callbacks);
@@ -90,7 +93,7 @@ TEST_CASE("a replayed step is a launch, a record and questions") {
 }
 
 TEST_CASE("graphs are refused where they cannot be, and any failing call ends in one exception") {
-  define_sums();
+  define_executor_kernels();
   gpu::reset();
   summing run(false);
   executor::callback_stage inner(run.callbacks);
@@ -117,15 +120,18 @@ TEST_CASE("graphs are refused where they cannot be, and any failing call ends in
     {
       executor::options with = on_gpus(1);
       with.graph = executor::make_cuda_graph;
-      executor::engine engine(views(run.plans), stages.pointers, std::move(with));
-      engine.step();
       gpu::fail_call(n, cudaErrorInvalidValue);
       try {
-        for (int step = 0; step < 2; ++step) engine.step();
-      } catch (const executor::execution_error& caught) {
+        executor::engine engine(views(run.plans), stages.pointers, std::move(with));
+        try {
+          for (int step = 0; step < 3; ++step) engine.step();
+        } catch (const executor::execution_error& caught) {
+          text = caught.what();
+          CHECK(caught.threads_left() == 0);
+          CHECK(error_of(engine).kind() == executor::failure::refused);
+        }
+      } catch (const executor::cuda::error& caught) {
         text = caught.what();
-        CHECK(caught.threads_left() == 0);
-        CHECK(error_of(engine).kind() == executor::failure::refused);
       }
     }
     CHECK(gpu::alive() == gpu::handles{});
@@ -170,17 +176,26 @@ TEST_CASE("the calls of a step of 1F1B on two ranks are those of the text, recor
     void run(const executor::context&) override {}
   } inner;
   enqueueing_stages stages({&inner, &inner});
-  int events = 0;  // made before the second step
-  const auto second_step = [&](bool graph) {
+  int events = 0;         // made before the second step
+  std::set<int> of_plan;  // those of the plans
+  const auto second_step = [&](bool graph, bool progress = false) {
     gpu::reset();
     executor::options with = on_gpus(1);
     with.poison = false;
     if (graph) with.graph = executor::make_cuda_graph;
+    with.graph_progress = progress;
     executor::engine engine(made.plans(), stages.pointers, std::move(with));
     engine.step();
     events = 0;
-    for (const gpu::call& each : gpu::calls())
-      if (std::string(each.name) == "cudaEventCreateWithFlags") ++events;
+    auto plan = made.plans().begin();
+    int left = 0;
+    for (const gpu::call& each : gpu::calls()) {
+      // Streams of a device come first, then the events of its plan.
+      if (std::string(each.name) == "cudaDeviceGetStreamPriorityRange") left = (plan++)->events;
+      if (std::string(each.name) != "cudaEventCreateWithFlags") continue;
+      if (left-- > 0) of_plan.insert(events);
+      ++events;
+    }
     const std::size_t first = gpu::calls().size();
     engine.step();
     return calls_from(first);
@@ -225,6 +240,37 @@ TEST_CASE("the calls of a step of 1F1B on two ranks are those of the text, recor
     else
       CHECK_MESSAGE(awaited.count(event_of(each)) == 0, each);
   CHECK(one_text(recorded) == one_text(without));
+
+  // With progress, a kernel behind each instruction, before its event, and nothing else.
+  std::vector<std::string> notes, others;
+  std::string before;
+  for (const std::string& each : second_step(true, true)) {
+    const std::string name = each.substr(0, each.find('('));
+    if (is_aside(name) || event_of(each) >= events || name.starts_with("cudaGraph") ||
+        name.find("Capture") != std::string::npos)
+      continue;
+    const std::string stream = each.substr(each.rfind(' ') + 1);
+    const bool is_note = each.starts_with("cudaLaunchKernelExC(stretto_note_progress");
+    if (name == "cudaEventRecord" && of_plan.count(event_of(each)) > 0)
+      CHECK_MESSAGE(before == stream, each);
+    before = is_note ? stream : "";
+    is_note ? notes.push_back(stream) : others.push_back(each);
+  }
+  std::vector<std::string> expected_notes;
+  streams = 0;
+  for (const plan_view& each : made.plans()) {
+    for (const instruction& one : each.instructions)
+      expected_notes.push_back(std::to_string(streams + one.stream) + ')');
+    streams += static_cast<int>(each.streams.size());
+  }
+  std::ranges::sort(notes);
+  std::ranges::sort(expected_notes);
+  CHECK(notes == expected_notes);
+  // One piece of memory more, which is all that the numbers of the others tell.
+  const auto without_memory = [](const std::vector<std::string>& all) {
+    return std::regex_replace(one_text(all), std::regex("memory [0-9]+"), "memory");
+  };
+  CHECK(without_memory(others) == without_memory(without));
 }
 
 TEST_CASE("what asks, allocates, or copies from what may be gone is no part of a recorded step") {
@@ -237,7 +283,7 @@ TEST_CASE("what asks, allocates, or copies from what may be gone is no part of a
   } stage;
   const auto complaint_of = [&](const std::function<void(cudaStream_t)>& does) {
     gpu::reset();
-    define_sums();
+    define_executor_kernels();
     stage.does = &does;
     executor::stage* const stages[] = {&stage, &stage, &stage};
     executor::options with = on_gpus(1);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/sums.hpp"
+#include "cuda/kernels.hpp"
 #include "executor/sharing_stage.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"
@@ -40,7 +40,7 @@ void run(const Schedule& schedule, const shape& sizes, const Ops& ops) {
   const expanded made(base, streams, ops);
   REQUIRE(made.answer().ok());
   const shared all(made.plans(), workers);
-  define_sums();
+  define_executor_kernels();
   for (const bool graph : {false, true})
     for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
       CAPTURE(graph);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/kernels.hpp"
 #include "driver/simulated_gpu.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
@@ -104,6 +105,7 @@ const bool attached = [] {
 
 TEST_CASE("each instruction is a range with its text, stream and number, in every step") {
   REQUIRE(attached);
+  define_executor_kernels();
   for (const bool graph : {false, true}) {
     gpu::reset();
     forget();

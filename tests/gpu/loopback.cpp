@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -56,6 +59,39 @@ TEST_CASE("bytes travel to the last rank and back, in steps that are issued and 
         CHECK(seen == std::vector<unsigned char>(seen.size(), expected));
       }
     }
+}
+
+TEST_CASE("a replayed step that does not end names what holds it up") {
+  // A function of the host's in the place of a kernel: the test can end it.
+  struct holding_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      if (at.what != held) return;
+      check(cudaLaunchHostFunc(executor::native_stream(at), hold, &holds), "cudaLaunchHostFunc");
+    }
+    static void hold(void* flag) {
+      while (static_cast<std::atomic<bool>*>(flag)->load())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    job held{};
+    std::atomic<bool> holds{false};
+  } stage;
+  for (const job& held : {job{0, 0, 0, job_kind::forward}, job{2, 1, 0, job_kind::backward}}) {
+    stage.held = held;
+    const std::vector<plan_builder> plans = pipeline_plans(3, 2, 1000, layout::separate);
+    executor::stage* const stages[] = {&stage, &stage, &stage};
+    executor::options with = on_gpus(1);
+    with.graph = executor::make_cuda_graph;
+    with.deadline = std::chrono::seconds(2);
+    with.grace = std::chrono::seconds(1);
+    executor::engine engine(views(plans), stages, std::move(with));
+    for (int step = 0; step < 3; ++step) engine.step();
+    stage.holds = true;
+    const executor::execution_error error = error_of(engine);
+    stage.holds = false;
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.what_job() == held);
+    expect_part(error.flight_record(), "started     named by the error\n");
+  }
 }
 
 TEST_CASE("sums have the bits of the sum in rank order") {

@@ -2,6 +2,7 @@
 // every rank of a pipeline in a process of its own, which is a thread here.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "cuda/driver/simulated_gpu.hpp"
+#include "cuda/kernels.hpp"
 #include "driver/simulated_nccl.hpp"
 #include "executor/failures.hpp"
 #include "nccl/support.hpp"
@@ -32,8 +34,10 @@ constexpr int ranks = 2;
 
 struct launching_stage final : executor::stage {
   void run(const executor::context& at) override {
-    gpu::enqueue(executor::native_stream(at), to_text(at.what).view(), [] {});
+    gpu::enqueue_until(executor::native_stream(at), to_text(at.what).view(),
+                       [this, of = at.what] { return !waits || waits(of); });
   }
+  std::function<bool(const job&)> waits{};  // whether the job is over
 };
 
 //! One process.
@@ -55,16 +59,19 @@ struct told {
   std::string text{};  // empty: nothing was thrown
   bool by_plan = false;
   executor::failure kind{};
-  bool names_instruction = false;
+  int instruction = -1;
+  std::string record{};
 };
 
 //! @param records  whether the process does
 //! @return what each has thrown
 template <class Use>
 std::vector<told> run(Use use, const std::function<bool(int rank)>& records = [](int) { return true; },
-                      std::chrono::nanoseconds deadline = std::chrono::minutes(1)) {
+                      std::chrono::nanoseconds deadline = std::chrono::minutes(1),
+                      const std::function<bool(const job&)>& waits = {}) {
   gpu::reset(7, ranks);
   nccl::reset();
+  define_executor_kernels();
   const std::vector<plan_builder> plans = plans_of(ranks, layout::separate);
   auto between = executor::make_local_bootstraps(ranks);
   std::vector<told> all(ranks);
@@ -74,6 +81,7 @@ std::vector<told> run(Use use, const std::function<bool(int rank)>& records = []
       const auto at = static_cast<std::size_t>(rank);
       told& mine = all[at];
       launching_stage stage;
+      stage.waits = waits;
       executor::stage* const stages[] = {&stage};
       executor::options with;
       with.make_device = [](const plan_view& plan, executor::monitor& watch) {
@@ -91,7 +99,8 @@ std::vector<told> run(Use use, const std::function<bool(int rank)>& records = []
       } catch (const executor::plan_error& refused) {
         mine = {refused.what(), true};
       } catch (const executor::execution_error& failed) {
-        mine = {failed.what(), false, failed.kind(), failed.instruction() >= 0};
+        mine = {failed.what(), false, failed.kind(), failed.instruction(),
+                failed.flight_record()};
       } catch (const std::exception& other) {
         FAIL_CHECK(std::string(other.what()));
       }
@@ -157,28 +166,65 @@ TEST_CASE("what NCCL reports of a peer ends a replayed step, and all communicato
   for (int rank = 0; rank < ranks; ++rank) {
     const told& mine = all[static_cast<std::size_t>(rank)];
     CHECK(mine.kind == executor::failure::transport);
-    CHECK_FALSE(mine.names_instruction);
-    expect_part(mine.text, "step 3, as a graph, rank " + std::to_string(rank) +
-                               ": channel 0 -> 1: NCCL: a remote process has gone");
+    const char* const first[] = {"step 3, rank 0, instruction 1, 0SEND_F0", "step 3, rank 1, instruction 0, 1RECV_F0"};
+    expect_part(mine.text, first[rank]);
+    expect_part(mine.text, ": channel 0 -> 1: NCCL: a remote process has gone");
+    CHECK(mine.instruction == 1 - rank);
+    expect_part(mine.record, "named by the error");
   }
   CHECK(nccl::revoked() == 8);
   CHECK(nccl::revoking_groups() == ranks);
 }
 
-TEST_CASE("so does the deadline, where a message of a replayed step does not come") {
+TEST_CASE("of the messages of a replay the first is named that was not exchanged") {
+  std::atomic<int> looked{-1};  // whether message 1 could be sent, in step 3
   const auto all = run(
       [&](const member& of) {
         for (int step = 0; step < 3; ++step) of.engine->step();
-        of.meet([] { nccl::stall("pp:1->0", false); });
-        of.engine->step();
+        of.meet([&] { looked = 0; });
+        try {
+          of.engine->step();
+        } catch (const executor::execution_error&) {
+          if (of.rank == 0) looked = -1;
+          throw;
+        }
       },
-      [](int) { return true; }, std::chrono::seconds(1));
-  for (const told& each : all) {
-    CHECK(each.kind == executor::failure::deadline);
-    expect_part(each.text, "step 3 has not ended in time; of a graph is not known");
+      [](int) { return true; }, std::chrono::minutes(1),
+      [&](const job& of) {
+        if (of != job{0, 1, 0, job_kind::forward} || looked < 0) return true;
+        // By then all is done that does not wait for it.
+        if (++looked == 2000) nccl::fail_async("pp:0->1", ncclRemoteError);
+        return false;
+      });
+  expect_part(all[0].text, "step 3, rank 0, instruction 3, 0SEND_F1");
+  expect_part(all[1].text, "step 3, rank 1, instruction 2, 1RECV_F1");
+  expect_part(all[0].record, "    3     0SEND_F1        issued      message 1 to rank 1, 28 bytes; waits for 2 0F1; named by the error\n");
+  expect_part(all[1].record, "    2     1RECV_F1        started     message 1 from rank 0, 28 bytes; named by the error\n");
+}
+
+TEST_CASE("what never comes of a replay ends it by the deadline, as of a step that is issued") {
+  for (const char* const stuck : {"pp:1->0", "group:0"}) {
+    std::vector<told> told_by[2];
+    for (const bool graph : {false, true}) {
+      told_by[graph] = run(
+          [&](const member& of) {
+            for (int step = 0; step < 3; ++step) of.engine->step();
+            of.meet([&] { nccl::stall(stuck, false); });
+            of.engine->step();
+          },
+          [graph](int) { return graph; }, std::chrono::seconds(1));
+      CHECK(nccl::revoked() == 8);
+      CHECK(nccl::revoking_groups() == ranks);
+    }
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const told& issued = told_by[0][rank];
+      const told& replayed = told_by[1][rank];
+      CHECK(replayed.kind == executor::failure::deadline);
+      CHECK(replayed.instruction >= 0);
+      CHECK(replayed.text == issued.text);
+      CHECK(replayed.record == issued.record);
+    }
   }
-  CHECK(nccl::revoked() == 8);
-  CHECK(nccl::revoking_groups() == ranks);
 }
 
 TEST_CASE("a call that fails while a step is recorded leaves nothing behind, capture included") {
@@ -198,7 +244,7 @@ TEST_CASE("a call that fails while a step is recorded leaves nothing behind, cap
     for (const told& each : all) {
       CHECK(each.kind == executor::failure::transport);
       if (each.text.find("some NCCL error") == std::string::npos) continue;
-      CHECK(each.names_instruction);
+      CHECK(each.instruction >= 0);
       ++named;
     }
     CHECK(named == 1);

@@ -3,13 +3,13 @@
 
 #include "cuda/driver/simulated_gpu.hpp"
 #include "cuda/launch.hpp"
-#include "cuda/sums.hpp"
+#include "cuda/kernels.hpp"
 
 namespace train_cuda_test {
 
 //! And the executor's.
 inline void define_kernels() {
-  stretto::test::define_sums();
+  stretto::test::define_executor_kernels();
   for (const train::cuda::twin& each : train::cuda::twins())
     stretto::test::gpu::define(each.kernel, {each.parameters, each.on_host});
 }

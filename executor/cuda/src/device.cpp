@@ -11,6 +11,7 @@
 #include "current_device.hpp"
 #include "issue_ranges.hpp"
 #include "progress_events.hpp"
+#include "progress_words.hpp"
 #include "step_clock.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/error.hpp"
@@ -85,6 +86,15 @@ class cuda_device final : public device {
   bool marked() const override { return true; }
   bool capturable() const override { return true; }
   void capture(bool under_way) override { capturing_ = under_way; }
+  void follow_replays() override {
+    const cuda::current_device guard(settings_.device);
+    words_.emplace(streams_.size());
+  }
+  void replay() override {
+    if (!words_) return;
+    words_->reset();
+    progress_->follow(*words_);
+  }
   void begin(int stream, const mark& what) override {
     shown_.begin(what.instruction);
     if (capturing_) return;
@@ -95,7 +105,10 @@ class cuda_device final : public device {
   }
   void end(int stream, const mark& what) override {
     shown_.end(what.instruction);
-    if (capturing_) return;
+    if (capturing_) {
+      note_recorded(stream, what.step);
+      return;
+    }
     if (what.stamp != nullptr) clock_->end(native(stream), what);
     progress_->end(stream, native(stream), what);
   }
@@ -214,6 +227,13 @@ class cuda_device final : public device {
           "cudaMemcpyAsync");
   }
 
+  //! Before the instruction's record: whoever waits for it then finds its end noted.
+  void note_recorded(int stream, std::int64_t step) {
+    if (!words_) return;
+    check(cudaSetDevice(settings_.device), "cudaSetDevice");
+    words_->add(stream, native(stream), step);
+  }
+
   //! Of a step that failed, the times of what ended.
   void note_the_rest() noexcept {
     if (!clock_ || ending_.load(std::memory_order_acquire) == ended_) return;
@@ -228,6 +248,7 @@ class cuda_device final : public device {
     for (cuda::owned_stream& each : own_streams_) static_cast<void>(each.release());
     static_cast<void>(arena_.release());
     static_cast<void>(host_memory_.release());
+    if (words_) words_->abandon();
   }
 
   const plan_view plan_;
@@ -242,6 +263,7 @@ class cuda_device final : public device {
   std::vector<std::int64_t> recorded_;  // by event: the step of its last record
   cuda::owned_event end_;
   std::optional<cuda::progress_events> progress_;
+  std::optional<cuda::progress_words> words_;  // of replayed steps
   std::optional<cuda::step_clock> clock_;
   std::unique_ptr<void, void (*)(void*)> arena_{nullptr, give_back};
   cuda::pinned_memory host_memory_;

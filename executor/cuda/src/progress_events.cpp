@@ -63,20 +63,27 @@ void progress_events::step_ended(std::int64_t step) {
 
 progress progress_events::of(int stream) const {
   const lane& on = lane_of(stream);
-  progress made{-1, finished(on)};
+  if (on.instructions.empty()) return {};
+  progress made{-1, finished(stream)};
   made.started = made.finished;
-  if (on.instructions.empty()) return made;
-  const std::int64_t next = ticket_of(on, on.next);
+  const std::int64_t next = ticket_of(on, next_of(stream));
   if (has_started(static_cast<int>(next % count_), next / count_)) made.started = next;
   return made;
 }
 
 std::int64_t progress_events::first_missing() const {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t stream = 0; stream < plan_.streams.size(); ++stream)
-    if (!lanes_[stream].instructions.empty())
-      first = std::min(first, ticket_of(lanes_[stream], lanes_[stream].next));
+  for (int stream = 0; stream < static_cast<int>(plan_.streams.size()); ++stream)
+    if (const lane& on = lane_of(stream); !on.instructions.empty())
+      first = std::min(first, ticket_of(on, next_of(stream)));
   return first;
+}
+
+//! The first of the stream's that is not known to be done, counted over all steps.
+std::int64_t progress_events::next_of(int stream) const {
+  const lane& on = lane_of(stream);
+  if (words_ == nullptr) return on.next;
+  return words_->step() * static_cast<std::int64_t>(on.instructions.size()) + words_->done(stream);
 }
 
 std::int64_t progress_events::ticket_of(const lane& on, std::int64_t number) const {
@@ -89,14 +96,14 @@ bool progress_events::has_started(int instruction, std::int64_t step) const {
   const std::int64_t ticket = step * count_ + instruction;
   const stretto::instruction& mine = plan_.instructions[static_cast<std::size_t>(instruction)];
   const lane& on = lane_of(mine.stream);
-  if (finished(on) >= ticket) return true;
-  if (on.begun.load(std::memory_order_acquire) < ticket || ticket_of(on, on.next) != ticket)
-    return false;
+  if (finished(mine.stream) >= ticket) return true;
+  const bool issued = words_ != nullptr || on.begun.load(std::memory_order_acquire) >= ticket;
+  if (!issued || ticket_of(on, next_of(mine.stream)) != ticket) return false;
   for (const event_wait& wait : plan_.waits_of(mine)) {
     if (wait.previous_step) continue;
     const int from = recorder_[static_cast<std::size_t>(wait.event)];
     const stretto::instruction& other = plan_.instructions[static_cast<std::size_t>(from)];
-    if (other.record == wait.event ? finished(lane_of(other.stream)) < step * count_ + from
+    if (other.record == wait.event ? finished(other.stream) < step * count_ + from
                                    : !has_started(from, step))
       return false;
   }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "progress_words.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/device.hpp"
 #include "stretto/model/plan_view.hpp"
@@ -15,7 +16,7 @@
 namespace stretto::executor::cuda {
 
 //! How far each stream has come: an event behind every instruction, the plan's own where it records
-//! one. One thread issues, one looks.
+//! one; of a step that is replayed, words. One thread issues, one looks.
 class progress_events {
  public:
   //! @param recorded  the events of the plan
@@ -27,6 +28,9 @@ class progress_events {
   void end(int stream, cudaStream_t native, const mark& what);
   //! The event of the plan was recorded.
   void recorded(int event, std::int64_t step);
+
+  //! From now on the step that these words tell of is replayed.
+  void follow(const progress_words& words) { words_ = &words; }
 
   //! Asks how far the streams have come meanwhile.
   //! @throws error what the GPU has failed with
@@ -48,8 +52,10 @@ class progress_events {
   lane& lane_of(int stream) { return lanes_[static_cast<std::size_t>(stream)]; }
   const lane& lane_of(int stream) const { return lanes_[static_cast<std::size_t>(stream)]; }
   std::int64_t ticket_of(const lane& on, std::int64_t number) const;
-  std::int64_t finished(const lane& on) const {
-    return on.next == 0 ? -1 : ticket_of(on, on.next - 1);
+  std::int64_t next_of(int stream) const;
+  std::int64_t finished(int stream) const {
+    const std::int64_t next = next_of(stream);
+    return next == 0 ? -1 : ticket_of(lane_of(stream), next - 1);
   }
   bool has_started(int instruction, std::int64_t step) const;
 
@@ -59,6 +65,7 @@ class progress_events {
   std::vector<cudaEvent_t> done_;  // by instruction
   std::vector<int> recorder_;      // by event
   std::unique_ptr<lane[]> lanes_;  // by stream
+  const progress_words* words_ = nullptr;
 };
 
 }  // namespace stretto::executor::cuda

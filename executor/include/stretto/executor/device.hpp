@@ -94,6 +94,11 @@ class device {
   //! poll() then see nothing of it, and marks are not measured.
   virtual bool capturable() const { return false; }
   virtual void capture(bool /*under_way*/) {}
+  //! Before the first step: progress_of() is to tell of replayed steps, too, for which more is
+  //! recorded. It tells of them in the tickets of the step that was recorded.
+  virtual void follow_replays() {}
+  //! Before each launch of what was recorded: nothing of it is done.
+  virtual void replay() {}
   //! Whether somebody must call poll(), again and again while a step is under way, for it to be
   //! seen to end or fail. That is the thread that waits for the step.
   virtual bool polled() const { return false; }

@@ -55,9 +55,14 @@ struct options {
   //! Not empty: the first step is issued, the second recorded, and it and all later ones replayed.
   //! Stages are called for these two alone; what changes from step to step must be read from the
   //! device's memory, or from the host's where a copy that is recorded takes it from. Times of
-  //! instructions are not known, nor is what a step that is late waits for. Refused where nothing can
-  //! be recorded (hosts; several GPUs of a process with NCCL), and with trace_steps and checked.
+  //! instructions are not known. Refused where nothing can be recorded (hosts; several GPUs of a
+  //! process with NCCL), and with trace_steps and checked.
   graph_factory graph{};
+  //! With a graph: a replayed step that fails or is late names the instruction, with a flight record,
+  //! as one that is issued does. It takes a kernel of one thread behind every instruction, which is
+  //! a microsecond or so of the GPU's for each, beside what instructions take; the host's launch
+  //! stays one call. Without, such a step says only that it is late, or what the GPU has failed with.
+  bool graph_progress = true;
   device_factory make_device{};       //!< empty: host devices
   std::unique_ptr<transport> wire{};  //!< empty: the loopback transport
 };

@@ -48,13 +48,16 @@ class runner {
   //! one thread must begin all before it ends any. A failure goes to the monitor.
   void begin(int instruction, std::int64_t step) noexcept;
   void end(int instruction, std::int64_t step) noexcept;
+  //! All later steps are replays of this one, which was recorded: issued as a whole, and the device
+  //! tells of them in its tickets.
+  void replays(std::int64_t recorded) { recorded_ = recorded; }
 
   const plan_view& plan() const { return plan_; }
   //! Bytes of what a runner prepares for the plan.
   static std::int64_t prepared_bytes(const plan_view& plan, int trace_steps, bool poison = false);
   //! Whether the instruction was issued, has begun and has ended in the step or a later one.
   bool issued(int instruction, std::int64_t step) const {
-    return issued_.load(std::memory_order_relaxed) >= ticket_of(instruction, step);
+    return issued_.load(std::memory_order_relaxed) >= told_as(instruction, step);
   }
   bool started(int instruction, std::int64_t step) const;
   bool finished(int instruction, std::int64_t step) const;
@@ -86,6 +89,9 @@ class runner {
   std::int64_t ticket_of(int index, std::int64_t step) const {
     return step * static_cast<std::int64_t>(instructions_.size()) + index;
   }
+  std::int64_t told_as(int index, std::int64_t step) const {
+    return ticket_of(index, recorded_ < 0 ? step : recorded_);
+  }
   void delay_before(int index, std::int64_t step);
   static void run_stage(const command& work);
   static void nothing(const command& work);
@@ -97,6 +103,7 @@ class runner {
   bool marked_;
   random_delay delay_;
   std::atomic<std::int64_t> issued_{-1};  // the ticket of the last
+  std::int64_t recorded_ = -1;            // the step that later ones replay
   std::vector<bound_buffer> buffers_;
   std::vector<std::span<std::byte>> released_;
   std::vector<prepared> instructions_;

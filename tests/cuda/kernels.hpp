@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -22,10 +23,18 @@ void sum_on_host(void* const* arguments) {
   }
 }
 
-inline void define_sums() {
+//! What that of note_progress.cu does.
+inline void note_on_host(void* const* arguments) {
+  unsigned* const word = *static_cast<unsigned* const*>(arguments[0]);
+  std::atomic_ref(*word).store(*static_cast<const unsigned*>(arguments[1]));
+}
+
+//! The executor's own.
+inline void define_executor_kernels() {
   const std::vector<std::size_t> sizes{sizeof(executor::cuda::member_list), sizeof(long long)};
   gpu::define("stretto_sum_floats", {sizes, sum_on_host<float>});
   gpu::define("stretto_sum_doubles", {sizes, sum_on_host<double>});
+  gpu::define("stretto_note_progress", {{sizeof(unsigned*), sizeof(unsigned)}, note_on_host});
 }
 
 }  // namespace stretto::test

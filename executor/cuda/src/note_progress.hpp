@@ -1,0 +1,11 @@
+#pragma once
+
+// A kernel: the word is `done` from now on, for the host to read. To be launched by its address, one
+// thread.
+extern "C" {
+#if defined(__CUDACC__)
+__global__
+#endif
+    void
+    stretto_note_progress(unsigned* word, unsigned done);
+}

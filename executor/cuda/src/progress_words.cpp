@@ -1,0 +1,37 @@
+#include "progress_words.hpp"
+
+#include <atomic>
+
+#include "note_progress.hpp"
+
+namespace stretto::executor::cuda {
+
+progress_words::progress_words(std::size_t streams)
+    : memory_(make_pinned_memory(streams * sizeof(unsigned))), recorded_(streams) {
+  reset();
+}
+
+void progress_words::add(int stream, cudaStream_t native, std::int64_t step) {
+  step_ = step;
+  unsigned* at = &word(stream);
+  unsigned done = ++recorded_[static_cast<std::size_t>(stream)];
+  void* arguments[] = {&at, &done};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(1);
+  config.blockDim = dim3(1);
+  config.stream = native;
+  check(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(stretto_note_progress),
+                            arguments),
+        "cudaLaunchKernelExC");
+}
+
+void progress_words::reset() {
+  for (int stream = 0; stream < static_cast<int>(recorded_.size()); ++stream)
+    std::atomic_ref(word(stream)).store(0, std::memory_order_relaxed);
+}
+
+std::int64_t progress_words::done(int stream) const {
+  return std::atomic_ref(word(stream)).load(std::memory_order_acquire);
+}
+
+}  // namespace stretto::executor::cuda
