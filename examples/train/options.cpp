@@ -133,6 +133,10 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
   app.add_flag("--graph", to.graph,
                "On GPUs: issue the first step, record the second, and launch all others as one graph; "
                "without times, so neither trace.json nor timeline.svg");
+  app.add_flag("--graph-progress,!--no-graph-progress", to.graph_progress,
+               "Of a graph that fails or is late, tell the instruction; a small kernel behind each "
+               "[yes]")
+      ->needs("--graph");
   app.add_option("--deadline", raw.deadline, "Seconds that a step may take")
       ->check(above_zero())
       ->capture_default_str();
@@ -192,7 +196,8 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
 //! machine, which: processes on several machines may have other paths to them.
 std::vector<told_option> common_options(const CLI::App& app, const options& from) {
   static const std::set<std::string> own = {"--help",  "--out",    "--device",
-                                            "--poison", "--deadline", "FILES"};
+                                            "--poison", "--deadline", "--graph-progress",
+                                            "FILES"};
   std::vector<told_option> made;
   for (const CLI::Option* each : app.get_options()) {
     const std::string name = each->get_name();

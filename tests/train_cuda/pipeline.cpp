@@ -96,6 +96,8 @@ TEST_CASE("a graph of the step trains to the bits of steps that are issued") {
   pipeline_settings away{.schedule = "1f1b", .ranks = 2, .microbatches = 4};
   away.offload = *stretto::memory::read_offload("1/2");
   compare_graph(away, 7);
+  away.graph_progress = false;
+  compare_graph(away, 8);
   compare_graph({.schedule = "dualpipe", .ranks = 2, .microbatches = 4}, 4, 2);
   pipeline_settings workers{.schedule = "zbv", .ranks = 2, .microbatches = 4};
   workers.tensor_parallel = 2;

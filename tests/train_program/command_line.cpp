@@ -350,6 +350,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--transport nccl", "--transport nccl: it is between GPUs, and --device host has none"},
       {"--transport tcp", "--transport tcp: it is loopback, mpi or nccl"},
       {"--graph", "--graph with --device host: only a GPU's calls can be recorded"},
+      {"--no-graph-progress", "--graph-progress requires --graph"},
       {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
       {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},
       {"--seed -1", "--seed: Value -1 is not a whole number below 2^64"},

@@ -83,6 +83,7 @@ std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
   with.checked = settings.checked;
   with.delay = settings.delay;
   if (settings.graph) with.graph = settings.make_graph;
+  with.graph_progress = settings.graph_progress;
   if (settings.make_transport) with.wire = settings.make_transport();
   if (settings.make_device)
     with.make_device = [make = settings.make_device, first = here.first,

@@ -67,6 +67,7 @@ struct pipeline_settings {
   bool checked = false;  //!< for races, see executor::options
   //! A training step is recorded and replayed, see executor::options::graph; on GPUs, without times.
   bool graph = false;
+  bool graph_progress = true;  //!< see executor::options
   int trace_steps = 0;                                          //!< last steps to keep times of
   stretto::executor::random_delay delay{};                      //!< for tests
   std::string transport = "loopback";  //!< its name
