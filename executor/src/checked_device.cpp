@@ -56,6 +56,7 @@ class checked_device final : public device {
   progress progress_of(int stream) const override { return on_->progress_of(stream); }
   void wake() noexcept override { on_->wake(); }
   int join(time_point limit) noexcept override { return on_->join(limit); }
+  void abandon() noexcept override { on_->abandon(); }
 
  private:
   //! The instruction is over before its event is recorded, which knows of it.

@@ -192,7 +192,9 @@ struct engine::state {
   ~state() {
     graph.reset();  // communicators wait for what was recorded with them
     if (!failed) wire->close();
-    end_threads(time_point::min());
+    const bool waits = failed && polled;
+    if (end_threads(waits ? after(with.grace) : time_point::min()) > 0 && waits)
+      for (const auto& each : devices) each->abandon();
   }
 
   //! @return threads that have not ended by then.

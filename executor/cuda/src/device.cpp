@@ -41,11 +41,7 @@ class cuda_device final : public device {
   }
 
   ~cuda_device() override {
-    if (join(std::chrono::steady_clock::now() + settings_.patience) == 0) return;
-    std::fprintf(stderr,
-                 "stretto: work on the GPU of rank %d does not end; its memory is not given back\n",
-                 plan_.rank);
-    abandon();
+    if (!abandoned_ && join(std::chrono::steady_clock::now() + settings_.patience) > 0) abandon();
   }
 
   void enqueue(int /*stream*/, const command& work) override {
@@ -167,6 +163,16 @@ class cuda_device final : public device {
       return busy;
     }
   }
+  void abandon() noexcept override {
+    abandoned_ = true;
+    std::fprintf(stderr,
+                 "stretto: work on the GPU of rank %d does not end; its memory is not given back\n",
+                 plan_.rank);
+    for (cuda::owned_stream& each : own_streams_) static_cast<void>(each.release());
+    static_cast<void>(arena_.release());
+    static_cast<void>(host_memory_.release());
+    if (words_) words_->abandon();
+  }
 
  private:
   cudaStream_t native(int stream) const { return streams_[static_cast<std::size_t>(stream)]; }
@@ -244,13 +250,6 @@ class cuda_device final : public device {
     }
   }
 
-  void abandon() noexcept {
-    for (cuda::owned_stream& each : own_streams_) static_cast<void>(each.release());
-    static_cast<void>(arena_.release());
-    static_cast<void>(host_memory_.release());
-    if (words_) words_->abandon();
-  }
-
   const plan_view plan_;
   const cuda_settings settings_;
   monitor& watch_;
@@ -271,6 +270,7 @@ class cuda_device final : public device {
   std::atomic<std::int64_t> ended_{-1};   // the last step seen to end
   bool failed_ = false;
   bool capturing_ = false;
+  bool abandoned_ = false;
 };
 
 }  // namespace

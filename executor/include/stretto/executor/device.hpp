@@ -140,6 +140,9 @@ class device {
   //! @return the number of streams that have not: held by a call that has not returned, or, on a
   //!         GPU, by work that has not ended.
   virtual int join(time_point limit) noexcept = 0;
+  //! Of devices that work together one has not stopped, and what it still runs may use this one's
+  //! memory: it gives nothing back.
+  virtual void abandon() noexcept {}
 
  private:
   void copy_by_thread(int stream, const copy& work) {

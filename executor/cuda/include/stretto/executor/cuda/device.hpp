@@ -33,8 +33,9 @@ struct cuda_settings {
   std::vector<lent_stream> lent{};  //!< see stream_ref.hpp
   arena_memory arena{};             //!< none: cudaMalloc and cudaFree
   //! How long the destructor waits for work that has not ended. Then it says so on the standard
-  //! error stream and leaves streams, events and memory to the end of the process: CUDA would wait
-  //! without limit before it takes them back.
+  //! error stream and leaves streams and memory to the end of the process: CUDA would wait without
+  //! limit before it takes them back. An engine whose step has failed does so for all its ranks, as
+  //! CUDA waits for other ranks' work, too.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
 
