@@ -10,8 +10,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "cuda/executor_kernels.hpp"
 #include "cuda/summing.hpp"
-#include "cuda/kernels.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "cuda/executor_kernels.hpp"
 #include "cuda/summing.hpp"
-#include "cuda/kernels.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"

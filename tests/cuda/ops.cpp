@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/kernels.hpp"
+#include "cuda/executor_kernels.hpp"
 #include "executor/sharing_stage.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"

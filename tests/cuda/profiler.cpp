@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/kernels.hpp"
+#include "cuda/executor_kernels.hpp"
 #include "driver/simulated_gpu.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"

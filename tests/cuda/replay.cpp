@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/kernels.hpp"
+#include "cuda/executor_kernels.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cuda/driver/simulated_gpu.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/executor_kernels.hpp"
 #include "driver/simulated_nccl.hpp"
 #include "executor/failures.hpp"
 #include "nccl/support.hpp"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cuda/driver/simulated_gpu.hpp"
+#include "cuda/executor_kernels.hpp"
 #include "cuda/launch.hpp"
-#include "cuda/kernels.hpp"
 
 namespace train_cuda_test {
 
