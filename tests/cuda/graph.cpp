@@ -80,6 +80,10 @@ TEST_CASE("a replayed step is a launch, a record and questions") {
   executor::options with = on_gpus(1);
   with.graph = executor::make_cuda_graph;
   executor::engine engine(views(run.plans), stages.pointers, std::move(with));
+  // What the graph alone launches was loaded by each rank before.
+  CHECK(std::ranges::count_if(gpu::calls(), [](const gpu::call& each) {
+          return each.arguments.starts_with("stretto_note_progress, ");
+        }) == 3);
   for (int step = 0; step < 2; ++step) engine.step();
   const std::size_t first = gpu::calls().size();
   engine.step();

@@ -166,7 +166,8 @@ TEST_CASE("what NCCL reports of a peer ends a replayed step, and all communicato
   for (int rank = 0; rank < ranks; ++rank) {
     const told& mine = all[static_cast<std::size_t>(rank)];
     CHECK(mine.kind == executor::failure::transport);
-    const char* const first[] = {"step 3, rank 0, instruction 1, 0SEND_F0", "step 3, rank 1, instruction 0, 1RECV_F0"};
+    const char* const first[] = {"step 3, rank 0, instruction 1, 0SEND_F0",
+                                 "step 3, rank 1, instruction 0, 1RECV_F0"};
     expect_part(mine.text, first[rank]);
     expect_part(mine.text, ": channel 0 -> 1: NCCL: a remote process has gone");
     CHECK(mine.instruction == 1 - rank);
@@ -177,29 +178,35 @@ TEST_CASE("what NCCL reports of a peer ends a replayed step, and all communicato
 }
 
 TEST_CASE("of the messages of a replay the first is named that was not exchanged") {
-  std::atomic<int> looked{-1};  // whether message 1 could be sent, in step 3
+  std::atomic<bool> in_step{false}, arrived{false};  // step 3, and message 0 there
+  std::atomic<int> looked{0};  // since then, whether message 1 could be sent
   const auto all = run(
       [&](const member& of) {
         for (int step = 0; step < 3; ++step) of.engine->step();
-        of.meet([&] { looked = 0; });
+        of.meet([&] { in_step = true; });
         try {
           of.engine->step();
         } catch (const executor::execution_error&) {
-          if (of.rank == 0) looked = -1;
+          if (of.rank == 0) in_step = false;
           throw;
         }
       },
       [](int) { return true; }, std::chrono::minutes(1),
       [&](const job& of) {
-        if (of != job{0, 1, 0, job_kind::forward} || looked < 0) return true;
+        if (of == job{1, 0, 0, job_kind::forward} && in_step) arrived = true;
+        if (of != job{0, 1, 0, job_kind::forward} || !in_step) return true;
         // By then all is done that does not wait for it.
-        if (++looked == 2000) nccl::fail_async("pp:0->1", ncclRemoteError);
+        if (arrived && ++looked == 2000) nccl::fail_async("pp:0->1", ncclRemoteError);
         return false;
       });
   expect_part(all[0].text, "step 3, rank 0, instruction 3, 0SEND_F1");
   expect_part(all[1].text, "step 3, rank 1, instruction 2, 1RECV_F1");
-  expect_part(all[0].record, "    3     0SEND_F1        issued      message 1 to rank 1, 28 bytes; waits for 2 0F1; named by the error\n");
-  expect_part(all[1].record, "    2     1RECV_F1        started     message 1 from rank 0, 28 bytes; named by the error\n");
+  expect_part(all[0].record,
+              "    3     0SEND_F1        issued      message 1 to rank 1, 28 bytes; waits for 2 0F1; "
+              "named by the error\n");
+  expect_part(all[1].record,
+              "    2     1RECV_F1        started     message 1 from rank 0, 28 bytes; "
+              "named by the error\n");
 }
 
 TEST_CASE("what never comes of a replay ends it by the deadline, as of a step that is issued") {

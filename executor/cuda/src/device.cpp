@@ -84,7 +84,7 @@ class cuda_device final : public device {
   void capture(bool under_way) override { capturing_ = under_way; }
   void follow_replays() override {
     const cuda::current_device guard(settings_.device);
-    words_.emplace(streams_.size());
+    words_.emplace(streams_.size(), streams_.front());
   }
   void replay() override {
     if (!words_) return;

@@ -6,23 +6,29 @@
 
 namespace stretto::executor::cuda {
 
-progress_words::progress_words(std::size_t streams)
+progress_words::progress_words(std::size_t streams, cudaStream_t one)
     : memory_(make_pinned_memory(streams * sizeof(unsigned))), recorded_(streams) {
   reset();
+  launch(0, one);
 }
 
 void progress_words::add(int stream, cudaStream_t native, std::int64_t step) {
   step_ = step;
+  ++recorded_[static_cast<std::size_t>(stream)];
+  launch(stream, native);
+}
+
+void progress_words::launch(int stream, cudaStream_t native) {
   unsigned* at = &word(stream);
-  unsigned done = ++recorded_[static_cast<std::size_t>(stream)];
+  unsigned done = recorded_[static_cast<std::size_t>(stream)];
   void* arguments[] = {&at, &done};
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(1);
   config.blockDim = dim3(1);
   config.stream = native;
-  check(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(stretto_note_progress),
-                            arguments),
-        "cudaLaunchKernelExC");
+  check(
+      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(stretto_note_progress), arguments),
+      "cudaLaunchKernelExC");
 }
 
 void progress_words::reset() {

@@ -20,7 +20,9 @@ namespace stretto::executor::cuda {
 class progress_words {
  public:
   //! For the current GPU.
-  explicit progress_words(std::size_t streams);
+  //! @param one  of them, on which the kernel runs for the first time: it would else be loaded while
+  //!             a step is recorded, or beside kernels that wait for others
+  progress_words(std::size_t streams, cudaStream_t one);
 
   //! One more of the stream's instructions is recorded, with all that it does: it is done once the
   //! stream comes here. On the current GPU.
@@ -38,8 +40,9 @@ class progress_words {
 
  private:
   unsigned& word(int stream) const { return static_cast<unsigned*>(memory_.get())[stream]; }
+  void launch(int stream, cudaStream_t native);
 
-  pinned_memory memory_;           // a word for each stream
+  pinned_memory memory_;            // a word for each stream
   std::vector<unsigned> recorded_;  // instructions, by stream
   std::int64_t step_ = -1;
 };
