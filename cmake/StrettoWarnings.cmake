@@ -5,7 +5,9 @@ add_compile_options(
   -Wextra      # and what often is: unused parameters, missing initialisers, mixed signs
   -Wpedantic   # nothing beyond the standard: the headers go through three compilers
   -Wconversion # a narrowing that nobody wrote down; indices and bytes are what we compute with
-  -Wshadow)    # a name that hides another is a name that gets mistaken for it
+  # A name that hides another is a name that gets mistaken for it; not where the two are in the
+  # same unit only because files are compiled together.
+  $<$<NOT:$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wshadow>)
 
 # gcc 12 sees overlapping copies in std::string's own code at -O3, where there are none (bug 105651).
 add_compile_options(
