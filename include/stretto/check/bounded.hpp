@@ -35,7 +35,7 @@ class memory_curve {
   //! Runs the job at `step` (and, if that one is paired, the job after it).
   //! @return how many jobs that were; 0 when one is out of range of the placement or the table.
   constexpr int run(int step) {
-    const job work = list_[step];  // a copy is read faster by a compiler
+    job work = list_[step];  // a copy is read faster by a compiler
     std::int64_t used = level_;
     if (!add(work, used)) return 0;
     int count = 1;

@@ -26,7 +26,7 @@ class completeness {
       const job* const list = in_.rows.items + std::int64_t{rank} * in_.rows.stride;
       const std::int32_t count = in_.rows.counts[rank];
       for (int step = 0; step < count; ++step) {
-        const job work = list[step];  // a copy is read faster by a compiler
+        job work = list[step];  // a copy is read faster by a compiler
         const verdict found =
             is_of_cell(work.kind) ? enter(rank, step, work) : updates_.enter(step, work);
         if (found.what != fault::none) return found;

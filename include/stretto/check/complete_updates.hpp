@@ -160,7 +160,7 @@ constexpr verdict updates_complete(const replay_input& input, const std::int32_t
     updates.come_to(rank);
     const job* const list = input.rows.items + std::int64_t{rank} * input.rows.stride;
     for (int step = ends == nullptr ? 0 : ends[rank]; step < input.rows.counts[rank]; ++step) {
-      const job work = list[step];  // a copy is read faster by a compiler
+      job work = list[step];  // a copy is read faster by a compiler
       if (is_of_cell(work.kind)) continue;
       if (const verdict found = updates.enter(step, work); !found.ok()) return found;
     }

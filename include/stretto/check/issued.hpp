@@ -37,7 +37,7 @@ class issued_proof {
     const std::int32_t at = cursor_[rank];
     if (at >= rows_.counts[rank]) return false;
     cursor_[rank] = at + 1;
-    const job due = rows_.items[std::int64_t{rank} * rows_.stride + at];
+    job due = rows_.items[std::int64_t{rank} * rows_.stride + at];
     if (due.stage != work.stage || due.microbatch != work.microbatch || due.kind != work.kind ||
         due.slice != work.slice || due.paired != work.paired)
       return false;

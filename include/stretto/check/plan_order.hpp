@@ -145,11 +145,11 @@ class plan_order : public replay_observer {
   //! before it is done.
   constexpr lowering::clock& come(int rank, int index) {
     const rank_lists& plan = plan_[rank];
-    const instruction at = plan.instructions[index];
+    instruction at = plan.instructions[index];
     lowering::clock& here = known_.arrive(rank, index, at.stream);
     if (at.stream == plan.end_stream) here.begun = true;
     for (int one = 0; one < at.wait_count; ++one) {
-      const event_wait wait = plan.waits[at.first_wait + one];
+      event_wait wait = plan.waits[at.first_wait + one];
       if (wait.previous_step) {
         if (wait.event == plan.end_event) here.begun = true;
         continue;

@@ -87,7 +87,7 @@ constexpr void add_messages(const replay_input& compute, const job_end* ends, jo
     const std::int32_t rank = next.rank;
     const std::int32_t at = next.at;
     const job* const work = rows.items + std::int64_t{rank} * rows.stride + at;
-    const job first = work[0];
+    job first = work[0];
     const int jobs = first.paired && at + 1 < rows.counts[rank] ? 2 : 1;
     const std::int32_t index = out.counts[rank];
     out.push(rank, first);

@@ -86,7 +86,7 @@ class data_order : public replay_observer {
   }
 
   constexpr void met(int sender, int send, int receiver, int receive) {
-    const job sent = items_[std::int64_t{sender} * stride_ + send];
+    job sent = items_[std::int64_t{sender} * stride_ + send];
     const bool ahead = sent.kind == job_kind::send_forward;
     channel& of = channels_[2 * (2 * sender + ahead) + (receiver > sender)];
     if (of.receiver != receiver + 1) {
@@ -94,7 +94,7 @@ class data_order : public replay_observer {
       of = {receiver + 1, overlap_.stream_of(sent.kind, sender, receiver, ranks_),
             overlap_.stream_of(takes, receiver, sender, ranks_), side_of(sender, receiver, ranks_)};
     }
-    const channel through = of;
+    channel through = of;
     clock& sends = known_.arrive(sender, send, through.sends);
     const cell* const from = cell_ + cell_of(sent);
     const std::int32_t maker = ahead ? from->forward : from->backward;

@@ -45,7 +45,7 @@ struct clock {
   //! Keeps the later of each entry. One expression on purpose: constant evaluation counts
   //! statements; and from a copy, which compilers read faster.
   constexpr void join(const clock& other) {
-    const clock its = other;
+    clock its = other;
     static_assert(max_streams == 8);
     (own[0] < its.own[0] ? own[0] = its.own[0] : 0, own[1] < its.own[1] ? own[1] = its.own[1] : 0,
      own[2] < its.own[2] ? own[2] = its.own[2] : 0, own[3] < its.own[3] ? own[3] = its.own[3] : 0,

@@ -50,7 +50,7 @@ class instruction_writer : plan_books<Plan> {
     const clock* const row = row_;
     const std::int32_t count = count_;
     for (; at_ < count; ++at_) {
-      const job work = list[at_];
+      job work = list[at_];
       stream_ = row[at_].stream;
       book_.now = at_;
       const std::int32_t first_wait = out_.used.waits;
@@ -191,7 +191,7 @@ class instruction_writer : plan_books<Plan> {
     const cell& at = held_.of(work);
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
     next_use() = {id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read};
-    const clock now = row_[at_];
+    clock now = row_[at_];
     if (now.after > 0) waits_.wait_after(at_, now.after - 1);
     if (!sizes_.release_sends) return;
     const std::int32_t there = now.partner - 1;

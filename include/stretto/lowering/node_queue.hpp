@@ -66,7 +66,7 @@ class node_queue {
         loser_[place] = rank + 1;
         return;
       }
-      const job_end its = key_[other];
+      job_end its = key_[other];
       if (its.time != mine.time ? its.time > mine.time : its.turn >= mine.turn) continue;
       loser_[place] = rank + 1;
       rank = other, mine = its;

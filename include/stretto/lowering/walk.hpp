@@ -27,7 +27,7 @@ template <class Observer, class Proof = const proven_lists>
 constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer,
                        Proof& proof = proven_lists{}) {
   const job_rows rows = input.rows;
-  const placement where = input.where;
+  placement where = input.where;
   const int stages = where.stages();
   scratch<std::int32_t> cursors(rows.ranks);
   std::int32_t* const cursor = cursors.data();
@@ -69,7 +69,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       if (!left(receiver)) return broken(receiver);
       const job& taken = rows.at(receiver, cursor[receiver]);
       if (!is_receive(taken.kind)) return broken(receiver);
-      const job sent = matching_send(taken);
+      job sent = matching_send(taken);
       const int sender = sent.stage < 0 || sent.stage >= stages
                              ? receiver
                              : where.rank_of(sent.stage, sent.microbatch);
@@ -85,7 +85,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     const std::int32_t count = rows.counts[rank];
     std::int32_t at = cursor[rank];
     if (at >= count || list[at].kind > job_kind::reload) return broken(rank);
-    const job first = list[at];
+    job first = list[at];
     if constexpr (Proof::proves)
       if (!proof.runs(rank, first)) return broken(rank);
     observer.ran(rank, at, first);
@@ -101,7 +101,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       const job_kind kind = list[at].kind;
       const bool ahead = kind == job_kind::send_forward;
       if (!ahead && kind != job_kind::send_backward) break;
-      const job sent = list[at];
+      job sent = list[at];
       const int to = sent.stage + (ahead ? 1 : -1);
       if constexpr (Proof::proves)
         if (to < 0 || to >= stages) return broken(rank);
@@ -109,7 +109,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       const std::int32_t there = cursor[peer];
       bool meets = peer != rank && there < rows.counts[peer];
       if (meets) {
-        const job taken = rows.items[std::int64_t{peer} * rows.stride + there];
+        job taken = rows.items[std::int64_t{peer} * rows.stride + there];
         meets = taken.stage == to && taken.microbatch == sent.microbatch &&
                 taken.slice == sent.slice && !taken.paired &&
                 taken.kind == (ahead ? job_kind::receive_forward : job_kind::receive_backward);

@@ -29,7 +29,7 @@ constexpr std::uint64_t digest_of(const job_rows& lists, int stages, MessageByte
     sum.add(static_cast<std::uint64_t>(lists.counts[rank]));
     const job* const list = lists.items + std::int64_t{rank} * lists.stride;
     for (std::int32_t at = 0; at < lists.counts[rank]; ++at) {
-      const job work = list[at];
+      job work = list[at];
       sum.add(static_cast<std::uint64_t>(work.kind) + (work.paired ? 64u : 0u) +
               (static_cast<std::uint64_t>(work.microbatch) << 8u) +
               (static_cast<std::uint64_t>(work.stage) << 36u) +
