@@ -55,7 +55,8 @@ inline constexpr std::int64_t known_buffers<fixed_rank_plan<Room>> = Room.buffer
 //! The buffers of one rank while its plan is written, and where they lie in the arena. What
 //! forwards save for backwards lies below, what jobs and messages bring to each other above: of
 //! either there are few sizes, so that a place that one leaves fits the next, and little lies idle
-//! between. What the host keeps lies behind the arena, in memory of its own.
+//! between; often there is but one, and any place will do. What the host keeps lies behind the
+//! arena, in memory of its own.
 template <class Plan>
 class buffer_book {
  public:
@@ -90,8 +91,9 @@ class buffer_book {
   std::int32_t now = 0;       //!< the instruction at hand
 
   //! A buffer that the instruction is the first to write, in use to the end of the step unless
-  //! it is closed. A job takes the lowest place that is free and large enough; where there are
-  //! copies, of those that were left on its own stream, if any, with nobody to wait for.
+  //! it is closed. A job takes the lowest place that is free and large enough, or, where all are
+  //! of one size, the one left last; where there are copies, of those that were left on its own
+  //! stream, if any, with nobody to wait for.
   //! @param oldest  of a message that comes, or a copy: it takes the place that was left the longest
   //!                ago, so that it need hardly ever wait for who was there
   constexpr std::int32_t open(buffer_role role, const job& work, bool oldest) {
@@ -100,7 +102,10 @@ class buffer_book {
     std::int64_t bytes = bytes_[static_cast<int>(role)];
     if (bytes < 0) bytes = sizes_.bytes(role, work.stage);
     const std::int64_t whole = aligned(bytes);
-    const std::int64_t begin = take(parts_[part_.of[static_cast<int>(role)]], whole, oldest);
+    part& of = parts_[part_.of[static_cast<int>(role)]];
+    if (of.size != whole && of.size >= 0) meet_size(of, whole);
+    const bool any = of.size >= 0 && (parts_[host_part].top == 0 || &of == parts_ + message_part);
+    const std::int64_t begin = any ? take_any(of, oldest) : take(of, whole, oldest);
     sink_.buffers[id] = {begin, bytes, work.stage, work.microbatch, work.slice, role, now,
                          instructions_};
     about.items[id] = {now, 0, 0, begin, begin + whole};
@@ -119,19 +124,7 @@ class buffer_book {
       made.release = release;
       sink_.released[released++] = id;
     }
-    about_buffer& free = about.items[id];
-    const std::int64_t begin = free.begin;
-    if (begin == free.end) return;
-    part& of = parts_[part_.of[static_cast<int>(made.role)]];
-    std::int32_t before = of.highest;
-    std::int32_t after = 0;
-    if (before > 0 && about.items[before - 1].begin >= begin)
-      for (before = 0, after = of.lowest; after > 0 && about.items[after - 1].begin < begin;)
-        before = after, after = about.items[after - 1].next;
-    free.next = after;
-    free.previous = before;
-    (before > 0 ? about.items[before - 1].next : of.lowest) = id + 1;
-    (after > 0 ? about.items[after - 1].previous : of.highest) = id + 1;
+    link(parts_[part_.of[static_cast<int>(made.role)]], id);
   }
   //! When all are open that will be: puts each part behind the one before.
   constexpr void settle() {
@@ -149,11 +142,13 @@ class buffer_book {
   }
 
  private:
-  //! Offsets count from its own beginning. Free places are linked in their order.
+  //! Offsets count from its own beginning. Free places are linked as they were left while all that
+  //! was asked for had one size, and in the order of their offsets from then on.
   struct part {
-    std::int32_t lowest = 0;   // plus one
-    std::int32_t highest = 0;  // plus one
-    std::int64_t top = 0;      // beyond it nothing has been used
+    std::int32_t first = 0;  // plus one
+    std::int32_t last = 0;   // plus one
+    std::int64_t top = 0;    // beyond it nothing has been used
+    std::int64_t size = 0;   // of all; 0: nothing has been asked for; -1: there are several
   };
 
   static constexpr int saved_part = 0, message_part = 1, host_part = 2;
@@ -166,6 +161,52 @@ class buffer_book {
     }
   };
 
+  constexpr void link(part& of, std::int32_t id) {
+    about_buffer& free = about.items[id];
+    const std::int64_t begin = free.begin;
+    if (begin == free.end) return;
+    std::int32_t before = of.last;
+    std::int32_t after = 0;
+    if (of.size < 0 && before > 0 && about.items[before - 1].begin >= begin)
+      for (before = 0, after = of.first; after > 0 && about.items[after - 1].begin < begin;)
+        before = after, after = about.items[after - 1].next;
+    free.next = after;
+    free.previous = before;
+    (before > 0 ? about.items[before - 1].next : of.first) = id + 1;
+    (after > 0 ? about.items[after - 1].previous : of.last) = id + 1;
+  }
+  //! The first that is asked for, or the first that is larger or smaller than those before.
+  constexpr void meet_size(part& of, std::int64_t bytes) {
+    std::int32_t at = of.first;
+    of.first = of.last = 0;
+    of.size = of.size == 0 ? bytes : -1;
+    while (at > 0) {
+      const std::int32_t next = about.items[at - 1].next;
+      link(of, at - 1);
+      at = next;
+    }
+  }
+
+  //! Where all are of one size.
+  constexpr std::int64_t take_any(part& of, bool oldest) {
+    const std::int32_t at = oldest ? of.first : of.last;
+    left_at_ = copied_at_ = -1;
+    if (at == 0) {
+      const std::int64_t from = of.top;
+      of.top = from + of.size;
+      return from;
+    }
+    about_buffer free = about.items[at - 1];
+    left_at_ = free.last;
+    if (oldest) {
+      of.first = free.next;
+      (free.next > 0 ? about.items[free.next - 1].previous : of.last) = 0;
+    } else {
+      of.last = free.previous;
+      (free.previous > 0 ? about.items[free.previous - 1].next : of.first) = 0;
+    }
+    return free.begin;
+  }
   constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest) {
     left_at_ = copied_at_ = -1;
     std::int64_t from = of.top;
@@ -176,8 +217,8 @@ class buffer_book {
       from = about.items[start - 1].begin;
     } else if (oldest) {
       std::int32_t longest = 0;
-      for (std::int32_t at = of.lowest; at > 0;) {
-        const about_buffer free = about.items[at - 1];  // a copy is read faster by a compiler
+      for (std::int32_t at = of.first; at > 0;) {
+        about_buffer free = about.items[at - 1];  // a copy is read faster by a compiler
         if ((start == 0 || free.last < longest) && free.end - free.begin >= bytes)
           start = at, longest = free.last;
         at = free.next;
@@ -187,9 +228,9 @@ class buffer_book {
     if (start == 0) {
       // The first run of free places that is long enough; the last may grow.
       std::int64_t to = -1;
-      std::int32_t at = of.lowest;
+      std::int32_t at = of.first;
       while (at > 0) {
-        const about_buffer free = about.items[at - 1];
+        about_buffer free = about.items[at - 1];
         if (free.begin != to) from = free.begin, start = at;
         to = free.end;
         if (to - from >= bytes) break;
@@ -202,7 +243,7 @@ class buffer_book {
     }
     const std::int64_t end = from + bytes;
     for (std::int32_t at = start; at > 0;) {
-      const about_buffer free = about.items[at - 1];
+      about_buffer free = about.items[at - 1];
       if (free.begin >= end) break;
       std::int32_t& left =
           copies && row_[free.last].stream > 0 ? copied_at_ : left_at_;
@@ -211,8 +252,8 @@ class buffer_book {
         about.items[at - 1].begin = end;
         break;
       }
-      (free.previous > 0 ? about.items[free.previous - 1].next : of.lowest) = free.next;
-      (free.next > 0 ? about.items[free.next - 1].previous : of.highest) = free.previous;
+      (free.previous > 0 ? about.items[free.previous - 1].next : of.first) = free.next;
+      (free.next > 0 ? about.items[free.next - 1].previous : of.last) = free.previous;
       if (free.end == end) break;
       at = free.next;
     }
@@ -221,7 +262,7 @@ class buffer_book {
 
   //! The lowest free place of what is saved that is large enough, and was left on `stream`.
   constexpr std::int32_t left_on(int stream, std::int64_t bytes) const {
-    for (std::int32_t at = parts_[saved_part].lowest; at > 0; at = about.items[at - 1].next)
+    for (std::int32_t at = parts_[saved_part].first; at > 0; at = about.items[at - 1].next)
       if (about.items[at - 1].end - about.items[at - 1].begin >= bytes &&
           row_[about.items[at - 1].last].stream == stream)
         return at;
