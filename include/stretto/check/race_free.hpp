@@ -101,6 +101,7 @@ class byte_owners {
 //! Who has touched a buffer so far; indices plus one.
 struct accesses {
   std::int32_t written = 0;     // latest write
+  std::int32_t release = 0;     // the instruction before which its life is over
   std::int32_t behind_all = 0;  // latest access, if all others were done before it; else 0,
   std::int32_t behind_on = 0;   // and on which stream
   std::int32_t on[lowering::max_streams]{};  // else the latest of each stream
@@ -212,7 +213,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     const detail::accesses& its = accessed[owner];
     const std::int32_t last = its.behind_all;
     if (last == 0 || last > now.own[its.behind_on]) after_accesses(its);
-    const std::int32_t gave = buffers[owner].release;
+    const std::int32_t gave = its.release;
     if (gave > buffers[id].first) clash = its.written;
     // Given back by the instruction behind it, which is another one that has not started?
     else if (gave < index && last != gave && now.own[list[gave].stream] <= gave &&
@@ -221,7 +222,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       clash = gave + 1;
   };
   for (; index < count; ++index) {
-    const instruction at = list[index];
+    instruction at = list[index];
     now = row[index];
     const int mine = at.stream;
     if (at.release_count > 0) {
@@ -233,7 +234,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
         const bool done =
             last > 0 &&
             (last == index || (at.act == action::run && last <= now.own[of.behind_on]));
-        if (of.written == 0 || buffers[*freed].release != index ||
+        if (of.written == 0 || of.release != index ||
             (!done && !detail::all_done(plan, known, plans, of, index)))
           return refuse(fault::race, reason::released_early, rank, index, at.what);
       }
@@ -249,8 +250,9 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       else if (stream != mine + 1)
         return refuse(fault::rendezvous, reason::channel_on_two_streams, rank, index, at.what);
     }
-    for (int one = 0; one < at.use_count; ++one) {
-      const buffer_use touched = uses[at.first_use + one];
+    const buffer_use* const last_use = uses + at.first_use + at.use_count;
+    for (const buffer_use* use = uses + at.first_use; use < last_use; ++use) {
+      buffer_use touched = *use;
       id = touched.buffer;
       detail::accesses& of = accessed[id];
       // Whatever touched the buffer was done before the one that is known to be done?
@@ -258,24 +260,28 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
                     (of.behind_all <= now.own[of.behind_on] || of.behind_all > index);
       if (!behind) {
         const bool first = of.written == 0;
-        const buffer bytes = buffers[id];
+        buffer bytes = buffers[id];
         if (first && touched.mode != access::write)
           return refuse(fault::race, reason::read_before_write, rank, index, at.what);
         if (index < bytes.first)
           return refuse(fault::race, reason::not_released, rank, index, at.what);
         behind = first || touched.mode != access::read;
-        if (first) owners.take(bytes.offset, bytes.offset + bytes.bytes, id, after_owner);
-        else if (behind) after_accesses(of);
-        else if (const std::int32_t wrote = of.written;
-                 wrote > now.own[list[wrote - 1].stream] && wrote - 1 != index &&
-                 !detail::done_before(plan, known, plans, now, wrote - 1))
+        if (first) {
+          of.release = bytes.release;
+          owners.take(bytes.offset, bytes.offset + bytes.bytes, id, after_owner);
+        } else if (behind) {
+          after_accesses(of);
+        } else if (const std::int32_t wrote = of.written;
+                   wrote > now.own[list[wrote - 1].stream] && wrote - 1 != index &&
+                   !detail::done_before(plan, known, plans, now, wrote - 1)) {
           clash = wrote;
+        }
         if (clash > 0)
           return refuse(fault::race,
                         behind ? reason::overwritten_while_read : reason::read_before_write, rank,
                         index, at.what, list[clash - 1].what);
       }
-      if (index >= buffers[id].release)
+      if (index >= of.release)
         return refuse(fault::race, reason::not_released, rank, index, at.what);
       if (touched.mode != access::read) of.written = index + 1;
       if (behind) of.behind_all = index + 1, of.behind_on = mine;

@@ -19,21 +19,19 @@ namespace detail {
 //! instruction knows what any of its sources knows, and a copy is what costs a compiler most.
 class knowledge_without {
  public:
-  constexpr knowledge_without(std::span<const plan_view> plans, const lowering::clock_rows& known,
-                              int rank)
-      : plans_(plans.data()),
-        list_(plans_[rank].instructions.data()),
+  constexpr knowledge_without(const plan_view& plan, const lowering::clock_rows& known, int rank)
+      : list_(plan.instructions.data()),
         known_(known),
         mine_(known.clocks + static_cast<std::int64_t>(rank) * known.stride),
         rank_(rank),
-        waits_(plans_[rank].waits.data()),
-        recorders_(plans_[rank].events),
+        waits_(plan.waits.data()),
+        recorders_(plan.events),
         recorder_(recorders_.data()) {
-    const auto count = static_cast<std::int32_t>(plans_[rank].instructions.size());
+    const auto count = static_cast<std::int32_t>(plan.instructions.size());
     for (std::int32_t at = 0; at < count; ++at)
       if (const std::int32_t event = list_[at].record; event >= 0) recorder_[event] = at;
-    for (std::size_t at = 0; at < plans_[rank].parts.size(); ++at)
-      if (const std::int32_t event = plans_[rank].parts[at].started; event >= 0)
+    for (std::size_t at = 0; at < plan.parts.size(); ++at)
+      if (const std::int32_t event = plan.parts[at].started; event >= 0)
         recorder_[event] = static_cast<std::int32_t>(at);
   }
 
@@ -43,16 +41,18 @@ class knowledge_without {
 
   //! Whether `knows(clock)` holds of any source of what `index` knows, but the instruction before it
   //! on its stream.
-  //! @param peer_before  of the other half of a message the instruction before it, or -1
   template <class Knows>
-  constexpr bool others(std::int32_t index, int left_out, std::int32_t peer_before,
-                        const Knows& knows) const {
+  constexpr bool others(std::int32_t index, int left_out, const Knows& knows) const {
     if (other_waits(index, left_out, knows)) return true;
     const instruction& here = list_[index];
     if (here.act != action::receive) return false;
-    const lowering::clock& now = mine_[index];
-    return (now.lap > 0 && knows(mine_[now.lap - 1])) ||
-           peer_knows(here.peer, now.partner - 1, peer_before, knows);
+    lowering::clock now = mine_[index];
+    if (now.lap > 0 && knows(mine_[now.lap - 1])) return true;
+    // What its peer knew of this rank as it sent.
+    const int side = lowering::side_of(here.peer, rank_, known_.ranks);
+    if (side < 0) return false;
+    const std::int32_t heard = known_.at(here.peer, now.partner - 1).side[side];
+    return heard > 0 && knows(mine_[heard - 1]);
   }
 
   //! The same of what `index` knows as it starts: a message that it is half of says nothing yet.
@@ -66,53 +66,12 @@ class knowledge_without {
     return false;
   }
 
-  //! The instruction before `index` on its stream; walks back, a few entries as a rule.
-  constexpr std::int32_t before(int rank, std::int32_t index) const {
-    const instruction* const list = plans_[rank].instructions.data();
-    const int stream = list[index].stream;
-    while (--index >= 0 && list[index].stream != stream) {
-    }
-    return index;
-  }
-
  private:
-  //! The other half of a message, `there` of `peer`, brings what its own stream and waits know of
-  //! this rank.
-  template <class Knows>
-  constexpr bool peer_knows(int peer, std::int32_t there, std::int32_t peer_before,
-                            const Knows& knows) const {
-    const int side = lowering::side_of(peer, rank_, known_.ranks);
-    if (side < 0) return false;
-    const lowering::clock* const theirs =
-        known_.clocks + static_cast<std::int64_t>(peer) * known_.stride;
-    const auto told = [&](std::int32_t source) {
-      const std::int32_t of = theirs[source].side[side];
-      return of > 0 && knows(mine_[of - 1]);
-    };
-    if (peer_before >= 0 && told(peer_before)) return true;
-    const plan_view& plan = plans_[peer];
-    const instruction& half = plan.instructions.data()[there];
-    for (int wait = half.first_wait; wait < half.first_wait + half.wait_count; ++wait) {
-      const event_wait& event = plan.waits[static_cast<std::size_t>(wait)];
-      if (!ends(event)) continue;
-      const std::int32_t by = recorder_at(plan, event.event, there);
-      if (by >= 0 && told(by)) return true;
-    }
-    return false;
-  }
   //! Whether it says that an instruction of this step has ended.
   static constexpr bool ends(const event_wait& wait) {
     return !wait.previous_step && wait.why != wait_reason::starts_before;
   }
-  static constexpr std::int32_t recorder_at(const plan_view& plan, std::int32_t event,
-                                            std::int32_t from) {
-    const instruction* const list = plan.instructions.data();
-    while (--from >= 0 && list[from].record != event) {
-    }
-    return from;
-  }
 
-  const plan_view* plans_;
   const instruction* list_;
   lowering::clock_rows known_;
   const lowering::clock* mine_;
@@ -129,41 +88,32 @@ constexpr bool clash(const plan_view& plan, std::int32_t index, const instructio
                      const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
   const buffer* const buffers = plan.buffers.data();
-  // What a job makes for another is the last of its uses, what it is brought the first.
-  const buffer_use* const first = uses + one.first_use;
-  const buffer_use* const begin = uses + other.first_use;
-  const buffer_use* const end = begin + other.use_count;
-  for (const buffer_use* a = first + one.use_count; a != first;) {
-    --a;
-    const bool reads = a->mode == access::read;
-    const std::int32_t id = a->buffer;
-    for (const buffer_use* b = begin; b < end; ++b) {
-      if (reads && b->mode == access::read) continue;
-      if (id == b->buffer) return true;
-      const buffer& mine = buffers[id];
-      const buffer& theirs = buffers[b->buffer];
-      if (mine.offset < theirs.offset + theirs.bytes && theirs.offset < mine.offset + mine.bytes)
+  const std::int32_t* const released = plan.released.data();
+  for (int theirs = other.first_use; theirs < other.first_use + other.use_count; ++theirs) {
+    buffer_use its = uses[theirs];
+    buffer place = buffers[its.buffer];
+    const std::int64_t end = place.offset + place.bytes;
+    const auto held = [&](std::int32_t id) {
+      buffer before = buffers[id];
+      return before.offset < end && place.offset < before.offset + before.bytes;
+    };
+    for (int mine = one.first_use; mine < one.first_use + one.use_count; ++mine) {
+      buffer_use used = uses[mine];
+      if ((used.mode != access::read || its.mode != access::read) &&
+          (used.buffer == its.buffer || held(used.buffer)))
         return true;
     }
-  }
-  const std::int32_t* const released = plan.released.data();
-  while (true) {
-    const instruction& giver = plan.instructions[static_cast<std::size_t>(index)];
-    for (int freed = giver.first_release; freed < giver.first_release + giver.release_count;
-         ++freed) {
-      if (plan.released_as_ends(released[freed], index)) continue;  // by the one before
-      for (const buffer_use* b = uses + other.first_use;
-           b < uses + other.first_use + other.use_count; ++b) {
-        const buffer& mine = buffers[released[freed]];
-        const buffer& theirs = buffers[b->buffer];
-        if (b->mode != access::read && mine.offset < theirs.offset + theirs.bytes &&
-            theirs.offset < mine.offset + mine.bytes)
-          return true;
-      }
+    if (its.mode == access::read) continue;
+    for (std::int32_t giver = index; giver >= 0; --giver) {
+      // The last op of a node speaks for its first, before which buffers are released.
+      if (giver < index && plan.part_of(giver).ends != 0) break;
+      instruction gives = plan.instructions[static_cast<std::size_t>(giver)];
+      for (int freed = gives.first_release; freed < gives.first_release + gives.release_count;
+           ++freed)
+        if (held(released[freed]) && !plan.released_as_ends(released[freed], giver)) return true;
     }
-    // The last op of a node speaks for its first, before which buffers are released.
-    if (index == 0 || plan.part_of(--index).ends != 0) return false;
   }
+  return false;
 }
 
 //! A wait that orders nothing, or an event that nobody waits for.
@@ -181,7 +131,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
     const lowering::whole_uses in_parts(plans, rank);
     return first_idle(in_parts.views(), known, rank);
   }
-  const knowledge_without knowledge(plans, known, rank);
+  const knowledge_without knowledge(plan, known, rank);
   const receive_gate_table gates(plan);
   scratch<bool> waited_events(plan.events);
   bool* const waited = waited_events.data();
@@ -200,14 +150,12 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
            (recorded.act == action::send && done_before(plan, known, plans, now, by));
   };
   for (std::int32_t index = 0; index < count; ++index) {
-    const instruction at = list[index];
+    instruction at = list[index];
     const std::int32_t before = last_on[at.stream] - 1;
     last_on[at.stream] = index + 1;
     if (at.wait_count == 0) continue;
-    const std::int32_t peer_before =
-        at.act == action::receive ? knowledge.before(at.peer, row[index].partner - 1) : -1;
     for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
-      const event_wait event = waits[wait];
+      event_wait event = waits[wait];
       by = knowledge.recorder(event.event);
       recorded = list[by];
       const bool start = recorded.record != event.event;
@@ -225,7 +173,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
           if (other != wait && waits[other].previous_step && waits[other].event == event.event)
             needed = false;
         needed = needed && !(before >= 0 && row[before].begun) &&
-                 !knowledge.others(index, wait, peer_before,
+                 !knowledge.others(index, wait,
                                    [](const lowering::clock& now) { return now.begun; });
       } else if (event.why == wait_reason::lead) {
         needed = gates.of(index) == by && !(before >= 0 && row[before].own[recorded.stream] > by) &&
@@ -235,7 +183,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
       } else {
         // Mostly what the other made, the last of its uses, is one of the first two.
         if (!start && recorded.use_count > 0 && at.use_count > 0) {
-          const buffer_use made = uses[recorded.first_use + recorded.use_count - 1];
+          buffer_use made = uses[recorded.first_use + recorded.use_count - 1];
           needed = made.mode != access::read &&
                    (uses[at.first_use].buffer == made.buffer ||
                     (at.use_count > 1 && uses[at.first_use + 1].buffer == made.buffer));
@@ -247,7 +195,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         // Mostly there is but the stream to ask.
         const bool alone = at.wait_count == 1 && at.act != action::receive;
         needed = needed && !(before >= 0 && done(row[before])) &&
-                 (alone || !knowledge.others(index, wait, peer_before, done));
+                 (alone || !knowledge.others(index, wait, done));
         if (start) begun[recorded.stream] = by + 1;
       }
       waited[event.event] = true;
@@ -281,7 +229,7 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
   const job& here = plan.instructions[static_cast<std::size_t>(found.index)].what;
   if (found.wait < 0)
     return refuse(fault::idle_event, reason::event_removable, rank, found.index, here);
-  const detail::knowledge_without knowledge(plans, known, rank);
+  const detail::knowledge_without knowledge(plan, known, rank);
   const auto by = static_cast<std::size_t>(knowledge.recorder(found.event));
   return refuse(fault::idle_event, reason::event_removable, rank, found.index, here,
                 plan.instructions[by].what);
