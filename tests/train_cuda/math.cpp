@@ -148,9 +148,11 @@ struct on_simulated_gpu {
 namespace {
 
 //! @param bound    of losses, norms and gradients
+//! @param element  of any mean of gradients, beside the layer's largest
 //! @param updated  of parameters, which AdamW may move by the learning rate, 0.01, either way where
 //!                 a gradient is nothing but rounding
-void compare(const config& model, precision read, double bound, double updated) {
+void compare(const config& model, precision read, double bound, double element,
+             double updated) {
   const on_simulated_gpu started;
   CAPTURE(model.width);
   CAPTURE(bound);
@@ -179,7 +181,7 @@ void compare(const config& model, precision read, double bound, double updated) 
         CHECK(largest_difference(on_host(gpu, std::as_const(there.one).parameters(layer)),
                                  here.one.parameters(layer)) < updated);
         const auto mean = on_host(gpu, std::as_const(there.one).mean(layer));
-        CHECK(largest_difference(mean, here.one.mean(layer)) < bound * largest(mean));
+        CHECK(largest_difference(mean, here.one.mean(layer)) < element * largest(mean));
         take(on_host(gpu, there.one.parameters(layer)), here.one.parameters(layer));
         take(on_host(gpu, there.one.mean(layer)), here.one.mean(layer));
         take(on_host(gpu, there.one.square(layer)), here.one.square(layer));
@@ -199,11 +201,12 @@ TEST_CASE("a stage on a GPU computes what it does on the host") {
                .vocabulary = 50, .expansion = 3, .tied = false},
         config{.layers = 2, .width = 16, .heads = 2, .context = 12, .microbatch = 2, .slices = 3}}) {
     // Rounding, of sums of a few hundred numbers near 1.
-    compare(model, precision::fp32, 2e-5, 1e-3);
-    // A number that differs in its last bit may round to another in bf16: few do.
+    compare(model, precision::fp32, 2e-5, 2e-5, 1e-3);
+    // A number that differs in its last bit may round to another in bf16, which is 2^-8 of it away:
+    // few do, and which ones depends on how the processor sums.
     config held = model;
     held.activations = precision::bf16;
-    compare(held, precision::bf16, 1e-3, 2.1e-2);
+    compare(held, precision::bf16, 1e-3, 0x1p-7, 2.1e-2);
   }
 }
 
