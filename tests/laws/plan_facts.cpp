@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "laws/plan_grid.hpp"
@@ -101,6 +102,31 @@ TEST_CASE("interleaved: 4 ranks of 2 chunks keep 7, 5, 4, 4 and 4, 7, 5, 4, what
     CHECK(found.activations == counts{7, 5, 4, 4});
     CHECK(found.gradients == counts{4, 7, 5, 4});
     if (m >= 12) CHECK(found.arena == first.arena);
+  }
+}
+
+TEST_CASE("interleaved: a message takes the place that was left the longest ago, and hardly waits") {
+  // Bytes of every second message; one of another size does not find every place large enough.
+  for (const auto& [other, one_in] : {std::pair{64, 25}, std::pair{128, 5}}) {
+    const shape sizes{.ranks = 8, .microbatches = 64, .chunks = 2};
+    stretto::plan_request request;
+    request.stages.resize(16);
+    for (std::size_t stage = 1; stage < request.stages.size(); stage += 2)
+      request.stages[stage].output = other;
+    const stretto::planned made(interleaved{}, sizes, stretto::job_table(8, 2).view(),
+                                stretto::overlap::separate{}, request);
+    REQUIRE(made.answer() == stretto::verdict{});
+    int receives = 0, waiting = 0;
+    for (const auto& plan : made.plans())
+      for (const auto& at : plan.instructions) {
+        if (at.act != stretto::action::receive) continue;
+        ++receives;
+        waiting += std::ranges::any_of(plan.waits_of(at), [](const auto& wait) {
+          return wait.why == stretto::wait_reason::data;
+        });
+      }
+    INFO(other, ": ", waiting, " of ", receives);
+    CHECK(waiting * one_in < receives);
   }
 }
 
