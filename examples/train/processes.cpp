@@ -58,7 +58,7 @@ void processes::wait_for_others(std::chrono::seconds longest) {
 }
 
 void processes::abandon(int code) {
-  if (session_->mpi) session_->mpi->abandon(code);
+  if (session_->mpi) session_->mpi->abort(code);
   if (session_->store) session_->store->abandon("exit code " + std::to_string(code));
 }
 

@@ -121,7 +121,7 @@ mpi_session::mpi_session() : state_(std::make_shared<state>()) {
 }
 
 mpi_session::~mpi_session() {
-  if (mpi_requests::any_given_up()) abandon(1);
+  if (mpi_requests::any_given_up()) abort(1);
   if (!state_->finalises) return;
   MPI_Comm_free(&state_->control);
   MPI_Finalize();
@@ -161,7 +161,7 @@ std::vector<std::string> mpi_session::run(std::string_view what, std::string_vie
   }
 }
 
-void mpi_session::abandon(int code) noexcept {
+void mpi_session::abort(int code) noexcept {
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);

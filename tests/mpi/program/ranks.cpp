@@ -158,7 +158,7 @@ int fail(session& between, const std::unique_ptr<const planned>& made,
   } catch (const executor::execution_error& caught) {
     std::cout << "process " << between.process() << ": " << caught.what() << "; threads left "
               << caught.threads_left() << std::endl;
-    between.abandon(5);
+    between.abort(5);
   }
   return 0;
 }
@@ -210,6 +210,6 @@ int main(int argc, char** argv) {
     return 3;
   } catch (const std::exception& wrong) {
     std::cout << "process " << between.process() << ": " << wrong.what() << std::endl;
-    between.abandon(4);
+    between.abort(4);
   }
 }

@@ -20,7 +20,7 @@ class mpi_session final : public bootstrap {
   //!         (MPI_THREAD_MULTIPLE).
   mpi_session();
   //! Finalises MPI, which waits for the other processes to do the same. After a step that failed
-  //! with messages under way that is impossible: abandon() is called instead.
+  //! with messages under way that is impossible: abort() is called instead.
   ~mpi_session() override;
   mpi_session(const mpi_session&) = delete;
   mpi_session& operator=(const mpi_session&) = delete;
@@ -34,7 +34,7 @@ class mpi_session final : public bootstrap {
 
   //! Ends all processes of the job at once, this one with the code: what is left to do after an
   //! error, for the others wait for messages of this one.
-  [[noreturn]] void abandon(int code) noexcept;
+  [[noreturn]] void abort(int code) noexcept;
 
   struct state;
 
