@@ -1,12 +1,20 @@
 // What bench/compile measures: a step computed and proven up to PART.
-//   0  the headers alone
+//  -1  all headers of the library, alone
+//   0  the headers that a proof needs, alone
 //   1  order: jobs emitted, when each ends, and complete, ordered and live proven on them
 //   2  lowering: messages from one global order, lists with ends, what they order, plans written
 //   3  checks: memory bounded, the lists proven and what the written plans order, race-free, spare:
 //      stretto::valid
 //   4  only whether the schedule serves the shape
 // -DSCHEDULE=interleaved -DRANKS=8 -DMICROBATCHES=64 -DCHUNKS=2 -DSLICES=1 -DPART=3
+#if PART < 0
 #include "stretto/stretto.hpp"
+#else
+#include "stretto/plan/pipeline.hpp"
+#define QUOTED(name) #name
+#define HEADER_OF(name) QUOTED(stretto/schedule/name.hpp)
+#include HEADER_OF(SCHEDULE)
+#endif
 
 using step = stretto::pipeline<
     stretto::shape{
