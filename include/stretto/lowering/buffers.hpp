@@ -161,6 +161,7 @@ class buffer_book {
     }
   };
 
+  //! The buffer's place is free from now on.
   constexpr void link(part& of, std::int32_t id) {
     about_buffer& free = about.items[id];
     const std::int64_t begin = free.begin;
@@ -207,6 +208,7 @@ class buffer_book {
     }
     return free.begin;
   }
+  //! Where there are several sizes, or copies, which take of what is saved by streams.
   constexpr std::int64_t take(part& of, std::int64_t bytes, bool oldest) {
     left_at_ = copied_at_ = -1;
     std::int64_t from = of.top;
