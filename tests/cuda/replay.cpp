@@ -20,6 +20,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+//! Long enough for the steps before the late one, wherever this runs.
+constexpr milliseconds late(1000);
+
 //! Three ranks that run forwards and backwards of two micro-batches, one of which never ends in
 //! step 3.
 struct stuck_run {
@@ -103,7 +106,7 @@ TEST_CASE("a replay that is late has the error and the flight record of the step
       stuck_run run;
       run.stuck = stuck;
       const executor::execution_error error =
-          run.error_with(graph ? replayed() : on_gpus(1), milliseconds(300));
+          run.error_with(graph ? replayed() : on_gpus(1), late);
       CHECK(error.kind() == executor::failure::deadline);
       CHECK(error.what_job() == stuck);
       const std::string text = error.what();
@@ -129,7 +132,7 @@ TEST_CASE("a replay that cannot begin is not taken for the one before, which was
     if (plan.rank == 0) settings.lent = {{0, lent}};
     return executor::make_cuda_device(plan, settings, watch);
   };
-  const executor::execution_error error = run.error_with(std::move(with), milliseconds(100));
+  const executor::execution_error error = run.error_with(std::move(with), late);
   for (const std::string& each : nothing_done) expect_part(error.flight_record(), each);
   // It may still come, and write to the memory of ranks whose own streams are idle: an arena each,
   // and where it tells how far it is.
@@ -145,7 +148,7 @@ TEST_CASE("without graph_progress a replay says that it is late, and that it doe
   run.stuck = {1, 0, 0, job_kind::forward};
   executor::options with = replayed();
   with.graph_progress = false;
-  const executor::execution_error error = run.error_with(std::move(with), milliseconds(100));
+  const executor::execution_error error = run.error_with(std::move(with), late);
   CHECK(error.kind() == executor::failure::deadline);
   CHECK(error.step() == 3);
   CHECK(error.rank() == -1);
