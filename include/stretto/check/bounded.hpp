@@ -17,9 +17,10 @@ class memory_curve {
       : in_(input),
         where_(input.where),
         stages_(where_.stages()),
+        chunks_(rank < input.costs.ranks ? input.costs.chunks : 0),
+        costs_(chunks_ > 0 ? &input.costs.at(rank, 0, job_kind::forward) : nullptr),
         list_(input.rows.items + std::int64_t{rank} * input.rows.stride),
         count_(input.rows.counts[rank]),
-        rank_(rank),
         level_(input.costs.base_of(rank)),
         highest_(level_),
         again_(recomputes()
@@ -74,14 +75,15 @@ class memory_curve {
     if (!has_cost(work.kind)) return true;
     if (work.stage < 0 || work.stage >= stages_) return false;
     const int chunk = where_.chunk_of(work.stage, work.microbatch);
-    if (rank_ >= in_.costs.ranks || chunk >= in_.costs.chunks) return false;
-    const job_cost cost = in_.costs.at(rank_, chunk, work.kind);
+    if (chunk >= chunks_) return false;
+    const job_cost* const costs = costs_ + chunk * cost_kinds;
+    job_cost cost = costs[static_cast<int>(work.kind)];
     std::int64_t change = cost.change;
-    if (work.kind == job_kind::forward && again_.size() > 0 && inside(work) && again_[cell(work)])
-      change -= in_.costs.at(rank_, chunk, job_kind::recompute).change;
+    const bool ahead = work.kind == job_kind::forward;
+    if (ahead && again_.size() > 0 && inside(work) && again_[cell(work)])
+      change -= costs[static_cast<int>(job_kind::recompute)].change;
     // While it runs, a forward has all that it would keep, unless its peak says otherwise.
-    const bool takes = work.kind == job_kind::forward || work.kind == job_kind::recompute ||
-                       work.kind == job_kind::reload;
+    const bool takes = ahead || work.kind == job_kind::recompute || work.kind == job_kind::reload;
     const std::int64_t at_start = !takes ? 0 : cost.peak > 0 ? change : cost.change;
     used += cost.peak > at_start ? cost.peak : at_start;
     level_ += change;
@@ -91,9 +93,10 @@ class memory_curve {
   const replay_input& in_;
   placement where_;
   int stages_;
+  int chunks_;             // that have costs
+  const job_cost* costs_;  // of the rank
   const job* list_;
   std::int32_t count_;
-  int rank_;
   std::int64_t level_;
   std::int64_t highest_;
   std::int64_t used_ = 0;
@@ -119,7 +122,8 @@ constexpr verdict bounded(const replay_input& input) {
       found.rank = rank;
       return above(found, curve.highest(), limit);
     }
-    for (int step = 0; step < input.rows.counts[rank];) {
+    const int jobs = input.rows.counts[rank];
+    for (int step = 0; step < jobs;) {
       const int count = curve.run(step);
       if (count == 0)
         return refuse(fault::incomplete, reason::out_of_range, rank, step,
