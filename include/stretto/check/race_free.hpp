@@ -128,7 +128,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   // copied, for the compiler's sake: it is slow to make what a loop holds, and to read a constant.
   std::int32_t index = 0;
   lowering::clock now{};
-  std::int32_t id = 0;
+  buffer bytes;
   std::int32_t clash = 0;
   const auto after_accesses = [&](const detail::accesses& of) {
     for (int stream = 0; stream < streams_seen; ++stream)
@@ -143,7 +143,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     const std::int32_t last = its.behind_all;
     if (last == 0 || last > now.own[its.behind_on]) after_accesses(its);
     const std::int32_t gave = its.release;
-    if (gave > buffers[id].first) clash = its.written;
+    if (gave > bytes.first) clash = its.written;
     // Given back by the instruction behind it, which is another one that has not started?
     else if (gave < index && last != gave && now.own[list[gave].stream] <= gave &&
              its.latest(list[gave - 1].stream) != gave &&
@@ -182,14 +182,13 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     const buffer_use* const last_use = uses + at.first_use + at.use_count;
     for (const buffer_use* use = uses + at.first_use; use < last_use; ++use) {
       buffer_use touched = *use;
-      id = touched.buffer;
-      detail::accesses& of = accessed[id];
+      detail::accesses& of = accessed[touched.buffer];
       // Whatever touched the buffer was done before the one that is known to be done?
       bool behind = of.behind_all > 0 &&
                     (of.behind_all <= now.own[of.behind_on] || of.behind_all > index);
       if (!behind) {
         const bool first = of.written == 0;
-        buffer bytes = buffers[id];
+        bytes = buffers[touched.buffer];
         if (first && touched.mode != access::write)
           return refuse(fault::race, reason::read_before_write, rank, index, at.what);
         if (index < bytes.first)
@@ -197,7 +196,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
         behind = first || touched.mode != access::read;
         if (first) {
           of.release = bytes.release;
-          owners.take(bytes.offset, bytes.offset + bytes.bytes, id, after_owner);
+          owners.take(bytes.offset, bytes.offset + bytes.bytes, touched.buffer, after_owner);
         } else if (behind) {
           after_accesses(of);
         } else if (const std::int32_t wrote = of.written;

@@ -26,7 +26,7 @@ struct proven_lists {
 template <class Observer, class Proof = const proven_lists>
 constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer,
                        Proof& proof = proven_lists{}) {
-  const job_rows rows = input.rows;
+  job_rows rows = input.rows;
   placement where = input.where;
   const int stages = where.stages();
   scratch<std::int32_t> cursors(rows.ranks);
