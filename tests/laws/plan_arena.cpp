@@ -102,6 +102,28 @@ TEST_CASE("of two buffers a micro-batch, whole backwards lose nothing and split 
     });
 }
 
+TEST_CASE("of stages of which some save nothing, no place of nothing is used by others") {
+  for (const int empty : {0, 1})  // whether the first does, or the second
+    for (const stretto::shape& sizes : {stretto::shape{4, 8, 2}, stretto::shape{8, 8, 2}})
+      stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
+        if (!schedule.supports(sizes).ok() || laws::is_forward_only<Schedule>()) return;
+        INFO(schedule.name, ", ranks ", sizes.ranks, ", empty ", empty);
+        const stretto::placement where = stretto::place(schedule.placed(), sizes);
+        const stretto::job_table table(sizes.ranks, where.chunks);
+        stretto::plan_request request;
+        request.stages.clear();
+        for (int stage = 0; stage < where.stages(); ++stage)
+          request.stages.push_back({.output = 64, .stash = stage % 2 == empty ? 0 : 640});
+        const stretto::planned made(schedule, sizes, table.view(), stretto::overlap::separate{},
+                                    request);
+        REQUIRE(made.answer() == stretto::verdict{});
+        for (const stretto::plan_view& plan : made.plans()) {
+          const stretto::arena_report use = stretto::measure_arena(plan);
+          CHECK(use.arena == use.saved + use.messages);
+        }
+      });
+}
+
 TEST_CASE("of uneven stages, little lies idle") {
   const auto all = ratios(20, 64 * 50, [](const stretto::arena_report&) {});
   CHECK(all[all.size() / 2] <= 1.02);

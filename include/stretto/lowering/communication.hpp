@@ -83,9 +83,8 @@ constexpr void add_messages(const replay_input& compute, const job_end* ends, jo
       detail::append_message(made, rank, to, peer, out, observer);
   };
   while (!queue.empty()) {
-    const node_queue::node next = queue.front();
-    const std::int32_t rank = next.rank;
-    const std::int32_t at = next.at;
+    const std::int32_t rank = queue.front();
+    const std::int32_t at = queue.begin();
     const job* const work = rows.items + std::int64_t{rank} * rows.stride + at;
     job first = work[0];
     const int jobs = first.paired && at + 1 < rows.counts[rank] ? 2 : 1;

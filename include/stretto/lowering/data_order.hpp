@@ -54,6 +54,7 @@ class data_order : public replay_observer {
     std::int32_t from = 0;
     if (copies) {
       cell& at = cell_[cell_of(work)];
+      known_.mix(rank, copy_stream_);
       here.gate = clock::open;  // nor is the step's end to be waited for
       from = work.kind == job_kind::offload ? at.forward : 0;
       at.copy = index + 1;
@@ -70,10 +71,10 @@ class data_order : public replay_observer {
         if (at.copy > 0 && here.own[copy_stream_] < at.copy)
           here.join((&here)[at.copy - 1 - index]);
       }
-    } else if (!in_.sums_replicas(work)) {
-      from = collective_[rank];
-    } else if (!in_.is_data_parallel(rank, work)) {
-      from = reduced_[rank];
+    } else {
+      known_.mix(rank, here.stream);
+      if (!in_.sums_replicas(work)) from = collective_[rank];
+      else if (!in_.is_data_parallel(rank, work)) from = reduced_[rank];
     }
     here.after = 0;
     if (from > 0) {
@@ -93,14 +94,13 @@ class data_order : public replay_observer {
       const job_kind takes = ahead ? job_kind::receive_forward : job_kind::receive_backward;
       of = {receiver + 1, overlap_.stream_of(sent.kind, sender, receiver, ranks_),
             overlap_.stream_of(takes, receiver, sender, ranks_), side_of(sender, receiver, ranks_)};
+      known_.mix(receiver, of.receives);
     }
     channel through = of;
-    clock& sends = known_.arrive(sender, send, through.sends);
     const cell* const from = cell_ + cell_of(sent);
-    const std::int32_t maker = ahead ? from->forward : from->backward;
-    const clock& made = (&sends)[maker - 1 - send];
-    sends.after = 0, sends.peer = receiver;
-    if (sends.own[made.stream] < maker) sends.join(made), sends.after = maker;
+    clock& sends = known_.follow(sender, send, through.sends,
+                                 (ahead ? from->forward : from->backward) - 1);
+    sends.peer = receiver;
     clock& receives = known_.arrive(receiver, receive, through.receives);
     receives.peer = sender;
     if (through.receives == 0) receives.begun = true;  // the step ended on that stream
@@ -118,6 +118,7 @@ class data_order : public replay_observer {
   constexpr void joined(const rank_group& group, const std::int32_t* steps) {
     const int stream = overlap_.stream_of(job_kind::all_reduce, 0, -1, ranks_);
     for (std::int32_t rank : group.members) {
+      known_.mix(rank, stream);
       known_.arrive(rank, steps[rank], stream).join(known_.row_of(rank)[steps[rank] - 1]);
       collective_[rank] = steps[rank] + 1;
       if (group.data_parallel) reduced_[rank] = steps[rank] + 1;

@@ -74,7 +74,8 @@ class happens_before {
         ranks_(ranks),
         stride_(stride),
         last_(ranks * max_streams),
-        last_on_(last_.data()) {}
+        last_on_(last_.data()),
+        mixed_(ranks * max_streams) {}
   constexpr ~happens_before() = default;  // nvcc does not find it constexpr by itself
 
   //! The instruction comes to its stream: after everything that stream holds.
@@ -87,6 +88,28 @@ class happens_before {
     last = index + 1;
     return here;
   }
+  //! The same of an instruction that has to come after `job` of the compute stream, and after nothing
+  //! else that its stream does not hold; `after` says whether it waits for it.
+  constexpr clock& follow(int rank, int index, int stream, std::int32_t job) {
+    std::int32_t& last = last_on_[rank * max_streams + stream];
+    clock* const row = clocks_ + static_cast<std::int64_t>(rank) * stride_;
+    clock& here = row[index];
+    const bool known = last > 0 && row[last - 1].own[0] > job;
+    if (known || mixed_[rank * max_streams + stream]) {
+      arrive(rank, index, stream);
+      if (!known) here.join(row[job]);
+    } else {
+      // The stream holds what waited for earlier jobs, and nothing that this one does not know.
+      here = row[job];
+      here.stream = static_cast<std::uint8_t>(stream);
+      if (stream >= 5) here.far = true;
+      last = index + 1;
+    }
+    here.after = known ? 0 : job + 1;
+    return here;
+  }
+  //! On this stream come, or have come, others than those that follow jobs.
+  constexpr void mix(int rank, int stream) { mixed_[rank * max_streams + stream] = true; }
   constexpr clock* row_of(int rank) {
     return clocks_ + static_cast<std::int64_t>(rank) * stride_;
   }
@@ -142,6 +165,7 @@ class happens_before {
   int stride_;
   scratch<std::int32_t> last_;
   std::int32_t* last_on_;
+  scratch<bool> mixed_;
 };
 
 //! The clocks of all instructions of all ranks, read only: a send is known to be taken through any

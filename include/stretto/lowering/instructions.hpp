@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/happens_before.hpp"
@@ -20,8 +19,8 @@ class instruction_writer : plan_books<Plan> {
   using typename books::cell;
   using books::at_, books::book_, books::held_, books::out_, books::row_, books::sizes_,
       books::stream_, books::used_, books::waits_;
-  using books::close_saved, books::next_use, books::open, books::open_saved, books::touch,
-      books::use, books::use_earlier_slices;
+  using books::close_saved, books::open, books::open_saved, books::touch, books::use,
+      books::use_earlier_slices;
 
  public:
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
@@ -39,8 +38,6 @@ class instruction_writer : plan_books<Plan> {
   constexpr ~instruction_writer() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void write() {
-    if (count_ > out_.room.instructions)
-      throw std::length_error("stretto: plan has no room for instructions");
     // Lists hold backwards for all forwards, or none.
     for (const job* work = list_ + count_; work != list_ && !backwards_;)
       backwards_ = is_input_gradient((--work)->kind);
@@ -58,16 +55,29 @@ class instruction_writer : plan_books<Plan> {
       const std::int32_t first_use = used_;
       closed_ = book_.released;
       last_on_[stream_] = at_ + 1;
-      errand of;
-      if (work.kind <= job_kind::recompute) compute(work);
-      else of = run_errand(work);
+      action act = action::run;
+      std::int32_t peer = -1;
+      if (work.kind <= job_kind::recompute) {
+        compute(work);
+      } else {
+        if (stream_ == 0) news_ = true;
+        if (is_message(work.kind)) {
+          peer = row[at_].peer;
+          act = is_send(work.kind) ? action::send : action::receive;
+          if (act == action::send) send(work);
+          else receive(work);
+        } else {
+          act = run_errand(work);
+          if (act == action::all_reduce) peer = work.microbatch;
+        }
+      }
       out_.instructions[at_] = {work,
-                                of.act,
+                                act,
                                 stream_,
                                 static_cast<std::int16_t>(out_.used.waits - first_wait),
                                 static_cast<std::int16_t>(used_ - first_use),
                                 static_cast<std::int16_t>(closed_ - first_release),
-                                of.peer,
+                                peer,
                                 first_wait,
                                 first_use,
                                 first_release,
@@ -83,27 +93,17 @@ class instruction_writer : plan_books<Plan> {
   }
 
  private:
-  //! What an entry asks of the executor, and whom it is about: as instruction::act and peer.
-  struct errand {
-    action act = action::run;
-    std::int32_t peer = -1;
-  };
-  //! Of an entry that is no computation.
-  constexpr errand run_errand(const job& work) {
-    if (stream_ == 0) news_ = true;
-    const job_kind kind = work.kind;
-    if (is_message(kind)) {
-      const bool sends = is_send(kind);
-      if (sends) send(work);
-      else receive(work);
-      return {sends ? action::send : action::receive, row_[at_].peer};
+  static constexpr int saved = books::saved_part, message = books::message_part;
+
+  //! Of an entry that is neither a computation nor a message.
+  constexpr action run_errand(const job& work) {
+    switch (work.kind) {
+      case job_kind::offload: return offload(work), action::offload;
+      case job_kind::reload: return reload(work), action::reload;
+      case job_kind::end_step: return action::end_step;  // written behind all others
+      case job_kind::all_reduce: return finish(work), action::all_reduce;
+      default: return finish(work), action::run;
     }
-    if (kind == job_kind::offload) return offload(work), errand{action::offload};
-    if (kind == job_kind::reload) return reload(work), errand{action::reload};
-    if (kind == job_kind::end_step) return {action::end_step};  // written behind all others
-    finish(work);
-    if (kind == job_kind::all_reduce) return {action::all_reduce, work.microbatch};
-    return {};
   }
 
   constexpr void compute(const job& work) {
@@ -118,14 +118,14 @@ class instruction_writer : plan_books<Plan> {
     const std::int32_t after = row_[at_].after;
     if (after > 0) news_ = true;
     if (!copies_) {
-      if (after > 0) waits_.wait_after(at_, after - 1);
+      if (after > 0) waits_.wait_after(0, after - 1);
       if (!backward) open_all_saved(at, work);
     } else {
       if (after > 0) waits_.need_unknown(at_, after - 1);
       if (!backward) {
         open_all_saved(at, work);
       } else if (at.host > 0 && at.stash > 0) {
-        waits_.need(at_, book_.about.items[at.stash - 1].last);
+        waits_.need(at_, book_.last.items[at.stash - 1]);
         news_ = true;
       }
       waits_.wait_for_needs();
@@ -142,9 +142,10 @@ class instruction_writer : plan_books<Plan> {
       // What a forward saves that runs a second time is gone with it; the second run saves it anew.
       if (row_[at_].again) close_saved(at);
       if (backwards_) return;
-      if (input >= 0) book_.close(input, at_ + 1);
+      if (input >= 0) book_.close(message, input, at_ + 1);
       if (work.slice + 1 == in_.slices)  // no later slice reads any
-        for (cell* of = &at - work.slice; of <= &at; ++of) book_.close(of->stash - 1, at_ + 1);
+        for (cell* of = &at - work.slice; of <= &at; ++of)
+          book_.close(saved, of->stash - 1, at_ + 1);
       return;
     }
     if (!backward) return;
@@ -163,14 +164,14 @@ class instruction_writer : plan_books<Plan> {
     // backwards of later slices, which read it, too, come before.
     if (kind == job_kind::backward_input) {
       if (kept < 0) return;
-      book_.close(stash, at_ + 1);
+      book_.close(saved, stash, at_ + 1);
       at.stash = 0;
       return;
     }
-    if (input >= 0) book_.close(input, at_ + 1);
-    if (gradient >= 0) book_.close(gradient, at_ + 1);
-    if (stash >= 0) book_.close(stash, at_ + 1);
-    if (kept >= 0) book_.close(kept, at_ + 1);
+    if (input >= 0) book_.close(message, input, at_ + 1);
+    if (gradient >= 0) book_.close(message, gradient, at_ + 1);
+    if (stash >= 0) book_.close(saved, stash, at_ + 1);
+    if (kept >= 0) book_.close(saved, kept, at_ + 1);
   }
   constexpr void open_all_saved(cell& at, const job& work) {
     at.stash = open_saved(buffer_role::stash, work);
@@ -179,9 +180,9 @@ class instruction_writer : plan_books<Plan> {
   }
   //! Gives back, before the job, what it knows the peers to have taken.
   constexpr void drop_taken() {
-    untaken_.drop_taken(row_[at_], [&](std::int32_t message) {
-      book_.about.items[message].last = at_;  // who knows
-      book_.close(message, at_);
+    untaken_.drop_taken(row_[at_], [&](std::int32_t taken) {
+      book_.last.items[taken] = at_;  // who knows
+      book_.close(message, taken, at_);
     });
     closed_ = book_.released;
   }
@@ -190,9 +191,9 @@ class instruction_writer : plan_books<Plan> {
     const bool ahead = work.kind == job_kind::send_forward;
     const cell& at = held_.of(work);
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
-    next_use() = {id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read};
+    out_.uses[used_++] = {id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read};
     clock now = row_[at_];
-    if (now.after > 0) waits_.wait_after(at_, now.after - 1);
+    if (now.after > 0) waits_.wait_after(stream_, now.after - 1);
     if (!sizes_.release_sends) return;
     const std::int32_t there = now.partner - 1;
     untaken_.push(stream_,
@@ -205,7 +206,7 @@ class instruction_writer : plan_books<Plan> {
     const bool ahead = work.kind == job_kind::receive_forward;
     const buffer_role role = ahead ? buffer_role::input : buffer_role::output_gradient;
     const std::int32_t id = book_.open(role, work, true);
-    next_use() = {id, role, access::write};
+    out_.uses[used_++] = {id, role, access::write};
     cell& at = held_.of(work);
     (ahead ? at.input : at.output_gradient) = id + 1;
     waits_.take_place_of(at_, book_.left_at());
@@ -219,17 +220,17 @@ class instruction_writer : plan_books<Plan> {
     use(stash, buffer_role::stash, access::read);
     waits_.wait_for_needs();
     at.host = open(buffer_role::host, work);
-    book_.close(stash, at_ + 1);
+    book_.close(saved, stash, at_ + 1);
   }
   constexpr void reload(const job& work) {
     cell& at = held_.of(work);
     use(at.host - 1, buffer_role::host, access::read);
     const std::int32_t stash = book_.open(buffer_role::stash, work, true);
-    next_use() = {stash, buffer_role::stash, access::write};
+    out_.uses[used_++] = {stash, buffer_role::stash, access::write};
     at.stash = stash + 1;
     waits_.wait_for_needs();
     waits_.take_place_of(at_, book_.left_at());
-    book_.close(at.host - 1, at_ + 1);
+    book_.close(book_.host_part, at.host - 1, at_ + 1);
   }
 
   constexpr void finish(const job& work) {

@@ -33,12 +33,10 @@ class node_queue {
   constexpr ~node_queue() = default;  // nvcc does not find it constexpr by itself
 
   constexpr bool empty() const { return left_ == 0; }
-  //! The next node: its rank, and where it begins in that rank's list.
-  struct node {
-    std::int32_t rank = 0;
-    std::int32_t at = 0;
-  };
-  constexpr node front() const { return {first_, cursor_[first_]}; }
+  //! The rank of the next node,
+  constexpr std::int32_t front() const { return first_; }
+  //! and where it begins in that rank's list.
+  constexpr std::int32_t begin() const { return cursor_[first_]; }
   //! It, of so many jobs, has had its turn.
   constexpr void pop(int jobs) {
     const std::int32_t rank = first_;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 
 #include "stretto/lowering/buffers.hpp"
 #include "stretto/lowering/happens_before.hpp"
@@ -18,6 +17,8 @@ template <class Plan>
 class plan_books {
  protected:
   using cell = held_buffers::cell;
+  static constexpr int saved_part = buffer_book<Plan>::saved_part;
+  static constexpr int message_part = buffer_book<Plan>::message_part;
 
   //! @param row the rank's clocks, as `data_order` found them
   constexpr plan_books(const replay_input& input, const clock* row, const buffer_sizes& sizes,
@@ -30,20 +31,16 @@ class plan_books {
         held_(input, rank) {}
   constexpr ~plan_books() = default;  // nvcc does not find it constexpr by itself
 
-  constexpr buffer_use& next_use() {
-    if (used_ == out_.room.uses) throw std::length_error("stretto: plan has no room for uses");
-    return out_.uses[used_++];
-  }
   //! A use that needs no wait of its own.
   constexpr void touch(std::int32_t id, buffer_role role, access mode) {
-    next_use() = {id, role, mode};
-    book_.about.items[id].last = at_;
+    out_.uses[used_++] = {id, role, mode};
+    book_.last.items[id] = at_;
   }
   //! A buffer's accesses, sends aside, follow one another: on the compute stream, and across
   //! streams at its ends.
   constexpr void use(std::int32_t id, buffer_role role, access mode) {
-    next_use() = {id, role, mode};
-    std::int32_t& last = book_.about.items[id].last;
+    out_.uses[used_++] = {id, role, mode};
+    std::int32_t& last = book_.last.items[id];
     waits_.need(at_, last);
     last = at_;
   }
@@ -51,7 +48,7 @@ class plan_books {
   //! @return the buffer, plus one
   constexpr std::int32_t open(buffer_role role, const job& work) {
     const std::int32_t id = book_.open(role, work, false);
-    next_use() = {id, role, access::write};
+    out_.uses[used_++] = {id, role, access::write};
     return id + 1;
   }
   constexpr std::int32_t open_saved(buffer_role role, const job& work) {
@@ -60,8 +57,8 @@ class plan_books {
     return made;
   }
   constexpr void close_saved(const cell& at) {
-    if (at.stash > 0) book_.close(at.stash - 1, at_ + 1);
-    if (at.kept > 0) book_.close(at.kept - 1, at_ + 1);
+    if (at.stash > 0) book_.close(saved_part, at.stash - 1, at_ + 1);
+    if (at.kept > 0) book_.close(saved_part, at.kept - 1, at_ + 1);
   }
   //! Attention looks back: a slice reads what earlier slices of its micro-batch keep, and its
   //! backward for the input adds to their gradients. Their stashes come after the job's own.

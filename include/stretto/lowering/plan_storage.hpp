@@ -80,13 +80,18 @@ struct fixed_rank_plan {
 
 //! One rank's plan, sized at run time.
 struct rank_plan {
-  //! Takes any index, as an array of the language does.
+  //! Takes any index, as an array of the language does. Throws std::length_error when there is no
+  //! such element: the room was too small. A constant evaluation ends there by itself.
   template <class T>
   struct array {
     std::vector<T> items;
 
     constexpr explicit array(int count) : items(static_cast<std::size_t>(count)) {}
-    constexpr T& operator[](std::int64_t at) { return items[static_cast<std::size_t>(at)]; }
+    constexpr T& operator[](std::int64_t at) {
+      if (at < 0 || static_cast<std::size_t>(at) >= items.size())
+        throw std::length_error("stretto: the room for a plan is too small");
+      return items[static_cast<std::size_t>(at)];
+    }
     constexpr const T* data() const { return items.data(); }
   };
   plan_capacity room;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/plan_storage.hpp"
@@ -16,10 +15,10 @@ class wait_book {
   //! @param row the rank's clocks, as `data_order` found them
   constexpr wait_book(const clock* row, Plan& out) : row_(row), out_(out) {}
 
-  //! Instruction `at` comes after `earlier`, which its stream does not know to be done unless it has
-  //! waited for it to use bytes again; and after nothing else.
-  constexpr void wait_after(std::int32_t at, std::int32_t earlier) {
-    if (heard_of(row_[at].stream, row_[earlier].stream) <= earlier)
+  //! What comes to stream `mine` comes after `earlier`, which the stream does not know to be done
+  //! unless it has waited for it to use bytes again; and after nothing else.
+  constexpr void wait_after(int mine, std::int32_t earlier) {
+    if (heard_of(mine, row_[earlier].stream) <= earlier)
       wait_for(earlier, wait_reason::data);
   }
   //! The same, with more to come: see wait_for_needs.
@@ -88,10 +87,11 @@ class wait_book {
           last >= 0 && last != at && out_.instructions[last].record < 0)
         wait_for(last, wait_reason::bound);
     // The record that the streams' first instructions wait for in the next step.
-    for (int wait = 0; wait < out_.used.waits; ++wait) {
-      if (!out_.waits[wait].previous_step) continue;
-      if (end.record < 0) end.record = out_.events++;
-      out_.waits[wait].event = end.record;
+    if (started_ > 0) end.record = out_.events++;
+    while (started_ > 0) {
+      event_wait& wait = out_.waits[started_ - 1];
+      started_ = wait.event;
+      wait.event = end.record;
     }
     end.wait_count = static_cast<std::int16_t>(out_.used.waits - end.first_wait);
   }
@@ -104,9 +104,10 @@ class wait_book {
   //! @param earlier  of this step; -1: the end of the one before, whose event is known at the end
   constexpr void wait_for(std::int32_t earlier, wait_reason why) {
     const int at = out_.used.waits;
-    if (at == out_.room.waits) throw std::length_error("stretto: plan has no room for waits");
-    std::int32_t event = -1;
-    if (earlier >= 0) {
+    std::int32_t event = started_;
+    if (earlier < 0) {
+      started_ = at + 1;
+    } else {
       std::int32_t& record = out_.instructions[earlier].record;
       if (record < 0) record = out_.events++;
       event = record;
@@ -117,6 +118,8 @@ class wait_book {
 
   const clock* row_;
   Plan& out_;
+  // The latest wait for the end of the step before, plus one; as event, each has that before it.
+  std::int32_t started_ = 0;
   // For bytes that are used again, plus one:
   std::int32_t waited_[max_streams]{};  // latest job that the stream has waited for
   std::int32_t heard_[max_streams]{};   // latest of the stream that a job has waited for
