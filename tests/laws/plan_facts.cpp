@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "laws/plan_grid.hpp"
+#include "stretto/lowering/happens_before.hpp"
 
 namespace {
 
@@ -159,6 +160,61 @@ TEST_CASE("inference of several chunks keeps 2p messages; of one chunk nothing e
       straight.back() = 0;
       CHECK(facts_of(inference{}, {.ranks = p, .microbatches = m}).activations == straight);
     }
+}
+
+namespace {
+
+//! All messages on one stream, where what a send follows is not all that its stream knows.
+struct one_message_stream : stretto::overlap::separate {
+  constexpr int stream_of(stretto::job_kind kind, int rank, int peer, int ranks) const {
+    return stretto::is_message(kind) ? 1 : separate::stream_of(kind, rank, peer, ranks);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a send knows what its stream knows, and what its job knows") {
+  using stretto::lowering::clock;
+  std::vector<clock> clocks(5);
+  stretto::lowering::happens_before known(clocks.data(), 1, 5);
+  known.arrive(0, 0, 0).own[0] = 1;
+  known.mix(0, 1);
+  clock& receive = known.arrive(0, 1, 1);
+  receive.own[1] = 2, receive.side[0] = 7;
+  const clock& behind = known.follow(0, 2, 1, 0);
+  CHECK(behind.after == 1);
+  CHECK(behind.stream == 1);
+  CHECK(behind.own[0] == 1);
+  CHECK(behind.own[1] == 2);
+  CHECK(behind.side[0] == 7);
+  clock& alone = known.follow(0, 3, 6, 0);
+  CHECK(alone.after == 1);
+  CHECK(alone.stream == 6);
+  CHECK(alone.far);
+  CHECK(alone.own[0] == 1);
+  CHECK(alone.own[1] == 0);
+  CHECK(alone.side[0] == 0);
+  alone.own[6] = 4;
+  const clock& again = known.follow(0, 4, 6, 0);
+  CHECK(again.after == 0);
+  CHECK(again.own[0] == 1);
+  CHECK(again.own[6] == 4);
+}
+
+TEST_CASE("plans are in order where all messages share a stream") {
+  int plans = 0;
+  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
+    for (const shape& sizes : {shape{2, 4, 1}, shape{4, 8, 2}, shape{4, 8, 1}, shape{6, 12, 3}}) {
+      if (!schedule.supports(sizes).ok()) continue;
+      INFO(schedule.name, ", ranks ", sizes.ranks, ", chunks ", sizes.chunks);
+      const stretto::placement where = stretto::place(schedule.placed(), sizes);
+      const stretto::job_table table(sizes.ranks, where.chunks);
+      const stretto::planned made(schedule, sizes, table.view(), one_message_stream{});
+      CHECK(made.answer() == stretto::verdict{});
+      ++plans;
+    }
+  });
+  CHECK(plans > 40);
 }
 
 TEST_CASE("what lives together shares no byte; offsets are aligned and inside the arena") {
