@@ -160,7 +160,7 @@ class buffer_book {
   struct arena_part {
     // Who left the free places, in this order, stands in left_; of several sizes, in places_.
     std::int32_t first = 0;
-    std::int32_t last = 0;  // behind them
+    std::int32_t last = 0;     // behind them
     std::int64_t size = none;  // of all that was asked for
     std::int64_t top = 0;      // beyond it nothing has been used
   };

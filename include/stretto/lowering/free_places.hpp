@@ -115,6 +115,7 @@ class free_places {
     }
     return found;
   }
+
   sized_scratch<place, Buffers> places_;
   ends ends_[Parts]{};
 };
