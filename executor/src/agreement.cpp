@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "plan_ends.hpp"
+#include "stretto/base/digest.hpp"
 #include "stretto/base/version.hpp"
-#include "stretto/plan/digest.hpp"
 
 namespace stretto::executor {
 namespace {

@@ -6,8 +6,7 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/global_order.hpp"
 #include "stretto/lowering/held_messages.hpp"
-#include "stretto/lowering/job_ends.hpp"
-#include "stretto/lowering/node_queue.hpp"
+#include "stretto/lowering/node_order.hpp"
 #include "stretto/lowering/reductions.hpp"
 #include "stretto/model/replay_input.hpp"
 
@@ -52,7 +51,7 @@ constexpr void append_sum(std::size_t group, const rank_group& of, const placeme
 }  // namespace detail
 
 //! Adds sends and receives to compute-only lists. All ranks' jobs are put in one order, by the time
-//! at which they end (see node_queue), and each job is followed at once by its message: the send on
+//! at which they end, and each job is followed at once by its message: the send on
 //! its own rank, the receive on the peer, wherever the peer stands at that moment. Every rank issues
 //! its part of that one order, which is why no mixture of blocking calls can hang (the constructive
 //! argument of torch.distributed.pipelining's `_add_send_recv`, with time in place of turns). Copies
@@ -60,16 +59,17 @@ constexpr void append_sum(std::size_t group, const rank_group& of, const placeme
 //! it then follows the node of the receiving rank behind which its receive is posted, still before
 //! the node that it is for, so that the order stays one of causes before effects. Sums over
 //! data-parallel replicas among compute.groups follow as due_sums says.
-//! @param compute lists without messages; @param ends as note_ends filled them
+//! @param compute lists without messages; @param nodes as order_nodes puts them
 //! @param out empty lists of stride `with_messages(...)`, and two for each of the rank's sums
 //! @param order  if not null, filled with the global order; see order_room
 //! @param observer hears of everything as it is appended, as a replay_observer
 template <class Observer>
-constexpr void add_messages(const replay_input& compute, const job_end* ends, job_sink& out,
-                            order_sink* order, Observer& observer) {
+constexpr void add_messages(const replay_input& compute, std::span<const std::int32_t> nodes,
+                            job_sink& out, order_sink* order, Observer& observer) {
   const job_rows& rows = compute.rows;
   const int stages = compute.where.stages();
-  node_queue queue(rows, ends);
+  scratch<std::int32_t> cursors(rows.ranks);
+  std::int32_t* const cursor = cursors.data();
   held_messages held(compute);
   const due_sums sums(rows, stages, compute.groups);
   scratch<std::int32_t> steps(rows.ranks);
@@ -82,17 +82,23 @@ constexpr void add_messages(const replay_input& compute, const job_end* ends, jo
     if (peer != rank && (compute.receive_lead < 0 || !held.keep(made, rank, to, peer)))
       detail::append_message(made, rank, to, peer, out, observer);
   };
-  while (!queue.empty()) {
-    const std::int32_t rank = queue.front();
-    const std::int32_t at = queue.begin();
+  const std::int32_t* const end = nodes.data() + nodes.size();
+  for (const std::int32_t* turn = nodes.data(); turn < end; ++turn) {
+    const std::int32_t rank = *turn;
+    const std::int32_t at = cursor[rank];
     const job* const work = rows.items + std::int64_t{rank} * rows.stride + at;
     job first = work[0];
     const int jobs = first.paired && at + 1 < rows.counts[rank] ? 2 : 1;
+    cursor[rank] = at + jobs;
     const std::int32_t index = out.counts[rank];
     out.push(rank, first);
     observer.ran(rank, index, first);
-    if (jobs == 2) out.push(rank, work[1]), observer.ran(rank, index + 1, work[1]);
-    if (order != nullptr) order->ranks[order->count++] = rank;
+    if (order != nullptr) order->add_node(rank, first);
+    if (jobs == 2) {
+      out.push(rank, work[1]);
+      observer.ran(rank, index + 1, work[1]);
+      if (order != nullptr) order->add_job(rank, work[1]);
+    }
     send(first, rank);
     if (jobs == 2) send(work[1], rank);
     if (sums.any)
@@ -101,12 +107,10 @@ constexpr void add_messages(const replay_input& compute, const job_end* ends, jo
       });
     if (compute.receive_lead >= 0 && first.kind <= job_kind::recompute)
       held.ended(rank, [&](const job& made, int from) {
-        if (order != nullptr)
-          order->ranks[order->count++] = order_sink::late(rank), order->has_late = true;
+        if (order != nullptr) order->add_late(rank);
         detail::append_message(made, from, made.stage + (made.kind == job_kind::forward ? 1 : -1),
                                rank, out, observer);
       });
-    queue.pop(jobs);
   }
 }
 
@@ -114,10 +118,11 @@ constexpr void add_messages(const replay_input& compute, const job_end* ends, jo
 //! @return what the replay says of the compute lists
 constexpr verdict add_messages(const replay_input& compute, job_sink& out,
                                order_sink* order = nullptr) {
-  scratch<job_end> ends(std::int64_t{compute.rows.ranks} * compute.rows.stride);
-  if (const verdict stuck = note_ends(compute, ends.data()); !stuck.ok()) return stuck;
+  scratch<std::int32_t> ranks(std::int64_t{compute.rows.ranks} * compute.rows.stride);
+  std::int64_t nodes = 0;
+  if (const verdict stuck = order_nodes(compute, ranks.data(), nodes); !stuck.ok()) return stuck;
   replay_observer nobody;
-  add_messages(compute, ends.data(), out, order, nobody);
+  add_messages(compute, {ranks.data(), static_cast<std::size_t>(nodes)}, out, order, nobody);
   return {};
 }
 

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 
+#include "stretto/base/digest.hpp"
+#include "stretto/model/job.hpp"
+
 namespace stretto::lowering {
 
 //! Storage for one global order: the ranks in the order in which they issue their compute nodes (a
@@ -12,8 +15,30 @@ struct order_sink {
   std::int32_t* ranks = nullptr;
   std::int64_t count = 0;
   bool has_late = false;
+  digest jobs{};  //!< all of them, in this order, and what is late
 
   static constexpr std::int32_t late(int receiver) { return ~receiver; }
+
+  //! The next node is the rank's, and is, or begins with, `first`.
+  constexpr void add_node(std::int32_t rank, const job& first) {
+    ranks[count++] = rank;
+    add_job(rank, first);
+  }
+  //! The node's other job.
+  constexpr void add_job(std::int32_t rank, const job& work) {
+    // Micro-batches take fewer than 28 bits, stages 16; ranks are spread over all.
+    jobs.add(std::uint64_t{0x9e3779b97f4a7c15} * static_cast<std::uint32_t>(rank) +
+             static_cast<std::uint64_t>(work.kind) + (work.paired ? 64u : 0u) +
+             (std::uint64_t{static_cast<std::uint32_t>(work.microbatch)} << 8u) +
+             (std::uint64_t{static_cast<std::uint32_t>(work.stage)} << 36u) +
+             (std::uint64_t{static_cast<std::uint16_t>(work.slice)} << 52u));
+  }
+  //! A message that was kept back comes to `receiver`.
+  constexpr void add_late(std::int32_t receiver) {
+    ranks[count++] = late(receiver);
+    has_late = true;
+    jobs.add(~std::uint64_t{static_cast<std::uint32_t>(receiver)});
+  }
 };
 
 //! Entries of the order of so many compute jobs, at most.

@@ -4,38 +4,26 @@
 #include <cstdint>
 #include <span>
 
+#include "stretto/base/digest.hpp"
 #include "stretto/base/version.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/model/rows.hpp"
 
 namespace stretto {
 
-//! FNV-1a over 64-bit words.
-struct digest {
-  std::uint64_t value = 14695981039346656037u;
-
-  constexpr void add(std::uint64_t word) { value = (value ^ word) * 1099511628211u; }
-};
-
-//! One number for the whole schedule of all ranks: lists with messages and ends, the size of every
-//! stage's message, the groups, and the version of this library. Ranks that compute different
-//! plans have different digests, which is looked at before the first step.
+//! One number for the whole schedule of all ranks: their jobs in the global order, from which messages
+//! follow, how long the lists with messages and ends are, the size of every stage's message, the
+//! groups, and the version of this library. Ranks that compute different plans have different
+//! digests, which is looked at before the first step.
+//! @param of  the jobs' in their order, as the order_sink has it
 template <class MessageBytes>
-constexpr std::uint64_t digest_of(const job_rows& lists, int stages, MessageBytes&& message_bytes,
+constexpr std::uint64_t digest_of(digest of, const job_rows& lists, int stages,
+                                  MessageBytes&& message_bytes,
                                   std::span<const group_info> groups) {
-  digest sum;
+  digest sum = of;
   for (char letter : version) sum.add(static_cast<unsigned char>(letter));
-  for (int rank = 0; rank < lists.ranks; ++rank) {
+  for (int rank = 0; rank < lists.ranks; ++rank)
     sum.add(static_cast<std::uint64_t>(lists.counts[rank]));
-    const job* const list = lists.items + std::int64_t{rank} * lists.stride;
-    for (std::int32_t at = 0; at < lists.counts[rank]; ++at) {
-      job work = list[at];
-      sum.add(static_cast<std::uint64_t>(work.kind) + (work.paired ? 64u : 0u) +
-              (static_cast<std::uint64_t>(work.microbatch) << 8u) +
-              (static_cast<std::uint64_t>(work.stage) << 36u) +
-              (static_cast<std::uint64_t>(work.slice) << 52u));
-    }
-  }
   for (int stage = 0; stage + 1 < stages; ++stage)
     sum.add(static_cast<std::uint64_t>(message_bytes(stage)));
   for (const group_info& group : groups)

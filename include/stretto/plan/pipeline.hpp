@@ -55,28 +55,29 @@ class pipeline
 
   // Tables write themselves where they will stay: a compiler would copy a function's result, which
   // costs it as much as to compute it.
-  struct end_table {
-    std::array<lowering::job_end,
+  struct node_table {
+    std::array<std::int32_t,
                static_cast<std::size_t>(ranks) * static_cast<std::size_t>(compute_room)>
-        ends{};
+        turns{};
+    std::int64_t count = 0;
     verdict answer = complete_;
 
-    constexpr end_table() {
-      if (answer.ok()) answer = lowering::note_ends(compute(), ends.data());
+    constexpr node_table() {
+      if (answer.ok()) answer = lowering::order_nodes(compute(), turns.data(), count);
     }
   };
-  static constexpr end_table timed_{};
+  static constexpr node_table nodes_{};
   // The replay has ended only if the jobs are ordered and live.
   static constexpr verdict ordered_ =
-      complete_.ok() && !timed_.answer.ok() ? check::ordered(compute()) : complete_;
+      complete_.ok() && !nodes_.answer.ok() ? check::ordered(compute()) : complete_;
 
  public:
   //! What rules complete, ordered and live say of the compute jobs: enough to replay them.
-  static constexpr verdict live = ordered_.ok() ? timed_.answer : ordered_;
+  static constexpr verdict live = ordered_.ok() ? nodes_.answer : ordered_;
+  //! The same and rule bounded: all rules of the compute jobs.
+  static constexpr verdict scheduled = live.ok() ? check::bounded(compute()) : live;
 
  private:
-  static constexpr verdict bounded_ = live.ok() ? check::bounded(compute()) : live;
-
   struct lowered_lists {
     fixed_job_lists<ranks, list_room> lists{};
     std::array<std::int32_t, static_cast<std::size_t>(lowering::order_room(
@@ -88,6 +89,7 @@ class pipeline
     std::array<lowering::clock,
                static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)>
         clocks{};
+    std::uint64_t digest = 0;
     verdict answer = live;
 
     constexpr lowered_lists() {
@@ -98,9 +100,14 @@ class pipeline
       replay_input input = compute();
       input.groups = groups_;
       lowering::data_order<Overlap> watch(input, out.rows(), Overlap{}, clocks.data());
-      lowering::add_messages(input, timed_.ends.data(), out, &noted, watch);
+      lowering::add_messages(input, {nodes_.turns.data(), static_cast<std::size_t>(nodes_.count)}, out,
+                             &noted, watch);
       lowering::append_ends(out, where, groups_, !forward_only, watch);
       order = {nullptr, noted.count, noted.has_late};
+      digest = digest_of(
+          noted.jobs, out.rows(), stage_room,
+          [](int stage) { return bytes_[static_cast<std::size_t>(stage)].output; },
+          group_table_.infos);
     }
     constexpr lowering::clock_rows known() const { return {clocks.data(), ranks, list_room}; }
   };
@@ -144,9 +151,6 @@ class pipeline
     lowering::write_instructions(issued(), lowered_.known(), Overlap{}, buffer_sizes(), Rank, out);
   }};
 
-  static constexpr std::uint64_t digest_ = digest_of(
-      lists(), stage_room, [](int stage) { return bytes_[static_cast<std::size_t>(stage)].output; },
-      group_table_.infos);
   template <int... Rank>
   static constexpr int most_streams(std::integer_sequence<int, Rank...>) {
     int most = 0;
@@ -180,7 +184,7 @@ class pipeline
     made.stages = where.stages();
     made.microbatches = Shape.microbatches;
     made.slices = Shape.slices;
-    made.digest = digest_;
+    made.digest = lowered_.digest;
     made.receive_lead = compute().receive_lead;
     made.streams = streams_.view();
     made.groups = group_table_.infos;
@@ -217,8 +221,8 @@ class pipeline
  public:
   //! The verdict of all rules; `stretto::valid` reads it.
   static constexpr verdict checked = [] {
-    if constexpr (!bounded_.ok()) {
-      return bounded_;
+    if constexpr (!scheduled.ok()) {
+      return scheduled;
     } else if constexpr (!lowered_.answer.ok()) {
       return lowered_.answer;
     } else {

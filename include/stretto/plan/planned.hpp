@@ -175,11 +175,12 @@ class planned {
                                         static_cast<std::size_t>(list_room));
     lowering::data_order<Overlap> by_data(input, lists_.rows(), overlap, clocks.data());
     {
-      std::vector<lowering::job_end> ends(static_cast<std::size_t>(ranks) *
-                                          static_cast<std::size_t>(compute.rows.stride));
-      answer_ = lowering::note_ends(compute, ends.data());
+      std::vector<std::int32_t> nodes(static_cast<std::size_t>(compute.rows.total()));
+      std::int64_t count = 0;
+      answer_ = lowering::order_nodes(compute, nodes.data(), count);
       if (!answer_.ok()) return;
-      lowering::add_messages(input, ends.data(), out, &order, by_data);
+      lowering::add_messages(input, {nodes.data(), static_cast<std::size_t>(count)}, out, &order,
+                             by_data);
     }
     turns_.resize(static_cast<std::size_t>(order.count));
     has_late_ = order.has_late;
@@ -209,7 +210,7 @@ class planned {
 
   template <class Overlap>
   void write(const replay_input& compute, const replay_input& issued,
-             const lowering::order_view& order, const Overlap& overlap,
+             const lowering::order_sink& order, const Overlap& overlap,
              std::vector<lowering::clock>& clocks, const lowering::plan_capacity& room) {
     const int ranks = issued.rows.ranks;
     const int stride = issued.rows.stride;
@@ -219,7 +220,7 @@ class planned {
       lowering::write_instructions(issued, {clocks.data(), ranks, stride}, overlap, sizes, rank,
                                    written_.back());
     }
-    freeze(issued, overlap);
+    freeze(issued, order.jobs, overlap);
 
     clocks.assign(clocks.size(), {});
     check::plan_order by_plan(viewed(plans_), clocks.data(), stride,
@@ -230,13 +231,13 @@ class planned {
   }
 
   template <class Overlap>
-  void freeze(const replay_input& issued, const Overlap& overlap) {
+  void freeze(const replay_input& issued, digest jobs, const Overlap& overlap) {
     int used = 0;
     for (const lowering::rank_plan& plan : written_) used = std::max(used, plan.streams);
     for (int stream = 0; stream < used; ++stream) streams_.push_back(overlap.stream(stream));
     const lowering::buffer_sizes sizes = buffer_sizes();
-    const std::uint64_t digest = digest_of(
-        issued.rows, where_.stages(), [&](int stage) { return sizes.of(stage).output; },
+    const std::uint64_t whole = digest_of(
+        jobs, issued.rows, where_.stages(), [&](int stage) { return sizes.of(stage).output; },
         viewed(request_.groups));
     for (std::size_t rank = 0; rank < written_.size(); ++rank) {
       plan_view seen = written_[rank].view();
@@ -245,7 +246,7 @@ class planned {
       seen.stages = where_.stages();
       seen.microbatches = issued.microbatches;
       seen.slices = issued.slices;
-      seen.digest = digest;
+      seen.digest = whole;
       seen.receive_lead = issued.receive_lead;
       seen.streams = viewed(streams_);
       seen.groups = viewed(request_.groups);

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "stretto/base/digest.hpp"
 #include "stretto/base/stored.hpp"
 #include "stretto/base/viewed.hpp"
 #include "stretto/model/plan_view.hpp"
-#include "stretto/plan/digest.hpp"
 
 namespace stretto {
 

@@ -2,15 +2,11 @@
 
 #include <cstdint>
 
+#include "stretto/base/scratch.hpp"
+#include "stretto/lowering/node_queue.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto::lowering {
-
-//! When a job ends, and when the replay ran it.
-struct job_end {
-  std::int64_t time;
-  std::int64_t turn;
-};
 
 namespace detail {
 
@@ -31,12 +27,22 @@ struct end_times : replay_observer {
 
 }  // namespace detail
 
-//! When the jobs of compute-only lists end under the given costs.
-//! @param ends  filled; job i of rank r is ends[r * rows.stride + i]
+//! Puts the nodes of compute-only lists (a pair is one) in the order in which they end under the
+//! given costs; see node_queue.
+//! @param ranks  filled with the rank of each, which runs its own in the order of its list; room for
+//!               all jobs
+//! @param count  how many nodes there are
 //! @return what the replay says of the lists: they are live, or which job waits for ever
-constexpr verdict note_ends(const replay_input& compute, job_end* ends) {
-  detail::end_times watch(ends, compute.rows.stride);
-  return replay(compute, watch);
+constexpr verdict order_nodes(const replay_input& compute, std::int32_t* ranks,
+                              std::int64_t& count) {
+  const job_rows& rows = compute.rows;
+  scratch<job_end> ends(std::int64_t{rows.ranks} * rows.stride);
+  detail::end_times watch(ends.data(), rows.stride);
+  const verdict found = replay(compute, watch);
+  count = 0;
+  if (!found.ok()) return found;
+  count = node_queue(rows, ends.data()).write(ranks);
+  return found;
 }
 
 }  // namespace stretto::lowering
