@@ -173,6 +173,20 @@ TEST_CASE("a digest tells plans apart that cannot run together") {
                                     digest(4, narrower), digest(4, forward_only),
                                     digest(4, replicas)};
   CHECK(all[0] == digest(4, {}));
+  // The same jobs on the same ranks: in another order, at other times, and received later.
+  const auto of = [&](const auto& schedule, const stretto::job_table_view& costs,
+                      const auto& overlap) {
+    const stretto::planned made(schedule, {.ranks = 3, .microbatches = 4}, costs, overlap);
+    REQUIRE(made.answer().ok());
+    return made.plans()[0].digest;
+  };
+  stretto::job_table slow(3, 1);
+  for (const int rank : {0, 1, 2}) slow.at(rank, 0, stretto::job_kind::backward).time = 7;
+  const schedule::one_f_one_b schedule;
+  CHECK(all[0] == of(schedule, table.view(), overlap::separate{}));
+  all.push_back(of(schedule::gpipe{}, table.view(), overlap::separate{}));
+  all.push_back(of(schedule, slow.view(), overlap::separate{}));
+  all.push_back(of(schedule, table.view(), overlap::with_receive_lead<>{}));
   std::sort(all.begin(), all.end());
   CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
 }
