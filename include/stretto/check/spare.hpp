@@ -82,10 +82,12 @@ class knowledge_without {
 };
 
 //! Whether two instructions touch a common buffer (it may be empty) or byte, and one of them writes
-//! it, or the other writes to what the one (or the node whose last op it is) has released before.
+//! it, or the other writes to what the one (or the node whose last op it is) has released before, or
+//! gives back what the one touches.
 //! @param index  of `one`
+//! @param later  of `other`
 constexpr bool clash(const plan_view& plan, std::int32_t index, const instruction& one,
-                     const instruction& other) {
+                     std::int32_t later, const instruction& other) {
   const buffer_use* const uses = plan.uses.data();
   const buffer* const buffers = plan.buffers.data();
   const std::int32_t* const released = plan.released.data();
@@ -113,6 +115,10 @@ constexpr bool clash(const plan_view& plan, std::int32_t index, const instructio
         if (held(released[freed]) && !plan.released_as_ends(released[freed], giver)) return true;
     }
   }
+  for (int freed = other.first_release; freed < other.first_release + other.release_count; ++freed)
+    for (int mine = one.first_use; mine < one.first_use + one.use_count; ++mine)
+      if (uses[mine].buffer == released[freed] && !plan.released_as_ends(released[freed], later))
+        return true;
   return false;
 }
 
@@ -191,7 +197,7 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         if (!needed)
           needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
                                begun[recorded.stream] <= by
-                         : clash(plan, by, recorded, at);
+                         : clash(plan, by, recorded, index, at);
         // Mostly there is but the stream to ask.
         const bool alone = at.wait_count == 1 && at.act != action::receive;
         needed = needed && !(before >= 0 && done(row[before])) &&

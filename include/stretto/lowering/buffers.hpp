@@ -17,8 +17,8 @@ namespace stretto::lowering {
 struct buffer_sizes {
   std::span<const stage_bytes> stages{};
   std::span<const group_info> groups{};
-  //! Release a sent message as soon as something received proves that it was taken; otherwise at
-  //! the end of the step.
+  //! Release a sent message as soon as something received proves that it was taken, or, of many, a
+  //! job has waited for it to be sent; otherwise at the end of the step.
   bool release_sends = true;
 
   constexpr const stage_bytes& of(int stage) const {

@@ -41,6 +41,7 @@ class instruction_writer : plan_books<Plan> {
     // Lists hold backwards for all forwards, or none.
     for (const job* work = list_ + count_; work != list_ && !backwards_;)
       backwards_ = is_input_gradient((--work)->kind);
+    untaken_.most = most_untaken(in_.rows.ranks, backwards_ || in_.where.chunks > 1);
     // Compilers read what is local, and copies, faster; and clang pays for every argument of a call,
     // which is why so much that is said of the instruction at hand stands beside it.
     const job* const list = list_;
@@ -116,22 +117,20 @@ class instruction_writer : plan_books<Plan> {
     if (input >= 0) touch(input, buffer_role::input, access::read);
     if (gradient >= 0) touch(gradient, buffer_role::output_gradient, access::read);
     const std::int32_t after = row_[at_].after;
-    if (after > 0) news_ = true;
-    if (!copies_) {
+    const bool reloaded = copies_ && backward && at.host > 0 && at.stash > 0;
+    if ((news_ || after > 0 || reloaded) && sizes_.release_sends) drop_taken();
+    news_ = false;
+    const bool crowded = untaken_.crowded();
+    if (crowded) wait_for_sends();
+    if (!copies_ && !crowded) {
       if (after > 0) waits_.wait_after(0, after - 1);
       if (!backward) open_all_saved(at, work);
     } else {
       if (after > 0) waits_.need_unknown(at_, after - 1);
-      if (!backward) {
-        open_all_saved(at, work);
-      } else if (at.host > 0 && at.stash > 0) {
-        waits_.need(at_, book_.last.items[at.stash - 1]);
-        news_ = true;
-      }
+      if (!backward) open_all_saved(at, work);
+      if (reloaded) waits_.need(at_, book_.last.items[at.stash - 1]);
       waits_.wait_for_needs();
     }
-    if (news_ && sizes_.release_sends) drop_taken();
-    news_ = false;
 
     if (forward) {
       if (work.slice > 0) use_earlier_slices(work, &at);
@@ -182,6 +181,15 @@ class instruction_writer : plan_books<Plan> {
   constexpr void drop_taken() {
     untaken_.drop_taken(row_[at_], [&](std::int32_t taken) {
       book_.last.items[taken] = at_;  // who knows
+      book_.close(message, taken, at_);
+    });
+    closed_ = book_.released;
+  }
+  //! Gives back what has been on its way for the longest, where that is too much, after an event.
+  constexpr void wait_for_sends() {
+    untaken_.drop_oldest([&](std::int32_t send, std::int32_t taken) {
+      waits_.need_done(at_, send);
+      book_.last.items[taken] = at_;
       book_.close(message, taken, at_);
     });
     closed_ = book_.released;

@@ -7,6 +7,13 @@
 
 namespace stretto::lowering {
 
+//! How many messages of a stream may be in flight, not known to be taken, before the rank's next job
+//! waits for the oldest. Where messages come back, those of the schedules here tell of all but the
+//! latest 2p; where none does, as in a forward-only step of one chunk, two let a rank compute one
+//! while it sends another.
+//! @param comes_back  whether the rank hears of what it sends
+constexpr int most_untaken(int ranks, bool comes_back) { return comes_back ? 2 * ranks : 2; }
+
 //! One rank's sends whose messages are not yet known to be taken: a queue for every stream, because
 //! what a stream sends is taken in order.
 class untaken_sends {
@@ -34,7 +41,10 @@ class untaken_sends {
     else oldest = sent.send + 1;
     newest_[stream] = sent.send;
     if (stream >= streams_) streams_ = stream + 1;
+    if (++held_[stream] >= most) crowded_ = true;
   }
+  //! Whether a stream may hold `most`; if not, none does.
+  constexpr bool crowded() const { return crowded_; }
   //! Calls `visit(message)` for every message that whoever knows `now` knows to be taken, and drops
   //! it.
   template <class Visitor>
@@ -50,9 +60,24 @@ class untaken_sends {
           if (done == 0 || peer[done - 1].own[sent.there_stream] <= sent.there) break;
         }
         oldest_[stream] = sent.next;
+        --held_[stream];
         visit(sent.message);
       }
   }
+  //! Calls `visit(send, message)` for the oldest ones of streams that hold `most` or more, and drops
+  //! them until there is room for one.
+  template <class Visitor>
+  constexpr void drop_oldest(const Visitor& visit) {
+    for (int stream = 0; stream < streams_; ++stream)
+      for (; held_[stream] >= most; --held_[stream]) {
+        const entry& sent = sent_[oldest_[stream] - 1];
+        oldest_[stream] = sent.next;
+        visit(sent.send, sent.message);
+      }
+    crowded_ = false;
+  }
+
+  int most = 0;  //!< see most_untaken
 
  private:
   clock_rows known_;
@@ -60,6 +85,8 @@ class untaken_sends {
   entry* sent_;
   std::int32_t oldest_[max_streams]{};  // index plus one
   std::int32_t newest_[max_streams]{};  // index
+  std::int32_t held_[max_streams]{};
+  bool crowded_ = false;
   int streams_ = 0;                     // with sends
 };
 

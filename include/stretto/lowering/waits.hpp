@@ -40,6 +40,13 @@ class wait_book {
     if (stream != mine && (before < 0 || row_[before].own[stream] <= earlier))
       need_unknown(at, earlier);
   }
+  //! Of a job: it gives back what `send` has sent. Whoever waits for that knows what it knows.
+  constexpr void need_done(std::int32_t at, std::int32_t send) {
+    need_unknown(at, send);
+    const clock& known = row_[send];
+    for (int stream = 0; stream < max_streams; ++stream)
+      if (known.own[stream] > heard_[stream]) heard_[stream] = known.own[stream];
+  }
   //! Of a job: `copy` was the last to touch what was in the place of what it saves.
   constexpr void need_place_of(std::int32_t at, std::int32_t copy) {
     need(at, copy);
