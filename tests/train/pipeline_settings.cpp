@@ -188,6 +188,9 @@ TEST_CASE("on a known machine, costs are what the ops of a job take on it, and m
   settings.machine = &abacus;
   const pipeline timed(tiny(4, true), text(), settings, learning());
   CHECK(timed.machine() == "abacus");
+  CHECK(counted.machine().empty());
+  settings.products = precision::bf16;
+  CHECK(pipeline(tiny(4, true), text(), settings, learning()).machine() == "abacus, in fp32");
   CHECK(timed.predicted_costs().communication == 8);
   using stretto::job_kind;
   stretto::job_table products = counted.predicted_costs(), times = timed.predicted_costs();

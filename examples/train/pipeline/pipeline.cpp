@@ -101,6 +101,13 @@ std::unique_ptr<executor::engine> make_engine(const step_plans& plan,
                                             pointers, std::move(with));
 }
 
+// Kernels are measured in fp32 alone.
+std::string named_machine(const pipeline_settings& settings) {
+  if (settings.machine == nullptr) return {};
+  return std::string(settings.machine->name) +
+         (settings.products == precision::bf16 ? ", in fp32" : "");
+}
+
 }  // namespace
 
 pipeline::pipeline(const config& model, const corpus& text, const pipeline_settings& settings,
@@ -116,7 +123,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
       costs_(settings.machine == nullptr
                  ? product_costs(model_, where_, layers_)
                  : machine_costs(model_, where_, layers_, *settings.machine)),
-      machine_(settings.machine == nullptr ? "" : settings.machine->name),
+      machine_(named_machine(settings)),
       capacity_(settings.transport_capacity),
       trace_steps_(settings.trace_steps),
       poison_(settings.poison) {

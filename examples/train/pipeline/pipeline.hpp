@@ -182,7 +182,8 @@ class pipeline {
 
   //! Multiply-adds of every stage's jobs, or the nanoseconds that they take on machine().
   const stretto::job_table& predicted_costs() const { return costs_; }
-  //! The name of the settings' one; empty: none.
+  //! The name of the settings' one, and in what its times are where steps are in something else;
+  //! empty: none.
   const std::string& machine() const { return machine_; }
   //! Processor time of the jobs since the start, or since forget_times(), on every rank's first
   //! worker. Of several processes, all call it.
