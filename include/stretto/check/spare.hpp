@@ -129,13 +129,16 @@ struct idle_wait {
   std::int32_t event = -1;
 };
 
-//! The first of a rank's plan; see rule spare.
-constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock_rows known,
-                               int rank) {
+//! Tells of those of a rank's plan; see rule spare.
+//! @param found  (idle_wait): whether to go on. Then it has left the wait out, by writing in its place
+//!               one of the step before for event -1, or the event.
+template <class Found>
+constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows known, int rank,
+                         const Found& found) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
   if (!plan.ranges.empty()) {
     const lowering::whole_uses in_parts(plans, rank);
-    return first_idle(in_parts.views(), known, rank);
+    return each_idle(in_parts.views(), known, rank, found);
   }
   const knowledge_without knowledge(plan, known, rank);
   const receive_gate_table gates(plan);
@@ -202,22 +205,23 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
         const bool alone = at.wait_count == 1 && at.act != action::receive;
         needed = needed && !(before >= 0 && done(row[before])) &&
                  (alone || !knowledge.others(index, wait, done));
-        if (start) begun[recorded.stream] = by + 1;
+        if (start && needed) begun[recorded.stream] = by + 1;
       }
-      waited[event.event] = true;
-      if (!needed) return {index, wait, event.event};
+      if (needed)
+        waited[event.event] = true;
+      else if (!found(idle_wait{index, wait, event.event}))
+        return;
     }
   }
   std::int32_t awaited = 0;
   while (awaited < plan.events && waited[awaited]) ++awaited;
-  if (awaited == plan.events) return {};
+  if (awaited == plan.events) return;
   for (std::int32_t index = 0; index < count; ++index) {
-    if (const std::int32_t event = list[index].record; event >= 0 && !waited[event])
-      return {index, -1, event};
-    if (const std::int32_t event = plan.part_of(index).started; event >= 0 && !waited[event])
-      return {index, -1, event};
+    const instruction& at = list[index];
+    const std::int32_t started = plan.part_of(index).started;
+    if (at.record >= 0 && !waited[at.record] && !found(idle_wait{index, -1, at.record})) return;
+    if (started >= 0 && !waited[started] && !found(idle_wait{index, -1, started})) return;
   }
-  return {};
 }
 
 }  // namespace detail
@@ -229,7 +233,11 @@ constexpr idle_wait first_idle(std::span<const plan_view> plans, lowering::clock
 //! nobody else waits for it, so that the step could end before it without the wait. `starts_before`:
 //! see rule resident; `lead`: see rule timely. So removing any one breaks the rule of its reason.
 constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows known, int rank) {
-  const detail::idle_wait found = detail::first_idle(plans, known, rank);
+  detail::idle_wait found;
+  detail::each_idle(plans, known, rank, [&](const detail::idle_wait& first) {
+    found = first;
+    return false;
+  });
   if (found.index < 0) return {};
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
   const job& here = plan.instructions[static_cast<std::size_t>(found.index)].what;

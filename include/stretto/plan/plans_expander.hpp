@@ -86,21 +86,28 @@ class plans_expander {
   //! what waited for either now waits for both.
   constexpr void drop_idle(int rank, const lowering::clock_rows& known) {
     lowering::op_plan& mine = written[static_cast<std::size_t>(rank)];
-    while (true) {
-      const auto found = check::detail::first_idle(viewed(views), known, rank);
-      if (found.index < 0) return;
-      const auto at = static_cast<std::size_t>(found.index);
-      if (found.wait < 0) {
-        if (mine.instructions[at].record == found.event) mine.instructions[at].record = -1;
-        if (mine.parts[at].started == found.event) mine.parts[at].started = -1;
-      } else {
-        mine.waits.erase(mine.waits.begin() + found.wait);
-        --mine.instructions[at].wait_count;
-        for (std::size_t behind = at + 1; behind < mine.instructions.size(); ++behind)
-          --mine.instructions[behind].first_wait;
-      }
-      view();
+    constexpr event_wait dropped{.event = -1, .previous_step = true};
+    check::detail::each_idle(
+        viewed(views), known, rank, [&](const check::detail::idle_wait& found) {
+          const auto at = static_cast<std::size_t>(found.index);
+          if (found.wait >= 0)
+            mine.waits[static_cast<std::size_t>(found.wait)] = dropped;
+          else if (mine.instructions[at].record == found.event)
+            mine.instructions[at].record = -1;
+          else
+            mine.parts[at].started = -1;
+          return true;
+        });
+    std::size_t kept = 0;
+    for (instruction& at : mine.instructions) {
+      const auto first = static_cast<std::size_t>(at.first_wait);
+      const auto end = first + static_cast<std::size_t>(at.wait_count);
+      at.first_wait = static_cast<std::int32_t>(kept);
+      for (std::size_t wait = first; wait < end; ++wait)
+        if (mine.waits[wait] != dropped) mine.waits[kept++] = mine.waits[wait];
+      at.wait_count = static_cast<std::int16_t>(kept - static_cast<std::size_t>(at.first_wait));
     }
+    mine.waits.resize(kept);
   }
 
   std::vector<plan_view> headers_;  // what expanding leaves as it was
