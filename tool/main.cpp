@@ -29,6 +29,16 @@ std::string shown(const std::string& words) {
   return text;
 }
 
+//! An empty value is mostly a variable of a script that is not set.
+void refuse_empty_values(CLI::App& app) {
+  const CLI::Validator filled(
+      [](const std::string& value) { return std::string(value.empty() ? "its value is empty" : ""); },
+      "", "");
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (CLI::Option* option : command->get_options())
+      if (option->get_items_expected() > 0) option->check(filled);
+}
+
 //! Words about an option begin with its name: of several, those that the user knows it by.
 //! @param typed  the arguments behind the program's name
 std::string as_typed(const CLI::App& app, const std::vector<std::string>& typed,
@@ -98,6 +108,7 @@ int main(int argc, char** argv) {
     add_predict(app);
     add_plot(app);
     add_trace(app);
+    refuse_empty_values(app);
     // CLI11 would say no more than that a subcommand is missing.
     if (argc == 1 || argv[1][0] != '-') {
       std::string names;

@@ -219,9 +219,8 @@ void run(const options& with, const processes& all) {
   const corpus text = read(with);
   const told_option found[] = {told(text)};
   all.agree(found);
-  if (!with.save.empty() && !can_save(with.save))
-    throw bad_setting("save", with.save.string(),
-                      "the file cannot be written there: " + std::string(std::strerror(errno)));
+  if (const std::string why = with.save.empty() ? "" : why_not_saved(with.save); !why.empty())
+    throw bad_setting("save", with.save.string(), "no checkpoint can be written there: " + why);
   process_memory process{.before = resident_bytes().value_or(-1),
                          .absent_code = absent_code_bytes()};
   pipeline made(with.model, text, with.pipeline, with.learning);

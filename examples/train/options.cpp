@@ -42,6 +42,14 @@ CLI::Validator whole_number() {
           "BELOW 2^64"};
 }
 
+//! An empty value is mostly a variable of a script that is not set.
+CLI::Validator filled() {
+  return {[](std::string& typed) {
+            return std::string(typed.empty() ? "its value is empty" : "");
+          },
+          ""};
+}
+
 CLI::Range count_up_to(int most) {
   return {1, most};
 }
@@ -232,6 +240,8 @@ options read_options(int argc, const char* const* argv) {
   add_learning(app, made, raw);
   app.add_option("--out", made.out, "Folder for trace.json and timeline.svg, or failure.txt")
       ->capture_default_str();
+  for (CLI::Option* option : app.get_options())
+    if (option->get_items_expected() > 0) option->check(filled());
   app.footer("Exit: 0 when all is well, 1 when training fails, 2 for wrong input.");
   try {
     app.parse(argc, argv);

@@ -1,8 +1,12 @@
 // A checkpoint goes on where it was saved, to the bit, on other ranks, chunks and schedules; what
 // is damaged is refused and changes nothing.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +20,19 @@
 using namespace train;
 using namespace pipeline_test;
 namespace fs = std::filesystem;
+
+namespace {
+
+bool no_hard_links = false;
+
+}  // namespace
+
+//! In the place of the system's: as file systems without hard links answer.
+extern "C" int link(const char* from, const char* to) noexcept {
+  if (!no_hard_links) return ::linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+  errno = EPERM;
+  return -1;
+}
 
 namespace {
 
@@ -151,6 +168,75 @@ TEST_CASE("the file does not depend on who wrote it; the one before it is kept")
     load_checkpoint(previous, old);
     CHECK(old.steps_done() == 1);
   }
+}
+
+TEST_CASE("only a checkpoint makes way for one") {
+  const folder here;
+  const pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
+  pipeline made = make(settings, learning());
+  const auto refusal_to_save = [&] {
+    const std::string why = why_not_saved(here.file);
+    CHECK_THROWS_AS(save_checkpoint(here.file, made), bad_checkpoint);
+    return why;
+  };
+  const fs::path previous = here.file.string() + ".previous";
+  for (const fs::path& kept : {here.file, previous}) {
+    write(kept, "precious\n");
+    CHECK(refusal_to_save().ends_with("holds something else than a checkpoint, which would be lost"));
+    CHECK(read(kept) == "precious\n");
+    fs::remove(kept);
+    fs::create_directory(kept);
+    CHECK(refusal_to_save().ends_with("Is a directory"));
+    fs::remove(kept);
+  }
+  REQUIRE(::mkfifo(here.file.c_str(), 0600) == 0);
+  CHECK(refusal_to_save() == "is no regular file");
+  fs::remove(here.file);
+
+  // Nothing, a checkpoint, and the beginning of one that could not be written to its end.
+  write(here.file, "");
+  CHECK(why_not_saved(here.file).empty());
+  save_checkpoint(here.file, made);
+  write(here.file.string() + ".new", read(here.file).substr(0, 10));
+  CHECK(why_not_saved(here.file).empty());
+  save_checkpoint(here.file, made);
+  CHECK(fs::exists(previous));
+}
+
+TEST_CASE("what a link leads to is written, and the link stays") {
+  const folder here;
+  const pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
+  pipeline made = make(settings, learning());
+  fs::create_directory(here.path / "large");
+  const fs::path target = here.path / "large" / "model";
+  fs::create_symlink("large/model", here.file);
+  for (int times = 0; times < 2; ++times) {
+    save_checkpoint(here.file, made);
+    CHECK(fs::is_symlink(here.file));
+    CHECK(fs::is_regular_file(fs::symlink_status(target)));
+    made.step();
+  }
+  CHECK(fs::exists(target.string() + ".previous"));
+  CHECK_FALSE(fs::exists(here.file.string() + ".previous"));
+  pipeline loaded = make(settings, learning());
+  load_checkpoint(here.file, loaded);
+  CHECK(loaded.steps_done() == 1);
+}
+
+TEST_CASE("where a file has but one name, the one before it is kept, too") {
+  const folder here;
+  const pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
+  pipeline made = make(settings, learning());
+  save_checkpoint(here.file, made);
+  const std::string first = read(here.file);
+  made.step();
+  no_hard_links = true;
+  CHECK_NOTHROW(save_checkpoint(here.file, made));
+  no_hard_links = false;
+  CHECK(read(here.file.string() + ".previous") == first);
+  pipeline loaded = make(settings, learning());
+  load_checkpoint(here.file, loaded);
+  CHECK(loaded.steps_done() == 1);
 }
 
 TEST_CASE("bf16 keeps weights in fp32: a file goes on with either") {

@@ -305,7 +305,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule seq_1f1b --slices 3", "--slices 3: the context, 16, is no multiple of it"},
       {"--schedule seq_1f1b --slices 0", "--slices: Value 0 not in range"},
       {"--group 1", "--group 1: a group smaller than the number of ranks starves the pipeline"},
-      {"--save /proc/none/x", "--save /proc/none/x: the file cannot be written there"},
+      {"--save /proc/none/x", "--save /proc/none/x: no checkpoint can be written there: No such file"},
       {"--save-every 3", "--save-every requires --save"},
       {"--resume /proc/none", "--resume /proc/none: cannot be read: No such file"},
       {"--recompute 3/2", "--recompute 3/2: expected none, all, or a part"},

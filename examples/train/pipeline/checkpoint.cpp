@@ -24,6 +24,7 @@ namespace {
 // A line that says what it is and one of JSON; then part by part the numbers as they lie in memory.
 // Behind each of these a line with its checksum, so that whoever needs a few parts reads no others.
 constexpr std::string_view magic = "stretto train checkpoint 2\n";
+constexpr std::string_view any_version = magic.substr(0, magic.size() - 2);
 constexpr std::size_t checksum_size = std::string_view("crc32 01234567\n").size();
 constexpr std::size_t longest_head = 4096;
 
@@ -110,6 +111,36 @@ class descriptor {
   int number_;
 };
 
+//! What the name leads to through symbolic links, which stay what they are.
+std::filesystem::path behind_links(std::filesystem::path file) {
+  std::error_code none;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(file, none); ++links)
+    file = folder_of(file) / std::filesystem::read_symlink(file, none);
+  return file;
+}
+
+std::filesystem::path with_ending(std::filesystem::path file, const char* ending) {
+  file += ending;
+  return file;
+}
+
+//! Why it may not make way for a checkpoint; empty: it may.
+std::string why_kept(const std::filesystem::path& file) {
+  std::error_code none;
+  const std::filesystem::file_status found = std::filesystem::symlink_status(file, none);
+  if (!std::filesystem::exists(found)) return {};
+  if (std::filesystem::is_directory(found)) return std::strerror(EISDIR);
+  if (!std::filesystem::is_regular_file(found)) return "is no regular file";
+  const descriptor old(file, O_RDONLY);
+  std::string start(any_version.size(), '\0');
+  const ssize_t size = old.open() ? old.read(0, start) : -1;
+  if (size < 0) return std::strerror(errno);
+  start.resize(static_cast<std::size_t>(size));
+  // A part of the beginning is what is left of one that could not be written.
+  if (any_version.starts_with(start)) return {};
+  return "holds something else than a checkpoint, which would be lost";
+}
+
 //! Numbers in the file, with their checksum behind them.
 struct saved_part {
   int layer = 0;
@@ -177,8 +208,7 @@ class saved_file {
   }
   [[noreturn]] void refuse_as_damaged(const std::string& what) const {
     std::error_code none;
-    std::filesystem::path previous = path_;
-    previous += ".previous";
+    const std::filesystem::path previous = with_ending(behind_links(path_), ".previous");
     throw bad_checkpoint(path_, "is damaged: " + what + " is not that of its contents" +
                                     (std::filesystem::exists(previous, none)
                                          ? "; the one before it is " + previous.string()
@@ -212,26 +242,32 @@ long checked_step(const std::filesystem::path& path, std::string_view line, cons
 
 }  // namespace
 
-bool can_save(const std::filesystem::path& file) {
-  std::error_code none;
-  if (std::filesystem::is_directory(file, none)) {
-    errno = EISDIR;
-    return false;
+std::string why_not_saved(const std::filesystem::path& named) {
+  const std::filesystem::path file = behind_links(named);
+  for (const char* ending : {"", ".previous", ".new"}) {
+    const std::filesystem::path each = with_ending(file, ending);
+    const std::string why = why_kept(each);
+    if (!why.empty()) return each == named ? why : each.string() + ": " + why;
   }
-  return ::access(folder_of(file).c_str(), W_OK | X_OK) == 0;
+  std::error_code none;
+  const std::filesystem::path folder = folder_of(file);
+  if (std::filesystem::exists(folder, none) && !std::filesystem::is_directory(folder, none))
+    return std::strerror(ENOTDIR);
+  return ::access(folder.c_str(), W_OK | X_OK) == 0 ? "" : std::strerror(errno);
 }
 
-void save_checkpoint(const std::filesystem::path& file, const pipeline& from) {
+void save_checkpoint(const std::filesystem::path& named, const pipeline& from) {
   if (!from.leads()) {
     each_saved(from, [](const std::vector<float>&) {});
     return;
   }
+  if (const std::string why = why_not_saved(named); !why.empty()) throw bad_checkpoint(named, why);
+  const std::filesystem::path file = behind_links(named);
   const auto refuse = [&](const char* what) {
     const std::string why = std::strerror(errno);
     throw bad_checkpoint(file, std::string(what) + ": " + why);
   };
-  std::filesystem::path fresh = file;
-  fresh += ".new";
+  const std::filesystem::path fresh = with_ending(file, ".new");
   std::error_code error;
   {
     const descriptor out(fresh, O_WRONLY | O_CREAT | O_TRUNC);
@@ -251,12 +287,14 @@ void save_checkpoint(const std::filesystem::path& file, const pipeline& from) {
       refuse("cannot be written");
     }
   }
-  // The old one gets its second name first: at no time is there none.
-  std::filesystem::path previous = file;
-  previous += ".previous";
+  // The old one gets its second name first: at no time is there none. Where a file can have but one,
+  // there is the previous one for a moment.
+  const std::filesystem::path previous = with_ending(file, ".previous");
   if (std::filesystem::exists(file, error)) {
     std::filesystem::remove(previous, error);
-    if (::link(file.c_str(), previous.c_str()) != 0) refuse("the old one cannot be kept");
+    if (::link(file.c_str(), previous.c_str()) != 0 &&
+        std::rename(file.c_str(), previous.c_str()) != 0)
+      refuse("the old one cannot be kept");
   }
   if (std::rename(fresh.c_str(), file.c_str()) != 0) refuse("cannot be put in its place");
   // A folder that cannot be synchronised leaves the rename to the system.

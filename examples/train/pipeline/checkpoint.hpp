@@ -16,12 +16,13 @@ struct bad_checkpoint : std::runtime_error {
       : std::runtime_error(file.string() + ": " + why) {}
 };
 
-//! Whether a checkpoint could be written there now; `errno` says why not.
-bool can_save(const std::filesystem::path& file);
+//! Why no checkpoint could be written there now, nor put in the place of what is there; empty: it could.
+//! Only checkpoints make way, and what symbolic links lead to, not the links.
+std::string why_not_saved(const std::filesystem::path& file);
 
 //! Writes parameters, both moments, the step and the seed, each part with its checksum. The file is
 //! there as a whole or not at all, whatever happens meanwhile; what it held before is then found as
-//! FILE.previous. Between steps only. Of several processes, all call it, and one writes.
+//! FILE.previous (where the file system knows no hard links, for a moment only there). Between steps only. Of several processes, all call it, and one writes.
 //! @throws bad_checkpoint when it cannot be written; the old file is as it was
 void save_checkpoint(const std::filesystem::path& file, const pipeline& from);
 
