@@ -8,19 +8,23 @@
 
 namespace stretto::tool {
 
+//! On one line, and nothing that a terminal would act upon or that ends a C string: a message may
+//! quote a file.
+std::string shown(const std::string& words);
+
 //! A wrong option, file or shape: exit 2. The text names the option, its value and the rule.
 struct bad_input : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit bad_input(const std::string& words) : std::runtime_error(shown(words)) {}
 };
 
 //! A schedule that breaks a rule: exit 1. The text is the verdict's sentence.
 struct broken_schedule : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit broken_schedule(const std::string& words) : std::runtime_error(shown(words)) {}
 };
 
 //! How the help of every command ends.
 inline constexpr const char* exits =
-    "Exit: 0 when all is well, 1 when a schedule breaks a rule, 2 for wrong input.\n"
+    "Exit: 0 when all is well, 1 when a schedule breaks a rule or cannot be read, 2 for wrong input.\n"
     "Times are integers in any unit, per chunk job.";
 
 //! The subcommands: each adds itself to `app` and runs as CLI11 calls it back.

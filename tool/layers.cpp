@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "numbers.hpp"
 
@@ -39,16 +40,7 @@ class layer_file {
  private:
   void apply(const json& entry, const std::string& place) {
     if (!entry.is_object()) file_.fail(place + " must be an object");
-    const auto last = static_cast<std::int64_t>(layers_.size()) - 1;
-    std::int64_t from = 0;
-    std::int64_t to = last;
-    if (entry.contains("layer")) {
-      const json& which = entry["layer"];
-      if (which.is_array() && which.size() != 2)
-        file_.fail(place + ".layer must be one or two numbers");
-      from = file_.integer(which.is_array() ? which[0] : which, place + ".layer", 0, last);
-      to = file_.integer(which.is_array() ? which[1] : which, place + ".layer", from, last);
-    }
+    const std::vector<std::size_t> chosen = chosen_by(entry, place);
     for (const auto& [key, value] : entry.items()) {
       if (key == "layer") continue;
       std::int64_t unit_costs::*const member =
@@ -64,9 +56,20 @@ class layer_file {
       const bool signs = key == "memory_backward_input" || key == "memory_backward_weight";
       const std::int64_t number =
           file_.integer(value, place + "." + key, signs ? -most_cost : 0, most_cost);
-      for (std::int64_t layer = from; layer <= to; ++layer)
-        layers_[static_cast<std::size_t>(layer)].*member = number;
+      for (const std::size_t layer : chosen) layers_[layer].*member = number;
     }
+  }
+  //! The layers that it names; all, where it names none.
+  std::vector<std::size_t> chosen_by(const json& entry, const std::string& place) const {
+    std::vector<std::size_t> chosen(layers_.size());
+    std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+    if (!entry.contains("layer")) return chosen;
+    const json& which = entry["layer"];
+    chosen.clear();
+    for (const json& one : which.is_array() ? which : json::array({which}))
+      chosen.push_back(static_cast<std::size_t>(file_.integer(
+          one, place + ".layer", 0, static_cast<std::int64_t>(layers_.size()) - 1)));
+    return chosen;
   }
 
   json_file file_;
@@ -80,14 +83,14 @@ void layer_options::add(CLI::App& command) {
                      "The model by layers, of which each has the costs given (and the first and "
                      "the last those of --embedding and --head): how many on every rank, as in "
                      "9,8,8,7; even:N; balanced:N; rank_list:0,0,1,1; table:3,2,2,1 (of every "
-                     "stage); or Megatron-LM's layout, as in Et*3|(tt|)*29,m|L");
+                     "stage; sparse_table: where some are empty); or Megatron-LM's layout, as in Et*3|(tt|)*29,m|L");
   command.add_option("--embedding", embedding, "Times F,I,W of the first of --layers")
       ->needs("--layers");
   command.add_option("--head", head, "Times F,I,W of the last of --layers")->needs("--layers");
   command
       .add_option("--layer-costs", file,
-                  "JSON file with times and memory of some of --layers: [{\"layer\": 3 or [3, 7], "
-                  "\"forward\": 2, \"memory_weights\": 5, ...}]")
+                  "JSON file with times and memory of some of --layers: [{\"layer\": 3, or [3, 7] "
+                  "for both, \"forward\": 2, \"memory_weights\": 5, ...}]")
       ->needs("--layers");
 }
 

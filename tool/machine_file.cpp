@@ -89,7 +89,7 @@ class machine_reader {
         from_.fail((place.empty() ? "" : place + ": ") + "there is no field " + quoted(name));
   }
   std::string text(const json& value, const std::string& place) const {
-    if (!value.is_string()) from_.fail(place + " is " + value.dump() + ", must be a string");
+    if (!value.is_string()) from_.fail(place + " is " + in_words(value) + ", must be a string");
     return value.get<std::string>();
   }
   const json& array(const json& value, const std::string& place) const {

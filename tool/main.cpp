@@ -12,23 +12,6 @@ namespace stretto::tool {
 
 namespace {
 
-//! On one line, and nothing that a terminal would act upon: a message may quote a file.
-std::string shown(const std::string& words) {
-  std::string text;
-  for (const char letter : words) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (letter == '\n') {
-      text += ' ';
-    } else if (code < 0x20 || code == 0x7f) {
-      text += "\\x";
-      for (const int digit : {code / 16, code % 16}) text += "0123456789abcdef"[digit];
-    } else {
-      text += letter;
-    }
-  }
-  return text;
-}
-
 //! An empty value is mostly a variable of a script that is not set.
 void refuse_empty_values(CLI::App& app) {
   const CLI::Validator filled(

@@ -39,6 +39,11 @@ std::array<std::int64_t, Count> read_numbers(const std::string& option, const st
   return all;
 }
 
+//! A value as an error quotes it: what nests could be of any length and depth.
+inline std::string in_words(const nlohmann::json& value) {
+  return value.is_array() ? "a list" : value.is_object() ? "an object" : value.dump();
+}
+
 //! A JSON file that an option names, with errors that say where in it.
 struct json_file {
   std::string option;
@@ -64,7 +69,7 @@ struct json_file {
                       !(value.is_number_unsigned() &&
                         value.get<std::uint64_t>() > static_cast<std::uint64_t>(greatest));
     if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > greatest)
-      fail(place + " is " + value.dump() + ", must be an integer from " + std::to_string(least) +
+      fail(place + " is " + in_words(value) + ", must be an integer from " + std::to_string(least) +
            " to " + std::to_string(greatest));
     return value.get<std::int64_t>();
   }

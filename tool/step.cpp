@@ -1,7 +1,13 @@
 #include "step.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "command.hpp"
@@ -29,6 +35,9 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
     case reason::chunks_below_one:
     case reason::chunks_not_one:
     case reason::chunks_not_two:
+      if (options.variant)  // without it, others may do
+        return "--variant " + std::to_string(*options.variant) + " with --chunks " +
+               std::to_string(sizes.chunks);
       return "--chunks " + std::to_string(sizes.chunks);
     case reason::slices_below_one:
     case reason::slices_not_one:
@@ -64,6 +73,13 @@ std::string others_in(const replay_input& input, const verdict& found) {
   return text;
 }
 
+//! A file's name as pictures and JSON can hold it: UTF-8, without control characters.
+std::string printable(const std::string& name) {
+  using nlohmann::json;
+  const std::string text = json(name).dump(-1, ' ', false, json::error_handler_t::replace);
+  return shown(json::parse(text).get<std::string>());
+}
+
 step read_step(const step_options& options) {
   std::string text = read_file(options.csv_option, options.csv);
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // as spreadsheets begin a file
@@ -71,14 +87,14 @@ step read_step(const step_options& options) {
   csv_result read = read_csv(text);
   if (!read.answer.ok()) throw broken_schedule(options.csv + ": " + read.answer.sentence());
   step made;
-  made.schedule = options.csv;
+  made.schedule = printable(options.csv);
   made.imported = std::move(read.schedule);
   made.made.where = made.imported->where();
   made.microbatches = made.imported->microbatches;
   made.chunks = made.imported->chunks;
   made.messages = made.imported->format == csv_format::compute_comms;
   made.made.costs = make_costs(options.costs, made.made.where);
-  made.title = std::filesystem::path(options.csv).filename().string() + ": " +
+  made.title = printable(std::filesystem::path(options.csv).filename().string()) + ": " +
                count_of(made.made.where.ranks, "rank") + ", " +
                count_of(made.microbatches, "micro-batch");
   if (made.chunks > 1) made.title += ", " + count_of(made.chunks, "chunk");
@@ -253,6 +269,29 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
 
 namespace {
 
+//! Times are integers, and a part that a pair hides would be lost without a word.
+void refuse_hidden_parts(const step& made) {
+  const replay_input input = made.input();
+  const int hides = input.costs.pair_hides;
+  const auto time = [&](int rank, const job& work) {
+    return input.costs.at(rank, input.where.chunk_of(work.stage, work.microbatch), work.kind).time;
+  };
+  for (int rank = 0; rank < input.rows.ranks; ++rank) {
+    const std::span<const job> row = input.rows.row(rank);
+    for (std::size_t at = 0; at + 1 < row.size(); ++at) {
+      if (!row[at].paired) continue;
+      const std::int64_t shorter = std::min(time(rank, row[at]), time(rank, row[at + 1]));
+      if (shorter * hides % 100 != 0)
+        throw bad_option("--hides", std::to_string(hides),
+                         "hides " + std::to_string(hides) + " % of " + std::to_string(shorter) +
+                             ", which is no integer; give times in a finer unit (" +
+                             std::to_string(100 / std::gcd(100, hides)) +
+                             " times the numbers will do)");
+      ++at;
+    }
+  }
+}
+
 step plain_step(const step_options& options) {
   if (!options.csv.empty()) return read_step(options);
   if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
@@ -268,6 +307,7 @@ step plain_step(const step_options& options) {
 
 step make_step(const step_options& options) {
   step made = plain_step(options);
+  if (options.costs.hides > 0) refuse_hidden_parts(made);
   if (!options.receive_lead) return made;
   if (made.messages)
     throw bad_input("--receive-lead: " + options.csv + " says itself where its receives stand");

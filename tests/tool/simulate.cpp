@@ -433,10 +433,12 @@ TEST_CASE("what layers cost reaches every schedule") {
     }
   CHECK(refused > 3);
   const temporary profile("profile.json");
-  profile.write(R"([{"forward": 2}, {"layer": [1, 2], "memory_weights": 9},
+  profile.write(R"([{"forward": 2}, {"layer": [0, 3], "backward_input": 9},
                     {"layer": 3, "backward_weight": 40}])");
-  CHECK(run_json("assign --layers even:4 --ranks 4 --format json --layer-costs " +
-                 profile.path())[3]["time"] == 43);
+  const auto dealt = run_json("assign --layers even:4 --ranks 4 --format json --layer-costs " +
+                              profile.path());
+  for (const auto& [stage, time] : {std::pair{0, 12}, {1, 4}, {2, 4}, {3, 51}})
+    CHECK(dealt[static_cast<std::size_t>(stage)]["time"] == time);
 }
 
 }  // namespace
@@ -459,4 +461,12 @@ TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to
   CHECK(makespan("dualpipe --hides 100") < makespan("dualpipe --hides 50"));
   CHECK(run("simulate dualpipe --ranks 4 --microbatches 8 --hides 101").err.find(
             "--hides") != std::string::npos);
+  // A part of a unit is not rounded away.
+  const auto rounded = run("simulate dualpipe --ranks 4 --microbatches 8 --hides 75");
+  CHECK(rounded.exit == 2);
+  CHECK(rounded.err ==
+        "stretto: --hides 75: hides 75 % of 1, which is no integer; give times in a finer unit (4 "
+        "times the numbers will do)\n");
+  CHECK(run("simulate dualpipe --ranks 4 --microbatches 8 --cost 4,4,4,0 --hides 75").exit == 0);
+  CHECK(run("simulate 1f1b --ranks 4 --microbatches 8 --hides 75").exit == 0);  // it has no pairs
 }
