@@ -46,6 +46,10 @@ class search {
           return {recorder, start ? "waits for the start of" : "waits for"};
       }
       if (issuing_ && at != *issuing_) return {issuing_, "is issued after"};
+      // A rank's own thread stands before the first, where its queue may be full.
+      for (int before = 0; !issuing_ && before < at.instruction; ++before)
+        if (!ranks_[static_cast<std::size_t>(at.plan)]->issued(before, step_))
+          return {place{at.plan, before}, "is issued after"};
       return {{}, "has not been started, though nothing holds it up"};
     }
     if (mine.act == action::run) return {{}, "has not returned"};

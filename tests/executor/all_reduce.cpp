@@ -5,11 +5,15 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "failures.hpp"
 #include "plan_builder.hpp"
 #include "stretto/executor/callbacks.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
@@ -137,4 +141,39 @@ TEST_CASE("a member that never comes is named") {
   CHECK(error.kind() == executor::failure::deadline);
   CHECK(error.rank() == 2);
   CHECK(error.instruction() == 0);
+}
+
+TEST_CASE("what prepares a sum finds its own group's buffer, and what earlier ones have summed") {
+  constexpr int ranks = 3;
+  const job_table costs(ranks, 1);
+  plan_request wanted;
+  wanted.groups = {{.first = 0, .count = 2, .elements = 1}, {.first = 0, .count = 3, .elements = 1}};
+  wanted.members = {0, 1, 2};
+  const planned made(schedule::one_f_one_b{}, {.ranks = ranks, .microbatches = 3}, costs.view(),
+                     overlap::separate{}, wanted);
+  REQUIRE(made.answer().ok());
+  const auto nothing = [](const executor::context&) {};
+  std::vector<std::pair<float, float>> sums(ranks);
+  executor::callback_stage stage({
+      .forward = nothing,
+      .backward = nothing,
+      .reduce_grad =
+          [](const executor::context& at) {
+            const int group = at.what.microbatch;
+            REQUIRE(at.collective().size() == sizeof(float));
+            at.view<float>(buffer_role::collective)[0] = group == 0 ? 1.0F : 100.0F;
+            if (group == 1 && at.rank < 2)
+              CHECK(at.view<float>(buffer_role::collective, 0)[0] == 2.0F);
+          },
+      .optimizer =
+          [&](const executor::context& at) {
+            auto& mine = sums[static_cast<std::size_t>(at.rank)];
+            if (at.rank < 2) mine.first = at.view<float>(buffer_role::collective, 0)[0];
+            mine.second = at.view<float>(buffer_role::collective, 1)[0];
+          },
+  });
+  const std::vector<executor::stage*> stages(ranks, &stage);
+  executor::engine engine(made.plans(), stages);
+  engine.step();
+  CHECK(sums == std::vector<std::pair<float, float>>{{2, 300}, {2, 300}, {0, 300}});
 }

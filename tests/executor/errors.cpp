@@ -6,6 +6,9 @@
 #include "failures.hpp"
 #include "pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/schedule/zbv.hpp"
 #include "threads.hpp"
 
 using namespace stretto;
@@ -250,6 +253,33 @@ TEST_CASE("a full queue before the thread that watches the time ends with the de
   CHECK(error.what_job() == job{1, 1, 0, job_kind::forward});
   expect_part(named_line(error), "1F1             started");
   expect_part(error.flight_record(), "    6     1B0             not issued\n");
+}
+
+TEST_CASE("behind a full queue of its rank's own thread nothing is named that is not issued") {
+  const job_table costs(4, 2);
+  const planned made(schedule::zbv{}, {.ranks = 4, .microbatches = 8, .chunks = 2}, costs.view(),
+                     overlap::separate{});
+  REQUIRE(made.answer().ok());
+  const auto hold = [](const executor::context& at) {
+    while (at.rank == 2 && at.what == job{5, 3, 0, job_kind::backward_input} && !at.stopped())
+      std::this_thread::sleep_for(milliseconds(1));
+  };
+  executor::callback_stage stage(
+      {.forward = hold, .backward_input = hold, .backward_weight = hold, .optimizer = hold});
+  const std::vector<executor::stage*> stages(4, &stage);
+  for (const int depth : {0, 1, 2}) {
+    CAPTURE(depth);
+    executor::options with;
+    with.deadline = milliseconds(300);
+    with.issue = executor::issuing::thread_per_rank;
+    with.host.queue_depth = depth;
+    executor::engine engine(made.plans(), stages, std::move(with));
+    const executor::execution_error error = error_of(engine);
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.rank() == 2);
+    CHECK(error.what_job() == job{5, 3, 0, job_kind::backward_input});
+    expect_part(error.what(), "has not returned");
+  }
 }
 
 TEST_CASE("a failure behind a full queue is seen by the thread that waits before it") {

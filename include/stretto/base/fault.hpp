@@ -102,6 +102,10 @@ enum class reason : int {
   no_such_stream,
   no_stream_for_job,
   too_many_streams_or_none,
+  not_with_computation,
+  sizes_not_per_stage,
+  size_out_of_range,
+  group_unsound,
 };
 
 //! The enumerator's name, as written above.
@@ -198,7 +202,7 @@ constexpr std::string_view describe(reason why) {
       return "it may begin before the communication issued ahead of it is there";
     case reason::costs_do_not_fit:
       return "the table of costs must have an entry for each rank, chunk and kind, a base and a limit "
-             "for each rank or none, and no negative time";
+             "for each rank or none, and times from 0 to 2^46";
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";
     case reason::no_whole_rows:
@@ -216,6 +220,14 @@ constexpr std::string_view describe(reason why) {
       return "the overlap policy has no stream for it";
     case reason::too_many_streams_or_none:
       return "the overlap policy must have at least one stream, and no more than a plan can have";
+    case reason::not_with_computation:
+      return "it runs where stages compute, on stream 0";
+    case reason::sizes_not_per_stage:
+      return "there must be one entry of bytes for all stages, or one for each";
+    case reason::size_out_of_range:
+      return "bytes of a stage are a number from 0 to 2^40";
+    case reason::group_unsound:
+      return "a group has members, each of them a rank, and elements, from 0 to 2^40";
   }
   return "";
 }

@@ -18,8 +18,8 @@ namespace stretto::check {
 
 //! The rules that job lists must keep, in order; the first that is broken. Lists with messages also
 //! meet the rendezvous rule.
-constexpr verdict schedule(const replay_input& input) {
-  if (const verdict found = complete(input); !found.ok()) return found;
+constexpr verdict schedule(const replay_input& input, lists_of of = lists_of::anything) {
+  if (const verdict found = complete(input, of); !found.ok()) return found;
   if (const verdict found = ordered(input); !found.ok()) return found;
   if (const verdict found = input.messages ? rendezvous(input) : live(input); !found.ok())
     return found;

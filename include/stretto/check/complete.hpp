@@ -9,16 +9,22 @@
 
 namespace stretto::check {
 
+//! What lists are for. Those that plans are written from hold compute jobs and copies alone, and
+//! backwards if they are to train.
+enum class lists_of : std::uint8_t { anything, forwards, training };
+
 namespace detail {
 
 //! The walk behind check::complete: first what stands in the lists, then what does not.
 class completeness {
  public:
-  constexpr explicit completeness(const replay_input& input)
+  constexpr completeness(const replay_input& input, lists_of of)
       : in_(input),
+        of_(of),
         stages_(input.where.stages()),
         seen_(static_cast<std::int64_t>(stages_) * input.microbatches * input.slices),
-        updates_(input) {}
+        updates_(input),
+        backwards_(of == lists_of::training) {}
 
   constexpr verdict run() {
     for (int rank = 0; rank < in_.rows.ranks; ++rank) {
@@ -27,6 +33,8 @@ class completeness {
       const std::int32_t count = in_.rows.counts[rank];
       for (int step = 0; step < count; ++step) {
         job work = list[step];  // a copy is read faster by a compiler
+        if (of_ != lists_of::anything && !has_cost(work.kind))
+          return refuse(fault::incomplete, reason::unexpected_communication, rank, step, work);
         const verdict found =
             is_of_cell(work.kind) ? enter(rank, step, work) : updates_.enter(step, work);
         if (found.what != fault::none) return found;
@@ -172,16 +180,18 @@ class completeness {
   }
 
   const replay_input& in_;
+  lists_of of_;
   int stages_;
   scratch<kind_set> seen_;
   update_completeness updates_;
-  bool backwards_ = false;
+  bool backwards_;  // there are some, or must be
 };
 
 }  // namespace detail
 
 //! Rule `complete`. Each (stage, micro-batch, slice) has one forward, and either one whole backward
-//! or one for the input and one for the weights (none at all when no list holds any: forward-only);
+//! or one for the input and one for the weights (none at all when no list holds any: forward-only,
+//! unless it is to train);
 //! a recompute stands before the backward that needs it; what is copied to the host is copied back,
 //! and not recomputed; a pair is a forward and a backward for the
 //! input, whole or not, of different micro-batches; every job lies on the rank that the
@@ -191,12 +201,12 @@ class completeness {
 //! Messages are looked at one by one only (range, rank, doubles): whether they suffice is the
 //! business of `ordered` and `rendezvous`. Linear in the jobs.
 //! @return ok, or fault::incomplete with the rank, the job, and its step unless it is absent.
-constexpr verdict complete(const replay_input& input) {
+constexpr verdict complete(const replay_input& input, lists_of of = lists_of::anything) {
   if (input.rows.ranks < 1) return refuse(fault::incomplete, reason::ranks_below_one);
   if (input.microbatches < 1) return refuse(fault::incomplete, reason::microbatches_below_one);
   if (input.slices < 1) return refuse(fault::incomplete, reason::slices_below_one);
   if (input.where.stages() < 1) return refuse(fault::incomplete, reason::chunks_below_one);
-  return detail::completeness(input).run();
+  return detail::completeness(input, of).run();
 }
 
 }  // namespace stretto::check

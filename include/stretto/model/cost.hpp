@@ -41,15 +41,19 @@ struct job_table_view {
   std::span<const std::int64_t> limit;
   int pair_hides = 0;  //!< see unit_costs
 
-  //! Whether it speaks of so many ranks, with so many chunks each, and of no negative time.
+  //! No time is longer: sums over all jobs then stay in 64 bits.
+  static constexpr std::int64_t most_time = std::int64_t{1} << 46;
+
+  //! Whether it speaks of so many ranks, with so many chunks each, and of no time below 0 or above
+  //! most_time.
   constexpr bool fits(int ranks_of, int chunks_of) const {
     const auto has = [](std::span<const std::int64_t> each, int count) {
       return each.empty() || each.size() == static_cast<std::size_t>(count);
     };
     for (const job_cost& one : entries)
-      if (one.time < 0) return false;
+      if (one.time < 0 || one.time > most_time) return false;
     return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
-           communication >= 0 && pair_hides >= 0 && pair_hides <= 100 &&
+           communication >= 0 && communication <= most_time && pair_hides >= 0 && pair_hides <= 100 &&
            entries.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(chunks) *
                                  static_cast<std::size_t>(cost_kinds);
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "stretto/base/scratch.hpp"
 #include "stretto/model/job.hpp"
 #include "stretto/model/shape.hpp"
 
@@ -26,6 +27,15 @@ struct placement {
   const std::int32_t* table = nullptr;
   int table_stages = 0;
 
+  //! Whether a table names a rank for each of its stages, and no rank more often than it has chunks.
+  constexpr bool sound() const {
+    if (kind != placement_kind::table) return true;
+    if (table == nullptr || table_stages < 1) return false;
+    scratch<std::int32_t> held(ranks);
+    for (int stage = 0; stage < table_stages; ++stage)
+      if (table[stage] < 0 || table[stage] >= ranks || held[table[stage]]++ == chunks) return false;
+    return true;
+  }
   constexpr int stages() const {
     if (kind == placement_kind::table) return table_stages;
     return kind == placement_kind::bidirectional ? ranks : ranks * chunks;

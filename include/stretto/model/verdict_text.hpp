@@ -56,6 +56,9 @@ constexpr void put_layers(verdict_text& text, const verdict& answer) {
     case reason::counts_not_per_stage:
       what = "counts: ", valid = ", must be ";
       break;
+    case reason::sizes_not_per_stage:
+      what = "entries: ", valid = ", must be ";
+      break;
     case reason::no_such_rank:
       what = "layer ", valid = ", at most rank ";
       break;

@@ -11,7 +11,9 @@ namespace stretto {
 template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, int Microbatch>
 struct accepted {
   static_assert(What != fault::unsupported || Why == reason::no_stream_for_job ||
-                    Why == reason::too_many_streams_or_none || Why == reason::no_such_stream,
+                    Why == reason::too_many_streams_or_none || Why == reason::no_such_stream ||
+                    Why == reason::not_with_computation || Why == reason::size_out_of_range ||
+                    Why == reason::group_unsound,
                 "stretto: unsupported: the policy does not serve this shape");
   static_assert(What != fault::unsupported || Why != reason::no_stream_for_job,
                 "stretto: unsupported: the overlap policy has no stream for this job");
@@ -19,6 +21,12 @@ struct accepted {
                 "stretto: unsupported: the overlap policy has no stream, or too many");
   static_assert(What != fault::unsupported || Why != reason::no_such_stream,
                 "stretto: unsupported: an op of this job is sent to a stream that there is not");
+  static_assert(What != fault::unsupported || Why != reason::not_with_computation,
+                "stretto: unsupported: the overlap policy puts this job where no stage computes");
+  static_assert(What != fault::unsupported || Why != reason::size_out_of_range,
+                "stretto: unsupported: the memory policy has bytes below 0 or above 2^40");
+  static_assert(What != fault::unsupported || Why != reason::group_unsound,
+                "stretto: unsupported: this group has no members, or such as there are not");
   static_assert(What != fault::capacity, "stretto: capacity: the storage is too small");
   static_assert(What != fault::syntax, "stretto: syntax: this is not an action of the grammar");
   static_assert(What != fault::misassigned,

@@ -51,7 +51,10 @@ class pipeline
 
  private:
   static constexpr verdict complete_ =
-      emitted_.answer.ok() ? check::complete(compute()) : emitted_.answer;
+      emitted_.answer.ok()
+          ? check::complete(compute(), forward_only ? check::lists_of::forwards
+                                                    : check::lists_of::training)
+          : emitted_.answer;
 
   // Tables write themselves where they will stay: a compiler would copy a function's result, which
   // costs it as much as to compute it.

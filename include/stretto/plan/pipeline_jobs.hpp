@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "stretto/assignment/concept.hpp"
@@ -11,6 +12,7 @@
 #include "stretto/lowering/communication.hpp"
 #include "stretto/lowering/groups.hpp"
 #include "stretto/lowering/plan_storage.hpp"
+#include "stretto/lowering/requested.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
 #include "stretto/memory/offload_window.hpp"
@@ -57,7 +59,8 @@ class pipeline_jobs {
  protected:
   static constexpr bool sized = positive(Shape) == reason::none;
   static constexpr int stage_room = sized ? where.stages() : 1;
-  static constexpr std::size_t assigned_room = Assignment{}.layers() == 0 ? 0 : stage_room;
+  static constexpr std::size_t assigned_room =
+      std::is_same_v<Assignment, assignment::unassigned> ? 0 : stage_room;
 
  public:
   //! Layers of every stage, in pipeline order; empty when no assignment is given.
@@ -133,6 +136,8 @@ class pipeline_jobs {
     memory::write_stage_bytes(Memory{}, layers, made);
     return made;
   }();
+  static constexpr verdict requested_ =
+      lowering::requested(bytes_, stage_room, Groups::infos, Groups::members, ranks);
   struct group_table {
     per_group<group_info> infos{};
     std::array<std::int32_t,
@@ -141,6 +146,7 @@ class pipeline_jobs {
   };
   static constexpr group_table group_table_ = [] {
     group_table made;
+    if (!requested_.ok()) return made;
     lowering::write_groups(
         where, reduces, replicated,
         [](int stage) { return bytes_[static_cast<std::size_t>(stage)]; },
@@ -195,6 +201,8 @@ class pipeline_jobs {
       if constexpr (!supported.ok()) {
       } else if constexpr (!table_fits) {
         answer = refuse(fault::unsupported, reason::costs_do_not_fit);
+      } else if constexpr (!requested_.ok()) {
+        answer = requested_;
       } else {
         verdict refused{};
         job_sink out = lists.sink();

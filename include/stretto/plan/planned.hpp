@@ -15,6 +15,7 @@
 #include "stretto/lowering/data_order.hpp"
 #include "stretto/lowering/groups.hpp"
 #include "stretto/lowering/instructions.hpp"
+#include "stretto/lowering/requested.hpp"
 #include "stretto/lowering/streams/concept.hpp"
 #include "stretto/lowering/streams/serves.hpp"
 #include "stretto/lowering/walk.hpp"
@@ -35,7 +36,7 @@ struct plan_request {
   std::vector<group_info> groups;
   std::vector<std::int32_t> members;
   bool release_sends = true;
-  bool train = true;  //!< an optimizer ends the step
+  bool train = true;  //!< an optimizer ends the step, unless the schedule is forward-only
   //! Every rank's workers are several replicas, each with micro-batches of its own (see
   //! stretto::shared): each stage's gradients are summed over them as soon as all are there.
   bool data_parallel = false;
@@ -67,6 +68,7 @@ class planned {
   planned(const Schedule& schedule, const shape& sizes, const job_table_view& costs,
           const Overlap& overlap, plan_request request = {})
       : request_(std::move(request)) {
+    if constexpr (requires { requires Schedule::forward_only; }) request_.train = false;
     answer_ = schedule.supports(sizes);
     if (!answer_.ok()) return;
     where_ = place(schedule.placed(), sizes);
@@ -122,7 +124,9 @@ class planned {
 
  private:
   bool fit(const job_table_view& costs) {
-    if (!costs.fits(where_.ranks, where_.chunks))
+    if (!where_.sound())
+      answer_ = refuse(fault::unsupported, reason::placement_not_served);
+    else if (!costs.fits(where_.ranks, where_.chunks))
       answer_ = refuse(fault::unsupported, reason::costs_do_not_fit);
     return answer_.ok();
   }
@@ -151,7 +155,11 @@ class planned {
   template <class Overlap>
   void lower(replay_input compute, const Overlap& overlap) {
     compute.receive_lead = overlap::receive_lead_of(overlap);
-    answer_ = check::schedule(compute);
+    answer_ = lowering::requested(viewed(request_.stages), where_.stages(), viewed(request_.groups),
+                                  viewed(request_.members), where_.ranks);
+    if (answer_.ok())
+      answer_ = check::schedule(compute, request_.train ? check::lists_of::training
+                                                        : check::lists_of::forwards);
     if (answer_.ok()) answer_ = overlap::serves(overlap, compute.where);
     if (!answer_.ok()) return;
     const int ranks = compute.rows.ranks;

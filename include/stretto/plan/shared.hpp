@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,15 +19,18 @@ namespace stretto {
 //! rank; what is summed over the shards (action::share_sum) becomes an all-reduce in a group of each
 //! replica's own, and the sum over data-parallel replicas (group_info::data_parallel) one in a group
 //! of each shard's. What was proven of the plans holds of these: workers of a rank do the same in
-//! the same order, and meet nowhere else.
+//! the same order, and meet nowhere else. Jobs and buffers keep the numbers that the base's groups
+//! have; instruction::peer has those of these plans.
 class shared {
  public:
   //! @param base      one for each rank, kept by the caller
   //! @param shards    at least one
-  //! @param replicas  at least one; more than one where the plans sum over them
+  //! @param replicas  at least one; more than one only where the plans sum over them, or train nothing
+  //! There are no plans for others: each replica would go its own way.
   shared(std::span<const plan_view> base, int shards, int replicas = 1)
       : shards_(shards), workers_(shards * replicas) {
     if (base.empty() || shards < 1 || replicas < 1) return;
+    if (replicas > 1 && updates(base) && !sums_over_replicas(base)) return;
     write_groups(base);
     for (const plan_view& plan : base)
       for (int worker = 0; worker < workers_; ++worker) write(plan, worker);
@@ -51,6 +55,15 @@ class shared {
 
  private:
   static std::size_t index(std::int64_t at) { return static_cast<std::size_t>(at); }
+
+  static bool updates(std::span<const plan_view> base) {
+    return std::ranges::any_of(base.front().instructions, [](const instruction& at) {
+      return at.what.kind == job_kind::optimizer;
+    });
+  }
+  static bool sums_over_replicas(std::span<const plan_view> base) {
+    return std::ranges::any_of(base.front().groups, &group_info::data_parallel);
+  }
 
   //! The base's groups: for each of a rank's workers, for all of them, or for each shard's
   //! replicas; behind these, for each rank and size, what every replica's shards sum.

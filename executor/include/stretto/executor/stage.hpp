@@ -49,11 +49,16 @@ struct context {
   //! A callback that may run long should poll this; no other means can end it.
   bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 
-  //! The first buffer with the role, else an empty span.
+  //! The buffer with the role; of several the first that the job writes, else the first: what
+  //! prepares a sum also reads what earlier groups have summed. Empty when there is none.
   std::span<std::byte> find(buffer_role role) const {
-    for (const bound_buffer& each : buffers)
-      if (each.role == role) return each.data;
-    return {};
+    std::span<std::byte> found;
+    for (const bound_buffer& each : buffers) {
+      if (each.role != role) continue;
+      if (each.mode != access::read) return each.data;
+      if (found.data() == nullptr) found = each.data;
+    }
+    return found;
   }
   //! The first buffer with the role that belongs to the stage (the group, for collectives).
   std::span<std::byte> find(buffer_role role, int stage) const {

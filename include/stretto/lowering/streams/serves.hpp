@@ -7,7 +7,8 @@
 namespace stretto::overlap {
 
 //! Whether every instruction that this placement may bring has a stream: all are below `count()`,
-//! and that is no more than a plan can have.
+//! and that is no more than a plan can have; what prepares sums, updates weights and ends the step is
+//! where stages compute.
 //! @return ok, or fault::unsupported with the first job that has none
 template <Policy Overlap>
 constexpr verdict serves(const Overlap& made, const placement& where) {
@@ -30,6 +31,11 @@ constexpr verdict serves(const Overlap& made, const placement& where) {
          {job_kind::offload, job_kind::reload, job_kind::reduce_grad, job_kind::all_reduce,
           job_kind::optimizer, job_kind::end_step})
       if (!has(kind, rank, -1)) return none(kind, rank, where.stage_of(rank, 0), 0);
+  for (int rank = 0; rank < where.ranks; ++rank)
+    for (const job_kind kind : {job_kind::reduce_grad, job_kind::optimizer, job_kind::end_step})
+      if (made.stream_of(kind, rank, -1, where.ranks) != 0)
+        return refuse(fault::unsupported, reason::not_with_computation, rank, -1,
+                      {.stage = where.stage_of(rank, 0), .kind = kind});
   // Where micro-batches go both ways, the last goes the other one.
   const int ways = where.kind == placement_kind::bidirectional ? 2 : 1;
   for (int way = 0; way < ways; ++way) {

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "stretto/model/plan_view.hpp"
+#include "stretto/model/stage_bytes.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::lowering {
+
+//! No buffer is larger, 1 TiB: what a plan's take together then stays in 64 bits.
+inline constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
+
+//! Whether plans can be written for these sizes and groups.
+//! @param bytes   of every stage; one entry serves all
+//! @param infos   the user's groups, which refer to `members`
+//! @return ok; fault::misassigned for another number of entries; else fault::unsupported, with the
+//!         stage or with the group as an all-reduce's job, and where that is it the member as rank
+constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
+                            std::span<const group_info> infos,
+                            std::span<const std::int32_t> members, int ranks) {
+  const auto is_size = [](std::int64_t size) { return size >= 0 && size <= most_bytes; };
+  if (bytes.size() != 1 && bytes.size() != static_cast<std::size_t>(stages))
+    return {.what = fault::misassigned,
+            .why = reason::sizes_not_per_stage,
+            .amount = static_cast<std::int64_t>(bytes.size()),
+            .limit = stages};
+  for (std::size_t stage = 0; stage < bytes.size(); ++stage)
+    for (const std::int64_t size :
+         {bytes[stage].output, bytes[stage].stash, bytes[stage].gradients, bytes[stage].kept})
+      if (!is_size(size)) {
+        verdict found = refuse(fault::unsupported, reason::size_out_of_range, -1, -1,
+                               {.stage = static_cast<std::int32_t>(stage)});
+        found.amount = size;
+        found.limit = most_bytes;
+        return found;
+      }
+  for (std::size_t group = 0; group < infos.size(); ++group) {
+    const group_info& info = infos[group];
+    const job sum{.microbatch = static_cast<std::int32_t>(group), .kind = job_kind::all_reduce};
+    if (info.first < 0 || info.count < 1 ||
+        static_cast<std::size_t>(info.first) + static_cast<std::size_t>(info.count) >
+            members.size() ||
+        !is_size(info.elements))
+      return refuse(fault::unsupported, reason::group_unsound, -1, -1, sum);
+    for (std::int32_t at = info.first; at < info.first + info.count; ++at)
+      if (const std::int32_t member = members[static_cast<std::size_t>(at)];
+          member < 0 || member >= ranks)
+        return refuse(fault::unsupported, reason::group_unsound, member, -1, sum);
+  }
+  return {};
+}
+
+}  // namespace stretto::lowering

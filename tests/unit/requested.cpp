@@ -1,0 +1,191 @@
+// What no plan can be written from is refused by name: sizes, groups, costs, lists, placements.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/plan/shared.hpp"
+#include "stretto/assignment/even.hpp"
+#include "stretto/assignment/table.hpp"
+#include "stretto/schedule/inference.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+
+namespace {
+
+using stretto::job;
+using stretto::job_kind;
+using stretto::plan_request;
+using stretto::planned;
+using stretto::schedule::one_f_one_b;
+using stretto::shape;
+
+constexpr shape four_by_two{.ranks = 2, .microbatches = 4};
+
+std::string text(const stretto::verdict& answer) {
+  return std::string(stretto::to_text(answer).view());
+}
+
+std::string refusal(const std::function<void(plan_request&)>& change,
+                    const stretto::unit_costs& costs = {}) {
+  plan_request wanted;
+  change(wanted);
+  const stretto::job_table table(2, 1, costs);
+  return text(planned(one_f_one_b{}, four_by_two, table.view(), stretto::overlap::separate{},
+                      std::move(wanted))
+                  .answer());
+}
+
+std::string refusal(const stretto::group_info& info) {
+  return refusal([&](plan_request& wanted) {
+    wanted.groups = {info};
+    wanted.members = {0, 1, 2};
+  });
+}
+
+//! Of one rank and micro-batch.
+std::string refusal(const std::vector<job>& list, bool trains = true) {
+  stretto::job_lists lists(1, static_cast<int>(list.size()));
+  stretto::job_sink out = lists.sink();
+  for (const job& work : list) out.push(0, work);
+  const stretto::job_table table(1, 1);
+  plan_request wanted;
+  wanted.train = trains;
+  return text(planned({lists.rows(), {.ranks = 1}, 1, 1, table.view(), false, {}},
+                      stretto::overlap::separate{}, std::move(wanted))
+                  .answer());
+}
+
+}  // namespace
+
+TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
+  const auto with = [](std::vector<stretto::stage_bytes> stages) {
+    return refusal([&](plan_request& wanted) { wanted.stages = std::move(stages); });
+  };
+  CHECK(with({{}}) == "ok");
+  CHECK(with({{}, {}}) == "ok");
+  CHECK(with({}) ==
+        "misassigned: there must be one entry of bytes for all stages, or one for each (entries: 0, "
+        "must be 2)");
+  CHECK(with({{}, {}, {}}).ends_with("(entries: 3, must be 2)"));
+  for (const std::int64_t size : {std::int64_t{-1}, (std::int64_t{1} << 40) + 1})
+    for (const stretto::stage_bytes& second :
+         {stretto::stage_bytes{.output = size}, {.stash = size}, {.gradients = size}, {.kept = size}})
+      CHECK(with({{}, second}) ==
+            "unsupported, job 1F0: bytes of a stage are a number from 0 to 2^40 (" +
+                std::to_string(size) + ", at most 1099511627776)");
+}
+
+TEST_CASE("groups have members, and these are ranks") {
+  CHECK(refusal({.first = 0, .count = 2, .elements = 3}) == "ok");
+  for (const stretto::group_info& info :
+       {stretto::group_info{.first = 0, .count = 0, .elements = 3},
+        {.first = -1, .count = 2, .elements = 3},
+        {.first = 2, .count = 2, .elements = 3},
+        {.first = 0, .count = 2, .elements = -4},
+        {.first = 0, .count = 2, .elements = std::int64_t{1} << 62}})
+    CHECK(refusal(info).ends_with(
+        "a group has members, each of them a rank, and elements, from 0 to 2^40"));
+  CHECK(refusal({.first = 1, .count = 2, .elements = 3}).starts_with("unsupported on rank 2, "));
+}
+
+TEST_CASE("times of which a step's sum would leave 64 bits do not fit") {
+  CHECK(refusal([](plan_request&) {}, {.forward = std::int64_t{1} << 46}) == "ok");
+  CHECK(refusal([](plan_request&) {}, {.forward = (std::int64_t{1} << 46) + 1}) ==
+        refusal([](plan_request&) {}, {.forward = -1}));
+  CHECK(refusal([](plan_request&) {}, {.communication = std::int64_t{1} << 62}) ==
+        refusal([](plan_request&) {}, {.forward = -1}));
+}
+
+TEST_CASE("plans are written from compute jobs and copies alone") {
+  const job forward{0, 0, 0, job_kind::forward};
+  const job backward{0, 0, 0, job_kind::backward};
+  CHECK(refusal({forward, backward}) == "ok");
+  for (const job_kind kind :
+       {job_kind::send_forward, job_kind::receive_forward, job_kind::send_backward,
+        job_kind::receive_backward, job_kind::reduce_grad, job_kind::all_reduce, job_kind::unshard,
+        job_kind::reshard, job_kind::optimizer, job_kind::end_step}) {
+    const std::string found = refusal({forward, {0, 0, 0, kind}, backward});
+    CHECK(found.starts_with("rule complete broken on rank 0, step 1, job "));
+    CHECK(found.ends_with("a compute-only list holds no communication"));
+  }
+}
+
+TEST_CASE("a step that trains has backwards, and one of forwards alone has no optimizer") {
+  const job forward{0, 0, 0, job_kind::forward};
+  CHECK(refusal({forward}) == "rule complete broken on rank 0, job 0B0: the job is missing");
+  CHECK(refusal({forward}, false) == "ok");
+  const stretto::job_table table(2, 1);
+  const planned made(stretto::schedule::inference{}, four_by_two, table.view(),
+                     stretto::overlap::separate{});
+  REQUIRE(made.answer().ok());
+  for (int rank = 0; rank < 2; ++rank)
+    for (const job& work : made.lists().row(rank)) CHECK(work.kind != job_kind::optimizer);
+}
+
+TEST_CASE("a table of stages names ranks, each as often as it has chunks") {
+  const std::int32_t stages[] = {0, 1, 1};
+  const stretto::job_table table(2, 1);
+  stretto::job_lists lists(2, 4);
+  const auto found = [&](const stretto::placement& where) {
+    const planned made({lists.rows(), where, 1, 1, table.view(), false, {}},
+                       stretto::overlap::separate{});
+    return text(made.answer());
+  };
+  stretto::placement where{.kind = stretto::placement_kind::table, .ranks = 2};
+  CHECK(found(where) == "unsupported: it is not made for this placement");  // no table
+  where.table = stages;
+  where.table_stages = 3;
+  CHECK(found(where) == "unsupported: it is not made for this placement");  // rank 1 twice
+  where.table_stages = 2;
+  CHECK(found(where) == "rule complete broken on rank 0, job 0F0: the job is missing");
+}
+
+TEST_CASE("what prepares sums, updates weights and ends the step runs where stages compute") {
+  struct elsewhere : stretto::overlap::separate {
+    job_kind kind;
+    constexpr int stream_of(job_kind of, int rank, int peer, int ranks) const {
+      return of == kind && rank == 1 ? 1 : separate::stream_of(of, rank, peer, ranks);
+    }
+  };
+  const stretto::job_table table(2, 1);
+  for (const job_kind kind : {job_kind::reduce_grad, job_kind::optimizer, job_kind::end_step}) {
+    elsewhere policy;
+    policy.kind = kind;
+    const planned made(one_f_one_b{}, four_by_two, table.view(), policy);
+    CHECK(made.answer().why == stretto::reason::not_with_computation);
+    CHECK(made.answer().rank == 1);
+    CHECK(made.answer().where.kind == kind);
+  }
+}
+
+TEST_CASE("an assignment of no layer is one, and fits no stage") {
+  using stretto::assignment::table;
+  CHECK(stretto::pipeline<four_by_two, one_f_one_b>::supported.ok());
+  CHECK_FALSE(stretto::pipeline<four_by_two, one_f_one_b, table<3, -3>>::supported.ok());
+  CHECK_FALSE(stretto::pipeline<four_by_two, one_f_one_b, table<0, 0, 0>>::supported.ok());
+  CHECK_FALSE(
+      stretto::pipeline<four_by_two, one_f_one_b, stretto::assignment::even<0>>::supported.ok());
+}
+
+TEST_CASE("replicas that nothing sums share no plans") {
+  const stretto::job_table table(2, 1);
+  const auto shared_of = [&](bool sums, bool trains) {
+    plan_request wanted;
+    wanted.data_parallel = sums;
+    const planned made = [&]() -> planned {
+      if (trains)
+        return {one_f_one_b{}, four_by_two, table.view(), stretto::overlap::separate{}, wanted};
+      return {stretto::schedule::inference{}, four_by_two, table.view(),
+              stretto::overlap::separate{}, wanted};
+    }();
+    return stretto::shared(made.plans(), 2, 2).plans().size();
+  };
+  CHECK(shared_of(true, true) == 8);
+  CHECK(shared_of(false, true) == 0);
+  CHECK(shared_of(false, false) == 8);
+}
