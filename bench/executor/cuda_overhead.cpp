@@ -125,6 +125,7 @@ void measure(int steps, bench::report& to) {
 
 int main(int count, char** arguments) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // four ranks have more streams than 8
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);        // in a pipe, too
   std::vector<std::string> words(arguments + 1, arguments + count);
   try {
     const std::string path = bench::take_option(words, "--json");
