@@ -68,8 +68,8 @@ struct engine::state {
   bool polled = false;
   std::unique_ptr<step_graph> graph;
   bool recorded = false;
-  time_point began{};            // the step under way
-  std::int64_t steps = 0;        // completed
+  time_point began{};      // the step under way
+  std::int64_t steps = 0;  // completed
   bool failed = false;
   int threads_left = 0;  // after a failure
 

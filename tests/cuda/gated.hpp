@@ -7,7 +7,7 @@
 
 namespace stretto::test {
 
-//! Two ranks that sum what a job of each has left; another job of each begins behind the sum's start.
+//! Two ranks that sum what a job of each has left; another job of each waits for the sum to start.
 struct gated_sum {
   explicit gated_sum(std::int64_t elements) {
     for (int r = 0; r < 2; ++r) {

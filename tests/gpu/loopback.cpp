@@ -140,7 +140,7 @@ TEST_CASE("sums have the bits of the sum in rank order") {
   }
 }
 
-TEST_CASE("what a sum's start lets begin runs beside it, in steps that are issued and in replayed ones") {
+TEST_CASE("what waits for a sum to start begins, in steps that are issued and in replayed ones") {
   constexpr std::int64_t elements = 1 << 20;
   struct filling_stage final : executor::stage {
     void run(const executor::context& at) override {

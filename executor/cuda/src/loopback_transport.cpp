@@ -252,9 +252,9 @@ class cuda_loopback_transport final : public transport {
           "cudaLaunchKernelExC");
   }
 
-  //! Whether the sum's kernel records its start: not where a driver before 12.9 records a graph, in
-  //! which NCCL, too, takes these not to work. The event is then as it was recorded before, where all
-  //! is done that the sum waits for.
+  //! Whether the sum's kernel records its start: not into a graph with a driver before 12.9, with
+  //! which NCCL does not either. The event then stays as it was recorded before: where all is done
+  //! that the sum waits for.
   bool tells_start(const side& first) const {
     if (first.at.started < 0) return false;
     if (driver_ >= 12090) return true;

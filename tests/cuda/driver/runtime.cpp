@@ -170,8 +170,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   ENTER(text_of(stream));
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
-  *status =
-      my.is_captured(*stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  *status = my.is_captured(*stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {

@@ -260,8 +260,8 @@ class nccl_transport final : public transport {
     if (on.stream(0).native == nullptr)
       throw plan_error("the NCCL transport needs a GPU for rank " + std::to_string(rank));
     // NCCL rounds up what messages get; sums get what they are given.
-    const int message = static_cast<int>(
-        std::bit_ceil(static_cast<unsigned>(settings_.message_blocks)));
+    const int message =
+        static_cast<int>(std::bit_ceil(static_cast<unsigned>(settings_.message_blocks)));
     std::map<int, int> blocks;  // by stream, which runs one after the other
     for (const instruction& each : found->instructions) {
       int& most = blocks[each.stream];
