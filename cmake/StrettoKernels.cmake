@@ -14,13 +14,16 @@ function(stretto_kernels variable source)
   foreach(number IN LISTS STRETTO_CUDA_ARCHITECTURES)
     list(APPEND options -gencode arch=compute_${number},code=sm_${number})
   endforeach()
+  if(STRETTO_WARNINGS_AS_ERRORS)
+    list(APPEND options -Werror all-warnings)
+  endif()
   foreach(folder IN LISTS arg_INCLUDES)
     list(APPEND options "-I${folder}")
   endforeach()
   cmake_path(GET source STEM stem)
   set(object "${CMAKE_CURRENT_BINARY_DIR}/${stem}.o")
   add_custom_command(OUTPUT "${object}"
-    COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" -std=c++20 -O3 ${options} -Werror all-warnings
+    COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" -std=c++20 -O3 ${options}
       -Xcompiler -fPIC -c "${CMAKE_CURRENT_SOURCE_DIR}/${source}" -o "${object}"
     DEPENDS "${source}" ${arg_DEPENDS}
     COMMENT "Building CUDA object ${stem}.o" VERBATIM)

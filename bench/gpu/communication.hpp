@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <functional>
 #include <stdexcept>
@@ -90,8 +91,10 @@ class message_room {
             late};
   }
 #ifdef STRETTO_BENCH_NCCL
+  //! @param blocks  that it was told, of which NCCL makes the next power of two
   communication by_nccl(const lone_rank& rank, int blocks) const {
-    return {"NCCL to itself", blocks, 0, false,
+    const auto held = static_cast<int>(std::bit_ceil(static_cast<unsigned>(blocks)));
+    return {"NCCL to itself", held, 0, false,
             [this, &rank](std::size_t bytes, cudaEvent_t, cudaStream_t on) {
               rank.pass(from_.get(), into_.get(), bytes, on);
             }};

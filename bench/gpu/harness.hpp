@@ -113,9 +113,9 @@ class report {
     all_["notes"] = nlohmann::ordered_json::array();
   }
   void row(nlohmann::ordered_json values) { all_["rows"].push_back(std::move(values)); }
-  //! Of whatever casts doubt on the figures; shown at once, too.
+  //! Of whatever casts doubt on the figures; shown at once, too, beside what others may read.
   void note(const std::string& text) {
-    std::printf("note: %s\n", text.c_str());
+    std::fprintf(stderr, "note: %s\n", text.c_str());
     all_["notes"].push_back(text);
   }
   nlohmann::ordered_json& about() { return all_["about"]; }

@@ -78,19 +78,11 @@ class grid {
     matmul product(shape, two_.compute_stream());
     for (const communication& link : links) {
       if (link.blocks >= seen_.multiProcessorCount) continue;
-      const double alone = quick(product, link, 0, {.communicate = false});
-      // Long enough that its beginning does not count, short enough for whatever room there is.
-      const std::size_t some = std::min<std::size_t>(room_.bytes(), std::size_t{128} << 20);
-      const double rate =
-          static_cast<double>(some) / quick(product, link, some, {.compute = false});
-      for (const double ratio : ratios) {
-        const double wanted = rate * alone / ratio;
-        if (wanted > static_cast<double>(room_.bytes())) {
-          to_.note("too little memory for " + std::string(shape.type) +
-                   " at r = " + std::to_string(ratio));
-          continue;
-        }
-        measure(product, shape, link, static_cast<std::size_t>(wanted) & ~std::size_t{4095}, ratio);
+      try {
+        measure(product, shape, link, ratios);
+      } catch (const std::exception& wrong) {
+        to_.note(std::string(shape.type) + " beside " + link.name + " is not measured: " +
+                 wrong.what());
       }
     }
   }
@@ -111,6 +103,23 @@ class grid {
     return alternate({[&] { return two_.run(product, link, bytes, how); }},
                      {.least = 5, .most = 5})[0]
         .median;
+  }
+
+  void measure(matmul& product, const matmul_shape& shape, const communication& link,
+               const std::vector<double>& ratios) {
+    const double alone = quick(product, link, 0, {.communicate = false});
+    // Long enough that its beginning does not count, short enough for whatever room there is.
+    const std::size_t some = std::min<std::size_t>(room_.bytes(), std::size_t{128} << 20);
+    const double rate = static_cast<double>(some) / quick(product, link, some, {.compute = false});
+    for (const double ratio : ratios) {
+      const double wanted = rate * alone / ratio;
+      if (wanted > static_cast<double>(room_.bytes())) {
+        to_.note("too little memory for " + std::string(shape.type) +
+                 " at r = " + std::to_string(ratio));
+        continue;
+      }
+      measure(product, shape, link, static_cast<std::size_t>(wanted) & ~std::size_t{4095}, ratio);
+    }
   }
 
   void measure(matmul& product, const matmul_shape& shape, const communication& link,
@@ -164,6 +173,7 @@ class grid {
 }  // namespace
 
 int main(int count, char** arguments) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // in a pipe, too
   std::vector<std::string> words(arguments + 1, arguments + count);
   try {
     const std::string path = take_option(words, "--json");
@@ -184,15 +194,23 @@ int main(int count, char** arguments) {
       for (const double rate : rates) links.push_back(all.room().stand_in(rate, static_cast<int>(each)));
 #ifdef STRETTO_BENCH_NCCL
     std::vector<std::unique_ptr<lone_rank>> ranks;
-    for (const double each : blocks) {
-      ranks.push_back(std::make_unique<lone_rank>(static_cast<int>(each)));
-      links.push_back(all.room().by_nccl(*ranks.back(), static_cast<int>(each)));
-    }
     int version = 0;
     static_cast<void>(ncclGetVersion(&version));
     made.about()["nccl"] = version;
+    try {
+      for (const double each : blocks) {
+        ranks.push_back(std::make_unique<lone_rank>(static_cast<int>(each)));
+        links.push_back(all.room().by_nccl(*ranks.back(), static_cast<int>(each)));
+      }
+    } catch (const std::exception& wrong) {
+      made.note(std::string("NCCL is not measured: ") + wrong.what());
+    }
 #endif
-    for (const matmul_shape& shape : shapes) all.measure(shape, links, ratios);
+    // Written as it comes: what ends this early leaves what was measured before.
+    for (const matmul_shape& shape : shapes) {
+      all.measure(shape, links, ratios);
+      made.write(path);
+    }
     for (const double most : late)
       all.measure(shapes[1],
                   {all.room().stand_in(rates.back(), static_cast<int>(blocks.front()), most)},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -56,7 +57,8 @@ class bench_of_two {
   }
   cudaStream_t compute_stream() const { return compute_.get(); }
 
-  //! In microseconds, from when both may begin.
+  //! In microseconds, from when the first of them begins until both are over. From when they may
+  //! begin, the hop from another stream would count once in both together, but once in each alone.
   double run(matmul& product, const communication& link, std::size_t bytes, const setting& how,
              times* to = nullptr) {
     for (std::uint64_t delay = 200'000; delay <= 51'200'000; delay *= 4) {
@@ -73,9 +75,17 @@ class bench_of_two {
       check(cudaStreamSynchronize(compute_.get()), "cudaStreamSynchronize");
       check(cudaStreamSynchronize(communicate_.get()), "cudaStreamSynchronize");
       if (!early) continue;
-      double all = 0;
-      if (how.compute) all = std::max(all, microseconds_between(go_, compute_end_));
-      if (how.communicate) all = std::max(all, microseconds_between(go_, communicate_end_));
+      double begin = std::numeric_limits<double>::max();
+      double end = 0;
+      if (how.compute) {
+        begin = microseconds_between(go_, compute_begin_);
+        end = microseconds_between(go_, compute_end_);
+      }
+      if (how.communicate) {
+        begin = std::min(begin, microseconds_between(go_, communicate_begin_));
+        end = std::max(end, microseconds_between(go_, communicate_end_));
+      }
+      const double all = end - begin;
       if (to != nullptr) {
         to->all.push_back(all);
         if (how.compute) to->compute.push_back(microseconds_between(compute_begin_, compute_end_));

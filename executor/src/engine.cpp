@@ -10,6 +10,7 @@
 #include "flight_record.hpp"
 #include "issue_order.hpp"
 #include "issuers.hpp"
+#include "pause.hpp"
 #include "stall.hpp"
 #include "stretto/executor/checked_device.hpp"
 #include "stretto/executor/loopback_transport.hpp"
@@ -67,7 +68,8 @@ struct engine::state {
   bool polled = false;
   std::unique_ptr<step_graph> graph;
   bool recorded = false;
-  std::int64_t steps = 0;        // completed
+  time_point began{};      // the step under way
+  std::int64_t steps = 0;  // completed
   bool failed = false;
   int threads_left = 0;  // after a failure
 
@@ -120,8 +122,9 @@ struct engine::state {
       while (!graph->is_over()) {
         wire->poll();
         if (watch.stopped()) fail_replayed();
-        if (std::chrono::steady_clock::now() >= watch.deadline()) fail_late_replay();
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
+        const time_point now = std::chrono::steady_clock::now();
+        if (now >= watch.deadline()) fail_late_replay();
+        pause(now);
       }
     } catch (const execution_error&) {
       throw;
@@ -160,10 +163,16 @@ struct engine::state {
       for (const auto& each : devices) each->poll();
       wire->poll();
       const time_point now = std::chrono::steady_clock::now();
-      const time_point look_again = now + std::chrono::microseconds(20);
-      const monitor::outcome seen = watch.wait_until(std::min(watch.deadline(), look_again));
+      const monitor::outcome seen = pause(now);
       if (seen != monitor::outcome::late || now >= watch.deadline()) return seen;
     }
+  }
+
+  //! Before the next look at what is polled, for less if all have ended or one has failed.
+  monitor::outcome pause(time_point now) noexcept {
+    const std::chrono::nanoseconds length = pause_after(now - began);
+    if (length == length.zero()) std::this_thread::yield();
+    return watch.wait_until(std::min(watch.deadline(), now + length));
   }
 
   //! By the calling thread.
@@ -297,6 +306,7 @@ void engine::step() {
                           "step " + std::to_string(my.steps) +
                               " is refused: the engine has failed in an earlier call",
                           nullptr, 0);
+  my.began = std::chrono::steady_clock::now();
   my.watch.begin_step(after(my.with.deadline));
   if (my.graph && my.steps > 0) {
     my.replay();

@@ -2,6 +2,8 @@
 #include "../bench/gpu/harness.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -89,6 +91,22 @@ TEST_CASE("a report says what it is of, and what was doubtful") {
   CHECK(read["rows"][1]["microseconds"] == 0.0001235);
   CHECK(read["notes"][0] == "the clock moved");
   CHECK_THROWS_AS(made.write("/nowhere/at/all.json"), std::runtime_error);
+}
+
+TEST_CASE("notes leave standard output to what others read") {
+  const auto path = std::filesystem::temp_directory_path() / "stretto_bench_notes.txt";
+  bench::report made("about", {});
+  std::fflush(stdout);
+  const int kept = ::dup(STDOUT_FILENO);
+  const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  ::dup2(file, STDOUT_FILENO);
+  made.note("the clock moved");
+  std::fflush(stdout);
+  ::dup2(kept, STDOUT_FILENO);
+  ::close(file);
+  ::close(kept);
+  CHECK(std::filesystem::file_size(path) == 0);
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("numbers are written to four digits") {

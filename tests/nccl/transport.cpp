@@ -331,6 +331,9 @@ TEST_CASE("settings that make no sense, and kernels that would fill a GPU, are r
   run full(3, layout::separate, {.message_blocks = 32, .sum_blocks = 8});
   expect_part(refusal_of([&] { full.start(); }),
               "rank 1: communication that waits may take 136 multiprocessors, and the GPU has 132");
+  // Of 17 blocks NCCL makes 32 for messages, and 17 for sums.
+  run rounded(3, layout::separate, {.message_blocks = 17, .sum_blocks = 8});
+  expect_part(refusal_of([&] { rounded.start(); }), "may take 136 multiprocessors");
 }
 
 TEST_CASE("launches that may wait for a message's kernel are refused before the first step") {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/on_gpu.hpp"
 #include "cuda/over_nccl.hpp"
 #include "nccl/driver/simulated_nccl.hpp"
 #include "pipeline/pipeline.hpp"
@@ -28,7 +29,9 @@ namespace nccl = stretto::test::nccl;
 using train::pipeline_settings;
 
 void reset(std::uint64_t seed, int gpus) {
-  ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // not by threads beside one another
+  // Not by threads beside one another.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  train::cuda::widen_queues();
   gpu::reset(seed, gpus);
   nccl::reset();
   train_cuda_test::define_kernels();

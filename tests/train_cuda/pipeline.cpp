@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -130,4 +131,18 @@ TEST_CASE("a GPU that is not there is refused by its number") {
   pipeline_settings settings;
   CHECK_THROWS_WITH_AS(train::cuda::run_on_gpus(settings, {1, 2}),
                        "--device cuda: there are 2 GPUs, no number 2", train::bad_setting);
+}
+
+TEST_CASE("streams have queues enough, or as many as the user says") {
+  const auto queues = [] {
+    stretto::test::gpu::reset();
+    pipeline_settings settings;
+    train::cuda::run_on_gpus(settings, {0});
+    return std::string(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"));
+  };
+  ::unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  CHECK(queues() == "32");
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+  CHECK(queues() == "1");
+  ::unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
 }

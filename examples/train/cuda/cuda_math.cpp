@@ -35,6 +35,10 @@ auto as(const held_matrix<Scalar>& of) {
 
 cuda_math::cuda_math(const config& model, precision read) : parts_(std::make_unique<parts>()) {
   check_products(cublasCreate(&parts_->products), "cublasCreate");
+  // Parts of a sum, too, which it would else be free to round to bf16 before it adds them up.
+  check_products(
+      cublasSetMathMode(parts_->products, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+      "cublasSetMathMode");
   parts_->aside = stretto::executor::cuda::make_stream(0);
   parts_->workspace = stretto::executor::cuda::make_device_memory(workspace_bytes);
   parts_->row_losses = stretto::executor::cuda::make_device_memory(model.rows() * sizeof(double));

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -15,7 +16,12 @@ namespace train::cuda {
 
 namespace executor = stretto::executor;
 
+void widen_queues() {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 void run_on_gpus(pipeline_settings& to, const std::vector<int>& devices) {
+  widen_queues();
   const int count = executor::cuda_device_count();
   for (const int device : devices) {
     if (device < 0 || device >= count)

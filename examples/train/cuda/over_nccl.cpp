@@ -117,6 +117,7 @@ std::string wrong_with(const std::vector<std::string>& claims) {
 
 void run_over_nccl(pipeline_settings& to, std::vector<int> devices, int local) {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  widen_queues();
   executor::bootstrap& between = *to.between;
   to.make_transport = [&between] { return executor::make_nccl_transport(between); };
   claim mine;

@@ -9,8 +9,8 @@ namespace train::cuda {
 
 //! Each worker on a GPU of its own, and messages and sums between them by NCCL. All processes of
 //! `to.between` call it, and all refuse what one of them must refuse. Has CUDA load kernels before
-//! their first launch (CUDA_MODULE_LOADING), unless the user says otherwise: this is the first that
-//! the process does with CUDA; and every stage run once (warm_up()).
+//! their first launch (CUDA_MODULE_LOADING), unless the user says otherwise, and widens its queues:
+//! this is the first that the process does with CUDA; and every stage run once (warm_up()).
 //! @param devices  CUDA's numbers of this process's GPUs, one for each of its workers in their order;
 //!                 empty: of those that it sees, from number `local` times the workers of a process
 //!                 on, modulo their count

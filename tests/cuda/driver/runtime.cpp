@@ -83,6 +83,11 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = my.devices;
   return cudaSuccess;
 }
+cudaError_t cudaDriverGetVersion(int* version) {
+  ENTER("");
+  *version = my.driver;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDevice(int* device) {
   ENTER("");
   *device = current;
@@ -161,6 +166,12 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (my.is_captured(*stream)) return failed(cudaErrorStreamCaptureUnsupported);
   my.run_some();
   return stream->queue.empty() ? cudaSuccess : failed(cudaErrorNotReady);
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  ENTER(text_of(stream));
+  if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  *status = my.is_captured(*stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   ENTER(text_of(stream) + ", " + text_of(event));

@@ -24,6 +24,7 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.alive = {};
   my.random.seed(seed);
   my.devices = devices;
+  my.driver = CUDART_VERSION;
   current = 0;
   my.peers = peers;
   my.recorded.clear();
@@ -34,6 +35,11 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.countdown = -1;
   my.hit = false;
   my.clock = 0;
+}
+
+void set_driver(int version) {
+  const guard lock(here().mutex);
+  here().driver = version;
 }
 
 const std::vector<call>& calls() {

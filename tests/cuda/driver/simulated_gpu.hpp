@@ -46,6 +46,9 @@ struct kernel {
 //! @param peers  whether GPUs can reach one another's memory
 void reset(std::uint64_t seed = 1, int devices = 1, bool peers = true);
 
+//! The newest CUDA that the driver serves, until the next reset: it is this runtime's else.
+void set_driver(int version);
+
 const std::vector<call>& calls();
 handles alive();
 //! What CUDA would have let pass, or waited for without limit, and nobody meant: such as a record

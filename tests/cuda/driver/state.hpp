@@ -108,6 +108,7 @@ struct state {
   std::vector<std::unique_ptr<CUgraphExec_st>> executables;
   std::mt19937_64 random{1};
   int devices = 1;
+  int driver = CUDART_VERSION;
   cudaError_t sticky = cudaSuccess;
   int countdown = -1;
   cudaError_t code = cudaSuccess;

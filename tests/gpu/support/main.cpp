@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "stretto/executor/cuda/device.hpp"
 
 int main(int count, char** arguments) {
+  // Streams that share a queue, as they do of more than 8 otherwise, wait for one another.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   if (stretto::executor::cuda_device_count() == 0) {
     std::puts("skipped: this process finds no GPU (cudaGetDeviceCount)");
     return 77;  // SKIP_RETURN_CODE

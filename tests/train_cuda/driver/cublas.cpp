@@ -12,6 +12,7 @@
 struct cublasContext {
   cudaStream_t stream = nullptr;
   int device = 0;
+  cublasMath_t mode = CUBLAS_DEFAULT_MATH;
 };
 
 namespace {
@@ -56,6 +57,10 @@ cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left
                        side<Value> right, int rows, int columns, int inner, float scale,
                        float kept, Out* out, int out_stride, apart from_next = {}) {
   if (handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  // It might round parts of each sum as it rounds the sum.
+  if (sizeof(Out) < sizeof(float) &&
+      (handle->mode & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) == 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   int current = -1;
   static_cast<void>(cudaGetDevice(&current));
   if (current != handle->device) return CUBLAS_STATUS_INVALID_VALUE;
@@ -93,6 +98,10 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
 }
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  handle->mode = mode;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void* workspace, std::size_t) {

@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -258,11 +259,14 @@ class nccl_transport final : public transport {
                                     [rank](const plan_view& each) { return each.rank == rank; });
     if (on.stream(0).native == nullptr)
       throw plan_error("the NCCL transport needs a GPU for rank " + std::to_string(rank));
+    // NCCL rounds up what messages get; sums get what they are given.
+    const int message =
+        static_cast<int>(std::bit_ceil(static_cast<unsigned>(settings_.message_blocks)));
     std::map<int, int> blocks;  // by stream, which runs one after the other
     for (const instruction& each : found->instructions) {
       int& most = blocks[each.stream];
       if (each.act == action::send || each.act == action::receive)
-        most = std::max(most, settings_.message_blocks);
+        most = std::max(most, message);
       if (each.act == action::all_reduce) most = std::max(most, settings_.sum_blocks);
     }
     int sum = 1;

@@ -10,7 +10,8 @@
 namespace stretto::executor {
 
 struct nccl_settings {
-  //! Blocks of one message's kernel; each takes a multiprocessor for as long as it waits.
+  //! Blocks of one message's kernel, of which NCCL makes the next power of two; each takes a
+  //! multiprocessor for as long as it waits.
   int message_blocks = 4;
   int sum_blocks = 8;  //!< and of one sum's
   //! Blocks that must start together (cgaClusterSize); small ones find room beside products.
