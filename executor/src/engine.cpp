@@ -92,6 +92,8 @@ struct engine::state {
     for (std::size_t at = 0; at < plans.size(); ++at) {
       devices.push_back(with.make_device ? with.make_device(plans[at], watch)
                                          : make_host_device(plans[at], with.host, watch));
+      if (!devices[at])
+        throw plan_error("make_device gave none for rank " + std::to_string(plans[at].rank));
       if (with.graph && !devices[at]->capturable()) refuse_devices();
       if (with.graph && with.graph_progress) devices[at]->follow_replays();
       if (races) devices[at] = make_checked_device(std::move(devices[at]), races, at);

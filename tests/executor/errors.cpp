@@ -220,6 +220,12 @@ TEST_CASE("options that make no sense are refused") {
   expect_part(refused([](auto& with) { with.trace_steps = -1; }), "traced steps");
   expect_part(refused([](auto& with) { with.capacity = -1; }), "capacity is -1");
   expect_part(refused([](auto& with) { with.host.queue_depth = -1; }), "depth of a queue");
+  expect_part(refused([](auto& with) {
+                with.make_device = [](const plan_view&, executor::monitor&) {
+                  return std::unique_ptr<executor::device>{};
+                };
+              }),
+              "make_device gave none for rank 0");
   expect_part(refused([](auto& with) { with.delay.longest = milliseconds(-1); }), "delay");
 }
 

@@ -115,6 +115,30 @@ TEST_CASE("plans are written from compute jobs and copies alone") {
   }
 }
 
+TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as at compile time") {
+  struct generous : one_f_one_b {
+    int rank = 0;
+    constexpr stretto::verdict emit(const shape& sizes, const stretto::job_table_view& costs,
+                                    stretto::job_sink& out) const {
+      const stretto::verdict made = one_f_one_b::emit(sizes, costs, out);
+      out.push(rank, {0, 2, 0, job_kind::backward});
+      return made;
+    }
+  };
+  const stretto::job_table table(2, 1);
+  for (const stretto::memory::recompute_window window : {stretto::memory::recompute_window{}, {1, 1}})
+    for (const int rank : {0, 2}) {
+      generous schedule;
+      schedule.rank = rank;
+      plan_request wanted;
+      wanted.recompute = window;
+      const planned made(schedule, four_by_two, table.view(), stretto::overlap::separate{}, wanted);
+      CHECK(made.answer().why == (rank == 0 ? stretto::reason::above_capacity
+                                            : stretto::reason::wrong_rank));
+      CHECK(made.answer().rank == rank);
+    }
+}
+
 TEST_CASE("a step that trains has backwards, and one of forwards alone has no optimizer") {
   const job forward{0, 0, 0, job_kind::forward};
   CHECK(refusal({forward}) == "rule complete broken on rank 0, job 0B0: the job is missing");

@@ -74,11 +74,14 @@ class planned {
     where_ = place(schedule.placed(), sizes);
     if (!fit(costs)) return;
     jobs_ = job_lists(sizes.ranks, schedule.capacity(sizes));
+    verdict refused{};  // of a job that there is no place for
     job_sink out = jobs_.sink();
+    out.refused = &refused;
     if (request_.recompute.any() || request_.offload.any())
       emit_folded(schedule, sizes, costs, out);
     else
       answer_ = schedule.emit(sizes, costs, out);
+    if (!refused.ok()) answer_ = refused;
     if (answer_.ok())
       lower({jobs_.rows(), where_, sizes.microbatches, sizes.slices, costs, false, {}}, overlap);
   }
@@ -145,10 +148,12 @@ class planned {
     if (!answer_.ok()) return;
     job_lists again(sizes.ranks, memory::with_recomputes(request_.recompute, jobs_.rows().stride));
     job_sink to = again.sink();
+    to.refused = out.refused;
     answer_ = memory::insert_recomputes(request_.recompute, jobs_.rows(), where_, sizes.slices, to);
     if (!answer_.ok()) return;
     jobs_ = job_lists(sizes.ranks, memory::with_offloads(request_.offload, again.rows().stride));
     to = jobs_.sink();
+    to.refused = out.refused;
     answer_ = memory::insert_offloads(request_.offload, request_.recompute, again.rows(), where_,
                                       sizes.slices, to);
   }
