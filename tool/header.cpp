@@ -108,9 +108,8 @@ std::string print_header(const step& made, const shape& sizes, const std::string
           std::to_string(sizes.slices) + "};\n";
   text += std::string("  static constexpr stretto::placement_kind placement = ") +
           "stretto::placement_kind::" + enumerator(made.made.where.kind) + ";\n";
-  for (const schedule_facts& facts : catalogue())
-    if (facts.name == made.schedule && facts.forward_only)
-      text += "  static constexpr bool forward_only = true;\n";
+  if (is_forward_only(made.schedule))
+    text += "  static constexpr bool forward_only = true;\n";
   for (const job_kind kind : kinds)
     text += "  static constexpr stretto::job_kind " + std::string(letters(kind)) +
             " = stretto::job_kind::" + enumerator(kind) + ";\n";
