@@ -220,8 +220,14 @@ TEST_CASE("the same seed learns the same, on one rank, too; another seed other t
 TEST_CASE("what was saved is gone on with, on other ranks and chunks") {
   const desk here;
   const std::string file = here.left_path("model.checkpoint");
-  REQUIRE(here.train(small("--save " + file + " --save-every 2")).exit == 0);
+  const outcome first = here.train(small("--save " + file + " --save-every 2"));
+  REQUIRE(first.exit == 0);
   CHECK(std::filesystem::exists(file + ".previous"));
+  // From where the second step ended the next two are what they were, and say so.
+  const std::string again = losses(
+      here.train(small("--schedule zbv --ranks 2 --chunks 2 --resume " + file + ".previous")).out);
+  CHECK(again.starts_with("step 3/4  loss "));
+  CHECK(losses(first.out).ends_with("\n" + again));
   const outcome ran = here.train(
       small("--steps 6 --check --schedule zbv --ranks 2 --chunks 2 --resume " + file));
   INFO(ran.err);
