@@ -346,7 +346,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--device cuda:-1", "--device cuda:-1: it is host, cuda, or cuda:1"},
 #ifdef STRETTO_TOOL_PATH
       {"--machine /no/host.json", "--machine /no/host.json: cannot be read: No such file"},
-      {"--machine ''", "--machine : cannot be read"},
+      {"--machine ''", "--machine: its value is empty"},
       {"--machine /dev/null", "--machine /dev/null: the file is empty"},
 #endif
       {"--machine host.json --device cuda", "--machine host.json: its kernels are the host's"},
