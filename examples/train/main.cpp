@@ -290,6 +290,11 @@ int complain(const std::string& words, int code) {
   return code;
 }
 
+//! What was printed has arrived, or there is a complaint; @return the exit code.
+int printed() {
+  return std::cout.flush() ? 0 : complain("standard output cannot be written", 1);
+}
+
 //! Runs the program; @return its exit code.
 int train_in(processes& all, int argc, char** argv) {
   try {
@@ -301,9 +306,7 @@ int train_in(processes& all, int argc, char** argv) {
     use(device, all.local(), with.pipeline);
     if (!all.speaks()) std::cout.rdbuf(nullptr);
     run_or_record(with, all);
-    if (all.speaks() && !std::cout.flush())
-      return complain("standard output cannot be written", 1);
-    return 0;
+    return all.speaks() ? printed() : 0;
   } catch (const common_end& of) {
     complain(of.what(), of.code);
     all.wait_for_others(of.patience);
@@ -311,7 +314,7 @@ int train_in(processes& all, int argc, char** argv) {
   } catch (const early_exit& early) {
     if (early.code != 0) return complain(early.what(), early.code);
     std::cout << early.what();
-    return 0;
+    return printed();
   } catch (const std::invalid_argument& wrong) {
     return complain(wrong.what(), 2);
   } catch (const std::bad_alloc&) {

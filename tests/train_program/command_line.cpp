@@ -291,6 +291,10 @@ TEST_CASE("help names every option, and is no error") {
     INFO(option);
     CHECK(has(ran.out, option));
   }
+  const outcome lost = test_support::run(
+      "sh", std::string("-c '\"") + STRETTO_TRAIN_PATH + "\" --help >/dev/full'");
+  CHECK(lost.exit == 1);
+  CHECK(lost.err == "train: standard output cannot be written\n");
 }
 
 TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is left behind") {
