@@ -383,6 +383,25 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
   }
 }
 
+TEST_CASE("one of several processes does not train by itself") {
+  const desk here;
+  const auto launched = [&](const std::string& set, const std::string& more) {
+    return test_support::run("env", set + " \"" + STRETTO_TRAIN_PATH + "\" --out=" +
+                                        here.out.path() + " " + small(more) + " " + here.text.path());
+  };
+  for (const std::string name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    for (const char* more : {"", "--transport loopback"}) {
+      const outcome ran = launched(name + "=2", more);
+      CHECK(ran.exit == 2);
+      CHECK(ran.out.empty());
+      CHECK(has(ran.err, "train: --transport loopback: it is for one process, and " + name +
+                             " is 2: mpirun or mpiexec started several"));
+      CHECK(std::ranges::count(ran.err, '\n') == 1);
+      CHECK_FALSE(std::filesystem::exists(here.out.path()));
+    }
+  CHECK(launched("OMPI_COMM_WORLD_SIZE=1", "").exit == 0);
+}
+
 TEST_CASE("a folder that cannot be made is wrong input, a training that diverges a failure") {
   const desk here;
   const outcome folder = test_support::run(
