@@ -417,6 +417,13 @@ TEST_CASE("a folder that cannot be made is wrong input, a training that diverges
   const std::string record = here.left("failure.txt");
   CHECK(has(record, "rank 1: "));
   CHECK(has(record, "OPTIMIZER      started     named by the error\n"));
+  // The step by the number that progress has, after --resume too.
+  CHECK(has(diverged.err, "train: training step 2: the executor's step 1, rank "));
+  const std::string file = here.left_path("model.checkpoint");
+  REQUIRE(here.train(small("--save " + file)).exit == 0);
+  const outcome later =
+      here.train(small("--steps 8 --learning-rate 1e30 --resume " + file));
+  CHECK(has(later.err, "train: training step 6: the executor's step 1, rank "));
   // That of an earlier run does not stay.
   CHECK(here.train(small()).exit == 0);
   CHECK_FALSE(std::filesystem::exists(here.left_path("failure.txt")));
