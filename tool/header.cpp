@@ -95,7 +95,7 @@ std::string print_header(const step& made, const shape& sizes, const std::string
   std::string text = "#pragma once\n\n// clang-format off\n// Written by\n//   " + command +
                      "\n// makespan " + std::to_string(all.all.makespan) + ", bubble " +
                      std::to_string(all.all.bubble.numerator) + " of " +
-                     std::to_string(all.all.bubble.denominator) +
+                     std::to_string(all.all.makespan) +
                      ". Proven where it is used:\n//   "
                      "static_assert(stretto::valid<stretto::pipeline<\n//       " +
                      type + "::made_for, stretto::schedule::frozen<" + type +
