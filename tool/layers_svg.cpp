@@ -15,7 +15,7 @@ constexpr double lane = 30;  // from rank to rank
 constexpr double high = 24;  // of a bar
 constexpr double left = 80;
 constexpr double top = 92;
-constexpr double plot = 760;              // of the slowest rank
+constexpr double plot = 760;             // of the slowest rank
 constexpr std::size_t most_title = 120;  // characters: a table of layers can be of any length
 
 using layout = detail::svg_layout;

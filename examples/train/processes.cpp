@@ -28,7 +28,8 @@ void refuse_several() {
     if (set != nullptr && std::atoi(set) > 1)
       throw bad_setting("transport", "loopback",
                         "it is for one process, and " + std::string(name) + " is " + set +
-                            ": mpirun or mpiexec started several, to which mpi or nccl deals workers");
+                            ": mpirun or mpiexec started several, to which mpi or nccl deals "
+                            "workers");
   }
 }
 

@@ -229,7 +229,8 @@ struct placed_text {
 };
 std::vector<placed_text> texts_of(const std::string& svg) {
   std::vector<placed_text> found;
-  for (std::size_t at = svg.find("<text "); at != std::string::npos; at = svg.find("<text ", at + 1)) {
+  for (std::size_t at = svg.find("<text "); at != std::string::npos;
+       at = svg.find("<text ", at + 1)) {
     const std::size_t words = svg.find('>', at) + 1;
     const std::string head = svg.substr(at, words - at);
     found.push_back({std::stod(head.substr(head.find("x=\"") + 3)),
@@ -241,7 +242,7 @@ std::vector<placed_text> texts_of(const std::string& svg) {
   return found;
 }
 
-TEST_CASE("a picture of layers is as wide as what stands in it, and cuts no more than a long title") {
+TEST_CASE("a picture of layers is as wide as what stands in it, and cuts only a long title") {
   std::string table = "sparse_table:1";
   for (int stage = 1; stage < 96; ++stage) table += ",1";
   const struct {

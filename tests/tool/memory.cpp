@@ -166,7 +166,8 @@ TEST_CASE("forwards alone hold weights alone, and save nothing") {
   CHECK(of(all, 1, "working") == 4 * vocabulary + 2 * sbh);
 
   // More chunks: what a stage hands to the next on the same rank is a message.
-  const json chunks = run_json("memory inference --ranks 1 --microbatches 4 --chunks 2 --format json");
+  const json chunks =
+      run_json("memory inference --ranks 1 --microbatches 4 --chunks 2 --format json");
   REQUIRE(chunks.contains("need"));
   CHECK(of(chunks, 0, "saved") == 0);
   CHECK(of(chunks, 0, "working") == of(all, 1, "working"));
@@ -182,7 +183,8 @@ TEST_CASE("forwards alone hold weights alone, and save nothing") {
     return ran.err;
   };
   CHECK(refused("--recompute full") ==
-        "stretto: --recompute full: inference has no backward for which a forward would run again\n");
+        "stretto: --recompute full: inference has no backward for which a forward would run "
+        "again\n");
   CHECK(refused("--offload 1/2") ==
         "stretto: --offload 1/2: inference has no backward, and so its forwards save nothing to "
         "copy\n");

@@ -386,8 +386,9 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
 TEST_CASE("one of several processes does not train by itself") {
   const desk here;
   const auto launched = [&](const std::string& set, const std::string& more) {
-    return test_support::run("env", set + " \"" + STRETTO_TRAIN_PATH + "\" --out=" +
-                                        here.out.path() + " " + small(more) + " " + here.text.path());
+    const std::string program = " \"" + std::string(STRETTO_TRAIN_PATH) + "\" --out=";
+    return test_support::run(
+        "env", set + program + here.out.path() + " " + small(more) + " " + here.text.path());
   };
   for (const std::string name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     for (const char* more : {"", "--transport loopback"}) {

@@ -40,7 +40,8 @@ class svg_layout {
     return letter * size * static_cast<double>(words.size());
   }
   //! Of the first eight chunks' shades, with what a chunk is called there; of one chunk: none.
-  static std::vector<entry> entries_of_chunks(job_kind kind, int chunks, const std::string& called) {
+  static std::vector<entry> entries_of_chunks(job_kind kind, int chunks,
+                                              const std::string& called) {
     std::vector<entry> made;
     for (int chunk = 0; chunks > 1 && chunk < std::min(chunks, 8); ++chunk)
       made.push_back(
