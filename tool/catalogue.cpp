@@ -154,6 +154,12 @@ std::string schedule_names() {
   return names;
 }
 
+bool is_forward_only(const std::string& name) {
+  for (const schedule_facts& facts : catalogue())
+    if (facts.name == name) return facts.forward_only;
+  return false;
+}
+
 verdict serves(const std::string& name, const shape& sizes) {
   verdict answer;
   schedule::all::for_each([&](const auto& made) {

@@ -55,6 +55,8 @@ struct generated {
 std::vector<schedule_facts> catalogue();
 //! `gpipe, 1f1b, ...`
 std::string schedule_names();
+//! Whether there is such a schedule, and no job of it has a backward.
+bool is_forward_only(const std::string& name);
 
 //! Whether the schedule of that name, with its default options, serves the shape.
 verdict serves(const std::string& name, const shape& sizes);

@@ -227,8 +227,7 @@ void cost_options::add(CLI::App& command) {
 
 cost_options cost_options::for_schedule(const std::string& name) const {
   cost_options costs = *this;
-  for (const schedule_facts& facts : catalogue())
-    if (facts.name == name && facts.forward_only && memory.empty()) costs.memory = "0,0,0";
+  if (memory.empty() && is_forward_only(name)) costs.memory = "0,0,0";
   return costs;
 }
 

@@ -95,7 +95,7 @@ std::string print_header(const step& made, const shape& sizes, const std::string
   std::string text = "#pragma once\n\n// clang-format off\n// Written by\n//   " + command +
                      "\n// makespan " + std::to_string(all.all.makespan) + ", bubble " +
                      std::to_string(all.all.bubble.numerator) + " of " +
-                     std::to_string(all.all.bubble.denominator) +
+                     std::to_string(all.all.makespan) +
                      ". Proven where it is used:\n//   "
                      "static_assert(stretto::valid<stretto::pipeline<\n//       " +
                      type + "::made_for, stretto::schedule::frozen<" + type +
@@ -108,9 +108,8 @@ std::string print_header(const step& made, const shape& sizes, const std::string
           std::to_string(sizes.slices) + "};\n";
   text += std::string("  static constexpr stretto::placement_kind placement = ") +
           "stretto::placement_kind::" + enumerator(made.made.where.kind) + ";\n";
-  for (const schedule_facts& facts : catalogue())
-    if (facts.name == made.schedule && facts.forward_only)
-      text += "  static constexpr bool forward_only = true;\n";
+  if (is_forward_only(made.schedule))
+    text += "  static constexpr bool forward_only = true;\n";
   for (const job_kind kind : kinds)
     text += "  static constexpr stretto::job_kind " + std::string(letters(kind)) +
             " = stretto::job_kind::" + enumerator(kind) + ";\n";

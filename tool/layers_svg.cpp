@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <vector>
 
+#include "stretto/plan/svg_layout.hpp"
 #include "stretto/plan/svg_style.hpp"
 
 namespace stretto::tool {
@@ -13,8 +15,10 @@ constexpr double lane = 30;  // from rank to rank
 constexpr double high = 24;  // of a bar
 constexpr double left = 80;
 constexpr double top = 92;
-constexpr double plot = 760;   // of the slowest rank
-constexpr double right = 130;  // what a rank holds, in words
+constexpr double plot = 760;             // of the slowest rank
+constexpr std::size_t most_title = 120;  // characters: a table of layers can be of any length
+
+using layout = detail::svg_layout;
 
 std::int64_t time_of(const unit_costs& one) {
   return one.forward + one.backward_input + one.backward_weight;
@@ -29,6 +33,10 @@ std::string number(double value) {
 std::string words(double x, double y, const std::string& look, const std::string& what) {
   return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" " + look + ">" +
          detail::escape_xml(what) + "</text>\n";
+}
+
+std::string cut(const std::string& title) {
+  return title.size() <= most_title ? title : title.substr(0, most_title - 3) + "...";
 }
 
 std::string upright(double x, double height, const std::string& look) {
@@ -52,15 +60,24 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
   };
   std::int64_t slowest = 1;
   std::int64_t all = 0;
+  std::vector<std::string> held;  // by each rank, in words
+  double right = 0;
   for (int rank = 0; rank < where.ranks; ++rank) {
     std::int64_t load = 0;
-    visit(rank, [&](int, int at) { load += time_of(dealt.costs[static_cast<std::size_t>(at)]); });
+    int count = 0;
+    visit(rank, [&](int, int at) {
+      load += time_of(dealt.costs[static_cast<std::size_t>(at)]);
+      ++count;
+    });
+    held.push_back(std::to_string(count) + (count == 1 ? " layer, " : " layers, ") +
+                   std::to_string(load));
+    right = std::max(right, 10 + layout::text_width(held.back(), 12) + 16);
     slowest = std::max(slowest, load);
     all += load;
   }
   const double scale = plot / static_cast<double>(slowest);
-  const double width =
-      std::max(left + plot + right, 32 + 7.5 * static_cast<double>(subtitle.size()));
+  const double width = std::max({left + plot + right, 32 + layout::text_width(cut(title), 16),
+                                 32 + layout::text_width(subtitle, 12)});
   const double bottom = top + lane * where.ranks;
   std::string text =
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) + "\" height=\"" +
@@ -75,15 +92,14 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
       ".lane{fill:#2a2f37}.head{fill:#f0f3f6}}\n"
       ".layer{font-size:10px;text-anchor:middle}.dark{fill:#10151b}.pale{fill:#ffffff}\n"
       "</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
-  text += words(16, 28, "class=\"head\"", title) + words(16, 48, "", subtitle);
-  for (int chunk = 0; where.chunks > 1 && chunk < std::min(where.chunks, 8); ++chunk) {
-    const double x = 16 + 90.0 * chunk;
-    text += "<rect x=\"" + number(x) + "\" y=\"61\" width=\"12\" height=\"12\" fill=\"" +
-            detail::shade(detail::colour_of(job_kind::forward), chunk, where.chunks).hex() +
-            "\"/>\n" +
-            words(x + 18, 71, "",
-                  (where.kind == placement_kind::bidirectional ? "direction " : "chunk ") +
-                      std::to_string(chunk));
+  text += words(16, 28, "class=\"head\"", cut(title)) + words(16, 48, "", subtitle);
+  double along = 16;
+  for (const layout::entry& one : layout::entries_of_chunks(
+           job_kind::forward, where.chunks,
+           where.kind == placement_kind::bidirectional ? "direction" : "chunk")) {
+    text += "<rect x=\"" + number(along) + "\" y=\"61\" width=\"12\" height=\"12\" fill=\"" +
+            one.fill + "\"/>\n" + words(along + 18, 71, "", one.words);
+    along += one.width();
   }
   for (int rank = 0; rank < where.ranks; ++rank) {
     const double y = top + lane * rank;
@@ -91,8 +107,6 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
             "<rect class=\"lane\" x=\"" + number(left) + "\" y=\"" + number(y) + "\" width=\"" +
             number(plot) + "\" height=\"" + number(high) + "\"/>\n";
     double x = left;
-    std::int64_t load = 0;
-    int count = 0;
     visit(rank, [&](int chunk, int at) {
       const std::int64_t time = time_of(dealt.costs[static_cast<std::size_t>(at)]);
       const double wide = scale * static_cast<double>(time);
@@ -107,12 +121,8 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
         text += words(x + wide / 2, y + 16,
                       fill.light() ? "class=\"layer dark\"" : "class=\"layer pale\"", label);
       x += wide;
-      load += time;
-      ++count;
     });
-    text += words(
-        left + plot + 10, y + 16, "",
-        std::to_string(count) + (count == 1 ? " layer, " : " layers, ") + std::to_string(load));
+    text += words(left + plot + 10, y + 16, "", held[static_cast<std::size_t>(rank)]);
   }
   const double mean = left + scale * static_cast<double>(all) / where.ranks;
   text += upright(left + plot, bottom, "end") + upright(mean, bottom, "mean");

@@ -45,7 +45,7 @@ struct memory_command {
   //! What a rank needs, in bytes.
   struct rank_need {
     int layers = 0;
-    std::int64_t state = 0;  // weights, gradients, optimizer
+    std::int64_t state = 0;  // weights and, where it trains, gradients and optimizer
     std::int64_t jobs = 0;   // state and the most at once that jobs keep and need
     rank_memory step;
 
@@ -87,6 +87,7 @@ struct memory_command {
     of_model.settle(how_.layers(), layers_text);
     const shape wanted = sizes.sizes(name);
     chunks_ = wanted.chunks;
+    forward_only_ = is_forward_only(name);
     // Not by a range, which has nothing against NaN.
     if (limit && !(*limit > 0 && *limit <= most_mib))
       throw bad_option("--limit", (std::ostringstream() << *limit).str(), "must be above 0 and at most 1e12");
@@ -97,6 +98,12 @@ struct memory_command {
     schedule_options options;
     options.recompute = window();
     options.offload = away_ = read_offload(offload);
+    if (forward_only_ && options.recompute.any())
+      throw bad_option("--recompute", recompute,
+                       name + " has no backward for which a forward would run again");
+    if (forward_only_ && away_.any())
+      throw bad_option("--offload", offload,
+                       name + " has no backward, and so its forwards save nothing to copy");
     verdict unsound;
     const generated made = generate(
         name, wanted, options,
@@ -170,14 +177,18 @@ struct memory_command {
       if (stage == 0) weights += model_.embedding_weights();
       if (stage + 1 == where.stages()) weights += model_.head_weights();
     }
-    return model_.state_bytes(weights);
+    return forward_only_ ? weights * model_.bytes.weight : model_.state_bytes(weights);
   }
 
   //! @param again  with the recomputes that are asked for
   program_chain chain_of(const placement& where, int rank, const std::vector<std::int32_t>& counts,
                          bool split, bool again) const {
     constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
-    const program_chain chain = transformer_chain(model_, where, rank, counts, split);
+    program_chain chain = transformer_chain(model_, where, rank, counts, split);
+    // Without backwards nothing outlives the last op of a forward that reads it.
+    if (forward_only_)
+      std::erase_if(chain.programs,
+                    [](const program& job) { return job.kind != job_kind::forward; });
     if (again && recompute == "full") return memory::recompute(chain, memory::recompute_full{});
     if (again && recompute == "attention")
       return memory::recompute(chain, memory::recompute_ops{core});
@@ -240,6 +251,7 @@ struct memory_command {
   assignment::described how_;
   memory::offload_window away_{};
   int chunks_ = 1;
+  bool forward_only_ = false;
   const transformer& model_ = of_model.model;
 
   static std::string in_mib(std::int64_t bytes) {
@@ -289,8 +301,10 @@ struct memory_command {
       if (away_.any()) rows.back().push_back(in_mib(need.step.host));
       most = std::max(most, need.total());
     }
-    std::cout << name << ", MiB: weights, gradients and optimizer state; the most that forwards save, that "
-                 "messages take, that a job needs beside; all, as a plan lays it"
+    std::cout << name << ", MiB: "
+              << (forward_only_ ? "weights alone" : "weights, gradients and optimizer state")
+              << "; the most that forwards save, that messages take, that a job needs beside; all, "
+                 "as a plan lays it"
               << (away_.any() ? "; what the host keeps beside it\n" : "\n")
               << print_table(rows) << "the most: " << in_mib(most) << '\n';
   }

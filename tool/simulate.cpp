@@ -60,7 +60,7 @@ void add_simulate(CLI::App& app) {
     }
     std::cout << made.title << "\nmakespan " << all.all.makespan << "\nbubble   "
               << percent(all.all.bubble.value()) << " (" << all.all.bubble.numerator << " of "
-              << all.all.bubble.denominator << ")\n\n"
+              << all.all.makespan << ")\n\n"
               << print_table(rows);
   });
 }

@@ -166,7 +166,9 @@ class shadow {
   std::optional<reference> whole_;
 };
 
-void train_steps(pipeline& made, const options& with, const corpus& text, bool speaks) {
+//! @param running  the number of the step that runs, for an error; 0: none
+void train_steps(pipeline& made, const options& with, const corpus& text, bool speaks,
+                 long& running) {
   std::unique_ptr<shadow> reference;
   if (with.check) reference = std::make_unique<shadow>(with, made, text);
   const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
@@ -175,7 +177,9 @@ void train_steps(pipeline& made, const options& with, const corpus& text, bool s
   progress shown(std::cout, speaks && isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
   for (long number = first; number <= with.steps; ++number) {
     if (reference) reference->prepare(made);
+    running = number;
     const step_result result = made.step();
+    running = 0;
     // The first step touches memory for the first time, which costs more than the work.
     if (number == first && with.steps > first) made.forget_times();
     if (reference) reference->compare(made, number, result);
@@ -214,7 +218,7 @@ void write_times(std::ofstream& trace, std::ofstream& picture, const pipeline& m
             << '\n';
 }
 
-void run(const options& with, const processes& all) {
+void run(const options& with, const processes& all, long& running) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const corpus text = read(with);
   const told_option found[] = {told(text)};
@@ -234,7 +238,7 @@ void run(const options& with, const processes& all) {
 
   introduce(std::cout, made, with, text, cores);
   const double before = made.evaluate();
-  train_steps(made, with, text, all.speaks());
+  train_steps(made, with, text, all.speaks(), running);
   const double after = made.evaluate();
   char line[100];
   std::snprintf(line, sizeof line, "held-back text: %.3f nats per byte before, %.3f after\n\n",
@@ -276,11 +280,15 @@ void run_or_record(const options& with, const processes& all) {
   const std::filesystem::path record = failure_file(with, all);
   std::error_code absent;
   std::filesystem::remove(record, absent);  // of an earlier run
+  long running = 0;
   try {
-    run(with, all);
+    run(with, all, running);
   } catch (const stretto::executor::execution_error& failed) {
+    // The executor counts from 0, and from where this run began.
+    const std::string number =
+        running > 0 ? "training step " + std::to_string(running) + ": the executor's " : "";
     // Who has died does not come.
-    throw common_end(1, failed.what() + keep_record(failed.flight_record(), record),
+    throw common_end(1, number + failed.what() + keep_record(failed.flight_record(), record),
                      std::chrono::seconds(3));
   }
 }
@@ -288,6 +296,11 @@ void run_or_record(const options& with, const processes& all) {
 int complain(const std::string& words, int code) {
   std::cerr << "train: " + words + '\n';  // in one piece, beside those of other processes
   return code;
+}
+
+//! What was printed has arrived, or there is a complaint; @return the exit code.
+int printed() {
+  return std::cout.flush() ? 0 : complain("standard output cannot be written", 1);
 }
 
 //! Runs the program; @return its exit code.
@@ -301,9 +314,7 @@ int train_in(processes& all, int argc, char** argv) {
     use(device, all.local(), with.pipeline);
     if (!all.speaks()) std::cout.rdbuf(nullptr);
     run_or_record(with, all);
-    if (all.speaks() && !std::cout.flush())
-      return complain("standard output cannot be written", 1);
-    return 0;
+    return all.speaks() ? printed() : 0;
   } catch (const common_end& of) {
     complain(of.what(), of.code);
     all.wait_for_others(of.patience);
@@ -311,7 +322,7 @@ int train_in(processes& all, int argc, char** argv) {
   } catch (const early_exit& early) {
     if (early.code != 0) return complain(early.what(), early.code);
     std::cout << early.what();
-    return 0;
+    return printed();
   } catch (const std::invalid_argument& wrong) {
     return complain(wrong.what(), 2);
   } catch (const std::bad_alloc&) {

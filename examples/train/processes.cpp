@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,22 @@ namespace train {
 
 namespace executor = stretto::executor;
 
+namespace {
+
+//! Each of several processes would train a pipeline of its own, and write to the same files.
+void refuse_several() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* const set = std::getenv(name);
+    if (set != nullptr && std::atoi(set) > 1)
+      throw bad_setting("transport", "loopback",
+                        "it is for one process, and " + std::string(name) + " is " + set +
+                            ": mpirun or mpiexec started several, to which mpi or nccl deals "
+                            "workers");
+  }
+}
+
+}  // namespace
+
 struct processes::session {
 #ifdef STRETTO_TRAIN_WITH_MPI
   std::optional<executor::mpi_session> mpi;
@@ -31,7 +48,9 @@ void processes::join(const std::string& transport, pipeline_settings& to) {
     join_mpi(to);
   else if (transport == "nccl")
     join_launched(to);
-  else if (transport != "loopback")
+  else if (transport == "loopback")
+    refuse_several();
+  else
     throw bad_setting("transport", transport, "it is loopback, mpi or nccl");
   between_ = to.between;
   if (between_ == nullptr) return;

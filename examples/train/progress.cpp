@@ -13,7 +13,6 @@ double progress::tokens_per_second() const {
 
 void progress::update(long number, const step_result& result) {
   done_ = number - first_ + 1;
-  loss_ = number == first_ ? result.loss : 0.9 * loss_ + 0.1 * result.loss;
   const bool last = number == steps_;
   char text[160];
   if (terminal_) {
@@ -25,13 +24,13 @@ void progress::update(long number, const step_result& result) {
     std::snprintf(text, sizeof text, "\r[%s%s] %ld/%ld  loss %.3f  %.0f tokens/s  ",
                   std::string(static_cast<std::size_t>(filled), '#').c_str(),
                   std::string(static_cast<std::size_t>(width - filled), '-').c_str(), number,
-                  steps_, loss_, tokens_per_second());
+                  steps_, result.loss, tokens_per_second());
     out_ << text << (last ? "\n" : "") << std::flush;
     return;
   }
   if (!last && number != first_ && number % std::max(1L, steps_ / 10) != 0) return;
   std::snprintf(text, sizeof text, "step %ld/%ld  loss %.3f  %.0f tokens/s\n", number, steps_,
-                loss_, tokens_per_second());
+                result.loss, tokens_per_second());
   out_ << text << std::flush;
 }
 

@@ -30,7 +30,6 @@ class progress {
   long steps_;
   double tokens_;
   long done_ = 0;
-  double loss_ = 0;  // smoothed, for people
   clock::time_point start_ = clock::now(), shown_{};
 };
 

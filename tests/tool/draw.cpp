@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "run_tool.hpp"
 
@@ -217,6 +218,62 @@ TEST_CASE("an order that a trace breaks is named, a trace of something else refu
         "2 there is no array \"traceEvents\"\n");
   CHECK(said([](json&) {}, "plot 1f1b --ranks 3 --microbatches 1 --trace ") ==
         "2 it has 2 ranks, and the schedule 3\n");
+}
+
+//! Every text of a picture, with where it begins and the font size that its class has.
+struct placed_text {
+  double x = 0;
+  double size = 12;
+  bool from_x = true;
+  std::string words;
+};
+std::vector<placed_text> texts_of(const std::string& svg) {
+  std::vector<placed_text> found;
+  for (std::size_t at = svg.find("<text "); at != std::string::npos;
+       at = svg.find("<text ", at + 1)) {
+    const std::size_t words = svg.find('>', at) + 1;
+    const std::string head = svg.substr(at, words - at);
+    found.push_back({std::stod(head.substr(head.find("x=\"") + 3)),
+                     head.find("\"head\"") != std::string::npos ? 16.0 : 12.0,
+                     head.find("text-anchor") == std::string::npos &&
+                         head.find("\"layer ") == std::string::npos,
+                     svg.substr(words, svg.find('<', words) - words)});
+  }
+  return found;
+}
+
+TEST_CASE("a picture of layers is as wide as what stands in it, and cuts only a long title") {
+  std::string table = "sparse_table:1";
+  for (int stage = 1; stage < 96; ++stage) table += ",1";
+  const struct {
+    std::string arguments;
+    std::string holds;
+  } cases[] = {
+      {"5,3", ">5,3 on 2 ranks<"},
+      {"5,3 --cost 1000000000,1000000000,1000000000,0", ">5 layers, 15000000000<"},
+      {"balanced:8 --ranks 2 --cost 3000000000,3000000000,3000000000,0", "; none is faster<"},
+      {table + " --ranks 8", "sparse_table:1,1,"},
+      {"24 --ranks 2 --chunks 8", ">chunk 7<"},
+      {"24 --ranks 2 --chunks 12", ">chunk 7 ...<"},
+      {"6 --ranks 2 --placement bidirectional", ">direction 1<"},
+  };
+  for (const auto& one : cases) {
+    CAPTURE(one.arguments);
+    const std::string svg = run("assign --format svg --layers " + one.arguments).out;
+    CHECK(svg.find(one.holds) != std::string::npos);
+    const double width = std::stod(svg.substr(svg.find("width=\"") + 7));
+    CHECK(width < 1300);
+    // A digit of these fonts is 0.56 of their size, a bold one as well.
+    for (const placed_text& text : texts_of(svg)) {
+      CAPTURE(text.words);
+      if (text.from_x)
+        CHECK(text.x + 0.56 * text.size * static_cast<double>(text.words.size()) <= width);
+    }
+  }
+  // The whole of a title that is cut is what a browser shows of the picture.
+  const std::string svg = run("assign --format svg --ranks 8 --layers " + table).out;
+  CHECK(svg.find(",...</text>") != std::string::npos);
+  CHECK(svg.find("<title>" + table + " on 8 ranks, 12 chunks: ") != std::string::npos);
 }
 
 }  // namespace

@@ -124,6 +124,12 @@ TEST_CASE("every schedule has an arena, and recomputation makes none larger") {
                                   "--sequence 64 --layers 8 --format json --chunks " +
                                   std::to_string(sizes.chunks);
     const json plain = run_json(arguments);
+    // What runs forwards alone saves nothing, and refuses to recompute it.
+    const bool saves = of(plain, 0, "saved") > 0;
+    if (!saves) {
+      CHECK(made.name == "inference");
+      return;
+    }
     const json attention = run_json(arguments + " --recompute attention");
     const json full = run_json(arguments + " --recompute full");
     for (std::size_t rank = 0; rank < 2; ++rank) {
@@ -134,6 +140,54 @@ TEST_CASE("every schedule has an arena, and recomputation makes none larger") {
       CHECK(of(full, rank, "saved") <= of(attention, rank, "saved"));
     }
   });
+}
+
+TEST_CASE("forwards alone hold weights alone, and save nothing") {
+  // The default model, of 24 layers: 12 h^2 + 13 h weights each, of two bytes.
+  const std::int64_t h = 1024;
+  const std::int64_t sbh = std::int64_t{1024} * h;
+  const std::int64_t as2b = std::int64_t{16} * 1024 * 1024;
+  const std::int64_t vocabulary = 50304 * h;
+  const std::int64_t half = 12 * (12 * h * h + 13 * h);
+  const json all = run_json("memory inference --ranks 2 --microbatches 4 --format json");
+  REQUIRE(all.contains("need"));
+  CHECK(of(all, 0, "state") == 2 * (half + vocabulary + sbh));  // as many positions as tokens
+  CHECK(of(all, 1, "state") == 2 * (half + vocabulary + 2 * h));
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(of(all, rank, "saved") == 0);
+    CHECK(of(all, rank, "messages") >= 2 * sbh);
+    CHECK(of(all, rank, "arena") == of(all, rank, "messages"));
+    CHECK(of(all, rank, "total") == of(all, rank, "state") + of(all, rank, "activations"));
+  }
+  // The most at once, where attention drops: softmax before and after, of two bytes, and the mask,
+  // of one, beside the values and the layer's input.
+  CHECK(of(all, 0, "working") == 5 * as2b + 2 * 2 * sbh);
+  // Where the head makes logits, in single precision, of its norm.
+  CHECK(of(all, 1, "working") == 4 * vocabulary + 2 * sbh);
+
+  // More chunks: what a stage hands to the next on the same rank is a message.
+  const json chunks =
+      run_json("memory inference --ranks 1 --microbatches 4 --chunks 2 --format json");
+  REQUIRE(chunks.contains("need"));
+  CHECK(of(chunks, 0, "saved") == 0);
+  CHECK(of(chunks, 0, "working") == of(all, 1, "working"));
+
+  CHECK(run("memory inference --ranks 2 --microbatches 4")
+            .out.starts_with("inference, MiB: weights alone; the most that forwards save"));
+  CHECK(run("memory gpipe --ranks 2 --microbatches 4")
+            .out.starts_with("gpipe, MiB: weights, gradients and optimizer state; the most"));
+  const auto refused = [](const std::string& option) {
+    const outcome ran = run("memory inference --ranks 2 --microbatches 4 " + option);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    return ran.err;
+  };
+  CHECK(refused("--recompute full") ==
+        "stretto: --recompute full: inference has no backward for which a forward would run "
+        "again\n");
+  CHECK(refused("--offload 1/2") ==
+        "stretto: --offload 1/2: inference has no backward, and so its forwards save nothing to "
+        "copy\n");
 }
 
 TEST_CASE("layers are dealt as `assign` deals them") {

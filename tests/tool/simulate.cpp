@@ -80,6 +80,14 @@ TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes lon
   }
 }
 
+TEST_CASE("a step that takes no time has no bubble, of no time") {
+  const std::string step = " 1f1b --ranks 2 --microbatches 2 --cost 0,0,0,0";
+  CHECK(run("simulate" + step).out.find("\nmakespan 0\nbubble   0.0 % (0 of 0)\n") !=
+        std::string::npos);
+  CHECK(run("schedule" + step + " --emit header").out.find("makespan 0, bubble 0 of 0. ") !=
+        std::string::npos);
+}
+
 // From sail-sg's zero-bubble evaluator, which replays the same orders.
 TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
   const struct {

@@ -74,6 +74,20 @@ TEST_CASE("unreadable and too short texts are refused by name") {
   CHECK_NOTHROW(corpus(counting(50), 4));
 }
 
+TEST_CASE("no more is read than there may be: a device has no end") {
+  const folder here;
+  const std::string some(600, 'a');
+  const std::vector<std::filesystem::path> two{here.file("one", some), here.file("two", some)};
+  CHECK_NOTHROW(corpus(two, 4, 1200));
+  CHECK_THROWS_WITH_AS(corpus(two, 4, 1199),
+                       doctest::Contains("two': with it the text has more than 1199 bytes"),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      corpus(std::vector<std::filesystem::path>{"/dev/zero"}, 4, 1 << 20),
+      doctest::Contains("'/dev/zero': with it the text has more than 1048576 bytes"),
+      std::runtime_error);
+}
+
 TEST_CASE("a batch follows from its key, and targets are the next bytes") {
   const corpus text(counting(2000), 8);
   std::vector<std::uint8_t> tokens(32), targets(32), again(32), other(32);

@@ -220,8 +220,14 @@ TEST_CASE("the same seed learns the same, on one rank, too; another seed other t
 TEST_CASE("what was saved is gone on with, on other ranks and chunks") {
   const desk here;
   const std::string file = here.left_path("model.checkpoint");
-  REQUIRE(here.train(small("--save " + file + " --save-every 2")).exit == 0);
+  const outcome first = here.train(small("--save " + file + " --save-every 2"));
+  REQUIRE(first.exit == 0);
   CHECK(std::filesystem::exists(file + ".previous"));
+  // From where the second step ended the next two are what they were, and say so.
+  const std::string again = losses(
+      here.train(small("--schedule zbv --ranks 2 --chunks 2 --resume " + file + ".previous")).out);
+  CHECK(again.starts_with("step 3/4  loss "));
+  CHECK(losses(first.out).ends_with("\n" + again));
   const outcome ran = here.train(
       small("--steps 6 --check --schedule zbv --ranks 2 --chunks 2 --resume " + file));
   INFO(ran.err);
@@ -285,6 +291,10 @@ TEST_CASE("help names every option, and is no error") {
     INFO(option);
     CHECK(has(ran.out, option));
   }
+  const outcome lost = test_support::run(
+      "sh", std::string("-c '\"") + STRETTO_TRAIN_PATH + "\" --help >/dev/full'");
+  CHECK(lost.exit == 1);
+  CHECK(lost.err == "train: standard output cannot be written\n");
 }
 
 TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is left behind") {
@@ -340,7 +350,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--device cuda:-1", "--device cuda:-1: it is host, cuda, or cuda:1"},
 #ifdef STRETTO_TOOL_PATH
       {"--machine /no/host.json", "--machine /no/host.json: cannot be read: No such file"},
-      {"--machine ''", "--machine : cannot be read"},
+      {"--machine ''", "--machine: its value is empty"},
       {"--machine /dev/null", "--machine /dev/null: the file is empty"},
 #endif
       {"--machine host.json --device cuda", "--machine host.json: its kernels are the host's"},
@@ -373,6 +383,26 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
   }
 }
 
+TEST_CASE("one of several processes does not train by itself") {
+  const desk here;
+  const auto launched = [&](const std::string& set, const std::string& more) {
+    const std::string program = " \"" + std::string(STRETTO_TRAIN_PATH) + "\" --out=";
+    return test_support::run(
+        "env", set + program + here.out.path() + " " + small(more) + " " + here.text.path());
+  };
+  for (const std::string name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    for (const char* more : {"", "--transport loopback"}) {
+      const outcome ran = launched(name + "=2", more);
+      CHECK(ran.exit == 2);
+      CHECK(ran.out.empty());
+      CHECK(has(ran.err, "train: --transport loopback: it is for one process, and " + name +
+                             " is 2: mpirun or mpiexec started several"));
+      CHECK(std::ranges::count(ran.err, '\n') == 1);
+      CHECK_FALSE(std::filesystem::exists(here.out.path()));
+    }
+  CHECK(launched("OMPI_COMM_WORLD_SIZE=1", "").exit == 0);
+}
+
 TEST_CASE("a folder that cannot be made is wrong input, a training that diverges a failure") {
   const desk here;
   const outcome folder = test_support::run(
@@ -388,6 +418,13 @@ TEST_CASE("a folder that cannot be made is wrong input, a training that diverges
   const std::string record = here.left("failure.txt");
   CHECK(has(record, "rank 1: "));
   CHECK(has(record, "OPTIMIZER      started     named by the error\n"));
+  // The step by the number that progress has, after --resume too.
+  CHECK(has(diverged.err, "train: training step 2: the executor's step 1, rank "));
+  const std::string file = here.left_path("model.checkpoint");
+  REQUIRE(here.train(small("--save " + file)).exit == 0);
+  const outcome later =
+      here.train(small("--steps 8 --learning-rate 1e30 --resume " + file));
+  CHECK(has(later.err, "train: training step 6: the executor's step 1, rank "));
   // That of an earlier run does not stay.
   CHECK(here.train(small()).exit == 0);
   CHECK_FALSE(std::filesystem::exists(here.left_path("failure.txt")));

@@ -19,7 +19,7 @@ std::string quoted(const std::filesystem::path& file) {
   return text;
 }
 
-void append(const std::filesystem::path& file, std::vector<std::uint8_t>& bytes) {
+void append(const std::filesystem::path& file, std::size_t most, std::vector<std::uint8_t>& bytes) {
   const auto refuse = [&](const std::string& why) {
     throw std::runtime_error("corpus: cannot read " + quoted(file) + ": " + why);
   };
@@ -30,6 +30,8 @@ void append(const std::filesystem::path& file, std::vector<std::uint8_t>& bytes)
   if (!stream) refuse(errno != 0 ? std::strerror(errno) : "it cannot be opened");
   char buffer[1 << 16];
   while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
+    if (static_cast<std::size_t>(stream.gcount()) > most - bytes.size())
+      refuse("with it the text has more than " + std::to_string(most) + " bytes");
     bytes.insert(bytes.end(), buffer, buffer + stream.gcount());
   }
   if (stream.bad()) refuse("reading failed half-way");
@@ -45,10 +47,10 @@ std::size_t checked_context(int context) {
 
 }  // namespace
 
-corpus::corpus(std::span<const std::filesystem::path> files, int context)
+corpus::corpus(std::span<const std::filesystem::path> files, int context, std::size_t most)
     : context_(checked_context(context)) {
   if (files.empty()) throw std::invalid_argument("corpus: no files given");
-  for (const auto& file : files) append(file, bytes_);
+  for (const auto& file : files) append(file, most, bytes_);
   std::string origin = quoted(files.front());
   if (files.size() > 1) {
     origin = std::to_string(files.size()) + " files from " + origin + " to " + quoted(files.back());

@@ -1,6 +1,7 @@
 // Text to learn from: files as bytes, the last tenth held back, batches that follow from numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -12,12 +13,16 @@ namespace train {
 //! The bytes of some files, one after the other. The last tenth is never trained on.
 class corpus {
  public:
+  //! What all files together may have: /dev/zero, say, has no end.
+  static constexpr std::size_t most_bytes = std::size_t{1} << 30;
+
   //! Reads the files as they are, binary or text.
   //! \param context  bytes per sequence; each of the two parts must hold at least one sequence and
   //!                 the byte after it
-  //! @throws std::runtime_error naming a file that cannot be read, or the bytes that are missing
+  //! @throws std::runtime_error naming a file that cannot be read or with which there are more than
+  //!         `most` bytes, or the bytes that are missing
   //! @throws std::invalid_argument if there are no files or the context is below 1
-  corpus(std::span<const std::filesystem::path> files, int context);
+  corpus(std::span<const std::filesystem::path> files, int context, std::size_t most = most_bytes);
 
   //! The same from bytes in memory; `origin` names them in errors.
   corpus(std::vector<std::uint8_t> bytes, int context, const std::string& origin = "the text");

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stretto/model/job_text.hpp"
@@ -37,6 +38,16 @@ class svg_layout {
 
   static double text_width(std::string_view words, double size) {
     return letter * size * static_cast<double>(words.size());
+  }
+  //! Of the first eight chunks' shades, with what a chunk is called there; of one chunk: none.
+  static std::vector<entry> entries_of_chunks(job_kind kind, int chunks,
+                                              const std::string& called) {
+    std::vector<entry> made;
+    for (int chunk = 0; chunks > 1 && chunk < std::min(chunks, 8); ++chunk)
+      made.push_back(
+          {shade(colour_of(kind), chunk, chunks).hex(), called + " " + std::to_string(chunk)});
+    if (chunks > 8) made.back().words += " ...";
+    return made;
   }
   //! The micro-batch, and the slice unless it is 0: 3, 3.1.
   static std::string label(const job& work) {
@@ -101,10 +112,8 @@ class svg_layout {
     }
     entries.push_back({"", "idle"});
     const job_kind first = kinds.empty() ? job_kind::forward : *kinds.begin();
-    for (int chunk = 0; chunks > 1 && chunk < std::min(chunks, 8); ++chunk)
-      entries.push_back({shade(colour_of(first), chunk, chunks).hex(),
-                         in_.shades + " " + std::to_string(chunk)});
-    if (chunks > 8) entries.back().words += " ...";
+    for (entry& one : entries_of_chunks(first, chunks, in_.shades))
+      entries.push_back(std::move(one));
     if (!in_.memory.empty()) entries.push_back({"memory", "memory"});
   }
 
