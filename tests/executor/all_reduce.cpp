@@ -43,7 +43,7 @@ struct group {
 
 //! All ranks sum over the groups that they belong to, each on a stream of its own.
 template <class Element>
-void check(int ranks, const std::vector<group>& groups, executor::options with) {
+void check_sums(int ranks, const std::vector<group>& groups, executor::options with) {
   std::vector<plan_builder> plans;
   for (int r = 0; r < ranks; ++r) {
     plan_builder plan(r, ranks, {"compute", "one", "two", "three"});
@@ -98,22 +98,22 @@ const std::vector<group> some_groups = {{{0, 1, 2, 3}, 1000}, {{1, 3}, 17}, {{0,
 }  // namespace
 
 TEST_CASE("float and double sums have the bits of the sum in rank order") {
-  check<float>(4, some_groups, {});
-  check<double>(4, some_groups, {});
+  check_sums<float>(4, some_groups, {});
+  check_sums<double>(4, some_groups, {});
 }
 
 TEST_CASE("whoever comes late changes no bit") {
   for (const std::uint64_t seed : {11U, 12U}) {
     executor::options with;
     with.delay = {seed, std::chrono::microseconds(200)};
-    check<float>(4, some_groups, std::move(with));
+    check_sums<float>(4, some_groups, std::move(with));
   }
   for (const executor::issuing issue :
        {executor::issuing::caller, executor::issuing::thread_per_rank}) {
     executor::options with;
     with.issue = issue;
     with.host.queue_depth = 1;
-    check<double>(4, some_groups, std::move(with));
+    check_sums<double>(4, some_groups, std::move(with));
   }
 }
 
