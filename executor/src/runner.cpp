@@ -209,7 +209,8 @@ void runner::enqueue_record(int index, std::int64_t step) {
   if (each.record >= 0) with_.on->record(each.stream, each.record, step);
   // A command of its own: what is measured of end_step must be written before the step is over.
   if (each.act == action::end_step) with_.on->end_step(each.stream, step, *with_.watch);
-  issued_.store(ticket_of(index, step), std::memory_order_relaxed);
+  // Once all is to stop, a full queue takes nothing any more, and nobody is told.
+  if (!with_.watch->stopped()) issued_.store(ticket_of(index, step), std::memory_order_relaxed);
 }
 
 void runner::delay_before(int index, std::int64_t step) {
