@@ -17,10 +17,11 @@ inline int thread_count() {
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-//! @return whether the process has that many threads; looks again for some seconds.
+//! @return whether the process has no more than so many threads; looks again for some seconds. It
+//! may have fewer: those that were counted before may have been joined already.
 inline bool settle_to(int threads) {
   for (int turn = 0; turn < 5000; ++turn) {
-    if (thread_count() == threads) return true;
+    if (thread_count() <= threads) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return false;

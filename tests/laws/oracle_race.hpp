@@ -302,7 +302,7 @@ class two_steps {
 
   //! A release writes the bytes once more: after whatever touches the buffer, before whatever
   //! touches the bytes later. Either the instruction before it does that, as its last deed, if it
-  //! uses the buffer, or the one behind it, as its first.
+  //! uses the buffer and is no send, or the one behind it, as its first.
   finding look_at_releases(int rank, wait_at left_out) {
     const stretto::plan_view& here = plan(rank);
     const auto uses = [&](int index, auto&& which) {
@@ -323,7 +323,8 @@ class two_steps {
         bool used = false;
         for (int index = 0; index < free; ++index) used = used || uses(index, same);
         if (!used) return {flaw::release, rank, free, -1};
-        const bool as_ends = free > 0 && uses(free - 1, same);
+        const bool as_ends = free > 0 && uses(free - 1, same) &&
+                             at(rank, free - 1).act != stretto::action::send;
         for (int index = 0; index < free; ++index)
           if (uses(index, same) && !(as_ends ? index == free - 1 || done(rank, index, free - 1)
                                              : done_before_start(rank, index, free, left_out)))

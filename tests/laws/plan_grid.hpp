@@ -33,6 +33,23 @@ inline stretto::plan_request requested(int ranks, joined groups, bool release_se
   return made;
 }
 
+//! Some of what communicates on streams of its own, the rest on the one that computes: which of
+//! stretto::stream_type's are there is by bit of `there`.
+struct some_apart {
+  static constexpr std::string_view name = "some_apart";
+  unsigned there = 0;
+
+  int count() const { return all.count(); }
+  stretto::stream_info stream(int number) const { return all.stream(number); }
+  int stream_of(stretto::job_kind kind, int rank, int peer, int ranks) const {
+    const int apart = all.stream_of(kind, rank, peer, ranks);
+    return (there >> apart & 1) != 0 ? apart : 0;
+  }
+
+ private:
+  static constexpr stretto::overlap::typed<> all{};
+};
+
 //! What a plan was made from.
 struct grid_point {
   stretto::shape sizes{};
@@ -45,7 +62,9 @@ struct grid_point {
   bool kept = false;  //!< apart from the stash, for the backwards for the weights
   bool data_parallel = false;
   int lead = -1;       //!< of receives
-  bool tied = false;  //!< a collective joins ranks with others between them
+  //! What clocks of neighbours cannot tell may be known: by a collective that joins ranks with
+  //! others between them, or around the ring, where some of what a rank receives holds up the rest.
+  bool told_far = false;
 
   std::string words() const {
     return schedule + " p=" + std::to_string(sizes.ranks) +
@@ -67,18 +86,26 @@ struct grid_point {
   }
 };
 
+template <class Overlap>
+std::string overlap_words(const Overlap& made) {
+  std::string words(made.name);
+  if constexpr (requires { made.there; }) words += " " + std::to_string(made.there);
+  return words;
+}
+
 //! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
 //! sizes, of one to three slices where it cuts them, with every overlap policy and every option;
 //! recomputing none, all or two of three micro-batches in turn, or offloading them; every other with
 //! what the backwards for the weights read apart; some with data-parallel replicas, some with a
 //! receive lead. Each shape takes its turn with one
-//! part of `parts` of the 12 options, or with all of them when
-//! `parts` is 1. No divisor of 12, or every shape would get the same options.
+//! part of `parts` of the 24 options, or with all of them when
+//! `parts` is 1. No divisor of 24, or every shape would get the same options.
 template <class Visitor>
 void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&& visit) {
   int number = 0;
   int turn = 0;
   int lead = 0;
+  unsigned streams = 0;
   bool apart = false;
   stretto::schedule::all::for_each([&](const auto& schedule) {
     using schedule_type = std::remove_cvref_t<decltype(schedule)>;
@@ -89,7 +116,7 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
           if (!schedule.supports(sizes)) continue;
           const stretto::placement where = stretto::place(schedule.placed(), sizes);
           const stretto::job_table table(p, where.chunks);
-          stretto::overlap::for_each([&](const auto& overlap) {
+          const auto with_each = [&](const auto& overlap) {
             for (bool release : {true, false})
               for (joined groups :
                    {joined::nobody, joined::everybody, joined::tie_and_everybody}) {
@@ -111,14 +138,17 @@ void for_each_plan(int ranks, int microbatches, int chunks, int parts, Visitor&&
                 const stretto::overlap::with_receive_lead<std::remove_cvref_t<decltype(overlap)>>
                     led{overlap, leads[lead++ % 5]};
                 const stretto::planned made(schedule, sizes, table.view(), led, request);
-                visit(grid_point{sizes, std::string(schedule.name), std::string(overlap.name),
-                                 release, groups, request.recompute, request.offload,
-                                 apart, request.data_parallel, led.lead,
+                visit(grid_point{sizes, std::string(schedule.name), overlap_words(overlap), release,
+                                 groups, request.recompute, request.offload, apart,
+                                 request.data_parallel, led.lead,
                                  p > 2 && (groups == joined::tie_and_everybody ||
-                                           where.kind == stretto::placement_kind::bidirectional)},
+                                           where.kind == stretto::placement_kind::bidirectional ||
+                                           overlap.name == some_apart::name)},
                       made);
               }
-          });
+          };
+          stretto::overlap::for_each(with_each);
+          with_each(some_apart{4 * (streams++ % 64)});
         }
   });
 }

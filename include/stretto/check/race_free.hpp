@@ -73,12 +73,14 @@ constexpr bool done_before_start(const plan_view& plan, lowering::clock_rows kno
 constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
                         std::span<const plan_view> plans, const accesses& of,
                         std::int32_t index) {
-  const bool as_ends =
-      index > 0 &&
-      of.latest(plan.instructions[static_cast<std::size_t>(index - 1)].stream) == index;
+  bool as_ends = false;
+  if (index > 0) {
+    const instruction& before = plan.instructions[static_cast<std::size_t>(index - 1)];
+    as_ends = before.act != action::send && of.latest(before.stream) == index;
+  }
   for (int stream = 0; stream < lowering::max_streams; ++stream)
     if (const std::int32_t last = of.latest(stream);
-        last > 0 && last != index &&
+        last > 0 && !(as_ends && last == index) &&
         !(as_ends ? done_before(plan, known, plans, known.at(plan.rank, index - 1), last - 1)
                   : done_before_start(plan, known, plans, index, last - 1)))
       return false;
@@ -145,8 +147,9 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     const std::int32_t gave = its.release;
     if (gave > bytes.first) clash = its.written;
     // Given back by the instruction behind it, which is another one that has not started?
-    else if (gave < index && last != gave && now.own[list[gave].stream] <= gave &&
-             its.latest(list[gave - 1].stream) != gave &&
+    else if (gave < index && now.own[list[gave].stream] <= gave &&
+             (list[gave - 1].act == action::send ||
+              (last != gave && its.latest(list[gave - 1].stream) != gave)) &&
              !detail::done_before(plan, known, plans, now, gave))
       clash = gave + 1;
   };
@@ -162,7 +165,8 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
         // Mostly the instruction before is the last to touch it, or a job knows that it was sent.
         const bool done =
             last > 0 &&
-            (last == index || (at.act == action::run && last <= now.own[of.behind_on]));
+            ((last == index && list[index - 1].act != action::send) ||
+             (at.act == action::run && last <= now.own[of.behind_on]));
         if (of.written == 0 || of.release != index ||
             (!done && !detail::all_done(plan, known, plans, of, index)))
           return refuse(fault::race, reason::released_early, rank, index, at.what);

@@ -195,12 +195,15 @@ struct plan_view {
                             static_cast<std::size_t>(at.release_count));
   }
   //! A release lies between two instructions of the list, and one of them gives the bytes back on
-  //! its stream: the one before, as it ends and before it records, when it uses the buffer;
-  //! otherwise the one after, `index`, once its waits are over and before it starts.
+  //! its stream: the one before, as it ends and before it records, when it uses the buffer and is
+  //! no send; otherwise the one after, `index`, once its waits are over and before it starts. (Of a
+  //! send it is often only known that the peer has taken the message, which may be before it ends.)
   //! @return whether it is the one before
   constexpr bool released_as_ends(std::int32_t id, std::int32_t index) const {
     if (index < 1) return false;
-    for (const buffer_use& use : uses_of(instructions[static_cast<std::size_t>(index - 1)]))
+    const instruction& before = instructions[static_cast<std::size_t>(index - 1)];
+    if (before.act == action::send) return false;
+    for (const buffer_use& use : uses_of(before))
       if (use.buffer == id) return true;
     return false;
   }
