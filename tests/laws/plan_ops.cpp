@@ -12,6 +12,7 @@
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
 #include "stretto/lowering/op_sequence.hpp"
+#include "stretto/lowering/streams/receive_lead.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/model/verdict_text.hpp"
@@ -79,6 +80,42 @@ TEST_CASE("every schedule's plans hold all rules when their jobs are expanded") 
   CHECK(starts > 1000);
 }
 
+TEST_CASE("so do those whose receives are not posted as early as possible") {
+  int leads = 0;
+  stretto::schedule::all::for_each([&](const auto& schedule) {
+    for (const stretto::shape sizes :
+         {stretto::shape{.ranks = 3, .microbatches = 6}, stretto::shape{.ranks = 2, .microbatches = 4},
+          stretto::shape{.ranks = 4, .microbatches = 8, .chunks = 2}})
+      for (const int lead : {0, 1, 2, 3}) {
+        if (!schedule.supports(sizes).ok()) continue;
+        CAPTURE(schedule.name);
+        CAPTURE(sizes.ranks);
+        CAPTURE(lead);
+        const stretto::job_table costs(sizes.ranks,
+                                       stretto::place(schedule.placed(), sizes).chunks);
+        stretto::overlap::with_receive_lead<> led;
+        led.lead = lead;
+        const stretto::planned base(schedule, sizes, costs.view(), led, request());
+        REQUIRE(base.answer().ok());
+        const two_products<op_order::look_ahead, 8, 2> ops;
+        const auto streams = ops.streams();
+        const stretto::expanded made(base, streams, ops);
+        CHECK(text(made.answer()) == "ok");
+        for (const plan_view& plan : made.plans()) {
+          std::vector<bool> recorded(static_cast<std::size_t>(plan.events));
+          for (std::size_t index = 0; index < plan.instructions.size(); ++index)
+            for (const std::int32_t event :
+                 {plan.instructions[index].record, plan.parts[index].started})
+              if (event >= 0) recorded[static_cast<std::size_t>(event)] = true;
+          CHECK(std::ranges::count(recorded, false) == 0);
+          for (const stretto::event_wait& wait : plan.waits)
+            leads += wait.why == stretto::wait_reason::lead;
+        }
+      }
+  });
+  CHECK(leads > 100);
+}
+
 TEST_CASE("so do those of jobs that run again or whose stashes go to the host") {
   int again = 0;
   int copies = 0;
@@ -128,8 +165,16 @@ struct loose {
     plan.waits = waits;
     plan.ranges = ranges;
     plan.buffers = buffers;
+    plan.events += new_events;
     return plan;
   }
+  void add_wait(std::size_t index, const stretto::event_wait& wait) {
+    waits.insert(waits.begin() + instructions[index].first_wait, wait);
+    ++instructions[index].wait_count;
+    for (std::size_t later = index + 1; later < instructions.size(); ++later)
+      ++instructions[later].first_wait;
+  }
+  std::int32_t new_events = 0;
   std::vector<stretto::instruction> instructions;
   std::vector<stretto::op_part> parts;
   std::vector<stretto::event_wait> waits;
@@ -156,6 +201,7 @@ stretto::verdict judged(const stretto::planned& base, const stretto::expanded& m
 
 template <op_order Order = op_order::look_ahead, class Schedule>
 void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int& mutants) {
+  int ahead = 0;
   const two_products<Order, 8, 2> ops;
   const stretto::job_table costs(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
   const stretto::planned base(schedule, sizes, costs.view(), stretto::overlap::separate{},
@@ -202,6 +248,17 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
         loose changed(plan);
         changed.parts[index].started = -1;
         CHECK(!refused(changed).ok());
+      }
+      // A wait ahead for the start of what nobody need wait for.
+      if (plan.parts[index].holds > 0 && plan.parts[index].started < 0 && index > 0) {
+        loose changed(plan);
+        changed.new_events = 1;
+        changed.parts[index].started = plan.events;
+        changed.add_wait(index - 1, {plan.events, stretto::wait_reason::starts_before, false});
+        const stretto::verdict answer = refused(changed);
+        CHECK(answer.why == stretto::reason::read_before_write);
+        CHECK(answer.step == static_cast<int>(index) - 1);
+        ++ahead;
       }
       // Another stream.
       if (plan.parts[index].op >= 0) {
@@ -252,6 +309,7 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
       CHECK(!refused(moved).ok());
     }
   }
+  CHECK(ahead > 0);
 }
 
 TEST_CASE("what is spoilt in one place is refused") {
@@ -294,6 +352,34 @@ TEST_CASE("of two sums issued one behind the other the start of the second is aw
   const stretto::verdict early = judged(0);
   CHECK(early.what == stretto::fault::not_resident);
   CHECK(early.step == 3);
+}
+
+TEST_CASE("what computes waits for the start of a sum whose stream goes on with a copy") {
+  using stretto::reads;
+  using stretto::writes;
+  stretto::program_chain chain;
+  const auto x = chain.buffer("x", 64);
+  const auto y = chain.buffer("y", 64);
+  const auto z = chain.buffer("z", 64);
+  stretto::op_form beside{.time = 5, .stream = support::tensor_parallel};
+  chain.begin(stretto::job_kind::forward, 0);
+  chain.add("product", {writes(x), writes(y), writes(z)}, {.time = 4});
+  chain.add("copy", {writes(z)}, beside);
+  beside.holds = 8, beside.collective = true;
+  chain.add("sum", {writes(x)}, beside);
+  beside.holds = 0, beside.collective = false;
+  chain.add("copy", {writes(y)}, beside);
+  chain.add("product", {}, {.time = 4});
+  chain.add("both", {reads(x), reads(y), reads(z)}, {.time = 4});
+  const std::span first = std::span(chain.programs).first(1);
+  const stretto::op_graph graph = stretto::graph_of(chain, first);
+  stretto::lowering::op_sequence made;
+  REQUIRE(text(stretto::lowering::write_sequence(
+              chain, graph, stretto::overlap::program_order(graph), first, made)) == "ok");
+  REQUIRE(made.steps[4].waits == 1);
+  const auto wait = made.waits[static_cast<std::size_t>(made.steps[4].first_wait)];
+  CHECK(wait.start);
+  CHECK(wait.step == 2);
 }
 
 TEST_CASE("programs that are not tied to their job are refused by op") {

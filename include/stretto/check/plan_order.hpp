@@ -100,7 +100,7 @@ class plan_order : public replay_observer {
   struct rank_lists {
     const instruction* instructions = nullptr;
     const event_wait* waits = nullptr;
-    std::int32_t* recorder = nullptr;  // of each event, index plus one
+    std::int32_t* recorder = nullptr;  // of each event, index plus one; below zero: as it starts
     int end_stream = 0;            // the stream that ends the rank's steps
     std::int32_t end_event = -1;   // recorded when they have ended
     const op_part* parts = nullptr;
@@ -154,22 +154,26 @@ class plan_order : public replay_observer {
         if (wait.event == plan.end_event) here.begun = true;
         continue;
       }
-      if (wait.why == wait_reason::starts_before) continue;  // which has begun, no more
       // A wait for an event that this step has not recorded yet orders nothing.
+      const bool start = wait.why == wait_reason::starts_before;
       const std::int32_t by = plan.recorder[wait.event];
-      if (by == 0) {
-        blame(rank, index, at);
-        continue;
-      }
+      if (start ? by >= 0 : by <= 0) blame(rank, index, at);
+      if (start || by <= 0) continue;  // what has begun is no more than that
       const lowering::clock& earlier = (&here)[by - 1 - index];
       if (here.own[earlier.stream] < by) here.join(earlier);
     }
-    if (at.record >= 0) {
-      std::int32_t& by = plan.recorder[at.record];
-      if (by > 0) blame(rank, index, at);  // which of the two records would a wait be for?
-      by = index + 1;
-    }
+    if (at.record >= 0) recorded(rank, index, at, at.record, index + 1);
+    if (plan.parts != nullptr)
+      if (const std::int32_t started = plan.parts[index].started; started >= 0)
+        recorded(rank, index, at, started, -1 - index);
     return here;
+  }
+  //! @param by  as rank_lists has it
+  constexpr void recorded(int rank, int index, const instruction& at, std::int32_t event,
+                          std::int32_t by) {
+    std::int32_t& before = plan_[rank].recorder[event];
+    if (before != 0) blame(rank, index, at);  // which of the two records would a wait be for?
+    before = by;
   }
   constexpr void blame(int rank, int index, const instruction& at) {
     if (found_.ok())

@@ -127,11 +127,14 @@ struct idle_wait {
   std::int32_t index = -1;  //!< instruction that waits, or records; -1: there is none
   std::int32_t wait = -1;   //!< into plan_view::waits; -1: the event
   std::int32_t event = -1;
+  std::int32_t gate = -1;   //!< without it, nothing orders the receive after what it must not be
+                            //!< posted before, which is this; -1: all is in order
 };
 
 //! Tells of those of a rank's plan; see rule spare.
-//! @param found  (idle_wait): whether to go on. Then it has left the wait out, by writing in its place
-//!               one of the step before for event -1, or the event.
+//! @param found  (idle_wait): whether to go on. Then it has made the wait one for the gate, which
+//!               records an event; or left it out, by writing in its place one of the step before
+//!               for event -1; or left out the event.
 template <class Found>
 constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows known, int rank,
                          const Found& found) {
@@ -157,6 +160,13 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   const auto done = [&](const lowering::clock& now) {
     return now.own[recorded.stream] > by ||
            (recorded.act == action::send && done_before(plan, known, plans, now, by));
+  };
+  // Whether nothing but the wait says that the receive's gate has ended.
+  const auto gates_alone = [&](std::int32_t index, int wait, std::int32_t before) {
+    const std::int32_t gate = gates.of(index);
+    if (gate < 0) return false;
+    const auto ended = [&](const lowering::clock& now) { return now.own[list[gate].stream] > gate; };
+    return !(before >= 0 && ended(row[before])) && !knowledge.other_waits(index, wait, ended);
   };
   for (std::int32_t index = 0; index < count; ++index) {
     instruction at = list[index];
@@ -185,10 +195,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
                  !knowledge.others(index, wait,
                                    [](const lowering::clock& now) { return now.begun; });
       } else if (event.why == wait_reason::lead) {
-        needed = gates.of(index) == by && !(before >= 0 && row[before].own[recorded.stream] > by) &&
-                 !knowledge.other_waits(index, wait, [&](const lowering::clock& now) {
-                   return now.own[recorded.stream] > by;
-                 });
+        needed = gates.of(index) == by && gates_alone(index, wait, before);
       } else {
         // Mostly what the other made, the last of its uses, is one of the first two.
         if (!start && recorded.use_count > 0 && at.use_count > 0) {
@@ -207,10 +214,13 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
                  (alone || !knowledge.others(index, wait, done));
         if (start && needed) begun[recorded.stream] = by + 1;
       }
-      if (needed)
+      if (needed) {
         waited[event.event] = true;
-      else if (!found(idle_wait{index, wait, event.event}))
-        return;
+      } else {
+        const std::int32_t gate = gates_alone(index, wait, before) ? gates.of(index) : -1;
+        if (!found(idle_wait{index, wait, event.event, gate})) return;
+        if (gate >= 0) waited[list[gate].record] = true;
+      }
     }
   }
   std::int32_t awaited = 0;

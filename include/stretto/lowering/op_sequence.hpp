@@ -164,6 +164,7 @@ class sequence_writer {
     std::int32_t* const known = &known_[index(at) * max_streams];
     if (const std::int32_t before = last_on_[what.stream] - 1; before >= 0) join(known, before);
     last_on_[what.stream] = at + 1;
+    if (what.holds > 0) holds_on_[what.stream] = at + 1;
     made.first_wait = static_cast<std::int32_t>(out_.waits.size());
     std::int32_t latest[max_streams]{};
     for (const std::int32_t need : needs) {
@@ -187,10 +188,8 @@ class sequence_writer {
     if (what.stream == 0) {
       // Not before what holds multiprocessors and was issued before it, by stream the last.
       for (int stream = 1; stream < max_streams; ++stream) {
-        const std::int32_t last = last_on_[stream];
-        if (last == 0 || node(last - 1).holds == 0 || known[stream] >= last ||
-            begun_[stream] >= last)
-          continue;
+        const std::int32_t last = holds_on_[stream];
+        if (last == 0 || known[stream] >= last || begun_[stream] >= last) continue;
         out_.waits.push_back({last - 1, true});
         out_.steps[index(last - 1)].started_recorded = true;
         begun_[stream] = last;
@@ -282,6 +281,7 @@ class sequence_writer {
   std::vector<std::int32_t> local_;  // of each half's storages
   std::vector<std::int32_t> known_;
   std::int32_t last_on_[max_streams]{};
+  std::int32_t holds_on_[max_streams]{};  // the last that holds multiprocessors
   std::int32_t begun_[max_streams]{};  // known to the stream that computes
 };
 

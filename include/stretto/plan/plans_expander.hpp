@@ -83,15 +83,21 @@ class plans_expander {
     if (answer.ok()) answer = by_plan.found();
   }
   //! Where a pair has become one node, what its halves wait for may be implied by one another, and
-  //! what waited for either now waits for both.
+  //! what waited for either now waits for both. Of a wait that kept a receive's lead, too, that is
+  //! what may be left.
   constexpr void drop_idle(int rank, const lowering::clock_rows& known) {
     lowering::op_plan& mine = written[static_cast<std::size_t>(rank)];
+    record_gates(rank);
     constexpr event_wait dropped{.event = -1, .previous_step = true};
     check::detail::each_idle(
         viewed(views), known, rank, [&](const check::detail::idle_wait& found) {
           const auto at = static_cast<std::size_t>(found.index);
           if (found.wait >= 0)
-            mine.waits[static_cast<std::size_t>(found.wait)] = dropped;
+            mine.waits[static_cast<std::size_t>(found.wait)] =
+                found.gate < 0
+                    ? dropped
+                    : event_wait{mine.instructions[static_cast<std::size_t>(found.gate)].record,
+                                 wait_reason::lead, false};
           else if (mine.instructions[at].record == found.event)
             mine.instructions[at].record = -1;
           else
@@ -108,6 +114,27 @@ class plans_expander {
       at.wait_count = static_cast<std::int16_t>(kept - static_cast<std::size_t>(at.first_wait));
     }
     mine.waits.resize(kept);
+    number_events(mine);
+  }
+  //! An event for whatever a receive must not be posted before.
+  constexpr void record_gates(int rank) {
+    lowering::op_plan& mine = written[static_cast<std::size_t>(rank)];
+    const check::detail::receive_gate_table gates(views[static_cast<std::size_t>(rank)]);
+    for (std::size_t at = 0; at < mine.instructions.size(); ++at)
+      if (const std::int32_t gate = gates.of(static_cast<std::int32_t>(at)); gate >= 0)
+        if (std::int32_t& event = mine.instructions[static_cast<std::size_t>(gate)].record; event < 0)
+          event = mine.events++;
+    views[static_cast<std::size_t>(rank)].events = mine.events;
+  }
+  //! Events count from 0, without gaps.
+  static constexpr void number_events(lowering::op_plan& mine) {
+    std::vector<std::int32_t> number = filled<std::int32_t>(static_cast<std::size_t>(mine.events), -1);
+    mine.events = 0;
+    for (std::size_t at = 0; at < mine.instructions.size(); ++at)
+      for (std::int32_t* const event : {&mine.instructions[at].record, &mine.parts[at].started})
+        if (*event >= 0)
+          *event = number[static_cast<std::size_t>(*event)] = mine.events++;
+    for (event_wait& wait : mine.waits) wait.event = number[static_cast<std::size_t>(wait.event)];
   }
 
   std::vector<plan_view> headers_;  // what expanding leaves as it was
