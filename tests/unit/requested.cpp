@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/expanded.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/shared.hpp"
@@ -14,6 +15,7 @@
 #include "stretto/assignment/table.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
+#include "support/two_products.hpp"
 
 namespace {
 
@@ -47,15 +49,15 @@ std::string refusal(const stretto::group_info& info) {
   });
 }
 
-//! Of one rank and micro-batch.
-std::string refusal(const std::vector<job>& list, bool trains = true) {
+//! Of one rank, one micro-batch unless more are said.
+std::string refusal(const std::vector<job>& list, bool trains = true, int slices = 1) {
   stretto::job_lists lists(1, static_cast<int>(list.size()));
   stretto::job_sink out = lists.sink();
   for (const job& work : list) out.push(0, work);
   const stretto::job_table table(1, 1);
   plan_request wanted;
   wanted.train = trains;
-  return text(planned({lists.rows(), {.ranks = 1}, 1, 1, table.view(), false, {}},
+  return text(planned({lists.rows(), {.ranks = 1}, 1, slices, table.view(), false, {}},
                       stretto::overlap::separate{}, std::move(wanted))
                   .answer());
 }
@@ -112,6 +114,68 @@ TEST_CASE("plans are written from compute jobs and copies alone") {
     const std::string found = refusal({forward, {0, 0, 0, kind}, backward});
     CHECK(found.starts_with("rule complete broken on rank 0, step 1, job "));
     CHECK(found.ends_with("a compute-only list holds no communication"));
+  }
+}
+
+TEST_CASE("lists of slices recompute nothing and copy nothing") {
+  const auto of = [](std::vector<job> more) {
+    std::vector<job> list{{0, 0, 0, job_kind::forward}, {0, 0, 1, job_kind::forward}};
+    list.insert(list.end(), more.begin(), more.end());
+    list.push_back({0, 0, 1, job_kind::backward});
+    list.push_back({0, 0, 0, job_kind::backward});
+    return refusal(list, true, 2);
+  };
+  CHECK(of({}) == "ok");
+  CHECK(of({{0, 0, 1, job_kind::recompute}}) ==
+        "unsupported on rank 0, step 2, job 0R0.1: a slice cannot be recomputed: later ones "
+        "of its micro-batch read what it keeps");
+  CHECK(of({{0, 0, 1, job_kind::offload}, {0, 0, 1, job_kind::reload}}) ==
+        "unsupported on rank 0, step 2, job 0OFFLOAD0.1: a slice cannot be offloaded: later ones of "
+        "its micro-batch read what it keeps");
+}
+
+TEST_CASE("a pair whose backward stands ahead is a plan of jobs, but none of ops") {
+  const std::vector<job> list{{0, 0, 0, job_kind::forward},
+                              {0, 0, 0, job_kind::backward, true},
+                              {0, 1, 0, job_kind::forward},
+                              {0, 1, 0, job_kind::backward}};
+  stretto::job_lists lists(1, 4);
+  stretto::job_sink out = lists.sink();
+  for (const job& work : list) out.push(0, work);
+  const stretto::job_table table(1, 1);
+  const planned base({lists.rows(), {.ranks = 1, .microbatches = 2}, 2, 1, table.view(), false, {}},
+                     stretto::overlap::separate{}, {});
+  REQUIRE(text(base.answer()) == "ok");
+  const support::two_products<support::op_order::look_ahead> ops;
+  const auto streams = ops.streams();
+  CHECK(text(stretto::expanded(base, streams, ops).answer()) ==
+        "unsupported on rank 0, step 1, job 0B0: a pair is expanded into ops with its forward ahead "
+        "in the list");
+}
+
+TEST_CASE("each rank of a table sums the gradients of the stages that it has") {
+  // Stages 0, 1, 3 on rank 0, stage 2 on rank 1.
+  const std::vector<std::int32_t> ranks{0, 0, 1, 0};
+  const stretto::placement where{.kind = stretto::placement_kind::table,
+                                 .ranks = 2,
+                                 .chunks = 3,
+                                 .table = ranks.data(),
+                                 .table_stages = 4};
+  stretto::job_lists lists(2, 6);
+  stretto::job_sink out = lists.sink();
+  for (const int stage : {0, 1, 2, 3}) out.push(ranks[stage], {stage, 0, 0, job_kind::forward});
+  for (const int stage : {3, 2, 1, 0}) out.push(ranks[stage], {stage, 0, 0, job_kind::backward});
+  const stretto::job_table table(2, 3);
+  plan_request wanted;
+  wanted.data_parallel = true;
+  const planned made({lists.rows(), where, 1, 1, table.view(), false, {}},
+                     stretto::overlap::separate{}, wanted);
+  REQUIRE(text(made.answer()) == "ok");
+  for (const auto& [rank, sums] : {std::pair{0, 3}, {1, 1}}) {
+    int seen = 0;
+    for (const auto& at : made.plans()[static_cast<std::size_t>(rank)].instructions)
+      seen += at.what.kind == job_kind::all_reduce;
+    CHECK(seen == sums);
   }
 }
 

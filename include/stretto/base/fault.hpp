@@ -92,6 +92,7 @@ enum class reason : int {
   outlives_its_job,
   needs_nothing,
   needed_by_nothing,
+  backward_ahead,
   starts_unordered,
   costs_do_not_fit,
   posted_early,
@@ -198,6 +199,8 @@ constexpr std::string_view describe(reason why) {
       return "what ops on different streams touch must be the job's own";
     case reason::needs_nothing: return "communication needs nothing that its job computes";
     case reason::needed_by_nothing: return "nothing that its job computes needs communication";
+    case reason::backward_ahead:
+      return "a pair is expanded into ops with its forward ahead in the list";
     case reason::starts_unordered:
       return "it may begin before the communication issued ahead of it is there";
     case reason::costs_do_not_fit:

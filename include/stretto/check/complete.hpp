@@ -88,8 +88,14 @@ class completeness {
         return refuse(fault::incomplete, reason::both_whole_and_split, rank, step, work,
                       like(work, job_kind::backward));
       case job_kind::recompute:
+        if (of_ != lists_of::anything && in_.slices > 1)
+          return refuse(fault::unsupported, reason::slices_not_recomputed, rank, step, work);
         if (!holds(before, whole | split_input)) return {};
         return needs_recompute(rank, work);
+      case job_kind::offload:
+      case job_kind::reload:
+        if (of_ == lists_of::anything || in_.slices == 1) return {};
+        return refuse(fault::unsupported, reason::slices_not_offloaded, rank, step, work);
       default:
         return {};
     }

@@ -20,8 +20,10 @@ constexpr int replicated_stages(const placement& where) {
 //! How many stages' gradients lie on a rank, and so how many sums over data-parallel replicas. The
 //! middle rank of an odd number has one stage in both directions.
 constexpr int summed_stages(const placement& where, int rank) {
-  return where.kind == placement_kind::bidirectional && 2 * rank + 1 == where.ranks ? 1
-                                                                                    : where.chunks;
+  if (where.kind == placement_kind::bidirectional && 2 * rank + 1 == where.ranks) return 1;
+  int stages = where.chunks;
+  while (stages > 0 && where.stage_of(rank, stages - 1) < 0) --stages;  // a table may name fewer
+  return stages;
 }
 constexpr int summed_stages(const placement& where) {
   int sum = 0;

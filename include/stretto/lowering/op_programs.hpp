@@ -42,6 +42,12 @@ class rank_sequences {
       const kind_of_node key = key_of(work.what, pair ? &plan.instructions[at + 1].what : nullptr);
       if (pair) ++at;
       if (key.one < 0 || find(key) != nullptr) continue;
+      // The forward's buffers may have places that its backward ahead leaves: not while both run.
+      if (pair && work.what.kind != job_kind::forward) {
+        answer_ = refuse(fault::unsupported, reason::backward_ahead, plan.rank,
+                         static_cast<int>(at) - 1, work.what);
+        return;
+      }
       keys_.push_back(key);
       sequences_.emplace_back();
       write(ops, key, sequences_.back());
@@ -55,7 +61,7 @@ class rank_sequences {
   constexpr const op_sequence* operator()(const job& first, const job* second) const {
     return find(key_of(first, second));
   }
-  //! Whether all could be written: see write_sequence.
+  //! Whether all could be written: see write_sequence. A pair's forward stands ahead of its backward.
   constexpr const verdict& answer() const { return answer_; }
 
  private:

@@ -13,7 +13,7 @@ struct accepted {
   static_assert(What != fault::unsupported || Why == reason::no_stream_for_job ||
                     Why == reason::too_many_streams_or_none || Why == reason::no_such_stream ||
                     Why == reason::not_with_computation || Why == reason::size_out_of_range ||
-                    Why == reason::group_unsound,
+                    Why == reason::group_unsound || Why == reason::backward_ahead,
                 "stretto: unsupported: the policy does not serve this shape");
   static_assert(What != fault::unsupported || Why != reason::no_stream_for_job,
                 "stretto: unsupported: the overlap policy has no stream for this job");
@@ -27,6 +27,8 @@ struct accepted {
                 "stretto: unsupported: the memory policy has bytes below 0 or above 2^40");
   static_assert(What != fault::unsupported || Why != reason::group_unsound,
                 "stretto: unsupported: this group has no members, or such as there are not");
+  static_assert(What != fault::unsupported || Why != reason::backward_ahead,
+                "stretto: unsupported: a pair with its backward ahead is not expanded into ops");
   static_assert(What != fault::capacity, "stretto: capacity: the storage is too small");
   static_assert(What != fault::syntax, "stretto: syntax: this is not an action of the grammar");
   static_assert(What != fault::misassigned,
