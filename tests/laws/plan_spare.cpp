@@ -74,11 +74,16 @@ TEST_CASE("spare refuses every wait that is added") {
       waits.insert(waits.begin() + static_cast<std::ptrdiff_t>(random() % (waits.size() + 1)),
                    wait);
       const auto views = more.views();
-      REQUIRE(rules.race_free(views) == stretto::verdict{});
-      const stretto::verdict answer = rules.spare(views);
       INFO("rank ", rank, " instruction ", later, " waits for ", earlier, ", reason ",
            static_cast<int>(wait.why));
       ++added;
+      if (wait.why == wait_reason::starts_before && !wait.previous_step) {
+        // The event is of an end, not of a start.
+        REQUIRE(rules.race_free(views).why == stretto::reason::read_before_write);
+        continue;
+      }
+      REQUIRE(rules.race_free(views) == stretto::verdict{});
+      const stretto::verdict answer = rules.spare(views);
       REQUIRE(answer.what == stretto::fault::idle_event);
     }
   });

@@ -35,6 +35,8 @@ struct spoilt {
     std::copy(Step::plans().begin(), Step::plans().end(), plans.begin());
     plans[0].instructions = spoilt_arrays.instructions;
     plans[0].buffers = spoilt_arrays.buffers;
+    const stretto::verdict listed = stretto::check::as_listed(plans, Step::issued());
+    if (!listed.ok()) return listed;
     std::size_t longest = static_cast<std::size_t>(Step::issued().rows.stride);
     for (const stretto::plan_view& plan : Step::plans())
       longest = std::max(longest, plan.instructions.size());

@@ -163,8 +163,8 @@ TEST_CASE("each rank of a table sums the gradients of the stages that it has") {
                                  .table_stages = 4};
   stretto::job_lists lists(2, 6);
   stretto::job_sink out = lists.sink();
-  for (const int stage : {0, 1, 2, 3}) out.push(ranks[stage], {stage, 0, 0, job_kind::forward});
-  for (const int stage : {3, 2, 1, 0}) out.push(ranks[stage], {stage, 0, 0, job_kind::backward});
+  for (const int stage : {0, 1, 2, 3}) out.push(ranks[static_cast<std::size_t>(stage)], {stage, 0, 0, job_kind::forward});
+  for (const int stage : {3, 2, 1, 0}) out.push(ranks[static_cast<std::size_t>(stage)], {stage, 0, 0, job_kind::backward});
   const stretto::job_table table(2, 3);
   plan_request wanted;
   wanted.data_parallel = true;

@@ -96,6 +96,7 @@ enum class reason : int {
   starts_unordered,
   costs_do_not_fit,
   posted_early,
+  not_as_listed,
   no_whole_rows,
   piece_missing,
   pieces_do_not_fit,
@@ -208,6 +209,7 @@ constexpr std::string_view describe(reason why) {
              "for each rank or none, and times from 0 to 2^46";
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";
+    case reason::not_as_listed: return "the plan's instruction is not what its list has there";
     case reason::no_whole_rows:
       return "pieces of an op are whole rows, at least one each, of equal bytes";
     case reason::piece_missing:

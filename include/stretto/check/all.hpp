@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "stretto/check/as_listed.hpp"
 #include "stretto/check/bounded.hpp"
 #include "stretto/check/complete.hpp"
 #include "stretto/check/cut.hpp"
@@ -26,7 +27,15 @@ constexpr verdict schedule(const replay_input& input, lists_of of = lists_of::an
   return bounded(input);
 }
 
-//! The rules that written plans must keep, over all ranks; the first that is broken.
+//! Rule `complete` of the plans of all ranks; the others' knowledge is found only behind it.
+//! @param lists  with messages: what they were written from
+constexpr verdict as_listed(std::span<const plan_view> written, const replay_input& lists) {
+  for (const plan_view& plan : written)
+    if (const verdict found = as_listed(plan, lists); !found.ok()) return found;
+  return {};
+}
+
+//! The other rules that written plans must keep, over all ranks; the first that is broken.
 constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows known) {
   for (int rank = 0; rank < known.ranks; ++rank) {
     if (const verdict found = cut(written, rank); !found.ok()) return found;

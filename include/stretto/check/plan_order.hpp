@@ -155,25 +155,29 @@ class plan_order : public replay_observer {
         continue;
       }
       // A wait for an event that this step has not recorded yet orders nothing.
-      const bool start = wait.why == wait_reason::starts_before;
       const std::int32_t by = plan.recorder[wait.event];
-      if (start ? by >= 0 : by <= 0) blame(rank, index, at);
-      if (start || by <= 0) continue;  // what has begun is no more than that
+      if (wait.why == wait_reason::starts_before ? by >= 0 : by <= 0) {
+        blame(rank, index, at);
+        continue;
+      }
+      if (by < 0) continue;  // which has begun, no more
       const lowering::clock& earlier = (&here)[by - 1 - index];
       if (here.own[earlier.stream] < by) here.join(earlier);
     }
-    if (at.record >= 0) recorded(rank, index, at, at.record, index + 1);
-    if (plan.parts != nullptr)
-      if (const std::int32_t started = plan.parts[index].started; started >= 0)
-        recorded(rank, index, at, started, -1 - index);
+    if (at.record >= 0) {
+      std::int32_t& by = plan.recorder[at.record];
+      if (by != 0) blame(rank, index, at);  // which of the two records would a wait be for?
+      by = index + 1;
+    }
+    if (plan.parts != nullptr) begin(rank, index, at);
     return here;
   }
-  //! @param by  as rank_lists has it
-  constexpr void recorded(int rank, int index, const instruction& at, std::int32_t event,
-                          std::int32_t by) {
-    std::int32_t& before = plan_[rank].recorder[event];
-    if (before != 0) blame(rank, index, at);  // which of the two records would a wait be for?
-    before = by;
+  constexpr void begin(int rank, int index, const instruction& at) {
+    const std::int32_t started = plan_[rank].parts[index].started;
+    if (started < 0) return;
+    std::int32_t& by = plan_[rank].recorder[started];
+    if (by != 0) blame(rank, index, at);
+    by = -1 - index;
   }
   constexpr void blame(int rank, int index, const instruction& at) {
     if (found_.ok())

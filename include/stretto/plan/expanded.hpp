@@ -20,7 +20,7 @@ class expanded {
   template <OpPolicy Ops>
   expanded(const planned& base, std::span<const stream_info> streams, const Ops& ops)
       : streams_(streams.begin(), streams.end()),
-        made_(base.plans(), base.where(), viewed(streams_), ops,
+        made_(base.plans(), base.issued(), viewed(streams_), ops,
               [&](auto& watch) { return lowering::walk(base.issued(), base.order(), watch); }) {}
   expanded(const expanded&) = delete;
   expanded& operator=(const expanded&) = delete;

@@ -196,8 +196,10 @@ class pipeline
   }
   static constexpr per_rank<plan_view> plans_ = views(std::make_integer_sequence<int, ranks>{});
 
+  static constexpr verdict listed_ =
+      lowered_.answer.ok() ? check::as_listed(plans_, issued()) : lowered_.answer;
   static constexpr clock_table plan_clocks_{[](lowering::clock* clocks) {
-    if (!lowered_.answer.ok()) return lowered_.answer;
+    if (!listed_.ok()) return listed_;
     check::plan_order watch(plans_, clocks, list_room, where.kind == placement_kind::wave);
     const verdict walked = check::issued(compute(), issued(), order(), watch);
     return walked.ok() ? watch.found() : walked;

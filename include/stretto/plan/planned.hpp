@@ -235,6 +235,8 @@ class planned {
     }
     freeze(issued, order.jobs, overlap);
 
+    answer_ = check::as_listed(viewed(plans_), issued);
+    if (!answer_.ok()) return;
     clocks.assign(clocks.size(), {});
     check::plan_order by_plan(viewed(plans_), clocks.data(), stride,
                               where_.kind == placement_kind::wave);

@@ -22,17 +22,18 @@ namespace detail {
 //! Expands plans and proves them anew. The same at both times.
 class plans_expander {
  public:
-  //! @param order_of  (observer): tells it of everything in the lists that the plans were written
-  //!                  from, in an order in which causes precede effects, and says how that went
+  //! @param issued    the lists that the plans were written from
+  //! @param order_of  (observer): tells it of everything in these, in an order in which causes
+  //!                  precede effects, and says how that went
   template <OpPolicy Ops, class OrderOf>
-  constexpr plans_expander(std::span<const plan_view> base, const placement& where,
+  constexpr plans_expander(std::span<const plan_view> base, const replay_input& issued,
                            std::span<const stream_info> streams, const Ops& ops,
                            const OrderOf& order_of) {
     std::size_t stride = 0;
     std::uint64_t digest = base.front().digest;
     written = filled<lowering::op_plan>(base.size());
     for (std::size_t rank = 0; rank < base.size() && answer.ok(); ++rank) {
-      const lowering::rank_sequences sequences(ops, base[rank], where);
+      const lowering::rank_sequences sequences(ops, base[rank], issued.where);
       answer = sequences.answer();
       if (!answer.ok()) return;
       lowering::expand_plan(base[rank], sequences, written[rank]);
@@ -54,7 +55,9 @@ class plans_expander {
     std::vector<lowering::clock> clocks = filled<lowering::clock>(written.size() * stride);
     const lowering::clock_rows known{clocks.data(), static_cast<int>(written.size()),
                                      static_cast<int>(stride)};
-    find_order(order_of, clocks, known.stride);
+    view();
+    answer = check::as_listed(viewed(views), issued);
+    if (answer.ok()) find_order(order_of, clocks, known.stride);
     if (!answer.ok()) return;
     for (int rank = 0; rank < known.ranks; ++rank) drop_idle(rank, known);
     for (lowering::clock& one : clocks) one = {};

@@ -21,7 +21,7 @@ class with_ops {
   static constexpr std::size_t ranks = static_cast<std::size_t>(Step::sizes.ranks);
 
   static constexpr detail::plans_expander made() {
-    return {Step::plans(), Step::where, streams_, Ops{},
+    return {Step::plans(), Step::issued(), streams_, Ops{},
             [](auto& watch) { return replay(Step::issued(), watch); }};
   }
   struct facts {

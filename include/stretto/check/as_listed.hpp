@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "stretto/model/plan_view.hpp"
+#include "stretto/model/replay_input.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::check {
+
+namespace detail {
+
+//! What an entry of a list does in a plan, by its kind.
+struct action_table {
+  action of[job_kind_count]{};
+
+  constexpr action_table() {
+    for (int number = 0; number < job_kind_count; ++number) {
+      const auto kind = static_cast<job_kind>(number);
+      of[number] = is_send(kind)                    ? action::send
+                   : is_receive(kind)               ? action::receive
+                   : kind == job_kind::offload      ? action::offload
+                   : kind == job_kind::reload       ? action::reload
+                   : kind == job_kind::all_reduce   ? action::all_reduce
+                   : kind == job_kind::end_step     ? action::end_step
+                                                    : action::run;
+    }
+  }
+};
+
+//! Whether the other side of a message, or the group of a collective, is the entry's.
+constexpr bool has_peer_of(std::int32_t peer, const job& entry, const placement& where) {
+  if (!is_message(entry.kind))
+    return entry.kind != job_kind::all_reduce || peer == entry.microbatch;
+  const bool onward =
+      entry.kind == job_kind::send_forward || entry.kind == job_kind::receive_backward;
+  return peer == where.rank_of(entry.stage + (onward ? 1 : -1), entry.microbatch);
+}
+
+//! Whether an op is of a job of its node, whose jobs the list has from `entry` on.
+constexpr bool is_op_of(const instruction& at, const op_part& part, const job* entry) {
+  const int jobs = entry->paired ? 2 : 1;
+  job node = *entry;
+  node.paired = false;
+  return (at.act == action::run || at.act == action::share_sum) && is_compute(node.kind) &&
+         (at.what == node || (jobs == 2 && at.what == entry[1])) &&
+         (part.ends == 0 || part.ends == jobs);
+}
+
+}  // namespace detail
+
+//! Rule `complete` of a written plan: it does what its rank's list says, entry by entry, or op by op
+//! where jobs are expanded; messages go to and come from the ranks that the placement names. What is
+//! proven of the lists then holds of the plans. Which buffers a job touches is no part of it.
+//! @param plan   of plan.rank
+//! @param lists  with messages: what it was written from, complete
+//! @return ok, or fault::incomplete with the instruction; where the plan ends early, with what is
+//!         missing
+constexpr verdict as_listed(const plan_view& plan, const replay_input& lists) {
+  const int rank = plan.rank;
+  const placement where = lists.where;
+  const job* const list = lists.rows.items + static_cast<std::int64_t>(rank) * lists.rows.stride;
+  const std::int32_t entries = lists.rows.counts[rank];
+  const auto count = static_cast<std::int32_t>(plan.instructions.size());
+  const instruction* const instructions = plan.instructions.data();
+  const op_part* const parts = plan.parts.empty() ? nullptr : plan.parts.data();
+  const detail::action_table acts;
+  std::int32_t next = 0;
+  bool open = false;  // ops of the node from `next` on have come, and more will
+  for (std::int32_t index = 0; index < count; ++index) {
+    const instruction& at = instructions[index];
+    bool listed = next < entries;
+    if (parts != nullptr && parts[index].op >= 0) {
+      listed = listed && detail::is_op_of(at, parts[index], list + next);
+      open = parts[index].ends == 0;
+      next += parts[index].ends;
+    } else if (listed) {
+      // Copies are read faster by a compiler, which is slow to call, too.
+      const job entry = list[next++];
+      const job what = at.what;
+      listed = !open && what.stage == entry.stage && what.microbatch == entry.microbatch &&
+               what.slice == entry.slice && what.kind == entry.kind &&
+               what.paired == entry.paired && at.act == acts.of[static_cast<int>(what.kind)] &&
+               (is_compute(what.kind) || detail::has_peer_of(at.peer, entry, where));
+    }
+    if (!listed) return refuse(fault::incomplete, reason::not_as_listed, rank, index, at.what);
+  }
+  if (next == entries && !open) return {};
+  return refuse(fault::incomplete, reason::missing, rank, count, list[next]);
+}
+
+}  // namespace stretto::check
