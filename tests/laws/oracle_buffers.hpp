@@ -16,7 +16,8 @@ enum class flaw {
   unmatched,  //!< a send and a receive of the same number differ, or one of them is missing
   channel,    //!< one end of a channel lies on several streams: nothing numbers its messages
   bad_event,  //!< waited for and not recorded before, or recorded twice
-  lifetime,   //!< a buffer is used outside its life, or shares bytes with one that lives
+  lifetime,   //!< a buffer is used outside its life or the rank's memory, or shares bytes with one
+              //!< that lives
   stale,      //!< a read finds what another buffer has left, or nothing
   circle,     //!< instructions wait for each other
   race,       //!< two accesses to the same bytes, one a write, are not ordered
@@ -79,7 +80,9 @@ inline finding look_at_buffers(const stretto::plan_view& plan, std::vector<acces
   for (const auto& at : plan.instructions) {
     for (const auto& use : plan.uses_of(at)) {
       const auto& bytes = buffers[static_cast<std::size_t>(use.buffer)];
-      if (index < bytes.first || index >= bytes.release)
+      if (index < bytes.first || index >= bytes.release ||
+          (bytes.bytes > 0 &&
+           (bytes.offset < 0 || bytes.offset + bytes.bytes > plan.arena_bytes + plan.host_bytes)))
         return {flaw::lifetime, plan.rank, index, -1};
       for (std::size_t k = 0; k + 1 < borders.size(); ++k)
         if (bytes.offset <= borders[k] && borders[k + 1] <= bytes.offset + bytes.bytes)

@@ -97,6 +97,7 @@ enum class reason : int {
   costs_do_not_fit,
   posted_early,
   not_as_listed,
+  outside_arena,
   no_whole_rows,
   piece_missing,
   pieces_do_not_fit,
@@ -210,6 +211,7 @@ constexpr std::string_view describe(reason why) {
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";
     case reason::not_as_listed: return "the plan's instruction is not what its list has there";
+    case reason::outside_arena: return "what it writes lies outside the rank's memory";
     case reason::no_whole_rows:
       return "pieces of an op are whole rows, at least one each, of equal bytes";
     case reason::piece_missing:

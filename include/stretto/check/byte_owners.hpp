@@ -19,6 +19,10 @@ class byte_owners {
       : pieces_(2 * buffers + 2), piece_(pieces_.data()), found_(hints), found_at_(found_.data()) {}
   constexpr ~byte_owners() = default;  // nvcc does not find it constexpr by itself
 
+  //! The lowest of all pieces, or the highest; there are none of no bytes.
+  constexpr piece lowest() const { return count_ == 0 ? piece{} : piece_[0]; }
+  constexpr piece highest() const { return count_ == 0 ? piece{} : piece_[count_ - 1]; }
+
   //! Calls `visit(owner)` for every owner of bytes in [begin, end), who loses them to `owner`.
   template <class Visitor>
   constexpr void take(std::int64_t begin, std::int64_t end, std::int32_t owner, Visitor&& visit) {

@@ -98,8 +98,8 @@ constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
 //! make two unrolled steps race-free, both with the same offsets and events: whatever the first
 //! step did is done before the second begins. A send counts as done when its stream says so, or
 //! when something received from the peer proves that it was taken; not so at the step's end, where
-//! nothing may be left running here. Of what pieces of ops touch in part, all this holds byte by
-//! byte.
+//! nothing may be left running here. No buffer lies outside the arena and the host's memory behind
+//! it. Of what pieces of ops touch in part, all this holds byte by byte.
 //! @param known clocks of the plans, as `plan_order` found them
 constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_rows known,
                             int rank) {
@@ -219,6 +219,13 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       if (behind) of.behind_all = index + 1, of.behind_on = mine;
       else of.come(index, mine);
     }
+  }
+  const std::int32_t below = owners.lowest().begin < 0 ? owners.lowest().owner : -1;
+  const std::int32_t outside =
+      owners.highest().end > plan.arena_bytes + plan.host_bytes ? owners.highest().owner : below;
+  if (outside >= 0) {
+    const std::int32_t by = accessed[outside].written - 1;
+    return refuse(fault::race, reason::outside_arena, rank, by, list[by].what);
   }
   // The last instruction of a stream is done when the step ends if somebody waits for it: his own
   // stream's last comes later in the list, and the same is asked of it, up to the end itself.
