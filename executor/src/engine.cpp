@@ -35,11 +35,12 @@ std::string text_of(const std::exception_ptr& cause) {
   }
 }
 
-failure kind_of(const std::exception_ptr& cause) {
+//! @param in_stage  a stage was running: whatever it throws is its own
+failure kind_of(const std::exception_ptr& cause, bool in_stage) {
   try {
     std::rethrow_exception(cause);
   } catch (const transport_error&) {
-    return failure::transport;
+    return in_stage ? failure::stage : failure::transport;
   } catch (const race_error&) {
     return failure::race;
   } catch (...) {
@@ -248,7 +249,10 @@ struct engine::state {
     const int instruction = runners[plan]->instruction_of(first.ticket);
     const std::string where = instruction >= 0 ? describe(plans[plan], instruction)
                                                : "rank " + std::to_string(first.rank);
-    fail(kind_of(first.cause),
+    const bool in_stage =
+        instruction >= 0 &&
+        plans[plan].instructions[static_cast<std::size_t>(instruction)].act == action::run;
+    fail(kind_of(first.cause, in_stage),
          culprit_at(plan, instruction),
          "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) +
              exchanged_with_others(runners, steps),
@@ -259,7 +263,7 @@ struct engine::state {
   [[noreturn]] void fail_replayed() {
     if (with.graph_progress) fail_as_reported();
     const monitor::report& first = watch.first_failure();
-    fail(kind_of(first.cause), {first.rank, -1, {}, steps},
+    fail(kind_of(first.cause, false), {first.rank, -1, {}, steps},
          "step " + std::to_string(steps) + ", as a graph, rank " + std::to_string(first.rank) +
              ": " + text_of(first.cause),
          first.cause);

@@ -93,6 +93,14 @@ TEST_CASE("what is thrown need not be an exception of the standard library") {
   CHECK_THROWS_AS(std::rethrow_exception(error.cause()), int);
 }
 
+TEST_CASE("a stage that throws what transports throw has failed itself") {
+  spoiled run(2, {1, 0, 0, job_kind::forward}, 0,
+              [](const executor::context&) { throw executor::transport_error("of my own"); });
+  const executor::execution_error error = error_of(*run.engine);
+  CHECK(error.kind() == executor::failure::stage);
+  expect_part(error.what(), "of my own");
+}
+
 TEST_CASE("after a failure every step is refused") {
   spoiled run(2, {0, 0, 0, job_kind::forward}, 0,
               [](const executor::context&) { throw std::runtime_error("once"); });
