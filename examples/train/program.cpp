@@ -1,0 +1,258 @@
+#include "program.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "account.hpp"
+#include "agreement.hpp"
+#include "default_text.hpp"
+#include "devices.hpp"
+#include "model/corpus.hpp"
+#include "options.hpp"
+#include "pipeline/checkpoint.hpp"
+#include "pipeline/footprint.hpp"
+#include "pipeline/pipeline.hpp"
+#include "processes.hpp"
+#include "progress.hpp"
+#include "resident.hpp"
+#include "stretto/executor/error.hpp"
+#include "shadow.hpp"
+#include "summary.hpp"
+
+namespace train {
+namespace {
+
+//! Opened before training, so that a folder that cannot be written is no surprise after it.
+std::ofstream open(const options& with, const char* name) {
+  std::error_code error;
+  std::filesystem::create_directories(with.out, error);
+  std::ofstream file;
+  if (!error) file.open(with.out / name);
+  if (error || !file)
+    throw bad_setting("out", with.out.string(),
+                      std::string(name) + " cannot be written there: " +
+                          (error ? error.message() : std::strerror(errno)));
+  return file;
+}
+
+//! Written to the last byte, or an error.
+void close(std::ofstream& file, const options& with, const char* name) {
+  file.close();
+  if (!file)
+    throw bad_setting("out", with.out.string(),
+                      std::string(name) + " cannot be written there: " + std::strerror(errno));
+}
+
+corpus read(const options& with) {
+  try {
+    return {with.files.empty() ? repository_text() : with.files, with.model.context};
+  } catch (const std::runtime_error& wrong) {
+    throw early_exit(2, std::string("FILES: ") + wrong.what());
+  }
+}
+
+void introduce(std::ostream& out, const pipeline& made, const options& with, const corpus& text,
+               int cores) {
+  const auto& sizes = made.sizes();
+  out << with.model.layers << " blocks of width " << with.model.width << ", "
+      << (made.parameter_count() + 500) / 1000 << " k parameters; text of "
+      << (text.training().size() + text.held_back().size() + 500) / 1000 << " kB\n"
+      << with.pipeline.schedule << ": " << sizes.ranks << " ranks of " << sizes.chunks
+      << (sizes.chunks == 1 ? " chunk" : " chunks");
+  if (made.workers() > 1) out << ", " << made.workers() << " workers each,";
+  out << " on " << cores
+      << (cores == 1 ? " core, " : " cores, ")
+      << (made.copies() > 1 ? std::to_string(made.copies()) + " x " : "") << sizes.microbatches
+      << " micro-batches of "
+      << with.model.microbatch << " x " << with.model.context << " bytes";
+  if (sizes.slices > 1) out << " in " << sizes.slices << " slices";
+  if (with.pipeline.products == precision::bf16) out << ", in bf16";
+  if (with.pipeline.graph) out << ", steps as a graph";
+  out << '\n';
+  if (!with.resume.empty())
+    out << "goes on after step " << made.steps_done() << " of " << with.resume.string() << '\n';
+}
+
+//! @param running  the number of the step that runs, for an error; 0: none
+void train_steps(pipeline& made, const options& with, const corpus& text, bool speaks,
+                 long& running) {
+  std::unique_ptr<shadow> reference;
+  if (with.check) reference = std::make_unique<shadow>(with, made, text);
+  const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
+                        made.sizes().microbatches * made.copies();
+  const long first = made.steps_done() + 1;
+  progress shown(std::cout, speaks && isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
+  for (long number = first; number <= with.steps; ++number) {
+    if (reference) reference->prepare(made);
+    running = number;
+    const step_result result = made.step();
+    running = 0;
+    // The first step touches memory for the first time, which costs more than the work.
+    if (number == first && with.steps > first) made.forget_times();
+    if (reference) reference->compare(made, number, result);
+    shown.update(number, result);
+    const bool last = number == with.steps;
+    const bool due = with.save_every > 0 && number % with.save_every == 0;
+    if (with.save.empty() || !(last || due)) continue;
+    save_checkpoint(with.save, made);
+  }
+  if (reference) std::cout << shadow::praise(made, with);
+}
+
+void resume(pipeline& made, const options& with) {
+  try {
+    load_checkpoint(with.resume, made);
+  } catch (const bad_checkpoint& wrong) {
+    throw common_end(2, std::string("--resume ") + wrong.what());
+  }
+  if (made.steps_done() >= with.steps)
+    throw bad_setting("steps", std::to_string(with.steps),
+                      "the checkpoint has " + std::to_string(made.steps_done()) + " behind it");
+}
+
+//! Tells of the traced steps, in files and where these are.
+void write_times(std::ofstream& trace, std::ofstream& picture, const pipeline& made,
+                 const account& told, const options& with) {
+  write_trace(trace, made, told);
+  close(trace, with, "trace.json");
+  std::cout << '\n' << (with.out / "trace.json").string() << ": the last steps, for ui.perfetto.dev";
+  if (told.machines > 1) std::cout << "; times of each machine from its own first instruction on";
+  const std::string drawn = write_picture(picture, made, told);
+  close(picture, with, "timeline.svg");
+  std::cout << '\n' << (with.out / "timeline.svg").string() << ": "
+            << (drawn.empty() ? "empty, because the clocks of several machines are not compared"
+                              : drawn)
+            << '\n';
+}
+
+void run(const options& with, const processes& all, long& running) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const corpus text = read(with);
+  const told_option found[] = {told(text)};
+  all.agree(found);
+  if (const std::string why = with.save.empty() ? "" : why_not_saved(with.save); !why.empty())
+    throw bad_setting("save", with.save.string(), "no checkpoint can be written there: " + why);
+  process_memory process{.before = resident_bytes().value_or(-1),
+                         .absent_code = absent_code_bytes()};
+  pipeline made(with.model, text, with.pipeline, with.learning);
+  if (!with.resume.empty()) resume(made, with);
+  std::ofstream trace;
+  std::ofstream picture;
+  if (made.traced() && all.speaks()) trace = open(with, "trace.json");
+  if (made.traced() && all.speaks()) picture = open(with, "timeline.svg");
+  for (std::size_t worker = 0; made.on_host() && worker < made.workers_here(); ++worker)
+    paint(made.engine().arena(worker));
+
+  introduce(std::cout, made, with, text, cores);
+  const double before = made.evaluate();
+  train_steps(made, with, text, all.speaks(), running);
+  const double after = made.evaluate();
+  char line[100];
+  std::snprintf(line, sizeof line, "held-back text: %.3f nats per byte before, %.3f after\n\n",
+                before, after);
+  std::cout << line;
+  const sampling how{.length = with.sample, .temperature = 0.5, .seed = with.learning.seed};
+  const std::string sampled = with.sample > 0 ? sampled_line(made, text, how) : std::string();
+  if (made.on_host()) process.most = most_resident_bytes().value_or(-1);
+  const account told = take_account(made, process, cores);
+  if (!all.speaks()) return;
+  write_table(std::cout, made, told);
+  std::cout << '\n';
+  write_memory(std::cout, made, told, with.pipeline.poison);
+  if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
+  if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
+  if (made.traced()) write_times(trace, picture, made, told, with);
+  if (with.sample > 0)
+    std::cout << "\nheld-back beginning | what the model makes of it:\n" << sampled << '\n';
+}
+
+//! Each process tells of its own ranks.
+std::filesystem::path failure_file(const options& with, const processes& all) {
+  return with.out / (all.count() > 1 ? "failure-" + std::to_string(all.number()) + ".txt"
+                                     : std::string("failure.txt"));
+}
+
+//! Leaves how far each rank came. @return where that is, for the end of a line
+std::string keep_record(const std::string& record, const std::filesystem::path& where) {
+  if (record.empty()) return {};
+  std::error_code error;  // which the file has, too
+  std::filesystem::create_directories(where.parent_path(), error);
+  std::ofstream file(where);
+  file << record << std::flush;
+  return file ? "; how far each rank came: " + where.string() : std::string();
+}
+
+//! @throws common_end
+void run_or_record(const options& with, const processes& all) {
+  const std::filesystem::path record = failure_file(with, all);
+  std::error_code absent;
+  std::filesystem::remove(record, absent);  // of an earlier run
+  long running = 0;
+  try {
+    run(with, all, running);
+  } catch (const stretto::executor::execution_error& failed) {
+    // The executor counts from 0, and from where this run began.
+    const std::string number =
+        running > 0 ? "training step " + std::to_string(running) + ": the executor's " : "";
+    // Who has died does not come.
+    throw common_end(1, number + failed.what() + keep_record(failed.flight_record(), record),
+                     std::chrono::seconds(3));
+  }
+}
+
+int complain(const std::string& words, int code) {
+  std::cerr << "train: " + words + '\n';  // in one piece, beside those of other processes
+  return code;
+}
+
+//! What was printed has arrived, or there is a complaint; @return the exit code.
+int printed() {
+  return std::cout.flush() ? 0 : complain("standard output cannot be written", 1);
+}
+
+//! Runs the program; @return its exit code.
+int train_in(processes& all, int argc, char** argv) {
+  try {
+    options with = read_options(argc, argv);
+    const device_choice device = read_device(with.device, with.transport);
+    go_to(device, with.transport, argv);
+    all.join(with.transport, with.pipeline);
+    all.agree(with.common);
+    use(device, all.local(), with.pipeline);
+    if (!all.speaks()) std::cout.rdbuf(nullptr);
+    run_or_record(with, all);
+    return all.speaks() ? printed() : 0;
+  } catch (const common_end& of) {
+    complain(of.what(), of.code);
+    all.wait_for_others(of.patience);
+    return of.code;
+  } catch (const early_exit& early) {
+    if (early.code != 0) return complain(early.what(), early.code);
+    std::cout << early.what();
+    return printed();
+  } catch (const std::invalid_argument& wrong) {
+    return complain(wrong.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory for this model", 2);
+  } catch (const std::exception& failed) {
+    return complain(failed.what(), 1);
+  }
+}
+
+}  // namespace
+
+int program(int argc, char** argv) {
+  processes all;
+  return all.end(train_in(all, argc, argv));
+}
+
+}  // namespace train
