@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -134,6 +136,34 @@ TEST_CASE("traces have every instruction, in an order that the plan allows") {
   without.trace_steps = 1;
   executor::engine other({&run.view, 1}, run.stages, std::move(without));
   expect_part(error_of(other).what(), "tracing on a GPU needs cuda_settings::timing");
+}
+
+TEST_CASE("times are the host's, however long ago a GPU's own clock was set by it") {
+  const auto now = [] {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
+  for (const int device : {0, 1}) {  // a slower clock, and a quicker one
+    CAPTURE(device);
+    gpu::reset(8, 2);
+    one_rank run;
+    executor::options with = on_gpu({.device = device, .timing = true});
+    with.trace_steps = 2;
+    executor::engine engine({&run.view, 1}, run.stages, std::move(with));
+    std::vector<std::int64_t> bounds{now()};
+    for (int step = 0; step < 20; ++step) {
+      engine.step();
+      bounds.push_back(now());
+    }
+    const auto trace = engine.trace();
+    CHECK(trace.size() == 2 * run.view.instructions.size());
+    for (const executor::trace_record& one : trace) {
+      const auto step = static_cast<std::size_t>(one.step);
+      const std::int64_t before = bounds[step], after = bounds[step + 1];
+      CHECK(one.start >= before);
+      // Twice as quick, it has the step last twice as long, at most.
+      CHECK(one.end <= (device == 0 ? after : after + (after - before)));
+    }
+  }
 }
 
 TEST_CASE("work that never ends is named after the deadline, and nothing waits for it") {

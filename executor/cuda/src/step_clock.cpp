@@ -1,7 +1,7 @@
 #include "step_clock.hpp"
 
+#include <algorithm>
 #include <chrono>
-#include <thread>
 
 namespace stretto::executor::cuda {
 namespace {
@@ -13,6 +13,12 @@ double between(const owned_event& first, const owned_event& second) {
   return static_cast<double>(milliseconds) * 1e6;
 }
 
+double host_time() {
+  const std::chrono::duration<double, std::nano> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  return now.count();
+}
+
 }  // namespace
 
 step_clock::step_clock(std::size_t instructions, cudaStream_t idle) : spans_(instructions) {
@@ -22,9 +28,8 @@ step_clock::step_clock(std::size_t instructions, cudaStream_t idle) : spans_(ins
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (true) {
     const cudaError_t status = cudaEventQuery(origin().get());
-    const auto now = std::chrono::steady_clock::now();
-    now_ = std::chrono::duration<double, std::nano>(now.time_since_epoch()).count();
-    if (status == cudaErrorNotReady && now < limit) continue;
+    now_ = host_time();
+    if (status == cudaErrorNotReady && std::chrono::steady_clock::now() < limit) continue;
     check(status, "cudaEventQuery");
     return;
   }
@@ -35,6 +40,7 @@ void step_clock::begin(cudaStream_t on, const mark& what) {
     step_ = what.step;
     before_ = now_;
     for (span_of_time& each : spans_) each.stamp = nullptr;
+    issued_ = host_time();
     check(cudaEventRecord(origin().get(), on), "cudaEventRecord");
   }
   check(cudaEventRecord(spans_[static_cast<std::size_t>(what.instruction)].start.get(), on),
@@ -48,15 +54,23 @@ void step_clock::end(cudaStream_t on, const mark& what) {
 }
 
 void step_clock::resolve() {
+  const double seen = host_time();
   if (step_ < 0 || cudaEventQuery(origin().get()) != cudaSuccess) return;
-  now_ = before_ + between(origin_before(), origin());
+  double first = 0, last = 0;
   for (span_of_time& each : spans_) {
-    if (each.stamp == nullptr || cudaEventQuery(each.end.get()) != cudaSuccess) continue;
-    const auto since = [this](const owned_event& at) {
-      return static_cast<std::int64_t>(now_ + between(origin(), at));
-    };
-    *each.stamp = {step_, since(each.start), since(each.end)};
+    each.over = each.stamp != nullptr && cudaEventQuery(each.end.get()) == cudaSuccess;
+    if (!each.over) continue;
+    each.started = between(origin(), each.start);
+    each.ended = between(origin(), each.end);
+    first = std::min(first, each.started);
+    last = std::max(last, each.ended);
   }
+  now_ = before_ + between(origin_before(), origin());
+  now_ = std::max(std::min(now_, seen - last), issued_ - first);
+  for (const span_of_time& each : spans_)
+    if (each.over)
+      *each.stamp = {step_, static_cast<std::int64_t>(now_ + each.started),
+                     static_cast<std::int64_t>(now_ + each.ended)};
 }
 
 }  // namespace stretto::executor::cuda

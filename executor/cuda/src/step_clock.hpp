@@ -12,7 +12,9 @@ namespace stretto::executor::cuda {
 
 //! Times of a step's instructions, from events around them, as std::chrono::steady_clock has them.
 //! CUDA tells times as floats since another event, so each step has an origin of its own, whose
-//! distance to the one before is added up.
+//! distance to the one before is added up. A GPU's clock goes a little faster or slower than the
+//! host's, which in hours is more than a step: what is added up is brought back between what the host
+//! knows, when it issued the origin and when it saw the end.
 class step_clock {
  public:
   //! Finds out what the host's clock says now, which takes the time of a round trip.
@@ -21,7 +23,7 @@ class step_clock {
 
   void begin(cudaStream_t on, const mark& what);
   void end(cudaStream_t on, const mark& what);
-  //! Fills the stamps of the step, of what has ended.
+  //! Fills the stamps of the step, of what has ended; at once when that is seen.
   void resolve();
 
  private:
@@ -29,6 +31,8 @@ class step_clock {
     owned_event start;
     owned_event end;
     timing* stamp = nullptr;  // of an instruction that was enqueued in this step
+    bool over = false;
+    double started = 0, ended = 0;  // since the step's origin, on whose stream it need not be
   };
 
   owned_event& origin() { return origins_[static_cast<std::size_t>(step_ & 1)]; }
@@ -39,6 +43,7 @@ class step_clock {
   std::int64_t step_ = -1;
   double before_ = 0;  // the time of the origin before this step's, in nanoseconds
   double now_ = 0;     // that of this step's, once resolved
+  double issued_ = 0;  // when the host enqueued that one
 };
 
 }  // namespace stretto::executor::cuda

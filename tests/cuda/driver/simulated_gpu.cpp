@@ -1,5 +1,7 @@
 #include "simulated_gpu.hpp"
 
+#include <chrono>
+
 #include "state.hpp"
 
 namespace stretto::test::gpu {
@@ -34,7 +36,6 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.sticky = last_error = cudaSuccess;
   my.countdown = -1;
   my.hit = false;
-  my.clock = 0;
 }
 
 void set_driver(int version) {
@@ -166,7 +167,6 @@ bool state::run_one() {
     const std::size_t chosen = choose(ready);
     CUstream_st& stream = *ready[chosen];
     operation& front = stream.queue.front();
-    clock += 1.0 + static_cast<double>(random() % 1000);
     if (front.what == operation::kind::graph && front.run->advance(random) && !front.run->is_over())
       return true;
     if ((front.what == operation::kind::work && !front.work()) ||
@@ -176,7 +176,7 @@ bool state::run_one() {
     }
     if (front.what == operation::kind::record) {
       front.event->done = std::max(front.event->done, front.version);
-      front.event->time = clock;
+      front.event->time = time_on(stream.device);
     }
     stream.queue.pop_front();
     return true;
@@ -198,6 +198,12 @@ bool graph_run::advance(std::mt19937_64& random) {
     return true;
   }
   return false;
+}
+
+double state::time_on(int device) {
+  const std::chrono::duration<double, std::nano> host =
+      std::chrono::steady_clock::now().time_since_epoch();
+  return device % 2 == 0 ? host.count() / 2 : host.count() * 2;
 }
 
 void state::run_some() {
