@@ -1,15 +1,13 @@
 // The program `train` as a shell runs it: what it prints and leaves behind, its exit codes, and one
 // line for everything wrong that names the option, the value and the rule.
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <string>
 
+#include "support/free_port.hpp"
 #include "support/run_program.hpp"
 
 // STRETTO_TRAIN_PATH: the built program; STRETTO_TOOL_PATH: the tool, if it is built.
@@ -71,21 +69,6 @@ std::string losses(const std::string& printed) {
     if (line.starts_with("step ")) made += line.substr(0, line.rfind("  ")) + '\n';
   return made;
 }
-
-#ifdef STRETTO_TRAIN_WITH_NCCL
-//! A port of this machine that nobody has now.
-int free_port() {
-  const int one = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  REQUIRE(bind(one, reinterpret_cast<const sockaddr*>(&at), size) == 0);
-  REQUIRE(getsockname(one, reinterpret_cast<sockaddr*>(&at), &size) == 0);
-  close(one);
-  return ntohs(at.sin_port);
-}
-#endif
 
 }  // namespace
 
@@ -457,7 +440,7 @@ TEST_CASE("processes of GPUs: what a launcher has not set, and GPUs that are not
     CHECK(std::ranges::count(ran.err, '\n') == 1);
   }
   // What is wrong with all is told by all, and nobody waits for the others.
-  const std::string port = std::to_string(free_port());
+  const std::string port = std::to_string(test_support::free_port());
   const auto process = [&](int number, const char* more) {
     return "env " + plain + " WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
            " RANK=" + std::to_string(number) + ' ' + train + more + " & ";

@@ -1,6 +1,8 @@
 // The functions of NCCL that the executor calls, on simulated GPUs.
+#include <unistd.h>
+
 #include <cstring>
-#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -9,33 +11,13 @@
 
 #include "cuda/driver/state.hpp"
 #include "simulated_nccl.hpp"
+#include "world.hpp"
 
 namespace gpu = stretto::test::gpu;
 namespace nccl = stretto::test::nccl;
 
-namespace {
-
-//! What the ranks of a communicator share.
-struct world {
-  struct message {
-    const void* data = nullptr;
-    std::size_t bytes = 0;
-    bool taken = false;
-  };
-  struct sum {
-    std::vector<void*> data{};
-    bool done = false;
-  };
-  std::map<std::pair<int, int>, std::deque<std::shared_ptr<message>>> messages{};
-  std::map<int, sum> sums{};
-  int ranks = 0;            // that have come
-  std::set<int> devices{};  // and where they are
-};
-
-}  // namespace
-
 struct ncclComm {
-  std::shared_ptr<world> all{};
+  std::shared_ptr<nccl::world> all{};
   nccl::made how{};
   bool gone = false;
   bool aborted = false;
@@ -44,7 +26,6 @@ struct ncclComm {
   int busy = 0;             // so often it is in progress yet
   std::int64_t issued = 0;  // operations
   std::int64_t done = 0;
-  int sums = 0;
   // Of the capture that it is recorded into, and the last node there.
   int capture = 0, node = -1;
 };
@@ -52,7 +33,8 @@ struct ncclComm {
 namespace {
 
 struct nccl_state {
-  std::map<std::string, std::shared_ptr<world>> worlds{};
+  std::map<std::string, std::shared_ptr<nccl::world>> worlds{};
+  std::string folder{};  // of those that processes share
   std::vector<std::unique_ptr<ncclComm>> comms{};
   std::vector<nccl::made> made{};
   std::map<std::string, ncclResult_t> failing{};
@@ -170,17 +152,6 @@ std::string text_of(const ncclComm& comm, std::size_t count, cudaStream_t stream
   return comm.how.name + ", " + std::to_string(count) + ", " + gpu::text_of(stream);
 }
 
-template <class Element>
-void sum_up(const world::sum& over, std::size_t count) {
-  // Not in the order of the ranks: nobody has promised it.
-  for (std::size_t at = 0; at < count; ++at) {
-    Element total = 0;
-    for (std::size_t rank = over.data.size(); rank-- > 0;)
-      total += static_cast<Element*>(over.data[rank])[at];
-    for (void* const each : over.data) static_cast<Element*>(each)[at] = total;
-  }
-}
-
 }  // namespace
 
 namespace stretto::test::nccl {
@@ -229,6 +200,12 @@ void fail_async(const std::string& name, ncclResult_t code) {
   const gpu::guard lock(gpu::here().mutex);
   mine().failing[name] = code;
 }
+void share_between_processes(const std::string& folder) {
+  mine().folder = folder;
+}
+void complain_of_sizes() {
+  gpu::here().complaints.push_back("sizes differ, and NCCL would not say so");
+}
 void stall(const std::string& name, bool calls) {
   const gpu::guard lock(gpu::here().mutex);
   mine().stalled[name] = calls;
@@ -251,7 +228,11 @@ const char* ncclGetLastError(ncclComm_t) {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   ENTER("");
   *id = {};
-  const std::string text = "id " + std::to_string(mine().ids++);
+  const std::string& folder = mine().folder;
+  const std::string number = std::to_string(mine().ids++);
+  const std::string text =
+      folder.empty() ? "id " + number : folder + '/' + std::to_string(getpid()) + '-' + number;
+  if (text.size() >= sizeof id->internal) return ncclInternalError;
   std::memcpy(id->internal, text.data(), text.size());
   return ncclSuccess;
 }
@@ -260,9 +241,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   ENTER(std::string(config->commName) + ", rank " + std::to_string(rank));
   nccl_state& my = mine();
   auto& all = my.worlds[id.internal];
-  if (!all) all = std::make_shared<world>();
-  if (!all->devices.insert(gpu::current).second) return ncclInvalidUsage;  // "Duplicate GPU"
-  ++all->ranks;
+  if (!all)
+    all = id.internal[0] == '/' ? nccl::make_file_world(id.internal) : nccl::make_local_world();
+  if (!all->join(rank, gpu::current)) return ncclInvalidUsage;  // "Duplicate GPU"
   my.comms.push_back(std::make_unique<ncclComm>());
   ncclComm& made = *my.comms.back();
   made.all = all;
@@ -290,7 +271,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   if (comm->busy > 0 && !stuck) --comm->busy;
   // Everyone must have come, or nobody is waited for any more.
   const bool ready =
-      comm->busy == 0 && (comm->revoked || comm->all->ranks == comm->how.size);
+      comm->busy == 0 && (comm->revoked || comm->all->ranks() == comm->how.size);
   *state = ready && !stuck ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
@@ -313,47 +294,19 @@ ncclResult_t ncclGroupEnd() {
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
-  std::shared_ptr<world::message> sent;
-  return push(*comm, stream, [=]() mutable {
-    if (!sent) {
-      sent = std::make_shared<world::message>(world::message{from, count});
-      comm->all->messages[{comm->how.rank, peer}].push_back(sent);
-    }
-    return sent->taken;
-  });
+  return push(*comm, stream, comm->all->send(comm->how.rank, peer, from, count));
 }
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
-  return push(*comm, stream, [=] {
-    auto& waiting = comm->all->messages[{peer, comm->how.rank}];
-    if (waiting.empty()) return false;
-    world::message& sent = *waiting.front();
-    if (sent.bytes != count)
-      gpu::here().complaints.push_back(comm->how.name +
-                                       ": sizes differ, and NCCL would not say so");
-    std::memcpy(to, sent.data, std::min(count, sent.bytes));
-    sent.taken = true;
-    waiting.pop_front();
-    return true;
-  });
+  return push(*comm, stream, comm->all->receive(peer, comm->how.rank, to, count));
 }
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
   if (from != to) return ncclInvalidArgument;
-  int number = -1;  // once it runs
-  return push(*comm, stream, [=]() mutable {
-    const bool arrives = number < 0;
-    if (arrives) number = comm->sums++;
-    world::sum& over = comm->all->sums[number];
-    if (arrives) over.data.push_back(to);
-    if (!over.done && static_cast<int>(over.data.size()) == comm->how.size) {
-      type == ncclDouble ? sum_up<double>(over, count) : sum_up<float>(over, count);
-      over.done = true;
-    }
-    return over.done;
-  });
+  return push(*comm, stream,
+              comm->all->all_reduce(comm->how.rank, comm->how.size, to, count, type));
 }
 ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {
   ENTER(std::to_string(bytes));

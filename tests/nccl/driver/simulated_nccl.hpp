@@ -37,6 +37,9 @@ int aborting_groups();
 //! How many were revoked, and in how many groups.
 int revoked();
 int revoking_groups();
+//! Communicators are between processes from now on, until the next reset: ids that this one makes
+//! name the folder, an absolute path, and who is given them finds the others there.
+void share_between_processes(const std::string& folder);
 //! Says that it is of this version (NCCL_VERSION_CODE).
 void be_version(int code);
 

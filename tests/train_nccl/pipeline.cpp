@@ -1,7 +1,5 @@
 // Training between simulated GPUs with a simulated NCCL, against the same on the host: processes
 // are threads here, each with its own part of the pipeline.
-#if __has_include("stretto/executor/cuda/nccl_transport.hpp")
-
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -204,5 +202,3 @@ TEST_CASE("workers without a GPU of their own are refused, by every process") {
   refuse(two, 4, {{}, {}, {}},
          "--transport nccl: 3 processes are more than the 2 workers of the pipeline");
 }
-
-#endif

@@ -1,0 +1,137 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "world.hpp"
+
+namespace stretto::test::nccl {
+
+namespace {
+
+namespace files = std::filesystem;
+
+//! @param parts  numbers, with a dash before each
+template <class... Part>
+std::string name(const char* what, Part... parts) {
+  std::string made = what;
+  ((made += '-' + std::to_string(parts)), ...);
+  return made;
+}
+
+template <class Element>
+void sum_up(const std::string& from, void* to, std::size_t count, bool first) {
+  for (std::size_t at = 0; at < count; ++at) {
+    Element one;
+    std::memcpy(&one, from.data() + at * sizeof one, sizeof one);
+    Element& total = static_cast<Element*>(to)[at];
+    total = first ? one : total + one;
+  }
+}
+
+//! Every file is there as a whole or not at all. Numbers count what has begun, which is in the same
+//! order at both ends, as in NCCL.
+class file_world : public world {
+ public:
+  explicit file_world(files::path folder) : folder_(std::move(folder)) {
+    files::create_directories(folder_);
+  }
+
+  bool join(int rank, int device) override {
+    write(name("rank", rank), std::to_string(device));
+    // Whoever comes later sees it.
+    for (const auto& each : files::directory_iterator(folder_)) {
+      const std::string other = each.path().filename().string();
+      if (other.starts_with("rank-") && other != name("rank", rank) &&
+          read(other) == std::to_string(device))
+        return false;
+    }
+    return true;
+  }
+  int ranks() const override {
+    int count = 0;
+    for (const auto& each : files::directory_iterator(folder_))
+      count += each.path().filename().string().starts_with("rank-") ? 1 : 0;
+    return count;
+  }
+
+  work send(int from, int to, const void* data, std::size_t bytes) override {
+    std::string file;
+    return [=, this]() mutable {
+      if (file.empty()) {
+        file = name("message", from, to, sent_[{from, to}]++);
+        write(file, {static_cast<const char*>(data), bytes});
+      }
+      return !exists(file);
+    };
+  }
+  work receive(int from, int to, void* data, std::size_t bytes) override {
+    std::string file;
+    return [=, this]() mutable {
+      if (file.empty()) file = name("message", from, to, received_[{from, to}]++);
+      if (!exists(file)) return false;
+      const std::string message = read(file);
+      if (message.size() != bytes) complain_of_sizes();
+      std::memcpy(data, message.data(), std::min(bytes, message.size()));
+      files::remove(folder_ / file);
+      return true;
+    };
+  }
+  work all_reduce(int rank, int size, void* data, std::size_t count,
+                  ncclDataType_t type) override {
+    int number = -1;
+    return [=, this]() mutable {
+      const std::size_t width = type == ncclDouble ? sizeof(double) : sizeof(float);
+      if (number < 0) {
+        number = summed_[rank]++;
+        write(name("sum", number, rank), {static_cast<const char*>(data), count * width});
+        // Everyone has read the one before, or would not be here.
+        if (number > 1) files::remove(folder_ / name("sum", number - 2, rank));
+      }
+      for (int other = 0; other < size; ++other)
+        if (!exists(name("sum", number, other))) return false;
+      for (int other = size; other-- > 0;) {
+        const std::string summand = read(name("sum", number, other));
+        if (summand.size() != count * width) complain_of_sizes();
+        const std::size_t here = std::min(count, summand.size() / width);
+        const bool first = other + 1 == size;
+        type == ncclDouble ? sum_up<double>(summand, data, here, first)
+                           : sum_up<float>(summand, data, here, first);
+      }
+      return true;
+    };
+  }
+
+ private:
+  bool exists(const std::string& file) const {
+    std::error_code ignored;
+    return files::exists(folder_ / file, ignored);
+  }
+  std::string read(const std::string& file) const {
+    std::ifstream from(folder_ / file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(from), {}};
+  }
+  void write(const std::string& file, const std::string& bytes) const {
+    const files::path part = folder_ / (name("part", getpid()) + file);
+    std::ofstream(part, std::ios::binary) << bytes;
+    files::rename(part, folder_ / file);
+  }
+
+  files::path folder_;
+  std::map<std::pair<int, int>, int> sent_{}, received_{};
+  std::map<int, int> summed_{};  // by rank
+};
+
+}  // namespace
+
+std::shared_ptr<world> make_file_world(const std::filesystem::path& folder) {
+  return std::make_shared<file_world>(folder);
+}
+
+}  // namespace stretto::test::nccl
