@@ -69,8 +69,7 @@ class bench_of_two {
       wait(communicate_, go_);
       issue(product, link, bytes, how);
       // Only what was issued before it began is not slowed by the host.
-      const bool early = cudaEventQuery(go_.get()) == cudaErrorNotReady;
-      static_cast<void>(cudaGetLastError());
+      const bool early = !executor::cuda::is_over(cudaEventQuery(go_.get()), "cudaEventQuery");
       check(cudaStreamSynchronize(gate_.get()), "cudaStreamSynchronize");
       check(cudaStreamSynchronize(compute_.get()), "cudaStreamSynchronize");
       check(cudaStreamSynchronize(communicate_.get()), "cudaStreamSynchronize");

@@ -138,6 +138,22 @@ TEST_CASE("traces have every instruction, in an order that the plan allows") {
   expect_part(error_of(other).what(), "tracing on a GPU needs cuda_settings::timing");
 }
 
+TEST_CASE("no step leaves \"not ready\" behind, for the next launch of whoever has the thread") {
+  for (const std::uint64_t seed : {1U, 2U, 3U})
+    for (const bool timing : {false, true}) {
+      gpu::reset(seed);
+      one_rank run;
+      executor::options with = on_gpu({.timing = timing});
+      with.trace_steps = timing ? 1 : 0;
+      executor::engine engine({&run.view, 1}, run.stages, std::move(with));
+      CHECK(cudaGetLastError() == cudaSuccess);
+      for (int step = 0; step < 4; ++step) {
+        engine.step();
+        CHECK(cudaGetLastError() == cudaSuccess);
+      }
+    }
+}
+
 TEST_CASE("times are the host's, however long ago a GPU's own clock was set by it") {
   const auto now = [] {
     return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -57,11 +57,7 @@ struct cuda_math::parts {
   //! Until the stream's work is done.
   void finish_aside() const {
     const auto limit = std::chrono::steady_clock::now() + patience;
-    for (;;) {
-      const cudaError_t status = cudaStreamQuery(aside.get());
-      if (status == cudaSuccess) return;
-      if (status != cudaErrorNotReady) stretto::executor::cuda::check(status, "cudaStreamQuery");
-      static_cast<void>(cudaGetLastError());  // that it is not ready is no error of a later launch
+    while (!stretto::executor::cuda::is_over(cudaStreamQuery(aside.get()), "cudaStreamQuery")) {
       if (std::chrono::steady_clock::now() > limit)
         throw std::runtime_error("a copy to or from the GPU has not ended within " +
                                  std::to_string(patience.count()) + " s");

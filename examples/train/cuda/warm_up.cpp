@@ -18,7 +18,6 @@ namespace train::cuda {
 namespace {
 
 using stretto::job_kind;
-using stretto::executor::cuda::check;
 
 //! Memory of a math's, zeros, as long as it lives.
 class room {
@@ -37,14 +36,11 @@ class room {
 
 void wait_for(cudaStream_t stream) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  cudaError_t status = cudaErrorNotReady;
-  while ((status = cudaStreamQuery(stream)) == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // that it is not ready is no error of a later launch
+  while (!stretto::executor::cuda::is_over(cudaStreamQuery(stream), "cudaStreamQuery")) {
     if (std::chrono::steady_clock::now() > limit)
       throw std::runtime_error("a stage's first run on the GPU has not ended within 2 minutes");
     std::this_thread::yield();
   }
-  check(status, "cudaStreamQuery");
 }
 
 }  // namespace
@@ -81,7 +77,6 @@ void warm_up(stage& one, int pieces) {
   };
   const auto stream = stretto::executor::cuda::make_stream(0);
   by.on_stream(stream.get(), 0);
-  static_cast<void>(cudaGetLastError());  // nor is what an earlier step's end left behind
   one.round_weights();
   for (std::size_t slice = 0; slice < stashes.size(); ++slice) run(job_kind::forward, slice);
   for (std::size_t slice = stashes.size(); slice-- > 0;) {

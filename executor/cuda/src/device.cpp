@@ -20,6 +20,7 @@ namespace stretto::executor {
 namespace {
 
 using cuda::check;
+using cuda::is_over;
 
 class cuda_device final : public device {
  public:
@@ -46,7 +47,7 @@ class cuda_device final : public device {
 
   void enqueue(int /*stream*/, const command& work) override {
     check(cudaSetDevice(settings_.device), "cudaSetDevice");
-    // What was left behind before is none of the stage's; "not ready" would be an error, too.
+    // What was left behind before is none of the stage's.
     static_cast<void>(cudaGetLastError());
     work.call(work);
     // A kernel that could not be launched leaves an error behind, and returns nothing.
@@ -120,9 +121,7 @@ class cuda_device final : public device {
       progress_->look();
       const std::int64_t step = ending_.load(std::memory_order_acquire);
       if (step == ended_.load(std::memory_order_relaxed)) return;
-      const cudaError_t status = cudaEventQuery(end_.get());
-      if (status == cudaErrorNotReady) return;
-      check(status, "cudaEventQuery");
+      if (!is_over(cudaEventQuery(end_.get()), "cudaEventQuery")) return;
       if (clock_) clock_->resolve();
       progress_->step_ended(step);
       ended_.store(step, std::memory_order_release);
@@ -155,6 +154,7 @@ class cuda_device final : public device {
       int busy = 0;
       for (const cudaStream_t each : streams_)
         if (cudaStreamQuery(each) == cudaErrorNotReady) ++busy;
+      static_cast<void>(cudaGetLastError());  // what it found is no error of a later launch
       if (busy > 0 && std::chrono::steady_clock::now() < limit) {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
         continue;

@@ -46,9 +46,7 @@ void progress_events::look() {
     const std::int64_t ended = on.ended.load(std::memory_order_acquire);
     for (; ticket_of(on, on.next) <= ended; ++on.next) {
       const int index = on.instructions[static_cast<std::size_t>(on.next) % on.instructions.size()];
-      const cudaError_t status = cudaEventQuery(done_[static_cast<std::size_t>(index)]);
-      if (status == cudaErrorNotReady) break;
-      check(status, "cudaEventQuery");
+      if (!is_over(cudaEventQuery(done_[static_cast<std::size_t>(index)]), "cudaEventQuery")) break;
     }
   }
 }

@@ -26,13 +26,9 @@ step_clock::step_clock(std::size_t instructions, cudaStream_t idle) : spans_(ins
   for (owned_event& each : origins_) each = make_event(true);
   check(cudaEventRecord(origin().get(), idle), "cudaEventRecord");
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (true) {
-    const cudaError_t status = cudaEventQuery(origin().get());
-    now_ = host_time();
-    if (status == cudaErrorNotReady && std::chrono::steady_clock::now() < limit) continue;
-    check(status, "cudaEventQuery");
-    return;
-  }
+  while (!is_over(cudaEventQuery(origin().get()), "cudaEventQuery"))
+    if (std::chrono::steady_clock::now() >= limit) throw error(cudaErrorNotReady, "cudaEventQuery");
+  now_ = host_time();
 }
 
 void step_clock::begin(cudaStream_t on, const mark& what) {
@@ -55,10 +51,11 @@ void step_clock::end(cudaStream_t on, const mark& what) {
 
 void step_clock::resolve() {
   const double seen = host_time();
-  if (step_ < 0 || cudaEventQuery(origin().get()) != cudaSuccess) return;
+  if (step_ < 0 || !is_over(cudaEventQuery(origin().get()), "cudaEventQuery")) return;
   double first = 0, last = 0;
   for (span_of_time& each : spans_) {
-    each.over = each.stamp != nullptr && cudaEventQuery(each.end.get()) == cudaSuccess;
+    each.over =
+        each.stamp != nullptr && is_over(cudaEventQuery(each.end.get()), "cudaEventQuery");
     if (!each.over) continue;
     each.started = between(origin(), each.start);
     each.ended = between(origin(), each.end);

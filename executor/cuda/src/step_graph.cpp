@@ -61,10 +61,7 @@ class cuda_graph final : public step_graph {
   }
 
   bool is_over() override {
-    const cudaError_t status = cudaEventQuery(over_.get());
-    if (status == cudaErrorNotReady) return false;
-    check(status, "cudaEventQuery");
-    return true;
+    return cuda::is_over(cudaEventQuery(over_.get()), "cudaEventQuery");
   }
 
  private:

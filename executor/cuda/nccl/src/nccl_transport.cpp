@@ -346,15 +346,13 @@ class nccl_transport final : public transport {
       cuda::check(cudaEventRecord(on.done.get(), on.stream.get()), "cudaEventRecord");
     }
     for (const auto& [rank, on] : work) {
-      cudaError_t status = cudaErrorNotReady;
-      while ((status = cudaEventQuery(on.done.get())) == cudaErrorNotReady) {
+      while (!cuda::is_over(cudaEventQuery(on.done.get()), "cudaEventQuery")) {
         for (const auto& [key, held] : held_)
           for (const auto& each : held) static_cast<void>(each->ready());
         if (std::chrono::steady_clock::now() >= opened_until_)
           throw transport_error("rank " + std::to_string(rank) +
                                 ": the first use of its communicators does not end");
       }
-      cuda::check(status, "cudaEventQuery");
     }
   }
 
