@@ -288,10 +288,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   if (!is_alive(config->stream)) return failed(cudaErrorInvalidResourceHandle);
   // A stream takes kernels only while its own GPU is current.
   if (config->stream->device != current) return failed(cudaErrorInvalidResourceHandle);
-  const auto defined = my.kernels.find(name);
-  if (defined == my.kernels.end()) return failed(cudaErrorInvalidDeviceFunction);
+  const kernel* const defined = my.find_kernel(name);
+  if (defined == nullptr) return failed(cudaErrorInvalidDeviceFunction);
   std::vector<std::vector<std::byte>> values;
-  for (const std::size_t size : defined->second.parameters) {
+  for (const std::size_t size : defined->parameters) {
     const auto* const first = static_cast<const std::byte*>(arguments[values.size()]);
     values.emplace_back(first, first + size);
   }
@@ -304,9 +304,13 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     else
       my.push(config->stream, {operation::kind::record, {}, event, ++event->recorded});
   }
-  const auto run = [values = std::move(values), &what = defined->second]() mutable {
+  const auto run = [values = std::move(values), &what = *defined, end = 0.0]() mutable {
     std::vector<void*> addresses;
     for (std::vector<std::byte>& each : values) addresses.push_back(each.data());
+    if (what.lasts) {
+      if (end == 0) end = host_time() + what.lasts(addresses.data());
+      if (host_time() < end) return false;
+    }
     what.run(addresses.data());
     return true;
   };

@@ -73,6 +73,10 @@ void define(const void* function, kernel what) {
   define(here().functions.at(function).c_str(), std::move(what));
 }
 
+void define_part(const char* part, kernel what) {
+  here().kernel_parts[part] = std::move(what);
+}
+
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work) {
   const guard lock(here().mutex);
   here().calls.push_back({"kernel", std::string(name) + ", " + text_of(stream)});
@@ -101,6 +105,13 @@ std::string text_of(const void* address) {
     return "memory " + std::to_string(at) + '+' + std::to_string(wanted - first);
   }
   return "memory of the host";
+}
+
+const kernel* state::find_kernel(const std::string& name) const {
+  if (const auto found = kernels.find(name); found != kernels.end()) return &found->second;
+  for (const auto& [part, what] : kernel_parts)
+    if (name.find(part) != std::string::npos) return &what;
+  return nullptr;
 }
 
 cudaError_t state::enter(const char* name, std::string arguments) {
@@ -200,10 +211,14 @@ bool graph_run::advance(std::mt19937_64& random) {
   return false;
 }
 
-double state::time_on(int device) {
-  const std::chrono::duration<double, std::nano> host =
+double host_time() {
+  const std::chrono::duration<double, std::nano> now =
       std::chrono::steady_clock::now().time_since_epoch();
-  return device % 2 == 0 ? host.count() / 2 : host.count() * 2;
+  return now.count();
+}
+
+double state::time_on(int device) {
+  return device % 2 == 0 ? host_time() / 2 : host_time() * 2;
 }
 
 void state::run_some() {

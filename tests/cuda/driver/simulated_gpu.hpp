@@ -39,6 +39,8 @@ struct handles {
 struct kernel {
   std::vector<std::size_t> parameters{};  //!< their sizes
   std::function<void(void* const* arguments)> run{};
+  //! Nanoseconds of the host's that it lasts, where that matters.
+  std::function<double(void* const* arguments)> lasts{};
 };
 
 //! Forgets everything, errors too, and starts anew. Nothing may be alive.
@@ -64,6 +66,8 @@ bool has_failed();
 //! known for ever.
 void define(const char* name, kernel what);
 void define(const void* function, kernel what);
+//! And by others, whose names compilers make: every name with this part in it.
+void define_part(const char* part, kernel what);
 
 //! Work of a test on a stream, in the place of a kernel.
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work);

@@ -97,7 +97,7 @@ struct state {
   std::vector<std::unique_ptr<CUstream_st>> streams;
   std::vector<std::unique_ptr<CUevent_st>> events;
   std::vector<allocation> memory;
-  std::map<std::string, kernel> kernels;
+  std::map<std::string, kernel> kernels, kernel_parts;
   std::map<const void*, std::string> functions;  // as registered by the kernels' files
   handles alive;
   bool peers = true;                      // whether GPUs can reach one another's memory
@@ -115,6 +115,8 @@ struct state {
   std::string only;
   bool hit = false;
 
+  //! Null: it is not defined.
+  const kernel* find_kernel(const std::string& name) const;
   //! Notes the call. @return what it is to fail with
   cudaError_t enter(const char* name, std::string arguments);
   //! Of a call that asks, allocates or frees: what it fails with where a capture forbids it.
@@ -133,6 +135,8 @@ struct state {
   void drain(const char* why, int device);
 };
 state& here();
+//! Nanoseconds of std::chrono::steady_clock.
+double host_time();
 // Each thread's own.
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline thread_local int current = 0;  // GPU

@@ -58,7 +58,7 @@ struct group {
   int depth = 0;
   bool aborts = false;
   bool revokes = false;
-  std::vector<std::pair<cudaStream_t, gpu::operation>> calls{};
+  std::map<std::pair<ncclComm*, cudaStream_t>, std::vector<std::function<bool()>>> calls{};
 };
 thread_local group grouped;
 
@@ -117,25 +117,28 @@ void look_for_graphs(const ncclComm& ended) {
 }
 
 //! In the communicator's order, whatever the stream.
+void enqueue(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
+  const std::int64_t number = comm.issued++;
+  gpu::here().push(stream, {gpu::operation::kind::work,
+                            [&comm, number, work = std::move(work)] {
+                              if (comm.aborted) return true;
+                              if (comm.done != number || is_stuck(comm) || !work()) return false;
+                              ++comm.done;
+                              return true;
+                            },
+                            nullptr, 0});
+}
+
 ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
   if (comm.gone || comm.revoked) {
     gpu::here().complaints.push_back(comm.how.name + " is used when it is gone");
     return ncclInvalidUsage;
   }
   if (gpu::here().is_captured(*stream)) return record(comm, stream, std::move(work));
-  const std::int64_t number = comm.issued++;
-  gpu::operation what{gpu::operation::kind::work,
-                      [&comm, number, work = std::move(work)] {
-                        if (comm.aborted) return true;
-                        if (comm.done != number || is_stuck(comm) || !work()) return false;
-                        ++comm.done;
-                        return true;
-                      },
-                      nullptr, 0};
   if (grouped.depth > 0)
-    grouped.calls.emplace_back(stream, std::move(what));
+    grouped.calls[{&comm, stream}].push_back(std::move(work));
   else
-    gpu::here().push(stream, std::move(what));
+    enqueue(comm, stream, std::move(work));
   return in_progress(comm);
 }
 
@@ -238,7 +241,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  ENTER(std::string(config->commName) + ", rank " + std::to_string(rank));
+  const char* const name = config->commName == nullptr ? "nameless" : config->commName;
+  ENTER(std::string(name) + ", rank " + std::to_string(rank));
   nccl_state& my = mine();
   auto& all = my.worlds[id.internal];
   if (!all)
@@ -247,7 +251,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   my.comms.push_back(std::make_unique<ncclComm>());
   ncclComm& made = *my.comms.back();
   made.all = all;
-  made.how = {config->commName,
+  made.how = {name,
               size,
               rank,
               gpu::current,
@@ -285,7 +289,14 @@ ncclResult_t ncclGroupEnd() {
   nccl_state& my = mine();
   if (grouped.depth == 0) return ncclInvalidUsage;
   if (--grouped.depth > 0) return ncclSuccess;
-  for (auto& [stream, what] : grouped.calls) gpu::here().push(stream, std::move(what));
+  for (auto& [where, calls] : grouped.calls) {
+    // All at once: none waits for another.
+    const auto all_are_over = [left = std::move(calls)]() mutable {
+      std::erase_if(left, [](const std::function<bool()>& each) { return each(); });
+      return left.empty();
+    };
+    enqueue(*where.first, where.second, all_are_over);
+  }
   grouped.calls.clear();
   if (std::exchange(grouped.aborts, false)) ++my.aborting_groups;
   if (std::exchange(grouped.revokes, false)) ++my.revoking_groups;

@@ -1,0 +1,43 @@
+// The kernels of the benchmarks and of the executor: those of the benchmarks last as long as they would,
+// and compute nothing.
+#include <cstdint>
+
+#include "cuda/executor_kernels.hpp"
+
+namespace {
+
+namespace gpu = stretto::test::gpu;
+
+template <class Value>
+Value value(void* const* arguments, int number) {
+  return *static_cast<const Value*>(arguments[number]);
+}
+
+void nothing(void* const*) {}
+
+struct clock_reading {
+  std::uint64_t cycles, nanoseconds;
+};
+
+// Before main(): nothing here is asked to.
+const bool defined = [] {
+  stretto::test::define_executor_kernels();
+  gpu::define_part("7nothing", {{}, nothing});
+  const auto wait = [](void* const* given) {
+    return static_cast<double>(value<std::uint64_t>(given, 0));
+  };
+  gpu::define_part("5delay", {{8}, nothing, wait});
+  gpu::define_part("10read_clock", {{8, 8}, [](void* const* given) {
+                      const auto time = value<std::uint64_t>(given, 1);
+                      *value<clock_reading*>(given, 0) = {time * 7 / 4, time};
+                    }});
+  gpu::define_part("4fill", {{8, 8, 4}, nothing});
+  gpu::define_part("4link", {{8, 8, 8, 8, 8, 4}, nothing, [](void* const* given) {
+                      return static_cast<double>(value<std::size_t>(given, 2)) *
+                                 value<double>(given, 3) +
+                             value<double>(given, 4);
+                    }});
+  return true;
+}();
+
+}  // namespace
