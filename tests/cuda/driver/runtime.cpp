@@ -196,6 +196,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned flags) {
   my.events.push_back(std::make_unique<CUevent_st>());
   *made = my.events.back().get();
   (*made)->number = static_cast<int>(my.events.size()) - 1;
+  (*made)->device = current;
   (*made)->timing = flags != cudaEventDisableTiming;
   ++my.alive.events;
   return cudaSuccess;
@@ -210,6 +211,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   ENTER(text_of(event) + ", " + text_of(stream));
   if (!is_alive(stream) || !is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
+  // Others may wait for it and ask, but it is the GPU's whose it was made.
+  if (stream->device != event->device) return failed(cudaErrorInvalidResourceHandle);
   record(event, stream);
   return cudaSuccess;
 }
@@ -224,7 +227,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   ENTER(text_of(start) + ", " + text_of(end));
-  if (!start->timing || !end->timing) return failed(cudaErrorInvalidResourceHandle);
+  if (!start->timing || !end->timing || start->device != end->device)
+    return failed(cudaErrorInvalidResourceHandle);
   if (start->done != start->recorded || end->done != end->recorded)
     return failed(cudaErrorNotReady);
   *milliseconds = static_cast<float>((end->time - start->time) * 1e-6);
@@ -298,7 +302,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   for (unsigned at = 0; at < config->numAttrs; ++at) {
     if (config->attrs[at].id != cudaLaunchAttributeLaunchCompletionEvent) continue;
     cudaEvent_t const event = config->attrs[at].val.launchCompletionEvent.event;
-    if (event->timing) return failed(cudaErrorInvalidValue);
+    if (event->timing || event->device != config->stream->device)
+      return failed(cudaErrorInvalidValue);
     if (my.is_captured(*config->stream))
       record(event, config->stream);
     else

@@ -58,6 +58,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
   int number = 0;
+  int device = 0;
   bool timing = false;
   bool destroyed = false;
   std::uint64_t recorded = 0;  // how often, by the host
