@@ -118,7 +118,13 @@ class two_steps {
         const auto& one = at(sent[k].first, sent[k].second);
         const auto& other = at(taken[k].first, taken[k].second);
         const bool ahead = one.what.kind == stretto::job_kind::send_forward;
-        if (other.what.stage != one.what.stage + (ahead ? 1 : -1) ||
+        const auto bytes = [&](std::pair<int, int> end) {
+          const auto uses = plan(end.first).uses_of(at(end.first, end.second));
+          return uses.empty() ? 0
+                              : plan(end.first).buffers[static_cast<std::size_t>(uses[0].buffer)].bytes;
+        };
+        if (bytes(sent[k]) != bytes(taken[k]) ||
+            other.what.stage != one.what.stage + (ahead ? 1 : -1) ||
             other.what.microbatch != one.what.microbatch || other.what.slice != one.what.slice ||
             other.what.kind != (ahead ? stretto::job_kind::receive_forward
                                       : stretto::job_kind::receive_backward))

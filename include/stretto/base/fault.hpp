@@ -98,6 +98,7 @@ enum class reason : int {
   posted_early,
   not_as_listed,
   outside_arena,
+  sizes_apart,
   no_whole_rows,
   piece_missing,
   pieces_do_not_fit,
@@ -212,6 +213,7 @@ constexpr std::string_view describe(reason why) {
       return "it may be posted further ahead of the job it is for than the receive lead";
     case reason::not_as_listed: return "the plan's instruction is not what its list has there";
     case reason::outside_arena: return "what it writes lies outside the rank's memory";
+    case reason::sizes_apart: return "its two sides have buffers of different sizes";
     case reason::no_whole_rows:
       return "pieces of an op are whole rows, at least one each, of equal bytes";
     case reason::piece_missing:

@@ -33,7 +33,8 @@ class plan_order : public replay_observer {
     for (std::size_t rank = 0; rank < plans.size(); ++rank) {
       const plan_view& plan = plans[rank];
       plan_[rank] = {
-          plan.instructions.data(), plan.waits.data(), recorder_.data() + first_event,
+          plan.instructions.data(), plan.waits.data(), plan.uses.data(), plan.buffers.data(),
+          recorder_.data() + first_event,
           plan.instructions.empty() ? 0 : plan.instructions.back().stream,
           plan.instructions.empty() ? -1 : plan.instructions.back().record,
           plan.parts.empty() ? nullptr : plan.parts.data(),
@@ -70,6 +71,9 @@ class plan_order : public replay_observer {
     if (from.parts != nullptr &&
         (other_than(sender, send, action::send) || other_than(receiver, receive, action::receive)))
       return;
+    if (message_bytes(from, send) != message_bytes(to, receive) && found_.ok())
+      found_ = refuse(fault::rendezvous, reason::sizes_apart, sender, send,
+                      from.instructions[send].what);
     lowering::clock& sends = come(sender, send);
     lowering::clock& receives = come(receiver, receive);
     known_.meet(lowering::side_of(sender, receiver, static_cast<int>(plans_.size())), send, sends,
@@ -100,6 +104,8 @@ class plan_order : public replay_observer {
   struct rank_lists {
     const instruction* instructions = nullptr;
     const event_wait* waits = nullptr;
+    const buffer_use* uses = nullptr;
+    const buffer* buffers = nullptr;
     std::int32_t* recorder = nullptr;  // of each event, index plus one; below zero: as it starts
     int end_stream = 0;            // the stream that ends the rank's steps
     std::int32_t end_event = -1;   // recorded when they have ended
@@ -109,6 +115,10 @@ class plan_order : public replay_observer {
     std::int32_t ended = 0;        // jobs that ended with one that was told of
   };
 
+  static constexpr std::int64_t message_bytes(const rank_lists& plan, int index) {
+    const instruction& at = plan.instructions[index];
+    return at.use_count == 0 ? 0 : plan.buffers[plan.uses[at.first_use].buffer].bytes;
+  }
   //! All ops of the node that the job is in; nothing when its other half was told of.
   constexpr void ran_ops(int rank, rank_lists& plan) {
     if (plan.ended > 0) {
