@@ -99,6 +99,7 @@ enum class reason : int {
   not_as_listed,
   outside_arena,
   sizes_apart,
+  buffer_of_another,
   no_whole_rows,
   piece_missing,
   pieces_do_not_fit,
@@ -214,6 +215,8 @@ constexpr std::string_view describe(reason why) {
     case reason::not_as_listed: return "the plan's instruction is not what its list has there";
     case reason::outside_arena: return "what it writes lies outside the rank's memory";
     case reason::sizes_apart: return "its two sides have buffers of different sizes";
+    case reason::buffer_of_another:
+      return "it touches a buffer of another job, or otherwise than its kind does, or lacks one";
     case reason::no_whole_rows:
       return "pieces of an op are whole rows, at least one each, of equal bytes";
     case reason::piece_missing:

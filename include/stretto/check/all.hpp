@@ -9,6 +9,7 @@
 #include "stretto/check/issued.hpp"
 #include "stretto/check/live.hpp"
 #include "stretto/check/ordered.hpp"
+#include "stretto/check/own_buffers.hpp"
 #include "stretto/check/race_free.hpp"
 #include "stretto/check/rendezvous.hpp"
 #include "stretto/check/resident.hpp"
@@ -32,6 +33,13 @@ constexpr verdict schedule(const replay_input& input, lists_of of = lists_of::an
 constexpr verdict as_listed(std::span<const plan_view> written, const replay_input& lists) {
   for (const plan_view& plan : written)
     if (const verdict found = as_listed(plan, lists); !found.ok()) return found;
+  return {};
+}
+
+//! What each instruction touches is its own, in the plans of all ranks, which are of whole jobs.
+constexpr verdict own_buffers(std::span<const plan_view> written) {
+  for (const plan_view& plan : written)
+    if (const verdict found = own_buffers(plan); !found.ok()) return found;
   return {};
 }
 

@@ -52,7 +52,7 @@ constexpr bool is_op_of(const instruction& at, const op_part& part, const job* e
 
 //! Rule `complete` of a written plan: it does what its rank's list says, entry by entry, or op by op
 //! where jobs are expanded; messages go to and come from the ranks that the placement names. What is
-//! proven of the lists then holds of the plans. Which buffers a job touches is no part of it.
+//! proven of the lists then holds of the plans. Which buffers a job touches says own_buffers.
 //! @param plan   of plan.rank
 //! @param lists  with messages: what it was written from, complete
 //! @return ok, or fault::incomplete with the instruction; where the plan ends early, with what is

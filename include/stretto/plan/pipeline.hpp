@@ -198,8 +198,9 @@ class pipeline
 
   static constexpr verdict listed_ =
       lowered_.answer.ok() ? check::as_listed(plans_, issued()) : lowered_.answer;
+  static constexpr verdict touched_ = listed_.ok() ? check::own_buffers(plans_) : listed_;
   static constexpr clock_table plan_clocks_{[](lowering::clock* clocks) {
-    if (!listed_.ok()) return listed_;
+    if (!touched_.ok()) return touched_;
     check::plan_order watch(plans_, clocks, list_room, where.kind == placement_kind::wave);
     const verdict walked = check::issued(compute(), issued(), order(), watch);
     return walked.ok() ? watch.found() : walked;

@@ -236,6 +236,7 @@ class planned {
     freeze(issued, order.jobs, overlap);
 
     answer_ = check::as_listed(viewed(plans_), issued);
+    if (answer_.ok()) answer_ = check::own_buffers(viewed(plans_));
     if (!answer_.ok()) return;
     clocks.assign(clocks.size(), {});
     check::plan_order by_plan(viewed(plans_), clocks.data(), stride,

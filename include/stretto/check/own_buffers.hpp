@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/model/plan_view.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::check {
+
+namespace detail {
+
+//! What an instruction does to the buffers of its own job, by its kind and their roles for it.
+struct touch_table {
+  //! The access; none: -1.
+  int mode[job_kind_count][buffer_role_count]{};
+  //! A bit for each role that it cannot do without.
+  int needs[job_kind_count]{};
+
+  constexpr touch_table() {
+    using enum job_kind;
+    using enum buffer_role;
+    for (auto& row : mode)
+      for (int& each : row) each = -1;
+    for (const job_kind kind : {forward, recompute, backward, backward_input, backward_weight})
+      set(kind, input, access::read, true);
+    for (const job_kind kind : {forward, recompute}) {
+      set(kind, stash, access::write, true);
+      set(kind, kept, access::write, false);
+    }
+    set(forward, output, access::write, true);
+    for (const job_kind kind : {backward, backward_input, backward_weight}) {
+      const bool whole = kind != backward_weight;
+      set(kind, output_gradient, access::read, true);
+      // The backward for the weights reads what the one for the input has left of either.
+      set(kind, stash, whole ? access::read_write : access::read, whole);
+      set(kind, kept, whole ? access::read_write : access::read, false);
+      if (whole) set(kind, input_gradient, access::write, true);
+    }
+    set(send_forward, output, access::read, true);
+    set(receive_forward, input, access::write, true);
+    set(send_backward, input_gradient, access::read, true);
+    set(receive_backward, output_gradient, access::write, true);
+    set(offload, stash, access::read, true);
+    set(offload, host, access::write, true);
+    set(reload, host, access::read, true);
+    set(reload, stash, access::write, true);
+    for (const job_kind kind : {reduce_grad, all_reduce})
+      needs[static_cast<int>(kind)] = bit(collective);
+  }
+  static constexpr int bit(buffer_role role) { return 1 << static_cast<int>(role); }
+
+ private:
+  constexpr void set(job_kind kind, buffer_role role, access how, bool needed) {
+    mode[static_cast<int>(kind)][static_cast<int>(role)] = static_cast<int>(how);
+    if (needed) needs[static_cast<int>(kind)] |= bit(role);
+  }
+};
+
+//! Whether a job at the end of its rank's list may touch this collective's buffer: its group prepares
+//! and sums it, and who comes behind reads it.
+constexpr bool touches_sum(const job& what, const buffer& of, access mode) {
+  if (of.role != buffer_role::collective) return false;
+  const bool own = of.stage == what.microbatch;
+  switch (what.kind) {
+    case job_kind::reduce_grad: return mode == (own ? access::write : access::read);
+    case job_kind::all_reduce: return own && mode == access::read_write;
+    default: return what.kind == job_kind::optimizer && mode == access::read;
+  }
+}
+
+}  // namespace detail
+
+//! Rule `complete` of a written plan, of whole jobs: each instruction touches the buffers of its own
+//! stage, micro-batch and slice, all that its kind needs, each once, as it does, and no others. An
+//! input is what came in a message, or the output of the stage before on the same rank; gradients
+//! likewise. Later slices read what earlier ones of their micro-batch keep; the buffers of collectives
+//! are their groups'. As all accesses to a buffer are ordered (race_free), every job then computes
+//! with what its own micro-batch has left for it.
+//! @param plan  as its rank's list says (as_listed)
+//! @return ok, or fault::incomplete with the instruction
+constexpr verdict own_buffers(const plan_view& plan) {
+  const instruction* const list = plan.instructions.data();
+  const buffer_use* const uses = plan.uses.data();
+  const buffer* const buffers = plan.buffers.data();
+  const auto count = static_cast<std::int32_t>(plan.instructions.size());
+  const int rank = plan.rank;
+  const int stages = plan.stages;
+  detail::touch_table touches;
+  using enum buffer_role;
+  // Constants, and copies: compilers are slow to call, and to read what lies in a plan.
+  constexpr int from_before = 1 << int(input) | 1 << int(input_gradient);
+  constexpr int from_behind = 1 << int(output) | 1 << int(output_gradient);
+  constexpr int saved = 1 << int(stash) | 1 << int(kept);
+  for (std::int32_t index = 0; index < count; ++index) {
+    const instruction& at = list[index];
+    job what = at.what;
+    const int kind = static_cast<int>(what.kind);
+    const bool computes = what.kind <= job_kind::recompute;
+    bool own = true;
+    int seen = 0;
+    int earlier = 0;
+    const buffer_use* const end = uses + at.first_use + at.use_count;
+    for (const buffer_use* use = uses + at.first_use; use < end; ++use) {
+      buffer_use touched = *use;
+      buffer of = buffers[touched.buffer];
+      const int role = static_cast<int>(touched.role);
+      if (touched.role == collective) {
+        own = own && detail::touches_sum(what, of, touched.mode);
+        if (of.stage != what.microbatch) continue;
+        if ((seen >> role & 1) != 0) own = false;
+        seen |= 1 << role;
+        continue;
+      }
+      if (of.role != touched.role) {
+        // What stays on the rank keeps the role that it was made in.
+        if (touched.role == input && of.role == output) ++of.stage;
+        else if (touched.role == output_gradient && of.role == input_gradient) --of.stage;
+        else own = false;
+      }
+      int mode = touches.mode[kind][role];
+      if (of.slice == what.slice) {
+        if ((seen >> role & 1) != 0) own = false;
+        seen |= 1 << role;
+      } else {
+        // Of earlier slices, one after the other.
+        if (of.slice != earlier++ || touched.role != stash) own = false;
+        if (what.kind == job_kind::forward) mode = static_cast<int>(access::read);
+      }
+      if (of.stage != what.stage || of.microbatch != what.microbatch ||
+          static_cast<int>(touched.mode) != mode)
+        own = false;
+    }
+    int needs = touches.needs[kind];
+    if (computes) {
+      if (what.stage == 0) needs &= ~from_before;
+      if (what.stage + 1 == stages) needs &= ~from_behind;
+      if (what.kind == job_kind::backward_weight && (seen & saved) == 0) own = false;
+    }
+    const bool looks_back = what.kind <= job_kind::backward_input;
+    if (!own || (seen & needs) != needs || earlier != (looks_back ? what.slice : 0))
+      return refuse(fault::incomplete, reason::buffer_of_another, rank, index, what);
+  }
+  return {};
+}
+
+}  // namespace stretto::check
