@@ -121,7 +121,7 @@ cudaError_t cudaGetLastError() {
   state& my = here();
   const guard lock(my.mutex);
   // Noted, but no call that fails by itself.
-  my.calls.push_back({__func__, ""});
+  my.note(__func__, "");
   return my.sticky != cudaSuccess ? my.sticky : std::exchange(last_error, cudaSuccess);
 }
 const char* cudaGetErrorName(cudaError_t code) {
@@ -313,8 +313,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     std::vector<void*> addresses;
     for (std::vector<std::byte>& each : values) addresses.push_back(each.data());
     if (what.lasts) {
-      if (end == 0) end = host_time() + what.lasts(addresses.data());
-      if (host_time() < end) return false;
+      if (end == 0) end = here().now() + what.lasts(addresses.data());
+      if (!here().is_over(end)) return false;
     }
     what.run(addresses.data());
     return true;

@@ -1,6 +1,8 @@
 #include "simulated_gpu.hpp"
 
 #include <chrono>
+#include <cmath>
+#include <limits>
 
 #include "state.hpp"
 
@@ -33,9 +35,15 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.graphs.clear();
   my.executables.clear();
   my.reached.clear();
+  my.own_time = -1;
   my.sticky = last_error = cudaSuccess;
   my.countdown = -1;
   my.hit = false;
+}
+
+void keep_own_time() {
+  const guard lock(here().mutex);
+  here().own_time = 0;
 }
 
 void set_driver(int version) {
@@ -79,13 +87,20 @@ void define_part(const char* part, kernel what) {
 
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work) {
   const guard lock(here().mutex);
-  here().calls.push_back({"kernel", std::string(name) + ", " + text_of(stream)});
+  here().note("kernel", std::string(name) + ", " + text_of(stream));
   here().push(stream, {operation::kind::work, [work = std::move(work)] { return work(), true; }});
+}
+
+void enqueue_for(cudaStream_t stream, std::string_view name, double nanoseconds) {
+  enqueue_until(stream, name, [nanoseconds, end = 0.0]() mutable {
+    if (end == 0) end = here().now() + nanoseconds;
+    return here().is_over(end);
+  });
 }
 
 void enqueue_until(cudaStream_t stream, std::string_view name, std::function<bool()> is_over) {
   const guard lock(here().mutex);
-  here().calls.push_back({"kernel", std::string(name) + ", " + text_of(stream)});
+  here().note("kernel", std::string(name) + ", " + text_of(stream));
   here().push(stream, {operation::kind::work, std::move(is_over)});
 }
 
@@ -114,8 +129,13 @@ const kernel* state::find_kernel(const std::string& name) const {
   return nullptr;
 }
 
+void state::note(const char* name, std::string arguments) {
+  if (own_time >= 0) own_time += 500;
+  else calls.push_back({name, std::move(arguments)});
+}
+
 cudaError_t state::enter(const char* name, std::string arguments) {
-  calls.push_back({name, std::move(arguments)});
+  note(name, std::move(arguments));
   if (sticky != cudaSuccess) return last_error = sticky;
   if (countdown > 0 && (only.empty() || only == name) && --countdown == 0) {
     hit = true;
@@ -211,14 +231,30 @@ bool graph_run::advance(std::mt19937_64& random) {
   return false;
 }
 
-double host_time() {
-  const std::chrono::duration<double, std::nano> now =
+double state::now() const {
+  if (own_time >= 0) return own_time;
+  const std::chrono::duration<double, std::nano> host =
       std::chrono::steady_clock::now().time_since_epoch();
-  return now.count();
+  return host.count();
 }
 
-double state::time_on(int device) {
-  return device % 2 == 0 ? host_time() / 2 : host_time() * 2;
+bool state::is_over(double end) {
+  if (now() >= end) return true;
+  next_end = std::min(next_end, end);
+  return false;
+}
+
+bool state::skip() {
+  next_end = std::numeric_limits<double>::infinity();
+  if (run_one()) return true;
+  if (own_time < 0 || std::isinf(next_end)) return false;
+  own_time = next_end;
+  return true;
+}
+
+double state::time_on(int device) const {
+  if (own_time >= 0) return own_time;
+  return device % 2 == 0 ? now() / 2 : now() * 2;
 }
 
 void state::run_some() {

@@ -39,7 +39,7 @@ struct handles {
 struct kernel {
   std::vector<std::size_t> parameters{};  //!< their sizes
   std::function<void(void* const* arguments)> run{};
-  //! Nanoseconds of the host's that it lasts, where that matters.
+  //! Nanoseconds that it lasts, where that matters.
   std::function<double(void* const* arguments)> lasts{};
 };
 
@@ -47,6 +47,11 @@ struct kernel {
 //! @param seed  of the order in which streams are worked off
 //! @param peers  whether GPUs can reach one another's memory
 void reset(std::uint64_t seed = 1, int devices = 1, bool peers = true);
+
+//! From now on kernels and products last by a clock of the simulation's own, which goes on with calls of
+//! the runtime and stands still otherwise, so that times are the same wherever it runs; until the next
+//! reset. Calls are not kept.
+void keep_own_time();
 
 //! The newest CUDA that the driver serves, until the next reset: it is this runtime's else.
 void set_driver(int version);
@@ -71,6 +76,8 @@ void define_part(const char* part, kernel what);
 
 //! Work of a test on a stream, in the place of a kernel.
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work);
+//! Work that takes so many nanoseconds, and does nothing.
+void enqueue_for(cudaStream_t stream, std::string_view name, double nanoseconds);
 //! Work that is not done until it says so.
 void enqueue_until(cudaStream_t stream, std::string_view name, std::function<bool()> is_over);
 

@@ -111,6 +111,8 @@ struct state {
   int devices = 1;
   int driver = CUDART_VERSION;
   cudaError_t sticky = cudaSuccess;
+  double own_time = -1;                // negative: the host's counts
+  double next_end = 0;                 // of what was found to last
   int countdown = -1;
   cudaError_t code = cudaSuccess;
   std::string only;
@@ -118,6 +120,8 @@ struct state {
 
   //! Null: it is not defined.
   const kernel* find_kernel(const std::string& name) const;
+  //! Of a call.
+  void note(const char* name, std::string arguments);
   //! Notes the call. @return what it is to fail with
   cudaError_t enter(const char* name, std::string arguments);
   //! Of a call that asks, allocates or frees: what it fails with where a capture forbids it.
@@ -129,15 +133,19 @@ struct state {
   bool may_run(const CUstream_st& stream) const;
   std::size_t choose(const std::vector<CUstream_st*>& ready);
   bool run_one();
+  //! Nanoseconds of the host's clock, or of the simulation's.
+  double now() const;
+  //! Whether what lasts until then is over; else somebody may go on to that time.
+  bool is_over(double end);
+  //! Nothing else can run: goes on to when something ends. @return whether anything does
+  bool skip();
   //! Nanoseconds of a clock of its own: of every second GPU a quicker one than the host's, else a
   //! slower one.
-  static double time_on(int device);
+  double time_on(int device) const;
   void run_some();
   void drain(const char* why, int device);
 };
 state& here();
-//! Nanoseconds of std::chrono::steady_clock.
-double host_time();
 // Each thread's own.
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline thread_local int current = 0;  // GPU
