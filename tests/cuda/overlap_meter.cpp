@@ -34,27 +34,31 @@ cudaStream_t native(const executor::kernel_call& at) {
 TEST_CASE("kernels are launched on two streams, and timed where they run") {
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     gpu::reset(seed);
+    gpu::keep_own_time();
     int computed = 0;
     int sent = 0;
     bool computing = false;
     executor::overlap_kernels kernels;
     kernels.compute = [&](const executor::kernel_call& at) {
-      gpu::enqueue(native(at), "matmul", [&computed, &computing, last = at.piece == 2] {
+      gpu::enqueue_for(native(at), "matmul", 100'000);
+      gpu::enqueue(native(at), "its end", [&computed, &computing, last = at.piece == 2] {
         ++computed;
         computing = !last;
       });
     };
     kernels.communicate = [&](const executor::kernel_call& at) {
-      gpu::enqueue(native(at), "message", [&sent] { ++sent; });
+      gpu::enqueue_for(native(at), "message", 200'000);
+      gpu::enqueue(native(at), "its end", [&sent] { ++sent; });
     };
     const executor::overlap_times times = executor::measure_overlap(kernels, on_gpu(true, 3));
     CHECK(computed == 5 * 3 * 3);
     CHECK(sent == 5 * 3);
     CHECK_FALSE(computing);
-    CHECK(times.compute > 0);
-    CHECK(times.communicate > 0);
-    // One stream of events tells both times: begun behind the end, it cannot be over sooner.
-    CHECK(times.serial >= times.compute);
+    // In nanoseconds, and some more until somebody looks.
+    CHECK(times.compute == doctest::Approx(300'000).epsilon(0.1));
+    CHECK(times.communicate == doctest::Approx(200'000).epsilon(0.1));
+    CHECK(times.serial == doctest::Approx(500'000).epsilon(0.1));
+    CHECK(times.both == doctest::Approx(300'000).epsilon(0.1));
     CHECK(gpu::alive() == gpu::handles{});
     for (const std::string& each : gpu::complaints()) FAIL_CHECK(each);
   }
