@@ -26,7 +26,10 @@ void finish(cudaStream_t stream) {
 extern "C" {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (const cudaError_t code = here().enter(__func__, text_of(stream))) return code;
+  {
+    const guard lock(here().mutex);
+    if (const cudaError_t code = here().enter(__func__, text_of(stream))) return code;
+  }
   finish(stream);
   return cudaSuccess;
 }
