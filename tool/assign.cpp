@@ -162,7 +162,7 @@ struct assign_command {
 }  // namespace
 
 void add_assign(CLI::App& app) {
-  auto* command = app.add_subcommand("assign",
+  auto* command = add_command(app, "assign",
                                      "Deal layers to ranks and chunks, and draw who holds "
                                      "what and how long it takes");
   const auto mine = std::make_shared<assign_command>();

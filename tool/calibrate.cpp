@@ -205,7 +205,7 @@ struct predict_command {
 }  // namespace
 
 void add_calibrate(CLI::App& app) {
-  auto* command = app.add_subcommand(
+  auto* command = add_command(app, 
       "calibrate", "Measure the trainer's kernels on this machine, for predictions of ops' times");
   const auto mine = std::make_shared<calibrate_command>();
   auto* file =
@@ -225,7 +225,7 @@ void add_calibrate(CLI::App& app) {
 }
 
 void add_predict(CLI::App& app) {
-  auto* command = app.add_subcommand(
+  auto* command = add_command(app, 
       "predict", "The trainer's ops as a calibration predicts them, and as they are measured");
   const auto mine = std::make_shared<predict_command>();
   command->add_option("--machine", mine->path, "File that calibrate has written")->required();

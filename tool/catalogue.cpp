@@ -4,7 +4,7 @@
 
 #include "command.hpp"
 #include "stretto/memory/window_text.hpp"
-#include "stretto/schedule/all.hpp"
+#include "stretto/schedule/by_name.hpp"
 
 namespace stretto::tool {
 
@@ -71,8 +71,7 @@ void set(Schedule& made, const std::string& option, const std::optional<Value>& 
 }
 
 template <class Schedule>
-Schedule configured(const schedule_options& options) {
-  Schedule made{};
+schedule::any configured(Schedule made, const schedule_options& options) {
   // A schedule that is laid one way only may be asked for just that.
   const bool as_is = options.placement && *options.placement == made.placed();
   if (!as_is)
@@ -101,7 +100,7 @@ schedule_facts facts_of(const Schedule& made) {
     if (made.supports({.ranks = 2, .microbatches = 4, .chunks = chunks}).ok())
       facts.chunks.push_back(chunks);
   facts.slices = made.supports({.ranks = 2, .microbatches = 4, .slices = 2}).ok();
-  if constexpr (requires { Schedule::forward_only; }) facts.forward_only = Schedule::forward_only;
+  facts.forward_only = schedule::forward_only(made);
   if constexpr (has_placement<Schedule>) {
     Schedule other = made;
     other.placement = placement_kind::wave;
@@ -161,35 +160,31 @@ bool is_forward_only(const std::string& name) {
 }
 
 verdict serves(const std::string& name, const shape& sizes) {
-  verdict answer;
-  schedule::all::for_each([&](const auto& made) {
-    if (name == made.name) answer = made.supports(sizes);
-  });
-  return answer;
+  const std::optional<schedule::any> found = schedule::by_name(name);
+  return found ? found->supports(sizes) : verdict{};
 }
 
 generated generate(const std::string& name, const shape& sizes, const schedule_options& options,
                    const std::function<job_table(const placement&)>& costs) {
-  generated result;
-  bool found = false;
-  schedule::all::for_each([&]<class Schedule>(const Schedule&) {
-    if (name != Schedule::name) return;
-    found = true;
-    const Schedule made = configured<Schedule>(options);
-    result.answer = made.supports(sizes);
-    result.refused = !result.answer.ok();
-    if (result.refused) return;
-    result.where = place(made.placed(), sizes);
-    result.costs = costs(result.where);
-    result.lists = job_lists(sizes.ranks, made.capacity(sizes));
-    job_sink sink = result.lists.sink();
-    job_table seen = result.costs;
-    memory::fold_recompute(options.recompute, seen.entries, seen.chunks);
-    memory::fold_offload(options.offload, seen.entries, seen.chunks, seen.limit);
-    result.answer = memory::unfolded(made.emit(sizes, seen.view(), sink), result.costs.limit,
-                                     seen.limit);
+  std::optional<schedule::any> found;
+  schedule::all::for_each([&](const auto& made) {
+    if (name == made.name) found = configured(made, options);
   });
   if (!found) throw bad_option("NAME", name, "no such schedule; there are " + schedule_names());
+  const schedule::any& made = *found;
+  generated result;
+  result.answer = made.supports(sizes);
+  result.refused = !result.answer.ok();
+  if (result.refused) return result;
+  result.where = place(made.placed(), sizes);
+  result.costs = costs(result.where);
+  result.lists = job_lists(sizes.ranks, made.capacity(sizes));
+  job_sink sink = result.lists.sink();
+  job_table seen = result.costs;
+  memory::fold_recompute(options.recompute, seen.entries, seen.chunks);
+  memory::fold_offload(options.offload, seen.entries, seen.chunks, seen.limit);
+  result.answer =
+      memory::unfolded(made.emit(sizes, seen.view(), sink), result.costs.limit, seen.limit);
   if (result.answer.ok()) insert_windows(result, options, sizes.slices);
   return result;
 }

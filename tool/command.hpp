@@ -41,6 +41,9 @@ void add_schedule(CLI::App& app);
 void add_simulate(CLI::App& app);
 void add_trace(CLI::App& app);
 
+//! A new subcommand. What makes a CLI::App compiles all of CLI11, so one file does it for all.
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& what);
+
 //! Whole files; std::string holds bytes. A path of "-" is standard input or output.
 //! @throws bad_input when the file cannot be read or written; `option` is named in it
 std::string read_file(const std::string& option, const std::string& path);

@@ -272,7 +272,7 @@ struct compare_command {
 }  // namespace
 
 void add_compare(CLI::App& app) {
-  auto* command = app.add_subcommand(
+  auto* command = add_command(app, 
       "compare", "All schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
   mine->sizes.add(*command, true);

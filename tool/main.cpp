@@ -59,6 +59,10 @@ std::string not_expected(const CLI::App& app, const std::vector<std::string>& ty
 
 }  // namespace
 
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& what) {
+  return app.add_subcommand(name, what);
+}
+
 }  // namespace stretto::tool
 
 int main(int argc, char** argv) {

@@ -314,7 +314,7 @@ struct memory_command {
 
 void add_memory(CLI::App& app) {
   auto* command =
-      app.add_subcommand("memory", "What each rank needs for a transformer, before it runs");
+      add_command(app, "memory", "What each rank needs for a transformer, before it runs");
   const auto mine = std::make_shared<memory_command>();
   mine->add(*command);
   command->callback([mine] { mine->run(); });

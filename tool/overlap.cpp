@@ -295,7 +295,7 @@ struct overlap_command {
 }  // namespace
 
 void add_overlap(CLI::App& app) {
-  auto* command = app.add_subcommand(
+  auto* command = add_command(app, 
       "overlap", "How much of a tensor-parallel layer's communication lies behind computation");
   const auto mine = std::make_shared<overlap_command>();
   mine->add(*command);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "laws/arena_grid.hpp"
+#include "laws/grid/arena_grid.hpp"
 #include "stretto/model/verdict_text.hpp"
 
 namespace {

@@ -14,11 +14,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "stretto/schedule/by_name.hpp"
 #include "stretto/stretto.hpp"
 
 namespace {
 
 using benchmark::State;
+using stretto::schedule::any;
 
 //! Prints the time per job and what it should be at most, in seconds; 0: no target.
 void count_jobs(State& state, std::int64_t jobs, double at_most = 0) {
@@ -29,16 +31,16 @@ void count_jobs(State& state, std::int64_t jobs, double at_most = 0) {
   if (at_most > 0) state.counters["per_job_at_most"] = at_most;
 }
 
-template <class Schedule>
 struct emitted {
-  Schedule schedule{};
+  any schedule;
   stretto::shape sizes;
   stretto::job_table table;
   stretto::job_lists lists;
   stretto::verdict answer{};
 
-  explicit emitted(const stretto::shape& sizes_)
-      : sizes(sizes_),
+  emitted(const any& schedule_, const stretto::shape& sizes_)
+      : schedule(schedule_),
+        sizes(sizes_),
         table(sizes.ranks, sizes.chunks),
         lists(sizes.ranks, schedule.capacity(sizes)) {
     emit();
@@ -76,31 +78,28 @@ constexpr int passes() {
     return std::is_same_v<Schedule, schedules::v_half> || std::is_same_v<Schedule, schedules::v_min>;
 }
 
-template <class Schedule>
-void emit(State& state, stretto::shape sizes) {
-  emitted<Schedule> step(sizes);
+void emit(State& state, const any& schedule, const stretto::shape& sizes, int passes) {
+  emitted step(schedule, sizes);
   for (auto _ : state) {
     step.emit();
     benchmark::ClobberMemory();
   }
   if (refused(state, step.answer)) return;
   const bool aim = sizes.ranks == 64 && sizes.microbatches == 1024;
-  const double at_most = passes<Schedule>() > 0 ? passes<Schedule>() * 100e-9 : 20e-9;
+  const double at_most = passes > 0 ? passes * 100e-9 : 20e-9;
   count_jobs(state, step.lists.rows().total(), aim ? at_most : 0);
 }
 
-template <class Schedule>
-void rules(State& state, stretto::shape sizes) {
-  const emitted<Schedule> step(sizes);
+void rules(State& state, const any& schedule, const stretto::shape& sizes) {
+  const emitted step(schedule, sizes);
   stretto::verdict answer = step.answer;
   for (auto _ : state) benchmark::DoNotOptimize(answer = stretto::check::schedule(step.input()));
   if (!refused(state, answer)) count_jobs(state, step.lists.rows().total());
 }
 
-template <class Schedule>
-void messages(State& state, stretto::shape sizes) {
+void messages(State& state, const any& schedule, const stretto::shape& sizes) {
   namespace lowering = stretto::lowering;
-  const emitted<Schedule> step(sizes);
+  const emitted step(schedule, sizes);
   const stretto::replay_input compute = step.input();
   const int room = lowering::with_ends(lowering::with_messages(compute.rows.stride), 0);
   stretto::job_lists lists(sizes.ranks, room);
@@ -117,13 +116,12 @@ void messages(State& state, stretto::shape sizes) {
   if (!refused(state, answer)) count_jobs(state, compute.rows.total());
 }
 
-template <class Schedule>
-void plans(State& state, stretto::shape sizes) {
+void plans(State& state, const any& schedule, const stretto::shape& sizes) {
   const stretto::job_table table(sizes.ranks, sizes.chunks);
   stretto::verdict answer;
   std::int64_t jobs = 0;
   for (auto _ : state) {
-    const stretto::planned made(Schedule{}, sizes, table.view(), stretto::overlap::separate{});
+    const stretto::planned made(schedule, sizes, table.view(), stretto::overlap::separate{});
     answer = made.answer();
     jobs = made.jobs().total();
   }
@@ -141,17 +139,25 @@ int main(int count, char** words) {
                                std::to_string(sizes.ranks) + 'x' +
                                std::to_string(sizes.microbatches) + 'x' +
                                std::to_string(sizes.chunks);
-      benchmark::RegisterBenchmark(name.c_str(), run, sizes)->Unit(benchmark::kMillisecond);
+      benchmark::RegisterBenchmark(name.c_str(), [=](State& state) { run(state, sizes); })
+          ->Unit(benchmark::kMillisecond);
+    };
+    const any made = schedule;
+    const auto emission = [made](State& state, const stretto::shape& sizes) {
+      emit(state, made, sizes, passes<Schedule>());
+    };
+    const auto part = [made](void (*run)(State&, const any&, const stretto::shape&)) {
+      return [made, run](State& state, const stretto::shape& sizes) { run(state, made, sizes); };
     };
     for (const stretto::shape& sizes :
          {stretto::shape{8, 64, 2}, stretto::shape{64, 1024, 2}, stretto::shape{1024, 2048, 1}}) {
-      add("emit", emit<Schedule>, sizes);
-      add("rules", rules<Schedule>, sizes);
-      add("messages", messages<Schedule>, sizes);
+      add("emit", emission, sizes);
+      add("rules", part(rules), sizes);
+      add("messages", part(messages), sizes);
     }
     for (const stretto::shape& sizes :
          {stretto::shape{8, 64, 2}, stretto::shape{64, 256, 2}, stretto::shape{1024, 512, 1}})
-      add("plans", plans<Schedule>, sizes);
+      add("plans", part(plans), sizes);
   });
   benchmark::Initialize(&count, words);
   if (benchmark::ReportUnrecognizedArguments(count, words)) return 2;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "stretto/plan/bound.hpp"
+#include "stretto/schedule/by_name.hpp"
 #include "stretto/stretto.hpp"
 
 namespace {
@@ -42,8 +43,7 @@ class stopwatch {
   double all_ = 0;
 };
 
-template <class Schedule>
-int run(const Schedule& schedule, const stretto::shape& sizes) {
+int run(const stretto::schedule::any& schedule, const stretto::shape& sizes) {
   const auto where = stretto::place(schedule.placed(), sizes);
   const stretto::job_table table(where.ranks, where.chunks);
   stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
@@ -119,8 +119,8 @@ int main(int count, char** words) {
                            "rendezv.", "bound"})
     std::printf(" %8s", part);
   std::printf(" %8s %9s %8s\n", "seconds", "jobs", "MiB");
-  stretto::schedule::all::for_each([&](const auto& schedule) {
-    if (!names.empty() && std::count(names.begin(), names.end(), schedule.name) == 0) return;
+  for (const stretto::schedule::any& schedule : stretto::schedule::catalogue()) {
+    if (!names.empty() && std::count(names.begin(), names.end(), schedule.name) == 0) continue;
     any = true;
     for (stretto::shape sizes :
          {stretto::shape{8, 64, 2}, stretto::shape{64, 1024, 2}, stretto::shape{1024, 4096, 2}}) {
@@ -128,7 +128,7 @@ int main(int count, char** words) {
       if (schedule.supports(sizes).ok())
         well = in_process([&] { return run(schedule, sizes); }) && well;
     }
-  });
+  }
   if (!any) std::fprintf(stderr, "largest: no such schedule\n");
   return any && well ? 0 : 1;
 }

@@ -12,6 +12,7 @@
 #include "stretto/plan/bound.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/all.hpp"
+#include "stretto/schedule/any.hpp"
 #include "stretto/schedule/v_auto.hpp"
 
 namespace {
@@ -61,13 +62,9 @@ struct tally {
 };
 
 //! Runs the schedule where it serves the shape, placement and limit.
-template <class Schedule>
-void compare(Schedule schedule, const optimum& best, const stretto::job_table& table, tally& seen) {
-  if constexpr (requires { schedule.placement; }) schedule.placement = best.placement;
-  if constexpr (requires { schedule.objective; })
-    schedule.objective = best.flush ? stretto::schedule::objective_kind::flush
-                                    : stretto::schedule::objective_kind::span;
-  if (laws::is_forward_only<Schedule>() || schedule.placed() != best.placement ||
+void compare_as_it_is(const stretto::schedule::any& schedule, const optimum& best,
+                      const stretto::job_table& table, tally& seen) {
+  if (schedule.forward_only || schedule.placed() != best.placement ||
       !schedule.supports(best.sizes))
     return;
   stretto::job_lists lists(best.sizes.ranks, schedule.capacity(best.sizes));
@@ -98,6 +95,16 @@ void compare(Schedule schedule, const optimum& best, const stretto::job_table& t
   seen.optimal += ours == best.least;
   seen.longest =
       std::max(seen.longest, static_cast<double>(ours) / static_cast<double>(best.least));
+}
+
+//! The same for the placement and the aim of the optimum, where the schedule has such options.
+template <class Schedule>
+void compare(Schedule schedule, const optimum& best, const stretto::job_table& table, tally& seen) {
+  if constexpr (requires { schedule.placement; }) schedule.placement = best.placement;
+  if constexpr (requires { schedule.objective; })
+    schedule.objective = best.flush ? stretto::schedule::objective_kind::flush
+                                    : stretto::schedule::objective_kind::span;
+  compare_as_it_is(schedule, best, table, seen);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "stretto/plan/bound.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/all.hpp"
+#include "stretto/schedule/any.hpp"
 
 //! Figures of other systems' schedules, read from the *_figures.txt of this folder (each says what
 //! its lines hold), and ours under the same costs and limits. For the tests and the benchmark.
@@ -153,8 +154,8 @@ struct outcome {
 };
 
 //! Ours under the figure's costs and limit; with `pairs` off, the halves one after the other.
-template <class Schedule>
-outcome run(const Schedule& schedule, const figure& asked, bool pairs = true) {
+inline outcome run(const stretto::schedule::any& schedule, const figure& asked,
+                   bool pairs = true) {
   const stretto::shape& sizes = asked.sizes;
   outcome found;
   found.answer = schedule.supports(sizes);

@@ -11,7 +11,7 @@
 #include "laws/order_laws.hpp"
 #include "stretto/plan/bound.hpp"
 #include "stretto/plan/report.hpp"
-#include "stretto/schedule/all.hpp"
+#include "support/schedules.hpp"
 
 namespace {
 
@@ -135,13 +135,13 @@ void compare(const shape& sizes, std::array<int, 3> times, int limit, tally& see
   if (equal_times && limit >= std::min(sizes.ranks, sizes.microbatches)) CHECK(bound == best);
   ++seen.cases;
   seen.tight += bound == best;
-  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
-    if (laws::is_forward_only<Schedule>() || !schedule.supports(sizes) ||
+  for (const stretto::schedule::any& schedule : support::schedules()) {
+    if (schedule.forward_only || !schedule.supports(sizes) ||
         schedule.placed() != stretto::placement_kind::looped)
-      return;
+      continue;
     stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
     stretto::job_sink sink = lists.sink();
-    if (!schedule.emit(sizes, table.view(), sink)) return;
+    if (!schedule.emit(sizes, table.view(), sink)) continue;
     std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
     const auto made = stretto::measure({.rows = lists.rows(),
                                         .where = where,
@@ -149,12 +149,11 @@ void compare(const shape& sizes, std::array<int, 3> times, int limit, tally& see
                                         .costs = table.view()},
                                        ranks);
     REQUIRE(made.answer.ok());
-    for (const auto& rank : ranks)
-      if (rank.peak > limit) return;
+    if (std::ranges::any_of(ranks, [&](const auto& rank) { return rank.peak > limit; })) continue;
     CHECK_MESSAGE(best <= made.makespan, std::string(schedule.name));
     ++seen.fits;
     seen.optimal += best == made.makespan;
-  });
+  }
 }
 
 }  // namespace

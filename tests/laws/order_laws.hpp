@@ -12,15 +12,9 @@
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
 #include "stretto/model/verdict_text.hpp"
+#include "stretto/schedule/concept.hpp"
 
 namespace laws {
-
-//! Whether a schedule emits forwards alone.
-template <class Schedule>
-constexpr bool is_forward_only() {
-  if constexpr (requires { Schedule::forward_only; }) return Schedule::forward_only;
-  return false;
-}
 
 //! A schedule's orders with unit costs. Throws what a row longer than capacity() throws.
 template <class Schedule>
@@ -112,7 +106,7 @@ template <class Schedule>
 std::string broken_law(const Schedule& schedule, const stretto::shape& sizes) {
   const stretto::job_lists lists = emitted(schedule, sizes);
   return broken_law(lists.rows(), stretto::place(schedule.placed(), sizes), sizes,
-                    is_forward_only<Schedule>());
+                    stretto::schedule::forward_only(schedule));
 }
 
 //! Whether two sets of lists hold the same jobs.

@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "laws/arena_grid.hpp"
+#include "laws/grid/arena_grid.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/planned.hpp"
+#include "support/schedules.hpp"
 
 namespace {
 
@@ -73,8 +76,8 @@ TEST_CASE("of two buffers a micro-batch, whole backwards lose nothing and split 
   // 32 s b h of Qi et al. 2023, "Zero Bubble Pipeline Parallelism", here for a s = 8 h.
   constexpr std::int64_t unit = 64 * 20;
   for (const stretto::shape& sizes : {stretto::shape{4, 8, 1}, stretto::shape{4, 8, 2}})
-    stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
-      if (!schedule.supports(sizes).ok() || laws::is_forward_only<Schedule>()) return;
+    for (const stretto::schedule::any& schedule : support::schedules()) {
+      if (!schedule.supports(sizes).ok() || schedule.forward_only) continue;
       INFO(schedule.name, ", chunks ", sizes.chunks);
       const stretto::placement where = stretto::place(schedule.placed(), sizes);
       const stretto::job_table table(sizes.ranks, where.chunks);
@@ -99,14 +102,14 @@ TEST_CASE("of two buffers a micro-batch, whole backwards lose nothing and split 
       }
       if (!split) CHECK(gain == 0);
       if (schedule.name == "zb_h1" || schedule.name == "zbv_greedy") CHECK(gain > 0);
-    });
+    }
 }
 
 TEST_CASE("of stages of which some save nothing, no place of nothing is used by others") {
   for (const int empty : {0, 1})  // whether the first does, or the second
     for (const stretto::shape& sizes : {stretto::shape{4, 8, 2}, stretto::shape{8, 8, 2}})
-      stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
-        if (!schedule.supports(sizes).ok() || laws::is_forward_only<Schedule>()) return;
+      for (const stretto::schedule::any& schedule : support::schedules()) {
+        if (!schedule.supports(sizes).ok() || schedule.forward_only) continue;
         INFO(schedule.name, ", ranks ", sizes.ranks, ", empty ", empty);
         const stretto::placement where = stretto::place(schedule.placed(), sizes);
         const stretto::job_table table(sizes.ranks, where.chunks);
@@ -121,7 +124,7 @@ TEST_CASE("of stages of which some save nothing, no place of nothing is used by 
           const stretto::arena_report use = stretto::measure_arena(plan);
           CHECK(use.arena == use.saved + use.messages);
         }
-      });
+      }
 }
 
 TEST_CASE("of uneven stages, little lies idle") {

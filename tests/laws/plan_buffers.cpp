@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "laws/oracle_plans.hpp"
-#include "laws/plan_grid.hpp"
+#include "laws/grid/plan_grid.hpp"
 #include "laws/plan_judged.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/model/verdict_text.hpp"

@@ -7,8 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "laws/plan_grid.hpp"
+#include "laws/grid/plan_grid.hpp"
 #include "stretto/lowering/happens_before.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/schedule/gpipe.hpp"
+#include "stretto/schedule/inference.hpp"
+#include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/looped_bfs.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+#include "support/schedules.hpp"
 
 namespace {
 
@@ -39,12 +46,12 @@ struct facts {
   bool operator==(const facts&) const = default;
 };
 
-template <class Schedule>
-facts facts_of(const Schedule& schedule, const shape& sizes, bool release_sends = true) {
+facts facts_of(const stretto::schedule::any& schedule, const shape& sizes,
+               bool release_sends = true) {
   const stretto::job_table table(sizes.ranks, sizes.chunks);
   const stretto::planned made(schedule, sizes, table.view(), stretto::overlap::separate{},
                               laws::requested(sizes.ranks, laws::joined::nobody, release_sends,
-                                              !laws::is_forward_only<Schedule>()));
+                                              !schedule.forward_only));
   REQUIRE(made.answer() == stretto::verdict{});
   facts found;
   for (const auto& plan : made.plans()) {
@@ -192,7 +199,7 @@ TEST_CASE("where nothing comes back, a job waits for the send of the micro-batch
 
 TEST_CASE("plans are in order where messages are of several sizes, and leave places that nobody takes") {
   int plans = 0;
-  const auto in_order = [&](const auto& schedule, const shape& sizes, bool train) {
+  const auto in_order = [&](const stretto::schedule::any& schedule, const shape& sizes, bool train) {
     if (!schedule.supports(sizes)) return;
     INFO(schedule.name, ", ranks ", sizes.ranks, ", micro-batches ", sizes.microbatches,
          ", chunks ", sizes.chunks, ", slices ", sizes.slices);
@@ -262,7 +269,7 @@ TEST_CASE("a send knows what its stream knows, and what its job knows") {
 
 TEST_CASE("plans are in order where all messages share a stream") {
   int plans = 0;
-  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& schedule) {
+  for (const stretto::schedule::any& schedule : support::schedules()) {
     for (const shape& sizes : {shape{2, 4, 1}, shape{4, 8, 2}, shape{4, 8, 1}, shape{6, 12, 3},
                                shape{3, 20, 1}, shape{4, 20, 2}})
       // Where the last rank is slow, what it receives runs ahead of its jobs: one that waits for a
@@ -275,12 +282,12 @@ TEST_CASE("plans are in order where all messages share a stream") {
         for (int chunk = 0; chunk < where.chunks && uneven; ++chunk)
           table.at(sizes.ranks - 1, chunk, stretto::job_kind::forward).time = 9;
         stretto::plan_request request;
-        request.train = !laws::is_forward_only<Schedule>();
+        request.train = !schedule.forward_only;
         const stretto::planned made(schedule, sizes, table.view(), one_message_stream{}, request);
         CHECK(made.answer() == stretto::verdict{});
         ++plans;
       }
-  });
+  }
   CHECK(plans > 80);
 }
 

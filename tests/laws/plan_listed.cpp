@@ -7,10 +7,12 @@
 #include <functional>
 #include <vector>
 
-#include "laws/plan_grid.hpp"
+#include "laws/grid/plan_grid.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/lowering/streams/receive_lead.hpp"
 #include "stretto/plan/expanded.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+#include "support/schedules.hpp"
 #include "support/two_products.hpp"
 
 namespace {
@@ -109,7 +111,7 @@ TEST_CASE("plans of jobs") {
 TEST_CASE("plans of ops") {
   long mutants = 0;
   const support::two_products<support::op_order::look_ahead, 8, 2> ops;
-  stretto::schedule::all::for_each([&](const auto& schedule) {
+  for (const stretto::schedule::any& schedule : support::schedules()) {
     for (const int chunks : {1, 2}) {
       const stretto::shape sizes{.ranks = 2, .microbatches = 4, .chunks = chunks};
       if (!schedule.supports(sizes).ok()) continue;
@@ -121,7 +123,7 @@ TEST_CASE("plans of ops") {
       REQUIRE(made.answer().ok());
       mutants += spoil(made.plans(), base.issued());
     }
-  });
+  }
   CHECK(mutants > 10000);
 }
 

@@ -19,7 +19,11 @@
 #include "stretto/plan/expanded.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/with_ops.hpp"
-#include "stretto/schedule/all.hpp"
+#include "stretto/schedule/dualpipe_v.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/paired_1f1b.hpp"
+#include "stretto/schedule/zb_h1.hpp"
+#include "support/schedules.hpp"
 #include "support/two_products.hpp"
 
 namespace {
@@ -43,7 +47,7 @@ TEST_CASE("every schedule's plans hold all rules when their jobs are expanded") 
   int plans = 0;
   int sums = 0;
   int starts = 0;
-  stretto::schedule::all::for_each([&](const auto& schedule) {
+  for (const stretto::schedule::any& schedule : support::schedules()) {
     for (const stretto::shape sizes :
          {stretto::shape{.ranks = 2, .microbatches = 4, .chunks = 1},
           stretto::shape{.ranks = 4, .microbatches = 8, .chunks = 1},
@@ -74,7 +78,7 @@ TEST_CASE("every schedule's plans hold all rules when their jobs are expanded") 
       expand(two_products<op_order::look_ahead, 8, 2>{});
       expand(two_products<op_order::pieces, 8, 2>{});
     }
-  });
+  }
   MESSAGE(plans, " plans, ", sums, " sums, ", starts, " waits for a start");
   CHECK(plans > 900);
   CHECK(starts > 1000);
@@ -82,7 +86,7 @@ TEST_CASE("every schedule's plans hold all rules when their jobs are expanded") 
 
 TEST_CASE("so do those whose receives are not posted as early as possible") {
   int leads = 0;
-  stretto::schedule::all::for_each([&](const auto& schedule) {
+  for (const stretto::schedule::any& schedule : support::schedules()) {
     for (const stretto::shape sizes :
          {stretto::shape{.ranks = 3, .microbatches = 6}, stretto::shape{.ranks = 2, .microbatches = 4},
           stretto::shape{.ranks = 4, .microbatches = 8, .chunks = 2}})
@@ -112,14 +116,14 @@ TEST_CASE("so do those whose receives are not posted as early as possible") {
             leads += wait.why == stretto::wait_reason::lead;
         }
       }
-  });
+  }
   CHECK(leads > 100);
 }
 
 TEST_CASE("so do those of jobs that run again or whose stashes go to the host") {
   int again = 0;
   int copies = 0;
-  stretto::schedule::all::for_each([&](const auto& schedule) {
+  for (const stretto::schedule::any& schedule : support::schedules()) {
     for (const stretto::shape sizes : {stretto::shape{.ranks = 2, .microbatches = 8, .chunks = 1},
                                        stretto::shape{.ranks = 2, .microbatches = 8, .chunks = 2}})
       for (const bool host : {false, true}) {
@@ -146,7 +150,7 @@ TEST_CASE("so do those of jobs that run again or whose stashes go to the host") 
             copies += at.act == action::reload;
           }
       }
-  });
+  }
   CHECK(again > 200);
   CHECK(copies > 100);
 }

@@ -279,7 +279,7 @@ TEST_CASE("empty buffers keep their events, which are no race and not spare") {
       if (!made.supports(sizes).ok()) continue;
       INFO(made.name, ", chunks ", chunks);
       const stretto::job_table table(4, place(made.placed(), sizes).chunks);
-      request.train = !requires { requires std::remove_cvref_t<decltype(made)>::forward_only; };
+      request.train = !schedule::forward_only(made);
       const stretto::planned plans(made, sizes, table.view(), overlap::separate{}, request);
       CHECK(plans.answer() == stretto::verdict{});
       CHECK(plans.plans()[0].arena_bytes == 0);

@@ -6,7 +6,7 @@
 
 #include "laws/oracle_plans.hpp"
 #include "laws/oracle_race.hpp"
-#include "laws/plan_grid.hpp"
+#include "laws/grid/plan_grid.hpp"
 #include "laws/plan_judged.hpp"
 #include "stretto/model/verdict_text.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "model/layer.hpp"
@@ -11,6 +12,7 @@
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/schedule/all.hpp"
+#include "stretto/schedule/any.hpp"
 
 namespace train {
 namespace {
@@ -22,29 +24,22 @@ using stretto::verdict;
 constexpr std::int64_t most_jobs = 1'000'000;
 constexpr std::int64_t most_earlier_slices = 10'000'000;
 
-template <class Schedule>
-constexpr bool trains() {
-  if constexpr (requires { Schedule::forward_only; }) return !Schedule::forward_only;
-  return true;
-}
-
-//! Calls `visit` with the schedule that the settings name.
-template <class Visitor>
-void with_schedule(const pipeline_settings& settings, Visitor&& visit) {
-  bool found = false;
+//! What the settings name.
+stretto::schedule::any schedule_of(const pipeline_settings& settings) {
+  std::optional<stretto::schedule::any> found;
   stretto::schedule::all::for_each([&]<class Schedule>(Schedule made) {
-    if (!trains<Schedule>() || settings.schedule != Schedule::name) return;
-    found = true;
+    if (stretto::schedule::forward_only(made) || settings.schedule != Schedule::name) return;
     if constexpr (requires { made.group; })
       made.group = settings.group;
     else if (settings.group != 0)
       throw bad_setting("group", std::to_string(settings.group),
                         "the schedule " + settings.schedule + " has no groups");
-    visit(made);
+    found = made;
   });
   if (!found)
     throw bad_setting("schedule", settings.schedule,
                       "no such schedule trains; there are " + training_schedules());
+  return *found;
 }
 
 //! Calls `visit` with the overlap policy that the settings name.
@@ -106,8 +101,7 @@ double earlier_slices_read(const stretto::shape& sizes, const pipeline_settings&
   return stages * microbatches * sizes.slices * (sizes.slices - 1) / 2;
 }
 
-template <class Schedule>
-stretto::shape shape_for(const Schedule& made, const pipeline_settings& settings) {
+stretto::shape shape_for(const stretto::schedule::any& made, const pipeline_settings& settings) {
   stretto::shape sizes{.ranks = settings.ranks,
                        .microbatches = settings.microbatches,
                        .chunks = settings.chunks,
@@ -131,8 +125,8 @@ stretto::shape shape_for(const Schedule& made, const pipeline_settings& settings
   return sizes;
 }
 
-template <class Schedule>
-std::unique_ptr<stretto::planned> plan(const Schedule& schedule, const stretto::shape& sizes,
+std::unique_ptr<stretto::planned> plan(const stretto::schedule::any& schedule,
+                                       const stretto::shape& sizes,
                                        const pipeline_settings& settings,
                                        const stretto::job_table_view& costs,
                                        stretto::plan_request request) {
@@ -148,24 +142,20 @@ std::unique_ptr<stretto::planned> plan(const Schedule& schedule, const stretto::
 
 std::string training_schedules() {
   std::string names;
-  stretto::schedule::all::for_each([&]<class Schedule>(Schedule) {
-    if (trains<Schedule>()) names += (names.empty() ? "" : ", ") + std::string(Schedule::name);
+  stretto::schedule::all::for_each([&](const auto& made) {
+    if (!stretto::schedule::forward_only(made))
+      names += (names.empty() ? "" : ", ") + std::string(made.name);
   });
   return names;
 }
 
 stretto::shape training_shape(const pipeline_settings& settings) {
-  stretto::shape sizes;
-  with_schedule(settings, [&](const auto& schedule) { sizes = shape_for(schedule, settings); });
-  return sizes;
+  return shape_for(schedule_of(settings), settings);
 }
 
 stretto::placement stage_placement(const pipeline_settings& settings) {
-  stretto::placement where;
-  with_schedule(settings, [&](const auto& schedule) {
-    where = stretto::place(schedule.placed(), shape_for(schedule, settings));
-  });
-  return where;
+  const stretto::schedule::any schedule = schedule_of(settings);
+  return stretto::place(schedule.placed(), shape_for(schedule, settings));
 }
 
 namespace {
@@ -239,11 +229,8 @@ std::vector<stretto::assignment::layer_range> deal_layers(const config& model,
 std::unique_ptr<stretto::planned> plan_training(const pipeline_settings& settings,
                                                 const stretto::job_table_view& costs,
                                                 stretto::plan_request request) {
-  std::unique_ptr<stretto::planned> made;
-  with_schedule(settings, [&](const auto& schedule) {
-    made = plan(schedule, shape_for(schedule, settings), settings, costs, std::move(request));
-  });
-  return made;
+  const stretto::schedule::any schedule = schedule_of(settings);
+  return plan(schedule, shape_for(schedule, settings), settings, costs, std::move(request));
 }
 
 std::unique_ptr<stretto::planned> plan_evaluation(const pipeline_settings& settings,

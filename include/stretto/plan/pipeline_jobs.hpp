@@ -54,7 +54,7 @@ class pipeline_jobs {
   static constexpr shape sizes = Shape;
   static constexpr placement where = place(Schedule{}.placed(), Shape);
   //! No job computes a gradient, and no optimizer ends the step.
-  static constexpr bool forward_only = requires { requires Schedule::forward_only; };
+  static constexpr bool forward_only = schedule::forward_only(Schedule{});
 
  protected:
   static constexpr bool sized = positive(Shape) == reason::none;

@@ -67,28 +67,16 @@ class planned {
   template <schedule::Policy Schedule, overlap::Policy Overlap>
   planned(const Schedule& schedule, const shape& sizes, const job_table_view& costs,
           const Overlap& overlap, plan_request request = {})
-      : request_(std::move(request)) {
-    if constexpr (requires { requires Schedule::forward_only; }) request_.train = false;
-    answer_ = schedule.supports(sizes);
-    if (!answer_.ok()) return;
-    where_ = place(schedule.placed(), sizes);
-    if (!fit(costs)) return;
-    jobs_ = job_lists(sizes.ranks, schedule.capacity(sizes));
-    verdict refused{};  // of a job that there is no place for
-    job_sink out = jobs_.sink();
-    out.refused = &refused;
-    if (request_.recompute.any() || request_.offload.any())
-      emit_folded(schedule, sizes, costs, out);
-    else
-      answer_ = schedule.emit(sizes, costs, out);
-    if (!refused.ok()) answer_ = refused;
+      : planned(std::move(request)) {
+    generate(schedule, sizes, costs);
     if (answer_.ok())
       lower({jobs_.rows(), where_, sizes.microbatches, sizes.slices, costs, false, {}}, overlap);
   }
   //! From compute lists, which are copied; `compute.where`'s table is kept by the caller.
   template <overlap::Policy Overlap>
   planned(const replay_input& compute, const Overlap& overlap, plan_request request = {})
-      : request_(std::move(request)), where_(compute.where) {
+      : planned(std::move(request)) {
+    where_ = compute.where;
     if (!fit(compute.costs)) return;
     jobs_ = job_lists(compute.rows.ranks, compute.rows.stride);
     job_sink out = jobs_.sink();
@@ -126,12 +114,31 @@ class planned {
   }
 
  private:
+  explicit planned(plan_request request) : request_(std::move(request)) {}
+
   bool fit(const job_table_view& costs) {
     if (!where_.sound())
       answer_ = refuse(fault::unsupported, reason::placement_not_served);
     else if (!costs.fits(where_.ranks, where_.chunks))
       answer_ = refuse(fault::unsupported, reason::costs_do_not_fit);
     return answer_.ok();
+  }
+  template <class Schedule>
+  void generate(const Schedule& schedule, const shape& sizes, const job_table_view& costs) {
+    if (stretto::schedule::forward_only(schedule)) request_.train = false;
+    answer_ = schedule.supports(sizes);
+    if (!answer_.ok()) return;
+    where_ = place(schedule.placed(), sizes);
+    if (!fit(costs)) return;
+    jobs_ = job_lists(sizes.ranks, schedule.capacity(sizes));
+    verdict refused{};  // of a job that there is no place for
+    job_sink out = jobs_.sink();
+    out.refused = &refused;
+    if (request_.recompute.any() || request_.offload.any())
+      emit_folded(schedule, sizes, costs, out);
+    else
+      answer_ = schedule.emit(sizes, costs, out);
+    if (!refused.ok()) answer_ = refused;
   }
   template <class Schedule>
   void emit_folded(const Schedule& schedule, const shape& sizes, const job_table_view& costs,

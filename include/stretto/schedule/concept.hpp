@@ -21,6 +21,8 @@ namespace stretto::schedule {
 //! - `capacity(shape)`: jobs that the longest rank may hold.
 //! - `emit(shape, table, sink)`: appends every rank's jobs; the shape is supported. Returns ok, or
 //!   what the costs or limits in `table` make impossible.
+//!
+//! One that has no backwards says so by a member `forward_only`, which is true.
 template <class Schedule>
 concept Policy = requires(const Schedule& made, const shape& sizes, const job_table_view& table,
                              job_sink& sink) {
@@ -30,6 +32,13 @@ concept Policy = requires(const Schedule& made, const shape& sizes, const job_ta
   { made.capacity(sizes) } -> std::same_as<int>;
   { made.emit(sizes, table, sink) } -> std::same_as<verdict>;
 };
+
+//! Whether none of a schedule's jobs is a backward: its member `forward_only` says so.
+template <class Schedule>
+constexpr bool forward_only(const Schedule& made) {
+  if constexpr (requires { made.forward_only; }) return made.forward_only;
+  return false;
+}
 
 //! The verdict that most `supports` begin with.
 constexpr verdict positive_or_refuse(const shape& sizes) {

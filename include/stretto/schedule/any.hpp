@@ -1,0 +1,57 @@
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <string_view>
+
+#include "stretto/schedule/concept.hpp"
+
+namespace stretto::schedule {
+
+//! A schedule of whatever type, with its options: for programs that learn only when they run which
+//! one it is, and for code that is to be compiled once for all. Itself a schedule; it does what the
+//! one in it does. Copies share that one, which nothing changes.
+class any {
+ public:
+  std::string_view name;  //!< of the one in it
+  bool forward_only;      //!< the same
+
+  template <class Schedule>
+    requires(!std::same_as<Schedule, any> && Policy<Schedule>)
+  any(const Schedule& made)
+      : name(Schedule::name),
+        forward_only(schedule::forward_only(made)),
+        held_(std::make_shared<holder<Schedule>>(made)) {}
+
+  placement_kind placed() const { return held_->placed(); }
+  verdict supports(const shape& sizes) const { return held_->supports(sizes); }
+  int capacity(const shape& sizes) const { return held_->capacity(sizes); }
+  verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
+    return held_->emit(sizes, table, out);
+  }
+
+ private:
+  struct one {
+    virtual ~one() = default;
+    virtual placement_kind placed() const = 0;
+    virtual verdict supports(const shape& sizes) const = 0;
+    virtual int capacity(const shape& sizes) const = 0;
+    virtual verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const = 0;
+  };
+  template <class Schedule>
+  struct holder final : one {
+    Schedule made;
+
+    explicit holder(const Schedule& given) : made(given) {}
+    placement_kind placed() const override { return made.placed(); }
+    verdict supports(const shape& sizes) const override { return made.supports(sizes); }
+    int capacity(const shape& sizes) const override { return made.capacity(sizes); }
+    verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const override {
+      return made.emit(sizes, table, out);
+    }
+  };
+
+  std::shared_ptr<const one> held_;
+};
+
+}  // namespace stretto::schedule
