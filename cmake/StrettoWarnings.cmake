@@ -13,6 +13,9 @@ add_compile_options(
 add_compile_options(
   "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>")
 
+# clang sees libstdc++'s own std::stable_sort use what is deprecated.
+add_compile_options("$<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>")
+
 if(STRETTO_WARNINGS_AS_ERRORS)
   add_compile_options(-Werror)
 endif()

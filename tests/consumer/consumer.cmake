@@ -12,6 +12,7 @@ function(stretto_consumer name)
     --build-generator "${CMAKE_GENERATOR}"
     --build-options "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}"
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 # what it costs to run is not asked here
+    -DCMAKE_UNITY_BUILD=ON # the libraries' files, in the fewest units
     -DWITH_EXECUTOR=${with_executor} -DWITH_CUDA=${with_cuda} ${ARGN}
     --test-command "${CMAKE_CTEST_COMMAND}" --output-on-failure --no-tests=error)
   set_tests_properties(consumer/${name} PROPERTIES LABELS consumer TIMEOUT 600

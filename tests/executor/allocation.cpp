@@ -10,14 +10,7 @@
 #include "pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/engine.hpp"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STRETTO_TEST_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define STRETTO_TEST_SANITIZED
-#endif
-#endif
+#include "support/sanitized.hpp"
 
 // Sanitizers have their own malloc and mutexes; there only operator new is counted.
 #if defined(__GLIBC__) && !defined(STRETTO_TEST_SANITIZED)

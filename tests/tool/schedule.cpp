@@ -5,6 +5,7 @@
 #include <string>
 
 #include "run_tool.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
@@ -122,7 +123,7 @@ TEST_CASE("json is laid out as a library would, and is not held at once") {
   }
   const std::string trace = run("trace zbv --ranks 2 --microbatches 3 --offload 1/2").out;
   CHECK(trace == nlohmann::ordered_json::parse(trace).dump() + "\n");
-#ifndef __SANITIZE_ADDRESS__  // which takes all addresses there are
+#ifndef STRETTO_TEST_SANITIZED
   for (const std::string asked : {"schedule gpipe --ranks 1 --microbatches 150000 --format json",
                                   "trace gpipe --ranks 2 --microbatches 12000"})
     CHECK(std::system(("ulimit -v 131072; \"" STRETTO_TOOL_PATH "\" " + asked + " -o /dev/null")

@@ -10,17 +10,9 @@
 #include "model/corpus.hpp"
 #include "model/reference.hpp"
 #include "model_support.hpp"
+#include "support/sanitized.hpp"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MODEL_TEST_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MODEL_TEST_SANITIZED
-#endif
-
-#if defined(__GLIBC__) && !defined(MODEL_TEST_SANITIZED)
+#if defined(__GLIBC__) && !defined(STRETTO_TEST_SANITIZED)
 
 namespace {
 std::atomic<long> allocations{0};

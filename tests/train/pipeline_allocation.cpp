@@ -6,17 +6,9 @@
 #include <cstdlib>
 
 #include "pipeline_support.hpp"
+#include "support/sanitized.hpp"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PIPELINE_TEST_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PIPELINE_TEST_SANITIZED
-#endif
-
-#if defined(__GLIBC__) && !defined(PIPELINE_TEST_SANITIZED)
+#if defined(__GLIBC__) && !defined(STRETTO_TEST_SANITIZED)
 
 namespace {
 std::atomic<long> allocations{0};
