@@ -6,6 +6,8 @@
 
 #include "command.hpp"
 #include "costs.hpp"
+#include "errors.hpp"
+#include "files.hpp"
 #include "layers.hpp"
 #include "layers_svg.hpp"
 #include "table.hpp"
@@ -162,7 +164,7 @@ struct assign_command {
 }  // namespace
 
 void add_assign(CLI::App& app) {
-  auto* command = add_command(app, "assign",
+  auto* command = app.add_subcommand("assign",
                                      "Deal layers to ranks and chunks, and draw who holds "
                                      "what and how long it takes");
   const auto mine = std::make_shared<assign_command>();

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "command.hpp"
+#include "errors.hpp"
+#include "files.hpp"
 #include "machine_file.hpp"
 #include "table.hpp"
 
@@ -205,7 +207,7 @@ struct predict_command {
 }  // namespace
 
 void add_calibrate(CLI::App& app) {
-  auto* command = add_command(app, 
+  auto* command = app.add_subcommand(
       "calibrate", "Measure the trainer's kernels on this machine, for predictions of ops' times");
   const auto mine = std::make_shared<calibrate_command>();
   auto* file =
@@ -225,7 +227,7 @@ void add_calibrate(CLI::App& app) {
 }
 
 void add_predict(CLI::App& app) {
-  auto* command = add_command(app, 
+  auto* command = app.add_subcommand(
       "predict", "The trainer's ops as a calibration predicts them, and as they are measured");
   const auto mine = std::make_shared<predict_command>();
   command->add_option("--machine", mine->path, "File that calibrate has written")->required();

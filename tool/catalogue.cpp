@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "command.hpp"
+#include "errors.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/schedule/by_name.hpp"
 

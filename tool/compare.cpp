@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "command.hpp"
+#include "errors.hpp"
 #include "step.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/bound.hpp"
@@ -272,7 +273,7 @@ struct compare_command {
 }  // namespace
 
 void add_compare(CLI::App& app) {
-  auto* command = add_command(app, 
+  auto* command = app.add_subcommand(
       "compare", "All schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
   mine->sizes.add(*command, true);

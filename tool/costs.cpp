@@ -1,5 +1,6 @@
 #include "costs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "catalogue.hpp"
-#include "command.hpp"
+#include "errors.hpp"
 #include "numbers.hpp"
 #include "stretto/model/job_text.hpp"
 

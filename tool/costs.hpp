@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +7,10 @@
 #include "layers.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace stretto::tool {
 

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "errors.hpp"
+#include "files.hpp"
 #include "measured_trace.hpp"
 #include "step.hpp"
 #include "stretto/model/job_text.hpp"
@@ -186,7 +188,7 @@ struct draw_command {
 }  // namespace
 
 void add_plot(CLI::App& app) {
-  auto* command = add_command(app, "plot", "Draw a simulated step as SVG");
+  auto* command = app.add_subcommand("plot", "Draw a simulated step as SVG");
   const auto mine = std::make_shared<draw_command>();
   mine->options.add(*command, true);
   auto* memory = command->add_flag("--show-memory", mine->show_memory,
@@ -207,7 +209,7 @@ void add_plot(CLI::App& app) {
 
 void add_trace(CLI::App& app) {
   auto* command =
-      add_command(app, "trace", "Write a simulated step as a Chrome/Perfetto trace (JSON)");
+      app.add_subcommand("trace", "Write a simulated step as a Chrome/Perfetto trace (JSON)");
   const auto mine = std::make_shared<draw_command>();
   mine->options.add(*command, true);
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");

@@ -1,3 +1,5 @@
+#include "files.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -8,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "command.hpp"
+#include "errors.hpp"
 
 namespace stretto::tool {
 

@@ -1,10 +1,12 @@
 #include "layers.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "errors.hpp"
 #include "numbers.hpp"
 
 namespace stretto::tool {

@@ -1,12 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
-#include "command.hpp"
+#include "errors.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/model/cost.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace stretto::tool {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "command.hpp"
+#include "errors.hpp"
 #include "stretto/base/version.hpp"
 
 namespace stretto::tool {
@@ -58,10 +59,6 @@ std::string not_expected(const CLI::App& app, const std::vector<std::string>& ty
 }
 
 }  // namespace
-
-CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& what) {
-  return app.add_subcommand(name, what);
-}
 
 }  // namespace stretto::tool
 

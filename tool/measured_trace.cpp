@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "errors.hpp"
 #include "numbers.hpp"
 #include "stretto/model/job_text.hpp"
 

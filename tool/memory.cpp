@@ -12,6 +12,7 @@
 
 #include "catalogue.hpp"
 #include "command.hpp"
+#include "errors.hpp"
 #include "rank_memory.hpp"
 #include "step.hpp"
 #include "stretto/assignment/described.hpp"
@@ -314,7 +315,7 @@ struct memory_command {
 
 void add_memory(CLI::App& app) {
   auto* command =
-      add_command(app, "memory", "What each rank needs for a transformer, before it runs");
+      app.add_subcommand("memory", "What each rank needs for a transformer, before it runs");
   const auto mine = std::make_shared<memory_command>();
   mine->add(*command);
   command->callback([mine] { mine->run(); });

@@ -8,7 +8,8 @@
 #include <string>
 #include <system_error>
 
-#include "command.hpp"
+#include "errors.hpp"
+#include "files.hpp"
 
 namespace stretto::tool {
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "command.hpp"
+#include "errors.hpp"
+#include "files.hpp"
 #include "machine_file.hpp"
 #include "step.hpp"
 #include "stretto/lowering/streams/in_pieces.hpp"
@@ -295,7 +297,7 @@ struct overlap_command {
 }  // namespace
 
 void add_overlap(CLI::App& app) {
-  auto* command = add_command(app, 
+  auto* command = app.add_subcommand(
       "overlap", "How much of a tensor-parallel layer's communication lies behind computation");
   const auto mine = std::make_shared<overlap_command>();
   mine->add(*command);

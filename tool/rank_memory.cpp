@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "command.hpp"
+#include "errors.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/memory/liveness.hpp"
 #include "stretto/model/verdict_text.hpp"

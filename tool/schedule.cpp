@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "errors.hpp"
+#include "files.hpp"
 #include "grid.hpp"
 #include "header.hpp"
 #include "step.hpp"
@@ -140,7 +142,7 @@ std::string chunks_of(const schedule_facts& facts) {
 }  // namespace
 
 void add_list(CLI::App& app) {
-  add_command(app, "list", "The schedules there are")->callback([] {
+  app.add_subcommand("list", "The schedules there are")->callback([] {
     for (const schedule_facts& facts : catalogue()) {
       std::cout << facts.name
                 << std::string(facts.name.size() < 16 ? 16 - facts.name.size() : 1, ' ')
@@ -154,7 +156,7 @@ void add_list(CLI::App& app) {
 }
 
 void add_schedule(CLI::App& app) {
-  auto* command = add_command(app, "schedule", "Print a schedule");
+  auto* command = app.add_subcommand("schedule", "Print a schedule");
   const auto mine = std::make_shared<schedule_command>();
   mine->options.add(*command, false);
   command

@@ -14,7 +14,7 @@ void add_simulate(CLI::App& app) {
     step_options options;
     std::string format = "table";
   };
-  auto* command = add_command(app, "simulate", "Makespan, bubble and memory under given costs");
+  auto* command = app.add_subcommand("simulate", "Makespan, bubble and memory under given costs");
   const auto mine = std::make_shared<simulate_command>();
   mine->options.add(*command, true);
   command->add_option("--format", mine->format, "table or json")

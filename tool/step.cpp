@@ -1,5 +1,6 @@
 #include "step.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,8 @@
 #include <span>
 #include <utility>
 
-#include "command.hpp"
+#include "errors.hpp"
+#include "files.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/check/standstill.hpp"
 #include "stretto/lowering/communication.hpp"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,11 @@
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/csv.hpp"
 #include "stretto/plan/report.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}
 
 namespace stretto::tool {
 

@@ -1,8 +1,9 @@
 #include "transformer_options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 
-#include "command.hpp"
+#include "errors.hpp"
 
 namespace stretto::tool {
 

@@ -1,9 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "stretto/model/transformer.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace stretto::tool {
 

@@ -11,7 +11,7 @@
 #include "stretto/assignment/described.hpp"
 #include "stretto/memory/window_text.hpp"
 #ifdef STRETTO_TRAIN_WITH_MACHINES
-#include "tool/command.hpp"
+#include "tool/errors.hpp"
 #include "tool/machine_file.hpp"
 #endif
 

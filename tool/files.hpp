@@ -1,0 +1,17 @@
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+namespace stretto::tool {
+
+//! Whole files; std::string holds bytes. A path of "-" is standard input or output.
+//! @throws bad_input when the file cannot be read or written; `option` is named in it
+std::string read_file(const std::string& option, const std::string& path);
+void write_file(const std::string& option, const std::string& path, const std::string& text);
+//! The same for what is too long to be held at once.
+void write_file(const std::string& option, const std::string& path,
+                const std::function<void(std::ostream&)>& print);
+
+}  // namespace stretto::tool
