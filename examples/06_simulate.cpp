@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "stretto/schedule/by_name.hpp"
 #include "stretto/stretto.hpp"
 
 int main() {
@@ -12,12 +13,12 @@ int main() {
   // takes 2 and its backward 4, whatever the number of chunks.
   std::printf("%-15s %6s %9s %7s %5s\n", "schedule", "chunks", "makespan", "bubble", "peak");
   for (const int chunks : {1, 2})
-    stretto::schedule::all::for_each([&](const auto& schedule) {
+    for (const stretto::schedule::any& schedule : stretto::schedule::catalogue()) {
       const stretto::shape sizes{.ranks = 4, .microbatches = 8, .chunks = chunks};
       if (const stretto::verdict answer = schedule.supports(sizes); !answer.ok()) {
         std::printf("%-15s %6d   %s\n", schedule.name.data(), chunks,
                     stretto::describe(answer.why).data());
-        return;
+        continue;
       }
       const int time = 2 / chunks;
       const stretto::job_table table(sizes.ranks, chunks,
@@ -28,7 +29,7 @@ int main() {
                                       .memory_backward_weight = -time});
       stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
       stretto::job_sink out = lists.sink();
-      if (!schedule.emit(sizes, table.view(), out).ok()) return;
+      if (!schedule.emit(sizes, table.view(), out).ok()) continue;
 
       const stretto::replay_input jobs{lists.rows(), place(schedule.placed(), sizes),
                                        sizes.microbatches, sizes.slices, table.view()};
@@ -39,5 +40,5 @@ int main() {
       std::printf("%-15s %6d %9d %6.1f%% %5.1f\n", schedule.name.data(), chunks,
                   static_cast<int>(found.makespan), 100 * found.bubble.value(),
                   static_cast<double>(fullest->peak) / 2);
-    });
+    }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/lowering/streams/separate.hpp"
@@ -72,7 +73,7 @@ TEST_CASE("every schedule is in the catalogue, in order, and found by its name")
     CHECK(!stretto::schedule::by_name(nothing).has_value());
 }
 
-TEST_CASE("options are kept, also by copies and when what it was made from has changed") {
+TEST_CASE("options are kept, also by copies and when what it was made from has changed or moved") {
   using namespace stretto::schedule;
   interleaved grouped_by_six{.group = 6};
   const any held = grouped_by_six;
@@ -81,6 +82,9 @@ TEST_CASE("options are kept, also by copies and when what it was made from has c
   grouped_by_six.group = 4;
   check_same(interleaved{.group = 6}, held);
   check_same(interleaved{.group = 6}, copy);
+  const any moved = std::move(copy);
+  check_same(interleaved{.group = 6}, moved);
+  check_same(interleaved{.group = 6}, copy);  // NOLINT: it is never empty
   check_same(zb_auto{.variant = 1}, zb_auto{.variant = 1});
   check_same(zb_h1{.split = split_kind::partial}, zb_h1{.split = split_kind::partial});
   const shape sizes{4, 12, 2};

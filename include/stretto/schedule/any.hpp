@@ -22,6 +22,8 @@ class any {
       : name(Schedule::name),
         forward_only(schedule::forward_only(made)),
         held_(std::make_shared<holder<Schedule>>(made)) {}
+  any(const any&) = default;  // and no moves: none is ever empty
+  any& operator=(const any&) = default;
 
   placement_kind placed() const { return held_->placed(); }
   verdict supports(const shape& sizes) const { return held_->supports(sizes); }
