@@ -39,22 +39,6 @@ std::string read_anew(const std::string& option, const std::string& path) {
 
 }  // namespace
 
-std::string shown(const std::string& words) {
-  std::string text;
-  for (const char letter : words) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (letter == '\n') {
-      text += ' ';
-    } else if (code < 0x20 || code == 0x7f) {
-      text += "\\x";
-      for (const int digit : {code / 16, code % 16}) text += "0123456789abcdef"[digit];
-    } else {
-      text += letter;
-    }
-  }
-  return text;
-}
-
 std::string read_file(const std::string& option, const std::string& path) {
   // Once each: standard input and other pipes have nothing for those who ask again, as `compare`
   // does for every schedule, in threads of its own.

@@ -199,7 +199,8 @@ TEST_CASE("where nothing comes back, a job waits for the send of the micro-batch
 
 TEST_CASE("plans are in order where messages are of several sizes, and leave places that nobody takes") {
   int plans = 0;
-  const auto in_order = [&](const stretto::schedule::any& schedule, const shape& sizes, bool train) {
+  const auto in_order = [&](const stretto::schedule::any& schedule, const shape& sizes,
+                            bool train) {
     if (!schedule.supports(sizes)) return;
     INFO(schedule.name, ", ranks ", sizes.ranks, ", micro-batches ", sizes.microbatches,
          ", chunks ", sizes.chunks, ", slices ", sizes.slices);

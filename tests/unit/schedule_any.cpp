@@ -84,7 +84,7 @@ TEST_CASE("options are kept, also by copies and when what it was made from has c
   check_same(interleaved{.group = 6}, copy);
   const any moved = std::move(copy);
   check_same(interleaved{.group = 6}, moved);
-  check_same(interleaved{.group = 6}, copy);  // NOLINT: it is never empty
+  check_same(interleaved{.group = 6}, copy);  // it is never empty
   check_same(zb_auto{.variant = 1}, zb_auto{.variant = 1});
   check_same(zb_h1{.split = split_kind::partial}, zb_h1{.split = split_kind::partial});
   const shape sizes{4, 12, 2};
