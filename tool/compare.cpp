@@ -12,8 +12,8 @@
 #include "command.hpp"
 #include "errors.hpp"
 #include "step.hpp"
+#include "stretto/model/bound.hpp"
 #include "stretto/model/verdict_text.hpp"
-#include "stretto/plan/bound.hpp"
 #include "table.hpp"
 
 namespace stretto::tool {

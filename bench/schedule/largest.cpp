@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/plan/bound.hpp"
+#include "stretto/model/bound.hpp"
 #include "stretto/schedule/by_name.hpp"
 #include "stretto/stretto.hpp"
 

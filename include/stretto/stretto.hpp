@@ -18,6 +18,7 @@
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/lowering/streams/in_pieces.hpp"
 #include "stretto/memory/all.hpp"
+#include "stretto/model/bound.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/model/op_bound.hpp"
 #include "stretto/model/transformer_chain.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "laws/order_laws.hpp"
-#include "stretto/plan/bound.hpp"
+#include "stretto/model/bound.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/all.hpp"
 #include "stretto/schedule/any.hpp"

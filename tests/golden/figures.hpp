@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "stretto/check/all.hpp"
-#include "stretto/plan/bound.hpp"
+#include "stretto/model/bound.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/all.hpp"
 #include "stretto/schedule/any.hpp"

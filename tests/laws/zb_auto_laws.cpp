@@ -10,7 +10,7 @@
 
 #include "laws/order_laws.hpp"
 #include "stretto/check/all.hpp"
-#include "stretto/plan/bound.hpp"
+#include "stretto/model/bound.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 
