@@ -2,18 +2,23 @@
 // constant a variant, as at run time, all at once.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "stretto/check/all.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/all.hpp"
+#include "stretto/schedule/kept_room.hpp"
 
 namespace {
 
 using stretto::shape;
+using stretto::schedule::best_possible;
 using stretto::schedule::best_variant;
+using stretto::schedule::kept_room;
 using stretto::schedule::objective_kind;
 using stretto::schedule::v_auto;
 using stretto::schedule::variant_choice;
@@ -34,8 +39,8 @@ struct by_span : Schedule {
   constexpr by_span() { this->objective = objective_kind::span; }
 };
 template <class Schedule>
-struct first_alone : Schedule {
-  constexpr first_alone() { this->variant = 0; }
+struct one_alone : Schedule {
+  constexpr one_alone() { this->variant = 1; }
 };
 
 template <shape Shape, class Schedule, int Limit>
@@ -57,7 +62,8 @@ template <shape Shape, class Schedule>
 void same_picks() {
   same_pick<Shape, Schedule, 2 * Shape.ranks>();
   same_pick<Shape, by_span<Schedule>, Shape.ranks + 1>();
-  same_pick<Shape, first_alone<Schedule>, 2 * Shape.ranks>();
+  same_pick<Shape, one_alone<Schedule>, 2 * Shape.ranks>();
+  same_pick<Shape, Schedule, 1000>();
 }
 
 //! Makespan and span of what one variant emits, by the replay.
@@ -95,14 +101,16 @@ void scores_are_replayed(int chunks) {
       Schedule schedule{.objective = objective};
       variant_choice choice;
       for (int variant = 0; variant < Schedule::variants; ++variant) {
-        const variant_score score = schedule.score(sizes, table.view(), variant);
-        choice.offer(variant, score);
+        variant_score score = schedule.score(sizes, table.view(), variant);
+        choice = choice.with(variant, score);
         if (!score.fits || score.first == stretto::unlimited) continue;
         INFO("limit ", limit, " variant ", variant);
+        score.room = 0;  // which a replay does not tell
         CHECK(replayed(Schedule{.objective = objective, .variant = variant}, sizes, table.view()) ==
               score);
       }
       CHECK(best_variant(schedule, sizes, table.view()) == choice.best);
+      choice.least.room = 0;
       CHECK(replayed(schedule, sizes, table.view()) == choice.least);
     }
 }
@@ -122,16 +130,134 @@ TEST_CASE("a variant's score is what a replay of its jobs takes, and the best is
   scores_are_replayed<v_auto>(2);
 }
 
-TEST_CASE("of equal variants the last is picked, and none that does not fit") {
+TEST_CASE("of equal variants the first is picked, and none that does not fit") {
   variant_choice choice;
-  choice.offer(0, {});
+  choice = choice.with(0, {});
   CHECK(choice.best == -1);
-  choice.offer(1, {true, 7, 7});
-  choice.offer(2, {true, 7, 6});
-  choice.offer(3, {true, 7, 6});
-  choice.offer(4, {true, 8, 1});
-  choice.offer(5, {});
-  CHECK(choice.best == 3);
+  CHECK(!choice.is_settled({true, 0, 0, 0}));
+  choice = choice.with(1, {true, 7, 0, 7}).with(2, {true, 7, 0, 6}).with(3, {true, 7, 0, 6});
+  CHECK(choice.best == 2);
+  choice = choice.with(4, {true, 7, 1, 1}).with(5, {true, 8, 0, 1}).with(6, {});
+  CHECK(choice.best == 2);
+  CHECK(choice.with(7, {true, 6, 2, 9}).best == 7);
+  for (const variant_score& possible :
+       {variant_score{true, 6, 0, 6}, variant_score{true, 7, 0, 5}})
+    CHECK(!choice.is_settled(possible));
+  CHECK(choice.is_settled({true, 7, 0, 6}));
+  CHECK(!variant_choice{}.with(0, {true, 7, 1, 6}).is_settled({true, 7, 0, 6}));
+}
+
+namespace {
+
+//! A search whose third variant cannot be beaten; it counts how many are scored.
+struct counting : zb_auto {
+  int* tries = nullptr;
+
+  variant_score score(const shape& sizes, const stretto::job_table_view& table, int tried) const {
+    ++*tries;
+    variant_score made = best_possible(*this, sizes, table);
+    if (tried < 2) ++made.second;
+    return made;
+  }
+};
+
+//! The most activations of a chunk that any rank keeps.
+template <class Schedule>
+std::int64_t peak_of(const Schedule& schedule, const shape& sizes,
+                     const stretto::job_table_view& table) {
+  stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
+  stretto::job_sink out = lists.sink();
+  REQUIRE(schedule.emit(sizes, table, out).ok());
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+  stretto::measure({.rows = lists.rows(),
+                    .where = stretto::place(schedule.placed(), sizes),
+                    .microbatches = sizes.microbatches,
+                    .costs = table},
+                   ranks);
+  std::int64_t most = 0;
+  for (const stretto::rank_report& rank : ranks) most = std::max(most, rank.peak);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("none is tried after one that no other can beat") {
+  const stretto::job_table table(4, 1);
+  int tries = 0;
+  CHECK(best_variant(counting{{}, &tries}, {4, 8, 1}, table.view()) == 2);
+  CHECK(tries == 3);
+}
+
+TEST_CASE("of orders that are as short, one is taken that keeps less") {
+  const auto keeps = [](const auto& schedule, int chunks, std::int64_t most) {
+    const shape sizes{.ranks = 8, .microbatches = 64, .chunks = chunks};
+    const stretto::job_table table(8, chunks);
+    const std::string_view name = schedule.name;
+    INFO(name, ", chunks ", chunks);
+    CHECK(peak_of(schedule, sizes, table.view()) <= most);
+    // As short as any, however much it may keep.
+    const auto score = schedule.score(sizes, table.view(),
+                                      best_variant(schedule, sizes, table.view()));
+    for (int variant = 0; variant < schedule.variants; ++variant) {
+      const auto other = schedule.score(sizes, table.view(), variant);
+      if (other.fits) CHECK(score.first <= other.first);
+    }
+  };
+  keeps(zb_auto{}, 1, 16);
+  keeps(zbv_greedy{}, 2, 16);
+  keeps(zbv_greedy{}, 3, 48);
+  keeps(v_auto{}, 2, 16);
+}
+
+TEST_CASE("rooms: what 1F1B keeps, twice that, all") {
+  const shape sizes{.ranks = 2, .microbatches = 9, .chunks = 2};
+  stretto::job_table table(2, 2);
+  const auto limits = [&](int room) {
+    const kept_room within(sizes, table.view(), room);
+    return std::vector(within.table().limit.begin(), within.table().limit.end());
+  };
+  const auto repeats = [&](int room) { return kept_room::repeats(sizes, table.view(), room); };
+  const std::int64_t all = stretto::unlimited;
+  CHECK(limits(0) == std::vector<std::int64_t>{4, 4});
+  CHECK(limits(1) == std::vector<std::int64_t>{8, 8});
+  CHECK(limits(2) == std::vector<std::int64_t>{all, all});
+  CHECK(kept_room::widest(sizes, table.view()) == 2);
+
+  table.limit = {3, 7};
+  CHECK(limits(0) == std::vector<std::int64_t>{3, 4});
+  CHECK(limits(1) == table.limit);
+  CHECK(!repeats(0));
+  CHECK(!repeats(1));
+  CHECK(repeats(2));
+  CHECK(kept_room::widest(sizes, table.view()) == 1);
+
+  // Of a rank with a base, jobs that need more for a while, and one chunk that keeps more.
+  table.limit.clear();
+  table.base = {100, 0};
+  table.at(0, 0, stretto::job_kind::forward) = {1, 10, 13};
+  table.at(0, 1, stretto::job_kind::backward_input) = {1, 0, 5};
+  CHECK(limits(0) == std::vector<std::int64_t>{100 + 5 + 4 * 10, 4});
+
+  // Where all micro-batches have room, or nothing is kept, there is but one room.
+  CHECK(kept_room::widest({.ranks = 5, .microbatches = 9, .chunks = 2},
+                          stretto::job_table(5, 2).view()) == 1);
+  CHECK(kept_room::widest({.ranks = 9, .microbatches = 9, .chunks = 2},
+                          stretto::job_table(9, 2).view()) == 0);
+  CHECK(kept_room::widest(sizes, stretto::job_table(2, 2, {.memory_forward = 0,
+                                                           .memory_backward_weight = 0})
+                                     .view()) == 0);
+}
+
+TEST_CASE("a room that repeats another is not tried, unless by itself") {
+  const shape sizes{.ranks = 4, .microbatches = 9, .chunks = 2};
+  stretto::job_table table(4, 2);
+  table.limit.assign(4, 8);
+  const int later = static_cast<int>(zbv_greedy::rules.size());  // the first rules, room 1
+  CHECK(zbv_greedy{}.score(sizes, table.view(), 0).fits);
+  CHECK(!zbv_greedy{}.score(sizes, table.view(), later).fits);
+  CHECK(zbv_greedy{.variant = later}.score(sizes, table.view(), later).fits);
+  table.limit[2] = 9;
+  CHECK(zbv_greedy{}.score(sizes, table.view(), later).fits);
 }
 
 TEST_CASE("a variant that fits no more does not keep the others from being tried") {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "stretto/assignment/concept.hpp"
 #include "stretto/assignment/covered.hpp"
@@ -175,20 +174,25 @@ class pipeline_jobs {
     made.limit = folded_.limits;
     return made;
   }
-  // Where a schedule tries several variants, each one's score is a constant of its own.
+  // Where a schedule tries several variants, each one's score is a constant of its own, and those
+  // after one that no other can beat are never asked for.
   template <int Variant>
   static constexpr schedule::variant_score score_ = Schedule{}.score(Shape, seen(), Variant);
-  template <int... Variant>
-  static constexpr int best(std::integer_sequence<int, Variant...>) {
-    schedule::variant_choice choice;
-    (choice.offer(Variant, score_<Variant>), ...);
-    return choice.best;
+  template <int Variant, schedule::variant_choice Before>
+  static constexpr int best_from() {
+    constexpr schedule::variant_choice choice = Before.with(Variant, score_<Variant>);
+    if constexpr (Variant + 1 == Schedule::variants || choice.is_settled(possible()))
+      return choice.best;
+    else
+      return best_from<Variant + 1, choice>();
+  }
+  static constexpr schedule::variant_score possible() {
+    return schedule::best_possible(Schedule{}, Shape, seen());
   }
   static constexpr Schedule chosen_ = [] {
     Schedule made{};
     if constexpr (schedule::Search<Schedule> && supported.ok())
-      if constexpr (Schedule{}.variant < 0)
-        made.variant = best(std::make_integer_sequence<int, Schedule::variants>{});
+      if constexpr (Schedule{}.variant < 0) made.variant = best_from<0, {}>();
     return made;
   }();
 

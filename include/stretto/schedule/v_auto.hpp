@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/schedule/kept_room.hpp"
 #include "stretto/schedule/v_block.hpp"
 #include "stretto/schedule/v_compaction.hpp"
 #include "stretto/schedule/v_exchange.hpp"
@@ -25,16 +26,17 @@ struct v_auto {
   int variant = -1;  //!< a single one, 0 to variants - 1; -1: the best of all
 
   //! Slots a rank, fast and slow: with these alone, the best is on average within 0.1% of that with
-  //! all from 1 to 5. How many ranks are fast, the limit says.
+  //! all from 1 to 5; the first are those that most often cannot be beaten. How many ranks are
+  //! fast, the limit says.
   static constexpr std::array<v_steps, 5> steps{{
+      {.fast = 5, .slow = 2},
       {.fast = 2, .slow = 1},
       {.fast = 3, .slow = 1},
-      {.fast = 3, .slow = 3},
-      {.fast = 5, .slow = 2},
       {.fast = 5, .slow = 5},
+      {.fast = 3, .slow = 3},
   }};
   static constexpr int ways = 2;  //!< in which slots are left free, the fewest first
-  //! When backwards for the weights run.
+  //! When backwards for the weights run; those that keep less come first.
   static constexpr std::array<v_fill_rules, 4> fills{{
       {},
       {.share = 2},
@@ -53,7 +55,7 @@ struct v_auto {
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
     return tried < blocks ? lay_out(sizes, table, tried, nullptr)
-                          : greedy(tried).score(sizes, table, tried - blocks);
+                          : greedy(variant).score(sizes, table, tried - blocks);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
@@ -73,7 +75,7 @@ struct v_auto {
   static constexpr int most_tries = 256;
 
   constexpr zbv_greedy greedy(int tried) const {
-    return {.objective = objective, .variant = tried - blocks};
+    return {.objective = objective, .variant = tried < 0 ? -1 : tried - blocks};
   }
 
   //! A block's order, made better by exchanges; written if there is `out`. Of steps that are too
@@ -89,13 +91,17 @@ struct v_auto {
     scratch<v_block> laid(sizes.ranks);
     if (!lay_fullest(sizes, most, tried / static_cast<int>(fills.size()), laid.data())) return {};
     v_compaction<> slots(sizes, laid.data(), most, false);
+    const int room = rules.to_the_limit ? kept_room::widest(sizes, table) : 0;
     if (tries > 0) {
       v_exchange order(sizes, table, slots, objective, rules);
-      order.run(tries);
-      if (out == nullptr || !order.best().fits) return order.best();
+      order.run(tries, best_possible(*this, sizes, table));
+      variant_score found = order.best();
+      found.room = room;
+      if (out == nullptr || !found.fits) return found;
     }
     const v_fill fill(sizes, table, slots, out, rules);
-    return fill.fits() ? score_of(objective, fill.makespan(), fill.span()) : variant_score{};
+    if (!fill.fits()) return {};
+    return score_of(objective, fill.makespan(), fill.span(), room);
   }
 
   //! Activations of a chunk for which every rank has room, at most those of 1F1B.
@@ -103,23 +109,10 @@ struct v_auto {
     std::int64_t most = std::int64_t{2} * sizes.ranks;
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       if (table.limit_of(rank) == unlimited) continue;
-      std::int64_t one = 0;
-      std::int64_t above = 0;  // what jobs need beside what is kept
-      for (int chunk = 0; chunk < 2; ++chunk) {
-        std::int64_t kept = 0;
-        for (const job_kind kind :
-             {job_kind::forward, job_kind::backward_input, job_kind::backward_weight}) {
-          const job_cost& cost = table.at(rank, chunk, kind);
-          const std::int64_t beside =
-              kind == job_kind::forward ? cost.peak - cost.change : cost.peak;
-          if (beside > above) above = beside;
-          kept += cost.change;
-          if (kept > one) one = kept;
-        }
-      }
-      const std::int64_t room = table.limit_of(rank) - table.base_of(rank) - above;
+      const kept_memory of = kept_memory_of(table, rank);
+      const std::int64_t room = table.limit_of(rank) - table.base_of(rank) - of.above;
       if (room < 0) return 0;
-      if (one > 0 && room / one < most) most = room / one;
+      if (of.one > 0 && room / of.one < most) most = room / of.one;
     }
     return static_cast<int>(most);
   }

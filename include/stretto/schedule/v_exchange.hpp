@@ -31,11 +31,12 @@ class v_exchange {
   }
   constexpr ~v_exchange() = default;  // nvcc needs it written
 
-  //! @param tries  replays of the step
-  constexpr void run(int tries) {
+  //! @param tries     replays of the step
+  //! @param possible  what no order can be better than
+  constexpr void run(int tries, const variant_score& possible) {
     tries_ = tries;
     int level = 0;  // exchanges in a row that have made it no shorter
-    while (best_.fits && tries_ > 0) {
+    while (best_.fits && tries_ > 0 && possible.is_better_than(best_)) {
       const variant_score before = best_;
       bool found = pairs_ > 1 && attempt(0, pairs_, 0, level < patience);
       for (int one = 0; one < pairs_ && !found; ++one)
@@ -86,7 +87,7 @@ class v_exchange {
     for (;;) {
       const variant_score score = measure();
       const bool same = score.first == best_.first;
-      if (score.fits && ((as_long && same) || is_less(score, best_))) {
+      if (score.fits && ((as_long && same) || score.is_better_than(best_))) {
         best_ = score;
         pairs_ = find_pairs(critical_);
         return true;
@@ -105,9 +106,6 @@ class v_exchange {
     for (int at = 0; at < made; ++at)
       if (made_[at] == of) return true;
     return false;
-  }
-  static constexpr bool is_less(const variant_score& one, const variant_score& other) {
-    return one.first < other.first || (one.first == other.first && one.second < other.second);
   }
 
   //! The pairs on the critical path of what was measured last, from its end to its start.

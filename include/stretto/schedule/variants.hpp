@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/model/bound.hpp"
 #include "stretto/schedule/concept.hpp"
 
 namespace stretto::schedule {
@@ -15,22 +16,30 @@ enum class objective_kind : std::uint8_t {
   span,   //!< the longest rank's first to last job: steps follow each other without one
 };
 
-//! How good one variant of a schedule is: the less the better, `first` before `second`.
+//! How good one variant of a schedule is: the less the better, `first` before `room` before
+//! `second`.
 struct variant_score {
   bool fits = false;  //!< it serves the shape and keeps within the limits
-  std::int64_t first = 0;
-  std::int64_t second = 0;
+  std::int64_t first = 0;   //!< what the search makes short
+  std::int32_t room = 0;    //!< how much it may keep: see kept_room
+  std::int64_t second = 0;  //!< the other of flush and span
 
   constexpr bool operator==(const variant_score&) const = default;
+  //! Of two that fit.
+  constexpr bool is_better_than(const variant_score& other) const {
+    if (first != other.first) return first < other.first;
+    return room != other.room ? room < other.room : second < other.second;
+  }
 };
 
 constexpr variant_score score_of(objective_kind objective, std::int64_t makespan,
-                                 std::int64_t span) {
+                                 std::int64_t span, int room = 0) {
   const bool flush = objective == objective_kind::flush;
-  return {true, flush ? makespan : span, flush ? span : makespan};
+  return {true, flush ? makespan : span, room, flush ? span : makespan};
 }
 
-//! A schedule that tries several orders and emits the best: `variants` of them, numbered from 0.
+//! A schedule that tries several orders and emits the best: `variants` of them, numbered from 0, and
+//! tried in this order until one is as good as any can be.
 //! `score(shape, table, variant)` says how good one is; the option `variant` asks for one alone,
 //! -1 for the best. stretto::pipeline scores each in a constant of its own, because compilers count
 //! their limits per constant; at run time `emit` does it all.
@@ -39,29 +48,41 @@ concept Search = Policy<Schedule> &&
     requires(Schedule made, const shape& sizes, const job_table_view& table) {
   { Schedule::variants } -> std::convertible_to<int>;
   { made.variant } -> std::convertible_to<int>;
+  { made.objective } -> std::convertible_to<objective_kind>;
   { made.score(sizes, table, 0) } -> std::same_as<variant_score>;
 };
 
-//! The best of the variants offered: of equals the last. The one pick of both times.
+//! What no variant can be better than: the lower bounds, in the smallest room.
+template <class Schedule>
+constexpr variant_score best_possible(const Schedule& made, const shape& sizes,
+                                      const job_table_view& table) {
+  const step_bound bound = lower_bound(place(made.placed(), sizes), table);
+  return score_of(made.objective, bound.flush, bound.span);
+}
+
+//! The best of the variants offered: of equals the first. The one pick of both times.
 struct variant_choice {
   int best = -1;  //!< -1: none fits
   variant_score least{};
 
-  constexpr void offer(int variant, const variant_score& score) {
-    const bool longer =
-        score.first > least.first || (score.first == least.first && score.second > least.second);
-    if (!score.fits || (best >= 0 && longer)) return;
-    best = variant;
-    least = score;
+  //! The better of this and another that is offered.
+  constexpr variant_choice with(int variant, const variant_score& score) const {
+    const bool better = score.fits && (best < 0 || score.is_better_than(least));
+    return better ? variant_choice{variant, score} : *this;
+  }
+  //! Whether no other can be better.
+  constexpr bool is_settled(const variant_score& possible) const {
+    return best >= 0 && !possible.is_better_than(least);
   }
 };
 
 //! The best of all variants; -1 when none fits.
 template <class Schedule>
 constexpr int best_variant(const Schedule& made, const shape& sizes, const job_table_view& table) {
+  const variant_score possible = best_possible(made, sizes, table);
   variant_choice choice;
-  for (int variant = 0; variant < Schedule::variants; ++variant)
-    choice.offer(variant, made.score(sizes, table, variant));
+  for (int variant = 0; variant < Schedule::variants && !choice.is_settled(possible); ++variant)
+    choice = choice.with(variant, made.score(sizes, table, variant));
   return choice.best;
 }
 

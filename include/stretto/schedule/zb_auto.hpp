@@ -6,6 +6,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/kept_room.hpp"
 #include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/wave_rules.hpp"
 #include "stretto/schedule/wave_search.hpp"
@@ -14,7 +15,7 @@
 namespace stretto::schedule {
 
 //! Automatic zero bubble: an order made for the costs at hand, within each rank's limit of memory.
-//! Ten greedy passes, the best taken. ZB-1p and ZB-2p (Qi et al. 2023) are limits of p and 2 p
+//! Greedy passes under different rules, the best taken. ZB-1p and ZB-2p (Qi et al. 2023) are limits of p and 2 p
 //! activations; what the authors' passes lack is good orders below p, which those over a wave (of
 //! one chunk) have.
 struct zb_auto {
@@ -37,9 +38,10 @@ struct zb_auto {
        .first_wave = true,
        .patience = 2},
   }};
-  static constexpr int passes = 8;  //!< the authors'; the last of them they try first
-  //! These, one for each of the rules, and as the last resort micro-batches one by one.
-  static constexpr int variants = passes + static_cast<int>(rules.size()) + 1;
+  static constexpr int passes = 8;  //!< the authors'
+  //! These in every room, then those of the rules.
+  static constexpr int waves = passes * kept_room::count;
+  static constexpr int variants = waves + wave_search::variants(rules.size());
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
   constexpr verdict supports(const shape& sizes) const {
@@ -50,12 +52,9 @@ struct zb_auto {
   }
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
-    if (tried >= passes) return search().score(sizes, table, tried - passes);
-    scratch<zb_rank> ranks(sizes.ranks);
-    scratch<std::int64_t> ends(std::int64_t{2} * sizes.ranks * sizes.microbatches);
-    zb_pass pass(sizes, table, tried, ranks, ends);
-    if (!pass.run()) return {};
-    return score_of(objective, pass.makespan(), pass.span());
+    if (tried >= waves) return search().score(sizes, table, tried - waves);
+    if (variant < 0 && kept_room::repeats(sizes, table, tried / passes)) return {};
+    return run(sizes, table, tried, nullptr);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
@@ -69,13 +68,22 @@ struct zb_auto {
   }
 
  private:
-  constexpr wave_search search() const { return {rules, objective}; }
+  constexpr wave_search search() const { return {rules, objective, variant >= 0}; }
   constexpr bool write(const shape& sizes, const job_table_view& table, int tried,
                        job_sink& out) const {
-    if (tried >= passes) return search().emit(sizes, table, tried - passes, out);
+    return tried < waves ? run(sizes, table, tried, &out).fits
+                         : search().emit(sizes, table, tried - waves, out);
+  }
+  //! One of the authors' passes; without `out` it only measures.
+  constexpr variant_score run(const shape& sizes, const job_table_view& table, int tried,
+                              job_sink* out) const {
+    const int room = tried / passes;
+    const kept_room within(sizes, table, room);
     scratch<zb_rank> ranks(sizes.ranks);
     scratch<std::int64_t> ends(std::int64_t{2} * sizes.ranks * sizes.microbatches);
-    return zb_pass(sizes, table, tried, ranks, ends, &out).run();
+    zb_pass pass(sizes, within.table(), passes - 1 - tried % passes, ranks, ends, out);
+    if (!pass.run()) return {};
+    return score_of(objective, pass.makespan(), pass.span(), room);
   }
 };
 
