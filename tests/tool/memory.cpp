@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "run_tool.hpp"
@@ -10,6 +11,7 @@
 #include "stretto/plan/arena_report.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/all.hpp"
+#include "stretto/schedule/variants.hpp"
 
 namespace {
 
@@ -115,7 +117,7 @@ TEST_CASE("activations are what a plan's arena holds, messages in flight with th
   check_arena<schedule::chimera>(four, "'Ettttt|tttt|tttt|tttL'", {5, 4, 4, 3});
 }
 
-TEST_CASE("every schedule has an arena, and recomputation makes none larger") {
+TEST_CASE("every schedule has an arena, and recomputation makes none of a fixed order larger") {
   stretto::schedule::all::for_each([](const auto& made) {
     stretto::shape sizes{.ranks = 2, .microbatches = 4};
     if (!made.supports(sizes).ok()) sizes.chunks = 2;
@@ -130,12 +132,17 @@ TEST_CASE("every schedule has an arena, and recomputation makes none larger") {
       CHECK(made.name == "inference");
       return;
     }
-    const json attention = run_json(arguments + " --recompute attention");
-    const json full = run_json(arguments + " --recompute full");
     for (std::size_t rank = 0; rank < 2; ++rank) {
       INFO(made.name, ", rank ", rank);
       CHECK(of(plain, rank, "arena") > 0);
       CHECK(of(plain, rank, "messages") > 0);
+    }
+    // A search is free to keep more micro-batches of what is less.
+    if (stretto::schedule::Search<std::remove_cvref_t<decltype(made)>>) return;
+    const json attention = run_json(arguments + " --recompute attention");
+    const json full = run_json(arguments + " --recompute full");
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      INFO(made.name, ", rank ", rank);
       CHECK(of(attention, rank, "saved") <= of(plain, rank, "saved"));
       CHECK(of(full, rank, "saved") <= of(attention, rank, "saved"));
     }
