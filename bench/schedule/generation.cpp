@@ -1,17 +1,20 @@
 // Run-time generation of schedules and plans, by compute job:
 //
-//   emit      the schedule alone, into vectors
+//   emit      the schedule alone, into vectors, all jobs as long as each other
+//   search    the same of a search that must try all that it knows
 //   rules     complete, ordered, live and bounded, on emitted lists
 //   messages  one global order; sends and receives; the step's ends
 //   plans     all of it, with streams, buffers and events, and all seven rules on the result
 //
 // At 64 ranks, 1024 micro-batches and 2 chunks a closed form should emit a job in at most 20 ns, an
-// order that is made for the costs in at most 100 ns a pass over the jobs.
+// order that is made for the costs in at most 100 ns a pass over the jobs. A search ends at an order
+// that cannot be beaten: of jobs that are as long as each other mostly the first.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "stretto/schedule/by_name.hpp"
@@ -38,10 +41,10 @@ struct emitted {
   stretto::job_lists lists;
   stretto::verdict answer{};
 
-  emitted(const any& schedule_, const stretto::shape& sizes_)
+  emitted(const any& schedule_, const stretto::shape& sizes_, const stretto::unit_costs& costs = {})
       : schedule(schedule_),
         sizes(sizes_),
-        table(sizes.ranks, sizes.chunks),
+        table(sizes.ranks, sizes.chunks, costs),
         lists(sizes.ranks, schedule.capacity(sizes)) {
     emit();
   }
@@ -67,19 +70,24 @@ bool refused(State& state, const stretto::verdict& answer) {
   return !answer.ok();
 }
 
-//! Greedy passes over the jobs that an emission takes: one for each variant of a search and one that
-//! writes the best. 0: a closed form.
+//! Variants of a search; 0: it is none.
+template <class Schedule>
+constexpr int variants() {
+  if constexpr (stretto::schedule::Search<Schedule>) return Schedule::variants;
+  return 0;
+}
+
+//! Greedy passes over the jobs that an emission takes: of a search one that scores what cannot be
+//! beaten and one that writes it. 0: a closed form.
 template <class Schedule>
 constexpr int passes() {
   namespace schedules = stretto::schedule;
-  if constexpr (schedules::Search<Schedule>)
-    return Schedule::variants + 1;
-  else
-    return std::is_same_v<Schedule, schedules::v_half> || std::is_same_v<Schedule, schedules::v_min>;
+  if (variants<Schedule>() > 0) return 2;
+  return std::is_same_v<Schedule, schedules::v_half> || std::is_same_v<Schedule, schedules::v_min>;
 }
 
-void emit(State& state, const any& schedule, const stretto::shape& sizes, int passes) {
-  emitted step(schedule, sizes);
+void emit(State& state, emitted step, int passes) {
+  const stretto::shape& sizes = step.sizes;
   for (auto _ : state) {
     step.emit();
     benchmark::ClobberMemory();
@@ -144,7 +152,13 @@ int main(int count, char** words) {
     };
     const any made = schedule;
     const auto emission = [made](State& state, const stretto::shape& sizes) {
-      emit(state, made, sizes, passes<Schedule>());
+      emit(state, {made, sizes}, passes<Schedule>());
+    };
+    // Costs and a limit under which the lower bound is out of reach; all variants, then the best.
+    const auto search = [made](State& state, const stretto::shape& sizes) {
+      emitted step(made, sizes, {10, 12, 8, 2});
+      step.table.limit.assign(static_cast<std::size_t>(sizes.ranks), sizes.ranks * sizes.chunks);
+      emit(state, std::move(step), variants<Schedule>() + 1);
     };
     const auto part = [made](void (*run)(State&, const any&, const stretto::shape&)) {
       return [made, run](State& state, const stretto::shape& sizes) { run(state, made, sizes); };
@@ -152,6 +166,7 @@ int main(int count, char** words) {
     for (const stretto::shape& sizes :
          {stretto::shape{8, 64, 2}, stretto::shape{64, 1024, 2}, stretto::shape{1024, 2048, 1}}) {
       add("emit", emission, sizes);
+      if (variants<Schedule>() > 0 && sizes.ranks < 1024) add("search", search, sizes);
       add("rules", part(rules), sizes);
       add("messages", part(messages), sizes);
     }
