@@ -7,20 +7,24 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "support/run_program.hpp"
 
-// STRETTO_REHEARSAL_PATH: what is loaded. STRETTO_BENCH_DIR, STRETTO_GPU_TESTS_DIR: where the programs are.
+// STRETTO_REHEARSAL_PATH: what is loaded. STRETTO_BENCH_DIR, STRETTO_GPU_TESTS_DIR, STRETTO_TRAIN_PATH:
+// where the programs are.
 
 namespace {
 
 using nlohmann::json;
 using test_support::outcome;
 
-outcome rehearse(const std::string& program, const std::string& arguments = "") {
-  return test_support::run("env", "LD_PRELOAD=" STRETTO_REHEARSAL_PATH
-                                  " CUDA_MODULE_LOADING=EAGER STRETTO_COMMIT=here timeout -k 5 300 \"" +
+outcome rehearse(const std::string& program, const std::string& arguments = "", int gpus = 1) {
+  return test_support::run("env", "LD_PRELOAD=" STRETTO_REHEARSAL_PATH " SIMULATED_GPUS=" +
+                                      std::to_string(gpus) +
+                                      " CUDA_MODULE_LOADING=EAGER STRETTO_COMMIT=here timeout -k 5 300 \"" +
                                       program + "\" " + arguments);
 }
 
@@ -44,6 +48,15 @@ std::size_t too_slow(const json& made) {
     CHECK(std::string(note).find(" is not measured: the host does not issue fast enough") !=
           std::string::npos);
   return made["notes"].size();
+}
+
+//! Of the trainer's steps.
+std::vector<std::string> losses(const std::string& printed) {
+  std::vector<std::string> all;
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("step ")) all.push_back(line.substr(0, line.find("  ", line.find("loss"))));
+  return all;
 }
 
 }  // namespace
@@ -122,10 +135,33 @@ TEST_CASE("what a GPU is, on one line") {
   CHECK(json::parse(ran.out, nullptr, false)["multiprocessors"] == 132);
 }
 
-TEST_CASE("the tests of a GPU pass") {
-  for (const char* name : {"device", "loopback", "nccl"}) {
-    const outcome ran = rehearse(std::string(STRETTO_GPU_TESTS_DIR "/test_gpu_") + name);
-    CHECK_MESSAGE(ran.exit == 0, ran.out);
-    CHECK(ran.out.find("Status: SUCCESS!") != std::string::npos);
-  }
+TEST_CASE("the tests of a GPU pass, of one and of two") {
+  for (const int gpus : {1, 2})
+    for (const char* name : {"device", "loopback", "nccl"}) {
+      CAPTURE(gpus);
+      const outcome ran = rehearse(std::string(STRETTO_GPU_TESTS_DIR "/test_gpu_") + name, "", gpus);
+      CHECK_MESSAGE(ran.exit == 0, ran.out);
+      CHECK(ran.out.find("Status: SUCCESS!") != std::string::npos);
+    }
 }
+
+#ifdef STRETTO_TRAIN_PATH
+
+TEST_CASE("so does the trainer's, on two") {
+  const outcome ran = rehearse(STRETTO_GPU_TESTS_DIR "/test_train_gpu_pipeline", "", 2);
+  CHECK_MESSAGE(ran.exit == 0, ran.out);
+  CHECK(ran.out.find("Status: SUCCESS!") != std::string::npos);
+  CHECK(ran.out.find("skipped: ") == std::string::npos);
+}
+
+TEST_CASE("the trainer learns there what it learns on the host") {
+  const test_support::temporary folder("rehearsed");
+  const std::string options = "--width 16 --heads 2 --context 16 --steps 3 --out " + folder.path();
+  const outcome there = rehearse(STRETTO_TRAIN_PATH, "--device cuda " + options);
+  const outcome here = test_support::run(STRETTO_TRAIN_PATH, options);
+  CHECK_MESSAGE(there.exit == 0, there.err);
+  CHECK(losses(there.out).size() == 3);
+  CHECK(losses(there.out) == losses(here.out));
+}
+
+#endif

@@ -85,6 +85,10 @@ void define_part(const char* part, kernel what) {
   here().kernel_parts[part] = std::move(what);
 }
 
+void define_later(std::function<void()> definitions) {
+  here().later.push_back(std::move(definitions));
+}
+
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work) {
   const guard lock(here().mutex);
   here().note("kernel", std::string(name) + ", " + text_of(stream));
@@ -122,7 +126,8 @@ std::string text_of(const void* address) {
   return "memory of the host";
 }
 
-const kernel* state::find_kernel(const std::string& name) const {
+const kernel* state::find_kernel(const std::string& name) {
+  for (const auto& definitions : std::exchange(later, {})) definitions();
   if (const auto found = kernels.find(name); found != kernels.end()) return &found->second;
   for (const auto& [part, what] : kernel_parts)
     if (name.find(part) != std::string::npos) return &what;

@@ -74,6 +74,9 @@ void define(const void* function, kernel what);
 //! And by others, whose names compilers make: every name with this part in it.
 void define_part(const char* part, kernel what);
 
+//! And some when the first is launched: by then all files have told what their functions are called.
+void define_later(std::function<void()> definitions);
+
 //! Work of a test on a stream, in the place of a kernel.
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work);
 //! Work that takes so many nanoseconds, and does nothing.

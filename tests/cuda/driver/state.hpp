@@ -100,6 +100,7 @@ struct state {
   std::vector<allocation> memory;
   std::map<std::string, kernel> kernels, kernel_parts;
   std::map<const void*, std::string> functions;  // as registered by the kernels' files
+  std::vector<std::function<void()>> later;      // define more
   handles alive;
   bool peers = true;                      // whether GPUs can reach one another's memory
   std::set<std::pair<int, int>> reached;  // and do
@@ -119,7 +120,7 @@ struct state {
   bool hit = false;
 
   //! Null: it is not defined.
-  const kernel* find_kernel(const std::string& name) const;
+  const kernel* find_kernel(const std::string& name);
   //! Of a call.
   void note(const char* name, std::string arguments);
   //! Notes the call. @return what it is to fail with

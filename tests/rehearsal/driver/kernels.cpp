@@ -1,6 +1,7 @@
 // The kernels of the benchmarks and of the executor: those of the benchmarks last as long as they would,
 // by the simulation's own time, and compute nothing.
 #include <cstdint>
+#include <cstdlib>
 
 #include "cuda/executor_kernels.hpp"
 
@@ -21,6 +22,8 @@ struct clock_reading {
 
 // Before main(): nothing here is asked to.
 const bool defined = [] {
+  const char* const devices = std::getenv("SIMULATED_GPUS");
+  gpu::reset(1, devices == nullptr ? 1 : std::atoi(devices));
   gpu::keep_own_time();
   stretto::test::define_executor_kernels();
   gpu::define_part("7nothing", {{}, nothing, [](void* const*) { return 1e3; }});
