@@ -55,7 +55,8 @@ std::vector<std::string> losses(const std::string& printed) {
   std::vector<std::string> all;
   std::istringstream lines(printed);
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("step ")) all.push_back(line.substr(0, line.find("  ", line.find("loss"))));
+    if (line.starts_with("step "))
+      all.push_back(line.substr(0, line.find("  ", line.find("loss"))));
   return all;
 }
 

@@ -192,7 +192,8 @@ class pipeline_jobs {
   static constexpr Schedule chosen_ = [] {
     Schedule made{};
     if constexpr (schedule::Search<Schedule> && supported.ok())
-      if constexpr (Schedule{}.variant < 0) made.variant = best_from<0, {}>();
+      if constexpr (Schedule{}.variant < 0)
+        made.variant = best_from<0, schedule::variant_choice{}>();
     return made;
   }();
 

@@ -32,9 +32,9 @@ constexpr kept_memory kept_memory_of(const job_table_view& table, int rank) {
 }
 
 //! The job table with less room for what ranks keep. A search tries its rules in several rooms, the
-//! smallest first, because a greedy pass takes the memory that it is given: with more of it the step
-//! is often no shorter. Room 0 is what 1F1B keeps on its first rank, p micro-batches of all of its
-//! chunks (2p of one chunk, as ZB-2p of Qi et al. 2023); room 1 twice that; room 2 the limits.
+//! smallest first, because a greedy pass takes the memory that it is given, and with more of it the
+//! step is often no shorter. Room 0 is what 1F1B keeps on its first rank, p micro-batches of all of
+//! its chunks (2p of one chunk, as ZB-2p of Qi et al. 2023); room 1 twice that; room 2 the limits.
 class kept_room {
  public:
   static constexpr int count = 3;
@@ -42,7 +42,8 @@ class kept_room {
   constexpr kept_room(const shape& sizes, const job_table_view& table, int room)
       : limits_(sizes.ranks), table_(table) {
     table_.limit = {limits_.data(), static_cast<std::size_t>(sizes.ranks)};
-    for (int rank = 0; rank < sizes.ranks; ++rank) limits_[rank] = limit_of(sizes, table, rank, room);
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      limits_[rank] = limit_of(sizes, table, rank, room);
   }
   constexpr ~kept_room() = default;  // nvcc needs it written
 
