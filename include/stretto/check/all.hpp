@@ -43,9 +43,11 @@ constexpr verdict own_buffers(std::span<const plan_view> written) {
   return {};
 }
 
-//! The other rules that written plans must keep, over all ranks; the first that is broken.
-constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows known) {
-  for (int rank = 0; rank < known.ranks; ++rank) {
+//! The other rules that written plans must keep, over the ranks from `rank` to before `end`; the first
+//! that is broken.
+constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows known, int rank,
+                        int end) {
+  for (; rank < end; ++rank) {
     if (const verdict found = cut(written, rank); !found.ok()) return found;
     if (const verdict found = race_free(written, known, rank); !found.ok()) return found;
     if (const verdict found = resident(written, known, rank); !found.ok()) return found;
@@ -53,6 +55,10 @@ constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows
     if (const verdict found = spare(written, known, rank); !found.ok()) return found;
   }
   return {};
+}
+//! Over all ranks.
+constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows known) {
+  return plans(written, known, 0, known.ranks);
 }
 
 }  // namespace stretto::check
