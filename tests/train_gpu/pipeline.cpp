@@ -1,12 +1,9 @@
 // Training in a pipeline on a GPU beside the same on the host.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "cuda/over_nccl.hpp"
-#include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/cuda/device.hpp"
 #include "train_cuda/compare.hpp"
 #include "train_cuda/products.hpp"
@@ -63,26 +60,4 @@ TEST_CASE("in bf16 it computes what the host does, but for the order of sums") {
                             .microbatches = 2,
                             .tensor_parallel = 2,
                             .products = bf16});
-}
-
-TEST_CASE("several GPUs of one process, by copies and by NCCL") {
-  const int gpus = std::min(stretto::executor::cuda_device_count(), 2);
-  if (gpus < 2) {
-    MESSAGE("skipped: one GPU");
-    return;
-  }
-  for (const char* const name : {"1f1b", "zbv"})
-    for (const int shards : {1, 2}) {
-      const train::pipeline_settings settings{
-          .schedule = name, .ranks = 2 / shards, .microbatches = 4, .tensor_parallel = shards};
-      train_cuda_test::compare(
-          settings, [](train::pipeline_settings& to) { train::cuda::run_on_gpus(to, {0, 1}); });
-#if __has_include("stretto/executor/cuda/nccl_transport.hpp")
-      const auto alone = stretto::executor::make_local_bootstraps(1);
-      train_cuda_test::compare(settings, [&](train::pipeline_settings& to) {
-        to.between = alone[0].get();
-        train::cuda::run_over_nccl(to, {}, 0);
-      });
-#endif
-    }
 }

@@ -1,4 +1,5 @@
-// doctest's main for tests that need a GPU: without one they are skipped, and say so.
+// doctest's main for tests that need so many GPUs (STRETTO_NEEDED_GPUS): with fewer they are skipped, and
+// say so.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -10,8 +11,9 @@
 int main(int count, char** arguments) {
   // Streams that share a queue, as they do of more than 8 otherwise, wait for one another.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  if (stretto::executor::cuda_device_count() == 0) {
-    std::puts("skipped: this process finds no GPU (cudaGetDeviceCount)");
+  constexpr int needed = STRETTO_NEEDED_GPUS;
+  if (const int found = stretto::executor::cuda_device_count(); found < needed) {
+    std::printf("skipped: GPUs needed: %d, found (cudaGetDeviceCount): %d\n", needed, found);
     return 77;  // SKIP_RETURN_CODE
   }
   doctest::Context context(count, arguments);

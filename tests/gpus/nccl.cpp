@@ -1,0 +1,36 @@
+// NCCL itself, between two GPUs.
+#if __has_include("stretto/executor/cuda/nccl_transport.hpp")
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "executor/pipeline.hpp"
+#include "gpu/support/by_nccl.hpp"
+#include "gpu/support/passing.hpp"
+
+using namespace stretto;
+using namespace stretto::test;
+
+TEST_CASE("bytes travel between GPUs") {
+  const auto alone = executor::make_local_bootstraps(1);
+  for (const std::int64_t elements : {7, 1 << 20}) {
+    const std::vector<plan_builder> plans = pipeline_plans(2, 4, elements, layout::separate);
+    passing_stage stage;
+    stage.ranks = 2;
+    executor::stage* const stages[] = {&stage, &stage};
+    executor::engine engine(views(plans), stages, by_nccl(*alone[0], 2));
+    for (int step = 0; step < 3; ++step) engine.step();
+    for (const buffer& each : plans[0].buffers) {
+      if (each.role != buffer_role::input_gradient) continue;
+      std::vector<unsigned char> seen(static_cast<std::size_t>(each.bytes));
+      check(cudaMemcpy(seen.data(), engine.arena(0).data() + each.offset, seen.size(),
+                       cudaMemcpyDeviceToHost),
+            "cudaMemcpy");
+      const auto expected = static_cast<unsigned char>(passing_stage::value(2, each.microbatch));
+      CHECK(seen == std::vector<unsigned char>(seen.size(), expected));
+    }
+  }
+}
+
+#endif
