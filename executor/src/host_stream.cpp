@@ -3,9 +3,7 @@
 #include <chrono>
 #include <exception>
 
-#if defined(__linux__)
-#include <pthread.h>
-#endif
+#include "thread_name.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -16,17 +14,6 @@ std::int64_t now() {
       .count();
 }
 
-//! The kernel keeps 15 letters of a thread's name.
-std::string thread_name(const host_stream::place& where) {
-  return (std::to_string(where.rank) + ' ' + where.name).substr(0, 15);
-}
-
-void name_this_thread([[maybe_unused]] const std::string& name) {
-#if defined(__linux__)
-  pthread_setname_np(pthread_self(), name.c_str());
-#endif
-}
-
 }  // namespace
 
 host_stream::host_stream(const place& where, host_event* events, monitor& watch)
@@ -35,7 +22,7 @@ host_stream::host_stream(const place& where, host_event* events, monitor& watch)
       watch_(watch),
       ring_(where.depth, watch.stop_flag()),
       // Made here: the thread may start when steps run already, which allocate nothing.
-      thread_name_(thread_name(where)),
+      thread_name_(thread_name(where.rank, where.name)),
       thread_([this] { run(); }) {}
 
 host_stream::~host_stream() {

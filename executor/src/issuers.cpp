@@ -1,5 +1,7 @@
 #include "issuers.hpp"
 
+#include "thread_name.hpp"
+
 namespace stretto::executor {
 
 issuers::issuers(std::span<const std::unique_ptr<runner>> ranks, monitor& watch) : watch_(watch) {
@@ -8,7 +10,10 @@ issuers::issuers(std::span<const std::unique_ptr<runner>> ranks, monitor& watch)
     for (const auto& each : ranks) {
       running_.fetch_add(1, std::memory_order_relaxed);
       runner& rank = *each;
-      threads_.emplace_back([this, &rank] { run(rank); });
+      threads_.emplace_back([this, &rank, name = thread_name(rank.plan().rank, "issue")] {
+        name_this_thread(name);
+        run(rank);
+      });
     }
   } catch (...) {
     watch_.stop();

@@ -1,11 +1,16 @@
 // A step allocates nothing and takes no mutex.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
+#include <thread>
 
 #include "pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
@@ -140,6 +145,29 @@ TEST_CASE("the counters count") {
 #endif
 }
 
+namespace {
+
+//! Until all threads of the process but this one have begun, which give themselves names: some that
+//! have nothing to do in a plan may begin late, and sanitizers take memory as a thread begins.
+void wait_for_threads() {
+  const auto name_of = [](const std::filesystem::path& task) {
+    std::ifstream file(task / "comm");
+    std::string name;
+    std::getline(file, name);
+    return name;
+  };
+  const std::string unnamed = name_of("/proc/self");
+  const auto own = std::to_string(getpid());
+  const auto begun = [&] {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+      if (task.path().filename() != own && name_of(task.path()) == unnamed) return false;
+    return true;
+  };
+  while (!begun()) std::this_thread::yield();
+}
+
+}  // namespace
+
 TEST_CASE("no allocation and no mutex from the second step on") {
   for (const executor::issuing issue :
        {executor::issuing::caller, executor::issuing::thread_per_rank})
@@ -159,6 +187,7 @@ TEST_CASE("no allocation and no mutex from the second step on") {
         with.checked = checked;
         executor::engine engine(views(plans), stages.pointers, std::move(with));
         engine.step();
+        wait_for_threads();
         const long allocated = allocations;
         const long locked = locks;
         for (int step = 0; step < 100; ++step) engine.step();
@@ -195,6 +224,7 @@ TEST_CASE("nor with collectives, callbacks and queues of little depth") {
   with.host.queue_depth = 1;
   executor::engine engine(views(plans), stages, std::move(with));
   engine.step();
+  wait_for_threads();
   const long allocated = allocations;
   const long locked = locks;
   for (int step = 0; step < 100; ++step) engine.step();
