@@ -1,6 +1,6 @@
 // A step allocates nothing and takes no mutex.
 #include <doctest/doctest.h>
-#include <unistd.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -26,7 +26,6 @@ extern "C" int __sanitizer_install_malloc_and_free_hooks(
 #elif defined(__GLIBC__)
 #define STRETTO_TEST_HOOKS
 #include <dlfcn.h>
-#include <pthread.h>
 #endif
 
 namespace {
@@ -147,23 +146,32 @@ TEST_CASE("the counters count") {
 
 namespace {
 
-//! Until all threads of the process but this one have begun, which give themselves names: some that
-//! have nothing to do in a plan may begin late, and sanitizers take memory as a thread begins.
-void wait_for_threads() {
+//! Threads of the process that bear its own name still: those of the executor give themselves others as
+//! they begin.
+int unnamed_threads() {
   const auto name_of = [](const std::filesystem::path& task) {
     std::ifstream file(task / "comm");
     std::string name;
     std::getline(file, name);
     return name;
   };
-  const std::string unnamed = name_of("/proc/self");
-  const auto own = std::to_string(getpid());
-  const auto begun = [&] {
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
-      if (task.path().filename() != own && name_of(task.path()) == unnamed) return false;
-    return true;
-  };
-  while (!begun()) std::this_thread::yield();
+  const std::string own = name_of("/proc/self");
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+    count += name_of(task.path()) == own ? 1 : 0;
+  return count;
+}
+
+// This one, and what ThreadSanitizer starts with the first that somebody else does.
+const int others = [] {
+  std::thread([] { pthread_setname_np(pthread_self(), "first"); }).join();
+  return unnamed_threads();
+}();
+
+//! Waits until all threads of the executor have begun: some that have nothing to do in a plan may begin
+//! late, and sanitizers take memory as a thread begins.
+void wait_for_threads() {
+  while (unnamed_threads() > others) std::this_thread::yield();
 }
 
 }  // namespace
