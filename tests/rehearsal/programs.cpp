@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "support/free_port.hpp"
 #include "support/run_program.hpp"
 
 // STRETTO_REHEARSAL_PATH: what is loaded. STRETTO_BENCH_DIR, STRETTO_GPU_TESTS_DIR, STRETTO_TRAIN_PATH:
@@ -21,11 +23,14 @@ namespace {
 using nlohmann::json;
 using test_support::outcome;
 
+//! What stands behind `env`.
+std::string rehearsed(const std::string& program, const std::string& arguments, int gpus) {
+  return "LD_PRELOAD=" STRETTO_REHEARSAL_PATH " SIMULATED_GPUS=" + std::to_string(gpus) +
+         " CUDA_MODULE_LOADING=EAGER STRETTO_COMMIT=here timeout -k 5 300 \"" + program + "\" " +
+         arguments;
+}
 outcome rehearse(const std::string& program, const std::string& arguments = "", int gpus = 1) {
-  return test_support::run("env", "LD_PRELOAD=" STRETTO_REHEARSAL_PATH " SIMULATED_GPUS=" +
-                                      std::to_string(gpus) +
-                                      " CUDA_MODULE_LOADING=EAGER STRETTO_COMMIT=here timeout -k 5 300 \"" +
-                                      program + "\" " + arguments);
+  return test_support::run("env", rehearsed(program, arguments, gpus));
 }
 
 //! What the benchmark leaves.
@@ -158,14 +163,29 @@ TEST_CASE("the tests of GPUs pass; where there are too few they say so") {
 
 #ifdef STRETTO_TRAIN_PATH
 
-TEST_CASE("the trainer learns there what it learns on the host") {
+TEST_CASE("the trainer learns there what it learns on the host, also in two processes") {
   const test_support::temporary folder("rehearsed");
-  const std::string options = "--width 16 --heads 2 --context 16 --steps 3 --out " + folder.path();
-  const outcome there = rehearse(STRETTO_TRAIN_PATH, "--device cuda " + options);
+  const std::string options =
+      " --layers 4 --ranks 2 --width 16 --heads 2 --context 16 --steps 3 --out " + folder.path();
   const outcome here = test_support::run(STRETTO_TRAIN_PATH, options);
-  CHECK_MESSAGE(there.exit == 0, there.err);
-  CHECK(losses(there.out).size() == 3);
-  CHECK(losses(there.out) == losses(here.out));
+  CHECK(losses(here.out).size() == 3);
+  const outcome one = rehearse(STRETTO_TRAIN_PATH, "--device cuda" + options);
+  CHECK_MESSAGE(one.exit == 0, one.err);
+  CHECK(losses(one.out) == losses(here.out));
+
+  std::filesystem::create_directories(folder.path() + "/nccl");
+  const std::string port = std::to_string(test_support::free_port());
+  const auto process = [&](const std::string& rank) {
+    return "env -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE RANK=" + rank + " LOCAL_RANK=" + rank +
+           " WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+           " SIMULATED_NCCL=" + folder.path() + "/nccl " +
+           rehearsed(STRETTO_TRAIN_PATH, "--device cuda --transport nccl" + options, 2);
+  };
+  const test_support::temporary script("rehearsed.sh");
+  script.write(process("1") + " & other=$!\n" + process("0") + " || exit\nwait $other\n");
+  const outcome two = test_support::run("sh", script.path());
+  CHECK_MESSAGE(two.exit == 0, two.err);
+  CHECK(losses(two.out) == losses(here.out));
 }
 
 #endif

@@ -1,9 +1,12 @@
-// The kernels of the benchmarks and of the executor: those of the benchmarks last as long as they would,
-// by the simulation's own time, and compute nothing.
+// How the simulation begins, and the kernels of the benchmarks and of the executor: those of the
+// benchmarks last as long as they would, by the simulation's own time, and compute nothing.
+//   SIMULATED_GPUS=N        how many the process sees; 1
+//   SIMULATED_NCCL=FOLDER   where processes exchange what NCCL would; none: there is but this one
 #include <cstdint>
 #include <cstdlib>
 
 #include "cuda/executor_kernels.hpp"
+#include "nccl/driver/simulated_nccl.hpp"
 
 namespace {
 
@@ -25,6 +28,8 @@ const bool defined = [] {
   const char* const devices = std::getenv("SIMULATED_GPUS");
   gpu::reset(1, devices == nullptr ? 1 : std::atoi(devices));
   gpu::keep_own_time();
+  if (const char* const folder = std::getenv("SIMULATED_NCCL"))
+    stretto::test::nccl::share_between_processes(folder);
   stretto::test::define_executor_kernels();
   gpu::define_part("7nothing", {{}, nothing, [](void* const*) { return 1e3; }});
   const auto wait = [](void* const* given) {
