@@ -50,16 +50,7 @@ TEST_CASE("bytes travel to the last rank and back, in steps that are issued and 
       if (graph) with.graph = executor::make_cuda_graph;
       executor::engine engine(views(plans), stages, std::move(with));
       for (int step = 0; step < 3; ++step) engine.step();
-      for (const buffer& each : plans[0].buffers) {
-        if (each.role != buffer_role::input_gradient) continue;
-        std::vector<unsigned char> seen(static_cast<std::size_t>(each.bytes));
-        check(cudaMemcpy(seen.data(), engine.arena(0).data() + each.offset, seen.size(),
-                         cudaMemcpyDeviceToHost),
-              "cudaMemcpy");
-        const auto expected =
-            static_cast<unsigned char>(passing_stage::value(graph ? 1 : 2, each.microbatch));
-        CHECK(seen == std::vector<unsigned char>(seen.size(), expected));
-      }
+      expect_back(engine, plans[0].buffers, graph ? 1 : 2);
     }
 }
 

@@ -21,15 +21,7 @@ TEST_CASE("bytes travel between GPUs") {
     executor::stage* const stages[] = {&stage, &stage};
     executor::engine engine(views(plans), stages, by_nccl(*alone[0], 2));
     for (int step = 0; step < 3; ++step) engine.step();
-    for (const buffer& each : plans[0].buffers) {
-      if (each.role != buffer_role::input_gradient) continue;
-      std::vector<unsigned char> seen(static_cast<std::size_t>(each.bytes));
-      check(cudaMemcpy(seen.data(), engine.arena(0).data() + each.offset, seen.size(),
-                       cudaMemcpyDeviceToHost),
-            "cudaMemcpy");
-      const auto expected = static_cast<unsigned char>(passing_stage::value(2, each.microbatch));
-      CHECK(seen == std::vector<unsigned char>(seen.size(), expected));
-    }
+    expect_back(engine, plans[0].buffers, 2);
   }
 }
 

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "stretto/executor/cuda/device.hpp"
 #include "stretto/executor/cuda/handles.hpp"
+#include "stretto/executor/engine.hpp"
 #include "stretto/executor/stage.hpp"
 
 namespace stretto::test {
@@ -36,5 +40,20 @@ struct passing_stage final : executor::stage {
     return static_cast<int>(step) * 16 + microbatch + 1;
   }
 };
+
+//! Whether all that was handed on is back on the first rank, whose buffers these are, as it was filled in
+//! the step.
+inline void expect_back(executor::engine& engine, std::span<const buffer> buffers,
+                        std::int64_t step) {
+  for (const buffer& each : buffers) {
+    if (each.role != buffer_role::input_gradient) continue;
+    std::vector<unsigned char> seen(static_cast<std::size_t>(each.bytes));
+    check(cudaMemcpy(seen.data(), engine.arena(0).data() + each.offset, seen.size(),
+                     cudaMemcpyDeviceToHost),
+          "cudaMemcpy");
+    const auto expected = static_cast<unsigned char>(passing_stage::value(step, each.microbatch));
+    CHECK(seen == std::vector<unsigned char>(seen.size(), expected));
+  }
+}
 
 }  // namespace stretto::test
