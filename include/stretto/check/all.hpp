@@ -43,8 +43,8 @@ constexpr verdict own_buffers(std::span<const plan_view> written) {
   return {};
 }
 
-//! The other rules that written plans must keep, over the ranks from `rank` to before `end`; the first
-//! that is broken.
+//! The other rules that written plans must keep, over the ranks from `rank` to before `end`; the
+//! first that is broken.
 constexpr verdict plans(std::span<const plan_view> written, lowering::clock_rows known, int rank,
                         int end) {
   for (; rank < end; ++rank) {

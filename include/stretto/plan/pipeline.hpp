@@ -205,17 +205,17 @@ class pipeline
     const verdict walked = check::issued(compute(), issued(), order(), watch);
     return walked.ok() ? watch.found() : walked;
   }};
-  // A quarter of the ranks each, because compilers count their limits per constant: no more than what
-  // is above. Not each rank by itself, because nvcc prepares whatever a constant reads anew.
+  // A quarter of the ranks each, because compilers count their limits per constant: no more than
+  // what is above. Not each rank by itself, because nvcc prepares whatever a constant reads anew.
   template <int Quarter>
-  static constexpr verdict kept_ =
+  static constexpr verdict proven_ =
       plan_clocks_.answer.ok() ? check::plans(plans_, plan_clocks_.rows(), ranks * Quarter / 4,
                                               ranks * (Quarter + 1) / 4)
                                : plan_clocks_.answer;
   template <int... Quarter>
   static constexpr verdict first_broken(std::integer_sequence<int, Quarter...>) {
     verdict found{};
-    ((found.ok() ? void(found = kept_<Quarter>) : void()), ...);
+    ((found.ok() ? void(found = proven_<Quarter>) : void()), ...);
     return found;
   }
 

@@ -49,7 +49,7 @@ class kept_room {
 
   constexpr const job_table_view& table() const { return table_; }
 
-  //! Whether the room before has all that the limits allow, so that nothing new fits this one.
+  //! Whether the room before has all that the limits allow, and so this one no more.
   static constexpr bool repeats(const shape& sizes, const job_table_view& table, int room) {
     if (room == 0) return false;
     for (int rank = 0; rank < sizes.ranks; ++rank)

@@ -74,8 +74,9 @@ struct v_auto {
   static constexpr int effort = 1 << 18;  // jobs that are replayed to make a block's order better
   static constexpr int most_tries = 256;
 
-  constexpr zbv_greedy greedy(int tried) const {
-    return {.objective = objective, .variant = tried < 0 ? -1 : tried - blocks};
+  //! One of its variants alone, or, below 0, the search for the best.
+  constexpr zbv_greedy greedy(int one) const {
+    return {.objective = objective, .variant = one < 0 ? -1 : one - blocks};
   }
 
   //! A block's order, made better by exchanges; written if there is `out`. Of steps that are too

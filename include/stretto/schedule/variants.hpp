@@ -38,10 +38,9 @@ constexpr variant_score score_of(objective_kind objective, std::int64_t makespan
   return {true, flush ? makespan : span, room, flush ? span : makespan};
 }
 
-//! A schedule that tries several orders and emits the best: `variants` of them, numbered from 0, and
-//! tried in this order until one is as good as any can be.
-//! `score(shape, table, variant)` says how good one is; the option `variant` asks for one alone,
-//! -1 for the best. stretto::pipeline scores each in a constant of its own, because compilers count
+//! A schedule that tries several orders and emits the best: `variants` of them, numbered from 0,
+//! and tried in this order until one is as good as any can be. `score(shape, table, variant)` says
+//! how good one is; the option `variant` asks for one alone, -1 for the best. stretto::pipeline scores each in a constant of its own, because compilers count
 //! their limits per constant; at run time `emit` does it all.
 template <class Schedule>
 concept Search = Policy<Schedule> &&

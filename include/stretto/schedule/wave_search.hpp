@@ -14,8 +14,8 @@
 
 namespace stretto::schedule {
 
-//! The variants of a search over a wave: a greedy pass under each of the rules in each of the rooms,
-//! and as the last resort, which fits where anything does, micro-batches one by one.
+//! The variants of a search over a wave: a greedy pass under each of the rules in each of the
+//! rooms, and as the last resort, which fits where anything does, micro-batches one by one.
 struct wave_search {
   std::span<const wave_rules> rules;
   objective_kind objective;

@@ -15,9 +15,9 @@
 namespace stretto::schedule {
 
 //! Automatic zero bubble: an order made for the costs at hand, within each rank's limit of memory.
-//! Greedy passes under different rules, the best taken. ZB-1p and ZB-2p (Qi et al. 2023) are limits of p and 2 p
-//! activations; what the authors' passes lack is good orders below p, which those over a wave (of
-//! one chunk) have.
+//! Greedy passes under different rules, the best taken. ZB-1p and ZB-2p (Qi et al. 2023) are limits
+//! of p and 2 p activations; what the authors' passes lack is good orders below p, which those over
+//! a wave (of one chunk) have.
 struct zb_auto {
   static constexpr std::string_view name = "zb_auto";
   objective_kind objective = objective_kind::flush;
@@ -81,7 +81,8 @@ struct zb_auto {
     const kept_room within(sizes, table, room);
     scratch<zb_rank> ranks(sizes.ranks);
     scratch<std::int64_t> ends(std::int64_t{2} * sizes.ranks * sizes.microbatches);
-    zb_pass pass(sizes, within.table(), passes - 1 - tried % passes, ranks, ends, out);
+    const int choices = passes - 1 - tried % passes;  // all of them made first, as the authors do
+    zb_pass pass(sizes, within.table(), choices, ranks, ends, out);
     if (!pass.run()) return {};
     return score_of(objective, pass.makespan(), pass.span(), room);
   }
