@@ -32,10 +32,11 @@ if(STRETTO_CLANG)
 endif()
 if(STRETTO_NVCC)
   list(APPEND stretto_compilers nvcc)
-  # As CUDA, or nvcc would hand the file to the host compiler unread. Its front end proves; with -ptx
-  # it reads the file once, with -c a second time for the host, whose compiler then does, too (and
-  # warns of the line directives that nvcc writes, so it gets no -Wpedantic).
-  set(stretto_compiler_nvcc "${STRETTO_NVCC}" -std=c++20 -x cu -ptx -o /dev/null -Werror all-warnings
+  # As CUDA, or nvcc would hand the file to the host compiler unread: it reads for the device, then for
+  # the host, and the host's compiler, which proves what `valid` asks, reads what that leaves (and warns
+  # of the line directives that nvcc writes, so it gets no -Wpedantic).
+  set(stretto_compiler_nvcc "${STRETTO_NVCC}" -std=c++20 -x cu -c -o /dev/null -Werror all-warnings
+    -Xcompiler=-fno-diagnostics-show-caret
     -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/tests)
 endif()
 foreach(compiler IN ITEMS gnu clang nvcc)

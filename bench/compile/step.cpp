@@ -22,12 +22,24 @@ using step = stretto::pipeline<
         .ranks = RANKS, .microbatches = MICROBATCHES, .chunks = CHUNKS, .slices = SLICES},
     stretto::schedule::SCHEDULE>;
 
+// As `valid` asks, which nvcc does once.
+template <class Step>
+struct ordered {
+  static constexpr stretto::verdict checked = Step::scheduled;
+};
+template <class Step>
+struct lowered {
+  static constexpr stretto::verdict checked =
+      Step::written()[RANKS - 1].instructions.size() > 1
+          ? Step::scheduled
+          : stretto::refuse(stretto::fault::incomplete, stretto::reason::missing);
+};
+
 #if PART == 1
-static_assert(step::scheduled.ok());
+static_assert(stretto::valid<ordered<step>>);
 #endif
 #if PART == 2
-static_assert(step::scheduled.ok());
-static_assert(step::written()[RANKS - 1].instructions.size() > 1);
+static_assert(stretto::valid<lowered<step>>);
 #endif
 #if PART == 3
 static_assert(stretto::valid<step>);

@@ -1,8 +1,6 @@
 // A schedule of one's own that emits a job more on rank 0 than it has asked room for.
 // expected: stretto: capacity: the storage is too small
-// expected-gnu: <stretto::fault::capacity, stretto::reason::above_capacity, 0, 6, stretto::job_kind::backward, 0, 2>
-// expected-clang: <stretto::fault::capacity, stretto::reason::above_capacity, 0, 6, stretto::job_kind::backward, 0, 2>
-// expected-nvcc: What=stretto::fault::capacity, Why=stretto::reason::above_capacity, Rank=0, Step=6, Kind=stretto::job_kind::backward, Stage=0, Microbatch=2
+// expected: <stretto::fault::capacity, stretto::reason::above_capacity, 0, 6, stretto::job_kind::backward, 0, 2>
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

@@ -1,9 +1,7 @@
 // A d is no layer.
 // expected: stretto: misassigned: the layers do not fit the stages
 // expected: stretto: bad_layout: at this character the text is no layout
-// expected-gnu: <stretto::reason::bad_layout, -1, 7, 12>
-// expected-clang: <stretto::reason::bad_layout, -1, 7, 12>
-// expected-nvcc: Why=stretto::reason::bad_layout, Rank=-1, Given=7L, Valid=12L
+// expected: <stretto::reason::bad_layout, -1, 7, 12>
 #include "stretto/assignment/all.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/interleaved.hpp"

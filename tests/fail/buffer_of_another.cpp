@@ -1,8 +1,6 @@
 // The second forward writes what it saves into the first one's buffer.
 // expected: stretto: incomplete: a job is missing, doubled, misplaced or out of range
-// expected-gnu: <stretto::fault::incomplete, stretto::reason::buffer_of_another, 0, 2, stretto::job_kind::forward, 0, 1>
-// expected-clang: <stretto::fault::incomplete, stretto::reason::buffer_of_another, 0, 2, stretto::job_kind::forward, 0, 1>
-// expected-nvcc: What=stretto::fault::incomplete, Why=stretto::reason::buffer_of_another, Rank=0, Step=2, Kind=stretto::job_kind::forward, Stage=0, Microbatch=1
+// expected: <stretto::fault::incomplete, stretto::reason::buffer_of_another, 0, 2, stretto::job_kind::forward, 0, 1>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/spoilt_plan.hpp"

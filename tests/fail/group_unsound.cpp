@@ -1,8 +1,6 @@
 // Of two ranks the third is a member of the group.
 // expected: stretto: unsupported: this group has no members, or such as there are not
-// expected-gnu: <stretto::fault::unsupported, stretto::reason::group_unsound, 2, -1, stretto::job_kind::all_reduce, 0, 0>
-// expected-clang: <stretto::fault::unsupported, stretto::reason::group_unsound, 2, -1, stretto::job_kind::all_reduce, 0, 0>
-// expected-nvcc: What=stretto::fault::unsupported, Why=stretto::reason::group_unsound, Rank=2, Step=-1, Kind=stretto::job_kind::all_reduce, Stage=0, Microbatch=0
+// expected: <stretto::fault::unsupported, stretto::reason::group_unsound, 2, -1, stretto::job_kind::all_reduce, 0, 0>
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

@@ -1,8 +1,6 @@
 // The second forward waits for the first, which stands before it on the same stream.
 // expected: stretto: idle_event: an event orders nothing that is not ordered without it
-// expected-gnu: <stretto::fault::idle_event, stretto::reason::event_removable, 0, 2, stretto::job_kind::forward, 0, 1>
-// expected-clang: <stretto::fault::idle_event, stretto::reason::event_removable, 0, 2, stretto::job_kind::forward, 0, 1>
-// expected-nvcc: What=stretto::fault::idle_event, Why=stretto::reason::event_removable, Rank=0, Step=2, Kind=stretto::job_kind::forward, Stage=0, Microbatch=1
+// expected: <stretto::fault::idle_event, stretto::reason::event_removable, 0, 2, stretto::job_kind::forward, 0, 1>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/spoilt_plan.hpp"

@@ -1,9 +1,7 @@
 // Seven times from rank to rank, with four stages: layer 1 would have to be on rank 0.
 // expected: stretto: misassigned: the layers do not fit the stages
 // expected: stretto: layer_misplaced: this layer must be on another rank
-// expected-gnu: <stretto::reason::layer_misplaced, 1, 1, 0>
-// expected-clang: <stretto::reason::layer_misplaced, 1, 1, 0>
-// expected-nvcc: Why=stretto::reason::layer_misplaced, Rank=1, Given=1L, Valid=0L
+// expected: <stretto::reason::layer_misplaced, 1, 1, 0>
 #include "stretto/assignment/all.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/interleaved.hpp"

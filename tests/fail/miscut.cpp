@@ -1,8 +1,6 @@
 // Between the two pieces of a product nobody writes 64 bytes of its result.
 // expected: stretto: miscut: a piece of this op is missing, or does not begin where another ends
-// expected-gnu: <stretto::fault::miscut, stretto::reason::pieces_do_not_fit, 0, 1, stretto::job_kind::forward, 0, 0>
-// expected-clang: <stretto::fault::miscut, stretto::reason::pieces_do_not_fit, 0, 1, stretto::job_kind::forward, 0, 0>
-// expected-nvcc: What=stretto::fault::miscut, Why=stretto::reason::pieces_do_not_fit, Rank=0, Step=1, Kind=stretto::job_kind::forward, Stage=0, Microbatch=0
+// expected: <stretto::fault::miscut, stretto::reason::pieces_do_not_fit, 0, 1, stretto::job_kind::forward, 0, 0>
 #include <array>
 
 #include "stretto/check/cut.hpp"

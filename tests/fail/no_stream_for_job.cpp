@@ -1,8 +1,6 @@
 // Of its seven streams, 0 to 6, the policy names the eighth for the optimizer of rank 1.
 // expected: stretto: unsupported: the overlap policy has no stream for this job
-// expected-gnu: <stretto::fault::unsupported, stretto::reason::no_stream_for_job, 1, -1, stretto::job_kind::optimizer, 1, 0>
-// expected-clang: <stretto::fault::unsupported, stretto::reason::no_stream_for_job, 1, -1, stretto::job_kind::optimizer, 1, 0>
-// expected-nvcc: What=stretto::fault::unsupported, Why=stretto::reason::no_stream_for_job, Rank=1, Step=-1, Kind=stretto::job_kind::optimizer, Stage=1, Microbatch=0
+// expected: <stretto::fault::unsupported, stretto::reason::no_stream_for_job, 1, -1, stretto::job_kind::optimizer, 1, 0>
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

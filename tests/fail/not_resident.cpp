@@ -1,8 +1,6 @@
 // A product does not wait for the sum issued ahead of it to be there, and may take its place.
 // expected: stretto: not_resident: it may begin before communication issued ahead of it
-// expected-gnu: <stretto::fault::not_resident, stretto::reason::starts_unordered, 0, 17, stretto::job_kind::backward, 0, 0>
-// expected-clang: <stretto::fault::not_resident, stretto::reason::starts_unordered, 0, 17, stretto::job_kind::backward, 0, 0>
-// expected-nvcc: What=stretto::fault::not_resident, Why=stretto::reason::starts_unordered, Rank=0, Step=17, Kind=stretto::job_kind::backward, Stage=0, Microbatch=0
+// expected: <stretto::fault::not_resident, stretto::reason::starts_unordered, 0, 17, stretto::job_kind::backward, 0, 0>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/plan/with_ops.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"

@@ -1,8 +1,6 @@
 // What is saved anew by a recompute is not copied to the host, too.
 // expected: stretto: unsupported: the policy does not serve this shape
-// expected-gnu: <stretto::fault::unsupported, stretto::reason::offload_recomputed, -1, -1, stretto::job_kind::forward, 0, 0>
-// expected-clang: <stretto::fault::unsupported, stretto::reason::offload_recomputed, -1, -1, stretto::job_kind::forward, 0, 0>
-// expected-nvcc: What=stretto::fault::unsupported, Why=stretto::reason::offload_recomputed, Rank=-1, Step=-1, Kind=stretto::job_kind::forward, Stage=0, Microbatch=0
+// expected: <stretto::fault::unsupported, stretto::reason::offload_recomputed, -1, -1, stretto::job_kind::forward, 0, 0>
 #include "stretto/memory/all.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/interleaved.hpp"

@@ -1,8 +1,6 @@
 // Fill and drain keeps all four micro-batches, and there is room for three.
 // expected: stretto: over_limit: the rank needs more memory than its limit
-// expected-gnu: <stretto::fault::over_limit, stretto::reason::above_limit, 0, 3, stretto::job_kind::forward, 0, 3>
-// expected-clang: <stretto::fault::over_limit, stretto::reason::above_limit, 0, 3, stretto::job_kind::forward, 0, 3>
-// expected-nvcc: What=stretto::fault::over_limit, Why=stretto::reason::above_limit, Rank=0, Step=3, Kind=stretto::job_kind::forward, Stage=0, Microbatch=3
+// expected: <stretto::fault::over_limit, stretto::reason::above_limit, 0, 3, stretto::job_kind::forward, 0, 3>
 #include "stretto/memory/release_early.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/gpipe.hpp"

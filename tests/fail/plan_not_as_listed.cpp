@@ -1,8 +1,6 @@
 // The plan's first forward is of another micro-batch than its list's.
 // expected: stretto: incomplete: a job is missing, doubled, misplaced or out of range
-// expected-gnu: <stretto::fault::incomplete, stretto::reason::not_as_listed, 0, 0, stretto::job_kind::forward, 0, 1>
-// expected-clang: <stretto::fault::incomplete, stretto::reason::not_as_listed, 0, 0, stretto::job_kind::forward, 0, 1>
-// expected-nvcc: What=stretto::fault::incomplete, Why=stretto::reason::not_as_listed, Rank=0, Step=0, Kind=stretto::job_kind::forward, Stage=0, Microbatch=1
+// expected: <stretto::fault::incomplete, stretto::reason::not_as_listed, 0, 0, stretto::job_kind::forward, 0, 1>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/spoilt_plan.hpp"

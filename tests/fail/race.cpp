@@ -1,8 +1,6 @@
 // The second send does not wait for the forward that makes what it sends.
 // expected: stretto: race: two accesses to the same bytes are not ordered
-// expected-gnu: <stretto::fault::race, stretto::reason::read_before_write, 0, 3, stretto::job_kind::send_forward, 0, 1>
-// expected-clang: <stretto::fault::race, stretto::reason::read_before_write, 0, 3, stretto::job_kind::send_forward, 0, 1>
-// expected-nvcc: What=stretto::fault::race, Why=stretto::reason::read_before_write, Rank=0, Step=3, Kind=stretto::job_kind::send_forward, Stage=0, Microbatch=1
+// expected: <stretto::fault::race, stretto::reason::read_before_write, 0, 3, stretto::job_kind::send_forward, 0, 1>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/spoilt_plan.hpp"

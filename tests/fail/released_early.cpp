@@ -1,9 +1,7 @@
 // The last message sent is released before the receive that proves it taken. Nobody uses its bytes
 // again.
 // expected: stretto: race: two accesses to the same bytes are not ordered
-// expected-gnu: <stretto::fault::race, stretto::reason::released_early, 0, 10, stretto::job_kind::receive_backward, 0, 2>
-// expected-clang: <stretto::fault::race, stretto::reason::released_early, 0, 10, stretto::job_kind::receive_backward, 0, 2>
-// expected-nvcc: What=stretto::fault::race, Why=stretto::reason::released_early, Rank=0, Step=10, Kind=stretto::job_kind::receive_backward, Stage=0, Microbatch=2
+// expected: <stretto::fault::race, stretto::reason::released_early, 0, 10, stretto::job_kind::receive_backward, 0, 2>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/spoilt_plan.hpp"

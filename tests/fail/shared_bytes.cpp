@@ -1,8 +1,6 @@
 // Two micro-batches that live at once are saved in the same bytes.
 // expected: stretto: race: two accesses to the same bytes are not ordered
-// expected-gnu: <stretto::fault::race, stretto::reason::overwritten_while_read, 0, 2, stretto::job_kind::forward, 0, 1>
-// expected-clang: <stretto::fault::race, stretto::reason::overwritten_while_read, 0, 2, stretto::job_kind::forward, 0, 1>
-// expected-nvcc: What=stretto::fault::race, Why=stretto::reason::overwritten_while_read, Rank=0, Step=2, Kind=stretto::job_kind::forward, Stage=0, Microbatch=1
+// expected: <stretto::fault::race, stretto::reason::overwritten_while_read, 0, 2, stretto::job_kind::forward, 0, 1>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/spoilt_plan.hpp"

@@ -1,8 +1,6 @@
 // The stash of stage 1 has a negative number of bytes.
 // expected: stretto: unsupported: the memory policy has bytes below 0 or above 2^40
-// expected-gnu: <stretto::fault::unsupported, stretto::reason::size_out_of_range, -1, -1, stretto::job_kind::forward, 1, 0>
-// expected-clang: <stretto::fault::unsupported, stretto::reason::size_out_of_range, -1, -1, stretto::job_kind::forward, 1, 0>
-// expected-nvcc: What=stretto::fault::unsupported, Why=stretto::reason::size_out_of_range, Rank=-1, Step=-1, Kind=stretto::job_kind::forward, Stage=1, Microbatch=0
+// expected: <stretto::fault::unsupported, stretto::reason::size_out_of_range, -1, -1, stretto::job_kind::forward, 1, 0>
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

@@ -1,8 +1,6 @@
 // The second message to rank 1 leaves on another stream than the first.
 // expected: stretto: rendezvous: a send and a receive do not meet
-// expected-gnu: <stretto::fault::rendezvous, stretto::reason::channel_on_two_streams, 0, 3, stretto::job_kind::send_forward, 0, 1>
-// expected-clang: <stretto::fault::rendezvous, stretto::reason::channel_on_two_streams, 0, 3, stretto::job_kind::send_forward, 0, 1>
-// expected-nvcc: What=stretto::fault::rendezvous, Why=stretto::reason::channel_on_two_streams, Rank=0, Step=3, Kind=stretto::job_kind::send_forward, Stage=0, Microbatch=1
+// expected: <stretto::fault::rendezvous, stretto::reason::channel_on_two_streams, 0, 3, stretto::job_kind::send_forward, 0, 1>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/spoilt_plan.hpp"

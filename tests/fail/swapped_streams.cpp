@@ -1,9 +1,7 @@
 // A backward stands on the stream of the receives: the forward behind it, which takes the place of
 // what it reads, counted on their common stream.
 // expected: stretto: race: two accesses to the same bytes are not ordered
-// expected-gnu: <stretto::fault::race, stretto::reason::overwritten_while_read, 0, 7, stretto::job_kind::forward, 0, 2>
-// expected-clang: <stretto::fault::race, stretto::reason::overwritten_while_read, 0, 7, stretto::job_kind::forward, 0, 2>
-// expected-nvcc: What=stretto::fault::race, Why=stretto::reason::overwritten_while_read, Rank=0, Step=7, Kind=stretto::job_kind::forward, Stage=0, Microbatch=2
+// expected: <stretto::fault::race, stretto::reason::overwritten_while_read, 0, 7, stretto::job_kind::forward, 0, 2>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/spoilt_plan.hpp"

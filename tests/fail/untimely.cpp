@@ -1,8 +1,6 @@
 // The first receive waits for the forward before the one that it should wait for.
 // expected: stretto: untimely: this receive may be posted further ahead than the plan's lead
-// expected-gnu: <stretto::fault::untimely, stretto::reason::posted_early, 0, 3, stretto::job_kind::receive_backward, 0, 0>
-// expected-clang: <stretto::fault::untimely, stretto::reason::posted_early, 0, 3, stretto::job_kind::receive_backward, 0, 0>
-// expected-nvcc: What=stretto::fault::untimely, Why=stretto::reason::posted_early, Rank=0, Step=3, Kind=stretto::job_kind::receive_backward, Stage=0, Microbatch=0
+// expected: <stretto::fault::untimely, stretto::reason::posted_early, 0, 3, stretto::job_kind::receive_backward, 0, 0>
 #include "stretto/lowering/streams/receive_lead.hpp"
 #include "stretto/memory/release_early.hpp"
 #include "stretto/plan/accepted.hpp"

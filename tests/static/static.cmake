@@ -31,9 +31,10 @@ foreach(source IN LISTS sources)
   foreach(compiler IN LISTS stretto_compilers)
     set(name static/${stem}/${compiler})
     set(command ${stretto_compiler_${compiler}} "${source}")
-    # What nvcc's host pass makes of the headers need not be seen for every pipeline.
-    if(compiler STREQUAL "nvcc" AND (NOT stem MATCHES "^pipeline_" OR stem STREQUAL "pipeline_small"))
-      list(TRANSFORM command REPLACE "^-ptx$" "-c")
+    # What nvcc's own front end makes of plans; what the host's compiler behind it proves need not be
+    # seen for every pipeline.
+    if(compiler STREQUAL "nvcc" AND stem MATCHES "^pipeline_" AND NOT stem MATCHES "_(small|zbv_greedy)$")
+      list(TRANSFORM command REPLACE "^-c$" "-ptx")
     endif()
     if(compiler STREQUAL "clang" AND counts AND stem MATCHES "^pipeline_(.+)")
       set(record ${counted})

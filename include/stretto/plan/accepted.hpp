@@ -93,14 +93,45 @@ inline constexpr bool accepted_verdict =
     accepted<Found.what, Found.why, Found.rank, Found.step, Found.where.kind, Found.where.stage,
              Found.where.microbatch>::value;
 
-//! `static_assert(stretto::valid<step>)`: every rule holds for a stretto::pipeline (or whatever
-//! else has a `static constexpr verdict checked`), or the build stops and says which does not.
+namespace detail {
+
+//! Every rule holds for `Checked`, or a compile error.
 template <class Checked>
-inline constexpr bool valid =  // written out: nvcc's host pass loses a member's reference
+inline constexpr bool proven =  // written out: nvcc's host pass loses a member's reference
     accepted<Checked::checked.what, Checked::checked.why, Checked::checked.rank,
              Checked::checked.step, Checked::checked.where.kind, Checked::checked.where.stage,
              Checked::checked.where.microbatch>::value &&
     assigned<Checked::checked.what == fault::misassigned ? Checked::checked.why : reason::none,
              Checked::checked.rank, Checked::checked.amount, Checked::checked.limit>::value;
+
+//! The same, proven when the body is made.
+template <class Checked>
+void prove() {
+  static_assert(proven<Checked>);
+}
+template <void (*)()>
+inline constexpr bool asked = true;
+
+}  // namespace detail
+
+//! `static_assert(stretto::valid<step>)`: every rule holds for a stretto::pipeline (or whatever
+//! else has a `static constexpr verdict checked`), or the build stops and says which does not.
+//!
+//! A file of CUDA is read for the device and for the host, and by nvcc a third time. What is costly to
+//! prove is proven once, by the compiler that makes the host's code: device code by itself (`nvcc -ptx`,
+//! `clang++ --cuda-device-only`), or a question that stands in device code alone, is not proven. What
+//! runs a step is the host's, and asks again (pipeline::plans).
+#if defined(__CUDA_ARCH__)
+template <class Checked>
+inline constexpr bool valid = true;
+#elif defined(__NVCC__)
+// The pass of nvcc that takes the host's code from the device's leaves the bodies of templates alone,
+// and the host's compiler, which reads what it writes, makes all whose address is taken.
+template <class Checked>
+inline constexpr bool valid = detail::asked<&detail::prove<Checked>>;
+#else
+template <class Checked>
+inline constexpr bool valid = detail::proven<Checked>;
+#endif
 
 }  // namespace stretto
