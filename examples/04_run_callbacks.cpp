@@ -27,6 +27,10 @@ struct model {
 double& value(const context& at, buffer_role role) {
   return at.view<double>(role)[0];
 }
+//! Stays there until the micro-batch's backward is done.
+double input(const context& at) {
+  return at.what.stage > 0 ? value(at, buffer_role::input) : model::data(at.what.microbatch);
+}
 
 int main() {
   model mine, plain;
@@ -34,17 +38,15 @@ int main() {
       .forward =
           [&](const context& at) {
             const int s = at.what.stage;
-            double& input = value(at, buffer_role::stash);  // kept for the backward
-            input = s > 0 ? value(at, buffer_role::input) : model::data(at.what.microbatch);
-            if (s < 3) value(at, buffer_role::output) = mine.forward(s, input);
+            // Only the loss asks again for what the last stage has made.
+            value(at, s < 3 ? buffer_role::output : buffer_role::stash) = mine.forward(s, input(at));
           },
       .backward =
           [&](const context& at) {
             const int s = at.what.stage;
-            const double input = value(at, buffer_role::stash);
-            const double arrived =
-                s < 3 ? value(at, buffer_role::output_gradient) : mine.lose(mine.forward(s, input));
-            const double passed = mine.backward(s, input, arrived);
+            const double arrived = s < 3 ? value(at, buffer_role::output_gradient)
+                                         : mine.lose(value(at, buffer_role::stash));
+            const double passed = mine.backward(s, input(at), arrived);
             if (s > 0) value(at, buffer_role::input_gradient) = passed;
           },
       .optimizer = [&](const context& at) { mine.update(at.rank); },  // one stage a rank

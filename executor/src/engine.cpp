@@ -1,6 +1,7 @@
 #include "stretto/executor/engine.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <thread>
@@ -72,7 +73,8 @@ struct engine::state {
   time_point began{};      // the step under way
   std::int64_t steps = 0;  // completed
   bool failed = false;
-  int threads_left = 0;  // after a failure
+  int threads_left = 0;     // after a failure
+  std::string failed_with;  // and its text
 
   state(std::span<const plan_view> given, std::span<stage* const> stages, options wanted)
       : with(std::move(wanted)),
@@ -204,6 +206,10 @@ struct engine::state {
   ~state() {
     graph.reset();  // communicators wait for what was recorded with them
     if (!failed) wire->close();
+    // The error may be on its way to somebody who is told only when this is over.
+    if (threads_left > 0 && !polled)
+      std::fprintf(stderr, "stretto: waiting for a callback that does not return; %s\n",
+                   failed_with.c_str());
     const bool waits = failed && polled;
     if (end_threads(waits ? after(with.grace) : time_point::min()) > 0 && waits)
       for (const auto& each : devices) each->abandon();
@@ -239,6 +245,7 @@ struct engine::state {
       text += (polled ? "; threads and streams of devices whose work has not ended: "
                       : "; threads held by a callback that has not returned: ") +
               std::to_string(threads_left);
+    failed_with = text;
     throw execution_error(kind, where, text, std::move(cause), threads_left, std::move(record));
   }
 

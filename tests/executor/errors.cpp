@@ -1,7 +1,13 @@
 // Whatever ends a step ends it with one exception that names rank, instruction and cause, and
 // leaves no thread.
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <stdexcept>
+#include <string>
+#include <thread>
 
 #include "failures.hpp"
 #include "pipeline.hpp"
@@ -16,6 +22,31 @@ using namespace stretto::test;
 using std::chrono::milliseconds;
 
 namespace {
+
+//! What the process writes to its standard error, while it lives.
+class captured_errors {
+ public:
+  captured_errors() : file_(std::tmpfile()), before_(dup(STDERR_FILENO)) {
+    std::fflush(stderr);
+    dup2(fileno(file_), STDERR_FILENO);
+  }
+  captured_errors(const captured_errors&) = delete;
+  captured_errors& operator=(const captured_errors&) = delete;
+  ~captured_errors() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    std::fclose(file_);
+  }
+  std::string text() const {
+    char read[4096];
+    const ssize_t size = pread(fileno(file_), read, sizeof read, 0);
+    return {read, static_cast<std::size_t>(size > 0 ? size : 0)};
+  }
+
+ private:
+  std::FILE* file_;
+  int before_;
+};
 
 //! A pipeline whose callbacks do nothing but what the test adds to one job of one step.
 struct spoiled {
@@ -176,6 +207,33 @@ TEST_CASE("a callback that polls the stop flag is ended by another rank's failur
   CHECK(error.kind() == executor::failure::stage);
   CHECK(error.threads_left() == 0);
   CHECK(settle_to(before));
+}
+
+TEST_CASE("an engine that must wait for a callback says why its step has failed before it does") {
+  const captured_errors errors;
+  std::atomic<bool> release{false};
+  std::string seen;
+  std::thread reader([&] {  // until it is there: the engine goes no sooner than the callback returns
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while ((seen = errors.text()).empty() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(milliseconds(1));
+    release = true;
+  });
+  {
+    executor::options with;
+    with.deadline = milliseconds(300);
+    with.grace = milliseconds(10);
+    spoiled run(
+        3, {1, 1, 0, job_kind::forward}, 0,
+        [&](const executor::context&) {
+          while (!release) std::this_thread::sleep_for(milliseconds(1));
+        },
+        std::move(with));
+    error_of(*run.engine);
+  }
+  reader.join();
+  expect_part(seen, "stretto: waiting for a callback that does not return; step 0 has not ended in time: ");
+  expect_part(seen, "1F1");
 }
 
 TEST_CASE("a callback that does not return keeps its thread, and the error says so") {

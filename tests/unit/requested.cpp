@@ -91,8 +91,13 @@ TEST_CASE("groups have members, and these are ranks") {
         {.first = 0, .count = 2, .elements = -4},
         {.first = 0, .count = 2, .elements = std::int64_t{1} << 62}})
     CHECK(refusal(info).ends_with(
-        "a group has members, each of them a rank, and elements, from 0 to 2^40"));
+        "a group has members, each of them another rank, and elements, from 0 to 2^40"));
   CHECK(refusal({.first = 1, .count = 2, .elements = 3}).starts_with("unsupported on rank 2, "));
+  for (const std::vector<std::int32_t>& twice : {std::vector{1, 1}, std::vector{1, 0, 1}})
+    CHECK(refusal([&](plan_request& wanted) {
+            wanted.groups = {{.first = 0, .count = static_cast<int>(twice.size()), .elements = 3}};
+            wanted.members = twice;
+          }).starts_with("unsupported on rank 1, "));
 }
 
 TEST_CASE("times of which a step's sum would leave 64 bits do not fit") {
@@ -101,6 +106,18 @@ TEST_CASE("times of which a step's sum would leave 64 bits do not fit") {
         refusal([](plan_request&) {}, {.forward = -1}));
   CHECK(refusal([](plan_request&) {}, {.communication = std::int64_t{1} << 62}) ==
         refusal([](plan_request&) {}, {.forward = -1}));
+}
+
+TEST_CASE("nor does memory, either way") {
+  const std::string not_fit = refusal([](plan_request&) {}, {.forward = -1});
+  const std::int64_t most = std::int64_t{1} << 46;
+  const auto with = [](std::int64_t taken, std::int64_t given) {
+    return refusal([](plan_request&) {},
+                   {.memory_forward = taken, .memory_backward_weight = given});
+  };
+  CHECK(with(most, -most) == "ok");
+  CHECK(with(std::int64_t{1} << 62, -1) == not_fit);
+  CHECK(with(1, -most - 1) == not_fit);
 }
 
 TEST_CASE("plans are written from compute jobs and copies alone") {

@@ -57,8 +57,6 @@ class share_search {
 
   //! Whether the cut keeps to all caps.
   constexpr bool fits() const { return best_.over == 0; }
-  //! Whether no cut does.
-  constexpr bool never_fits() const { return !fits() && bound_ == best_.slowest; }
   constexpr std::int64_t slowest() const { return best_.slowest; }
   //! No cut has a faster slowest group; slowest() when that is proven to be the best.
   constexpr std::int64_t bound() const { return bound_; }

@@ -209,7 +209,7 @@ constexpr std::string_view describe(reason why) {
       return "it may begin before the communication issued ahead of it is there";
     case reason::costs_do_not_fit:
       return "the table of costs must have an entry for each rank, chunk and kind, a base and a limit "
-             "for each rank or none, and times from 0 to 2^46";
+             "for each rank or none, times from 0 to 2^46, and memory of at most that either way";
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";
     case reason::not_as_listed: return "the plan's instruction is not what its list has there";
@@ -239,7 +239,7 @@ constexpr std::string_view describe(reason why) {
     case reason::size_out_of_range:
       return "bytes of a stage are a number from 0 to 2^40";
     case reason::group_unsound:
-      return "a group has members, each of them a rank, and elements, from 0 to 2^40";
+      return "a group has members, each of them another rank, and elements, from 0 to 2^40";
   }
   return "";
 }

@@ -77,7 +77,7 @@ constexpr bool fits(const plan_view& plan, std::int32_t index, std::int32_t befo
 
 }  // namespace detail
 
-//! Rule 10, cut, for one rank: of an op in pieces each stands once, in order, on one stream, and of
+//! Rule cut, for one rank: of an op in pieces each stands once, in order, on one stream, and of
 //! what it touches in part each begins where the one before ends: none twice, and no gap.
 constexpr verdict cut(std::span<const plan_view> plans, int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];

@@ -89,7 +89,7 @@ constexpr bool all_done(const plan_view& plan, lowering::clock_rows known,
 
 }  // namespace detail
 
-//! Rule 6, race-free, for one rank: every read of a buffer comes after its latest write, every
+//! Rule race-free, for one rank: every read of a buffer comes after its latest write, every
 //! write after all earlier accesses, and the first write after all accesses to whatever buffers
 //! held the same bytes before, whose lives are over; a buffer is released after all accesses to it,
 //! whether or not its bytes are used again, and used again after that (whose stream gives it back:

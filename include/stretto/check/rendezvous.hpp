@@ -4,7 +4,7 @@
 
 namespace stretto::check {
 
-//! Rule 4, rendezvous: on every channel the k-th send and the k-th receive are the same message,
+//! Rule rendezvous: on every channel the k-th send and the k-th receive are the same message,
 //! and the step ends even when every rank issues its list one entry at a time and every message
 //! blocks both ranks until they stand at its two halves. That is acyclicity of the graph of all
 //! entries under host issue order with each send fused to its receive: stronger than what a run

@@ -9,7 +9,7 @@
 
 namespace stretto::check {
 
-//! Rule 8, resident, for one rank: what computes begins after all communication that holds
+//! Rule resident, for one rank: what computes begins after all communication that holds
 //! multiprocessors and was issued before it has begun. Otherwise a kernel that takes all of them
 //! could come first, and the communication that was to run beside it would wait for its end.
 //! @param known clocks of the plans, as `plan_order` found them

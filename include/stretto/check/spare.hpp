@@ -236,7 +236,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
 
 }  // namespace detail
 
-//! Rule 7, spare, for one rank: every event is waited for, and every wait has its reason and is
+//! Rule spare, for one rank: every event is waited for, and every wait has its reason and is
 //! needed for it. `data`: the two instructions touch the same bytes, one writing or giving them
 //! back, and without the wait nothing orders them. `gate`: without it the instruction could run
 //! before the previous step has ended. `bound`: the instruction is the last of its stream, and

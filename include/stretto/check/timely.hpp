@@ -61,7 +61,7 @@ class receive_gate_table {
 
 }  // namespace detail
 
-//! Rule 9, timely, for one rank whose plan has a receive lead: no receive can be posted while more
+//! Rule timely, for one rank whose plan has a receive lead: no receive can be posted while more
 //! nodes than that are to run before the one it is for. What its own stream and its waits say
 //! counts; what the message brings comes too late.
 //! @param known clocks of the plans, as `plan_order` found them

@@ -182,7 +182,7 @@ class buffer_book {
     const bool saved = &of == parts_ + saved_part;
     const auto found =
         places_.take(static_cast<int>(&of - parts_), bytes, oldest, of.top,
-                     copies ? row_ : nullptr, copies && saved ? row_[now].stream : -1);
+                     row_, copies, copies && saved ? row_[now].stream : -1);
     left_at_ = found.left;
     if (saved) copied_at_ = found.copied;
     return found.begin;

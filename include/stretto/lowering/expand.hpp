@@ -67,7 +67,7 @@ class plan_expander {
       const bool pair = work.what.paired && from + 1 < count;
       const op_sequence* const found =
           work.act == action::run && is_compute(work.what.kind)
-              ? sequence_of(work.what, pair ? &base_.instructions[index(from) + 1].what : nullptr)
+              ? sequence_of(base_.instructions.subspan(index(from), pair ? 2 : 1))
               : nullptr;
       first_[index(from)] = at;
       if (found == nullptr) {
@@ -252,8 +252,8 @@ class plan_expander {
 //! that its jobs wait for is there, as its first op, and is done with its last, both on the stream
 //! that computes: what holds between the jobs of the plan holds between their ops. Some waits may
 //! be more than needed where a pair has become one: see drop_idle_waits.
-//! @param sequence_of  (first, second): the ops of a job (`second` null) or of a pair, kept by the
-//!                     caller; null leaves them whole
+//! @param sequence_of  (node): the ops of a node's job, or of both its jobs, given as instructions;
+//!                     kept by the caller; null leaves them whole
 template <class SequenceOf>
 constexpr void expand_plan(const plan_view& base, const SequenceOf& sequence_of, op_plan& out) {
   detail::plan_expander(base, out).write(sequence_of);

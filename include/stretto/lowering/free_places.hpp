@@ -40,11 +40,11 @@ class free_places {
   }
   //! The lowest place of a part that is long enough, beyond `top` if none is, which then grows.
   //! @param oldest  rather that of the free ones that was left the longest ago
-  //! @param row     the clocks of those that touched what was there, where copies have been, of
-  //!                which some run on other streams than jobs; else null
+  //! @param row     clocks of the rank's instructions
+  //! @param copies  whether some of those that left places may be copies, on streams of their own
   //! @param stream  rather the lowest that was left on it; -1: on whichever
   constexpr taken take(int part, std::int64_t bytes, bool oldest, std::int64_t& top,
-                       const clock* row, int stream) {
+                       const clock* row, bool copies, int stream) {
     ends& of = ends_[part];
     std::int32_t start = stream < 0 ? 0 : of.first;
     while (start > 0 && (at(start).end - at(start).begin < bytes ||
@@ -74,7 +74,7 @@ class free_places {
     while (start > 0) {
       place free = at(start);
       if (free.begin >= end) break;
-      std::int32_t& last = row != nullptr && row[free.last].stream > 0 ? found.copied : found.left;
+      std::int32_t& last = copies && row[free.last].stream > 0 ? found.copied : found.left;
       if (free.last > last) last = free.last;
       if (free.end > end) {
         at(start).begin = end;

@@ -39,7 +39,7 @@ class rank_sequences {
       const instruction& work = plan.instructions[at];
       if (work.act != action::run || !is_compute(work.what.kind)) continue;
       const bool pair = work.what.paired && at + 1 < plan.instructions.size();
-      const kind_of_node key = key_of(work.what, pair ? &plan.instructions[at + 1].what : nullptr);
+      const kind_of_node key = key_of(plan.instructions.subspan(at, pair ? 2 : 1));
       if (pair) ++at;
       if (key.one < 0 || find(key) != nullptr) continue;
       // The forward's buffers may have places that its backward ahead leaves: not while both run.
@@ -57,9 +57,10 @@ class rank_sequences {
 
   constexpr ~rank_sequences() = default;  // nvcc does not find it constexpr by itself
 
-  //! Null where the chain has no program.
-  constexpr const op_sequence* operator()(const job& first, const job* second) const {
-    return find(key_of(first, second));
+  //! @param node  a job, or the two of a pair
+  //! @return null where the chain has no program
+  constexpr const op_sequence* operator()(std::span<const instruction> node) const {
+    return find(key_of(node));
   }
   //! Whether all could be written: see write_sequence. A pair's forward stands ahead of its backward.
   constexpr const verdict& answer() const { return answer_; }
@@ -79,9 +80,10 @@ class rank_sequences {
         return static_cast<std::int32_t>(at);
     return -1;
   }
-  constexpr kind_of_node key_of(const job& first, const job* second) const {
-    const kind_of_node made{program_of(first), second == nullptr ? -1 : program_of(*second)};
-    return second != nullptr && made.other < 0 ? kind_of_node{} : made;
+  constexpr kind_of_node key_of(std::span<const instruction> node) const {
+    const bool pair = node.size() == 2;
+    const kind_of_node made{program_of(node[0].what), pair ? program_of(node[1].what) : -1};
+    return pair && made.other < 0 ? kind_of_node{} : made;
   }
   constexpr const op_sequence* find(const kind_of_node& key) const {
     for (std::size_t at = 0; at < keys_.size(); ++at)

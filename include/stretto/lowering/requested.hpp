@@ -45,10 +45,13 @@ constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
             members.size() ||
         !is_size(info.elements))
       return refuse(fault::unsupported, reason::group_unsound, -1, -1, sum);
-    for (std::int32_t at = info.first; at < info.first + info.count; ++at)
-      if (const std::int32_t member = members[static_cast<std::size_t>(at)];
-          member < 0 || member >= ranks)
-        return refuse(fault::unsupported, reason::group_unsound, member, -1, sum);
+    const std::span<const std::int32_t> of = members.subspan(static_cast<std::size_t>(info.first),
+                                                             static_cast<std::size_t>(info.count));
+    for (std::size_t at = 0; at < of.size(); ++at) {
+      bool sound = of[at] >= 0 && of[at] < ranks;
+      for (std::size_t before = 0; before < at; ++before) sound = sound && of[before] != of[at];
+      if (!sound) return refuse(fault::unsupported, reason::group_unsound, of[at], -1, sum);
+    }
   }
   return {};
 }

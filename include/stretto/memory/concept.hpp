@@ -52,6 +52,10 @@ struct layers_of {
 template <class Memory>
 constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range> layers,
                                  std::span<stage_bytes> stages) {
+  static_assert(!requires(Memory& any) { any.layer(0); } || by_layer<Memory>,
+                "stretto: a memory policy's layer(int) must be const and return unit_costs");
+  static_assert(!requires(Memory& any) { any.layer_bytes(0); } || requires { made.layer_bytes(0); },
+                "stretto: a memory policy's layer_bytes(int) must be const");
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     stages[stage] = made.bytes(static_cast<int>(stage));
     if constexpr (requires { made.layer_bytes(0); }) {

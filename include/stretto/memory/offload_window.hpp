@@ -35,6 +35,8 @@ inline constexpr offload_window offload_all{{1, 1}};
 //! What a memory policy offloads: see memory/concept.hpp.
 template <class Memory>
 constexpr offload_window offload_of(const Memory& made) {
+  static_assert(!requires(Memory& any) { any.offload(); } || requires { made.offload(); },
+                "stretto: a memory policy's offload() must be const");
   if constexpr (requires { made.offload(); })
     return made.offload();
   else

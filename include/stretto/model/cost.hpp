@@ -43,15 +43,22 @@ struct job_table_view {
 
   //! No time is longer: sums over all jobs then stay in 64 bits.
   static constexpr std::int64_t most_time = std::int64_t{1} << 46;
+  //! And no job changes memory by more, up or down.
+  static constexpr std::int64_t most_memory = most_time;
 
-  //! Whether it speaks of so many ranks, with so many chunks each, and of no time below 0 or above
-  //! most_time.
+  //! Whether it speaks of so many ranks, with so many chunks each, of no time below 0 or above
+  //! most_time, and of no memory beyond most_memory.
   constexpr bool fits(int ranks_of, int chunks_of) const {
     const auto has = [](std::span<const std::int64_t> each, int count) {
       return each.empty() || each.size() == static_cast<std::size_t>(count);
     };
+    const auto sized = [](std::int64_t memory) {
+      return memory >= -most_memory && memory <= most_memory;
+    };
     for (const job_cost& one : entries)
-      if (one.time < 0 || one.time > most_time) return false;
+      if (one.time < 0 || one.time > most_time || !sized(one.change) || !sized(one.peak)) return false;
+    for (const std::int64_t one : base)
+      if (!sized(one)) return false;
     return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
            communication >= 0 && communication <= most_time && pair_hides >= 0 && pair_hides <= 100 &&
            entries.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(chunks) *

@@ -31,6 +31,13 @@ struct no_groups {
   static constexpr std::array<std::int32_t, 0> members{};
 };
 
+//! A type with these members.
+template <class Groups>
+concept groups_policy = requires {
+  std::span<const group_info>(Groups::infos);
+  std::span<const std::int32_t>(Groups::members);
+};
+
 //! The same for ranks whose workers are several data-parallel replicas (see stretto::shared), each
 //! with micro-batches of its own: each stage's gradients are summed over them as soon as all are
 //! there. These groups number before all others.
@@ -48,6 +55,7 @@ class pipeline_jobs {
   static_assert(schedule::Policy<Schedule>, "stretto: the second argument must be a schedule");
   static_assert(assignment::Policy<Assignment>, "stretto: the third must be an assignment");
   static_assert(memory::Policy<Memory>, "stretto: the fourth must be a memory policy");
+  static_assert(groups_policy<Groups>, "stretto: the sixth must be a groups policy");
 
  public:
   static constexpr shape sizes = Shape;

@@ -93,6 +93,23 @@ struct context {
 };
 
 //! The model's side of a rank: all the stages that the rank holds.
+//!
+//! Which buffers a job is given, and what it does to each (rule complete proves it of every plan):
+//!
+//!     job                     reads                          writes                 reads and writes
+//!     forward                 input                          output, stash, kept
+//!     recompute               input                          stash, kept
+//!     backward, or for input  input, output_gradient         input_gradient         stash, kept
+//!     backward for weights    input, output_gradient, and
+//!                             kept or, where none is, stash
+//!     reduce_grad             sums of groups before its own  collective
+//!     optimizer               collective of every group
+//!
+//! The first stage has no input and no input_gradient, the last no output and no output_gradient; what
+//! memory::Policy::bytes says is of no bytes is left out. `input` stays readable until the last job of
+//! its micro-batch on the stage: only what a forward computes need be saved. A slice's jobs are also
+//! given the stashes of its micro-batch's earlier slices, in order. Nothing is zeroed: a buffer holds
+//! whatever was there. Gradients of the weights, and the weights, are the stage's own memory.
 class stage {
  public:
   virtual ~stage() = default;
