@@ -28,7 +28,8 @@ constexpr verdict schedule(const replay_input& input, lists_of of = lists_of::an
   return bounded(input);
 }
 
-//! Rule `complete` of the plans of all ranks; the others' knowledge is found only behind it.
+//! Rule `complete` of the plans of all ranks. It comes first: what orders plans is read from what
+//! their lists say.
 //! @param lists  with messages: what they were written from
 constexpr verdict as_listed(std::span<const plan_view> written, const replay_input& lists) {
   for (const plan_view& plan : written)

@@ -99,7 +99,7 @@ class update_completeness {
       prepared_[work.microbatch] = true;
   }
 
-  //! Above all no gradient and no reduction: it would come too late for the update.
+  //! Nothing but the end of the step comes after the optimizer; a gradient or a sum would be too late.
   constexpr verdict nothing_follows(int rank, int step, const job& update) const {
     for (int later = step + 1; later < in_.rows.counts[rank]; ++later) {
       const job& work = in_.rows.at(rank, later);

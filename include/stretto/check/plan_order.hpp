@@ -19,8 +19,8 @@ class plan_order : public replay_observer {
   //! @param plans  one per rank; instruction i of a plan is entry i of the rank's list, or, where
   //!               jobs were expanded, one of its ops: op_part says which are the last
   //! @param stride room per rank in `clocks`, which are fresh
-  //! @param turns  no message comes around to a rank that sent what led to it (placement_kind::wave);
-  //!               where one does all the same, less is known
+  //! @param turns  stages go back and forth through the ranks (placement_kind::wave), so that nothing
+  //!               comes full circle: laps are not followed. Wrongly true, less is known, never more
   constexpr plan_order(std::span<const plan_view> plans, lowering::clock* clocks, int stride,
                        bool turns = false)
       : known_(clocks, static_cast<int>(plans.size()), stride),

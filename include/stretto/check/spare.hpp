@@ -81,10 +81,10 @@ class knowledge_without {
   std::int32_t* recorder_;
 };
 
-//! Whether two instructions touch a common buffer (it may be empty) or byte, and one of them writes
-//! it, or the other writes to what the one (or the node whose last op it is) has released before, or
-//! gives back what the one touches.
-//! @param index  of `one`
+//! Whether the order of two instructions matters: they touch a common buffer (it may be empty) or
+//! common bytes, and one of them writes; or the later one writes bytes that the earlier (or the node
+//! that it is the last op of) has released; or the later one releases what the earlier touches.
+//! @param index  of `one`, the earlier
 //! @param later  of `other`
 constexpr bool clash(const plan_view& plan, std::int32_t index, const instruction& one,
                      std::int32_t later, const instruction& other) {
@@ -131,10 +131,11 @@ struct idle_wait {
                             //!< posted before, which is this; -1: all is in order
 };
 
-//! Tells of those of a rank's plan; see rule spare.
-//! @param found  (idle_wait): whether to go on. Then it has made the wait one for the gate, which
-//!               records an event; or left it out, by writing in its place one of the step before
-//!               for event -1; or left out the event.
+//! Calls `found` for every wait and event of a rank's plan that breaks rule spare.
+//! @param found  (idle_wait): returns whether to go on. Before it does, it must have taken away what it
+//!               was told of: the event; or the wait, by writing in its place one of the step before
+//!               for event -1; or, where there is a gate, have made it a wait for the gate, which
+//!               then records an event
 template <class Found>
 constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows known, int rank,
                          const Found& found) {

@@ -170,8 +170,9 @@ class buffer_book {
     const std::int64_t begin = sink_.buffers[id].offset;
     places_.leave(part, id, begin, begin + aligned(sink_.buffers[id].bytes), last.items[id]);
   }
-  //! The first that is asked for, or the first that is larger or smaller than those before; with
-  //! the first that goes to the host, places of what is saved differ by who left them.
+  //! Notes a size that is new to this part. From the second on its free places are kept by where they
+  //! lie; from the first copy to the host on those of what is saved, too, because it then matters on
+  //! which stream each was left.
   constexpr void meet_size(arena_part& of, std::int64_t bytes) {
     if (&of == parts_ + host_part) meet_size(parts_[saved_part], several);
     of.size = of.size == none ? bytes : several;

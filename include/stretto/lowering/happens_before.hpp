@@ -88,8 +88,8 @@ class happens_before {
     last = index + 1;
     return here;
   }
-  //! The same of an instruction that has to come after `job` of the compute stream, and after nothing
-  //! else that its stream does not hold; `after` says whether it waits for it.
+  //! The same of an instruction that also comes after `job` of the compute stream, and after nothing
+  //! else. Its clock's `after` is that job's if its stream must wait for it, and else 0.
   constexpr clock& follow(int rank, int index, int stream, std::int32_t job) {
     std::int32_t& last = last_on_[rank * max_streams + stream];
     clock* const row = clocks_ + static_cast<std::int64_t>(rank) * stride_;

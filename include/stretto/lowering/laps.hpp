@@ -29,8 +29,8 @@ class laps {
 
   const bool any;  //!< whether there can be some
 
-  //! A send and its receive are done, and there can be laps.
-  //! @param receives in the table of the receiver's clocks, at index `receive`
+  //! Notes that a send and its receive are done, where there can be laps.
+  //! @param receives the receive's clock, which is element `receive` of the receiver's row of clocks
   constexpr void met(const job& sent, int sender, int send, const clock& sends, int receiver,
                      int receive, clock& receives) {
     const int onward = sent.kind == job_kind::send_forward ? 1 : -1;

@@ -16,8 +16,9 @@ inline constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
 //! Whether plans can be written for these sizes and groups.
 //! @param bytes   of every stage; one entry serves all
 //! @param infos   the user's groups, which refer to `members`
-//! @return ok; fault::misassigned for another number of entries; else fault::unsupported, with the
-//!         stage or with the group as an all-reduce's job, and where that is it the member as rank
+//! @return ok; fault::misassigned for another number of entries; else fault::unsupported: of a size
+//!         `where` names the stage, of a group its all-reduce, and `rank` is the member, if it is one
+//!         that is wrong
 constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
                             std::span<const group_info> infos,
                             std::span<const std::int32_t> members, int ranks) {

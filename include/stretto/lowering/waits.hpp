@@ -15,8 +15,8 @@ class wait_book {
   //! @param row the rank's clocks, as `data_order` found them
   constexpr wait_book(const clock* row, Plan& out) : row_(row), out_(out) {}
 
-  //! What comes to stream `mine` comes after `earlier`, which the stream does not know to be done
-  //! unless it has waited for it to use bytes again; and after nothing else.
+  //! Makes stream `mine` wait for `earlier`, and for nothing else. By data alone the stream does not
+  //! know that it is done; an earlier wait, to use bytes again, may have said so.
   constexpr void wait_after(int mine, std::int32_t earlier) {
     if (heard_of(mine, row_[earlier].stream) <= earlier)
       wait_for(earlier, wait_reason::data);

@@ -46,10 +46,9 @@ constexpr offload_window offload_of(const Memory& made) {
 //! The job table as a schedule should see it, which knows of no copies: where all micro-batches are
 //! offloaded, a forward leaves to its backward what that brings back.
 //! @param entries  of a job table, see job_table_view
-//! @param limits   of memory, an entry a rank, or empty: they give way by what may be on its way,
-//! of
-//!                 `lag` forwards before any job and `prefetch` backwards after it. What has not
-//!                 gone is among them: its backward comes too soon
+//! @param limits   of memory, an entry a rank, or empty: each is lowered by what copies may hold at
+//!                 any time, the stashes of `lag` forwards that are still to go out and of `prefetch`
+//!                 backwards that have come in
 constexpr void fold_offload(const offload_window& window, std::span<job_cost> entries, int chunks,
                             std::span<std::int64_t> limits) {
   if (!window.any() || !window.which.all()) return;

@@ -15,12 +15,12 @@ namespace stretto {
 //! What one job takes. Integers in any unit, per chunk job.
 struct job_cost {
   std::int64_t time = 0;
-  //! Memory change: a forward, a recompute and a reload take it at their start, every other job at
-  //! its end; an offload's is below zero. Where a recompute follows, the forward keeps less by the
-  //! recompute's change, which that takes at its start.
+  //! Memory that is in use after the job and was not before it; below zero where it frees more than
+  //! it takes. Counted from the start of a forward, a recompute or a reload, from the end of every
+  //! other job. A forward that is recomputed keeps its own change less that of the recompute.
   std::int64_t change = 0;
-  //! Most memory in use above the level at the job's start while it runs; 0: no more than `change`,
-  //! also of a forward that keeps less.
+  //! Most memory in use while the job runs, above what was at its start; 0: `change`, also of a
+  //! forward that is recomputed.
   std::int64_t peak = 0;
 
   constexpr bool operator==(const job_cost&) const = default;

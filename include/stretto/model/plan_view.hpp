@@ -116,8 +116,8 @@ struct op_part {
   std::int16_t piece = 0;
   std::int16_t pieces = 1;
   std::int16_t holds = 0;      //!< multiprocessors that it keeps from what computes beside it
-  std::int16_t own_uses = -1;  //!< how many of its uses are for it, the others for all of its node's
-                               //!< ops; -1: all
+  std::int16_t own_uses = -1;  //!< how many of its uses, from the first on, are its own; the others
+                               //!< are held for all ops of its node; -1: all are its own
   std::uint8_t ends = 1;       //!< how many of the rank's jobs end with it
   std::int32_t started = -1;   //!< event recorded as it starts; -1: none
 

@@ -49,8 +49,8 @@ struct context {
   //! A callback that may run long should poll this; no other means can end it.
   bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 
-  //! The buffer with the role; of several the first that the job writes, else the first: what
-  //! prepares a sum also reads what earlier groups have summed. Empty when there is none.
+  //! The buffer with the role; of several the first that the job writes, or else the first (a
+  //! reduce_grad is also given the sums of earlier groups, to read). Empty when there is none.
   std::span<std::byte> find(buffer_role role) const {
     std::span<std::byte> found;
     for (const bound_buffer& each : buffers) {

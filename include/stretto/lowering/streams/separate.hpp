@@ -7,7 +7,7 @@ namespace stretto::overlap {
 //! Computation on one stream, every direction of communication on one of its own: a message to a
 //! neighbour overlaps with computation and with messages to and from the other. Communication is
 //! the more urgent: it is short, and somebody waits for it. Copies to the host and back have a
-//! stream of their own, too, and are not.
+//! stream of their own, as urgent as computation.
 struct separate {
   static constexpr std::string_view name = "separate";
   enum stream_index : int {
