@@ -71,19 +71,14 @@ entry read_header(const std::string& file, int line, const std::string& text) {
   return read;
 }
 
-//! The jobs of a row. With `pairs` it counts which of them run as one node; otherwise the mark,
-//! which belongs to another schedule's option, goes.
-std::vector<stretto::job> read_row(const std::string& file, int line, const std::string& text,
-                                   bool pairs) {
+//! The jobs of a row, of which some are marked as pairs.
+std::vector<stretto::job> read_row(const std::string& file, int line, const std::string& text) {
   std::vector<stretto::job> row;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     const auto action = stretto::parse_action(word);
     if (!action.answer) fail_at(file, line, "not an action: " + word);
-    for (stretto::job work : action.jobs) {
-      work.paired = work.paired && pairs;
-      row.push_back(work);
-    }
+    for (const stretto::job& work : action.jobs) row.push_back(work);
   }
   return row;
 }
@@ -104,7 +99,7 @@ std::vector<entry> read_file(const std::string& file) {
     entry read = read_header(file, line, text);
     for (int rank = 0; !read.refused && rank < read.sizes.ranks; ++rank) {
       if (!next(text)) fail_at(file, line, "a row is missing");
-      read.rows.push_back(read_row(file, line, text, read.schedule.starts_with("dualpipe")));
+      read.rows.push_back(read_row(file, line, text));
     }
     entries.push_back(read);
   }
@@ -128,7 +123,7 @@ bool set_options(const entry& asked, Schedule& schedule) {
   }
   if (!asked.warmup.empty()) {
     if constexpr (requires { schedule.warmup; })
-      schedule.warmup = asked.warmup == "all" ? warmup_kind::all : warmup_kind::one_more;
+      schedule.warmup = asked.warmup == "all" ? warmup_kind::all : warmup_kind::paired;
     else
       return false;
   }
@@ -140,7 +135,7 @@ bool set_options(const entry& asked, Schedule& schedule) {
   }
   return (asked.split.empty() || asked.split == "partial") &&
          (asked.remainder.empty() || asked.remainder == "last" || asked.remainder == "first") &&
-         (asked.warmup.empty() || asked.warmup == "all" || asked.warmup == "one_more");
+         (asked.warmup.empty() || asked.warmup == "all" || asked.warmup == "paired");
 }
 
 //! Where the orders first differ; empty when they do not.
@@ -217,8 +212,7 @@ TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and the Zero Bu
       {"deepspeed.txt", {50, 0, 0}},       {"paddle_eager_1f1b.txt", {30, 7, 0}},
       {"paddle_zb_h1.txt", {37, 4, 0}},    {"pytorch_zero_bubble.txt", {194, 12, 0}},
       {"zero_bubble.txt", {21, 0, 0}},     {"zbv.txt", {42, 0, 0}},
-      {"v_1f1b.txt", {12, 0, 0}},
-      {"seq_1f1b.txt", {24, 0, 0}},
+      {"v_1f1b.txt", {12, 0, 0}},          {"seq_1f1b.txt", {24, 0, 0}},
       {"dualpipe.txt", {33, 0, 0}},
   };
   for (const auto& [file, expected] : files) {
@@ -243,7 +237,10 @@ TEST_CASE("the comparison itself: a changed order, a missing file and a bad word
   changed = *found;
   changed.rows[2].pop_back();
   CHECK(difference(changed, ours.rows()) != "");
+  changed = *found;
+  changed.rows[0][3].paired = true;
+  CHECK(difference(changed, ours.rows()) != "");
   CHECK_THROWS_AS(read_file("no_such_file.txt"), std::runtime_error);
   CHECK_THROWS_AS(read_header("-", 1, "gpipe p=2 q=3"), std::runtime_error);
-  CHECK_THROWS_AS(read_row("-", 1, "0F0 0F1x", false), std::runtime_error);
+  CHECK_THROWS_AS(read_row("-", 1, "0F0 0F1x"), std::runtime_error);
 }

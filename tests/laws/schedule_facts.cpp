@@ -53,7 +53,7 @@ TEST_CASE("interleaved: live whatever the group, the remainder and the warm-up")
     const stretto::job_table table(sizes.ranks, sizes.chunks);
     for (int group = 0; group <= sizes.microbatches; ++group)
       for (auto remainder : {remainder_kind::first, remainder_kind::last})
-        for (auto warmup : {warmup_kind::standard, warmup_kind::one_more}) {
+        for (auto warmup : {warmup_kind::standard, warmup_kind::paired}) {
           const interleaved schedule{.group = group, .remainder = remainder, .warmup = warmup};
           if (!schedule.supports(sizes)) continue;
           INFO(words(sizes), " group ", group, " remainder ", static_cast<int>(remainder));

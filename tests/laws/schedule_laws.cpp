@@ -49,8 +49,16 @@ std::vector<interleaved> variants(const interleaved&, const shape& sizes) {
   std::vector<interleaved> all{{.placement = wave}};
   for (int group : groups_of(sizes))
     for (auto remainder : {remainder_kind::first, remainder_kind::last})
-      for (auto warmup : {warmup_kind::standard, warmup_kind::one_more, warmup_kind::all})
+      for (auto warmup : {warmup_kind::standard, warmup_kind::all})
         all.push_back({.group = group, .remainder = remainder, .warmup = warmup});
+  return all;
+}
+
+std::vector<paired_1f1b> variants(const paired_1f1b&, const shape& sizes) {
+  std::vector<paired_1f1b> all;
+  for (int group : groups_of(sizes))
+    for (auto remainder : {remainder_kind::first, remainder_kind::last})
+      all.push_back({.group = group, .remainder = remainder});
   return all;
 }
 
@@ -195,8 +203,6 @@ template <>
 constexpr int only_chunks<one_f_one_b> = 1;
 template <>
 constexpr int only_chunks<eager_1f1b> = 1;
-template <>
-constexpr int only_chunks<paired_1f1b> = 1;
 template <>
 constexpr int only_chunks<seq_1f1b> = 1;
 template <>

@@ -1,9 +1,9 @@
 // Compiling is passing: all rules over the plans of paired 1F1B at 8 ranks, 64
-// micro-batches and 1 chunk a rank, within the default limits of the compilers.
+// micro-batches and 2 chunks a rank, within the default limits of the compilers.
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/paired_1f1b.hpp"
 
-using step = stretto::pipeline<stretto::shape{.ranks = 8, .microbatches = 64, .chunks = 1},
+using step = stretto::pipeline<stretto::shape{.ranks = 8, .microbatches = 64, .chunks = 2},
                                stretto::schedule::paired_1f1b>;
 static_assert(stretto::valid<step>);
 static_assert(step::plans().size() == 8);

@@ -113,6 +113,7 @@ std::vector<pipeline_settings> shapes() {
       {.schedule = "zbv", .ranks = 2, .microbatches = 4, .chunks = 2},
       {.schedule = "zb_h1", .ranks = 2, .microbatches = 4, .chunks = 1, .overlap = "serial"},
       {.schedule = "paired_1f1b", .ranks = 2, .microbatches = 4, .chunks = 1},
+      {.schedule = "paired_1f1b", .ranks = 2, .microbatches = 5, .chunks = 2, .group = 2},
       {.schedule = "dualpipe_v", .ranks = 2, .microbatches = 4, .chunks = 2},
       {.schedule = "dualpipe", .ranks = 2, .microbatches = 4, .chunks = 1},
       {.schedule = "1f1b",

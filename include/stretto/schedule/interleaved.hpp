@@ -11,8 +11,8 @@ namespace stretto::schedule {
 //! How many forwards precede the first backward of a rank.
 enum class warmup_kind : std::uint8_t {
   standard,  //!< as many as keep the pipeline full
-  one_more,  //!< so that the forward and the backward of a round do not need each other
-             //!< (Megatron-LM where it overlaps them)
+  paired,    //!< one more, so that the forward and the backward of a round do not need each other
+             //!< and run as one node (Megatron-LM's combined 1F1B, which overlaps them)
   all,       //!< every one (Paddle's static graph at m = p)
 };
 
@@ -43,13 +43,15 @@ struct interleaved {
     const auto groups = group_microbatches(sizes, group, remainder);
     const int steps = groups.steps();
     const int full = steps - groups.short_last() * sizes.chunks;
-    const int ahead = full + short_group_lead(sizes, groups);
+    const int lead = short_group_lead(sizes, groups);
+    const bool paired = warmup == warmup_kind::paired;
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       int forwards = 0;
       int backwards = 0;
-      const auto forward = [&] {
+      const auto forward = [&](bool in_pair = false) {
         const auto visit = groups.at(forwards++);
-        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, 0, job_kind::forward});
+        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, 0, job_kind::forward,
+                        in_pair});
       };
       const auto backward = [&] {
         const auto visit = groups.at(backwards++);
@@ -57,16 +59,20 @@ struct interleaved {
                         job_kind::backward});
       };
       const auto round = [&] {
-        forward();
+        forward(paired);
         backward();
       };
       const int first = warmup_steps(sizes, groups, rank);
+      // A pair waits for both of its inputs: every rank has to be ahead of the next, also of one
+      // that leads.
+      const int begin = paired && first > full ? first : full;
+      const int ahead = begin + lead < steps ? begin + lead : steps;
       // 1. Warm-up: w forwards.
       while (forwards < first) forward();
       // 2. Steady over the full groups: max(0, m v - q v - w) times a forward and a backward, where
       //    q is the length of a short last group, else 0.
       while (forwards < full) round();
-      // 3. Lead into a short last group: 0 or q (v - 1) - 1 of its forwards.
+      // 3. Lead into a short last group: 0, or q (v - 1) of its forwards, less one unless paired.
       while (forwards < ahead) forward();
       // 4. Steady over the forwards that are left.
       while (forwards < steps) round();
@@ -78,10 +84,11 @@ struct interleaved {
 
  private:
   //! w = min(m v, (v - 1) g + 2 (p - 1 - r)), with g the length of the first group: its first
-  //! micro-batch goes through the rank's chunks, then two steps for each rank that follows.
+  //! micro-batch goes through the rank's chunks, then two steps for each rank that follows. One
+  //! more for pairs, whose outputs leave at their end.
   constexpr int warmup_steps(const shape& sizes, const microbatch_groups& groups, int rank) const {
     if (warmup == warmup_kind::all) return groups.steps();
-    const int more = warmup == warmup_kind::one_more ? 1 : 0;
+    const int more = warmup == warmup_kind::paired ? 1 : 0;
     const int wanted = (sizes.chunks - 1) * groups.first + 2 * (sizes.ranks - 1 - rank) + more;
     return wanted < groups.steps() ? wanted : groups.steps();
   }
@@ -89,13 +96,15 @@ struct interleaved {
   //! The standard warm-up is made for full groups. In a short one of q micro-batches, rank 0's
   //! forward of the next chunk comes q steps on and waits for rank p - 1, whose forward stands
   //! behind a backward that comes g steps after one of rank 0, which runs 2 (p - 1) steps ahead:
-  //! a circle if g + q < 2 (p - 1) (Paddle's static graph hangs there; Megatron-LM refuses it).
-  //! It is open when all of the short group's forwards but the last chunk's go before the next
-  //! backward; one of them is the next round's own.
-  static constexpr int short_group_lead(const shape& sizes, const microbatch_groups& groups) {
+  //! a circle if g + q < 2 (p - 1) (Paddle's static graph hangs there; Megatron-LM refuses it), of
+  //! pairs also if they are equal. It is open when all of the short group's forwards but the last
+  //! chunk's go before the next backward; one of them is the next round's own, unless that is a
+  //! pair.
+  constexpr int short_group_lead(const shape& sizes, const microbatch_groups& groups) const {
+    const int alone = warmup == warmup_kind::paired ? 0 : 1;
     const int rest = groups.short_last();
-    const int lead = rest * (sizes.chunks - 1) - 1;
-    return lead > 0 && groups.size + rest < 2 * (sizes.ranks - 1) ? lead : 0;
+    const int lead = rest * (sizes.chunks - 1) - alone;
+    return lead > 0 && groups.size + rest + alone <= 2 * (sizes.ranks - 1) ? lead : 0;
   }
 };
 
