@@ -43,7 +43,7 @@ std::string spell(int value) {
   return std::to_string(value);
 }
 std::string spell(placement_kind value) {
-  return value == placement_kind::wave ? "wave" : "looped";
+  return placement_name(value);
 }
 std::string spell(schedule::remainder_kind value) {
   return value == schedule::remainder_kind::first ? "first" : "last";
@@ -140,6 +140,11 @@ void insert_windows(generated& made, const schedule_options& options, int slices
 }
 
 }  // namespace
+
+std::string placement_name(placement_kind kind) {
+  if (kind == placement_kind::bidirectional) return "bidirectional";
+  return kind == placement_kind::wave ? "wave" : "looped";
+}
 
 std::vector<schedule_facts> catalogue() {
   std::vector<schedule_facts> all;

@@ -51,6 +51,9 @@ struct generated {
   job_table costs;
 };
 
+//! As the command line spells it.
+std::string placement_name(placement_kind kind);
+
 //! Every schedule of the library's list.
 std::vector<schedule_facts> catalogue();
 //! `gpipe, 1f1b, ...`

@@ -52,7 +52,8 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
     case reason::variant_out_of_range:
       return "--variant " + std::to_string(options.variant.value_or(-1));
     case reason::placement_not_served:
-      return options.placement == placement_kind::wave ? "--placement wave" : "--placement looped";
+      return "--placement " + placement_name(options.placement.value_or(placement_kind::looped)) +
+             (options.group ? " --group " + std::to_string(*options.group) : "");
     default:
       return "shape";
   }
@@ -174,8 +175,10 @@ void step_options::add(CLI::App& command, bool from_file) {
   auto* schedule = command.add_option("NAME", name, "Schedule: " + schedule_names());
   schedule->required(!from_file);
   sizes.add(command, !from_file);
-  command.add_option("--placement", placement, "How stages are laid over ranks: looped or wave")
-      ->check(CLI::IsMember({"looped", "wave"}));
+  command
+      .add_option("--placement", placement,
+                  "How stages are laid over ranks: looped, wave or bidirectional")
+      ->check(CLI::IsMember({"looped", "wave", "bidirectional"}));
   command.add_option("--group", group, "Micro-batches per group (where `list` says so)")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
   command.add_option("--remainder", remainder, "Which group is the odd one: first or last")
@@ -214,7 +217,9 @@ schedule_options step_options::schedule() const {
   made.variant = variant;
   made.offload = read_offload(offload);
   if (!placement.empty())
-    made.placement = placement == "wave" ? placement_kind::wave : placement_kind::looped;
+    made.placement = placement == "wave"     ? placement_kind::wave
+                     : placement == "looped" ? placement_kind::looped
+                                             : placement_kind::bidirectional;
   if (!remainder.empty())
     made.remainder =
         remainder == "first" ? schedule::remainder_kind::first : schedule::remainder_kind::last;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@ using stretto::shape;
 using namespace stretto::schedule;
 
 constexpr auto looped = stretto::placement_kind::looped;
+constexpr auto wave = stretto::placement_kind::wave;
 
 //! Makespan and per-rank peak (a forward takes one unit, a backward gives it back).
 struct measured {
@@ -215,6 +217,62 @@ TEST_CASE("interleaved: where p divides m the bubble is (p - 1) / v of one micro
               std::min(m * v, (v - 1) * p + 2 * (p - 1 - rank) + 1));
     }
     CHECK(measure(inference{}, sizes, 3, 1).total.makespan == (m * v + p - 1) * 3);
+  });
+}
+
+TEST_CASE("inference on a wave: mostly as short as any order, never longer than by groups") {
+  // Forwards alone of DualPipeV's authors (deepseek-ai/DualPipe, dualpipev.py): p, m, makespan.
+  for (const auto& [p, m, theirs] :
+       {std::tuple{2, 4, 10}, std::tuple{3, 6, 16}, std::tuple{4, 8, 22}, std::tuple{8, 16, 46}})
+    CHECK(measure(inference{.placement = wave}, {p, m, 2}, 1, 1).total.makespan == theirs);
+  const auto by_groups = [](const shape& sizes) {  // the order for looped stages
+    stretto::job_lists lists(sizes.ranks, inference{}.capacity(sizes));
+    auto sink = lists.sink();
+    const auto groups = group_microbatches(sizes, 0, remainder_kind::first);
+    const auto where = stretto::place(wave, sizes);
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      for (int k = 0; k < groups.steps(); ++k) {
+        const auto [chunk, microbatch] = groups.at(k);
+        sink.push(rank, {where.stage_of(rank, chunk), microbatch});
+      }
+    return lists;
+  };
+  for_each_shape(7, 24, 5, [&](const shape& sizes) {
+    const auto [p, m, v, slices] = sizes;
+    for (const int hop : {0, 1, 3}) {
+      INFO(words(sizes), " hop=", hop);
+      const stretto::job_table table(p, v, {.forward = 2, .communication = hop});
+      const auto makespan = [&](const stretto::job_lists& lists) {
+        std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(p));
+        const auto made = stretto::measure({.rows = lists.rows(),
+                                            .where = stretto::place(wave, sizes),
+                                            .microbatches = m,
+                                            .costs = table.view()},
+                                           ranks);
+        REQUIRE(made.answer.ok());
+        return made.makespan;
+      };
+      stretto::job_lists lists(p, m * v);
+      auto sink = lists.sink();
+      REQUIRE(inference{.placement = wave}.emit(sizes, table.view(), sink).ok());
+      CHECK(makespan(lists) <= makespan(by_groups(sizes)));
+      // A rank's work, from when the first can be there and to when the last is through; or the
+      // way of the last to enter.
+      const int ends = v % 2 == 0 ? 2 * (p - 1) : p - 1;
+      if (hop == 0 && (v <= 2 || m >= 2 * p - 1))
+        CHECK(makespan(lists) == 2 * std::max(m * v + ends, m - 1 + p * v));
+    }
+  });
+}
+
+TEST_CASE("inference on a wave is live also where forwards take no time") {
+  for_each_shape(4, 6, 4, [](const shape& sizes) {
+    INFO(words(sizes));
+    const stretto::job_table table(sizes.ranks, sizes.chunks, {.forward = 0});
+    stretto::job_lists lists(sizes.ranks, sizes.microbatches * sizes.chunks);
+    auto sink = lists.sink();
+    REQUIRE(inference{.placement = wave}.emit(sizes, table.view(), sink).ok());
+    CHECK(laws::broken_law(lists.rows(), stretto::place(wave, sizes), sizes, true) == "");
   });
 }
 

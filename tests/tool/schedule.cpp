@@ -72,6 +72,19 @@ TEST_CASE("with messages, a schedule passes the tool's own check and takes as lo
   }
 }
 
+TEST_CASE("forwards alone on each placement") {
+  const auto makespan = [](const std::string& shape) {
+    return run_json("simulate inference --format json --ranks 4 --microbatches 8 " + shape)["makespan"];
+  };
+  CHECK(makespan("--chunks 2 --placement looped") == 19);
+  CHECK(makespan("--chunks 2 --placement wave") == 22);
+  CHECK(makespan("--placement bidirectional") == 10);
+  const outcome refused =
+      run("simulate interleaved --ranks 4 --microbatches 8 --placement bidirectional");
+  CHECK(refused.exit != 0);
+  CHECK(refused.err.find("--placement bidirectional") != std::string::npos);
+}
+
 TEST_CASE("the grid shows every job where and as long as it runs") {
   const outcome ran = run("schedule 1f1b --ranks 2 --microbatches 2 --cost 1,1,1,1");
   CHECK(ran.exit == 0);

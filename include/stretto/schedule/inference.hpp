@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "stretto/base/scratch.hpp"
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/dual_order.hpp"
 #include "stretto/schedule/microbatch_groups.hpp"
@@ -11,36 +12,41 @@ namespace stretto::schedule {
 
 //! Forwards alone, in the order of interleaved 1F1B: evaluation, scoring, prompt processing.
 //! Megatron-LM's forward_only; DeepSpeed's InferenceSchedule is v = 1. On two replicas in opposite
-//! directions in the order of DualPipe's forwards.
+//! directions in the order of DualPipe's forwards. On a wave by when each could start at the
+//! earliest, which, where forwards are of one length and hops take no time, no order is shorter
+//! than for v <= 2 or m >= 2 p - 1: m v + 2 (p - 1) forwards where v is even, m v + p - 1 where it
+//! is odd (for v <= 2 and few micro-batches 2 p + m - 1 or p + m - 1). DeepSeek-AI's
+//! forward-only DualPipeV takes as long.
 struct inference {
   static constexpr std::string_view name = "inference";
   static constexpr bool forward_only = true;  //!< no job has a backward
-  //! Micro-batches per group: 0 for min(p, m), else from min(p, m) to m.
+  //! Micro-batches per group: 0 for min(p, m), else from min(p, m) to m; only looped stages have
+  //! groups.
   int group = 0;
   remainder_kind remainder = remainder_kind::first;
   placement_kind placement = placement_kind::looped;
 
   constexpr placement_kind placed() const { return placement; }
   constexpr verdict supports(const shape& sizes) const {
-    if (placement == placement_kind::bidirectional) {
-      if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
-      if (group != 0) return refuse(fault::unsupported, reason::placement_not_served);
-      return two_ways_or_refuse(sizes);
-    }
-    if (placement != placement_kind::looped && placement != placement_kind::wave)
+    if (placement == placement_kind::table || (placement != placement_kind::looped && group != 0))
       return refuse(fault::unsupported, reason::placement_not_served);
+    if (placement == placement_kind::bidirectional) return two_ways_or_refuse(sizes);
     const verdict sound = positive_or_refuse(sizes);
     return sound ? group_or_refuse(sizes, group) : sound;
   }
   constexpr int capacity(const shape& sizes) const {
     return sizes.microbatches * sizes.chunks * sizes.slices;
   }
-  constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
+  constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     if (placement == placement_kind::bidirectional) {
       for (int rank = 0; rank < sizes.ranks; ++rank) {
         dual_rank list{.out = out, .rank = rank, .forward_only = true};
         dual_order_two_ways(list, sizes.ranks, sizes.microbatches);
       }
+      return {};
+    }
+    if (placement == placement_kind::wave) {
+      write_wave(sizes, table, out);
       return {};
     }
     const auto where = place(placement, sizes);
@@ -49,12 +55,54 @@ struct inference {
       // 1. m v forwards, each slice by slice.
       for (int k = 0; k < groups.steps(); ++k) {
         const auto [chunk, microbatch] = groups.at(k);
-        for (int slice = 0; slice < sizes.slices; ++slice)
-          out.push(rank, {where.stage_of(rank, chunk), microbatch, static_cast<std::int16_t>(slice),
-                          job_kind::forward});
+        push_slices(sizes, rank, where.stage_of(rank, chunk), microbatch, out);
       }
     }
     return {};
+  }
+
+ private:
+  static constexpr void push_slices(const shape& sizes, int rank, int stage, int microbatch,
+                                    job_sink& out) {
+    for (int slice = 0; slice < sizes.slices; ++slice)
+      out.push(rank, {stage, microbatch, static_cast<std::int16_t>(slice), job_kind::forward});
+  }
+
+  //! The forwards that are left of a stage: the next one, and its earliest start if no stage shared
+  //! its rank.
+  struct stream {
+    std::int64_t start = 0;
+    std::int64_t period = 0;  //!< the longest forward of this stage and those before
+    std::int32_t microbatch = 0;
+  };
+
+  //! Each rank's forwards by their earliest starts, of those that could start together the one that
+  //! has come farther.
+  static constexpr void write_wave(const shape& sizes, const job_table_view& table, job_sink& out) {
+    const auto where = place(placement_kind::wave, sizes);
+    scratch<stream> streams(where.stages());
+    stream at;
+    for (int stage = 0; stage < where.stages(); ++stage) {
+      const int rank = where.rank_of(stage, 0);
+      if (stage > 0 && rank != where.rank_of(stage - 1, 0)) at.start += table.communication;
+      const std::int64_t time = table.at(rank, stage / sizes.ranks, job_kind::forward).time;
+      if (time * sizes.slices > at.period) at.period = time * sizes.slices;
+      streams[stage] = at;
+      at.start += time > 0 ? time : 1;  // strictly later, or forwards could wait in a circle
+    }
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      for (int left = sizes.chunks * sizes.microbatches; left > 0; --left) {
+        int first = -1;
+        for (int chunk = sizes.chunks - 1; chunk >= 0; --chunk) {
+          const int stage = where.stage_of(rank, chunk);
+          if (streams[stage].microbatch < sizes.microbatches &&
+              (first < 0 || streams[stage].start < streams[first].start))
+            first = stage;
+        }
+        stream& next = streams[first];
+        push_slices(sizes, rank, first, next.microbatch++, out);
+        next.start += next.period;
+      }
   }
 };
 
