@@ -12,7 +12,12 @@
 #include "stretto/check/all.hpp"
 #include "stretto/model/bound.hpp"
 #include "stretto/plan/report.hpp"
+#include "stretto/schedule/eager_1f1b.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
+#include "stretto/schedule/zb_h1.hpp"
+#include "stretto/schedule/zb_h1_light.hpp"
+#include "stretto/schedule/zb_h2.hpp"
 
 namespace {
 
@@ -46,6 +51,11 @@ drawn draw(std::mt19937& random) {
     made.table.at(rank, 0, job_kind::forward) = {pick(1, 20), taken, peaks[0]};
     made.table.at(rank, 0, job_kind::backward_input) = {pick(1, 20), -early, peaks[1]};
     made.table.at(rank, 0, job_kind::backward_weight) = {pick(0, 20), early - taken, peaks[2]};
+    const auto& input = made.table.at(rank, 0, job_kind::backward_input);
+    const auto& weight = made.table.at(rank, 0, job_kind::backward_weight);
+    made.table.at(rank, 0, job_kind::backward) = {
+        input.time + weight.time, -taken,
+        std::max({std::int64_t{0}, peaks[1], peaks[2] > 0 ? peaks[2] - early : 0})};
     const std::int64_t one =
         std::max({taken, peaks[0], taken + peaks[1], taken - early + peaks[2]});
     made.needed = std::max(made.needed, one);
@@ -90,6 +100,48 @@ TEST_CASE("zb_auto: valid and within every rank's limit, whatever the costs") {
     if (round % 10 == 0) CHECK(best == single);
   }
   CHECK(variants_that_fit == 10'000 + 1'000 * (zb_auto::variants - 1));
+}
+
+TEST_CASE("zb_auto: no closed form with one chunk that fits is shorter") {
+  std::mt19937 random(20240606);
+  int fitting = 0;
+  int matched = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const drawn made = draw(random);
+    for (const auto objective : {objective_kind::flush, objective_kind::span}) {
+      INFO("round ", round, " ", laws::words(made.sizes), " ", static_cast<int>(objective));
+      const auto outcome = [&](const auto& schedule) {
+        stretto::job_lists lists(made.sizes.ranks, schedule.capacity(made.sizes));
+        stretto::job_sink sink = lists.sink();
+        REQUIRE(schedule.emit(made.sizes, made.table.view(), sink).ok());
+        const stretto::replay_input input{.rows = lists.rows(),
+                                          .where = stretto::place(schedule.placed(), made.sizes),
+                                          .microbatches = made.sizes.microbatches,
+                                          .costs = made.table.view()};
+        stretto::schedule::zb_form_times times(made.sizes.ranks);
+        REQUIRE(stretto::replay(input, times).ok());
+        return std::pair{stretto::check::bounded(input).ok(),
+                         objective == objective_kind::flush ? times.makespan : times.span};
+      };
+      const std::int64_t ours = outcome(zb_auto{.objective = objective}).second;
+      const auto hold_against = [&](const auto& form) {
+        INFO(std::string(form.name));
+        const auto [fits, takes] = outcome(form);
+        if (!fits) return;
+        ++fitting;
+        if (ours == takes) ++matched;
+        CHECK(ours <= takes);
+      };
+      hold_against(stretto::schedule::zb_h1{});
+      hold_against(stretto::schedule::zb_h1{.split = stretto::schedule::split_kind::partial});
+      hold_against(stretto::schedule::zb_h1_light{});
+      hold_against(stretto::schedule::zb_h2{});
+      hold_against(stretto::schedule::one_f_one_b{});
+      hold_against(stretto::schedule::eager_1f1b{});
+    }
+  }
+  CHECK(fitting > 5000);
+  MESSAGE(fitting, " closed forms fit, ", matched, " as short as ours");
 }
 
 TEST_CASE("zb_auto: where nothing fits it names the rank and the smallest limit that does") {

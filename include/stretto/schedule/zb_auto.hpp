@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include "stretto/base/scratch.hpp"
@@ -10,6 +11,7 @@
 #include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/wave_rules.hpp"
 #include "stretto/schedule/wave_search.hpp"
+#include "stretto/schedule/zb_forms.hpp"
 #include "stretto/schedule/zb_pass.hpp"
 
 namespace stretto::schedule {
@@ -17,7 +19,8 @@ namespace stretto::schedule {
 //! Automatic zero bubble: an order made for the costs at hand, within each rank's limit of memory.
 //! Greedy passes under different rules, the best taken. ZB-1p and ZB-2p (Qi et al. 2023) are limits
 //! of p and 2 p activations; what the authors' passes lack is good orders below p, which those over
-//! a wave (of one chunk) have.
+//! a wave (of one chunk) have. The closed forms take part, so that none of them that fits is
+//! shorter.
 struct zb_auto {
   static constexpr std::string_view name = "zb_auto";
   objective_kind objective = objective_kind::flush;
@@ -39,8 +42,9 @@ struct zb_auto {
        .patience = 2},
   }};
   static constexpr int passes = 8;  //!< the authors'
-  //! These in every room, then those of the rules.
-  static constexpr int waves = passes * kept_room::count;
+  //! These in every room, then the closed forms, which all fit the smallest, then the rules'.
+  static constexpr int forms = passes * kept_room::count;
+  static constexpr int waves = forms + static_cast<int>(std::size(zb_forms));
   static constexpr int variants = waves + wave_search::variants(rules.size());
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
@@ -53,6 +57,7 @@ struct zb_auto {
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
     if (tried >= waves) return search().score(sizes, table, tried - waves);
+    if (tried >= forms) return score_form(sizes, table, zb_forms[tried - forms]);
     if (variant < 0 && kept_room::repeats(sizes, table, tried / passes)) return {};
     return run(sizes, table, tried, nullptr);
   }
@@ -71,8 +76,24 @@ struct zb_auto {
   constexpr wave_search search() const { return {rules, objective, variant >= 0}; }
   constexpr bool write(const shape& sizes, const job_table_view& table, int tried,
                        job_sink& out) const {
-    return tried < waves ? run(sizes, table, tried, &out).fits
-                         : search().emit(sizes, table, tried - waves, out);
+    if (tried >= waves) return search().emit(sizes, table, tried - waves, out);
+    if (tried >= forms) return write_zb_form(sizes, table, zb_forms[tried - forms], out);
+    return run(sizes, table, tried, &out).fits;
+  }
+  constexpr variant_score score_form(const shape& sizes, const job_table_view& table,
+                                     const zb_form& form) const {
+    const int stride = capacity(sizes);
+    scratch<job> jobs(std::int64_t{stride} * sizes.ranks);
+    scratch<std::int32_t> counts(sizes.ranks);
+    job_sink lists{jobs.data(), counts.data(), sizes.ranks, stride};
+    if (!write_zb_form(sizes, table, form, lists)) return {};
+    zb_form_times times(sizes.ranks);
+    const verdict live = replay({.rows = lists.rows(),
+                                 .where = place(placed(), sizes),
+                                 .microbatches = sizes.microbatches,
+                                 .costs = table},
+                                times);
+    return live ? score_of(objective, times.makespan, times.span) : variant_score{};
   }
   //! One of the authors' passes; without `out` it only measures.
   constexpr variant_score run(const shape& sizes, const job_table_view& table, int tried,

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/model/placement.hpp"
+#include "stretto/model/replay.hpp"
+#include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/late_weights.hpp"
+
+namespace stretto::schedule {
+
+//! A closed form of split 1F1B with one chunk: rank r begins with ahead (p - 1 - r) + 1 forwards
+//! and puts its backwards for the weights off by late r rounds.
+struct zb_form {
+  int ahead;
+  int late;
+};
+inline constexpr zb_form zb_forms[] = {
+    {.ahead = 1, .late = 1},  // ZB-H1
+    {.ahead = 2, .late = 2},  // ZB-H2
+    {.ahead = 2, .late = 0},  // eager 1F1B
+    {.ahead = 1, .late = 0},  // 1F1B
+};
+
+//! Makespan and longest span of lists: an observer of their replay.
+struct zb_form_times : replay_observer {
+  scratch<std::int64_t> starts;  //!< of each rank's first job
+  std::int64_t makespan = 0;
+  std::int64_t span = 0;
+
+  constexpr explicit zb_form_times(int ranks) : starts(ranks) {}
+  constexpr ~zb_form_times() = default;  // nvcc needs it written
+  using replay_observer::ran;
+  constexpr void ran(int rank, int step, const job&, std::int64_t start, std::int64_t end) {
+    if (step == 0) starts[rank] = start;
+    if (end > makespan) makespan = end;
+    if (end - starts[rank] > span) span = end - starts[rank];
+  }
+};
+
+//! Whether the rank's list stays within its limit.
+constexpr bool zb_form_fits(const job_table_view& table, const job_sink& lists, int rank) {
+  const std::int64_t limit = table.limit_of(rank);
+  if (limit == unlimited) return true;
+  std::int64_t level = table.base_of(rank);
+  for (const job& work : lists.rows().row(rank)) {
+    const job_cost& cost = table.at(rank, 0, work.kind);
+    if (level + (cost.peak > cost.change ? cost.peak : cost.change) > limit) return false;
+    level += cost.change;
+  }
+  return true;
+}
+
+//! Writes the form, with fewer micro-batches alive on ranks whose limit is too small for it: never
+//! fewer forwards ahead than the next rank, whose first backward they lead to.
+//! @return false when not even one at a time fits
+constexpr bool write_zb_form(const shape& sizes, const job_table_view& table, const zb_form& form,
+                             job_sink& out) {
+  int before = sizes.microbatches;
+  for (int rank = 0; rank < sizes.ranks; ++rank) {
+    int warmup = form.ahead * (sizes.ranks - 1 - rank) + 1;
+    if (warmup > before) warmup = before;
+    int late = form.late * rank;
+    if (late >= sizes.microbatches) late = sizes.microbatches - 1;
+    for (int alive = warmup > late ? warmup : late + 1;; --alive) {
+      if (alive == 0) return false;
+      if (warmup > alive) warmup = alive;
+      if (late >= alive) late = alive - 1;
+      out.counts[rank] = 0;
+      push_late_weights(sizes, rank, warmup, late, out);
+      if (zb_form_fits(table, out, rank)) break;
+    }
+    before = warmup;
+  }
+  return true;
+}
+
+}  // namespace stretto::schedule
