@@ -30,11 +30,11 @@ struct measured {
 
 template <class Schedule>
 measured measure(const Schedule& schedule, const shape& sizes, std::int64_t forward,
-                 std::int64_t backward) {
+                 std::int64_t backward, std::int64_t weight = 0) {
   const stretto::job_lists lists = laws::emitted(schedule, sizes);
   const stretto::job_table table(
       sizes.ranks, stretto::place(schedule.placed(), sizes).chunks,
-      {.forward = forward, .backward_input = backward, .backward_weight = 0});
+      {.forward = forward, .backward_input = backward, .backward_weight = weight});
   measured made;
   made.ranks.resize(static_cast<std::size_t>(sizes.ranks));
   made.total = stretto::measure({.rows = lists.rows(),
@@ -173,6 +173,46 @@ TEST_CASE("controllable memory: what the rank keeps that keeps most, in activati
     keeps(v_half{}, 2 * ((p + 2) / 2));
     keeps(v_min{}, 2 * ((p + 4) / 3));
   });
+}
+
+TEST_CASE("zb_h1: the bubble, and no more alive than on 1F1B's first rank") {
+  for (int p = 1; p <= 6; ++p)
+    for (int m = p; m <= 3 * p + 1; ++m)
+      for (const int f : {1, 2, 5})
+        for (const int b : {1, 3, 8})
+          for (const int w : {0, 1, 2, 4, 7, 9}) {
+            INFO(words({p, m, 1}), " f=", f, " b=", b, " w=", w);
+            const measured made = measure(zb_h1{}, {p, m, 1}, f, b, w);
+            CHECK(made.total.makespan == m * (f + b + w) + (p - 1) * (f + b - std::min({f, b, w})));
+            for (const auto& rank : made.ranks) CHECK(rank.peak <= p);
+          }
+}
+
+TEST_CASE(
+    "grouped: what it keeps and takes with half the ranks or more a group; less saves nothing") {
+  for (int p = 1; p <= 9; ++p)
+    for (int v = 1; v <= 4; ++v) {
+      const auto most = [&](int group, int m) {
+        std::int64_t kept = 0;
+        for (const auto& rank : measure(grouped{.group = group}, {p, m, v}, 1, 1, 1).ranks)
+          kept = std::max(kept, rank.peak);
+        return kept;
+      };
+      const int half = (p + 1) / 2;
+      for (int g = 1; g <= p; ++g) {
+        INFO(words({p, 6 * p, v}), " group ", g);
+        if (g < half) {
+          CHECK(most(g, 6 * p) >= most(half, 6 * p));
+          continue;
+        }
+        CHECK(most(g, 6 * p) == g * (v - 1) + p);
+        for (int m = 1; m <= 3 * p; ++m) CHECK(most(g, m) <= g * (v - 1) + p);
+        const auto takes = [&](int group) {
+          return measure(grouped{.group = group}, {p, p * g, v}, 1, 1, 1).total.makespan;
+        };
+        CHECK(takes(g) == takes(p) + (p - g) * (v - 1));
+      }
+    }
 }
 
 TEST_CASE("hanayo: never more than 1f1b's memory; p - 1 forwards longer than interleaved, p | m") {
