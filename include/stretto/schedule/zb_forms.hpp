@@ -11,7 +11,8 @@
 namespace stretto::schedule {
 
 //! A closed form of split 1F1B with one chunk: rank r begins with ahead (p - 1 - r) + 1 forwards
-//! and puts its backwards for the weights off by late r rounds.
+//! and puts its backwards for the weights off by late r rounds. If that is 0 on all ranks,
+//! backwards are whole where that takes less.
 struct zb_form {
   int ahead;
   int late;
@@ -63,12 +64,16 @@ constexpr bool write_zb_form(const shape& sizes, const job_table_view& table, co
     if (warmup > before) warmup = before;
     int late = form.late * rank;
     if (late >= sizes.microbatches) late = sizes.microbatches - 1;
+    const auto time = [&](job_kind kind) { return table.at(rank, 0, kind).time; };
+    const bool whole =
+        form.late == 0 &&
+        time(job_kind::backward) < time(job_kind::backward_input) + time(job_kind::backward_weight);
     for (int alive = warmup > late ? warmup : late + 1;; --alive) {
       if (alive == 0) return false;
       if (warmup > alive) warmup = alive;
       if (late >= alive) late = alive - 1;
       out.counts[rank] = 0;
-      push_late_weights(sizes, rank, warmup, late, out);
+      push_late_weights(sizes, rank, warmup, late, out, whole);
       if (zb_form_fits(table, out, rank)) break;
     }
     before = warmup;
