@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stretto/plan/svg_layout.hpp"
+#include "stretto/plan/svg_palette.hpp"
 #include "stretto/plan/svg_style.hpp"
 
 namespace stretto::tool {
@@ -90,16 +91,21 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
       ".head{font-size:16px;font-weight:bold;fill:#1b1f24}\n"
       "@media (prefers-color-scheme:dark){text{fill:#c9d1d9}.page{fill:#15181d}"
       ".lane{fill:#2a2f37}.head{fill:#f0f3f6}}\n"
-      ".layer{font-size:10px;text-anchor:middle}.dark{fill:#10151b}.pale{fill:#ffffff}\n"
+      ".layer{font-size:10px;text-anchor:middle}.dark{fill:#000000}.pale{fill:#ffffff}\n"
       "</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
   text += words(16, 28, "class=\"head\"", cut(title)) + words(16, 48, "", subtitle);
+  // A layer is of no kind of job, so that chunks have all shades of one.
+  const detail::palette colours({job_kind::forward}, where.chunks);
+  const auto fill_of = [&](int chunk) { return colours.of(job_kind::forward, chunk); };
   double along = 16;
-  for (const layout::entry& one : layout::entries_of_chunks(
-           job_kind::forward, where.chunks,
-           where.kind == placement_kind::bidirectional ? "direction" : "chunk")) {
+  constexpr int most = 8;  // entries of the legend
+  for (int chunk = 0; where.chunks > 1 && chunk < std::min(where.chunks, most); ++chunk) {
+    const std::string name =
+        (where.kind == placement_kind::bidirectional ? "direction " : "chunk ") +
+        std::to_string(chunk) + (chunk + 1 == most && where.chunks > most ? " ..." : "");
     text += "<rect x=\"" + number(along) + "\" y=\"61\" width=\"12\" height=\"12\" fill=\"" +
-            one.fill + "\"/>\n" + words(along + 18, 71, "", one.words);
-    along += one.width();
+            fill_of(chunk).hex() + "\"/>\n" + words(along + 18, 71, "", name);
+    along += 18 + layout::text_width(name, 12) + 14;
   }
   for (int rank = 0; rank < where.ranks; ++rank) {
     const double y = top + lane * rank;
@@ -110,8 +116,7 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
     visit(rank, [&](int chunk, int at) {
       const std::int64_t time = time_of(dealt.costs[static_cast<std::size_t>(at)]);
       const double wide = scale * static_cast<double>(time);
-      const detail::colour fill =
-          detail::shade(detail::colour_of(job_kind::forward), chunk, where.chunks);
+      const detail::colour fill = fill_of(chunk);
       const std::string label = std::to_string(at);
       text += "<rect x=\"" + number(x + 0.5) + "\" y=\"" + number(y) + "\" width=\"" +
               number(std::max(wide - 1, 0.8)) + "\" height=\"" + number(high) + "\" fill=\"" +
@@ -119,7 +124,7 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
               "</title></rect>\n";
       if (wide > 7.0 * static_cast<double>(label.size()) + 3)
         text += words(x + wide / 2, y + 16,
-                      fill.light() ? "class=\"layer dark\"" : "class=\"layer pale\"", label);
+                      std::string("class=\"layer ") + detail::ink_on(fill) + "\"", label);
       x += wide;
     });
     text += words(left + plot + 10, y + 16, "", held[static_cast<std::size_t>(rank)]);

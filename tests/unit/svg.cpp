@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,8 @@ std::vector<box> texts(const std::string& svg) {
                                             {"text", 12},
                                             {"tick", 11},
                                             {"small", 10},
+                                            {"key dark", 9},
+                                            {"key pale", 9},
                                             {"mb dark", std::atof(svg.c_str() + size_at + 14)},
                                             {"mb pale", std::atof(svg.c_str() + size_at + 14)}};
   for (std::size_t at = svg.find("<text"); at != std::string::npos;
@@ -84,7 +87,8 @@ std::vector<box> texts(const std::string& svg) {
     const double wide = 0.62 * size * static_cast<double>(letters);
     const double x = attribute(head, "x");
     const double y = attribute(head, "y");
-    const bool middle = name.starts_with("mb") || head.find("\"middle\"") != std::string_view::npos;
+    const bool middle = name.starts_with("mb") || name.starts_with("key") ||
+                        head.find("\"middle\"") != std::string_view::npos;
     const double left = middle                                           ? x - wide / 2
                         : head.find("\"end\"") != std::string_view::npos ? x - wide
                                                                          : x;
@@ -144,7 +148,28 @@ TEST_CASE("slices follow the micro-batch, and the labels still fit") {
   const std::string svg = to_svg(picture(stretto::schedule::seq_1f1b{},
                                          {.ranks = 2, .microbatches = 3, .slices = 2}, {}, false));
   CHECK(svg.find(">2.1</text>") != std::string::npos);
-  CHECK(svg.find(">2</text>") != std::string::npos);
+  CHECK(svg.find(">2.0</text>") != std::string::npos);
+}
+
+TEST_CASE("the legend shows the colours that jobs have in the picture, and no others") {
+  const auto fills_after = [](const std::string& svg, const std::string& before) {
+    std::set<std::string> found;
+    for (std::size_t at = svg.find(before); at != std::string::npos; at = svg.find(before, at + 1))
+      found.insert(svg.substr(at + before.size(), 7));
+    return found;
+  };
+  for (const int chunks : {1, 2, 3}) {
+    const std::string svg =
+        to_svg(picture(stretto::schedule::interleaved{},
+                       {.ranks = 2, .microbatches = 4, .chunks = chunks}, {}, false));
+    const std::string style =
+        svg.substr(svg.find(".k0c0{"), svg.find("</style>") - svg.find(".k0c0{"));
+    const auto jobs = fills_after(style, "{fill:");
+    CHECK(jobs.size() == static_cast<std::size_t>(2 * chunks));
+    CHECK(fills_after(svg, "height=\"12\" fill=\"") == jobs);
+    const bool numbered = svg.find(">numbered by chunk</text>") != std::string::npos;
+    CHECK(numbered == (chunks > 1));
+  }
 }
 
 TEST_CASE("a job of no length is left out, an empty picture is still one") {
@@ -196,7 +221,9 @@ TEST_CASE("text in titles cannot break the file") {
 
 }  // namespace
 
-TEST_CASE("memory that is given back and taken at once draws no dip, and what is there for no time counts") {
+TEST_CASE(
+    "memory that is given back and taken at once draws no dip, and what is there for no time "
+    "counts") {
   const auto steps = [](std::vector<stretto::memory_point> line) {
     timeline_picture made;
     made.ranks = 1;

@@ -62,20 +62,25 @@ class svg_writer {
         "@media (prefers-color-scheme:dark){.page{fill:#15181d}.lane{fill:#2a2f37}"
         ".line{stroke:#6b7480}.head{fill:#f0f3f6}.text{fill:#c9d1d9}.tick,.small{fill:#a9b2bc}}\n";
     css += ".mb{font-size:" + number(std::clamp((narrow - 2) / widest, 6.5, 11.0)) +
-           "px;text-anchor:middle}.dark{fill:#10151b}.pale{fill:#ffffff}\n";
+           "px;text-anchor:middle}.key{font-size:9px;text-anchor:middle}"
+           ".dark{fill:#000000}.pale{fill:#ffffff}\n";
     if (!in_.lanes.empty())
-      css += ".stream{font-size:9px;fill:#57606a}"
-             "@media (prefers-color-scheme:dark){.stream{fill:#a9b2bc}}\n";
-    for (job_kind kind : at_.kinds)
-      for (int chunk = 0; chunk < at_.chunks; ++chunk)
-        css.append(".").append(fill_class(kind, chunk)).append("{fill:").append(
-            shade(colour_of(kind), chunk, at_.chunks).hex() + "}");
+      css +=
+          ".stream{font-size:9px;fill:#57606a}"
+          "@media (prefers-color-scheme:dark){.stream{fill:#a9b2bc}}\n";
+    for (const auto& [kind, there] : at_.chunks_of)
+      for (int chunk : there)
+        css.append(".")
+            .append(fill_class(kind, chunk))
+            .append("{fill:")
+            .append(at_.colour_of(kind, chunk).hex() + "}");
     return css + "\n";
   }
   static std::string fill_class(job_kind kind, int chunk) {
     std::string name = "k";  // gcc 12 sees an overflow in "k" + std::string
-    return name.append(std::to_string(static_cast<int>(kind))).append("c").append(
-        std::to_string(chunk));
+    return name.append(std::to_string(static_cast<int>(kind)))
+        .append("c")
+        .append(std::to_string(chunk));
   }
 
   void words(double x, double y, std::string_view style_class, std::string_view what,
@@ -98,11 +103,15 @@ class svg_writer {
         x = 16;
         y += 20;
       }
-      const std::string look = one.fill.empty()       ? "class=\"lane\""
-                               : one.fill == "memory" ? "class=\"curve\""
-                                                      : "fill=\"" + one.fill + "\"";
-      box(x, y - 9, 12, 12, look + "/>\n");
-      words(x + 18, y + 1, "text", one.words);
+      double along = x;
+      for (const svg_layout::entry::box& each : one.boxes) {
+        box(along, y - 9, svg_layout::swatch, 12, each.look + "/>\n");
+        if (!each.words.empty())
+          words(along + svg_layout::swatch / 2, y + 0.5, std::string("key ") + each.ink,
+                each.words);
+        along += svg_layout::swatch;
+      }
+      words(x + one.indent(), y + 1, "text", one.words);
       x += one.width();
     }
   }
@@ -132,8 +141,8 @@ class svg_writer {
     const double needed = svg_layout::letter * 6.5 * static_cast<double>(at_.digits);
     if (at_.is_labelled(bar) && wide - 2 >= needed)
       words(x + wide / 2, y + high / 2 + 3.5,
-            shade(colour_of(bar.what.kind), bar.chunk, at_.chunks).light() ? "mb dark" : "mb pale",
-            svg_layout::label(bar.what));
+            std::string("mb ") + ink_on(at_.colour_of(bar.what.kind, bar.chunk)),
+            at_.label(bar.what));
     text_ += "</g>\n";
   }
 
@@ -142,9 +151,7 @@ class svg_writer {
     const double floor = at_.floor_of(rank);
     std::string path = "M" + number(at_.left) + " " + number(floor);
     std::int64_t peak = line.empty() ? 0 : line.front().level;
-    const auto rise = [&](std::int64_t level) {
-      path += "V" + number(floor - at_.rise_of(level));
-    };
+    const auto rise = [&](std::int64_t level) { path += "V" + number(floor - at_.rise_of(level)); };
     std::int64_t before = 0;
     for (std::size_t at = 0; at < line.size();) {
       const std::int64_t time = line[at].time;
@@ -186,10 +193,10 @@ class svg_writer {
 
 }  // namespace detail
 
-//! Draws a timeline: one lane per rank, jobs as bars, colour by kind, shade by chunk, the
-//! micro-batch (and slice) inside where it fits, the lane's ground where the rank is idle; below a
-//! lane its copies to the host and back and its memory, if there. Follows the reader's light or dark theme. Needs no font file or
-//! script.
+//! Draws a timeline: one lane per rank, jobs as bars, colour by kind and chunk (svg_palette.hpp),
+//! the micro-batch (and slice) inside where it fits, the lane's ground where the rank is idle;
+//! below a lane its copies to the host and back and its memory, if there. Follows the reader's
+//! light or dark theme. Needs no font file or script.
 inline std::string to_svg(const timeline_picture& picture) {
   return picture.copies.empty() ? detail::svg_writer(picture).write()
                                 : detail::svg_writer(with_copy_lanes(picture)).write();

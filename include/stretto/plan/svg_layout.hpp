@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/picture.hpp"
+#include "stretto/plan/svg_palette.hpp"
 #include "stretto/plan/svg_style.hpp"
 
 namespace stretto::detail {
@@ -22,10 +24,21 @@ class svg_layout {
   static constexpr double narrow_height = 9;
   static constexpr double letter = 0.62;  // width of a character over the font size, at most
 
+  static constexpr double swatch = 12;
+
+  //! An entry of the legend: boxes that stand together, and what they mean.
   struct entry {
-    std::string fill;  // empty: a lane's ground
+    struct box {
+      std::string look;     // attributes
+      std::string words{};  // inside
+      const char* ink = "dark";
+    };
+    std::vector<box> boxes;
     std::string words;
-    double width() const { return 18 + text_width(words, 12) + 14; }
+    double indent() const {
+      return boxes.empty() ? 0 : swatch * static_cast<double>(boxes.size()) + 6;
+    }
+    double width() const { return indent() + text_width(words, 12) + 14; }
   };
 
   explicit svg_layout(const timeline_picture& picture) : in_(picture) {
@@ -39,21 +52,12 @@ class svg_layout {
   static double text_width(std::string_view words, double size) {
     return letter * size * static_cast<double>(words.size());
   }
-  //! Of the first eight chunks' shades, with what a chunk is called there; of one chunk: none.
-  static std::vector<entry> entries_of_chunks(job_kind kind, int chunks,
-                                              const std::string& called) {
-    std::vector<entry> made;
-    for (int chunk = 0; chunks > 1 && chunk < std::min(chunks, 8); ++chunk)
-      made.push_back(
-          {shade(colour_of(kind), chunk, chunks).hex(), called + " " + std::to_string(chunk)});
-    if (chunks > 8) made.back().words += " ...";
-    return made;
-  }
-  //! The micro-batch, and the slice unless it is 0: 3, 3.1.
-  static std::string label(const job& work) {
-    const std::string slice = work.slice == 0 ? "" : "." + std::to_string(work.slice);
+  //! The micro-batch and, where there are slices, which of them: 3, 3.1.
+  std::string label(const job& work) const {
+    const std::string slice = sliced_ ? "." + std::to_string(work.slice) : "";
     return std::to_string(work.microbatch) + slice;
   }
+  colour colour_of(job_kind kind, int chunk) const { return colours_.of(kind, chunk); }
 
   bool is_narrow(int lane) const {
     return !in_.lanes.empty() && in_.lanes[static_cast<std::size_t>(lane)].narrow;
@@ -76,9 +80,9 @@ class svg_layout {
     return x + next.width() > width - 16 && x > 16;
   }
 
-  std::set<job_kind> kinds;
-  std::vector<entry> entries;  // of the legend
-  std::size_t digits = 1;      // of the longest label
+  std::map<job_kind, std::set<int>> chunks_of;  // the picture's kinds, in which chunks each
+  std::vector<entry> entries;                   // of the legend
+  std::size_t digits = 1;                       // of the longest label
   int chunks = 1;
   std::int64_t shortest = 1;  // of the labelled bars, at least 1
   double left = 0, plot = 0, scale = 1, width = 0, height = 0, bottom = 0, strip = 0;
@@ -86,13 +90,17 @@ class svg_layout {
  private:
   void measure_bars() {
     shortest = std::max<std::int64_t>(1, in_.end);
+    for (const picture_bar& bar : in_.bars) sliced_ = sliced_ || bar.what.slice > 0;
+    std::set<job_kind> kinds;
     for (const picture_bar& bar : in_.bars) {
       kinds.insert(bar.what.kind);
+      chunks_of[bar.what.kind].insert(bar.chunk);
       if (!is_labelled(bar)) continue;
       shortest = std::min(shortest, std::max<std::int64_t>(1, bar.when.end - bar.when.start));
       digits = std::max(digits, label(bar.what).size());
       chunks = std::max(chunks, bar.chunk + 1);
     }
+    colours_ = palette(kinds, chunks);
   }
   void measure_memory() {
     for (const auto& line : in_.memory)
@@ -103,18 +111,25 @@ class svg_layout {
     strip = in_.memory.empty() ? 0 : 22;
   }
   void name_entries() {
-    for (job_kind kind : kinds) {
-      const std::string words(words_for(kind));
-      const std::string named =
-          is_compute(kind) || in_.lanes.empty() ? std::string(letters(kind)) + " " + words : words;
-      if (entries.empty() || entries.back().words != named)
-        entries.push_back({shade(colour_of(kind), 0, 1).hex(), named});
+    constexpr std::size_t most = 8;  // boxes of a kind
+    for (const auto& [kind, there] : chunks_of) {
+      const bool by_chunk = chunks > 1 && is_compute(kind);
+      std::string named(words_for(kind));
+      if (is_compute(kind) || in_.lanes.empty()) named = std::string(letters(kind)) + " " + named;
+      if (!entries.empty() && entries.back().words == named) continue;
+      entry made{{}, named};
+      for (int chunk : there) {
+        if (made.boxes.size() == (by_chunk ? most : 1)) break;
+        const colour fill = colour_of(kind, chunk);
+        made.boxes.push_back(
+            {"fill=\"" + fill.hex() + "\"", by_chunk ? std::to_string(chunk) : "", ink_on(fill)});
+      }
+      if (by_chunk && there.size() > most) made.words.insert(0, "... ");
+      entries.push_back(std::move(made));
     }
-    entries.push_back({"", "idle"});
-    const job_kind first = kinds.empty() ? job_kind::forward : *kinds.begin();
-    for (entry& one : entries_of_chunks(first, chunks, in_.shades))
-      entries.push_back(std::move(one));
-    if (!in_.memory.empty()) entries.push_back({"memory", "memory"});
+    if (chunks > 1) entries.push_back({{}, "numbered by " + in_.shades});
+    entries.push_back({{{"class=\"lane\""}}, "idle"});
+    if (!in_.memory.empty()) entries.push_back({{{"class=\"curve\""}}, "memory"});
   }
 
   void lay_out_across() {
@@ -154,8 +169,8 @@ class svg_layout {
     for (int lane = 0; lane < lanes; ++lane) {
       tops_.push_back(y);
       y += height_of(lane);
-      const bool closes =
-          in_.lanes.empty() || lane + 1 == lanes || in_.lanes[static_cast<std::size_t>(lane) + 1].opens;
+      const bool closes = in_.lanes.empty() || lane + 1 == lanes ||
+                          in_.lanes[static_cast<std::size_t>(lane) + 1].opens;
       if (closes && strip > 0) floors_.push_back(y += 4 + strip);
       if (in_.lanes.empty())
         y += strip > 0 ? 8 : 6;
@@ -169,6 +184,8 @@ class svg_layout {
   }
 
   const timeline_picture& in_;
+  palette colours_{{}, 1};
+  bool sliced_ = false;
   std::int64_t most_ = 0;
   std::int64_t least_ = 0;
   std::vector<double> tops_;    // of the lanes

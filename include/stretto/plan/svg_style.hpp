@@ -1,68 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
 #include "stretto/model/job.hpp"
 
 namespace stretto::detail {
-
-//! A colour in 0 ... 255.
-struct colour {
-  int red, green, blue;
-
-  std::string hex() const {
-    char text[16];
-    std::snprintf(text, sizeof text, "#%02x%02x%02x", red & 255, green & 255, blue & 255);
-    return text;
-  }
-  bool light() const { return 299 * red + 587 * green + 114 * blue > 140000; }
-};
-
-//! Distinct also for the colour-blind (after Okabe and Ito).
-inline colour colour_of(job_kind kind) {
-  switch (kind) {
-    case job_kind::forward:
-      return {86, 156, 230};
-    case job_kind::backward:
-      return {40, 160, 110};
-    case job_kind::backward_input:
-      return {64, 180, 190};
-    case job_kind::backward_weight:
-      return {230, 159, 40};
-    case job_kind::recompute:
-      return {190, 120, 180};
-    case job_kind::send_forward:
-    case job_kind::send_backward:
-    case job_kind::receive_forward:
-    case job_kind::receive_backward:
-      return {125, 140, 165};
-    case job_kind::offload:
-      return {105, 115, 205};
-    case job_kind::reload:
-      return {170, 150, 225};
-    case job_kind::reduce_grad:
-      return {200, 185, 70};
-    case job_kind::all_reduce:
-      return {210, 95, 45};
-    case job_kind::optimizer:
-      return {120, 100, 90};
-    default:
-      return {140, 140, 140};
-  }
-}
-
-//! The shade of a chunk: from a light tint for the first to the dark end for the last.
-inline colour shade(colour base, int chunk, int chunks) {
-  const double at = chunks > 1 ? static_cast<double>(chunk) / (chunks - 1) : 0.35;
-  const auto mix = [&](int part) {
-    return static_cast<int>(at < 0.5 ? part + (255 - part) * (0.5 - at) * 0.9
-                                     : part * (1 - (at - 0.5) * 0.8));
-  };
-  return {mix(base.red), mix(base.green), mix(base.blue)};
-}
 
 inline std::string_view words_for(job_kind kind) {
   switch (kind) {
