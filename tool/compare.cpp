@@ -11,6 +11,7 @@
 
 #include "command.hpp"
 #include "errors.hpp"
+#include "limits.hpp"
 #include "step.hpp"
 #include "stretto/model/bound.hpp"
 #include "stretto/model/verdict_text.hpp"
@@ -29,7 +30,6 @@ struct compared {
   int chunks = 1;
   int slices = 1;
   verdict why;  //!< it is not there
-  std::int64_t needs = 0;  //!< memory, where that is why
   simulated all;
   step_bound bound;
 
@@ -156,27 +156,15 @@ struct compare_command {
       options.objective = schedule::objective_kind::span;
     const cost_options mine = costs.for_schedule(facts.name);
     std::optional<step> made;
-    const auto make = [&](bool limited, verdict& why) {
-      return make_step(
+    try {
+      made = make_step(
           facts.name, cut, options,
           [&](const placement& where) {
-            job_table table = make_costs(
+            return make_costs(
                 mine, where,
                 {.given = wanted_.chunks, .joined = wanted_.slices / cut.slices, .times = times_});
-            if (!limited) table.limit.clear();
-            return table;
           },
-          &why);
-    };
-    try {
-      made = make(true, result.why);
-      // A search says itself what is enough, any other order needs what it needs.
-      if (!made && result.why.what == fault::over_limit) {
-        result.needs = result.why.amount;
-        verdict ignored;
-        if (const auto freed = searches(facts) ? std::nullopt : make(false, ignored))
-          result.needs = simulate(*freed, false).ranks[static_cast<std::size_t>(result.why.rank)].peak;
-      }
+          &result.why);
     } catch (const layers_refused& refused) {
       result.why = refused.why;
     }
@@ -212,8 +200,7 @@ struct compare_command {
     if (one.why.what == fault::unsupported) return std::string(describe(one.why.why));
     if (one.why.what == fault::misassigned) return std::string(to_text(one.why).view());
     if (one.why.what == fault::over_limit)
-      return "needs " + number(one.needs) + " on rank " + std::to_string(one.why.rank) +
-             ", whose limit is " + number(one.why.limit);
+      return needs_in_words(one.why, [&](std::int64_t amount) { return number(amount); });
     return std::string(to_text(one.why).view());
   }
   double above(const compared& one) const {

@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <iostream>
 #include <limits>
-#include <sstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "catalogue.hpp"
 #include "command.hpp"
 #include "errors.hpp"
+#include "limits.hpp"
 #include "rank_memory.hpp"
 #include "step.hpp"
 #include "stretto/assignment/described.hpp"
@@ -91,7 +92,8 @@ struct memory_command {
     forward_only_ = is_forward_only(name);
     // Not by a range, which has nothing against NaN.
     if (limit && !(*limit > 0 && *limit <= most_mib))
-      throw bad_option("--limit", (std::ostringstream() << *limit).str(), "must be above 0 and at most 1e12");
+      throw bad_option("--limit", (std::ostringstream() << *limit).str(),
+                       "must be above 0 and at most 1e12");
     // An earlier slice keeps more than its share: others read its keys and values.
     if (wanted.slices > 1)
       throw bad_option("--slices", std::to_string(wanted.slices),
@@ -106,13 +108,15 @@ struct memory_command {
       throw bad_option("--offload", offload,
                        name + " has no backward, and so its forwards save nothing to copy");
     verdict unsound;
-    const generated made = generate(
-        name, wanted, options,
-        // Schedules that look at limits split their backwards.
-        [&](const placement& where) { return job_costs(where, unsound, true); });
+    const generated made =
+        generate(name, wanted, options,
+                 // Schedules that look at limits split their backwards.
+                 [&](const placement& where) { return job_costs(where, unsound, true); });
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
     if (made.refused) refuse_shape(name, made.answer.why, wanted, options);
-    if (!made.answer.ok()) throw broken_schedule(in_mib(made.answer));
+    const amount_text mibs = [](std::int64_t bytes) { return in_mib(bytes) + " MiB"; };
+    if (!made.answer.ok())
+      throw broken_schedule(name + ": " + refusal_of_search(made.answer, !away_.any(), mibs));
     bool split = false;
     for (int rank = 0; rank < wanted.ranks; ++rank)
       for (const job& work : made.lists.rows().row(rank))
@@ -121,7 +125,7 @@ struct memory_command {
     const replay_input input{
         made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
     if (const verdict answer = check::schedule(input); !answer.ok())
-      throw broken_schedule(in_mib(answer));
+      throw broken_schedule(name + ": " + refusal_of_order(answer, input, mibs));
     std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
     (void)measure(input, ranks);
     print(needs(made.where, table, ranks, measure_plans(input, message(), chains(made.where))),
@@ -260,15 +264,6 @@ struct memory_command {
     std::snprintf(text, sizeof text, "%.0f", std::ceil(static_cast<double>(bytes) / mib));
     return text;
   }
-  std::string in_mib(const verdict& answer) const {
-    verdict bare = answer;
-    bare.amount = bare.limit = 0;
-    std::string text = name + ": " + std::string(to_text(bare).view());
-    if (answer.what == fault::over_limit)
-      text += " (" + in_mib(answer.amount) + " MiB, at most " + in_mib(answer.limit) + ")";
-    return text;
-  }
-
   void print(const std::vector<rank_need>& all, const placement& where) const {
     if (format == "json") {
       nlohmann::ordered_json text{{"schedule", name},
@@ -306,8 +301,8 @@ struct memory_command {
               << (forward_only_ ? "weights alone" : "weights, gradients and optimizer state")
               << "; the most that forwards save, that messages take, that a job needs beside; all, "
                  "as a plan lays it"
-              << (away_.any() ? "; what the host keeps beside it\n" : "\n")
-              << print_table(rows) << "the most: " << in_mib(most) << '\n';
+              << (away_.any() ? "; what the host keeps beside it\n" : "\n") << print_table(rows)
+              << "the most: " << in_mib(most) << '\n';
   }
 };
 

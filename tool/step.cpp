@@ -13,6 +13,7 @@
 
 #include "errors.hpp"
 #include "files.hpp"
+#include "limits.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/check/standstill.hpp"
 #include "stretto/lowering/communication.hpp"
@@ -71,8 +72,7 @@ std::string others_in(const replay_input& input, const verdict& found) {
             std::string(to_text(next.where).view());
     if (next.has_other) text += ", which waits for " + std::string(to_text(next.other).view());
   }
-  if (chain.size() > most + 1)
-    text += "; and so on, " + std::to_string(chain.size()) + " ranks";
+  if (chain.size() > most + 1) text += "; and so on, " + std::to_string(chain.size()) + " ranks";
   return text;
 }
 
@@ -102,10 +102,12 @@ step read_step(const step_options& options) {
                count_of(made.microbatches, "micro-batch");
   if (made.chunks > 1) made.title += ", " + count_of(made.chunks, "chunk");
   const csv_fault found = verify(*made.imported, made.made.costs.view());
-  if (!found.ok())
-    throw broken_schedule(options.csv + ": " + found.sentence() +
-                          others_in(made.imported->input(made.made.costs.view()), found.what));
-  return made;
+  if (found.ok()) return made;
+  const replay_input order = made.imported->input(made.made.costs.view());
+  throw broken_schedule(options.csv + ": " + found.sentence() +
+                        (found.what.what == fault::over_limit
+                             ? "; the order " + needs_in_words(fullest(order, found.what))
+                             : others_in(order, found.what)));
 }
 
 }  // namespace
@@ -132,7 +134,8 @@ void shape_options::add(CLI::App& command, bool required) {
       ->check(CLI::Range(1, greatest).description(""))
       ->required(required);
   command
-      .add_option("--chunks", chunks, "Stages per rank (default 1, or 2 where a schedule needs two)")
+      .add_option("--chunks", chunks,
+                  "Stages per rank (default 1, or 2 where a schedule needs two)")
       ->check(CLI::Range(1, greatest).description(""));
   command
       .add_option("--slices", slices, "Slices per micro-batch; costs are those of one (default 1)")
@@ -196,10 +199,11 @@ void step_options::add(CLI::App& command, bool from_file) {
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   add_offload(command, offload);
   command
-      .add_option("--receive-lead", receive_lead,
-                  "How many jobs (or pairs) of its rank may still be to run before the one that a "
-                  "message is for when its receive is posted (default: any number); a message leaves "
-                  "no sooner")
+      .add_option(
+          "--receive-lead", receive_lead,
+          "How many jobs (or pairs) of its rank may still be to run before the one that a "
+          "message is for when its receive is posted (default: any number); a message leaves "
+          "no sooner")
       ->check(CLI::Range(0, std::numeric_limits<int>::max() - 1).description(""));
   if (from_file) {
     auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
@@ -266,12 +270,14 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     return std::nullopt;
   }
   if (answer.ok()) answer = check::schedule(made.input());
-  if (!answer.ok()) {
-    if (why == nullptr) throw broken_schedule(name + ": " + std::string(to_text(answer).view()));
-    *why = answer;
-    return std::nullopt;
-  }
-  return made;
+  if (answer.ok()) return made;
+  const bool searched = !made.made.answer.ok();
+  if (why == nullptr)
+    throw broken_schedule(name + ": " +
+                          (searched ? refusal_of_search(answer, !options.offload.any())
+                                    : refusal_of_order(answer, made.input())));
+  *why = answer.what == fault::over_limit && !searched ? fullest(made.input(), answer) : answer;
+  return std::nullopt;
 }
 
 namespace {
@@ -345,9 +351,8 @@ simulated simulate(const step& from, bool with_timeline) {
   const replay_input input = from.input();
   const auto ranks = static_cast<std::size_t>(input.rows.ranks);
   const std::size_t places = ranks * static_cast<std::size_t>(input.rows.stride);
-  simulated made{{},
-                 std::vector<rank_report>(ranks),
-                 std::vector<job_time>(with_timeline ? places : 0)};
+  simulated made{
+      {}, std::vector<rank_report>(ranks), std::vector<job_time>(with_timeline ? places : 0)};
   made.all = measure(input, made.ranks, made.timeline);
   if (!made.all.answer.ok())
     throw broken_schedule(from.schedule + ": " + std::string(to_text(made.all.answer).view()));

@@ -83,7 +83,7 @@ struct step {
 //! @throws bad_input, broken_schedule
 step make_step(const step_options& options);
 //! The same for a generated step alone, by its parts. With `why`, a shape that the schedule does
-//! not serve is told there and not thrown.
+//! not serve, or limits that it does not keep (see `fullest`), are told there and not thrown.
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options,
                               const std::function<job_table(const placement&)>& costs,

@@ -128,9 +128,9 @@ TEST_CASE("json holds the same jobs and their times") {
 }
 
 TEST_CASE("json is laid out as a library would, and is not held at once") {
-  for (const std::string arguments :
-       {"paired_1f1b --ranks 2 --microbatches 3", "seq_1f1b --ranks 2 --microbatches 2 --slices 2 --comms",
-        "inference --ranks 1 --microbatches 1"}) {
+  for (const std::string arguments : {"paired_1f1b --ranks 2 --microbatches 3",
+                                      "seq_1f1b --ranks 2 --microbatches 2 --slices 2 --comms",
+                                      "inference --ranks 1 --microbatches 1"}) {
     const std::string text = run("schedule --format json " + arguments).out;
     CHECK(text == nlohmann::ordered_json::parse(text).dump(1) + "\n");
   }
@@ -139,8 +139,9 @@ TEST_CASE("json is laid out as a library would, and is not held at once") {
 #ifndef STRETTO_TEST_SANITIZED
   for (const std::string asked : {"schedule gpipe --ranks 1 --microbatches 150000 --format json",
                                   "trace gpipe --ranks 2 --microbatches 12000"})
-    CHECK(std::system(("ulimit -v 131072; \"" STRETTO_TOOL_PATH "\" " + asked + " -o /dev/null")
-                          .c_str()) == 0);
+    CHECK(std::system(
+              ("ulimit -v 131072; \"" STRETTO_TOOL_PATH "\" " + asked + " -o /dev/null").c_str()) ==
+          0);
 #endif
 }
 
@@ -165,7 +166,28 @@ TEST_CASE("a limit holds a schedule to account, with the rule and the numbers") 
   CHECK(ran.exit == 1);
   CHECK(ran.err ==
         "stretto: 1f1b: rule bounded broken on rank 0, step 3, job 0F3: memory in use exceeds the "
-        "rank's limit (4, at most 3)\n");
+        "rank's limit (4, at most 3); the order needs 4 on rank 0, whose limit is 3\n");
+  // Where it is exceeded first, and all that the order needs, on the rank that needs most.
+  const std::string shape = " --ranks 4 --microbatches 8 --limit 0";
+  for (const std::string command : {"simulate", "schedule", "plot", "trace"}) {
+    CHECK(
+        run(command + " 1f1b" + shape).err ==
+        "stretto: 1f1b: rule bounded broken on rank 0, step 0, job 0F0: memory in use exceeds the "
+        "rank's limit (1, at most 0); the order needs 4 on rank 0, whose limit is 0\n");
+    CHECK(run(command + " zbv" + shape)
+              .err.ends_with("(1, at most 0); the order needs 8 on rank 0, whose limit is 0\n"));
+  }
+  const std::string compared = run("compare --ranks 4 --microbatches 6 --limit 0").out;
+  CHECK(compared.find("\nzbv: needs 4 on rank 1, whose limit is 0\n") != std::string::npos);
+  const temporary file("mine.csv");
+  file.write("0F0,0F1,0B0,0F2,0B1,0B2\r\n1F0,1B0,1F1,1F2,1B1,1B2\r\n");
+  CHECK(run("check " + file.path() + " --limit 0")
+            .err.ends_with("(1, at most 0); the order needs 2 on rank 0, whose limit is 0\n"));
+  // A search says which limit would do.
+  CHECK(
+      run("simulate v_auto --ranks 4 --microbatches 6 --limit 1").err ==
+      "stretto: v_auto: rule bounded broken on rank 0: memory in use exceeds the rank's limit, 1; "
+      "the smallest that does is 2\n");
   CHECK(run("simulate gpipe --ranks 2 --microbatches 5 --memory 2,-1,-1 --limit 9").exit == 1);
   CHECK(run("simulate gpipe --ranks 2 --microbatches 5 --memory 2,-1,-1 --limit 10").exit == 0);
 }
@@ -206,7 +228,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
        {"--group 3", "smaller than the number of ranks"}},
       {"schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --group 9",
        {"--group 9", "exceed the micro-batches"}},
-      {"schedule grouped --ranks 2 --microbatches 4 --group 3", {"--group 3: grouped", "the ranks"}},
+      {"schedule grouped --ranks 2 --microbatches 4 --group 3",
+       {"--group 3: grouped", "the ranks"}},
       {"schedule chimera --ranks 3 --microbatches 4", {"--ranks 3: chimera", "even number"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3", {"--cost 1,2,3", "4 integers"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --cost 1,2,3,4,5", {"--cost 1,2", "4 integers"}},
@@ -217,12 +240,14 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"schedule 1f1b --ranks 2 --microbatches 2 --memory 1,2", {"--memory 1,2", "3 integers"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --limit -1", {"--limit", "-1"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --format xml", {"--format", "xml"}},
-      {"schedule 1f1b --ranks 2 --microbatches 2 --emit xml", {"--emit: xml", "{grid,csv,json,head"}},
+      {"schedule 1f1b --ranks 2 --microbatches 2 --emit xml",
+       {"--emit: xml", "{grid,csv,json,head"}},
       {"calibrate --few --emit=xml", {"--emit: xml", "{json,header}"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 -o", {"-o: 1 required", ""}},
       {"plot 1f1b --ranks 2 --microbatches 2 --output /no/x", {"--output /no/x", "written"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --colour", {"--colour: schedule has no such", ""}},
-      {"simulate 1f1b --rank 4 --microbatches 2", {"--rank: simulate has no such option", "--help"}},
+      {"simulate 1f1b --rank 4 --microbatches 2",
+       {"--rank: simulate has no such option", "--help"}},
       {"list all", {"all: list takes no such argument", ""}},
       {"schedule 1f1b --ranks 2 --microbatches 2 -o /no/such/folder/x", {"-o /no", "written"}},
       {"simulate", {"NAME", "--csv"}},
@@ -251,13 +276,15 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"assign --layers 7,1 --chunks 2", {"on rank 1", "layers: 1, at least 2"}},
       {"assign --layers 5,3 --chunks 0", {"--chunks", "0"}},
       {"assign --layers 5,3 --ranks 3", {"counts: 2, must be 3", ""}},
-      {"assign --layers 5,3 --placement bidirectional", {": it is not made for this placement", ""}},
+      {"assign --layers 5,3 --placement bidirectional",
+       {": it is not made for this placement", ""}},
       {"assign --layers 8 --ranks 2 --placement bidirectional --chunks 2", {"--chunks 2", ""}},
       {"assign --layers 8 --ranks 100000 --chunks 2", {"--ranks 100000", "at most 100000"}},
       {"assign --layers table:3,0 --ranks 2", {"on rank 1", "layers: 0, at least 1"}},
       {"assign --layers table:3,1 --ranks 3", {"counts: 2, must be 3", ""}},
       {"assign --layers rank_list:0,1,0,0,1,0 --ranks 2 --chunks 2",
-       {"on rank 1:", "layer 1, must be on rank 0); and layer 2 on rank 1, 4 on rank 0, 5 on rank 1"}},
+       {"on rank 1:",
+        "layer 1, must be on rank 0); and layer 2 on rank 1, 4 on rank 0, 5 on rank 1"}},
       {"assign --layers rank_list:0,2 --ranks 2", {"no such rank", "layer 1"}},
       {"assign --layers layout:Et[d]L --ranks 2", {"character 3 of 6", ""}},
       {"assign --layers EttL --ranks 2", {"counts: 1, must be 2", ""}},
@@ -298,8 +325,8 @@ TEST_CASE("help is no error, a full disk is") {
     CHECK(run(name + " --help").out.find("\nExit: 0 when") != std::string::npos);
   if (std::filesystem::exists("/dev/full"))
     for (const std::string words : {"list", "--help", "plot --help", "--version"})
-      CHECK(std::system(("\"" STRETTO_TOOL_PATH "\" " + words + " >/dev/full 2>/dev/null").c_str()) !=
-            0);
+      CHECK(std::system(
+                ("\"" STRETTO_TOOL_PATH "\" " + words + " >/dev/full 2>/dev/null").c_str()) != 0);
 }
 
 TEST_CASE("what a file holds is told without what a terminal would act upon") {

@@ -1,0 +1,57 @@
+#include "limits.hpp"
+
+#include <cstddef>
+#include <vector>
+
+#include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/report.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+std::string without_amounts(verdict found) {
+  found.amount = found.limit = 0;
+  return std::string(to_text(found).view());
+}
+
+}  // namespace
+
+std::string plain_amount(std::int64_t amount) {
+  return std::to_string(amount);
+}
+
+verdict fullest(const replay_input& order, verdict found) {
+  std::vector<rank_report> ranks(static_cast<std::size_t>(order.rows.ranks));
+  (void)measure(order, ranks);  // peaks are those of the lists, even if their replay never ends
+  for (int rank = 0; rank < order.rows.ranks; ++rank) {
+    const std::int64_t peak = ranks[static_cast<std::size_t>(rank)].peak;
+    const std::int64_t limit = order.costs.limit_of(rank);
+    if (peak <= limit || peak <= found.amount) continue;
+    found.rank = rank;
+    found.amount = peak;
+    found.limit = limit;
+  }
+  return found;
+}
+
+std::string needs_in_words(const verdict& fullest, const amount_text& amount) {
+  return "needs " + amount(fullest.amount) + " on rank " + std::to_string(fullest.rank) +
+         ", whose limit is " + amount(fullest.limit);
+}
+
+std::string refusal_of_order(const verdict& found, const replay_input& order,
+                             const amount_text& amount) {
+  if (found.what != fault::over_limit) return std::string(to_text(found).view());
+  return without_amounts(found) + " (" + amount(found.amount) + ", at most " + amount(found.limit) +
+         "); the order " + needs_in_words(fullest(order, found), amount);
+}
+
+std::string refusal_of_search(const verdict& found, bool smallest, const amount_text& amount) {
+  if (found.what != fault::over_limit) return std::string(to_text(found).view());
+  return without_amounts(found) + ", " + amount(found.limit) +
+         (smallest ? "; the smallest that does is " + amount(found.amount)
+                   : "; " + amount(found.amount) + " is enough");
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "stretto/model/replay_input.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::tool {
+
+//! How a command tells an amount of memory.
+using amount_text = std::function<std::string(std::int64_t)>;
+std::string plain_amount(std::int64_t amount);
+
+//! fault::over_limit of some job, told of all of its order: the rank that needs most of those above
+//! their limits, what it needs, and its limit.
+verdict fullest(const replay_input& order, verdict found);
+//! `needs 4 on rank 0, whose limit is 3`
+std::string needs_in_words(const verdict& fullest, const amount_text& amount = plain_amount);
+
+//! What a rule says of an order; of a limit where it is exceeded first, and what all of it needs.
+std::string refusal_of_order(const verdict& found, const replay_input& order,
+                             const amount_text& amount = plain_amount);
+//! What a schedule says of costs; of limits that leave it no order, which would.
+//! @param found     fault::over_limit: its `amount` is enough on every rank
+//! @param smallest  and no less is
+std::string refusal_of_search(const verdict& found, bool smallest,
+                              const amount_text& amount = plain_amount);
+
+}  // namespace stretto::tool
