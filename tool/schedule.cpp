@@ -30,11 +30,12 @@ struct schedule_command {
       throw bad_input("--receive-lead: only messages have one; see --comms");
     const step made = make_step(options);
     job_lists lowered;
-    if (comms) lowered = with_messages(made);
+    if (comms) lowered = format == "csv" ? with_pytorch_comms(made) : with_messages(made);
     const job_rows rows = comms ? lowered.rows() : made.input().rows;
     if (format == "header") {
       if (comms) throw bad_input("--comms: a header holds compute jobs alone");
-      write_file("-o", out, print_header(made, options.sizes.sizes(options.name), line_of(command)));
+      write_file("-o", out,
+                 print_header(made, options.sizes.sizes(options.name), line_of(command)));
     } else if (format == "csv")
       write_file("-o", out, csv(made, rows));
     else if (format == "json")
@@ -163,7 +164,9 @@ void add_schedule(CLI::App& app) {
       ->add_option("--format,--emit", mine->format,
                    "grid, csv (PyTorch's), json, or header: C++, the order as a constant table")
       ->check(CLI::IsMember({"grid", "csv", "json", "header"}));
-  command->add_flag("--comms", mine->comms, "With sends and receives");
+  command->add_flag("--comms", mine->comms,
+                    "With sends and receives; csv: as PyTorch runs it, weights gathered and "
+                    "gradients reduced, too");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->callback([mine, command] { mine->run(*command); });
 }

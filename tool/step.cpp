@@ -19,6 +19,7 @@
 #include "stretto/lowering/communication.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/csv_comms.hpp"
 
 namespace stretto::tool {
 
@@ -329,12 +330,11 @@ step make_step(const step_options& options) {
   return made;
 }
 
-job_lists with_messages(const step& from) {
-  const replay_input compute = from.input();
-  if (from.messages) return from.imported->lists;
-  job_lists lists(compute.rows.ranks, lowering::with_messages(compute.rows.stride));
-  job_sink sink = lists.sink();
-  verdict answer = lowering::add_messages(compute, sink);
+namespace {
+
+//! @throws broken_schedule when lists with messages break a rule
+void check_messages(const step& from, const replay_input& compute, verdict answer,
+                    const job_lists& lists) {
   if (answer.ok()) {
     replay_input lowered = compute;
     lowered.rows = lists.rows();
@@ -344,6 +344,23 @@ job_lists with_messages(const step& from) {
   if (!answer.ok())
     throw broken_schedule(from.schedule +
                           ", with messages: " + std::string(to_text(answer).view()));
+}
+
+}  // namespace
+
+job_lists with_messages(const step& from) {
+  const replay_input compute = from.input();
+  if (from.messages) return from.imported->lists;
+  job_lists lists(compute.rows.ranks, lowering::with_messages(compute.rows.stride));
+  job_sink sink = lists.sink();
+  check_messages(from, compute, lowering::add_messages(compute, sink), lists);
+  return lists;
+}
+
+job_lists with_pytorch_comms(const step& from) {
+  const replay_input compute = from.input();
+  job_lists lists = stretto::with_pytorch_comms(compute);
+  check_messages(from, compute, {}, lists);
   return lists;
 }
 

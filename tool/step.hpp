@@ -91,6 +91,8 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
 //! The compute lists with sends and receives; the lists themselves if they hold messages.
 //! @throws broken_schedule when the messages break a rule
 job_lists with_messages(const step& from);
+//! The same of a generated step as PyTorch's runtime wants it (plan/csv_comms.hpp).
+job_lists with_pytorch_comms(const step& from);
 
 //! A step's report with its ranks and its timeline (as stretto::measure has them), which may be
 //! left out.

@@ -53,6 +53,38 @@ TEST_CASE("csv is what PyTorch writes for the same schedule, byte for byte") {
   }
 }
 
+TEST_CASE("csv with messages is what PyTorch lowers the same schedule to, byte for byte") {
+  const struct {
+    const char* arguments;
+    const char* file;
+  } cases[] = {
+      {"1f1b --ranks 4 --microbatches 8", "1f1b_p4_v1_m8"},
+      {"interleaved --ranks 4 --microbatches 8 --chunks 2", "interleaved1f1b_p4_v2_m8"},
+      {"interleaved_zb --ranks 2 --microbatches 8 --chunks 2", "interleavedzerobubble_p2_v2_m8"},
+      {"looped_bfs --ranks 4 --microbatches 4 --chunks 2", "loopedbfs_p4_v2_m4"},
+      {"zbv --ranks 4 --microbatches 8", "zbvzerobubble_p4_v2_m8"},
+      {"dualpipe_v --ranks 2 --microbatches 4", "dualpipev_p2_v2_m4"}};
+  for (const auto& one : cases) {
+    INFO(one.file);
+    CHECK(run(std::string("schedule --comms --format csv ") + one.arguments).out ==
+          contents(csv_dir + one.file + "_compute_comms.csv"));
+  }
+  // Receives that are posted late keep all rules, too.
+  const temporary late("late.csv");
+  REQUIRE(run("schedule --comms --format csv hanayo --ranks 4 --microbatches 8 --chunks 4 "
+              "--receive-lead 1 -o " +
+              late.path())
+              .exit == 0);
+  CHECK(run("check " + late.path()).exit == 0);
+  // More stages than the three that are gathered at once.
+  CHECK(
+      run("schedule --comms --format csv interleaved --ranks 1 --microbatches 2 --chunks 4").out ==
+      "0UNSHARD,1UNSHARD,2UNSHARD,0F0,0RESHARD,3UNSHARD,1F0,1RESHARD,0UNSHARD,2F0,3F0,3B0,"
+      "3RESHARD,1UNSHARD,0F1,2B0,1F1,1B0,1RESHARD,3UNSHARD,2F1,0B0,0RESHARD,1UNSHARD,3F1,3B1,"
+      "3REDUCE_GRAD,3RESHARD,0UNSHARD,2B1,2REDUCE_GRAD,2RESHARD,1B1,1REDUCE_GRAD,1RESHARD,0B1,"
+      "0REDUCE_GRAD,0RESHARD\r\n");
+}
+
 TEST_CASE("with messages, a schedule passes the tool's own check and takes as long") {
   for (const std::string arguments :
        {"gpipe --ranks 3 --microbatches 2", "1f1b --ranks 4 --microbatches 3",

@@ -18,7 +18,8 @@ inline csv_fault verify(const imported_schedule& schedule, const job_table_view&
 }
 
 //! Appends a schedule in PyTorch's CSV: one row per rank, CRLF. Compute-only lists give
-//! compute_only, lists with messages compute_comms.
+//! compute_only, lists with messages compute_comms; what PyTorch runs as it stands,
+//! with_pytorch_comms makes (csv_comms.hpp).
 //! @return ok, or fault::unsupported: `no_form` with the job that the format cannot express (a
 //!         slice, a recompute, an offload, a collective), `placement_not_served` for a
 //!         bidirectional placement, whose stages lie on two ranks. `out` is then as it was.
