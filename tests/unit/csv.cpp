@@ -86,7 +86,7 @@ TEST_CASE("every broken file is refused, with row, cell and rule") {
       {"duplicate_forward.csv", {fault::incomplete, reason::duplicate, 1, 2}},
       {"empty_rank_row.csv", {fault::syntax, reason::empty_row, 2, 0}},
       {"i_w_and_b_both.csv", {fault::incomplete, reason::both_whole_and_split, 1, 4}},
-      {"microbatch_out_of_range.csv", {fault::incomplete, reason::missing, 1, 0}},
+      {"microbatch_out_of_range.csv", {fault::incomplete, reason::missing, 1, 2}},
       {"missing_microbatch.csv", {fault::incomplete, reason::missing, 1, 0}},
       {"stage_on_two_ranks.csv", {fault::incomplete, reason::wrong_rank, 2, 5}},
       {"torch_1f1b_ir_last_rank.csv", {fault::incomplete, reason::missing, 1, 0}},
@@ -114,6 +114,36 @@ TEST_CASE("the sentence names row, rank, cell and rule") {
   CHECK(accept("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n").sentence() ==
         "row 1 (rank 0), cell 2, \"0B0\": rule live broken: it waits for a job that can never run:"
         " 1B0");
+}
+
+TEST_CASE(
+    "a number that is mistyped is named with its cell, whichever it is and whatever it becomes") {
+  const std::string good = contents(
+      std::filesystem::path(STRETTO_CSV_DIR "/csv/interleaved1f1b_p4_v2_m8_compute_only.csv"));
+  //! What is said when `meant` becomes `put`.
+  const auto typed = [&](const std::string& meant, const std::string& put) {
+    const std::size_t at = good.find("," + meant + ",");
+    REQUIRE(at != std::string::npos);
+    return accept(std::string(good).replace(at + 1, meant.size(), put)).sentence();
+  };
+  CHECK(
+      typed("4F0", "12F0") ==
+      "row 1 (rank 0), cell 5, \"12F0\": rule complete broken, job 8F0: the job is missing, which "
+      "this cell asks for");
+  CHECK(typed("4F0", "8F0") ==
+        "row 1 (rank 0), cell 5, \"8F0\": rule complete broken, job 8F1: the job is missing, which "
+        "this cell asks for");
+  const auto check = [&](const std::string& meant, const std::string& put) {
+    if (put == meant) return;
+    INFO(meant, " as ", put, ": ", typed(meant, put));
+    CHECK(typed(meant, put).find(", \"" + put + "\": rule ") != std::string::npos);
+  };
+  for (const std::string meant : {"4F0", "5F3", "7B0", "2B6"}) {
+    for (const int stage : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 2147483647})
+      check(meant, std::to_string(stage) + meant.substr(1));
+    for (const int microbatch : {0, 1, 4, 7, 8, 9, 15, 2147483647})
+      check(meant, meant.substr(0, 2) + std::to_string(microbatch));
+  }
 }
 
 TEST_CASE("of lists that stand still, the way around of who waits for whom is told") {
@@ -144,10 +174,8 @@ TEST_CASE("of lists that stand still, the way around of who waits for whom is to
     job_lists lists(2, 1);
     stretto::job_sink out = lists.sink();
     out.push(1, {stage, 0, 0, job_kind::forward});
-    const stretto::replay_input input{.rows = lists.rows(),
-                                      .where = {.ranks = 2},
-                                      .microbatches = 1,
-                                      .costs = table.view()};
+    const stretto::replay_input input{
+        .rows = lists.rows(), .where = {.ranks = 2}, .microbatches = 1, .costs = table.view()};
     CHECK(stretto::check::standstill(input, 0).empty());
     CHECK(stretto::check::standstill(input, 1).size() == (stage == 1 ? 1 : 0));
   }
@@ -201,9 +229,9 @@ TEST_CASE("what is no schedule at all is refused, whatever its numbers") {
   broken("0F0.1,0B0.1\n", fault::syntax, reason::no_form, 1, 1);
   broken("0F0,0B0\n1UNSHARD,1F0,1B0\n", fault::rendezvous, reason::unexpected_communication, 2, 1);
   broken("0UNSHARD\n", fault::incomplete, reason::missing, 0, 0);
-  broken("1F0,1B0\n", fault::incomplete, reason::missing, 0, 0);
-  broken("2147483647F0,0F0\n", fault::incomplete, reason::missing, 0, 0);
-  broken("0F2147483647,0B2147483647\n", fault::incomplete, reason::missing, 1, 0);
+  broken("1F0,1B0\n", fault::incomplete, reason::missing, 1, 1);
+  broken("2147483647F0,0F0\n", fault::incomplete, reason::missing, 1, 1);
+  broken("0F2147483647,0B2147483647\n", fault::incomplete, reason::missing, 1, 1);
   broken("0F2147483648\n", fault::syntax, reason::out_of_range, 1, 1);
   broken("0F0,0B0,2147483647SEND_F0\n", fault::incomplete, reason::out_of_range, 1, 3);
   broken("0F0,0B0,0SEND_F2147483647\n", fault::incomplete, reason::out_of_range, 1, 3);

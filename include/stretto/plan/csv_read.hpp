@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -96,27 +98,45 @@ class csv_reader {
 
   //! Where each stage is computed, how many micro-batches there are, and that no stage is missing.
   void find_stages() {
-    std::unordered_map<std::int32_t, std::pair<int, job>> home;
+    // A stage is where most of its jobs are: one that is mistyped must not move it.
+    struct jobs_of_rank {
+      std::int64_t count = 0;
+      job first{};
+    };
+    std::unordered_map<std::int32_t, std::map<int, jobs_of_rank>> by_rank;
     std::int64_t forwards = 0;
     std::int64_t microbatches = 0;
     std::int64_t stages = 0;
+    for (int rank = 0; rank < static_cast<int>(rows_.size()); ++rank)
+      for (const auto& [work, cell] : rows_[static_cast<std::size_t>(rank)]) {
+        if (!is_compute(work.kind)) continue;
+        forwards += work.kind == job_kind::forward;
+        microbatches = std::max<std::int64_t>(microbatches, std::int64_t{1} + work.microbatch);
+        stages = std::max<std::int64_t>(stages, std::int64_t{1} + work.stage);
+        jobs_of_rank& there = by_rank[work.stage][rank];
+        if (there.count++ == 0) there.first = work;
+      }
+    std::unordered_map<std::int32_t, std::pair<int, job>> home;
+    for (const auto& [stage, ranks] : by_rank) {
+      const auto most = std::max_element(ranks.begin(), ranks.end(), [](auto& one, auto& other) {
+        return one.second.count < other.second.count;
+      });
+      home[stage] = {most->first, most->second.first};
+    }
     for (int rank = 0; rank < static_cast<int>(rows_.size()); ++rank) {
       const auto& jobs = rows_[static_cast<std::size_t>(rank)];
       for (std::size_t step = 0; step < jobs.size(); ++step) {
         const job& work = jobs[step].work;
         if (!is_compute(work.kind)) continue;
-        forwards += work.kind == job_kind::forward;
-        microbatches = std::max<std::int64_t>(microbatches, std::int64_t{1} + work.microbatch);
-        stages = std::max<std::int64_t>(stages, std::int64_t{1} + work.stage);
-        const auto known = home.try_emplace(work.stage, rank, work).first->second;
-        if (known.first != rank)
+        if (const auto& [there, known] = home.at(work.stage); there != rank)
           return stray(refuse(fault::incomplete, reason::wrong_rank, rank, static_cast<int>(step),
-                              work, known.second));
+                              work, known));
       }
     }
     for (std::int32_t stage = 0; stage < stages; ++stage) {
       if (home.contains(stage)) continue;
-      return missing({stage, 0, 0, job_kind::forward}, -1);
+      return asked_for({stage, 0, 0, job_kind::forward},
+                       [&](const job& work) { return work.stage > stage; });
     }
     if (stages == 0) return missing({0, 0, 0, job_kind::forward}, -1);
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
@@ -132,7 +152,7 @@ class csv_reader {
         std::min<std::int64_t>(microbatches, std::numeric_limits<std::int32_t>::max()));
     // Too few forwards for that many micro-batches: say which is missing here, because the checks
     // would first set aside memory for all of them.
-    if (forwards < stages * microbatches) first_gap();
+    if (forwards < stages * microbatches && !find_stray(microbatches)) first_gap();
   }
 
   //! Communication makes a file compute_comms. Where a rank that lives on its neighbours' messages
@@ -156,6 +176,41 @@ class csv_reader {
       fail(fault::syntax, reason::bad_token, first_empty_.rank, first_empty_.cell);
   }
 
+  //! A number that is mistyped makes a stage or a micro-batch of which next to nothing is there.
+  //! @return whether there is one with less than half of its forwards; its first job is then named
+  bool find_stray(std::int64_t microbatches) {
+    std::map<std::int32_t, std::set<std::int32_t>> by_microbatch;
+    std::map<std::int32_t, std::set<std::int32_t>> by_stage;
+    for (const auto& row : rows_)
+      for (const auto& [work, cell] : row) {
+        if (work.kind != job_kind::forward) continue;
+        by_microbatch[work.microbatch].insert(work.stage);
+        by_stage[work.stage].insert(work.microbatch);
+      }
+    const auto first_absent = [](const std::set<std::int32_t>& there) {
+      std::int32_t absent = 0;
+      while (there.contains(absent)) ++absent;
+      return absent;
+    };
+    const auto stages = static_cast<std::int32_t>(made_.stage_to_rank.size());
+    for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+      const std::set<std::int32_t>& there = by_microbatch[microbatch];
+      if (2 * static_cast<std::int64_t>(there.size()) >= stages) continue;
+      asked_for({first_absent(there), microbatch, 0, job_kind::forward}, [&](const job& work) {
+        return there.empty() ? work.microbatch >= microbatch : work.microbatch == microbatch;
+      });
+      return true;
+    }
+    for (std::int32_t stage = 0; stage < stages; ++stage) {
+      const std::set<std::int32_t>& there = by_stage[stage];
+      if (2 * static_cast<std::int64_t>(there.size()) >= microbatches) continue;
+      asked_for({stage, first_absent(there), 0, job_kind::forward},
+                [&](const job& work) { return work.stage == stage; });
+      return true;
+    }
+    return false;
+  }
+
   void first_gap() {
     std::vector<std::vector<std::int32_t>> found(made_.stage_to_rank.size());
     for (const auto& row : rows_)
@@ -176,6 +231,17 @@ class csv_reader {
     }
   }
 
+  //! The first job that does, which computes, asks for one that is missing.
+  template <class Asks>
+  void asked_for(const job& work, const Asks& asks) {
+    for (std::size_t rank = 0; rank < rows_.size(); ++rank)
+      for (std::size_t step = 0; step < rows_[rank].size(); ++step) {
+        const job& here = rows_[rank][step].work;
+        if (is_compute(here.kind) && asks(here))
+          return stray(refuse(fault::incomplete, reason::missing, static_cast<int>(rank),
+                              static_cast<int>(step), work));
+      }
+  }
   void missing(const job& work, int rank) {
     answer_ = {.what = refuse(fault::incomplete, reason::missing, rank, -1, work), .row = rank + 1};
   }

@@ -39,7 +39,10 @@ struct csv_fault {
     if (row > 0) rest.rank = -1;
     if (cell > 0) rest.step = -1;
     if (rest.has_job && text == to_text(rest.where).view()) rest.has_job = false;
-    return words.append(to_text(rest).view());
+    words.append(to_text(rest).view());
+    if (cell > 0 && what.why == reason::missing && !what.has_other)
+      words += ", which this cell asks for";
+    return words;
   }
 };
 
