@@ -9,19 +9,14 @@
 #include "09_frozen_order.hpp"
 #include "stretto/stretto.hpp"
 
-// The costs and the limit of memory that it was made for. They are a promise, too: with room for
-// four activations the same table does not compile.
-struct measured : stretto::memory::release_early {
-  constexpr stretto::unit_costs costs() const {
-    return {.forward = 5, .backward_input = 6, .backward_weight = 3, .communication = 1};
-  }
-  constexpr std::int64_t limit() const { return 5; }
-};
+// The costs and the limit of memory that it was made for stand in the header, too, and are a
+// promise: with room for four activations the same table does not compile.
+using order = frozen_zb_auto_4x12;
 
 template <class Schedule>
-using step = stretto::pipeline<frozen_zb_auto_4x12::made_for, Schedule,
-                               stretto::assignment::unassigned, measured>;
-using searched = step<stretto::schedule::frozen<frozen_zb_auto_4x12>>;
+using step =
+    stretto::pipeline<order::made_for, Schedule, stretto::assignment::unassigned, order::memory>;
+using searched = step<stretto::schedule::frozen<order>>;
 static_assert(stretto::valid<searched>);
 
 template <class Step>

@@ -5,11 +5,13 @@
 //   stretto schedule zb_auto --ranks 4 --microbatches 12 --cost 5,6,3,1 --limit 5 --emit header
 // makespan 195, bubble 27 of 195. Proven where it is used:
 //   static_assert(stretto::valid<stretto::pipeline<
-//       frozen_zb_auto_4x12::made_for, stretto::schedule::frozen<frozen_zb_auto_4x12>>>);
+//       frozen_zb_auto_4x12::made_for, stretto::schedule::frozen<frozen_zb_auto_4x12>,
+//       stretto::assignment::unassigned, frozen_zb_auto_4x12::memory>>);
 
 #include <cstdint>
 #include <string_view>
 
+#include "stretto/memory/release_early.hpp"
 #include "stretto/schedule/frozen.hpp"
 
 struct frozen_zb_auto_4x12 {
@@ -48,5 +50,14 @@ struct frozen_zb_auto_4x12 {
       {3, W, 2}, {3, F, 7}, {3, I, 7}, {3, W, 3}, {3, F, 8}, {3, I, 8}, {3, W, 4}, {3, F, 9},
       {3, I, 9}, {3, W, 5}, {3, F, 10}, {3, I, 10}, {3, W, 6}, {3, F, 11}, {3, I, 11}, {3, W, 7},
       {3, W, 8}, {3, W, 9}, {3, W, 10}, {3, W, 11},
+  };
+  // What it was made for, and is proven under.
+  struct memory : stretto::memory::release_early {
+    constexpr stretto::unit_costs costs() const {
+      return {
+          .forward = 5, .backward_input = 6, .backward_weight = 3, .communication = 1
+      };
+    }
+    constexpr std::int64_t limit() const { return 5; }
   };
 };

@@ -1,8 +1,12 @@
 #include "header.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "catalogue.hpp"
+#include "stretto/model/cost.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/report.hpp"
 
@@ -72,6 +76,69 @@ std::string type_name(const std::string& schedule, const shape& sizes) {
   return name;
 }
 
+//! The costs of every job, where a memory policy can say them: the same for all ranks and chunks.
+std::optional<unit_costs> same_for_all(const job_table& table) {
+  const auto of = [&](job_kind kind) { return table.view().at(0, 0, kind); };
+  unit_costs all;
+  all.forward = of(job_kind::forward).time;
+  all.backward_input = of(job_kind::backward_input).time;
+  all.backward_weight = of(job_kind::backward_weight).time;
+  all.communication = table.communication;
+  all.memory_forward = of(job_kind::forward).change;
+  all.memory_backward_input = of(job_kind::backward_input).change;
+  all.memory_backward_weight = of(job_kind::backward_weight).change;
+  all.memory_recompute = of(job_kind::recompute).change;
+  all.offload = of(job_kind::offload).time;
+  all.memory_offload = of(job_kind::reload).change;
+  all.memory_weights = table.view().base_of(0) / table.chunks;
+  all.pair_hides = table.pair_hides;
+  if (job_table(table.ranks, table.chunks, all).entries != table.entries) return std::nullopt;
+  for (int rank = 0; rank < table.ranks; ++rank)
+    if (table.view().base_of(rank) != all.memory_weights * table.chunks ||
+        table.view().limit_of(rank) != table.view().limit_of(0))
+      return std::nullopt;
+  return all;
+}
+
+//! The costs that differ from those of `unit_costs{}`, as designated initialisers spell them.
+std::vector<std::string> initialisers(const unit_costs& costs) {
+  constexpr unit_costs usual;
+  std::vector<std::string> words;
+  const auto say = [&](const char* name, std::int64_t value, std::int64_t by_default) {
+    if (value == by_default) return;
+    if (!words.empty()) words.back() += ",";
+    words.push_back("." + std::string(name) + " = " + std::to_string(value));
+  };
+  say("forward", costs.forward, usual.forward);
+  say("backward_input", costs.backward_input, usual.backward_input);
+  say("backward_weight", costs.backward_weight, usual.backward_weight);
+  say("communication", costs.communication, usual.communication);
+  say("memory_forward", costs.memory_forward, usual.memory_forward);
+  say("memory_backward_input", costs.memory_backward_input, usual.memory_backward_input);
+  say("memory_backward_weight", costs.memory_backward_weight, usual.memory_backward_weight);
+  say("memory_recompute", costs.memory_recompute, usual.memory_recompute);
+  say("offload", costs.offload, usual.offload);
+  say("memory_offload", costs.memory_offload, usual.memory_offload);
+  say("memory_weights", costs.memory_weights, usual.memory_weights);
+  say("pair_hides", costs.pair_hides, usual.pair_hides);
+  return words;
+}
+
+//! What a table was made for, as the memory policy that its proof takes; empty: the default.
+std::string memory_policy(const unit_costs& costs, std::int64_t limit) {
+  const std::vector<std::string> words = initialisers(costs);
+  if (words.empty() && limit == unlimited) return {};
+  std::string text =
+      "  // What it was made for, and is proven under.\n"
+      "  struct memory : stretto::memory::release_early {\n";
+  if (!words.empty())
+    text += "    constexpr stretto::unit_costs costs() const {\n      return {\n" +
+            wrapped(words, "          ") + "      };\n    }\n";
+  if (limit != unlimited)
+    text += "    constexpr std::int64_t limit() const { return " + std::to_string(limit) + "; }\n";
+  return text + "  };\n";
+}
+
 }  // namespace
 
 std::string print_header(const step& made, const shape& sizes, const std::string& command) {
@@ -92,15 +159,20 @@ std::string print_header(const step& made, const shape& sizes, const std::string
     lists.push_back("      // rank " + std::to_string(rank) + "\n" + wrapped(words, "      "));
   }
 
+  const job_table& table = made.made.costs;
+  const std::optional<unit_costs> costs = same_for_all(table);
+  const std::string memory = costs ? memory_policy(*costs, table.view().limit_of(0)) : "";
   std::string text = "#pragma once\n\n// clang-format off\n// Written by\n//   " + command +
                      "\n// makespan " + std::to_string(all.all.makespan) + ", bubble " +
                      std::to_string(all.all.bubble.numerator) + " of " +
-                     std::to_string(all.all.makespan) +
-                     ". Proven where it is used:\n//   "
-                     "static_assert(stretto::valid<stretto::pipeline<\n//       " +
-                     type + "::made_for, stretto::schedule::frozen<" + type +
-                     ">>>);\n\n#include <cstdint>\n#include <string_view>\n\n#include "
-                     "\"stretto/schedule/frozen.hpp\"\n\n";
+                     std::to_string(all.all.makespan) + ". Proven where it is used";
+  if (!costs) text += ", for its order alone: costs or\n// limits differ by rank or chunk";
+  text += ":\n//   static_assert(stretto::valid<stretto::pipeline<\n//       " + type +
+          "::made_for, stretto::schedule::frozen<" + type + ">";
+  if (!memory.empty()) text += ",\n//       stretto::assignment::unassigned, " + type + "::memory";
+  text += ">>);\n\n#include <cstdint>\n#include <string_view>\n\n";
+  if (!memory.empty()) text += "#include \"stretto/memory/release_early.hpp\"\n";
+  text += "#include \"stretto/schedule/frozen.hpp\"\n\n";
   text += "struct " + type + " {\n";
   text += "  static constexpr std::string_view name = \"" + made.schedule + "\";\n";
   text += "  static constexpr stretto::shape made_for{" + std::to_string(sizes.ranks) + ", " +
@@ -108,8 +180,7 @@ std::string print_header(const step& made, const shape& sizes, const std::string
           std::to_string(sizes.slices) + "};\n";
   text += std::string("  static constexpr stretto::placement_kind placement = ") +
           "stretto::placement_kind::" + enumerator(made.made.where.kind) + ";\n";
-  if (is_forward_only(made.schedule))
-    text += "  static constexpr bool forward_only = true;\n";
+  if (is_forward_only(made.schedule)) text += "  static constexpr bool forward_only = true;\n";
   for (const job_kind kind : kinds)
     text += "  static constexpr stretto::job_kind " + std::string(letters(kind)) +
             " = stretto::job_kind::" + enumerator(kind) + ";\n";
@@ -120,7 +191,7 @@ std::string print_header(const step& made, const shape& sizes, const std::string
       "next.\n  static constexpr stretto::schedule::frozen_job jobs[" +
       std::to_string(rows.total()) + "] = {\n";
   for (const std::string& list : lists) text += list;
-  return text + "  };\n};\n";
+  return text + "  };\n" + memory + "};\n";
 }
 
 }  // namespace stretto::tool

@@ -1,8 +1,25 @@
 # cmake -Dtool=PATH -Dout=FOLDER -P freeze.cmake: writes the headers that the tests include.
 
+# Writes the header and, beside it, the proof that its comment speaks of.
 function(freeze file)
   execute_process(COMMAND "${tool}" schedule ${ARGN} --emit header -o "${out}/${file}.hpp"
     COMMAND_ERROR_IS_FATAL ANY)
+  file(READ "${out}/${file}.hpp" text)
+  if(NOT text MATCHES "//   (static_assert\\([^;]*;)")
+    message(FATAL_ERROR "the header of ${file} says no proof")
+  endif()
+  string(REPLACE "//" "" proof "${CMAKE_MATCH_1}")
+  file(WRITE "${out}/${file}.proof.hpp" "${proof}\n")
+endfunction()
+
+# Puts another word into a header's copy.
+function(damage file meant put)
+  file(READ "${out}/${file}.hpp" text)
+  string(REPLACE "${meant}" "${put}" damaged "${text}")
+  if(damaged STREQUAL text)
+    message(FATAL_ERROR "the header of ${file} lacks what was to be damaged: ${meant}")
+  endif()
+  file(WRITE "${out}/damaged/${file}.hpp" "${damaged}")
 endfunction()
 
 file(REMOVE_RECURSE "${out}")
@@ -11,13 +28,10 @@ freeze(zb_auto_8x64 zb_auto --ranks 8 --microbatches 64)
 freeze(zb_auto_5x13 zb_auto --ranks 5 --microbatches 13 --cost 7,9,4,2 --limit 6)
 freeze(interleaved_zb_8x64x2 interleaved_zb --ranks 8 --microbatches 64 --chunks 2)
 freeze(zbv_3x7x2 zbv --ranks 3 --microbatches 7 --chunks 2)
+freeze(zb_h1_2x3 zb_h1 --ranks 2 --microbatches 3 --layers 3,2)
 
 execute_process(COMMAND "${tool}" calibrate --machine "${CMAKE_CURRENT_LIST_DIR}/machine.json"
   --emit header -o "${out}/measured_host.hpp" COMMAND_ERROR_IS_FATAL ANY)
 
-file(READ "${out}/zb_auto_8x64.hpp" text)
-string(REPLACE "{3, W, 17}" "{3, W, 18}" damaged "${text}")
-if(damaged STREQUAL text)
-  message(FATAL_ERROR "the header lacks the entry that was to be damaged")
-endif()
-file(WRITE "${out}/damaged/zb_auto_8x64.hpp" "${damaged}")
+damage(zb_auto_8x64 "{3, W, 17}" "{3, W, 18}")
+damage(zb_auto_5x13 "limit() const { return 6; }" "limit() const { return 5; }")

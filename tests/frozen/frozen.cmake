@@ -4,14 +4,15 @@
 set(script "${CMAKE_CURRENT_LIST_DIR}/freeze.cmake")
 set(headers "${CMAKE_CURRENT_BINARY_DIR}/frozen")
 
-# One process: the headers are written, then one of them spoilt.
+# One process: the headers are written, then copies of some spoilt.
 add_test(NAME frozen/headers COMMAND "${CMAKE_COMMAND}"
   "-Dtool=$<TARGET_FILE:stretto_tool>" "-Dout=${headers}" -P "${script}")
 set_tests_properties(frozen/headers PROPERTIES
   LABELS static TIMEOUT 120 FIXTURES_SETUP frozen_headers)
 
 foreach(compiler IN LISTS stretto_compilers)
-  foreach(case IN ITEMS "proof|accepted" "machine|accepted" "damaged|refused" "damaged.twin|accepted")
+  foreach(case IN ITEMS "proof|accepted" "machine|accepted" "damaged|refused"
+      "damaged.twin|accepted" "limit|refused")
     string(REPLACE "|" ";" case "${case}")
     list(POP_FRONT case stem mode)
     add_test(NAME frozen/${stem}/${compiler} COMMAND "${CMAKE_COMMAND}"

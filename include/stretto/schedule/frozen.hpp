@@ -25,6 +25,9 @@ struct frozen_job {
 //! - `name`, `made_for` (the one shape that it serves), `placement`
 //! - `counts`: jobs of each rank; `jobs`: theirs, rank after rank
 //! - `forward_only = true`, if it is
+//!
+//! and, unless they are the default, the costs and the limit that it was made for: as `memory`, the
+//! memory policy of its proof.
 template <class Table>
 struct frozen : Table {
   static_assert(std::size(Table::counts) == static_cast<std::size_t>(Table::made_for.ranks),
