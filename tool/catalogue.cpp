@@ -1,96 +1,16 @@
 #include "catalogue.hpp"
 
-#include <string_view>
+#include <concepts>
+#include <type_traits>
 
 #include "errors.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/schedule/by_name.hpp"
+#include "stretto/schedule/options.hpp"
 
 namespace stretto::tool {
 
 namespace {
-
-template <class Schedule>
-constexpr bool has_placement = requires(Schedule made) {
-  made.placement;
-};
-template <class Schedule>
-constexpr bool has_group = requires(Schedule made) {
-  made.group;
-};
-template <class Schedule>
-constexpr bool has_remainder = requires(Schedule made) {
-  made.remainder;
-};
-template <class Schedule>
-constexpr bool has_warmup = requires(Schedule made) {
-  made.warmup;
-};
-template <class Schedule>
-constexpr bool has_objective = requires(Schedule made) {
-  made.objective;
-};
-template <class Schedule>
-constexpr bool has_variant = requires(Schedule made) {
-  made.variant;
-};
-template <class Schedule>
-constexpr bool has_split = requires(Schedule made) {
-  made.split;
-};
-
-std::string spell(int value) {
-  return std::to_string(value);
-}
-std::string spell(placement_kind value) {
-  return placement_name(value);
-}
-std::string spell(schedule::remainder_kind value) {
-  return value == schedule::remainder_kind::first ? "first" : "last";
-}
-std::string spell(schedule::warmup_kind value) {
-  return value == schedule::warmup_kind::all ? "all" : "standard";
-}
-std::string spell(schedule::objective_kind value) {
-  return value == schedule::objective_kind::flush ? "flush" : "span";
-}
-std::string spell(schedule::split_kind value) {
-  return value == schedule::split_kind::full ? "full" : "partial";
-}
-
-//! Sets a schedule's option, or says that it has none. Generic in the schedule, so that an absent
-//! member is not looked at.
-template <bool Has, class Schedule, class Value, class Assign>
-void set(Schedule& made, const std::string& option, const std::optional<Value>& value,
-         Assign assign) {
-  if (!value) return;
-  if constexpr (Has)
-    assign(made, *value);
-  else
-    throw bad_option(option, spell(*value), std::string(Schedule::name) + " has no such option");
-}
-
-template <class Schedule>
-schedule::any configured(Schedule made, const schedule_options& options) {
-  // A schedule that is laid one way only may be asked for just that.
-  const bool as_is = options.placement && *options.placement == made.placed();
-  if (!as_is)
-    set<has_placement<Schedule>>(made, "--placement", options.placement,
-                                 [](auto& one, auto value) { one.placement = value; });
-  set<has_group<Schedule>>(made, "--group", options.group,
-                           [](auto& one, auto value) { one.group = value; });
-  set<has_remainder<Schedule>>(made, "--remainder", options.remainder,
-                               [](auto& one, auto value) { one.remainder = value; });
-  set<has_warmup<Schedule>>(made, "--warmup", options.warmup,
-                            [](auto& one, auto value) { one.warmup = value; });
-  set<has_split<Schedule>>(made, "--split", options.split,
-                           [](auto& one, auto value) { one.split = value; });
-  set<has_objective<Schedule>>(made, "--objective", options.objective,
-                               [](auto& one, auto value) { one.objective = value; });
-  set<has_variant<Schedule>>(made, "--variant", options.variant,
-                             [](auto& one, auto value) { one.variant = value; });
-  return made;
-}
 
 template <class Schedule>
 schedule_facts facts_of(const Schedule& made) {
@@ -101,18 +21,17 @@ schedule_facts facts_of(const Schedule& made) {
       facts.chunks.push_back(chunks);
   facts.slices = made.supports({.ranks = 2, .microbatches = 4, .slices = 2}).ok();
   facts.forward_only = schedule::forward_only(made);
-  if constexpr (has_placement<Schedule>) {
-    Schedule other = made;
-    other.placement = placement_kind::wave;
-    if (other.supports({.ranks = 2, .microbatches = 4, .chunks = 2}).ok())
-      facts.options.emplace_back("--placement");
-  }
-  if constexpr (has_group<Schedule>) facts.options.emplace_back("--group");
-  if constexpr (has_remainder<Schedule>) facts.options.emplace_back("--remainder");
-  if constexpr (has_warmup<Schedule>) facts.options.emplace_back("--warmup");
-  if constexpr (has_split<Schedule>) facts.options.emplace_back("--split");
-  if constexpr (has_objective<Schedule>) facts.options.emplace_back("--objective");
-  if constexpr (has_variant<Schedule>) facts.options.emplace_back("--variant");
+  schedule::for_each_option([&](const std::string& option, auto, auto member) {
+    if constexpr (std::invocable<decltype(member), Schedule&>) {
+      Schedule other = made;
+      if constexpr (std::same_as<std::remove_reference_t<decltype(member(other))>,
+                                 placement_kind>) {
+        other.placement = placement_kind::wave;
+        if (!other.supports({.ranks = 2, .microbatches = 4, .chunks = 2}).ok()) return;
+      }
+      facts.options.push_back("--" + option);
+    }
+  });
   return facts;
 }
 
@@ -141,11 +60,6 @@ void insert_windows(generated& made, const schedule_options& options, int slices
 
 }  // namespace
 
-std::string placement_name(placement_kind kind) {
-  if (kind == placement_kind::bidirectional) return "bidirectional";
-  return kind == placement_kind::wave ? "wave" : "looped";
-}
-
 std::vector<schedule_facts> catalogue() {
   std::vector<schedule_facts> all;
   schedule::all::for_each([&](const auto& made) { all.push_back(facts_of(made)); });
@@ -171,10 +85,10 @@ verdict serves(const std::string& name, const shape& sizes) {
 
 generated generate(const std::string& name, const shape& sizes, const schedule_options& options,
                    const std::function<job_table(const placement&)>& costs) {
-  std::optional<schedule::any> found;
-  schedule::all::for_each([&](const auto& made) {
-    if (name == made.name) found = configured(made, options);
-  });
+  const std::optional<schedule::any> found =
+      schedule::by_name(name, options, [&](const std::string& option, const std::string& value) {
+        throw bad_option("--" + option, value, name + " has no such option");
+      });
   if (!found) throw bad_option("NAME", name, "no such schedule; there are " + schedule_names());
   const schedule::any& made = *found;
   generated result;

@@ -12,21 +12,12 @@
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
 #include "stretto/model/verdict.hpp"
-#include "stretto/schedule/interleaved.hpp"
-#include "stretto/schedule/variants.hpp"
-#include "stretto/schedule/zb_h1.hpp"
+#include "stretto/schedule/options.hpp"
 
 namespace stretto::tool {
 
-//! What the command line says about a schedule beyond its shape; unset: the schedule's default.
-struct schedule_options {
-  std::optional<placement_kind> placement;
-  std::optional<int> group;
-  std::optional<schedule::remainder_kind> remainder;
-  std::optional<schedule::warmup_kind> warmup;
-  std::optional<schedule::split_kind> split;
-  std::optional<schedule::objective_kind> objective;
-  std::optional<int> variant;
+//! What the command line says about a schedule beyond its shape.
+struct schedule_options : schedule::options {
   // Of any schedule's jobs.
   memory::recompute_window recompute{};
   memory::offload_window offload{};
@@ -50,9 +41,6 @@ struct generated {
   placement where;
   job_table costs;
 };
-
-//! As the command line spells it.
-std::string placement_name(placement_kind kind);
 
 //! Every schedule of the library's list.
 std::vector<schedule_facts> catalogue();

@@ -54,7 +54,7 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
     case reason::variant_out_of_range:
       return "--variant " + std::to_string(options.variant.value_or(-1));
     case reason::placement_not_served:
-      return "--placement " + placement_name(options.placement.value_or(placement_kind::looped)) +
+      return "--placement " + schedule::word_for(options.placement.value_or(placement_kind::looped)) +
              (options.group ? " --group " + std::to_string(*options.group) : "");
     default:
       return "shape";
@@ -221,20 +221,11 @@ schedule_options step_options::schedule() const {
   made.group = group;
   made.variant = variant;
   made.offload = read_offload(offload);
-  if (!placement.empty())
-    made.placement = placement == "wave"     ? placement_kind::wave
-                     : placement == "looped" ? placement_kind::looped
-                                             : placement_kind::bidirectional;
-  if (!remainder.empty())
-    made.remainder =
-        remainder == "first" ? schedule::remainder_kind::first : schedule::remainder_kind::last;
-  if (!warmup.empty())
-    made.warmup = warmup == "all" ? schedule::warmup_kind::all : schedule::warmup_kind::standard;
-  if (!split.empty())
-    made.split = split == "full" ? schedule::split_kind::full : schedule::split_kind::partial;
-  if (!objective.empty())
-    made.objective =
-        objective == "flush" ? schedule::objective_kind::flush : schedule::objective_kind::span;
+  made.placement = schedule::spelt<placement_kind>(placement);
+  made.remainder = schedule::spelt<schedule::remainder_kind>(remainder);
+  made.warmup = schedule::spelt<schedule::warmup_kind>(warmup);
+  made.split = schedule::spelt<schedule::split_kind>(split);
+  made.objective = schedule::spelt<schedule::objective_kind>(objective);
   return made;
 }
 

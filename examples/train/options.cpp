@@ -44,9 +44,7 @@ CLI::Validator whole_number() {
 
 //! An empty value is mostly a variable of a script that is not set.
 CLI::Validator filled() {
-  return {[](std::string& typed) {
-            return std::string(typed.empty() ? "its value is empty" : "");
-          },
+  return {[](std::string& typed) { return std::string(typed.empty() ? "its value is empty" : ""); },
           ""};
 }
 
@@ -76,24 +74,42 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
       ->capture_default_str();
   app.add_option("--chunks", to.chunks, "Stages per rank [2, or 1 where the schedule has one]")
       ->check(count_up_to(1000));
-  app.add_option("--group", to.group, "Micro-batches per group (interleaved) [min(ranks, all)]")
+  app.add_option("--group", to.group,
+                 "Micro-batches per group (interleaved, interleaved_zb, grouped) [min(ranks, all)]")
       ->check(count_up_to(100'000));
+  app.add_option("--remainder", raw.remainder,
+                 "Which group is the odd one (interleaved): first or last [first]");
+  app.add_option("--warmup", raw.warmup,
+                 "Forwards before the first backward (interleaved): standard or all [standard]");
+  app.add_option("--split", raw.split, "Which backwards are split (zb_h1): full or partial [full]");
+  app.add_option("--objective", raw.objective,
+                 "What a search (zb_auto, zbv_greedy, v_auto) makes short: flush (the makespan) or "
+                 "span (the longest rank's first to last job) [flush]");
+  app.add_option("--variant", to.options.variant, "One variant of a search, from 0 [the best]")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
+  app.add_option("--limit", to.limit,
+                 "Micro-batches (or slices), of one chunk each, that no rank may keep more of for "
+                 "their backwards; searches make the most of it [any number]")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   app.add_option("--layers-per-rank", raw.layers_per_rank,
                  "Layers of each rank, embedding and head included, dealt to its chunks in turn: "
                  "4,4,4,4 [even]");
-  app.add_option("--recompute", raw.recompute,
-                 "Forwards that run a second time and keep nothing meanwhile: none, all, or 2/3 for "
-                 "two of every three micro-batches")
+  app.add_option(
+         "--recompute", raw.recompute,
+         "Forwards that run a second time and keep nothing meanwhile: none, all, or 2/3 for "
+         "two of every three micro-batches")
       ->capture_default_str();
   app.add_option("--offload", raw.offload,
                  "What forwards save and the host keeps until shortly before their backward: none, "
                  "all, or 2/3; 2/3,lag=1,prefetch=1 also says for how many jobs the copy there may "
                  "take, and how many jobs ahead the copy back begins")
       ->capture_default_str();
-  app.add_option("--overlap", to.overlap, "Streams: serial, separate or typed")->capture_default_str();
-  app.add_option("--receive-lead", to.receive_lead,
-                 "How many jobs of its rank may still be to run before the one that a message is for "
-                 "when its receive is posted (-1: any number)")
+  app.add_option("--overlap", to.overlap, "Streams: serial, separate or typed")
+      ->capture_default_str();
+  app.add_option(
+         "--receive-lead", to.receive_lead,
+         "How many jobs of its rank may still be to run before the one that a message is for "
+         "when its receive is posted (-1: any number)")
       ->check(CLI::Range(-1, 1000000).description(""))
       ->capture_default_str();
   app.add_option("--tensor-parallel", to.tensor_parallel,
@@ -101,33 +117,40 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                  "features")
       ->check(count_up_to(64))
       ->capture_default_str();
-  app.add_option("--data-parallel", to.data_parallel,
-                 "Replicas of all ranks, each with micro-batches of its own; every stage's gradients "
-                 "are summed over them as soon as all are there")
+  app.add_option(
+         "--data-parallel", to.data_parallel,
+         "Replicas of all ranks, each with micro-batches of its own; every stage's gradients "
+         "are summed over them as soon as all are there")
       ->check(count_up_to(64))
       ->capture_default_str();
-  app.add_option("--ops", to.ops,
-                 "The order in which a job's ops are issued: " + op_orders() +
-                     "; or whole, for jobs in one piece [whole, or look_ahead for several workers]");
-  app.add_option("--pieces", to.pieces,
-                 "Pieces of every op that --ops in_pieces may cut [as many as shorten the job by the "
-                 "ops' times, or none]")
+  app.add_option(
+      "--ops", to.ops,
+      "The order in which a job's ops are issued: " + op_orders() +
+          "; or whole, for jobs in one piece [whole, or look_ahead for several workers]");
+  app.add_option(
+         "--pieces", to.pieces,
+         "Pieces of every op that --ops in_pieces may cut [as many as shorten the job by the "
+         "ops' times, or none]")
       ->check(count_up_to(1 << 14));
-  app.add_option("--machine", raw.machine,
-                 "File of this machine as stretto calibrate measured it: schedules that ask what jobs "
-                 "cost, --ops in_pieces and what is predicted go by it [the model's multiply-adds]");
-  app.add_option("--device", made.device,
-                 "Where ranks compute: host; or cuda, or cuda:1 or cuda:0,1 by the GPUs' numbers: all "
-                 "workers on one GPU or in turn on several; with nccl, each on a GPU of its own, and "
-                 "cuda is that of the process's place on its machine (LOCAL_RANK)")
+  app.add_option(
+      "--machine", raw.machine,
+      "File of this machine as stretto calibrate measured it: schedules that ask what jobs "
+      "cost, --ops in_pieces and what is predicted go by it [the model's multiply-adds]");
+  app.add_option(
+         "--device", made.device,
+         "Where ranks compute: host; or cuda, or cuda:1 or cuda:0,1 by the GPUs' numbers: all "
+         "workers on one GPU or in turn on several; with nccl, each on a GPU of its own, and "
+         "cuda is that of the process's place on its machine (LOCAL_RANK)")
       ->capture_default_str();
-  app.add_option("--precision", raw.precision,
-                 "Of activations and their gradients, kept and sent, and of what matrix products read: "
-                 "fp32 or bf16; computed in fp32, as are weights, their gradients and the loss")
+  app.add_option(
+         "--precision", raw.precision,
+         "Of activations and their gradients, kept and sent, and of what matrix products read: "
+         "fp32 or bf16; computed in fp32, as are weights, their gradients and the loss")
       ->capture_default_str();
-  app.add_option("--transport", made.transport,
-                 "loopback; mpi: workers are dealt to the processes that mpirun starts; nccl: on GPUs, "
-                 "to those that torchrun, srun or mpirun starts")
+  app.add_option(
+         "--transport", made.transport,
+         "loopback; mpi: workers are dealt to the processes that mpirun starts; nccl: on GPUs, "
+         "to those that torchrun, srun or mpirun starts")
       ->capture_default_str();
   app.add_option("--transport-capacity", to.transport_capacity,
                  "Messages that a channel holds; 0: the sender waits for the receiver")
@@ -138,9 +161,10 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
   app.add_flag("--checked", to.checked,
                "Hold every instruction, as it is issued, against all accesses to the same bytes "
                "before it; a race ends training before it can happen");
-  app.add_flag("--graph", to.graph,
-               "On GPUs: issue the first step, record the second, and launch all others as one graph; "
-               "without times, so neither trace.json nor timeline.svg");
+  app.add_flag(
+      "--graph", to.graph,
+      "On GPUs: issue the first step, record the second, and launch all others as one graph; "
+      "without times, so neither trace.json nor timeline.svg");
   app.add_flag("--graph-progress,!--no-graph-progress", to.graph_progress,
                "Of a graph that fails or is late, tell the instruction; a small kernel behind each "
                "[yes]")
@@ -195,17 +219,17 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--resume", made.resume,
                  "Checkpoint to go on from: the same model and seed, any ranks, chunks, schedule, "
                  "workers");
-  app.add_flag("--check", made.check,
-               "Also train the unpipelined model and compare all bits after each step; losses, norms "
-               "and gradients within rounding where several workers sum or ops are in pieces");
+  app.add_flag(
+      "--check", made.check,
+      "Also train the unpipelined model and compare all bits after each step; losses, norms "
+      "and gradients within rounding where several workers sum or ops are in pieces");
 }
 
 //! Not what concerns one process alone. Of checkpoints, whether there is one, and of a measured
 //! machine, which: processes on several machines may have other paths to them.
 std::vector<told_option> common_options(const CLI::App& app, const options& from) {
-  static const std::set<std::string> own = {"--help",  "--out",    "--device",
-                                            "--poison", "--deadline", "--graph-progress",
-                                            "FILES"};
+  static const std::set<std::string> own = {
+      "--help", "--out", "--device", "--poison", "--deadline", "--graph-progress", "FILES"};
   std::vector<told_option> made;
   for (const CLI::Option* each : app.get_options()) {
     const std::string name = each->get_name();

@@ -10,6 +10,7 @@
 #include "model/kernels.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/memory/window_text.hpp"
+#include "stretto/schedule/options.hpp"
 #ifdef STRETTO_TRAIN_WITH_MACHINES
 #include "tool/errors.hpp"
 #include "tool/machine_file.hpp"
@@ -56,9 +57,21 @@ stretto::memory::recompute_window read_recompute(const std::string& typed) {
 //! "none", "all", "2/3,lag=1,prefetch=2".
 stretto::memory::offload_window read_offload(const std::string& typed) {
   if (const auto made = stretto::memory::read_offload(typed)) return *made;
-  throw bad_setting("offload", typed,
-                    "expected none, all, or a part of micro-batches as in 2/3; behind it, if wanted, "
-                    ",lag=1 and ,prefetch=1");
+  throw bad_setting(
+      "offload", typed,
+      "expected none, all, or a part of micro-batches as in 2/3; behind it, if wanted, "
+      ",lag=1 and ,prefetch=1");
+}
+
+//! What a word spells; nothing where there is none.
+template <class Kind>
+std::optional<Kind> read_word(const std::string& option, const std::string& typed) {
+  const std::optional<Kind> made = stretto::schedule::spelt<Kind>(typed);
+  if (made || typed.empty()) return made;
+  std::string words;
+  for (const auto& one : stretto::schedule::spellings<Kind>)
+    words += (words.empty() ? "" : " or ") + std::string(one.word);
+  throw bad_setting(option, typed, "expected " + words);
 }
 
 //! "fp32", "bf16".
@@ -82,9 +95,9 @@ void read_machine(const std::string& path, options& made) {
   }
   made.pipeline.machine = &made.machine->view();
   if (const std::string_view kernel = missing_kernel(*made.pipeline.machine); !kernel.empty())
-    throw bad_setting("machine", path,
-                      "it lacks the kernel \"" + std::string(kernel) +
-                          "\", which stretto calibrate measures");
+    throw bad_setting(
+        "machine", path,
+        "it lacks the kernel \"" + std::string(kernel) + "\", which stretto calibrate measures");
 #else
   throw bad_setting("machine", path, "this trainer was built without the tool that writes it");
 #endif
@@ -96,6 +109,11 @@ void typed_options::complete(options& made) const {
   made.pipeline.recompute = read_recompute(recompute);
   made.pipeline.offload = read_offload(offload);
   made.pipeline.products = read_precision(precision);
+  stretto::schedule::options& told = made.pipeline.options;
+  told.remainder = read_word<stretto::schedule::remainder_kind>("remainder", remainder);
+  told.warmup = read_word<stretto::schedule::warmup_kind>("warmup", warmup);
+  told.split = read_word<stretto::schedule::split_kind>("split", split);
+  told.objective = read_word<stretto::schedule::objective_kind>("objective", objective);
   if (layers_per_rank) made.pipeline.layers_per_rank = read_layers(*layers_per_rank);
   // Told the layers of every rank, nobody need say how many that makes.
   const auto& per_rank = made.pipeline.layers_per_rank;

@@ -14,6 +14,7 @@ struct typed_options {
   std::string recompute = "none";
   std::string offload = "none";
   std::string precision = "fp32";
+  std::string remainder, warmup, split, objective;  // empty: the schedule's default
   std::optional<std::string> machine;
   double deadline = 300;
   double learning_rate = 3e-3;

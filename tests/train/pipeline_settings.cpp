@@ -51,7 +51,7 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
           "in a step");
   refused({.group = 3}, "--group 3: a group smaller than the number of ranks starves the pipeline");
   refused({.group = 9}, "--group 9: a group cannot exceed the micro-batches");
-  refused({.schedule = "gpipe", .group = 4}, "--group 4: the schedule gpipe has no groups");
+  refused({.schedule = "gpipe", .group = 4}, "--group 4: the schedule gpipe has no such option");
   refused({.overlap = "sometimes"},
           "--overlap sometimes: no such policy; there are serial, "
           "separate, typed");

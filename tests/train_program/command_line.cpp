@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -75,8 +76,8 @@ std::string losses(const std::string& printed) {
 TEST_CASE("small models train, equal to the unpipelined one; a trace and a picture are left") {
   for (const std::string arguments :
        {"", "--schedule 1f1b --untied", "--schedule seq_1f1b --slices 4 --batch 1",
-        "--schedule dualpipe", "--schedule zbv --recompute 1/2",
-        "--schedule zbv --offload all", "--schedule 1f1b --offload 2/3,prefetch=2 --overlap serial",
+        "--schedule dualpipe", "--schedule zbv --recompute 1/2", "--schedule zbv --offload all",
+        "--schedule 1f1b --offload 2/3,prefetch=2 --overlap serial",
         "--schedule zb_h1 --overlap serial --transport-capacity 2",
         "--layers-per-rank 2,4 --chunks 1 --group 3", "--layers balanced:6", "--precision bf16",
         "--layers 'Et|t|t|tL' --schedule zbv", "--layers 2,4 --chunks 1"}) {
@@ -109,13 +110,14 @@ TEST_CASE("jobs in ops, and several workers a rank: as the unpipelined model, sa
   INFO(ops.err);
   CHECK(ops.exit == 0);
   CHECK(has(ops.out, "equal to the unpipelined model after each step"));
-  const outcome two = here.train(
-      small("--check --tensor-parallel 2 --ops in_pieces --pieces 3 --save " + file));
+  const outcome two =
+      here.train(small("--check --tensor-parallel 2 --ops in_pieces --pieces 3 --save " + file));
   INFO(two.err);
   CHECK(two.exit == 0);
   CHECK(has(two.out, "2 ranks of 2 chunks, 2 workers each, on "));
   CHECK(has(two.out, "as the unpipelined model in each step: loss, norm and gradients, within "));
-  CHECK(has(two.out, "All 2 workers of a rank together; in the trace they are ranks 2 r, 2 r + 1..."));
+  CHECK(has(two.out,
+            "All 2 workers of a rank together; in the trace they are ranks 2 r, 2 r + 1..."));
   CHECK(has(two.out, "sums over 2 shards: "));
   CHECK(has(here.left("trace.json"), "tensor_parallel"));
   CHECK(has(here.left("trace.json"), " piece 3/3"));
@@ -211,8 +213,8 @@ TEST_CASE("what was saved is gone on with, on other ranks and chunks") {
       here.train(small("--schedule zbv --ranks 2 --chunks 2 --resume " + file + ".previous")).out);
   CHECK(again.starts_with("step 3/4  loss "));
   CHECK(losses(first.out).ends_with("\n" + again));
-  const outcome ran = here.train(
-      small("--steps 6 --check --schedule zbv --ranks 2 --chunks 2 --resume " + file));
+  const outcome ran =
+      here.train(small("--steps 6 --check --schedule zbv --ranks 2 --chunks 2 --resume " + file));
   INFO(ran.err);
   CHECK(ran.exit == 0);
   CHECK(has(ran.out, "goes on after step 4 of " + file));
@@ -247,35 +249,92 @@ TEST_CASE("a measured machine foretells the step; one that lacks a kernel is ref
 }
 #endif
 
+//! The most micro-batches that a rank keeps in a step of a trace, by the order of its instructions.
+int most_kept(const std::string& trace, int rank) {
+  const auto number = [](const std::string& line, const std::string& key) {
+    return std::stod(line.substr(line.find(key) + key.size()));
+  };
+  std::map<double, int> changes;  // by instruction
+  std::istringstream lines(trace);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string stage = "\"name\":\"" + std::to_string(rank);
+    if (!has(line, "\"cat\":\"compute\"") || number(line, "\"step\":") != 3) continue;
+    const std::size_t at = line.find(stage);
+    if (at == std::string::npos) continue;
+    const char kind = line[at + stage.size()];
+    if (kind == 'F') changes[number(line, "\"instruction\":")] = 1;
+    if (kind == 'W' || kind == 'B') changes[number(line, "\"instruction\":")] = -1;
+  }
+  int kept = 0, most = 0;
+  for (const auto& [instruction, change] : changes) most = std::max(most, kept += change);
+  return most;
+}
+
+TEST_CASE("within a limit, a search trains with less, and learns the same") {
+  const desk here;
+  const std::string all = small("--schedule zb_auto --ranks 4 --microbatches 7 --check");
+  const outcome free = here.train(all);
+  REQUIRE(free.exit == 0);
+  CHECK(most_kept(here.left("trace.json"), 0) > 2);
+  const outcome tight = here.train(all + " --limit 2");
+  REQUIRE(tight.exit == 0);
+  CHECK(most_kept(here.left("trace.json"), 0) == 2);
+  CHECK(losses(tight.out) == losses(free.out));
+}
+
+#ifdef STRETTO_TOOL_PATH
+TEST_CASE("the order that trains is that of the schedule as it is told") {
+  const struct {
+    std::string schedule, option;
+  } cases[] = {{"zb_h1 --ranks 4 --microbatches 7", " --split partial"},
+               {"interleaved --ranks 2 --chunks 2 --group 3 --microbatches 7", " --remainder last"},
+               {"interleaved --ranks 2 --chunks 2 --microbatches 7", " --warmup all"}};
+  for (const auto& one : cases) {
+    INFO(one.schedule, one.option);
+    const desk here;
+    const std::string trace = here.left_path("trace.json");
+    REQUIRE(here.train(small("--schedule " + one.schedule + one.option)).exit == 0);
+    const auto drawn = [&](const std::string& schedule) {
+      return test_support::run(STRETTO_TOOL_PATH,
+                               "plot " + schedule + " --trace " + trace + " -o /dev/null");
+    };
+    CHECK(drawn(one.schedule + one.option).exit == 0);
+    CHECK(drawn(one.schedule).exit != 0);
+  }
+}
+#endif
+
 TEST_CASE("help names every option, and is no error") {
   const outcome ran = test_support::run(STRETTO_TRAIN_PATH, "--help");
   CHECK(ran.exit == 0);
   CHECK(ran.err.empty());
-  for (const char* option : {"FILES",      "--schedule",
-                             "--ranks",    "--microbatches",
-                             "--slices",   "--chunks",
-                             "--group",    "--layers-per-rank",
-                             "--overlap",  "--transport-capacity",
-                             "--ops",      "--tensor-parallel",
-                             "--pieces",   "in_pieces",
-                             "--poison",   "--checked",
-                             "--deadline", "--layers",
-                             "--width",    "--heads",
-                             "--context",  "--batch",
-                             "--untied",   "--steps",
-                             "--seed",     "--learning-rate",
-                             "--sample",
-                             "--clip",     "--check",
-                             "--save ",    "--save-every",
-                             "--resume",   "--precision",
-                             "--machine",
-                             "--out",      "interleaved, ",
+  for (const char* option : {"FILES",        "--schedule",
+                             "--ranks",      "--microbatches",
+                             "--slices",     "--chunks",
+                             "--group",      "--layers-per-rank",
+                             "--limit",      "--objective",
+                             "--variant",    "--split",
+                             "--warmup",     "--remainder",
+                             "--overlap",    "--transport-capacity",
+                             "--ops",        "--tensor-parallel",
+                             "--pieces",     "in_pieces",
+                             "--poison",     "--checked",
+                             "--deadline",   "--layers",
+                             "--width",      "--heads",
+                             "--context",    "--batch",
+                             "--untied",     "--steps",
+                             "--seed",       "--learning-rate",
+                             "--sample",     "--clip",
+                             "--check",      "--save ",
+                             "--save-every", "--resume",
+                             "--precision",  "--machine",
+                             "--out",        "interleaved, ",
                              "Exit: 0"}) {
     INFO(option);
     CHECK(has(ran.out, option));
   }
-  const outcome lost = test_support::run(
-      "sh", std::string("-c '\"") + STRETTO_TRAIN_PATH + "\" --help >/dev/full'");
+  const outcome lost =
+      test_support::run("sh", std::string("-c '\"") + STRETTO_TRAIN_PATH + "\" --help >/dev/full'");
   CHECK(lost.exit == 1);
   CHECK(lost.err == "train: standard output cannot be written\n");
 }
@@ -287,9 +346,11 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
   } cases[] = {
       {"--schedule zigzag", "--schedule zigzag: no such schedule trains; there are gpipe, 1f1b"},
       {"--schedule inference", "--schedule inference: no such schedule trains"},
-      {"--schedule dualpipe --ranks 3", "--ranks 3: dualpipe: this schedule needs an even number of ranks"},
+      {"--schedule dualpipe --ranks 3",
+       "--ranks 3: dualpipe: this schedule needs an even number of ranks"},
       {"--schedule 1f1b --chunks 2", "--chunks 2: 1f1b: this schedule has one chunk per rank"},
-      {"--schedule grouped --group 3", "--group 3: a group of this schedule cannot exceed the ranks"},
+      {"--schedule grouped --group 3",
+       "--group 3: a group of this schedule cannot exceed the ranks"},
       {"--schedule zbv --chunks 3", "--chunks 3: zbv: this schedule has two chunks per rank"},
       {"--ranks 0", "--ranks: Value 0 not in range 1 to 64"},
       {"--ranks two", "--ranks: Value two not in range"},
@@ -298,7 +359,19 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule seq_1f1b --slices 3", "--slices 3: the context, 16, is no multiple of it"},
       {"--schedule seq_1f1b --slices 0", "--slices: Value 0 not in range"},
       {"--group 1", "--group 1: a group smaller than the number of ranks starves the pipeline"},
-      {"--save /proc/none/x", "--save /proc/none/x: no checkpoint can be written there: No such file"},
+      {"--schedule gpipe --group 4", "--group 4: the schedule gpipe has no such option"},
+      {"--schedule gpipe --split full", "--split full: the schedule gpipe has no such option"},
+      {"--schedule zb_h1 --split none", "--split none: expected full or partial"},
+      {"--remainder middle", "--remainder middle: expected first or last"},
+      {"--warmup 3", "--warmup 3: expected standard or all"},
+      {"--objective time", "--objective time: expected flush or span"},
+      {"--schedule zb_auto --variant 100000", "--variant 100000: "},
+      {"--limit -1", "--limit: Value -1 not in range"},
+      {"--schedule zb_auto --limit 0", "--limit 0: zb_auto needs 1"},
+      {"--schedule 1f1b --ranks 2 --limit 1",
+       "--limit 1: 1f1b needs more: rule bounded broken on rank 0"},
+      {"--save /proc/none/x",
+       "--save /proc/none/x: no checkpoint can be written there: No such file"},
       {"--save-every 3", "--save-every requires --save"},
       {"--resume /proc/none", "--resume /proc/none: cannot be read: No such file"},
       {"--recompute 3/2", "--recompute 3/2: expected none, all, or a part"},
@@ -310,7 +383,8 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--recompute all --offload 1/2", "--offload 1/2,lag=1,prefetch=1: what a recompute saves"},
       {"--tensor-parallel 3", "--tensor-parallel 3: the heads, 2, are no multiple of it"},
       {"--tensor-parallel 0", "--tensor-parallel: Value 0 not in range 1 to 64"},
-      {"--tensor-parallel 2 --ops whole", "--ops whole: the sums of --tensor-parallel 2 lie between"},
+      {"--tensor-parallel 2 --ops whole",
+       "--ops whole: the sums of --tensor-parallel 2 lie between"},
       {"--ops backwards", "--ops backwards: no such order; there are whole, program, input_"},
       {"--heads 3", "--heads 3: the width, 16, is no multiple of it"},
       {"--chunks 4", "--layers 4: with embedding and head that makes 6 layers, 8 stages need one"},
@@ -328,7 +402,8 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--layers 3,3,", "--layers 3,3,: expected numbers between commas"},
       {"--layers 'Et|(t|tL'", "--layers Et|(t|tL: misassigned: a layout is made of"},
       {"--layers 3,3 --layers-per-rank 3,3", "--layers 3,3 says already who holds what"},
-      {"--overlap sometimes", "--overlap sometimes: no such policy; there are serial, separate, typed"},
+      {"--overlap sometimes",
+       "--overlap sometimes: no such policy; there are serial, separate, typed"},
       {"--device gpu", "--device gpu: it is host, cuda, or cuda:1 for the GPU with this number"},
       {"--device cuda:-1", "--device cuda:-1: it is host, cuda, or cuda:1"},
 #ifdef STRETTO_TOOL_PATH
@@ -405,8 +480,7 @@ TEST_CASE("a folder that cannot be made is wrong input, a training that diverges
   CHECK(has(diverged.err, "train: training step 2: the executor's step 1, rank "));
   const std::string file = here.left_path("model.checkpoint");
   REQUIRE(here.train(small("--save " + file)).exit == 0);
-  const outcome later =
-      here.train(small("--steps 8 --learning-rate 1e30 --resume " + file));
+  const outcome later = here.train(small("--steps 8 --learning-rate 1e30 --resume " + file));
   CHECK(has(later.err, "train: training step 6: the executor's step 1, rank "));
   // That of an earlier run does not stay.
   CHECK(here.train(small()).exit == 0);
@@ -419,9 +493,9 @@ TEST_CASE("processes of GPUs: what a launcher has not set, and GPUs that are not
   const std::string train = std::string("\"") + STRETTO_TRAIN_PATH + "\" --device cuda " +
                             small("--transport nccl") + " --out " + here.out.path();
   std::string plain = "CUDA_VISIBLE_DEVICES=";
-  for (const char* name :
-       {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
-        "SLURM_PROCID", "SLURM_NTASKS", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"})
+  for (const char* name : {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                           "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "MASTER_ADDR",
+                           "MASTER_PORT", "TORCHELASTIC_RUN_ID"})
     plain = "-u " + (name + (' ' + plain));
   const struct {
     const char* set;

@@ -13,6 +13,7 @@
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/schedule/all.hpp"
 #include "stretto/schedule/any.hpp"
+#include "stretto/schedule/options.hpp"
 
 namespace train {
 namespace {
@@ -24,19 +25,16 @@ using stretto::verdict;
 constexpr std::int64_t most_jobs = 1'000'000;
 constexpr std::int64_t most_earlier_slices = 10'000'000;
 
-//! What the settings name.
+//! What the settings name, with the options that they give it.
 stretto::schedule::any schedule_of(const pipeline_settings& settings) {
-  std::optional<stretto::schedule::any> found;
-  stretto::schedule::all::for_each([&]<class Schedule>(Schedule made) {
-    if (stretto::schedule::forward_only(made) || settings.schedule != Schedule::name) return;
-    if constexpr (requires { made.group; })
-      made.group = settings.group;
-    else if (settings.group != 0)
-      throw bad_setting("group", std::to_string(settings.group),
-                        "the schedule " + settings.schedule + " has no groups");
-    found = made;
-  });
-  if (!found)
+  stretto::schedule::options told = settings.options;
+  if (settings.group != 0) told.group = settings.group;
+  const auto found = stretto::schedule::by_name(
+      settings.schedule, told, [&](const std::string& option, const std::string& value) {
+        throw bad_setting(option, value,
+                          "the schedule " + settings.schedule + " has no such option");
+      });
+  if (!found || found->forward_only)
     throw bad_setting("schedule", settings.schedule,
                       "no such schedule trains; there are " + training_schedules());
   return *found;
@@ -88,6 +86,13 @@ std::string sentence(const verdict& answer) {
     case reason::group_above_microbatches:
     case reason::group_above_ranks:
       throw bad_setting("group", std::to_string(settings.group), rule);
+    case reason::variant_out_of_range:
+      throw bad_setting("variant", std::to_string(settings.options.variant.value_or(-1)), rule);
+    case reason::above_limit:
+      throw bad_setting(
+          "limit", std::to_string(settings.limit.value_or(0)),
+          settings.schedule + " needs " +
+              (answer.has_job ? "more: " + sentence(answer) : std::to_string(answer.amount)));
     default:
       throw bad_setting("schedule", settings.schedule, sentence(answer));
   }
@@ -178,10 +183,9 @@ std::vector<stretto::layer_range> deal_text(const config& model, const stretto::
   std::vector<stretto::layer_range> stages(config::size(where.stages()));
   const verdict answer = how.assign(where, stages, [&](int layer) {
     const product_counts one = expected_products(model, layer);
-    return stretto::unit_costs{
-        .forward = static_cast<std::int64_t>(one.forward),
-        .backward_input = static_cast<std::int64_t>(one.backward_input),
-        .backward_weight = static_cast<std::int64_t>(one.backward_weight)};
+    return stretto::unit_costs{.forward = static_cast<std::int64_t>(one.forward),
+                               .backward_input = static_cast<std::int64_t>(one.backward_input),
+                               .backward_weight = static_cast<std::int64_t>(one.backward_weight)};
   });
   if (!answer.ok()) refuse_layers(how.explain(answer, where));
   for (const stretto::layer_range& held : stages)
@@ -230,7 +234,12 @@ std::unique_ptr<stretto::planned> plan_training(const pipeline_settings& setting
                                                 const stretto::job_table_view& costs,
                                                 stretto::plan_request request) {
   const stretto::schedule::any schedule = schedule_of(settings);
-  return plan(schedule, shape_for(schedule, settings), settings, costs, std::move(request));
+  // Of training alone: an evaluation keeps nothing.
+  const std::vector<std::int64_t> limits(config::size(settings.limit ? settings.ranks : 0),
+                                         settings.limit.value_or(0));
+  stretto::job_table_view limited = costs;
+  if (settings.limit) limited.limit = limits;
+  return plan(schedule, shape_for(schedule, settings), settings, limited, std::move(request));
 }
 
 std::unique_ptr<stretto::planned> plan_evaluation(const pipeline_settings& settings,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "stretto/memory/offload_window.hpp"
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/model/machine.hpp"
+#include "stretto/schedule/options.hpp"
 
 namespace train {
 
@@ -38,6 +40,9 @@ struct pipeline_settings {
   int slices = 1;  //!< per micro-batch, equal parts of its sequences
   int chunks = 0;  //!< 0: 2 where the schedule serves them, else 1
   int group = 0;   //!< micro-batches per group; 0: the schedule's choice
+  stretto::schedule::options options{};  //!< of the schedule, beside the group
+  //! Most that a rank may keep for backwards, in micro-batches (or slices) of one chunk each.
+  std::optional<std::int64_t> limit{};
   std::vector<std::int32_t> layers_per_rank{};  //!< embedding and head included; empty: even
   stretto::memory::recompute_window recompute{};  //!< whose forwards run a second time
   stretto::memory::offload_window offload{};  //!< what of training's stashes the host keeps
