@@ -249,6 +249,28 @@ TEST_CASE("a call that stays in progress is not waited for without end") {
   CHECK(nccl::aborting_groups() == 1);
 }
 
+TEST_CASE("a peer that dies in the first use ends the opening by its limit, and nothing is freed before") {
+  for (const char* const of_whom : {"pp:0->1", "group:1"}) {
+    run of(2, layout::separate, {.opening = milliseconds(50)});
+    nccl::stall(of_whom, false);
+    expect_part(refusal_of([&] { of.start(); }), ": the first use does not end");
+    of.with.wire.reset();
+    of.check_left();
+  }
+}
+
+TEST_CASE("every communicator is used first with what it has in a step, alone on its GPU") {
+  run of(3);
+  of.start();
+  // Of 28 bytes each message, and of the groups' own elements.
+  for (const std::string& each : called("ncclSend")) expect_part(each, ", 28, ");
+  for (const std::string& each : called("ncclAllReduce"))
+    expect_part(each, each.starts_with("group:0") ? "group:0, 11, " : "group:1, 5, ");
+  of.engine->step();
+  of.engine.reset();
+  of.check_left();
+}
+
 TEST_CASE("nor is one in a step waited for longer than the step may take") {
   run of(2, layout::separate, {.patience = milliseconds(50)}, milliseconds(300));
   of.start();

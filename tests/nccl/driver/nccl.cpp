@@ -1,6 +1,7 @@
 // The functions of NCCL that the executor calls, on simulated GPUs.
 #include <unistd.h>
 
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -24,6 +25,7 @@ struct ncclComm {
   bool finalized = false;
   bool revoked = false;
   int busy = 0;             // so often it is in progress yet
+  std::set<int> connected{};  // for operations of these sizes
   std::int64_t issued = 0;  // operations
   std::int64_t done = 0;
   // Of the capture that it is recorded into, and the last node there.
@@ -142,13 +144,22 @@ ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> wor
   return in_progress(comm);
 }
 
-//! Freeing waits for the GPU.
-void look_for_others(const ncclComm& freed) {
+//! Freeing and allocating wait for the GPU.
+void look_for_others(const ncclComm& one, const char* what) {
   for (const auto& each : mine().comms)
-    if (!each->gone && !each->aborted && each->how.device == freed.how.device &&
+    if (!each->gone && !each->aborted && each->how.device == one.how.device &&
         each->issued > each->done)
-      gpu::here().complaints.push_back(freed.how.name + " is freed while " + each->how.name +
+      gpu::here().complaints.push_back(one.how.name + ' ' + what + " while " + each->how.name +
                                        " has a kernel that waits");
+}
+
+//! What operations of a size take is connected at the first of them, which allocates and meets the
+//! other ranks' hosts. Messages of all sizes take the same, sums of different ones not.
+void connect(ncclComm& comm, int size) {
+  if (!comm.connected.insert(size).second) return;
+  if (comm.connected.size() > 1)
+    gpu::here().complaints.push_back(comm.how.name + " connects once more, for another size");
+  look_for_others(comm, "connects");
 }
 
 std::string text_of(const ncclComm& comm, std::size_t count, cudaStream_t stream) {
@@ -305,11 +316,13 @@ ncclResult_t ncclGroupEnd() {
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
+  connect(*comm, 0);
   return push(*comm, stream, comm->all->send(comm->how.rank, peer, from, count));
 }
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
+  connect(*comm, 0);
   const auto take = comm->all->receive(peer, comm->how.rank, to, count);
   if (gpu::here().own_time < 0) return push(*comm, stream, take);
   // As over a link of 100 GB/s.
@@ -326,6 +339,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
                            ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
   if (from != to) return ncclInvalidArgument;
+  connect(*comm, 1 + static_cast<int>(std::bit_width(count)));
   return push(*comm, stream,
               comm->all->all_reduce(comm->how.rank, comm->how.size, to, count, type));
 }
@@ -365,7 +379,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   ENTER(comm->how.name);
   if (comm->busy > 0)
     gpu::here().complaints.push_back(comm->how.name + " is destroyed while a call is in progress");
-  look_for_others(*comm);
+  look_for_others(*comm, "is freed");
   look_for_graphs(*comm);
   comm->gone = true;
   return ncclSuccess;
@@ -383,7 +397,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const gpu::guard lock(gpu::here().mutex);
   comm->gone = comm->aborted = true;
-  if (grouped.depth == 0) look_for_others(*comm);  // in groups all stop before any is freed
+  if (grouped.depth == 0) look_for_others(*comm, "is freed");  // in groups all stop before any is freed
   ++mine().aborted;
   grouped.aborts = grouped.depth > 0;
   return enter(__func__, comm->how.name);

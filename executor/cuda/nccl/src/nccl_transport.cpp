@@ -107,25 +107,20 @@ class nccl_transport final : public transport {
   void send(const launch& at, const operation& what) override {
     nccl_comm& comm = *sends_.at({what.rank, what.peer});
     comm.note(at);
-    finish(comm, "ncclSend",
-           ncclSend(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 1, comm.get(),
-                    stream_of(at)));
+    start_send(comm, what, stream_of(at));
+    finish(comm, "ncclSend");
   }
   void receive(const launch& at, const operation& what) override {
     nccl_comm& comm = *receives_.at({what.peer, what.rank});
     comm.note(at);
-    finish(comm, "ncclRecv",
-           ncclRecv(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 0, comm.get(),
-                    stream_of(at)));
+    start_receive(comm, what, stream_of(at));
+    finish(comm, "ncclRecv");
   }
   void all_reduce(const launch& at, const operation& what) override {
     const group_side& side = groups_.at({what.peer, what.rank});
-    must_hold(what.peer, head_of(what, at.step), side.elements * (side.wide ? 8 : 4));
     side.comm->note(at);
-    finish(*side.comm, "ncclAllReduce",
-           ncclAllReduce(what.data, what.data, static_cast<std::size_t>(side.elements),
-                         side.wide ? ncclDouble : ncclFloat, ncclSum, side.comm->get(),
-                         stream_of(at)));
+    start_sum(side, what, stream_of(at), at.step);
+    finish(*side.comm, "ncclAllReduce");
   }
 
   bool polled() const override { return true; }
@@ -162,6 +157,26 @@ class nccl_transport final : public transport {
     return static_cast<cudaStream_t>(at.on->stream(at.stream).native);
   }
 
+  static void start_send(nccl_comm& comm, const operation& what, cudaStream_t on) {
+    comm.must(ncclSend(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 1, comm.get(), on),
+              "ncclSend");
+  }
+  static void start_receive(nccl_comm& comm, const operation& what, cudaStream_t on) {
+    comm.must(ncclRecv(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 0, comm.get(), on),
+              "ncclRecv");
+  }
+  static void start_sum(const group_side& side, const operation& what, cudaStream_t on,
+                        std::int64_t step) {
+    must_hold(what.peer, head_of(what, step), side.elements * (side.wide ? 8 : 4));
+    side.comm->must(ncclAllReduce(what.data, what.data, static_cast<std::size_t>(side.elements),
+                                  side.wide ? ncclDouble : ncclFloat, ncclSum, side.comm->get(), on),
+                    "ncclAllReduce");
+  }
+  //! Until it is done, nothing else may be put on the stream.
+  void finish(const nccl_comm& comm, const char* call) const {
+    comm.settle(call, std::min(after(settings_.call), watch_->deadline()), &watch_->stop_flag());
+  }
+
   //! NCCL alone does not always notice that a process has gone.
   void look_at_others() noexcept {
     constexpr auto pause = std::chrono::milliseconds(20);
@@ -171,13 +186,6 @@ class nccl_transport final : public transport {
     const std::string text = between_.failure();
     if (!text.empty())
       watch_->fail(plans_.front().rank, -1, std::make_exception_ptr(transport_error(text)));
-  }
-
-  void finish(const nccl_comm& comm, const char* call, ncclResult_t code) const {
-    comm.must(code, call);
-    // Until it is done, nothing else may be put on the stream.
-    if (code == ncclInProgress)
-      comm.settle(call, std::min(after(settings_.call), watch_->deadline()), &watch_->stop_flag());
   }
 
   //! What one side of a message records, the other must record, too.
@@ -213,7 +221,8 @@ class nccl_transport final : public transport {
              .size = 2,
              .blocks = settings_.message_blocks,
              .cluster = settings_.cluster,
-             .operations = static_cast<int>(list.size())});
+             .operations = static_cast<int>(list.size()),
+             .first = list.front().instruction});
     for (const int group : groups_of(plan)) {
       group_part part = group_of(plan, group);
       std::sort(part.members.begin(), part.members.end());
@@ -226,7 +235,8 @@ class nccl_transport final : public transport {
            .size = static_cast<int>(part.members.size()),
            .blocks = settings_.sum_blocks,
            .cluster = settings_.cluster,
-           .operations = static_cast<int>(part.instructions.size())});
+           .operations = static_cast<int>(part.instructions.size()),
+           .first = part.instructions.front()});
     }
   }
 
@@ -252,18 +262,21 @@ class nccl_transport final : public transport {
       }
   }
 
+  const plan_view& plan_of(int rank) const {
+    return *std::find_if(plans_.begin(), plans_.end(),
+                         [rank](const plan_view& each) { return each.rank == rank; });
+  }
+
   //! Kernels that wait for their peers hold multiprocessors: were they to take all, what the peers
   //! wait for could not run.
   void check_room(int rank, const device& on) const {
-    const auto found = std::find_if(plans_.begin(), plans_.end(),
-                                    [rank](const plan_view& each) { return each.rank == rank; });
     if (on.stream(0).native == nullptr)
       throw plan_error("the NCCL transport needs a GPU for rank " + std::to_string(rank));
     // NCCL rounds up what messages get; sums get what they are given.
     const int message =
         static_cast<int>(std::bit_ceil(static_cast<unsigned>(settings_.message_blocks)));
     std::map<int, int> blocks;  // by stream, which runs one after the other
-    for (const instruction& each : found->instructions) {
+    for (const instruction& each : plan_of(rank).instructions) {
       int& most = blocks[each.stream];
       if (each.act == action::send || each.act == action::receive)
         most = std::max(most, message);
@@ -294,11 +307,8 @@ class nccl_transport final : public transport {
           (each.rank == 0 ? sends_ : receives_)[{key.first, key.second}] = &made;
           continue;
         }
-        for (const plan_view& plan : plans_)
-          if (plan.rank == each.holder) {
-            const group_info& info = plan.groups[static_cast<std::size_t>(key.first)];
-            groups_[{key.first, each.holder}] = {&made, info.elements, info.wide};
-          }
+        const group_info& info = plan_of(each.holder).groups[static_cast<std::size_t>(key.first)];
+        groups_[{key.first, each.holder}] = {&made, info.elements, info.wide};
       }
     for (const auto& [key, held] : held_)
       for (const auto& each : held) {
@@ -309,50 +319,61 @@ class nccl_transport final : public transport {
       }
   }
 
-  //! One small operation on every communicator, by all processes in one order.
+  //! The first operation of every communicator, of its own size and where it will lie, because NCCL
+  //! connects what an operation takes when it first meets one such. By all processes in one order, and
+  //! each alone: connecting allocates, which may wait for a kernel that waits for a peer. Arenas are
+  //! zero before the first step, and remain so; nothing is made here that would have to be freed while
+  //! a peer that has died is waited for.
   void warm_up() {
-    struct place_of_work {
-      cuda::owned_stream stream{};
-      cuda::owned_event done{};
-      cuda::device_memory bytes{};
-    };
-    std::map<int, place_of_work> work;
+    std::map<int, cuda::owned_event> done;
     for (const auto& [rank, on] : on_) {
       make_current(*on);
-      work[rank] = {cuda::make_stream(0), cuda::make_event(), cuda::make_device_memory(64)};
-      cuda::check(cudaMemsetAsync(work[rank].bytes.get(), 0, 64, work[rank].stream.get()),
-                  "cudaMemsetAsync");
+      done[rank] = cuda::make_event();
     }
     for (const auto& [key, held] : held_) {
       // Where one thread holds both ends, neither call may wait for the other.
       held.front()->must(ncclGroupStart(), "ncclGroupStart");
-      for (const auto& each : held) {
-        const place_of_work& on = work.at(each->where().holder);
-        void* const bytes = on.bytes.get();
-        if (key.group)
-          each->must(
-              ncclAllReduce(bytes, bytes, 1, ncclFloat, ncclSum, each->get(), on.stream.get()),
-              "ncclAllReduce");
-        else if (each->where().rank == 0)
-          each->must(ncclSend(bytes, 1, ncclInt8, 1, each->get(), on.stream.get()), "ncclSend");
-        else
-          each->must(ncclRecv(bytes, 1, ncclInt8, 0, each->get(), on.stream.get()), "ncclRecv");
-      }
+      for (const auto& each : held) start_first(*each);
       held.front()->must(ncclGroupEnd(), "ncclGroupEnd");
-      for (const auto& each : held) each->settle("the first use", opened_until_, nullptr);
-    }
-    for (const auto& [rank, on] : work) {
-      make_current(*on_.at(rank));
-      cuda::check(cudaEventRecord(on.done.get(), on.stream.get()), "cudaEventRecord");
-    }
-    for (const auto& [rank, on] : work) {
-      while (!cuda::is_over(cudaEventQuery(on.done.get()), "cudaEventQuery")) {
-        for (const auto& [key, held] : held_)
-          for (const auto& each : held) static_cast<void>(each->ready());
-        if (std::chrono::steady_clock::now() >= opened_until_)
-          throw transport_error("rank " + std::to_string(rank) +
-                                ": the first use of its communicators does not end");
+      for (const auto& each : held)
+        each->settle("the first use", opened_until_, nullptr);
+      for (const auto& each : held) {
+        const int rank = each->where().holder;
+        make_current(*on_.at(rank));
+        cuda::check(cudaEventRecord(done.at(rank).get(), first_stream(rank)), "cudaEventRecord");
       }
+      for (const auto& each : held) wait_for(*each, done.at(each->where().holder).get());
+    }
+  }
+
+  cudaStream_t first_stream(int rank) const {
+    return static_cast<cudaStream_t>(on_.at(rank)->stream(0).native);
+  }
+
+  void start_first(nccl_comm& comm) {
+    const nccl_comm::place& at = comm.where();
+    const plan_view& plan = plan_of(at.holder);
+    const instruction& from = plan.instructions[static_cast<std::size_t>(at.first)];
+    const byte_range part = plan.range_of(from.first_use);
+    const buffer_use& use = plan.uses[static_cast<std::size_t>(from.first_use)];
+    const std::int64_t offset = plan.buffers[static_cast<std::size_t>(use.buffer)].offset;
+    std::byte* const data = on_.at(at.holder)->arena().data() + offset + part.first;
+    const operation first{at.holder, from.peer, at.first, from.what, data, part.bytes};
+    const cudaStream_t stream = first_stream(at.holder);
+    if (from.act == action::send)
+      start_send(comm, first, stream);
+    else if (from.act == action::receive)
+      start_receive(comm, first, stream);
+    else
+      start_sum(groups_.at({from.peer, at.holder}), first, stream, 0);
+  }
+
+  //! Until the GPU has done the communicator's first operation.
+  void wait_for(const nccl_comm& comm, cudaEvent_t done) const {
+    while (!cuda::is_over(cudaEventQuery(done), "cudaEventQuery")) {
+      static_cast<void>(comm.ready());
+      if (std::chrono::steady_clock::now() >= opened_until_)
+        throw transport_error(comm.where().subject + ": the first use does not end");
     }
   }
 

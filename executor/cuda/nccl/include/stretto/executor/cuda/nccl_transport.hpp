@@ -38,8 +38,9 @@ arena_memory nccl_memory();
 //! Between GPUs, of one process or several, by NCCL. Every directed channel and every group has a
 //! communicator of its own, with resources of its own, because NCCL runs what shares one in order,
 //! whatever streams it is on; they are named "pp:3->4" and "group:0" in NCCL's own output. Opening
-//! compares the plans of all processes (see agree()), connects with a deadline, and lets every
-//! communicator work once, so that nothing is set up lazily while others wait in a step.
+//! compares the plans of all processes (see agree()), connects with a deadline, and has every
+//! communicator do the first operation that a step has for it, alone on its GPUs and on the arenas
+//! as the devices have cleared them, so that nothing is set up lazily while others wait in a step.
 //!
 //! Sums are added in NCCL's own order: every member gets the same bits, but not those of the
 //! loopback transports. Calls are non-blocking. What NCCL reports of a peer is looked for while a
