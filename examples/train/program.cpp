@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -134,16 +135,11 @@ void write_times(std::ofstream& trace, std::ofstream& picture, const pipeline& m
             << '\n';
 }
 
-void run(const options& with, const processes& all, long& running) {
+//! From the first evaluation to the last word.
+//! @param running  as train_steps() has it
+void train_and_tell(pipeline& made, const options& with, const processes& all, const corpus& text,
+                    process_memory process, long& running) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const corpus text = read(with);
-  const told_option found[] = {told(text)};
-  all.agree(found);
-  if (const std::string why = with.save.empty() ? "" : why_not_saved(with.save); !why.empty())
-    throw bad_setting("save", with.save.string(), "no checkpoint can be written there: " + why);
-  process_memory process{.before = resident_bytes().value_or(-1),
-                         .absent_code = absent_code_bytes()};
-  pipeline made(with.model, text, with.pipeline, with.learning);
   if (!with.resume.empty()) resume(made, with);
   std::ofstream trace;
   std::ofstream picture;
@@ -191,27 +187,48 @@ std::string keep_record(const std::string& record, const std::filesystem::path& 
   return file ? "; how far each rank came: " + where.string() : std::string();
 }
 
-//! @throws common_end
-void run_or_record(const options& with, const processes& all) {
-  const std::filesystem::path record = failure_file(with, all);
-  std::error_code absent;
-  std::filesystem::remove(record, absent);  // of an earlier run
-  long running = 0;
-  try {
-    run(with, all, running);
-  } catch (const stretto::executor::execution_error& failed) {
-    // The executor counts from 0, and from where this run began.
-    const std::string number =
-        running > 0 ? "training step " + std::to_string(running) + ": the executor's " : "";
-    // Who has died does not come.
-    throw common_end(1, number + failed.what() + keep_record(failed.flight_record(), record),
-                     std::chrono::seconds(3));
-  }
-}
-
 int complain(const std::string& words, int code) {
   std::cerr << "train: " + words + '\n';  // in one piece, beside those of other processes
   return code;
+}
+
+//! Of a step that has failed, while all that ran in it is still there.
+//! @param running  the number of the training step; 0: none
+//! @throws common_end
+[[noreturn]] void tell_failure(const stretto::executor::execution_error& failed, long running,
+                               const options& with, processes& all) {
+  // The executor counts from 0, and from where this run began.
+  const std::string number =
+      running > 0 ? "training step " + std::to_string(running) + ": the executor's " : "";
+  const std::string words =
+      number + failed.what() + keep_record(failed.flight_record(), failure_file(with, all));
+  constexpr std::chrono::seconds patience(3);  // who has died does not come
+  if (failed.threads_left() == 0) throw common_end(1, words, patience);
+  // Work goes on that does not end, and whatever gives memory back would wait for it.
+  std::cout.flush();
+  const int code = complain(words, 1);
+  all.wait_for_others(patience);
+  std::_Exit(all.end(code));
+}
+
+//! @throws common_end
+void run(const options& with, processes& all) {
+  std::error_code absent;
+  std::filesystem::remove(failure_file(with, all), absent);  // of an earlier run
+  const corpus text = read(with);
+  const told_option found[] = {told(text)};
+  all.agree(found);
+  if (const std::string why = with.save.empty() ? "" : why_not_saved(with.save); !why.empty())
+    throw bad_setting("save", with.save.string(), "no checkpoint can be written there: " + why);
+  const process_memory process{.before = resident_bytes().value_or(-1),
+                               .absent_code = absent_code_bytes()};
+  pipeline made(with.model, text, with.pipeline, with.learning);
+  long running = 0;
+  try {
+    train_and_tell(made, with, all, text, process, running);
+  } catch (const stretto::executor::execution_error& failed) {
+    tell_failure(failed, running, with, all);
+  }
 }
 
 //! What was printed has arrived, or there is a complaint; @return the exit code.
@@ -229,7 +246,7 @@ int train_in(processes& all, int argc, char** argv) {
     all.agree(with.common);
     use(device, all.local(), with.pipeline);
     if (!all.speaks()) std::cout.rdbuf(nullptr);
-    run_or_record(with, all);
+    run(with, all);
     return all.speaks() ? printed() : 0;
   } catch (const common_end& of) {
     complain(of.what(), of.code);

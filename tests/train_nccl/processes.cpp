@@ -163,6 +163,20 @@ TEST_CASE("a process that stops is missed at the deadline, by whoever waits for 
   CHECK(has(here.contents("told1"), "train: training step "));
 }
 
+TEST_CASE("work of a GPU that does not end is told of, and ends the process, which cannot free memory") {
+  const launcher here;
+  const outcome ended = here.shell(
+      "SIMULATED_HANG=20000 " +
+      here.process(0, 1, 2, "--steps 1000000 --deadline 1 --layers 4 --microbatches 4 --ranks 2"));
+  INFO(ended.err);
+  CHECK(ended.exit == 1);
+  CHECK(has(ended.err, "train: training step "));
+  CHECK(has(ended.err, " has not ended in time: rank "));
+  CHECK(has(ended.err, "; threads and streams of devices whose work has not ended: "));
+  CHECK(has(ended.err, "; how far each rank came: "));
+  CHECK(has(here.contents("failure.txt"), "; first missing: "));
+}
+
 TEST_CASE("GPUs that two processes would share are refused by both, before NCCL is asked") {
   const launcher here;
   const outcome ended = here.run(2, 1, "--layers 4 --microbatches 4 --ranks 2 --steps 1");

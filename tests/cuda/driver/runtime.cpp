@@ -309,7 +309,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     else
       my.push(config->stream, {operation::kind::record, {}, event, ++event->recorded});
   }
-  const auto run = [values = std::move(values), &what = *defined, end = 0.0]() mutable {
+  const bool hangs = my.until_hang > 0 && --my.until_hang == 0;
+  const auto run = [values = std::move(values), &what = *defined, hangs, end = 0.0]() mutable {
+    if (hangs) return false;
     std::vector<void*> addresses;
     for (std::vector<std::byte>& each : values) addresses.push_back(each.data());
     if (what.lasts) {

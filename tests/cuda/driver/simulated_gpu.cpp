@@ -39,6 +39,8 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.sticky = last_error = cudaSuccess;
   my.countdown = -1;
   my.hit = false;
+  my.until_hang = 0;
+  my.patient = false;
 }
 
 void keep_own_time() {
@@ -72,6 +74,15 @@ void fail_call(int n, cudaError_t code, std::string_view function) {
 }
 bool has_failed() {
   return here().hit;
+}
+
+void hang_kernel(long n) {
+  const guard lock(here().mutex);
+  here().until_hang = n;
+}
+void wait_without_limit() {
+  const guard lock(here().mutex);
+  here().patient = true;
 }
 
 void define(const char* name, kernel what) {
@@ -269,10 +280,12 @@ void state::run_some() {
 void state::drain(const char* why, int device) {
   while (run_one()) {
   }
-  for (const auto& each : streams)
-    if (each->device == device && !each->queue.empty())
-      complaints.push_back(std::string(why) + " would wait without limit for " +
-                           text_of(each.get()));
+  for (const auto& each : streams) {
+    if (each->device != device || each->queue.empty()) continue;
+    while (patient) std::this_thread::sleep_for(std::chrono::seconds(1));
+    complaints.push_back(std::string(why) + " would wait without limit for " +
+                         text_of(each.get()));
+  }
 }
 
 }  // namespace stretto::test::gpu

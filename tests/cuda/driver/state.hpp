@@ -118,6 +118,8 @@ struct state {
   cudaError_t code = cudaSuccess;
   std::string only;
   bool hit = false;
+  long until_hang = 0;  // kernels; 0: none hangs
+  bool patient = false;
 
   //! Null: it is not defined.
   const kernel* find_kernel(const std::string& name);

@@ -1,6 +1,7 @@
 // The program `train` on simulated GPUs, for several processes: the trainer's own code from its options
 // on, with the libraries beneath replaced.
 //   SIMULATED_GPUS=N             how many this process sees; 1
+//   SIMULATED_HANG=N             the kernel of this number never ends
 //   SIMULATED_NCCL=FOLDER        where processes exchange what NCCL would
 // A process that ends well has misused nothing, and left nothing behind: or it says so, and ends
 // with 3.
@@ -21,6 +22,8 @@ int main(int argc, char** argv) {
   };
   const std::string rank = told("RANK", "0");
   gpu::reset(1 + std::stoull(rank), std::stoi(told("SIMULATED_GPUS", "1")));
+  gpu::hang_kernel(std::stol(told("SIMULATED_HANG", "0")));
+  gpu::wait_without_limit();
   nccl::reset();
   nccl::share_between_processes(told("SIMULATED_NCCL", ""));
   train_cuda_test::define_kernels();
