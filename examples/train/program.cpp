@@ -25,8 +25,8 @@
 #include "processes.hpp"
 #include "progress.hpp"
 #include "resident.hpp"
-#include "stretto/executor/error.hpp"
 #include "shadow.hpp"
+#include "stretto/executor/error.hpp"
 #include "summary.hpp"
 
 namespace train {

@@ -173,8 +173,10 @@ TEST_CASE("what NCCL reports of a peer ends a replayed step, and all communicato
     CHECK(mine.instruction == 1 - rank);
     expect_part(mine.record, "named by the error");
   }
+  // Those that report it are revoked like the others, and not freed before the graph.
   CHECK(nccl::revoked() == 8);
   CHECK(nccl::revoking_groups() == ranks);
+  CHECK(nccl::aborted() == 2);
 }
 
 TEST_CASE("of the messages of a replay the first is named that was not exchanged") {

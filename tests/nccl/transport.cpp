@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,6 +21,18 @@
 
 using namespace stretto;
 using namespace stretto::test;
+
+namespace {
+
+thread_local int sleeps = 0;
+
+}  // namespace
+
+//! In the place of the C library's.
+extern "C" int nanosleep(const timespec* length, timespec* left) {
+  ++sleeps;
+  return clock_nanosleep(CLOCK_MONOTONIC, 0, length, left);
+}
 
 namespace {
 
@@ -164,9 +177,10 @@ TEST_CASE("what NCCL reports of a peer ends the step, and all communicators at o
   CHECK((kind == job_kind::send_forward || kind == job_kind::receive_forward));
   of.engine.reset();
   of.check_left();
-  CHECK(nccl::revoked() == 14);
+  CHECK(nccl::revoked() == 13);
   CHECK(nccl::revoking_groups() == 1);
-  CHECK(nccl::aborted() == 0);
+  CHECK(nccl::aborted() == 2);  // at once that whose call has failed, and at last its peer
+  CHECK(nccl::aborting_groups() == 2);
 }
 
 TEST_CASE("an NCCL that cannot revoke aborts, all communicators at once") {
@@ -205,17 +219,42 @@ TEST_CASE("so does a process that has failed, though NCCL does not notice") {
     std::string failure() noexcept override { return text; }
     std::string text{};
   } others;
-  run of(2);
-  of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
-  of.start();
-  of.engine->step();
-  nccl::stall("pp:0->1", false);
+  // With a call in progress, or not.
+  for (const bool calls : {false, true}) {
+    others.text.clear();
+    run of(2);
+    of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
+    of.start();
+    of.engine->step();
+    nccl::stall("pp:0->1", calls);
+    others.text = "process 1 has failed: for a reason";
+    const executor::execution_error error = error_of(*of.engine);
+    CHECK(error.kind() == executor::failure::transport);
+    expect_part(error.what(), "step 1, rank 0: process 1 has failed: for a reason");
+    of.engine.reset();
+    of.with.wire.reset();
+    of.check_left();
+  }
+  // And while the transport is opened.
+  run opening(2);
+  others.text.clear();
+  opening.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
+  nccl::stall("group:0", false);
   others.text = "process 1 has failed: for a reason";
-  const executor::execution_error error = error_of(*of.engine);
-  CHECK(error.kind() == executor::failure::transport);
-  expect_part(error.what(), "step 1, rank 0: process 1 has failed: for a reason");
+  expect_part(refusal_of([&] { opening.start(); }),
+              "cannot be opened: process 1 has failed: for a reason");
+  opening.with.wire.reset();
+  opening.check_left();
+}
+
+TEST_CASE("calls in progress for a moment are waited for awake") {
+  run of(2);
+  of.start();
+  const int before = sleeps;
+  for (int step = 0; step < 3; ++step) of.engine->step();
+  CHECK(sleeps == before);
   of.engine.reset();
-  of.with.wire.reset();
+  CHECK(sleeps > before);  // which waits for a thread: they are counted
   of.check_left();
 }
 
@@ -243,13 +282,15 @@ TEST_CASE("a call that stays in progress is not waited for without end") {
   const std::string text = refusal_of([&] { of.start(); });
   expect_part(text, "cannot be opened: channel 0 -> 1: connecting does not end");
   of.check_left();
-  // Being revoked is such a call, too.
-  CHECK(nccl::revoked() == 8);
+  // Nor is it revoked, which NCCL does not bear.
+  CHECK(nccl::revoked() == 6);
   CHECK(nccl::aborted() == 2);
   CHECK(nccl::aborting_groups() == 1);
 }
 
-TEST_CASE("a peer that dies in the first use ends the opening by its limit, and nothing is freed before") {
+TEST_CASE(
+    "a peer that dies in the first use ends the opening by its limit, and nothing is freed "
+    "before") {
   for (const char* const of_whom : {"pp:0->1", "group:1"}) {
     run of(2, layout::separate, {.opening = milliseconds(50)});
     nccl::stall(of_whom, false);
@@ -317,7 +358,8 @@ TEST_CASE("whichever call of NCCL fails, it is told, and nothing is left") {
       of.with.wire.reset();
       of.check_left();
       CHECK(nccl::revoking_groups() == (nccl::revoked() > 0 ? 1 : 0));
-      CHECK(nccl::aborted() == 0);
+      // Whose peer has not come is connecting yet.
+      CHECK(nccl::aborted() == static_cast<int>(nccl::communicators().size() % 2));
     }
     CHECK(opening > 10);
     CHECK(running > 3);
@@ -326,11 +368,11 @@ TEST_CASE("whichever call of NCCL fails, it is told, and nothing is left") {
 
 TEST_CASE("whichever communicator refuses to be revoked, it is aborted, and none spins on") {
   for (int n = 1; n <= 8; ++n) {
-    run of(2);
+    run of(2, layout::separate, {}, milliseconds(100));
     of.start();
-    nccl::fail_async("pp:1->0", ncclRemoteError);
-    nccl::fail_call(n, ncclInternalError, "ncclCommRevoke");
-    CHECK(error_of(*of.engine).kind() == executor::failure::transport);
+    nccl::stall("pp:1->0", false);
+    nccl::fail_call(n, n % 2 == 0 ? ncclInternalError : ncclInvalidArgument, "ncclCommRevoke");
+    CHECK(error_of(*of.engine).kind() == executor::failure::deadline);
     of.engine.reset();
     CHECK(nccl::has_failed());
     CHECK(nccl::revoked() == 7);

@@ -163,7 +163,8 @@ TEST_CASE("a process that stops is missed at the deadline, by whoever waits for 
   CHECK(has(here.contents("told1"), "train: training step "));
 }
 
-TEST_CASE("work of a GPU that does not end is told of, and ends the process, which cannot free memory") {
+TEST_CASE(
+    "work of a GPU that does not end is told of, and ends the process, which cannot free memory") {
   const launcher here;
   const outcome ended = here.shell(
       "SIMULATED_HANG=20000 " +

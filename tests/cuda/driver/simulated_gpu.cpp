@@ -283,8 +283,7 @@ void state::drain(const char* why, int device) {
   for (const auto& each : streams) {
     if (each->device != device || each->queue.empty()) continue;
     while (patient) std::this_thread::sleep_for(std::chrono::seconds(1));
-    complaints.push_back(std::string(why) + " would wait without limit for " +
-                         text_of(each.get()));
+    complaints.push_back(std::string(why) + " would wait without limit for " + text_of(each.get()));
   }
 }
 

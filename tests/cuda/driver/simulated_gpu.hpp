@@ -69,8 +69,8 @@ void fail_call(int n, cudaError_t code, std::string_view function = {});
 bool has_failed();
 //! The n-th kernel launched from now on never ends.
 void hang_kernel(long n);
-//! Calls that give memory back really wait for all work on its GPU from now on, without limit as CUDA
-//! does, in the place of a complaint; for programs, which somebody can end.
+//! Calls that give memory back really wait for all work on its GPU from now on, without limit as
+//! CUDA does, in the place of a complaint; for programs, which somebody can end.
 void wait_without_limit();
 //! Kernels are known by the names of their functions (extern "C"), or by what is launched; they stay
 //! known for ever.

@@ -25,6 +25,7 @@ struct ncclComm {
   bool finalized = false;
   bool revoked = false;
   int busy = 0;             // so often it is in progress yet
+  bool in_call = false;     // until somebody has seen the call's good end
   std::set<int> connected{};  // for operations of these sizes
   std::int64_t issued = 0;  // operations
   std::int64_t done = 0;
@@ -60,6 +61,7 @@ struct group {
   int depth = 0;
   bool aborts = false;
   bool revokes = false;
+  std::set<ncclComm*> asked{};
   std::map<std::pair<ncclComm*, cudaStream_t>, std::vector<std::function<bool()>>> calls{};
 };
 thread_local group grouped;
@@ -84,12 +86,24 @@ ncclResult_t enter(const char* name, const std::string& arguments) {
   const gpu::guard lock(gpu::here().mutex); \
   if (const ncclResult_t code = enter(__func__, arguments)) return code
 
+//! Every call outside of a group, and every end of one, is done by a thread.
 ncclResult_t in_progress(ncclComm& comm) {
   if (comm.how.blocking != 0) return ncclSuccess;
-  if (comm.busy > 0 && grouped.depth == 0)
+  if (grouped.depth > 0) {
+    grouped.asked.insert(&comm);
+    return ncclSuccess;
+  }
+  if (comm.in_call && !comm.revoked)
     gpu::here().complaints.push_back(comm.how.name + " gets a call while one is in progress");
-  comm.busy = static_cast<int>(gpu::here().random() % 3);
-  return comm.busy > 0 ? ncclInProgress : ncclSuccess;
+  comm.busy = 1 + static_cast<int>(gpu::here().random() % 3);
+  comm.in_call = true;
+  return ncclInProgress;
+}
+
+//! What the communicator reports of a peer; success: nothing.
+ncclResult_t failure_of(const ncclComm& comm) {
+  const auto found = mine().failing.find(comm.how.name);
+  return found == mine().failing.end() ? ncclSuccess : found->second;
 }
 
 bool is_stuck(const ncclComm& comm) {
@@ -276,11 +290,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   ENTER(comm->how.name);
-  const auto failing = mine().failing.find(comm->how.name);
-  if (failing != mine().failing.end() && !comm->revoked) {
-    *state = failing->second;
-    return ncclSuccess;
-  }
+  *state = failure_of(*comm);
+  if (*state != ncclSuccess) return ncclSuccess;
   const auto stalled = mine().stalled.find(comm->how.name);
   const bool stuck = stalled != mine().stalled.end() && stalled->second;
   if (comm->busy > 0 && !stuck) --comm->busy;
@@ -288,6 +299,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const bool ready =
       comm->busy == 0 && (comm->revoked || comm->all->ranks() == comm->how.size);
   *state = ready && !stuck ? ncclSuccess : ncclInProgress;
+  if (*state == ncclSuccess) comm->in_call = false;
   return ncclSuccess;
 }
 ncclResult_t ncclGroupStart() {
@@ -309,9 +321,11 @@ ncclResult_t ncclGroupEnd() {
     enqueue(*where.first, where.second, all_are_over);
   }
   grouped.calls.clear();
+  ncclResult_t code = ncclSuccess;
+  for (ncclComm* const each : std::exchange(grouped.asked, {})) code = in_progress(*each);
   if (std::exchange(grouped.aborts, false)) ++my.aborting_groups;
   if (std::exchange(grouped.revokes, false)) ++my.revoking_groups;
-  return ncclSuccess;
+  return code;
 }
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
@@ -388,16 +402,22 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
   ENTER(comm->how.name);
   if (flags != NCCL_REVOKE_DEFAULT || comm->finalized || comm->revoked || comm->gone)
     return ncclInvalidArgument;
+  if (comm->in_call)
+    gpu::here().complaints.push_back(comm->how.name +
+                                     " is revoked while a call is in progress or has failed");
   comm->aborted = comm->revoked = true;
-  comm->busy = 1 + static_cast<int>(gpu::here().random() % 3);
   ++mine().revoked;
   grouped.revokes = grouped.depth > 0;
-  return ncclInProgress;
+  const ncclResult_t code = in_progress(*comm);
+  return grouped.depth > 0 ? failure_of(*comm) : code;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const gpu::guard lock(gpu::here().mutex);
+  // Else it waits for graphs.
+  if (comm->revoked) look_for_graphs(*comm);
   comm->gone = comm->aborted = true;
-  if (grouped.depth == 0) look_for_others(*comm, "is freed");  // in groups all stop before any is freed
+  if (grouped.depth == 0)
+    look_for_others(*comm, "is freed");  // in groups all stop before any is freed
   ++mine().aborted;
   grouped.aborts = grouped.depth > 0;
   return enter(__func__, comm->how.name);

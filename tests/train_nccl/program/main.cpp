@@ -1,5 +1,5 @@
-// The program `train` on simulated GPUs, for several processes: the trainer's own code from its options
-// on, with the libraries beneath replaced.
+// The program `train` on simulated GPUs, for several processes: the trainer's own code from its
+// options on, with the libraries beneath replaced.
 //   SIMULATED_GPUS=N             how many this process sees; 1
 //   SIMULATED_HANG=N             the kernel of this number never ends
 //   SIMULATED_NCCL=FOLDER        where processes exchange what NCCL would

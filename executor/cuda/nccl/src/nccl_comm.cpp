@@ -29,6 +29,7 @@ nccl_comm::nccl_comm(place at, const ncclUniqueId& id)
 }
 
 void nccl_comm::begin() {
+  static_cast<void>(call());
   must(ncclCommInitRankConfig(&comm_, at_.size, id_, at_.rank, &config_), "ncclCommInitRankConfig");
 }
 
@@ -45,20 +46,29 @@ bool nccl_comm::ready() const {
   return state == ncclSuccess;
 }
 
-bool nccl_comm::settle(const char* call, time_point limit, const std::atomic<bool>* stop) const {
-  while (!ready()) {
-    if (stop != nullptr && stop->load(std::memory_order_acquire)) return false;
+bool nccl_comm::settle(const char* call, time_point limit, const std::function<bool()>& given_up) {
+  // NCCL does every call in a thread that it starts for it, which takes some tens of microseconds;
+  // Linux sleeps for some 50 more than it is asked to.
+  constexpr int looks_awake = 1000;  // some 200 us
+  for (int looks = 1; !ready(); ++looks) {
+    if (looks < looks_awake) {
+      std::this_thread::yield();
+      continue;
+    }
+    if (given_up()) return false;
     if (std::chrono::steady_clock::now() >= limit)
       throw transport_error(at_.subject + ": " + call +
-                            " does not end: another rank has not come, or cannot be reached");
+                            " does not end: another rank has not come or cannot be reached, or a "
+                            "GPU takes no more work");
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
+  calling_.store(false, std::memory_order_release);
   return true;
 }
 
 void nccl_comm::register_arena(std::span<std::byte> arena) {
   if (arena.empty()) return;
-  const ncclResult_t code = ncclCommRegister(comm_, arena.data(), arena.size(), &registration_);
+  const ncclResult_t code = ncclCommRegister(call(), arena.data(), arena.size(), &registration_);
   must(code, "ncclCommRegister");
 }
 

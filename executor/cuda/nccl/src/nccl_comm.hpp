@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,9 +39,10 @@ class nccl_comm {
   //! @throws transport_error when NCCL has failed
   bool ready() const;
   //! Waits until NCCL has done what it was asked for.
-  //! @return false when stopped instead
+  //! @param given_up  is asked now and then; whatever it throws is thrown
+  //! @return false when it was given up
   //! @throws transport_error when it fails, or is late
-  bool settle(const char* call, time_point limit, const std::atomic<bool>* stop) const;
+  bool settle(const char* call, time_point limit, const std::function<bool()>& given_up);
   //! @throws transport_error unless the code says that the call is done, or in progress
   void must(ncclResult_t code, const char* call) const;
 
@@ -54,7 +56,12 @@ class nccl_comm {
   //! The first operation noted that is not done, else the last; -1: none was noted.
   std::int64_t first_missing(const device& on) const;
 
-  ncclComm_t get() const { return comm_; }
+  //! For a call, which is under way until settle() has seen its end.
+  ncclComm_t call() {
+    calling_.store(true, std::memory_order_release);
+    return comm_;
+  }
+  bool is_calling() const { return calling_.load(std::memory_order_acquire); }
   //! Given up, to who ends it.
   ncclComm_t release() { return std::exchange(comm_, nullptr); }
   const place& where() const { return at_; }
@@ -70,6 +77,7 @@ class nccl_comm {
   const ncclUniqueId id_;
   ncclConfig_t config_;
   ncclComm_t comm_ = nullptr;
+  std::atomic<bool> calling_{false};
   void* registration_ = nullptr;
   std::unique_ptr<noted[]> ring_;
   std::atomic<std::int64_t> count_{0};

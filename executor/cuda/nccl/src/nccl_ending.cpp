@@ -19,6 +19,9 @@ ncclResult_t state_of(ncclComm_t comm) {
 
 using place = std::vector<ncclComm_t>::iterator;
 
+// For calls that are about to end; all else that is under way goes on meanwhile.
+constexpr std::chrono::nanoseconds brief = std::chrono::milliseconds(50);
+
 //! Waits while any is in progress. @return where those begin that have not come to a good end
 place settle(place from, place to, std::chrono::nanoseconds patience) {
   const clock::time_point limit = clock::now() + patience;
@@ -34,17 +37,20 @@ place settle(place from, place to, std::chrono::nanoseconds patience) {
 struct nccl_ending::shared {
   std::vector<ncclComm_t> all;
   bool revocable = true;
+  std::ptrdiff_t calling = 0;  // of all, the last
   std::chrono::nanoseconds patience{};
   std::atomic<bool> unused{false};  // by what was recorded, too
   std::atomic<bool> over{false};
   std::thread thread;
 
   void end_all() {
-    const auto restless = revocable ? revoke() : all.begin();
-    together(restless, all.end(), ncclCommAbort);
-    if (restless != all.begin()) {
+    const place others = revocable ? revoke() : all.begin();
+    together(others, all.end(), ncclCommAbort);
+    if (others != all.begin()) {
+      const place restless = settle(all.begin(), others, patience);
       unused.wait(false, std::memory_order_acquire);
       together(all.begin(), restless, ncclCommDestroy);
+      together(restless, others, ncclCommAbort);
     }
     over.store(true, std::memory_order_release);
   }
@@ -58,19 +64,24 @@ struct nccl_ending::shared {
     ncclGroupEnd();
   }
 
-  //! Stops what is under way and frees nothing. @return where those begin that did not come to rest
+  //! Stops what is under way and frees nothing. @return where those begin that are not revoked
   place revoke() {
 #if NCCL_VERSION_CODE >= 22807
     int version = 0;
     if (ncclGetVersion(&version) != ncclSuccess || version < 22807) return all.begin();
+    // Where a call is in progress or has failed, NCCL 2.28.9 writes to memory that it has freed.
+    const place failed = settle(all.end() - calling, all.end(), std::min(patience, brief));
     const auto is_revoked = [](ncclComm_t each) {
+      // In a group it is done at the end, and what the call returns is what was wrong before.
+      const ncclResult_t before = state_of(each);
       const ncclResult_t code = ncclCommRevoke(each, NCCL_REVOKE_DEFAULT);
-      return code == ncclSuccess || code == ncclInProgress;
+      return code == ncclSuccess || code == ncclInProgress ||
+             (code == before && code != ncclInvalidArgument);
     };
     ncclGroupStart();
-    const place refused = std::partition(all.begin(), all.end(), is_revoked);
+    const place refused = std::partition(all.begin(), failed, is_revoked);
     ncclGroupEnd();
-    return settle(all.begin(), refused, patience);
+    return refused;
 #else
     return all.begin();
 #endif
@@ -92,7 +103,7 @@ nccl_ending::~nccl_ending() {
 
 bool nccl_ending::wait() noexcept {
   // The thread may have to wait for both, that all stops and that all ends.
-  const clock::time_point limit = clock::now() + 2 * patience_;
+  const clock::time_point limit = clock::now() + 2 * patience_ + brief;
   while (!shared_->over.load(std::memory_order_acquire)) {
     if (clock::now() >= limit) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -103,22 +114,24 @@ bool nccl_ending::wait() noexcept {
 void nccl_ending::finish(std::vector<ncclComm_t> all) noexcept {
   for (ncclComm_t each : all) ncclCommFinalize(each);
   if (settle(all.begin(), all.end(), patience_) != all.end()) {
-    end(std::move(all), false);
+    end(std::move(all), false, 0);
     return;
   }
   for (ncclComm_t each : all) ncclCommDestroy(each);
 }
 
-void nccl_ending::abort(std::vector<ncclComm_t> all) noexcept {
-  end(std::move(all), true);
+void nccl_ending::abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling) noexcept {
+  end(std::move(all), true, calling);
 }
 
-void nccl_ending::end(std::vector<ncclComm_t> all, bool revocable) noexcept {
+void nccl_ending::end(std::vector<ncclComm_t> all, bool revocable,
+                      std::ptrdiff_t calling) noexcept {
   if (all.empty() || shared_) return;
   try {
     shared_ = std::make_shared<shared>();
     shared_->all = std::move(all);
     shared_->revocable = revocable;
+    shared_->calling = calling;
     shared_->patience = patience_;
     // It may outlive this object, and then ends with the process.
     shared_->thread = std::thread([held = shared_] { held->end_all(); });

@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace stretto::executor {
 //! How the communicators of a process end: in a thread of their own, because NCCL may not come
 //! back, and all at once, because ending one may wait for the GPU on which another one's kernel
 //! spins. Where NCCL can (2.28.7), they are first revoked, which stops what is under way and frees
-//! nothing; what has come to rest is then destroyed, and only the others are aborted.
+//! nothing; only those that cannot be are aborted at once. The others live as long as what was
+//! recorded with them: what has then come to rest is destroyed, and the rest aborted.
 class nccl_ending {
  public:
   explicit nccl_ending(std::chrono::nanoseconds patience) : patience_(patience) {}
@@ -25,12 +27,14 @@ class nccl_ending {
   //! end.
   void finish(std::vector<ncclComm_t> all) noexcept;
   //! Ends what is under way. Does not wait.
-  void abort(std::vector<ncclComm_t> all) noexcept;
+  //! @param calling  the number of those at the end whose last call may be in progress, or has
+  //!                 failed
+  void abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling) noexcept;
 
  private:
   struct shared;
 
-  void end(std::vector<ncclComm_t> all, bool revocable) noexcept;
+  void end(std::vector<ncclComm_t> all, bool revocable, std::ptrdiff_t calling) noexcept;
   bool wait() noexcept;
 
   std::chrono::nanoseconds patience_;

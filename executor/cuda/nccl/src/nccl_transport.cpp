@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -56,12 +57,12 @@ class nccl_transport final : public transport {
     if (settings.cluster < 0 || settings.cluster > 8)
       throw plan_error("NCCL's clusters have from 0 to 8 blocks");
     const auto zero = std::chrono::nanoseconds::zero();
-    if (settings.opening <= zero || settings.call <= zero || settings.patience < zero)
+    if (settings.opening <= zero || settings.patience < zero)
       throw plan_error("NCCL's deadlines must be positive");
   }
 
   //! Of what was opened and never used.
-  ~nccl_transport() override { ending_.abort(release_all()); }
+  ~nccl_transport() override { abort(); }
 
   void record_steps() override { recorded_ = true; }
   void open(std::span<const plan_view> plans, monitor& watch) override {
@@ -142,9 +143,15 @@ class nccl_transport final : public transport {
   void close() noexcept override {
     for (auto& [key, held] : held_)
       for (const auto& each : held) each->deregister();
-    ending_.finish(release_all());
+    ending_.finish(release(any));
   }
-  void abort() noexcept override { ending_.abort(release_all()); }
+  void abort() noexcept override {
+    const auto is_calling = [](const nccl_comm& each) { return each.is_calling(); };
+    const std::vector<ncclComm_t> calling = release(is_calling);
+    std::vector<ncclComm_t> all = release(any);
+    all.insert(all.end(), calling.begin(), calling.end());
+    ending_.abort(std::move(all), static_cast<std::ptrdiff_t>(calling.size()));
+  }
 
  private:
   struct group_side {
@@ -153,39 +160,59 @@ class nccl_transport final : public transport {
     bool wide = false;
   };
 
+  static bool any(const nccl_comm&) { return true; }
+
   static cudaStream_t stream_of(const launch& at) {
     return static_cast<cudaStream_t>(at.on->stream(at.stream).native);
   }
 
   static void start_send(nccl_comm& comm, const operation& what, cudaStream_t on) {
-    comm.must(ncclSend(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 1, comm.get(), on),
-              "ncclSend");
+    comm.must(
+        ncclSend(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 1, comm.call(), on),
+        "ncclSend");
   }
   static void start_receive(nccl_comm& comm, const operation& what, cudaStream_t on) {
-    comm.must(ncclRecv(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 0, comm.get(), on),
-              "ncclRecv");
+    comm.must(
+        ncclRecv(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 0, comm.call(), on),
+        "ncclRecv");
   }
   static void start_sum(const group_side& side, const operation& what, cudaStream_t on,
                         std::int64_t step) {
     must_hold(what.peer, head_of(what, step), side.elements * (side.wide ? 8 : 4));
-    side.comm->must(ncclAllReduce(what.data, what.data, static_cast<std::size_t>(side.elements),
-                                  side.wide ? ncclDouble : ncclFloat, ncclSum, side.comm->get(), on),
-                    "ncclAllReduce");
+    side.comm->must(
+        ncclAllReduce(what.data, what.data, static_cast<std::size_t>(side.elements),
+                      side.wide ? ncclDouble : ncclFloat, ncclSum, side.comm->call(), on),
+        "ncclAllReduce");
   }
   //! Until it is done, nothing else may be put on the stream.
-  void finish(const nccl_comm& comm, const char* call) const {
-    comm.settle(call, std::min(after(settings_.call), watch_->deadline()), &watch_->stop_flag());
+  void finish(nccl_comm& comm, const char* call) {
+    comm.settle(call, watch_->deadline(), [this] {
+      look_at_others();
+      return watch_->stopped();
+    });
+  }
+  //! As long as it takes while a transport is opened.
+  void finish_opening(nccl_comm& comm, const char* call) {
+    comm.settle(call, opened_until_, [this] { return must_be_there(), false; });
   }
 
-  //! NCCL alone does not always notice that a process has gone.
   void look_at_others() noexcept {
-    constexpr auto pause = std::chrono::milliseconds(20);
-    const time_point now = std::chrono::steady_clock::now();
-    if (now < looked_ + pause) return;
-    looked_ = now;
-    const std::string text = between_.failure();
+    const std::string text = lost();
     if (!text.empty())
       watch_->fail(plans_.front().rank, -1, std::make_exception_ptr(transport_error(text)));
+  }
+  void must_be_there() {
+    const std::string text = lost();
+    if (!text.empty()) throw transport_error(text);
+  }
+  //! What is known of a process that has gone, looked for now and then: NCCL alone does not always
+  //! notice.
+  std::string lost() noexcept {
+    constexpr auto pause = std::chrono::milliseconds(20);
+    const time_point now = std::chrono::steady_clock::now();
+    if (now < looked_.load(std::memory_order_relaxed) + pause) return {};
+    looked_.store(now, std::memory_order_relaxed);
+    return between_.failure();
   }
 
   //! What one side of a message records, the other must record, too.
@@ -312,18 +339,18 @@ class nccl_transport final : public transport {
       }
     for (const auto& [key, held] : held_)
       for (const auto& each : held) {
-        each->settle("connecting", opened_until_, nullptr);
+        finish_opening(*each, "connecting");
         if (!settings_.registered) continue;
         each->register_arena(on_.at(each->where().holder)->arena());
-        each->settle("ncclCommRegister", opened_until_, nullptr);
+        finish_opening(*each, "ncclCommRegister");
       }
   }
 
   //! The first operation of every communicator, of its own size and where it will lie, because NCCL
-  //! connects what an operation takes when it first meets one such. By all processes in one order, and
-  //! each alone: connecting allocates, which may wait for a kernel that waits for a peer. Arenas are
-  //! zero before the first step, and remain so; nothing is made here that would have to be freed while
-  //! a peer that has died is waited for.
+  //! connects what an operation takes when it first meets one such. By all processes in one order,
+  //! and each alone: connecting allocates, which may wait for a kernel that waits for a peer.
+  //! Arenas are zero before the first step, and remain so; nothing is made here that would have to
+  //! be freed while a peer that has died is waited for.
   void warm_up() {
     std::map<int, cuda::owned_event> done;
     for (const auto& [rank, on] : on_) {
@@ -335,8 +362,7 @@ class nccl_transport final : public transport {
       held.front()->must(ncclGroupStart(), "ncclGroupStart");
       for (const auto& each : held) start_first(*each);
       held.front()->must(ncclGroupEnd(), "ncclGroupEnd");
-      for (const auto& each : held)
-        each->settle("the first use", opened_until_, nullptr);
+      for (const auto& each : held) finish_opening(*each, "the first use");
       for (const auto& each : held) {
         const int rank = each->where().holder;
         make_current(*on_.at(rank));
@@ -369,20 +395,23 @@ class nccl_transport final : public transport {
   }
 
   //! Until the GPU has done the communicator's first operation.
-  void wait_for(const nccl_comm& comm, cudaEvent_t done) const {
+  void wait_for(const nccl_comm& comm, cudaEvent_t done) {
     while (!cuda::is_over(cudaEventQuery(done), "cudaEventQuery")) {
       static_cast<void>(comm.ready());
+      must_be_there();
       if (std::chrono::steady_clock::now() >= opened_until_)
         throw transport_error(comm.where().subject + ": the first use does not end");
     }
   }
 
-  std::vector<ncclComm_t> release_all() noexcept {
-    std::vector<ncclComm_t> all;
+  template <class Which>
+  std::vector<ncclComm_t> release(Which which) noexcept {
+    std::vector<ncclComm_t> given;
     for (auto& [key, held] : held_)
       for (auto& each : held)
-        if (ncclComm_t const comm = each->release(); comm != nullptr) all.push_back(comm);
-    return all;
+        if (which(*each))
+          if (ncclComm_t const comm = each->release(); comm != nullptr) given.push_back(comm);
+    return given;
   }
 
   bootstrap& between_;
@@ -391,7 +420,7 @@ class nccl_transport final : public transport {
   std::vector<plan_view> plans_;
   monitor* watch_ = nullptr;
   time_point opened_until_{};
-  time_point looked_{};
+  std::atomic<time_point> looked_{time_point{}};  // for others
   std::map<int, device*> on_;
   std::map<comm_key, std::vector<nccl_comm::place>> wanted_;
   std::map<comm_key, ncclUniqueId> ids_;

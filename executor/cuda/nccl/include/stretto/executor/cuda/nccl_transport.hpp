@@ -26,8 +26,6 @@ struct nccl_settings {
   bool kernels_loaded = false;
   //! How long all processes may take to agree and to connect.
   std::chrono::nanoseconds opening = std::chrono::minutes(2);
-  //! How long a call may stay in progress before the step is ended.
-  std::chrono::nanoseconds call = std::chrono::seconds(30);
   //! How long communicators may take to end.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
@@ -44,11 +42,12 @@ arena_memory nccl_memory();
 //!
 //! Sums are added in NCCL's own order: every member gets the same bits, but not those of the
 //! loopback transports. Calls are non-blocking. What NCCL reports of a peer is looked for while a
-//! step is under way, and ends it naming the first instruction not done on that communicator; so does
-//! a process that has failed, where `between` tells of it. All communicators are then revoked at
-//! once, by a thread of their own, and freed with the transport; those that do not come to rest, and
-//! all of an NCCL before 2.28.7, are aborted at once. That NCCL does not come back from it is told on
-//! the standard error stream.
+//! step is under way, and ends it naming the first instruction not done on that communicator; so
+//! does a process that has failed, where `between` tells of it. A call that stays in progress is
+//! waited for until the step's deadline: a GPU whose queue is full may be all that it waits for.
+//! All communicators are then revoked at once, by a thread of their own, and freed with the
+//! transport; those with a call in progress or failed, and all of an NCCL before 2.28.7, are
+//! aborted at once. That NCCL does not come back from it is told on the standard error stream.
 //!
 //! Steps can be recorded into a step_graph where all processes record theirs and each has one GPU.
 //! Between machines NCCL then has the host called back within the graph, which costs. Communicators
