@@ -46,7 +46,7 @@ class cuda_device final : public device {
   }
 
   void enqueue(int /*stream*/, const command& work) override {
-    check(cudaSetDevice(settings_.device), "cudaSetDevice");
+    make_current();
     // What was left behind before is none of the stage's.
     static_cast<void>(cudaGetLastError());
     work.call(work);
@@ -75,6 +75,7 @@ class cuda_device final : public device {
     move(stream, work, cudaMemcpyHostToDevice);
   }
   void poison(int stream, std::span<std::byte> bytes, std::int64_t) override {
+    make_current();
     check(cudaMemsetAsync(bytes.data(), poison_byte, bytes.size(), native(stream)),
           "cudaMemsetAsync");
   }
@@ -178,6 +179,9 @@ class cuda_device final : public device {
   cudaStream_t native(int stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   cudaEvent_t event_at(int event) const { return events_[static_cast<std::size_t>(event)].get(); }
 
+  //! As what is launched or set asks for; the thread may issue for other GPUs, too.
+  void make_current() const { check(cudaSetDevice(settings_.device), "cudaSetDevice"); }
+
   void make_streams() {
     int least = 0;
     int greatest = 0;
@@ -229,6 +233,7 @@ class cuda_device final : public device {
 
   void move(int stream, const copy& work, cudaMemcpyKind way) {
     if (work.to.empty()) return;
+    make_current();
     check(cudaMemcpyAsync(work.to.data(), work.from.data(), work.to.size(), way, native(stream)),
           "cudaMemcpyAsync");
   }
@@ -236,7 +241,7 @@ class cuda_device final : public device {
   //! Before the instruction's record: whoever waits for it then finds its end noted.
   void note_recorded(int stream, std::int64_t step) {
     if (!words_) return;
-    check(cudaSetDevice(settings_.device), "cudaSetDevice");
+    make_current();
     words_->add(stream, native(stream), step);
   }
 

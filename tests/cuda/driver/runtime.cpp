@@ -326,7 +326,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   ENTER(text_of(to) + ", " + std::to_string(value) + ", " + number(bytes) + ", " + text_of(stream));
-  if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  // Nothing is promised of another GPU's stream.
+  if (!is_alive(stream) || stream->device != current) return failed(cudaErrorInvalidResourceHandle);
   my.push(stream, {operation::kind::work, [=] { return std::memset(to, value, bytes), true; }});
   return cudaSuccess;
 }
