@@ -6,6 +6,11 @@
 #include <thread>
 #include <utility>
 
+#if NCCL_VERSION_CODE >= 22807
+// Or a program would not load beside an older NCCL than it was built with.
+#pragma weak ncclCommRevoke
+#endif
+
 namespace stretto::executor {
 namespace {
 
