@@ -80,7 +80,8 @@ cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left
   if (current != handle->device) return CUBLAS_STATUS_INVALID_VALUE;
   const std::string product = std::string(name) + ' ' + std::to_string(left.form) +
                               std::to_string(right.form) + ", " + std::to_string(rows) + " x " +
-                              std::to_string(columns) + " x " + std::to_string(inner);
+                              std::to_string(columns) + " x " + std::to_string(inner) + " on " +
+                              std::to_string(handle->multiprocessors);
   gpu::enqueue(handle->stream, product, [=] {
     for (int one = 0; one < from_next.count; ++one) {
       const side<Value> first{left.data + one * from_next.left, left.form, left.stride};
