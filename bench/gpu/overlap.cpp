@@ -24,6 +24,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -87,6 +88,27 @@ class grid {
     }
   }
 
+  //! Says of a stand-in that could hardly be quicker than its pace: it is then late where memory is
+  //! slow beside the matmul, which no link would be.
+  void look_at_paces(const std::vector<communication>& links) {
+    constexpr double enough = 1.3;
+    matmul product(shapes[0], two_.compute_stream());
+    for (const communication& link : links) {
+      if (link.rate <= 0 || link.blocks >= seen_.multiProcessorCount) continue;
+      const double unpaced =
+          rate_of(product, room_.stand_in(std::numeric_limits<double>::infinity(), link.blocks)) /
+          1e3;
+      if (unpaced >= enough * link.rate) continue;
+      char line[200];
+      std::snprintf(
+          line, sizeof line,
+          "the stand-in's %d blocks, at a pace of %.0f GB/s, move %.0f without one: less than "
+          "%.1f times as much, so more --blocks are needed for a link of that rate",
+          link.blocks, link.rate, unpaced, enough);
+      to_.note(line);
+    }
+  }
+
   void tell() {
     table_.tell();
     clock_.tell(to_);
@@ -105,12 +127,17 @@ class grid {
         .median;
   }
 
+  //! Alone, in bytes a microsecond.
+  double rate_of(matmul& product, const communication& link) {
+    // Long enough that its beginning does not count, short enough for whatever room there is.
+    const std::size_t some = std::min<std::size_t>(room_.bytes(), std::size_t{128} << 20);
+    return static_cast<double>(some) / quick(product, link, some, {.compute = false});
+  }
+
   void measure(matmul& product, const matmul_shape& shape, const communication& link,
                const std::vector<double>& ratios) {
     const double alone = quick(product, link, 0, {.communicate = false});
-    // Long enough that its beginning does not count, short enough for whatever room there is.
-    const std::size_t some = std::min<std::size_t>(room_.bytes(), std::size_t{128} << 20);
-    const double rate = static_cast<double>(some) / quick(product, link, some, {.compute = false});
+    const double rate = rate_of(product, link);
     for (const double ratio : ratios) {
       const double wanted = rate * alone / ratio;
       if (wanted > static_cast<double>(room_.bytes())) {
@@ -206,6 +233,7 @@ int main(int count, char** arguments) {
       made.note(std::string("NCCL is not measured: ") + wrong.what());
     }
 #endif
+    all.look_at_paces(links);
     // Written as it comes: what ends this early leaves what was measured before.
     for (const matmul_shape& shape : shapes) {
       all.measure(shape, links, ratios);
