@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -20,21 +21,25 @@ using stretto::shape;
 //! One rank of a step in progress. Jobs of a kind start in the order of the micro-batches: another
 //! order is never faster, because sorting the start times breaks no dependency.
 struct rank_state {
-  std::array<int, 3> started{};  //!< forwards, backwards for the input, for the weights
-  int running = 3;               //!< the kind that runs; 3: none
-  int left = 0;                  //!< of its time
+  static constexpr int none = 4;
+
+  //! Forwards, backwards for the input, for the weights, whole ones.
+  std::array<int, 4> started{};
+  int running = none;  //!< the kind that runs
+  int left = 0;        //!< of its time
 
   int done(int kind) const {
     return started[static_cast<std::size_t>(kind)] - (running == kind ? 1 : 0);
   }
+  int gradients() const { return done(1) + done(3); }
 };
 
 //! All states that some order can be in, a unit of time after the other, until one is at the end.
-//! One chunk a rank, no time between ranks, a forward takes one unit of memory and a backward for
-//! the weights gives it back.
+//! One chunk a rank, no time between ranks, a forward takes one unit of memory and the end of its
+//! backward gives it back. Times are those of F, I, W and B.
 class every_order {
  public:
-  every_order(int ranks, int microbatches, std::array<int, 3> times, int limit)
+  every_order(int ranks, int microbatches, std::array<int, 4> times, int limit)
       : count_(microbatches), limit_(limit), times_(times), now_(static_cast<std::size_t>(ranks)) {}
 
   std::int64_t makespan() {
@@ -55,15 +60,15 @@ class every_order {
     std::uint64_t state = 0;
     for (const rank_state& one : now_) {
       for (int started : one.started) state = state << 3 | static_cast<std::uint64_t>(started);
-      state = state << 4 | static_cast<std::uint64_t>(one.running << 2 | one.left);
+      state = state << 6 | static_cast<std::uint64_t>(one.running << 3 | one.left);
     }
     return state;
   }
   void unpack(std::uint64_t state) {
     for (auto one = now_.rbegin(); one != now_.rend(); ++one) {
-      one->left = static_cast<int>(state & 3);
-      one->running = static_cast<int>(state >> 2 & 3);
-      state >>= 4;
+      one->left = static_cast<int>(state & 7);
+      one->running = static_cast<int>(state >> 3 & 7);
+      state >>= 6;
       for (auto started = one->started.rbegin(); started != one->started.rend(); ++started) {
         *started = static_cast<int>(state & 7);
         state >>= 3;
@@ -72,31 +77,34 @@ class every_order {
   }
   bool ended() const {
     return std::all_of(now_.begin(), now_.end(),
-                       [&](const rank_state& one) { return one.done(2) == count_; });
+                       [&](const rank_state& one) { return one.done(2) + one.done(3) == count_; });
   }
   bool may_start(std::size_t rank, int kind) const {
     const rank_state& at = now_[rank];
-    const int next = at.started[static_cast<std::size_t>(kind)];
+    const int next = kind == 1 || kind == 3 ? at.started[1] + at.started[3]
+                                            : at.started[static_cast<std::size_t>(kind)];
     if (next == count_) return false;
     if (kind == 0)
-      return at.started[0] - at.done(2) < limit_ && (rank == 0 || now_[rank - 1].done(0) > next);
-    if (kind == 1)
-      return at.done(0) > next && (rank + 1 == now_.size() || now_[rank + 1].done(1) > next);
-    return at.done(1) > next;
+      return at.started[0] - at.done(2) - at.done(3) < limit_ &&
+             (rank == 0 || now_[rank - 1].done(0) > next);
+    if (kind == 2) return at.done(1) > next;
+    // A whole backward that takes no less than its halves is never better than those.
+    if (kind == 3 && times_[3] >= times_[1] + times_[2]) return false;
+    return at.done(0) > next && (rank + 1 == now_.size() || now_[rank + 1].gradients() > next);
   }
   //! Every choice of what the free ranks from `rank` on start; then a unit of time passes.
   void start_from(std::size_t rank, std::unordered_set<std::uint64_t>& next) {
     if (rank == now_.size()) {
       const auto before = now_;
       for (rank_state& one : now_)
-        if (one.running < 3 && --one.left == 0) one.running = 3;
+        if (one.running < rank_state::none && --one.left == 0) one.running = rank_state::none;
       next.insert(packed());
       now_ = before;
       return;
     }
     start_from(rank + 1, next);
-    if (now_[rank].running < 3) return;
-    for (int kind = 0; kind < 3; ++kind) {
+    if (now_[rank].running < rank_state::none) return;
+    for (int kind = 0; kind < rank_state::none; ++kind) {
       if (!may_start(rank, kind)) continue;
       const rank_state before = now_[rank];
       ++now_[rank].started[static_cast<std::size_t>(kind)];
@@ -109,7 +117,7 @@ class every_order {
 
   int count_;
   int limit_;
-  std::array<int, 3> times_;
+  std::array<int, 4> times_;
   std::vector<rank_state> now_;
 };
 
@@ -120,18 +128,21 @@ struct tally {
   int optimal = 0;
 };
 
-void compare(const shape& sizes, std::array<int, 3> times, int limit, tally& seen) {
+void compare(const shape& sizes, std::array<int, 4> times, int limit, tally& seen) {
   const stretto::unit_costs costs{
       .forward = times[0], .backward_input = times[1], .backward_weight = times[2]};
   stretto::job_table table(sizes.ranks, 1, costs);
+  for (int rank = 0; rank < sizes.ranks; ++rank)
+    table.at(rank, 0, stretto::job_kind::backward).time = times[3];
   table.limit.assign(static_cast<std::size_t>(sizes.ranks), limit);
   const auto where = stretto::place(stretto::placement_kind::looped, sizes);
   const std::int64_t bound = stretto::lower_bound(where, table.view()).flush;
-  const std::int64_t best =
-      every_order(sizes.ranks, sizes.microbatches, times, limit).makespan();
-  INFO(laws::words(sizes), " f=", times[0], " b=", times[1], " w=", times[2], " limit ", limit);
+  const std::int64_t best = every_order(sizes.ranks, sizes.microbatches, times, limit).makespan();
+  INFO(laws::words(sizes), " f=", times[0], " b=", times[1], " w=", times[2], " B=", times[3],
+       " limit ", limit);
   CHECK(bound <= best);
-  const bool equal_times = times[0] == times[1] && times[1] == times[2];
+  const bool equal_times =
+      times[0] == times[1] && times[1] == times[2] && times[3] == times[1] + times[2];
   if (equal_times && limit >= std::min(sizes.ranks, sizes.microbatches)) CHECK(bound == best);
   ++seen.cases;
   seen.tight += bound == best;
@@ -164,16 +175,92 @@ TEST_CASE("bound <= optimum <= every schedule, over every order of tiny steps") 
     for (int m = 1; m <= 4; ++m)
       for (int limit = 1; limit <= m; ++limit) {
         const shape sizes{.ranks = p, .microbatches = m};
-        compare(sizes, {1, 1, 1}, limit, seen);
-        compare(sizes, {1, 2, 1}, limit, seen);
-        compare(sizes, {2, 1, 1}, limit, seen);
-        compare(sizes, {1, 1, 2}, limit, seen);
-        compare(sizes, {2, 3, 1}, limit, seen);
+        compare(sizes, {1, 1, 1, 2}, limit, seen);
+        compare(sizes, {1, 2, 1, 3}, limit, seen);
+        compare(sizes, {2, 1, 1, 2}, limit, seen);
+        compare(sizes, {1, 1, 2, 3}, limit, seen);
+        compare(sizes, {2, 3, 1, 4}, limit, seen);
       }
   MESSAGE(seen.cases, " steps: the bound meets ", seen.tight, "; ", seen.fits,
           " orders fit, of which ", seen.optimal, " are optimal");
   CHECK(seen.cases == 150);
   CHECK(seen.optimal > 0);
+}
+
+TEST_CASE("the same where a whole backward takes less than its halves") {
+  tally seen;
+  for (int p = 1; p <= 3; ++p)
+    for (int m = 1; m <= (p < 3 ? 4 : 3); ++m)
+      for (int limit = 1; limit <= m; ++limit) {
+        const shape sizes{.ranks = p, .microbatches = m};
+        compare(sizes, {1, 1, 1, 1}, limit, seen);
+        compare(sizes, {1, 2, 2, 3}, limit, seen);
+        compare(sizes, {2, 1, 3, 2}, limit, seen);
+        compare(sizes, {1, 3, 1, 2}, limit, seen);  // than its first half alone
+      }
+  MESSAGE(seen.cases, " steps: the bound meets ", seen.tight, "; ", seen.fits,
+          " orders fit, of which ", seen.optimal, " are optimal");
+  CHECK(seen.cases == 104);
+  CHECK(seen.tight > 0);
+  CHECK(seen.optimal > 0);
+}
+
+namespace {
+
+//! A table in which every rank and chunk differs, and whole backwards often take less.
+stretto::job_table any_costs(std::mt19937& random, const stretto::placement& where) {
+  const auto up_to = [&](unsigned most) {
+    return static_cast<std::int64_t>(random() % (most + 1));
+  };
+  stretto::job_table table(where.ranks, where.chunks);
+  const unsigned spread = random() % 2 * 9;
+  const std::int64_t times[3] = {1 + up_to(9), 1 + up_to(9), 1 + up_to(9)};
+  for (int rank = 0; rank < where.ranks; ++rank)
+    for (int chunk = 0; chunk < where.chunks; ++chunk) {
+      const auto time = [&](stretto::job_kind kind) -> std::int64_t& {
+        return table.at(rank, chunk, kind).time;
+      };
+      time(stretto::job_kind::forward) = times[0] + up_to(spread);
+      const std::int64_t input = time(stretto::job_kind::backward_input) = times[1] + up_to(spread);
+      const std::int64_t both =
+          input + (time(stretto::job_kind::backward_weight) = times[2] + up_to(spread));
+      time(stretto::job_kind::backward) = (both * (4 + up_to(7)) + 9) / 10;
+    }
+  table.communication = up_to(3);
+  table.pair_hides = static_cast<int>(up_to(2)) * 40;
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("no schedule is below the bounds, whatever a whole backward takes") {
+  std::mt19937 random(1);
+  int cases = 0;
+  for (int round = 0; round < 60; ++round)
+    for (const stretto::schedule::any& schedule : support::schedules()) {
+      const shape sizes{.ranks = 1 + static_cast<int>(random() % 6),
+                        .microbatches = 1 + static_cast<int>(random() % 12),
+                        .chunks = 1 + static_cast<int>(random() % 3)};
+      if (schedule.forward_only || !schedule.supports(sizes)) continue;
+      const stretto::placement where = stretto::place(schedule.placed(), sizes);
+      const stretto::job_table table = any_costs(random, where);
+      stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
+      stretto::job_sink sink = lists.sink();
+      REQUIRE(schedule.emit(sizes, table.view(), sink).ok());
+      std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+      const auto made = stretto::measure({.rows = lists.rows(),
+                                          .where = where,
+                                          .microbatches = sizes.microbatches,
+                                          .costs = table.view()},
+                                         ranks);
+      REQUIRE(made.answer.ok());
+      INFO(std::string(schedule.name), " ", laws::words(sizes), " round ", round);
+      const stretto::step_bound bound = stretto::lower_bound(where, table.view());
+      CHECK(bound.flush <= made.makespan);
+      CHECK(bound.span <= made.span);
+      ++cases;
+    }
+  CHECK(cases > 500);
 }
 
 TEST_CASE("the bounds of known formulas") {
@@ -199,9 +286,9 @@ TEST_CASE("the bounds of known formulas") {
       table.view());
   static_assert(v == stretto::step_bound{.flush = 24 * 6 + 7, .span = 24 * 6});
   // Two directions: (p / 2 - 1) forwards.
-  constexpr auto two = stretto::lower_bound(
-      stretto::place(stretto::placement_kind::bidirectional,
-                     {.ranks = 8, .microbatches = 24, .chunks = 2}),
-      table.view());
+  constexpr auto two =
+      stretto::lower_bound(stretto::place(stretto::placement_kind::bidirectional,
+                                          {.ranks = 8, .microbatches = 24, .chunks = 2}),
+                           table.view());
   static_assert(two == stretto::step_bound{.flush = 24 * 3 + 3, .span = 24 * 3});
 }

@@ -23,13 +23,13 @@ struct rank_bound {
   std::int64_t forwards = 0;  // time of all of them
   std::int64_t backwards = 0;
   std::int64_t start = 0;  // the earliest start of its first forward
-  std::int64_t back = 0;   // the earliest start of its first backward for the input
+  std::int64_t back = 0;   // the earliest start of its first backward
   std::int64_t tail = 0;   // from the end of its last one to the end of the first stage's
   std::int64_t longest_forward = 0;
-  std::int64_t longest_weight = 0;
-  std::int64_t least_kept = 0;     // memory that a forward takes
-  std::int64_t least_pending = 0;  // memory that a backward for the weights gives back
-  bool balanced = true;            // no micro-batch gives back more than it took
+  std::int64_t longest_deferred = 0;  // of a backward: what can run when its gradient has gone on
+  std::int64_t least_kept = 0;        // memory that a forward takes
+  std::int64_t least_pending = 0;     // memory that a backward for the weights gives back
+  bool balanced = true;               // no micro-batch gives back more than it took
 };
 
 constexpr void keep_less(std::int64_t& least, std::int64_t value, bool first) {
@@ -39,6 +39,22 @@ constexpr void keep_more(std::int64_t& most, std::int64_t value) {
   if (value > most) most = value;
 }
 
+//! The least that a backward takes, split or whole.
+struct backward_time {
+  std::int64_t gradient = 0;  // until the gradient for the stage before is there
+  std::int64_t all = 0;
+  std::int64_t deferred = 0;  // what of `all` may come after the gradient
+
+  constexpr backward_time(const job_table_view& costs, int rank, int chunk) {
+    const std::int64_t input = costs.at(rank, chunk, job_kind::backward_input).time;
+    const std::int64_t whole = costs.at(rank, chunk, job_kind::backward).time;
+    const std::int64_t split = input + costs.at(rank, chunk, job_kind::backward_weight).time;
+    gradient = whole < input ? whole : input;
+    all = whole < split ? whole : split;
+    deferred = all - gradient;
+  }
+};
+
 //! One chain of stages: a direction of the placement.
 struct bound_chain {
   const placement& where;
@@ -46,8 +62,11 @@ struct bound_chain {
   int microbatch;  // any that goes this way
 
   constexpr int rank(int stage) const { return where.rank_of(stage, microbatch); }
-  constexpr std::int64_t time(int stage, job_kind kind) const {
-    return costs.at(rank(stage), where.chunk_of(stage, microbatch), kind).time;
+  constexpr std::int64_t forward(int stage) const {
+    return costs.at(rank(stage), where.chunk_of(stage, microbatch), job_kind::forward).time;
+  }
+  constexpr std::int64_t gradient(int stage) const {
+    return backward_time(costs, rank(stage), where.chunk_of(stage, microbatch)).gradient;
   }
   constexpr std::int64_t hop(int stage) const {  // from this stage to the next
     return rank(stage) == rank(stage + 1) ? 0 : costs.communication;
@@ -59,12 +78,12 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
   const int stages = chain.where.stages();
   std::int64_t through = 0;
   for (int stage = 0; stage < stages; ++stage)
-    through += chain.time(stage, job_kind::forward) + (stage + 1 < stages ? chain.hop(stage) : 0);
+    through += chain.forward(stage) + (stage + 1 < stages ? chain.hop(stage) : 0);
   std::int64_t arrives = 0;
   std::int64_t returns = through;  // when stage 0's gradient could be there, less what follows
   std::int64_t tail = 0;
   for (int stage = stages - 1; stage > 0; --stage)
-    returns += chain.time(stage, job_kind::backward_input) + chain.hop(stage - 1);
+    returns += chain.gradient(stage) + chain.hop(stage - 1);
   for (int stage = 0; stage < stages; ++stage) {
     const int rank = chain.rank(stage);
     rank_bound& of = ranks[rank];
@@ -74,20 +93,23 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
     const job_cost& f = chain.costs.at(rank, chunk, job_kind::forward);
     const job_cost& b = chain.costs.at(rank, chunk, job_kind::backward_input);
     const job_cost& w = chain.costs.at(rank, chunk, job_kind::backward_weight);
+    const job_cost& whole = chain.costs.at(rank, chunk, job_kind::backward);
+    const backward_time least(chain.costs, rank, chunk);
     of.forwards += count * f.time;
-    of.backwards += count * (b.time + w.time);
+    of.backwards += count * least.all;
     keep_less(of.start, arrives, first);
     keep_less(of.back, returns, first);
     keep_less(of.tail, tail, first);
     keep_less(of.least_kept, f.change, first);
     keep_less(of.least_pending, -w.change, first);
     keep_more(of.longest_forward, f.time);
-    keep_more(of.longest_weight, w.time);
-    of.balanced = of.balanced && f.change + b.change + w.change >= 0;
+    keep_more(of.longest_deferred, least.deferred);
+    of.balanced =
+        of.balanced && f.change + b.change + w.change >= 0 && f.change + whole.change >= 0;
     if (stage + 1 == stages) break;
     arrives += f.time + chain.hop(stage);
-    returns -= chain.time(stage + 1, job_kind::backward_input) + chain.hop(stage);
-    tail += b.time + chain.hop(stage);
+    returns -= chain.gradient(stage + 1) + chain.hop(stage);
+    tail += least.gradient + chain.hop(stage);
   }
 }
 
@@ -99,19 +121,20 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 }  // namespace detail
 
 //! Lower bounds on a training step of whole or split backwards, for any order within the table's
-//! limits of memory. With, on rank r, P forwards that fit its limit at once, and Q backwards for
-//! the weights that can be put off while the last one for the input runs:
+//! limits of memory. A backward takes what is less, B or I + W, of which min(B, I) until its
+//! gradient is there; the rest, w, can be put off. With, on rank r, P forwards that fit its limit
+//! at once, and Q backwards whose w can be put off while the last gradient is made:
 //! - the rank is idle until its first forward can start, and again for I_r when P forwards are done
 //!   before the first gradient can be back;
-//! - its last backward for the input ends no earlier than its work less Q + 1 for the weights, and
-//!   from there the chain to stage 0 and one more for the weights follow.
+//! - its last gradient is there no earlier than after its work less (Q + 1) w, and from there the
+//!   chain to stage 0 and one more w follow.
 //! flush >= work + start + I + max(0, tail - Q w), span >= work + max(I, start + I + tail - Q w),
 //! for every rank; the last because rank 0's step holds every chain from its start to its end. With
-//! one chunk, memory given back by the weights alone, and M < m micro-batches that fit, forward k
-//! also waits for the weights of k - M. Where costs differ between the chunks of a rank, the
-//! largest, or smallest, stand in for them; where pairs save time, all is taken to be paired. Exact
-//! for one chunk, f = b = w and M >= p; loose where memory is tight and v >= 2. The extension to
-//! limits of the bubble formulas of Qi et al. 2023.
+//! one chunk, memory given back at the end of a backward alone, and M < m micro-batches that fit,
+//! forward k also waits for the end of the backward of k - M. Where costs differ between the chunks
+//! of a rank, the largest, or smallest, stand in for them; where pairs save time, all is taken to
+//! be paired. Exact for one chunk, f = b = w and M >= p; loose where memory is tight and v >= 2.
+//! The extension to limits, and to whole backwards, of the bubble formulas of Qi et al. 2023.
 constexpr step_bound lower_bound(const placement& where, const job_table_view& costs) {
   using namespace detail;
   const int count = where.microbatches;
@@ -122,13 +145,12 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
   add_chain({where, costs, 0}, count - back, ranks, seen);
   if (two_ways) add_chain({where, costs, count - 1}, back, ranks, seen);
 
-  // The last job of all is a backward for the weights on the rank of a first stage.
-  std::int64_t last_weight = unlimited;
+  // The last backward of a chain ends on the rank of a first stage.
+  std::int64_t last_deferred = unlimited;
   for (int chunk = 0; chunk < costs.chunks; ++chunk) {
-    keep_less(last_weight, costs.at(0, chunk, job_kind::backward_weight).time, false);
+    keep_less(last_deferred, backward_time(costs, 0, chunk).deferred, false);
     if (two_ways)
-      keep_less(last_weight, costs.at(where.ranks - 1, chunk, job_kind::backward_weight).time,
-                false);
+      keep_less(last_deferred, backward_time(costs, where.ranks - 1, chunk).deferred, false);
   }
   const std::int64_t stages = where.stages();
   const std::int64_t jobs = two_ways ? count : count * ((stages + where.ranks - 1) / where.ranks);
@@ -147,20 +169,18 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
     const std::int64_t work = costs.pair_time(of.forwards, of.backwards);  // all paired, at best
     const std::int64_t early = work + idle;
     const std::int64_t chained =
-        of.start + early + of.tail + last_weight - (pending + 1) * of.longest_weight;
+        of.start + early + of.tail + last_deferred - (pending + 1) * of.longest_deferred;
     keep_more(found.flush, of.start + early);
     keep_more(found.flush, chained);
     keep_more(found.span, early);
     if (!two_ways) keep_more(found.span, chained);
 
     const auto change = [&](job_kind kind) { return costs.at(rank, 0, kind).change; };
-    if (stages != where.ranks || two_ways || ahead >= count || ahead < 1 ||
+    if (stages != where.ranks || two_ways || !of.balanced || ahead >= count || ahead < 1 ||
         change(job_kind::backward_input) < 0)
       continue;
     const std::int64_t f = costs.at(rank, 0, job_kind::forward).time;
-    const std::int64_t held = of.back - of.start +
-                              costs.at(rank, 0, job_kind::backward_input).time +
-                              costs.at(rank, 0, job_kind::backward_weight).time;
+    const std::int64_t held = of.back - of.start + backward_time(costs, rank, 0).all;
     const std::int64_t chain = (count - 1) / ahead * held + (count - 1) % ahead * f + held;
     keep_more(found.flush, of.start + chain);
     keep_more(found.span, chain);
