@@ -85,7 +85,7 @@ inline void read_plain(std::istringstream& words, figure& one, std::vector<std::
   one.table = stretto::job_table(one.sizes.ranks, one.sizes.chunks, c);
 }
 
-//! `SYSTEM p m v | f b w c loss | MEMORY limit | makespan`
+//! `SYSTEM p m v | f b w c loss | MEMORY limit | makespan [span]`
 inline void read_modelled(std::istringstream& words, figure& one, std::vector<std::string>& bars) {
   std::string memory, makespan;
   std::int64_t costs[5]{};
@@ -96,6 +96,8 @@ inline void read_modelled(std::istringstream& words, figure& one, std::vector<st
   if (!words) return;
   if (memory != "unit" && memory != "A" && memory != "B") words.setstate(std::ios::failbit);
   if (makespan != "none") one.makespan = std::stoll(makespan);
+  if (std::int64_t span = 0; words >> span) one.span = span;
+  words.clear();
   one.table = modelled(one.sizes, costs, memory.front());
 }
 
@@ -154,8 +156,7 @@ struct outcome {
 };
 
 //! Ours under the figure's costs and limit; with `pairs` off, the halves one after the other.
-inline outcome run(const stretto::schedule::any& schedule, const figure& asked,
-                   bool pairs = true) {
+inline outcome run(const stretto::schedule::any& schedule, const figure& asked, bool pairs = true) {
   const stretto::shape& sizes = asked.sizes;
   outcome found;
   found.answer = schedule.supports(sizes);

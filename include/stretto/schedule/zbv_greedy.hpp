@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/round_search.hpp"
 #include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/wave_rules.hpp"
 #include "stretto/schedule/wave_search.hpp"
@@ -12,16 +13,17 @@ namespace stretto::schedule {
 
 //! The greedy V: an order made for the costs at hand, per rank, chunk and kind, on a wave of any
 //! number of chunks, within each rank's limit of memory. Greedy passes under different rules, the
-//! best taken. The idea is that of ZB-V (Qi et al. 2023) and Paddle's ZB-VPP (v = 2, m = p):
-//! backwards for the weights fill the gaps; here in the order of time, and safe at any limit.
+//! best taken: in the order of time, safe at any limit; and in rounds, as ZB-V (Qi et al. 2023) and
+//! Paddle's ZB-VPP make them. The idea is theirs: backwards for the weights fill the gaps.
 struct zbv_greedy {
   static constexpr std::string_view name = "zbv_greedy";
   objective_kind objective = objective_kind::flush;
   int variant = -1;  //!< a single one, 0 to variants - 1; -1: the best of all
 
-  //! Found by a search over rules: none of them alone, but all together, are at least as short as
-  //! the orders of the systems named above on all of their published shapes, costs and limits. The
-  //! first is the one that most often cannot be beaten, the fourth for limits of little memory.
+  //! Of passes in the order of time. Found by a search over rules: none of them alone, but all
+  //! together, are at least as short as the orders of the systems named above on all of their
+  //! published shapes, costs and limits. The first is the one that most often cannot be beaten, the
+  //! fourth for limits of little memory.
   static constexpr std::array<wave_rules, 5> rules{{
       {.before_backward = fill_kind::slack, .patience = 2, .fixed = true},
       {.last_window = 0,
@@ -47,8 +49,10 @@ struct zbv_greedy {
        .spare_busiest = true,
        .fixed = true},
   }};
-  //! The rules in every room, and as the last resort micro-batches one by one.
-  static constexpr int variants = wave_search::variants(rules.size());
+  //! The rules in every room, and as the last resort micro-batches one by one; then the rounds,
+  //! which find what their authors' generators do, whatever the costs.
+  static constexpr int waves = wave_search::variants(rules.size());
+  static constexpr int variants = waves + round_search::variants;
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
@@ -56,20 +60,24 @@ struct zbv_greedy {
     if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
     if (variant < -1 || variant >= variants)
       return refuse(fault::unsupported, reason::variant_out_of_range);
-    if (variant >= 0 && !search().serves(sizes, variant))
+    if (variant >= 0 && !(variant < waves ? search().serves(sizes, variant)
+                                          : rounds().serves(sizes, variant - waves)))
       return refuse(fault::unsupported, reason::chunks_not_two);
     return {};
   }
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.chunks * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
-    return search().score(sizes, table, tried);
+    return tried < waves ? search().score(sizes, table, tried)
+                         : rounds().run(sizes, table, tried - waves, nullptr);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
   //!         enough for every rank. Of a single variant: see variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (chosen >= 0 && search().emit(sizes, table, chosen, out)) return {};
+    if (chosen >= 0 && (chosen < waves ? search().emit(sizes, table, chosen, out)
+                                       : rounds().run(sizes, table, chosen - waves, &out).fits))
+      return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
     return variant < 0 ? wave_limits_or_refuse(sizes, table)
                        : variant_over_limit(*this, sizes, table, variant);
@@ -77,6 +85,7 @@ struct zbv_greedy {
 
  private:
   constexpr wave_search search() const { return {rules, objective, variant >= 0}; }
+  constexpr round_search rounds() const { return {objective}; }
 };
 
 }  // namespace stretto::schedule
