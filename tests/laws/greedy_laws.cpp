@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "laws/order_laws.hpp"
@@ -13,6 +15,7 @@
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/v_auto.hpp"
+#include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zbv_greedy.hpp"
 
 namespace {
@@ -33,10 +36,32 @@ class dice {
   std::mt19937_64 random_;
 };
 
+//! The most that one micro-batch takes above its present level, in the best of all orders of what
+//! is left of it on the rank, of whose chunks so many jobs have run: F, I, W.
+std::int64_t least_need(const stretto::job_table& table, int rank, const std::vector<int>& done) {
+  const int chunks = table.chunks;
+  std::int64_t least = stretto::unlimited;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const auto at = static_cast<std::size_t>(chunk);
+    const bool open = done[at] == 0   ? chunk == 0 || done[at - 1] > 0
+                      : done[at] == 1 ? chunk + 1 == chunks || done[at + 1] > 1
+                                      : done[at] == 2;
+    if (!open) continue;
+    const job_kind kinds[] = {job_kind::forward, job_kind::backward_input,
+                              job_kind::backward_weight};
+    const auto& cost = table.view().at(rank, chunk, kinds[done[at]]);
+    std::vector<int> after = done;
+    ++after[at];
+    least = std::min(
+        least, std::max({cost.change, cost.peak, cost.change + least_need(table, rank, after)}));
+  }
+  return least == stretto::unlimited ? 0 : least;
+}
+
 struct trial {
   shape sizes{};
   stretto::job_table table;
-  std::vector<std::int64_t> smallest{};  //!< of every rank: one micro-batch at a time
+  std::vector<std::int64_t> smallest{};  //!< of every rank: one micro-batch at a time, at best
 };
 
 //! Costs and memory of every rank, chunk and kind on their own; what a micro-batch takes it gives
@@ -53,14 +78,7 @@ trial random_trial(dice& roll, int chunks) {
   const std::int64_t longest = roll(0, 2) == 0 ? 1 : 20;
   const std::int64_t shortest = roll(0, 4) == 0 ? 0 : 1;
   for (int rank = 0; rank < p; ++rank) {
-    std::int64_t level = roll(0, 10);
-    made.table.base.push_back(level);
-    std::int64_t most = level;
-    std::vector<std::int64_t> after(static_cast<std::size_t>(v));
-    const auto run = [&](const stretto::job_cost& cost) {
-      most = std::max(most, level + std::max(cost.change, cost.peak));
-      level += cost.change;
-    };
+    made.table.base.push_back(roll(0, 10));
     for (int chunk = 0; chunk < v; ++chunk) {
       const std::int64_t taken = roll(0, 8);
       auto& forward = made.table.at(rank, chunk, job_kind::forward);
@@ -70,13 +88,10 @@ trial random_trial(dice& roll, int chunks) {
                                                               roll(0, 1) == 0 ? 0 : roll(0, 5)};
       made.table.at(rank, chunk, job_kind::backward_weight) = {
           roll(shortest, longest), back - taken, roll(0, 1) == 0 ? 0 : roll(0, 3)};
-      run(forward);
     }
-    for (int chunk = v - 1; chunk >= 0; --chunk) {
-      run(made.table.at(rank, chunk, job_kind::backward_input));
-      run(made.table.at(rank, chunk, job_kind::backward_weight));
-    }
-    made.smallest.push_back(most);
+    made.smallest.push_back(
+        made.table.base.back() +
+        least_need(made.table, rank, std::vector<int>(static_cast<std::size_t>(v))));
   }
   const std::int64_t room = roll(-3, 60);
   if (roll(0, 3) > 0)
@@ -142,6 +157,97 @@ void try_all(const Schedule& schedule, unsigned seed, int trials, int chunks = 0
 }
 
 }  // namespace
+
+namespace {
+
+//! The least that the rank that needs most uses, over every order of all jobs of a tiny step. Jobs
+//! of one kind and stage run in the order of the micro-batches.
+class every_order {
+ public:
+  explicit every_order(const trial& of)
+      : sizes_(of.sizes),
+        table_(of.table),
+        where_(stretto::place(stretto::placement_kind::wave, of.sizes)) {}
+
+  std::int64_t smallest() {
+    counts none(static_cast<std::size_t>(3 * where_.stages()));
+    std::int64_t base = 0;
+    for (const std::int64_t one : table_.base) base = std::max(base, one);
+    std::set<std::pair<std::int64_t, counts>> open{{base, none}};
+    std::set<counts> seen;
+    for (;;) {
+      const auto [high, done] = *open.begin();
+      open.erase(open.begin());
+      if (!seen.insert(done).second) continue;
+      bool ended = true;
+      for (int stage = 0; stage < where_.stages(); ++stage)
+        for (int kind = 0; kind < 3; ++kind) {
+          if (at(done, stage, kind) == sizes_.microbatches) continue;
+          ended = false;
+          if (!may_run(done, stage, kind)) continue;
+          counts after = done;
+          ++after[static_cast<std::size_t>(3 * stage + kind)];
+          const stretto::job_cost& cost = cost_of(stage, kind);
+          const std::int64_t needs =
+              level(done, where_.rank_of(stage, 0)) + std::max(cost.change, cost.peak);
+          open.insert({std::max(high, needs), after});
+        }
+      if (ended) return high;
+    }
+  }
+
+ private:
+  using counts = std::vector<int>;  // jobs done of each (stage, kind)
+
+  static int at(const counts& done, int stage, int kind) {
+    return done[static_cast<std::size_t>(3 * stage + kind)];
+  }
+  const stretto::job_cost& cost_of(int stage, int kind) const {
+    const job_kind kinds[] = {job_kind::forward, job_kind::backward_input,
+                              job_kind::backward_weight};
+    return table_.view().at(where_.rank_of(stage, 0), where_.chunk_of(stage, 0), kinds[kind]);
+  }
+  bool may_run(const counts& done, int stage, int kind) const {
+    const int next = at(done, stage, kind);
+    if (kind == 0) return stage == 0 || at(done, stage - 1, 0) > next;
+    if (kind == 2) return at(done, stage, 1) > next;
+    return stage + 1 == where_.stages() ? at(done, stage, 0) > next : at(done, stage + 1, 1) > next;
+  }
+  std::int64_t level(const counts& done, int rank) const {
+    std::int64_t sum = table_.view().base_of(rank);
+    for (int stage = 0; stage < where_.stages(); ++stage)
+      for (int kind = 0; kind < 3 && where_.rank_of(stage, 0) == rank; ++kind)
+        sum += at(done, stage, kind) * cost_of(stage, kind).change;
+    return sum;
+  }
+
+  const shape& sizes_;
+  const stretto::job_table& table_;
+  stretto::placement where_;
+};
+
+}  // namespace
+
+TEST_CASE("no order of a tiny step needs less than the smallest limit that a refusal names") {
+  dice roll(3);
+  int tried = 0;
+  while (tried < 400) {
+    trial one = random_trial(roll, 0);
+    const auto [p, m, v, slices] = one.sizes;
+    if (p * m * v > 6) continue;
+    ++tried;
+    INFO(laws::words(one.sizes), " trial ", tried);
+    const std::int64_t least = every_order(one).smallest();
+    CHECK(least == std::ranges::max(one.smallest));
+    one.table.limit.assign(static_cast<std::size_t>(p), least);
+    tally seen;
+    obeys(stretto::schedule::zbv_greedy{}, one, seen);
+    CHECK(seen.refused == 0);
+    if (v == 1) obeys(stretto::schedule::zb_auto{}, one, seen);
+    if (v == 2) obeys(stretto::schedule::v_auto{}, one, seen);
+    CHECK(seen.refused == 0);
+  }
+}
 
 TEST_CASE("the greedy V under random costs and limits: every rule, or the smallest limit") {
   try_all(stretto::schedule::zbv_greedy{}, 1, 12000);

@@ -12,9 +12,8 @@ namespace stretto::schedule {
 //! after it, with every pending backward for the weights run, the micro-batches on the rank can
 //! still be finished one after the other, the oldest first, within the limit. As jobs of one kind
 //! and chunk run in order, the oldest micro-batch of all then never waits for memory: a pass that
-//! starts only safe jobs cannot get stuck, however tight the limit.
-//!
-//! All but `smallest` is for limited ranks alone.
+//! starts only safe jobs cannot get stuck. It needs what micro-batches one by one do whose
+//! backwards for the weights run at once; wave_walk may get by with less. For limited ranks alone.
 class wave_memory {
  public:
   constexpr wave_memory(const shape& sizes, const job_table_view& table)
@@ -30,15 +29,6 @@ class wave_memory {
     }
   }
   constexpr ~wave_memory() = default;  // nvcc needs it written
-
-  //! The smallest limit under which the rank can do its work: micro-batches one by one.
-  constexpr std::int64_t smallest(int rank, int microbatches) {
-    lay(rank);
-    const step& first = rows_[std::int64_t{rank} * steps_];
-    // Job tables need not balance: what micro-batches leave behind adds up.
-    const std::int64_t kept = -first.left;
-    return table_.base_of(rank) + first.need + (kept > 0 ? (microbatches - 1) * kept : 0);
-  }
 
   //! Whether a backward for the input fits once all pending weights have run.
   constexpr bool has_room(int rank, int chunk) const {

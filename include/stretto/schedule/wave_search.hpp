@@ -47,7 +47,7 @@ struct wave_search {
       return wave_pass(sizes, within.table(), at(tried), &out).run();
     }
     if (!wave_limits_or_refuse(sizes, table)) return false;
-    wave_one_by_one(sizes, out);
+    wave_one_by_one(sizes, table, out);
     return true;
   }
 

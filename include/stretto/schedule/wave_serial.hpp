@@ -2,25 +2,105 @@
 
 #include <cstdint>
 
+#include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
 #include "stretto/model/verdict.hpp"
-#include "stretto/schedule/wave_memory.hpp"
 
 namespace stretto::schedule {
 
-//! Whether every rank's limit has room for its micro-batches one by one, which is the least that
-//! any order of them needs where micro-batches give back all that they take.
+//! One micro-batch on one rank of a wave with nothing beside it: forwards of the chunks from the
+//! first to the last, backwards for the input the other way, and those for the weights where the
+//! peak of memory is lowest. That is found, not tried:
+//!
+//! Under a given limit a backward for the weights that fits and takes no memory had better run at
+//! once, because that only makes room; and if none fits, the next job must. An order that gets
+//! further than this would begin by a job that does not fit here, after as many backwards for the
+//! input and no more of those for the weights, hence at a level no lower. So the walk ends wherever
+//! any order does; and the next limit that makes a difference is the least at which a job would
+//! have fit that did not.
+class wave_walk {
+ public:
+  constexpr wave_walk(const shape& sizes, const job_table_view& table, int rank)
+      : chunks_(sizes.chunks), table_(table), rank_(rank), pending_(chunks_) {
+    while (!walk([](int, job_kind) {})) limit_ = next_;
+  }
+  constexpr ~wave_walk() = default;  // nvcc needs it written
+
+  //! The most memory that it takes above the level at its start, the least of all its orders where
+  //! backwards for the weights give memory back; and what it leaves behind.
+  constexpr std::int64_t need() const { return limit_; }
+  constexpr std::int64_t left() const { return level_; }
+
+  //! Calls `visit(chunk, kind)` job by job, in that order.
+  //! @return false when the limit is too low
+  template <class Visitor>
+  constexpr bool walk(Visitor&& visit) {
+    level_ = 0;
+    next_ = unlimited;
+    for (int chunk = 0; chunk < chunks_; ++chunk) {
+      pending_[chunk] = false;
+      if (!run(chunk, job_kind::forward, visit)) return false;
+    }
+    for (int chunk = chunks_ - 1; chunk >= 0; --chunk) {
+      if (!run(chunk, job_kind::backward_input, visit)) return false;
+      pending_[chunk] = true;
+      make_room(visit);
+    }
+    for (int chunk = chunks_ - 1; chunk >= 0; --chunk)
+      if (pending_[chunk] && !run(chunk, job_kind::backward_weight, visit)) return false;
+    return true;
+  }
+
+ private:
+  template <class Visitor>
+  constexpr bool run(int chunk, job_kind kind, Visitor&& visit) {
+    const job_cost& cost = table_.at(rank_, chunk, kind);
+    const std::int64_t high = level_ + (cost.change > cost.peak ? cost.change : cost.peak);
+    if (high > limit_) {
+      if (high < next_) next_ = high;
+      return false;
+    }
+    level_ += cost.change;
+    visit(chunk, kind);
+    return true;
+  }
+  //! Each that runs may let others fit.
+  template <class Visitor>
+  constexpr void make_room(Visitor&& visit) {
+    for (int chunk = chunks_ - 1; chunk >= 0; --chunk)
+      if (pending_[chunk] && table_.at(rank_, chunk, job_kind::backward_weight).change <= 0 &&
+          run(chunk, job_kind::backward_weight, visit)) {
+        pending_[chunk] = false;
+        chunk = chunks_;
+      }
+  }
+
+  int chunks_;
+  const job_table_view& table_;
+  int rank_;
+  scratch<bool> pending_;  // backwards for the weights
+  std::int64_t limit_ = 0;
+  std::int64_t next_ = 0;  // the least above it under which more would have fit
+  std::int64_t level_ = 0;
+};
+
+//! Whether every rank's limit has room for its micro-batches one by one. No order needs less where
+//! micro-batches give back all that they take, backwards for the weights take nothing, and none
+//! ever gives back more than it has taken so far: those in flight then only add to one another, and
+//! any order, left with one micro-batch alone, is one that wave_walk has to choose from.
 //! @return ok, or fault::over_limit: `rank` is the one that needs most of those whose limit is too
 //!         small, `limit` its own, `amount` the smallest that is enough for all of them
 constexpr verdict wave_limits_or_refuse(const shape& sizes, const job_table_view& table) {
   verdict found;
-  wave_memory memory(sizes, table);
   for (int rank = 0; rank < sizes.ranks; ++rank) {
     if (table.limit_of(rank) == unlimited) continue;
-    const std::int64_t smallest = memory.smallest(rank, sizes.microbatches);
+    const wave_walk one(sizes, table, rank);
+    // Job tables need not balance: what micro-batches leave behind adds up.
+    const std::int64_t kept = one.left() > 0 ? (sizes.microbatches - 1) * one.left() : 0;
+    const std::int64_t smallest = table.base_of(rank) + one.need() + kept;
     if (smallest <= table.limit_of(rank) || (!found.ok() && smallest <= found.amount)) continue;
     found = refuse(fault::over_limit, reason::above_limit);
     found.rank = rank;
@@ -31,18 +111,15 @@ constexpr verdict wave_limits_or_refuse(const shape& sizes, const job_table_view
 }
 
 //! The order that needs the least memory: micro-batches one by one.
-constexpr void wave_one_by_one(const shape& sizes, job_sink& out) {
+constexpr void wave_one_by_one(const shape& sizes, const job_table_view& table, job_sink& out) {
   const placement where = place(placement_kind::wave, sizes);
-  for (int rank = 0; rank < sizes.ranks; ++rank)
-    for (int microbatch = 0; microbatch < sizes.microbatches; ++microbatch) {
-      for (int chunk = 0; chunk < sizes.chunks; ++chunk)
-        out.push(rank, {where.stage_of(rank, chunk), microbatch, 0, job_kind::forward});
-      for (int chunk = sizes.chunks - 1; chunk >= 0; --chunk) {
-        const int stage = where.stage_of(rank, chunk);
-        out.push(rank, {stage, microbatch, 0, job_kind::backward_input});
-        out.push(rank, {stage, microbatch, 0, job_kind::backward_weight});
-      }
-    }
+  for (int rank = 0; rank < sizes.ranks; ++rank) {
+    wave_walk one(sizes, table, rank);
+    for (int microbatch = 0; microbatch < sizes.microbatches; ++microbatch)
+      one.walk([&](int chunk, job_kind kind) {
+        out.push(rank, {where.stage_of(rank, chunk), microbatch, 0, kind});
+      });
+  }
 }
 
 }  // namespace stretto::schedule
