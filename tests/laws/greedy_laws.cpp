@@ -65,7 +65,8 @@ struct trial {
 };
 
 //! Costs and memory of every rank, chunk and kind on their own; what a micro-batch takes it gives
-//! back, at the backward for the input or for the weights. `chunks` 0: any number of them.
+//! back, at the backward for the input or for the weights; a whole one is its halves. `chunks` 0:
+//! any number of them.
 trial random_trial(dice& roll, int chunks) {
   trial made;
   made.sizes = {.ranks = static_cast<int>(roll(1, 6)),
@@ -88,6 +89,11 @@ trial random_trial(dice& roll, int chunks) {
                                                               roll(0, 1) == 0 ? 0 : roll(0, 5)};
       made.table.at(rank, chunk, job_kind::backward_weight) = {
           roll(shortest, longest), back - taken, roll(0, 1) == 0 ? 0 : roll(0, 3)};
+      const auto& input = made.table.at(rank, chunk, job_kind::backward_input);
+      const auto& weight = made.table.at(rank, chunk, job_kind::backward_weight);
+      made.table.at(rank, chunk, job_kind::backward) = {
+          input.time + weight.time, -taken,
+          std::max({input.peak, input.change, input.change + weight.peak})};
     }
     made.smallest.push_back(
         made.table.base.back() +

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -85,7 +87,7 @@ variant_score replayed(const Schedule& schedule, const shape& sizes,
   std::int64_t span = 0;
   for (int rank = 0; rank < sizes.ranks; ++rank) {
     const auto first = static_cast<std::size_t>(rank * stride);
-    const auto last = first + static_cast<std::size_t>(stride - 1);
+    const auto last = first + static_cast<std::size_t>(lists.rows().counts[rank] - 1);
     span = std::max(span, times[last].end - times[first].start);
   }
   return stretto::schedule::score_of(schedule.objective, made.makespan, span);
@@ -140,8 +142,7 @@ TEST_CASE("of equal variants the first is picked, and none that does not fit") {
   choice = choice.with(4, {true, 7, 1, 1}).with(5, {true, 8, 0, 1}).with(6, {});
   CHECK(choice.best == 2);
   CHECK(choice.with(7, {true, 6, 2, 9}).best == 7);
-  for (const variant_score& possible :
-       {variant_score{true, 6, 0, 6}, variant_score{true, 7, 0, 5}})
+  for (const variant_score& possible : {variant_score{true, 6, 0, 6}, variant_score{true, 7, 0, 5}})
     CHECK(!choice.is_settled(possible));
   CHECK(choice.is_settled({true, 7, 0, 6}));
   CHECK(!variant_choice{}.with(0, {true, 7, 1, 6}).is_settled({true, 7, 0, 6}));
@@ -196,8 +197,8 @@ TEST_CASE("of orders that are as short, one is taken that keeps less") {
     INFO(name, ", chunks ", chunks);
     CHECK(peak_of(schedule, sizes, table.view()) <= most);
     // As short as any, however much it may keep.
-    const auto score = schedule.score(sizes, table.view(),
-                                      best_variant(schedule, sizes, table.view()));
+    const auto score =
+        schedule.score(sizes, table.view(), best_variant(schedule, sizes, table.view()));
     for (int variant = 0; variant < schedule.variants; ++variant) {
       const auto other = schedule.score(sizes, table.view(), variant);
       if (other.fits) CHECK(score.first <= other.first);
@@ -207,6 +208,56 @@ TEST_CASE("of orders that are as short, one is taken that keeps less") {
   keeps(zbv_greedy{}, 2, 16);
   keeps(zbv_greedy{}, 3, 48);
   keeps(v_auto{}, 2, 16);
+}
+
+namespace {
+
+//! Whether the search finds nothing worse than the closed form under the limit that the form needs,
+//! by either objective.
+template <class Search, class Form>
+void not_longer(const shape& sizes, stretto::job_table table) {
+  const Form form;
+  const std::int64_t most = peak_of(form, sizes, table.view());
+  table.limit.assign(static_cast<std::size_t>(sizes.ranks), most);
+  INFO(std::string(Search::name), " and ", std::string(Form::name), ", p ", sizes.ranks, ", m ",
+       sizes.microbatches, ", limit ", most);
+  stretto::job_lists lists(sizes.ranks, form.capacity(sizes));
+  stretto::job_sink out = lists.sink();
+  REQUIRE(form.emit(sizes, table.view(), out).ok());
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+  const auto theirs = stretto::measure({.rows = lists.rows(),
+                                        .where = stretto::place(form.placed(), sizes),
+                                        .microbatches = sizes.microbatches,
+                                        .costs = table.view()},
+                                       ranks);
+  for (const auto objective : {objective_kind::flush, objective_kind::span}) {
+    const variant_score ours = replayed(Search{.objective = objective}, sizes, table.view());
+    REQUIRE(ours.fits);
+    CHECK(ours.first <= (objective == objective_kind::flush ? theirs.makespan : theirs.span));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no search is longer than a closed form that it knows, within the memory of that") {
+  using namespace stretto::schedule;
+  std::mt19937 random(1);
+  const auto up_to = [&](unsigned most) { return static_cast<int>(random() % most) + 1; };
+  for (int round = 0; round < 20; ++round) {
+    const shape sizes{.ranks = up_to(8), .microbatches = up_to(24), .chunks = 2};
+    stretto::job_table table(sizes.ranks, 2, {up_to(20), up_to(20), up_to(20), up_to(4) - 1});
+    if (round % 3 == 0)  // whole backwards that take less than their halves
+      for (int rank = 0; rank < sizes.ranks; ++rank)
+        for (int chunk = 0; chunk < 2; ++chunk)
+          table.at(rank, chunk, stretto::job_kind::backward).time -=
+              table.at(rank, chunk, stretto::job_kind::backward_weight).time / 2;
+    not_longer<zbv_greedy, zbv>(sizes, table);
+    not_longer<v_auto, zbv>(sizes, table);
+    not_longer<v_auto, v_half>(sizes, table);
+    not_longer<v_auto, v_min>(sizes, table);
+    not_longer<v_auto, v_1f1b>(sizes, table);
+    not_longer<v_auto, hanayo>(sizes, table);
+  }
 }
 
 TEST_CASE("rooms: what 1F1B keeps, twice that, all") {
@@ -243,9 +294,10 @@ TEST_CASE("rooms: what 1F1B keeps, twice that, all") {
                           stretto::job_table(5, 2).view()) == 1);
   CHECK(kept_room::widest({.ranks = 9, .microbatches = 9, .chunks = 2},
                           stretto::job_table(9, 2).view()) == 0);
-  CHECK(kept_room::widest(sizes, stretto::job_table(2, 2, {.memory_forward = 0,
-                                                           .memory_backward_weight = 0})
-                                     .view()) == 0);
+  CHECK(kept_room::widest(
+            sizes,
+            stretto::job_table(2, 2, {.memory_forward = 0, .memory_backward_weight = 0}).view()) ==
+        0);
 }
 
 TEST_CASE("a room that repeats another is not tried, unless by itself") {

@@ -5,11 +5,16 @@
 #include <string_view>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/schedule/form_search.hpp"
+#include "stretto/schedule/hanayo.hpp"
 #include "stretto/schedule/kept_room.hpp"
+#include "stretto/schedule/v_1f1b.hpp"
 #include "stretto/schedule/v_block.hpp"
 #include "stretto/schedule/v_compaction.hpp"
 #include "stretto/schedule/v_exchange.hpp"
 #include "stretto/schedule/v_fill.hpp"
+#include "stretto/schedule/v_half.hpp"
+#include "stretto/schedule/v_min.hpp"
 #include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/wave_serial.hpp"
 #include "stretto/schedule/zbv_greedy.hpp"
@@ -18,8 +23,9 @@ namespace stretto::schedule {
 
 //! The adaptive V: of the blocks of V schedules, of which V-Min's and V-Half's are two, those that
 //! keep as much as every rank's limit of memory allows, made better for the costs at hand; and the
-//! greedy V, which is good where memory is ample. The best is taken. The idea is v_auto's of Qi et
-//! al. 2024, "Pipeline Parallelism with Controllable Memory". Any m.
+//! greedy V, which is good where memory is ample; and the closed forms on a V, some with whole
+//! backwards. The best is taken. The idea is v_auto's of Qi et al. 2024, "Pipeline Parallelism with
+//! Controllable Memory". Any m.
 struct v_auto {
   static constexpr std::string_view name = "v_auto";
   objective_kind objective = objective_kind::flush;
@@ -44,7 +50,9 @@ struct v_auto {
       {.share = 2, .to_the_limit = true},
   }};
   static constexpr int blocks = static_cast<int>(steps.size() * fills.size()) * ways;
-  static constexpr int variants = blocks + zbv_greedy::variants;
+  static constexpr int passes = blocks + zbv_greedy::variants;
+  using forms = form_search<v_half, v_min, v_1f1b, hanayo>;
+  static constexpr int variants = passes + forms::variants;
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
@@ -54,16 +62,20 @@ struct v_auto {
   }
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
-    return tried < blocks ? lay_out(sizes, table, tried, nullptr)
-                          : greedy(variant).score(sizes, table, tried - blocks);
+    return tried < blocks   ? lay_out(sizes, table, tried, nullptr)
+           : tried < passes ? greedy(variant).score(sizes, table, tried - blocks)
+                            : forms{objective}.run(sizes, table, tried - passes, nullptr);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
-  //!         enough for every rank. Of a single variant: see variant_over_limit.
+  //!         enough for every rank with split backwards. Of a single variant: see
+  //!         variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (chosen >= 0 && (chosen < blocks ? lay_out(sizes, table, chosen, &out).fits
-                                        : greedy(chosen).emit(sizes, table, out).ok()))
+    if (chosen >= 0 &&
+        (chosen < blocks   ? lay_out(sizes, table, chosen, &out).fits
+         : chosen < passes ? greedy(chosen).emit(sizes, table, out).ok()
+                           : forms{objective}.run(sizes, table, chosen - passes, &out).fits))
       return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
     return variant < 0 ? wave_limits_or_refuse(sizes, table)

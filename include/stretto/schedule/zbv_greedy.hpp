@@ -4,10 +4,12 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/form_search.hpp"
 #include "stretto/schedule/round_search.hpp"
 #include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/wave_rules.hpp"
 #include "stretto/schedule/wave_search.hpp"
+#include "stretto/schedule/zbv.hpp"
 
 namespace stretto::schedule {
 
@@ -50,9 +52,10 @@ struct zbv_greedy {
        .fixed = true},
   }};
   //! The rules in every room, and as the last resort micro-batches one by one; then the rounds,
-  //! which find what their authors' generators do, whatever the costs.
+  //! which find what their authors' generators do, whatever the costs; then ZB-V's fixed order.
   static constexpr int waves = wave_search::variants(rules.size());
-  static constexpr int variants = waves + round_search::variants;
+  static constexpr int fixed = waves + round_search::variants;
+  static constexpr int variants = fixed + form_search<zbv>::variants;
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
@@ -60,15 +63,13 @@ struct zbv_greedy {
     if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
     if (variant < -1 || variant >= variants)
       return refuse(fault::unsupported, reason::variant_out_of_range);
-    if (variant >= 0 && !(variant < waves ? search().serves(sizes, variant)
-                                          : rounds().serves(sizes, variant - waves)))
-      return refuse(fault::unsupported, reason::chunks_not_two);
+    if (variant >= 0 && !serves(sizes)) return refuse(fault::unsupported, reason::chunks_not_two);
     return {};
   }
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.chunks * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
     return tried < waves ? search().score(sizes, table, tried)
-                         : rounds().run(sizes, table, tried - waves, nullptr);
+                         : measure(sizes, table, tried, nullptr);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
@@ -76,7 +77,7 @@ struct zbv_greedy {
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
     if (chosen >= 0 && (chosen < waves ? search().emit(sizes, table, chosen, out)
-                                       : rounds().run(sizes, table, chosen - waves, &out).fits))
+                                       : measure(sizes, table, chosen, &out).fits))
       return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
     return variant < 0 ? wave_limits_or_refuse(sizes, table)
@@ -86,6 +87,19 @@ struct zbv_greedy {
  private:
   constexpr wave_search search() const { return {rules, objective, variant >= 0}; }
   constexpr round_search rounds() const { return {objective}; }
+  constexpr form_search<zbv> forms() const { return {objective}; }
+  //! Whether the single variant that is asked for does.
+  constexpr bool serves(const shape& sizes) const {
+    return variant < waves   ? search().serves(sizes, variant)
+           : variant < fixed ? rounds().serves(sizes, variant - waves)
+                             : forms().serves(sizes, variant - fixed);
+  }
+  //! One of those behind the waves, written if there is `out`.
+  constexpr variant_score measure(const shape& sizes, const job_table_view& table, int tried,
+                                  job_sink* out) const {
+    return tried < fixed ? rounds().run(sizes, table, tried - waves, out)
+                         : forms().run(sizes, table, tried - fixed, out);
+  }
 };
 
 }  // namespace stretto::schedule
