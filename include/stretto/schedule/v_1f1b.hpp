@@ -8,9 +8,10 @@
 
 namespace stretto::schedule {
 
-//! 1F1B on a V of two chunks: whole backwards, and at most about 1.5 p activations of a chunk on
-//! every rank, three quarters of what 1F1B keeps on its first. Any m. Qi et al. 2024, "Pipeline
-//! Parallelism with Controllable Memory"; V-1F1B of sail-sg/zero-bubble-pipeline-parallelism.
+//! 1F1B on a V of two chunks: whole backwards, and on every rank at most the activations of
+//! floor(2 p / 3) + 1 micro-batches, where 1F1B keeps those of p on its first. Any m. Qi et al.
+//! 2024, "Pipeline Parallelism with Controllable Memory"; V-1F1B of
+//! sail-sg/zero-bubble-pipeline-parallelism.
 struct v_1f1b {
   static constexpr std::string_view name = "v_1f1b";
 
