@@ -26,7 +26,7 @@ schedule_facts facts_of(const Schedule& made) {
       Schedule other = made;
       if constexpr (std::same_as<std::remove_reference_t<decltype(member(other))>,
                                  placement_kind>) {
-        other.placement = placement_kind::wave;
+        member(other) = placement_kind::wave;
         if (!other.supports({.ranks = 2, .microbatches = 4, .chunks = 2}).ok()) return;
       }
       facts.options.push_back("--" + option);

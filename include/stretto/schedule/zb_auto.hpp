@@ -8,6 +8,7 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/kept_room.hpp"
+#include "stretto/schedule/list_score.hpp"
 #include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/wave_rules.hpp"
 #include "stretto/schedule/wave_search.hpp"
@@ -87,13 +88,7 @@ struct zb_auto {
     scratch<std::int32_t> counts(sizes.ranks);
     job_sink lists{jobs.data(), counts.data(), sizes.ranks, stride};
     if (!write_zb_form(sizes, table, form, lists)) return {};
-    zb_form_times times(sizes.ranks);
-    const verdict live = replay({.rows = lists.rows(),
-                                 .where = place(placed(), sizes),
-                                 .microbatches = sizes.microbatches,
-                                 .costs = table},
-                                times);
-    return live ? score_of(objective, times.makespan, times.span) : variant_score{};
+    return score_lists(objective, sizes, place(placed(), sizes), table, lists.rows());
   }
   //! One of the authors' passes; without `out` it only measures.
   constexpr variant_score run(const shape& sizes, const job_table_view& table, int tried,

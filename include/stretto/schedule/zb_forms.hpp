@@ -2,9 +2,6 @@
 
 #include <cstdint>
 
-#include "stretto/base/scratch.hpp"
-#include "stretto/model/placement.hpp"
-#include "stretto/model/replay.hpp"
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/late_weights.hpp"
 
@@ -22,22 +19,6 @@ inline constexpr zb_form zb_forms[] = {
     {.ahead = 2, .late = 2},  // ZB-H2
     {.ahead = 2, .late = 0},  // eager 1F1B
     {.ahead = 1, .late = 0},  // 1F1B
-};
-
-//! Makespan and longest span of lists: an observer of their replay.
-struct zb_form_times : replay_observer {
-  scratch<std::int64_t> starts;  //!< of each rank's first job
-  std::int64_t makespan = 0;
-  std::int64_t span = 0;
-
-  constexpr explicit zb_form_times(int ranks) : starts(ranks) {}
-  constexpr ~zb_form_times() = default;  // nvcc needs it written
-  using replay_observer::ran;
-  constexpr void ran(int rank, int step, const job&, std::int64_t start, std::int64_t end) {
-    if (step == 0) starts[rank] = start;
-    if (end > makespan) makespan = end;
-    if (end - starts[rank] > span) span = end - starts[rank];
-  }
 };
 
 //! Whether the rank's list stays within its limit.
