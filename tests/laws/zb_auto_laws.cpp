@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -118,9 +119,10 @@ taken take(const drawn& made, const Schedule& schedule) {
                                     .where = stretto::place(schedule.placed(), made.sizes),
                                     .microbatches = made.sizes.microbatches,
                                     .costs = made.table.view()};
-  stretto::schedule::zb_form_times times(made.sizes.ranks);
-  REQUIRE(stretto::replay(input, times).ok());
-  return {times.makespan, times.span, stretto::check::bounded(input).ok()};
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(made.sizes.ranks));
+  const stretto::report seen = stretto::measure(input, ranks);
+  REQUIRE(seen.answer.ok());
+  return {seen.makespan, seen.span, stretto::check::bounded(input).ok()};
 }
 
 }  // namespace
