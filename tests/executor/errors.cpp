@@ -209,6 +209,23 @@ TEST_CASE("a callback that polls the stop flag is ended by another rank's failur
   CHECK(settle_to(before));
 }
 
+namespace {
+
+//! Its second forward on rank 1 returns when it is released, which no deadline waits for.
+spoiled held_until(const std::atomic<bool>& release) {
+  executor::options with;
+  with.deadline = milliseconds(300);
+  with.grace = milliseconds(10);
+  return spoiled(
+      3, {1, 1, 0, job_kind::forward}, 0,
+      [&release](const executor::context&) {
+        while (!release) std::this_thread::sleep_for(milliseconds(1));
+      },
+      std::move(with));
+}
+
+}  // namespace
+
 TEST_CASE("an engine that must wait for a callback says why its step has failed before it does") {
   const captured_errors errors;
   std::atomic<bool> release{false};
@@ -220,15 +237,7 @@ TEST_CASE("an engine that must wait for a callback says why its step has failed 
     release = true;
   });
   {
-    executor::options with;
-    with.deadline = milliseconds(300);
-    with.grace = milliseconds(10);
-    spoiled run(
-        3, {1, 1, 0, job_kind::forward}, 0,
-        [&](const executor::context&) {
-          while (!release) std::this_thread::sleep_for(milliseconds(1));
-        },
-        std::move(with));
+    const spoiled run = held_until(release);
     error_of(*run.engine);
   }
   reader.join();
@@ -240,15 +249,7 @@ TEST_CASE("a callback that does not return keeps its thread, and the error says 
   const int before = thread_count();
   std::atomic<bool> release{false};
   {
-    executor::options with;
-    with.deadline = milliseconds(300);
-    with.grace = milliseconds(10);
-    spoiled run(
-        3, {1, 1, 0, job_kind::forward}, 0,
-        [&](const executor::context&) {
-          while (!release) std::this_thread::sleep_for(milliseconds(1));
-        },
-        std::move(with));
+    const spoiled run = held_until(release);
     const executor::execution_error error = error_of(*run.engine);
     CHECK(error.kind() == executor::failure::deadline);
     CHECK(error.rank() == 1);
