@@ -68,21 +68,26 @@ constexpr verdict as_listed(const plan_view& plan, const replay_input& lists) {
   const detail::action_table acts;
   std::int32_t next = 0;
   bool open = false;  // ops of the node from `next` on have come, and more will
+  // Of the instruction at hand; copies, and here, because compilers are slow to read what lies in a
+  // plan, to make what a loop holds, and to call.
+  instruction at;
+  job what;
+  job entry;
+  bool listed = false;
   for (std::int32_t index = 0; index < count; ++index) {
-    const instruction& at = instructions[index];
-    bool listed = next < entries;
+    at = instructions[index];
+    listed = next < entries;
     if (parts != nullptr && parts[index].op >= 0) {
       listed = listed && detail::is_op_of(at, parts[index], list + next);
       open = parts[index].ends == 0;
       next += parts[index].ends;
     } else if (listed) {
-      // Copies are read faster by a compiler, which is slow to call, too.
-      const job entry = list[next++];
-      const job what = at.what;
+      entry = list[next++];
+      what = at.what;
       listed = !open && what.stage == entry.stage && what.microbatch == entry.microbatch &&
                what.slice == entry.slice && what.kind == entry.kind &&
                what.paired == entry.paired && at.act == acts.of[static_cast<int>(what.kind)] &&
-               (is_compute(what.kind) || detail::has_peer_of(at.peer, entry, where));
+               (what.kind <= job_kind::recompute || detail::has_peer_of(at.peer, entry, where));
     }
     if (!listed) return refuse(fault::incomplete, reason::not_as_listed, rank, index, at.what);
   }

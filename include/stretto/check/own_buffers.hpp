@@ -91,24 +91,38 @@ constexpr verdict own_buffers(const plan_view& plan) {
   constexpr int from_before = 1 << int(input) | 1 << int(input_gradient);
   constexpr int from_behind = 1 << int(output) | 1 << int(output_gradient);
   constexpr int saved = 1 << int(stash) | 1 << int(kept);
+  // Of the instruction and the use at hand; here, because compilers are slow to make what loops hold.
+  instruction at;
+  job what;
+  int kind = 0;
+  bool own = true;
+  int seen = 0;
+  int earlier = 0;
+  std::int32_t next = 0;
+  std::int32_t end = 0;
+  buffer_use touched;
+  buffer of;
+  int role = 0;
+  int bit = 0;
+  int mode = 0;
   for (std::int32_t index = 0; index < count; ++index) {
-    const instruction& at = list[index];
-    job what = at.what;
-    const int kind = static_cast<int>(what.kind);
-    const bool computes = what.kind <= job_kind::recompute;
-    bool own = true;
-    int seen = 0;
-    int earlier = 0;
-    const buffer_use* const end = uses + at.first_use + at.use_count;
-    for (const buffer_use* use = uses + at.first_use; use < end; ++use) {
-      buffer_use touched = *use;
-      buffer of = buffers[touched.buffer];
-      const int role = static_cast<int>(touched.role);
+    at = list[index];
+    what = at.what;
+    kind = static_cast<int>(what.kind);
+    own = true;
+    seen = earlier = 0;
+    next = at.first_use;
+    end = next + at.use_count;
+    while (next < end) {
+      touched = uses[next++];
+      of = buffers[touched.buffer];
+      role = static_cast<int>(touched.role);
+      bit = 1 << role;
       if (touched.role == collective) {
         own = own && detail::touches_sum(what, of, touched.mode);
         if (of.stage != what.microbatch) continue;
-        if ((seen >> role & 1) != 0) own = false;
-        seen |= 1 << role;
+        if ((seen & bit) != 0) own = false;
+        seen |= bit;
         continue;
       }
       if (of.role != touched.role) {
@@ -117,10 +131,10 @@ constexpr verdict own_buffers(const plan_view& plan) {
         else if (touched.role == output_gradient && of.role == input_gradient) --of.stage;
         else own = false;
       }
-      int mode = touches.mode[kind][role];
+      mode = touches.mode[kind][role];
       if (of.slice == what.slice) {
-        if ((seen >> role & 1) != 0) own = false;
-        seen |= 1 << role;
+        if ((seen & bit) != 0) own = false;
+        seen |= bit;
       } else {
         // Of earlier slices, one after the other.
         if (of.slice != earlier++ || touched.role != stash) own = false;
@@ -131,13 +145,13 @@ constexpr verdict own_buffers(const plan_view& plan) {
         own = false;
     }
     int needs = touches.needs[kind];
-    if (computes) {
+    if (what.kind <= job_kind::recompute) {
       if (what.stage == 0) needs &= ~from_before;
       if (what.stage + 1 == stages) needs &= ~from_behind;
       if (what.kind == job_kind::backward_weight && (seen & saved) == 0) own = false;
     }
-    const bool looks_back = what.kind <= job_kind::backward_input;
-    if (!own || (seen & needs) != needs || earlier != (looks_back ? what.slice : 0))
+    if (!own || (seen & needs) != needs ||
+        earlier != (what.kind <= job_kind::backward_input ? what.slice : 0))
       return refuse(fault::incomplete, reason::buffer_of_another, rank, index, what);
   }
   return {};

@@ -57,7 +57,7 @@ class plan_order : public replay_observer {
     rank_lists& plan = plan_[rank];
     if (plan.parts != nullptr) return ran_ops(rank, plan);
     if (index >= plan.count && outside(rank, index)) return;
-    lowering::clock& here = come(rank, index);
+    lowering::clock& here = come(rank, index, plan.instructions[index]);
     here.own[here.stream] = index + 1;
   }
   constexpr void met(int sender, int send, int receiver, int receive) {
@@ -71,16 +71,18 @@ class plan_order : public replay_observer {
     if (from.parts != nullptr &&
         (other_than(sender, send, action::send) || other_than(receiver, receive, action::receive)))
       return;
-    if (message_bytes(from, send) != message_bytes(to, receive) && found_.ok())
-      found_ = refuse(fault::rendezvous, reason::sizes_apart, sender, send,
-                      from.instructions[send].what);
-    lowering::clock& sends = come(sender, send);
-    lowering::clock& receives = come(receiver, receive);
-    known_.meet(lowering::side_of(sender, receiver, static_cast<int>(plans_.size())), send, sends,
-                receive, receives);
-    if (!laps_.any) return;
-    laps_.met(from.instructions[send].what, sender, send, sends, receiver, receive,
-              receives);
+    const instruction sent = from.instructions[send];
+    const instruction taken = to.instructions[receive];
+    if ((sent.use_count == 0 ? 0 : from.buffers[from.uses[sent.first_use].buffer].bytes) !=
+            (taken.use_count == 0 ? 0 : to.buffers[to.uses[taken.first_use].buffer].bytes) &&
+        found_.ok())
+      found_ = refuse(fault::rendezvous, reason::sizes_apart, sender, send, sent.what);
+    lowering::clock& sends = come(sender, send, sent);
+    lowering::clock& receives = come(receiver, receive, taken);
+    // Mostly neighbours, which is said without a call.
+    const int side = receiver == sender + 1 ? 1 : receiver == sender - 1 ? 0 : side_of(sender, receiver);
+    known_.meet(side, send, sends, receive, receives);
+    if (laps_.any) laps_.met(sent.what, sender, send, sends, receiver, receive, receives);
   }
   constexpr void joined(const rank_group& group, const std::int32_t* entries) {
     const std::int32_t* steps = entries;
@@ -91,7 +93,8 @@ class plan_order : public replay_observer {
     }
     for (std::int32_t rank : group.members)
       if (outside(rank, steps[rank])) return;
-    for (std::int32_t rank : group.members) come(rank, steps[rank]);
+    for (std::int32_t rank : group.members)
+      come(rank, steps[rank], plan_[rank].instructions[steps[rank]]);
     known_.join(group.members, steps);
   }
 
@@ -115,9 +118,8 @@ class plan_order : public replay_observer {
     std::int32_t ended = 0;        // jobs that ended with one that was told of
   };
 
-  static constexpr std::int64_t message_bytes(const rank_lists& plan, int index) {
-    const instruction& at = plan.instructions[index];
-    return at.use_count == 0 ? 0 : plan.buffers[plan.uses[at.first_use].buffer].bytes;
+  constexpr int side_of(int rank, int peer) const {
+    return lowering::side_of(rank, peer, static_cast<int>(plans_.size()));
   }
   //! All ops of the node that the job is in; nothing when its other half was told of.
   constexpr void ran_ops(int rank, rank_lists& plan) {
@@ -131,7 +133,7 @@ class plan_order : public replay_observer {
       if ((act == action::send || act == action::receive || act == action::all_reduce) &&
           other_than(rank, index, action::run))
         return;
-      lowering::clock& here = come(rank, index);
+      lowering::clock& here = come(rank, index, plan.instructions[index]);
       here.own[here.stream] = index + 1;
       if (plan.parts[index].ends == 0) continue;
       plan.ended = plan.parts[index].ends - 1;
@@ -153,13 +155,23 @@ class plan_order : public replay_observer {
 
   //! An instruction comes to its stream, after what it waits for. Nothing else of its rank comes
   //! before it is done.
-  constexpr lowering::clock& come(int rank, int index) {
+  constexpr lowering::clock& come(int rank, int index, const instruction& said) {
+    instruction at = said;
     const rank_lists& plan = plan_[rank];
-    instruction at = plan.instructions[index];
+    int next = at.first_wait;
+    const int end = next + at.wait_count;
+    event_wait wait;  // here, because compilers are slow to make what a loop holds
+    // Mostly a send follows a job, and that is all that its stream knows.
+    if (at.act == action::send && at.wait_count == 1 && at.stream != plan.end_stream) {
+      wait = plan.waits[next];
+      const std::int32_t by = wait.previous_step ? 0 : plan.recorder[wait.event];
+      if (by > 0 && wait.why != wait_reason::starts_before && plan.instructions[by - 1].stream == 0)
+        return recorded(rank, index, at, known_.follow(rank, index, at.stream, by - 1));
+    }
     lowering::clock& here = known_.arrive(rank, index, at.stream);
     if (at.stream == plan.end_stream) here.begun = true;
-    for (int one = 0; one < at.wait_count; ++one) {
-      event_wait wait = plan.waits[at.first_wait + one];
+    while (next < end) {
+      wait = plan.waits[next++];
       if (wait.previous_step) {
         if (wait.event == plan.end_event) here.begun = true;
         continue;
@@ -174,6 +186,11 @@ class plan_order : public replay_observer {
       const lowering::clock& earlier = (&here)[by - 1 - index];
       if (here.own[earlier.stream] < by) here.join(earlier);
     }
+    return recorded(rank, index, at, here);
+  }
+  constexpr lowering::clock& recorded(int rank, int index, const instruction& at,
+                                      lowering::clock& here) {
+    const rank_lists& plan = plan_[rank];
     if (at.record >= 0) {
       std::int32_t& by = plan.recorder[at.record];
       if (by != 0) blame(rank, index, at);  // which of the two records would a wait be for?

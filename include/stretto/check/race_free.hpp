@@ -126,10 +126,17 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   std::int32_t last_on[streams]{};
   int streams_seen = 0;
 
-  // What is said of the instruction and the buffer at hand. Both stand here, and instructions are
-  // copied, for the compiler's sake: it is slow to make what a loop holds, and to read a constant.
+  // What is said of the instruction, the use and the buffer at hand. All stands here, is copied, and
+  // counted by index, for the compilers' sake: they are slow to make what a loop holds, to read a
+  // constant, and to move a pointer.
   std::int32_t index = 0;
+  std::int32_t next = 0;
+  std::int32_t end = 0;
+  instruction at;
   lowering::clock now{};
+  int mine = 0;
+  buffer_use touched;
+  bool behind = false;
   buffer bytes;
   std::int32_t clash = 0;
   const auto after_accesses = [&](const detail::accesses& of) {
@@ -154,13 +161,14 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       clash = gave + 1;
   };
   for (; index < count; ++index) {
-    instruction at = list[index];
+    at = list[index];
     now = row[index];
-    const int mine = at.stream;
+    mine = at.stream;
     if (at.release_count > 0) {
-      const std::int32_t* const end = released + at.first_release + at.release_count;
-      for (const std::int32_t* freed = released + at.first_release; freed < end; ++freed) {
-        const detail::accesses& of = accessed[*freed];
+      next = at.first_release;
+      end = next + at.release_count;
+      while (next < end) {
+        const detail::accesses& of = accessed[released[next++]];
         const std::int32_t last = of.behind_all;
         // Mostly the instruction before is the last to touch it, or a job knows that it was sent.
         const bool done =
@@ -183,13 +191,14 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
       else if (stream != mine + 1)
         return refuse(fault::rendezvous, reason::channel_on_two_streams, rank, index, at.what);
     }
-    const buffer_use* const last_use = uses + at.first_use + at.use_count;
-    for (const buffer_use* use = uses + at.first_use; use < last_use; ++use) {
-      buffer_use touched = *use;
+    next = at.first_use;
+    end = next + at.use_count;
+    while (next < end) {
+      touched = uses[next++];
       detail::accesses& of = accessed[touched.buffer];
       // Whatever touched the buffer was done before the one that is known to be done?
-      bool behind = of.behind_all > 0 &&
-                    (of.behind_all <= now.own[of.behind_on] || of.behind_all > index);
+      behind = of.behind_all > 0 &&
+               (of.behind_all <= now.own[of.behind_on] || of.behind_all > index);
       if (!behind) {
         const bool first = of.written == 0;
         bytes = buffers[touched.buffer];

@@ -37,7 +37,8 @@ class knowledge_without {
 
   constexpr ~knowledge_without() = default;  // nvcc does not find it constexpr by itself
 
-  constexpr std::int32_t recorder(std::int32_t event) const { return recorder_[event]; }
+  //! The instruction that records each event.
+  constexpr const std::int32_t* recorders() const { return recorder_; }
 
   //! Whether `knows(clock)` holds of any source of what `index` knows, but the instruction before it
   //! on its stream.
@@ -145,6 +146,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
     return each_idle(in_parts.views(), known, rank, found);
   }
   const knowledge_without knowledge(plan, known, rank);
+  const std::int32_t* const recorder = knowledge.recorders();
   const receive_gate_table gates(plan);
   scratch<bool> waited_events(plan.events);
   bool* const waited = waited_events.data();
@@ -169,17 +171,27 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
     const auto ended = [&](const lowering::clock& now) { return now.own[list[gate].stream] > gate; };
     return !(before >= 0 && ended(row[before])) && !knowledge.other_waits(index, wait, ended);
   };
+  // Of the instruction and the wait at hand; here, because compilers are slow to make what loops hold.
+  instruction at;
+  std::int32_t before = -1;  // on its stream
+  int next = 0;
+  int end = 0;
+  event_wait event;
+  buffer_use made;
+  bool needed = false;
   for (std::int32_t index = 0; index < count; ++index) {
-    instruction at = list[index];
-    const std::int32_t before = last_on[at.stream] - 1;
+    at = list[index];
+    before = last_on[at.stream] - 1;
     last_on[at.stream] = index + 1;
-    if (at.wait_count == 0) continue;
-    for (int wait = at.first_wait; wait < at.first_wait + at.wait_count; ++wait) {
-      event_wait event = waits[wait];
-      by = knowledge.recorder(event.event);
+    next = at.first_wait;
+    end = next + at.wait_count;
+    while (next < end) {
+      const int wait = next++;
+      event = waits[wait];
+      by = recorder[event.event];
       recorded = list[by];
       const bool start = recorded.record != event.event;
-      bool needed = false;
+      needed = false;
       if (event.previous_step != (event.why == wait_reason::gate) ||
           start != (event.why == wait_reason::starts_before)) {
         needed = false;  // only the step's end is waited for from the step before
@@ -189,7 +201,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
       } else if (event.why == wait_reason::gate) {
         // The step before ended on the stream of the last instruction.
         needed = by + 1 == count && at.stream != list[count - 1].stream;
-        for (int other = at.first_wait; other < at.first_wait + at.wait_count; ++other)
+        for (int other = at.first_wait; other < end; ++other)
           if (other != wait && waits[other].previous_step && waits[other].event == event.event)
             needed = false;
         needed = needed && !(before >= 0 && row[before].begun) &&
@@ -200,7 +212,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
       } else {
         // Mostly what the other made, the last of its uses, is one of the first two.
         if (!start && recorded.use_count > 0 && at.use_count > 0) {
-          buffer_use made = uses[recorded.first_use + recorded.use_count - 1];
+          made = uses[recorded.first_use + recorded.use_count - 1];
           needed = made.mode != access::read &&
                    (uses[at.first_use].buffer == made.buffer ||
                     (at.use_count > 1 && uses[at.first_use + 1].buffer == made.buffer));
@@ -255,7 +267,7 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
   if (found.wait < 0)
     return refuse(fault::idle_event, reason::event_removable, rank, found.index, here);
   const detail::knowledge_without knowledge(plan, known, rank);
-  const auto by = static_cast<std::size_t>(knowledge.recorder(found.event));
+  const auto by = static_cast<std::size_t>(knowledge.recorders()[found.event]);
   return refuse(fault::idle_event, reason::event_removable, rank, found.index, here,
                 plan.instructions[by].what);
 }

@@ -54,7 +54,6 @@ class data_order : public replay_observer {
     std::int32_t from = 0;
     if (copies) {
       cell& at = cell_[cell_of(work)];
-      known_.mix(rank, copy_stream_);
       here.gate = clock::open;  // nor is the step's end to be waited for
       from = work.kind == job_kind::offload ? at.forward : 0;
       at.copy = index + 1;
@@ -72,7 +71,6 @@ class data_order : public replay_observer {
           here.join((&here)[at.copy - 1 - index]);
       }
     } else {
-      known_.mix(rank, here.stream);
       if (!in_.sums_replicas(work)) from = collective_[rank];
       else if (!in_.is_data_parallel(rank, work)) from = reduced_[rank];
     }
@@ -94,7 +92,6 @@ class data_order : public replay_observer {
       const job_kind takes = ahead ? job_kind::receive_forward : job_kind::receive_backward;
       of = {receiver + 1, overlap_.stream_of(sent.kind, sender, receiver, ranks_),
             overlap_.stream_of(takes, receiver, sender, ranks_), side_of(sender, receiver, ranks_)};
-      known_.mix(receiver, of.receives);
     }
     channel through = of;
     const cell* const from = cell_ + cell_of(sent);
@@ -118,7 +115,6 @@ class data_order : public replay_observer {
   constexpr void joined(const rank_group& group, const std::int32_t* steps) {
     const int stream = overlap_.stream_of(job_kind::all_reduce, 0, -1, ranks_);
     for (std::int32_t rank : group.members) {
-      known_.mix(rank, stream);
       known_.arrive(rank, steps[rank], stream).join(known_.row_of(rank)[steps[rank] - 1]);
       collective_[rank] = steps[rank] + 1;
       if (group.data_parallel) reduced_[rank] = steps[rank] + 1;

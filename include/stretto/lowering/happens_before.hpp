@@ -75,7 +75,8 @@ class happens_before {
         stride_(stride),
         last_(ranks * max_streams),
         last_on_(last_.data()),
-        mixed_(ranks * max_streams) {}
+        followed_(ranks * max_streams),
+        followed_on_(followed_.data()) {}
   constexpr ~happens_before() = default;  // nvcc does not find it constexpr by itself
 
   //! The instruction comes to its stream: after everything that stream holds.
@@ -92,10 +93,12 @@ class happens_before {
   //! else. Its clock's `after` is that job's if its stream must wait for it, and else 0.
   constexpr clock& follow(int rank, int index, int stream, std::int32_t job) {
     std::int32_t& last = last_on_[rank * max_streams + stream];
+    std::int32_t& followed = followed_on_[rank * max_streams + stream];
     clock* const row = clocks_ + static_cast<std::int64_t>(rank) * stride_;
     clock& here = row[index];
     const bool known = last > 0 && row[last - 1].own[0] > job;
-    if (known || mixed_[rank * max_streams + stream]) {
+    const bool alike = followed == last;
+    if (known || !alike) {
       arrive(rank, index, stream);
       if (!known) here.join(row[job]);
     } else {
@@ -105,11 +108,10 @@ class happens_before {
       if (stream >= 5) here.far = true;
       last = index + 1;
     }
+    if (alike) followed = index + 1;
     here.after = known ? 0 : job + 1;
     return here;
   }
-  //! On this stream come, or have come, others than those that follow jobs.
-  constexpr void mix(int rank, int stream) { mixed_[rank * max_streams + stream] = true; }
   constexpr clock* row_of(int rank) {
     return clocks_ + static_cast<std::int64_t>(rank) * stride_;
   }
@@ -165,7 +167,8 @@ class happens_before {
   int stride_;
   scratch<std::int32_t> last_;
   std::int32_t* last_on_;
-  scratch<bool> mixed_;
+  scratch<std::int32_t> followed_;  // the latest on each stream, plus one, if all of it follow jobs
+  std::int32_t* followed_on_;
 };
 
 //! The clocks of all instructions of all ranks, read only: a send is known to be taken through any

@@ -58,18 +58,26 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     }
     return true;
   };
-  // Jobs are copied before they are read: a member of what lies in a constant costs a compiler
-  // more than the copy's.
-  for (const std::int32_t* turn = order.ranks; turn < order.ranks + order.count; ++turn) {
-    const std::int32_t rank = *turn;
+  // Jobs are copied before they are read, and lie here: compilers are slow to read a member of what
+  // lies in a constant, to make what a loop holds, and to move a pointer.
+  const std::int32_t* const turns = order.ranks;
+  const std::int64_t nodes = order.count;
+  std::int32_t rank = 0;
+  std::int32_t at = 0;
+  job first;
+  job last;
+  job sent;
+  job taken;
+  for (std::int64_t turn = 0; turn < nodes; ++turn) {
+    rank = turns[turn];
     if (rank >= rows.ranks) return refuse(fault::rendezvous, reason::never_replayed);
     if (rank < 0) {
       const int receiver = order_sink::late(rank);
       if (receiver >= rows.ranks) return refuse(fault::rendezvous, reason::never_replayed);
       if (!left(receiver)) return broken(receiver);
-      const job& taken = rows.at(receiver, cursor[receiver]);
+      taken = rows.at(receiver, cursor[receiver]);
       if (!is_receive(taken.kind)) return broken(receiver);
-      job sent = matching_send(taken);
+      sent = matching_send(taken);
       const int sender = sent.stage < 0 || sent.stage >= stages
                              ? receiver
                              : where.rank_of(sent.stage, sent.microbatch);
@@ -83,13 +91,14 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     }
     const job* const list = rows.items + std::int64_t{rank} * rows.stride;
     const std::int32_t count = rows.counts[rank];
-    std::int32_t at = cursor[rank];
-    if (at >= count || list[at].kind > job_kind::reload) return broken(rank);
-    job first = list[at];
+    at = cursor[rank];
+    if (at >= count) return broken(rank);
+    first = list[at];
+    if (first.kind > job_kind::reload) return broken(rank);
     if constexpr (Proof::proves)
       if (!proof.runs(rank, first)) return broken(rank);
     observer.ran(rank, at, first);
-    job last = first;
+    last = first;
     if (first.paired && at + 1 < count) {
       cursor[rank] = ++at;
       last = list[at];
@@ -98,10 +107,9 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       observer.ran(rank, at, last);
     }
     for (cursor[rank] = ++at; at < count; cursor[rank] = ++at) {
-      const job_kind kind = list[at].kind;
-      const bool ahead = kind == job_kind::send_forward;
-      if (!ahead && kind != job_kind::send_backward) break;
-      job sent = list[at];
+      sent = list[at];
+      const bool ahead = sent.kind == job_kind::send_forward;
+      if (!ahead && sent.kind != job_kind::send_backward) break;
       const int to = sent.stage + (ahead ? 1 : -1);
       if constexpr (Proof::proves)
         if (to < 0 || to >= stages) return broken(rank);
@@ -109,7 +117,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
       const std::int32_t there = cursor[peer];
       bool meets = peer != rank && there < rows.counts[peer];
       if (meets) {
-        job taken = rows.items[std::int64_t{peer} * rows.stride + there];
+        taken = rows.items[std::int64_t{peer} * rows.stride + there];
         meets = taken.stage == to && taken.microbatch == sent.microbatch &&
                 taken.slice == sent.slice && !taken.paired &&
                 taken.kind == (ahead ? job_kind::receive_forward : job_kind::receive_backward);

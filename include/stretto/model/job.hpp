@@ -57,7 +57,9 @@ constexpr bool is_send(job_kind kind) {
 constexpr bool is_receive(job_kind kind) {
   return kind == job_kind::receive_forward || kind == job_kind::receive_backward;
 }
-constexpr bool is_message(job_kind kind) { return is_send(kind) || is_receive(kind); }
+constexpr bool is_message(job_kind kind) {
+  return kind >= job_kind::send_forward && kind <= job_kind::receive_backward;
+}
 
 //! The receive that takes what `send` sends: `0SEND_F3` meets `1RECV_F3`, `1SEND_B3` `0RECV_B3`.
 constexpr job matching_receive(job send) {
