@@ -240,7 +240,7 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   // stream's last comes later in the list, and the same is asked of it, up to the end itself.
   for (const std::int32_t last : last_on) {
     if (last == 0 || last == count) continue;
-    const instruction& at = list[last - 1];
+    at = list[last - 1];
     // Mostly by the end, so from there back.
     auto wait = static_cast<std::int64_t>(at.record < 0 ? 0 : plan.waits.size());
     while (wait > 0 && (waits[wait - 1].event != at.record || waits[wait - 1].previous_step)) --wait;

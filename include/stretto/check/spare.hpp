@@ -240,7 +240,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   while (awaited < plan.events && waited[awaited]) ++awaited;
   if (awaited == plan.events) return;
   for (std::int32_t index = 0; index < count; ++index) {
-    const instruction& at = list[index];
+    at = list[index];
     const std::int32_t started = plan.part_of(index).started;
     if (at.record >= 0 && !waited[at.record] && !found(idle_wait{index, -1, at.record})) return;
     if (started >= 0 && !waited[started] && !found(idle_wait{index, -1, started})) return;

@@ -146,11 +146,12 @@ class buffer_book {
     sink_.used.buffers = opened_;
     sink_.arena_bytes = arena;
     sink_.host_bytes = parts_[host_part].top;
-    for (std::int32_t id = 0; id < opened_; ++id) {
-      buffer& made = sink_.buffers[id];
-      const buffer_role role = made.role;
-      if (role == buffer_role::stash || role == buffer_role::kept) continue;
-      made.offset += role == buffer_role::host ? arena : saved;
+    const std::int32_t opened = opened_;
+    buffer_role role{};
+    for (std::int32_t id = 0; id < opened; ++id) {
+      role = sink_.buffers[id].role;
+      if (role != buffer_role::stash && role != buffer_role::kept)
+        sink_.buffers[id].offset += role == buffer_role::host ? arena : saved;
     }
   }
 

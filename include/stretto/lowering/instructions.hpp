@@ -47,26 +47,33 @@ class instruction_writer : plan_books<Plan> {
     const job* const list = list_;
     const clock* const row = row_;
     const std::int32_t count = count_;
+    job work;
+    action act = action::run;
+    std::int32_t peer = -1;
+    std::int32_t first_wait = 0;
+    std::int32_t first_release = 0;
+    std::int32_t first_use = 0;
     for (; at_ < count; ++at_) {
-      job work = list[at_];
+      work = list[at_];
       stream_ = row[at_].stream;
       book_.now = at_;
-      const std::int32_t first_wait = out_.used.waits;
-      const std::int32_t first_release = closed_;
-      const std::int32_t first_use = used_;
+      first_wait = out_.used.waits;
+      first_release = closed_;
+      first_use = used_;
       closed_ = book_.released;
       last_on_[stream_] = at_ + 1;
-      action act = action::run;
-      std::int32_t peer = -1;
+      act = action::run;
+      peer = -1;
       if (work.kind <= job_kind::recompute) {
         compute(work);
       } else {
         if (stream_ == 0) news_ = true;
         if (is_message(work.kind)) {
           peer = row[at_].peer;
-          act = is_send(work.kind) ? action::send : action::receive;
-          if (act == action::send) send(work);
-          else receive(work);
+          if (work.kind == job_kind::send_forward || work.kind == job_kind::send_backward)
+            act = action::send, send(work);
+          else
+            act = action::receive, receive(work);
         } else {
           act = run_errand(work);
           if (act == action::all_reduce) peer = work.microbatch;
@@ -114,8 +121,12 @@ class instruction_writer : plan_books<Plan> {
     const bool backward = !forward && kind != job_kind::recompute;
     const std::int32_t input = work.stage > 0 ? at.input - 1 : -1;
     const std::int32_t gradient = backward ? at.output_gradient - 1 : -1;
-    if (input >= 0) touch(input, buffer_role::input, access::read);
-    if (gradient >= 0) touch(gradient, buffer_role::output_gradient, access::read);
+    // What `touch` does, written out: compilers are slow to call.
+    if (input >= 0)
+      out_.uses[used_++] = {input, buffer_role::input, access::read}, book_.last.items[input] = at_;
+    if (gradient >= 0)
+      out_.uses[used_++] = {gradient, buffer_role::output_gradient, access::read},
+      book_.last.items[gradient] = at_;
     const std::int32_t after = row_[at_].after;
     const bool reloaded = copies_ && backward && at.host > 0 && at.stash > 0;
     if ((news_ || after > 0 || reloaded) && sizes_.release_sends) drop_taken();
@@ -151,7 +162,8 @@ class instruction_writer : plan_books<Plan> {
     const access mode = kind == job_kind::backward_weight ? access::read : access::read_write;
     const std::int32_t stash = at.stash - 1;
     const std::int32_t kept = at.kept - 1;
-    if (stash >= 0) touch(stash, buffer_role::stash, mode);
+    if (stash >= 0)
+      out_.uses[used_++] = {stash, buffer_role::stash, mode}, book_.last.items[stash] = at_;
     if (kept >= 0) touch(kept, buffer_role::kept, mode);
     if (work.slice > 0) use_earlier_slices(work, &at);
     if (work.stage > 0 && kind != job_kind::backward_weight) {

@@ -36,11 +36,16 @@ class untaken_sends {
 
   constexpr void push(int stream, const entry& sent) {
     std::int32_t& oldest = oldest_[stream];
+    if (newest_[stream] == 0) {
+      int place = streams_++;
+      for (; place > 0 && sending_[place - 1] > stream; --place)
+        sending_[place] = sending_[place - 1];
+      sending_[place] = stream;
+    }
     sent_[sent.send] = sent;
-    if (oldest > 0) sent_[newest_[stream]].next = sent.send + 1;
+    if (oldest > 0) sent_[newest_[stream] - 1].next = sent.send + 1;
     else oldest = sent.send + 1;
-    newest_[stream] = sent.send;
-    if (stream >= streams_) streams_ = stream + 1;
+    newest_[stream] = sent.send + 1;
     if (++held_[stream] >= most) crowded_ = true;
   }
   //! Whether a stream may hold `most`; if not, none does.
@@ -49,31 +54,41 @@ class untaken_sends {
   //! it.
   template <class Visitor>
   constexpr void drop_taken(const clock& now, const Visitor& visit) {
-    for (int stream = 0; stream < streams_; ++stream)
-      while (oldest_[stream] > 0) {
-        const entry& sent = sent_[oldest_[stream] - 1];
+    // Here, because compilers are slow to make what a loop holds.
+    entry sent;
+    std::int32_t oldest = 0;
+    std::int32_t done = 0;
+    for (int one = 0; one < streams_; ++one) {
+      const int stream = sending_[one];
+      oldest = oldest_[stream];
+      while (oldest > 0) {
+        sent = sent_[oldest - 1];
         if (now.own[stream] <= sent.send) {
           if (sent.side < 0) break;
           // What the peer has done as far as is known, plus one.
-          const clock* const peer = known_.clocks + std::int64_t{sent.peer} * known_.stride;
-          const std::int32_t done = now.side[sent.side];
-          if (done == 0 || peer[done - 1].own[sent.there_stream] <= sent.there) break;
+          done = now.side[sent.side];
+          if (done == 0 || known_.clocks[std::int64_t{sent.peer} * known_.stride + done - 1]
+                                   .own[sent.there_stream] <= sent.there)
+            break;
         }
-        oldest_[stream] = sent.next;
+        oldest_[stream] = oldest = sent.next;
         --held_[stream];
         visit(sent.message);
       }
+    }
   }
   //! Calls `visit(send, message)` for the oldest ones of streams that hold `most` or more, and drops
   //! them until there is room for one.
   template <class Visitor>
   constexpr void drop_oldest(const Visitor& visit) {
-    for (int stream = 0; stream < streams_; ++stream)
+    for (int one = 0; one < streams_; ++one) {
+      const int stream = sending_[one];
       for (; held_[stream] >= most; --held_[stream]) {
         const entry& sent = sent_[oldest_[stream] - 1];
         oldest_[stream] = sent.next;
         visit(sent.send, sent.message);
       }
+    }
     crowded_ = false;
   }
 
@@ -84,10 +99,11 @@ class untaken_sends {
   scratch<entry> sends_;
   entry* sent_;
   std::int32_t oldest_[max_streams]{};  // index plus one
-  std::int32_t newest_[max_streams]{};  // index
+  std::int32_t newest_[max_streams]{};  // the same
   std::int32_t held_[max_streams]{};
   bool crowded_ = false;
-  int streams_ = 0;                     // with sends
+  int sending_[max_streams]{};  // streams that have held some, ascending
+  int streams_ = 0;             // so many
 };
 
 }  // namespace stretto::lowering

@@ -138,24 +138,24 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
   // The ends of the step: group by group, then what is left of every rank.
   for (std::size_t group = 0; group < input.groups.size(); ++group) {
     if (input.groups[group].data_parallel) continue;
-    for (std::int32_t rank : input.groups[group].members) {
-      if (!left(rank) || rows.at(rank, cursor[rank]).kind != job_kind::reduce_grad)
-        return broken(rank);
-      observer.ran(rank, cursor[rank], rows.at(rank, cursor[rank]));
-      if (++cursor[rank] == rows.counts[rank]) return broken(rank);
-      const job& collective = rows.at(rank, cursor[rank]);
+    for (std::int32_t member : input.groups[group].members) {
+      if (!left(member) || rows.at(member, cursor[member]).kind != job_kind::reduce_grad)
+        return broken(member);
+      observer.ran(member, cursor[member], rows.at(member, cursor[member]));
+      if (++cursor[member] == rows.counts[member]) return broken(member);
+      const job& collective = rows.at(member, cursor[member]);
       if (collective.kind != job_kind::all_reduce ||
           collective.microbatch != static_cast<std::int32_t>(group))
-        return broken(rank);
+        return broken(member);
     }
     observer.joined(input.groups[group], cursor);
-    for (std::int32_t rank : input.groups[group].members) ++cursor[rank];
+    for (std::int32_t member : input.groups[group].members) ++cursor[member];
   }
-  for (int rank = 0; rank < rows.ranks; ++rank)
+  for (rank = 0; rank < rows.ranks; ++rank)
     for (; left(rank); ++cursor[rank]) {
       const job& work = rows.at(rank, cursor[rank]);
-      const bool last = cursor[rank] + 1 == rows.counts[rank];
-      if (work.kind != (last ? job_kind::end_step : job_kind::optimizer)) return broken(rank);
+      const bool ends = cursor[rank] + 1 == rows.counts[rank];
+      if (work.kind != (ends ? job_kind::end_step : job_kind::optimizer)) return broken(rank);
       observer.ran(rank, cursor[rank], work);
     }
   return {};
