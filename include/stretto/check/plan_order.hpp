@@ -57,8 +57,8 @@ class plan_order : public replay_observer {
     rank_lists& plan = plan_[rank];
     if (plan.parts != nullptr) return ran_ops(rank, plan);
     if (index >= plan.count && outside(rank, index)) return;
-    lowering::clock& here = come(rank, index, plan.instructions[index]);
-    here.own[here.stream] = index + 1;
+    const instruction at = plan.instructions[index];
+    come(rank, index, at).own[at.stream] = index + 1;
   }
   constexpr void met(int sender, int send, int receiver, int receive) {
     rank_lists& from = plan_[sender];
@@ -133,8 +133,8 @@ class plan_order : public replay_observer {
       if ((act == action::send || act == action::receive || act == action::all_reduce) &&
           other_than(rank, index, action::run))
         return;
-      lowering::clock& here = come(rank, index, plan.instructions[index]);
-      here.own[here.stream] = index + 1;
+      const instruction& at = plan.instructions[index];
+      come(rank, index, at).own[at.stream] = index + 1;
       if (plan.parts[index].ends == 0) continue;
       plan.ended = plan.parts[index].ends - 1;
       return;
@@ -155,20 +155,21 @@ class plan_order : public replay_observer {
 
   //! An instruction comes to its stream, after what it waits for. Nothing else of its rank comes
   //! before it is done.
-  constexpr lowering::clock& come(int rank, int index, const instruction& said) {
-    instruction at = said;
+  constexpr lowering::clock& come(int rank, int index, const instruction& at) {
     const rank_lists& plan = plan_[rank];
     int next = at.first_wait;
     const int end = next + at.wait_count;
     event_wait wait;  // here, because compilers are slow to make what a loop holds
-    // Mostly a send follows a job, and that is all that its stream knows.
+    // Mostly a send waits for a job and nothing else, as all do that its stream holds.
+    std::int32_t follows = 0;
     if (at.act == action::send && at.wait_count == 1 && at.stream != plan.end_stream) {
       wait = plan.waits[next];
       const std::int32_t by = wait.previous_step ? 0 : plan.recorder[wait.event];
       if (by > 0 && wait.why != wait_reason::starts_before && plan.instructions[by - 1].stream == 0)
-        return recorded(rank, index, at, known_.follow(rank, index, at.stream, by - 1));
+        follows = by, next = end;
     }
-    lowering::clock& here = known_.arrive(rank, index, at.stream);
+    lowering::clock& here = follows > 0 ? known_.follow(rank, index, at.stream, follows - 1)
+                                        : known_.arrive(rank, index, at.stream);
     if (at.stream == plan.end_stream) here.begun = true;
     while (next < end) {
       wait = plan.waits[next++];
@@ -186,11 +187,6 @@ class plan_order : public replay_observer {
       const lowering::clock& earlier = (&here)[by - 1 - index];
       if (here.own[earlier.stream] < by) here.join(earlier);
     }
-    return recorded(rank, index, at, here);
-  }
-  constexpr lowering::clock& recorded(int rank, int index, const instruction& at,
-                                      lowering::clock& here) {
-    const rank_lists& plan = plan_[rank];
     if (at.record >= 0) {
       std::int32_t& by = plan.recorder[at.record];
       if (by != 0) blame(rank, index, at);  // which of the two records would a wait be for?
