@@ -5,7 +5,9 @@
 //   stretto::accepted<stretto::fault::over_limit, stretto::reason::above_limit, 0, 4,
 //   stretto::job_kind::forward, 0, 4>
 //   static assertion failed: stretto: over_limit: the rank needs more memory than its limit
-// that is: rank 0, step 4 of its list, the forward of stage 0 and micro-batch 4.
+//   stretto::within_limit<0, 5, 4>
+//   static assertion failed: stretto: over_limit: within_limit<rank, needed, limit> says how much
+// that is: rank 0, step 4 of its list, the forward of stage 0 and micro-batch 4; 5 needed, 4 there.
 #include <iostream>
 
 #include "stretto/stretto.hpp"

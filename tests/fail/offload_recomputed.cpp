@@ -1,5 +1,5 @@
 // What is saved anew by a recompute is not copied to the host, too.
-// expected: stretto: unsupported: the policy does not serve this shape
+// expected: stretto: unsupported: the memory policy offloads what it recomputes, too
 // expected: <stretto::fault::unsupported, stretto::reason::offload_recomputed, -1, -1, stretto::job_kind::forward, 0, 0>
 #include "stretto/memory/all.hpp"
 #include "stretto/plan/pipeline.hpp"

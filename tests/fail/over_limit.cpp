@@ -1,7 +1,11 @@
 // Two micro-batches alive, and room for one.
 // expected: stretto: over_limit: the rank needs more memory than its limit
+// expected: stretto: over_limit: within_limit<rank, needed, limit> says how much
 // expected-gnu: <stretto::fault::over_limit, stretto::reason::above_limit, 0, 1, stretto::job_kind::forward, 0, 1>
 // expected-clang: <stretto::fault::over_limit, stretto::reason::above_limit, 0, 1, stretto::job_kind::forward, 0, 1>
+// expected-gnu: stretto::within_limit<0, 12, 11>
+// expected-clang: stretto::within_limit<0, 12, 11>
+// expected-nvcc: Rank=0, Needed=12L, Limit=11L
 // expected-nvcc: What=stretto::fault::over_limit, Why=stretto::reason::above_limit, Rank=0, Step=1, Kind=stretto::job_kind::forward, Stage=0, Microbatch=1
 #include "stretto/check/bounded.hpp"
 #include "stretto/plan/accepted.hpp"

@@ -4,17 +4,60 @@
 
 namespace stretto {
 
+namespace detail {
+
+//! Whether fault::unsupported is about the shape: other reasons have a sentence of their own below.
+constexpr bool speaks_of_shape(reason why) {
+  switch (why) {
+    case reason::costs_do_not_fit:
+    case reason::bad_recompute_window:
+    case reason::slices_not_recomputed:
+    case reason::bad_offload_window:
+    case reason::slices_not_offloaded:
+    case reason::offload_recomputed:
+    case reason::size_out_of_range:
+    case reason::no_stream_for_job:
+    case reason::too_many_streams_or_none:
+    case reason::no_such_stream:
+    case reason::not_with_computation:
+    case reason::group_unsound:
+    case reason::backward_ahead:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace detail
+
 //! The static_assert form of a verdict. Its arguments are written out one by one because that is
 //! what makes every compiler print them by name: the fault, why, the rank, the step in that rank's
 //! list, and the job (kind, stage, micro-batch). One sentence a fault, so that the rule is named
 //! in the message too.
 template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, int Microbatch>
 struct accepted {
-  static_assert(What != fault::unsupported || Why == reason::no_stream_for_job ||
-                    Why == reason::too_many_streams_or_none || Why == reason::no_such_stream ||
-                    Why == reason::not_with_computation || Why == reason::size_out_of_range ||
-                    Why == reason::group_unsound || Why == reason::backward_ahead,
+  static_assert(What != fault::unsupported || !detail::speaks_of_shape(Why),
                 "stretto: unsupported: the policy does not serve this shape");
+  static_assert(What != fault::unsupported || Why != reason::costs_do_not_fit,
+                "stretto: unsupported: the memory policy has a time below 0 or above 2^46, memory "
+                "beyond 2^46, or hides more or less than 0 to 100 percent");
+  static_assert(
+      What != fault::unsupported || Why != reason::bad_recompute_window,
+      "stretto: unsupported: the memory policy recomputes by a period below 1, or a count "
+      "below 0");
+  static_assert(
+      What != fault::unsupported || Why != reason::slices_not_recomputed,
+      "stretto: unsupported: the memory policy recomputes, and micro-batches are in slices: "
+      "later ones read what a slice keeps");
+  static_assert(What != fault::unsupported || Why != reason::bad_offload_window,
+                "stretto: unsupported: the memory policy offloads by a period below 1, or a count, "
+                "lag or prefetch below 0");
+  static_assert(
+      What != fault::unsupported || Why != reason::slices_not_offloaded,
+      "stretto: unsupported: the memory policy offloads, and micro-batches are in slices: "
+      "later ones read what a slice keeps");
+  static_assert(What != fault::unsupported || Why != reason::offload_recomputed,
+                "stretto: unsupported: the memory policy offloads what it recomputes, too");
   static_assert(What != fault::unsupported || Why != reason::no_stream_for_job,
                 "stretto: unsupported: the overlap policy has no stream for this job");
   static_assert(What != fault::unsupported || Why != reason::too_many_streams_or_none,
@@ -39,23 +82,24 @@ struct accepted {
                 "stretto: disordered: a job stands before one of its rank that it needs");
   static_assert(What != fault::deadlocked,
                 "stretto: deadlocked: the replay stops; this job waits for one that never runs");
-  static_assert(What != fault::rendezvous,
-                "stretto: rendezvous: a send and a receive do not meet");
+  static_assert(What != fault::rendezvous, "stretto: rendezvous: a send and a receive do not meet");
   static_assert(What != fault::over_limit,
                 "stretto: over_limit: the rank needs more memory than its limit");
   static_assert(What != fault::race,
                 "stretto: race: two accesses to the same bytes are not ordered");
   static_assert(What != fault::idle_event,
                 "stretto: idle_event: an event orders nothing that is not ordered without it");
-  static_assert(What != fault::unsound_program,
-                "stretto: unsound_program: an op of this job uses what is not there, or is not tied "
-                "to its job");
+  static_assert(
+      What != fault::unsound_program,
+      "stretto: unsound_program: an op of this job uses what is not there, or is not tied "
+      "to its job");
   static_assert(What != fault::not_resident,
                 "stretto: not_resident: it may begin before communication issued ahead of it");
   static_assert(What != fault::untimely,
                 "stretto: untimely: this receive may be posted further ahead than the plan's lead");
-  static_assert(What != fault::miscut,
-                "stretto: miscut: a piece of this op is missing, or does not begin where another ends");
+  static_assert(
+      What != fault::miscut,
+      "stretto: miscut: a piece of this op is missing, or does not begin where another ends");
   static constexpr bool value = What == fault::none;
 };
 
@@ -87,22 +131,41 @@ struct assigned {
   static constexpr bool value = true;
 };
 
-//! True, or a compile error that names rule, reason, rank, step and job.
+//! The same for a rank's memory, in the unit of the job table: how much it needs, and how much it
+//! has. Of a search that finds no order, the least limit that is enough for every rank.
+template <int Rank, std::int64_t Needed, std::int64_t Limit>
+struct within_limit {
+  static_assert(Needed <= Limit,
+                "stretto: over_limit: within_limit<rank, needed, limit> says how much");
+  static constexpr bool value = true;
+};
+
+namespace detail {
+
+//! All of the above, of the members of a verdict.
+template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, int Microbatch,
+          std::int64_t Amount, std::int64_t Limit>
+inline constexpr bool sound = accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value&&
+    assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value&&
+        within_limit<Rank, What == fault::over_limit ? Amount : 0,
+                     What == fault::over_limit ? Limit : 0>::value;
+
+}  // namespace detail
+
+//! True, or a compile error that names rule, reason, rank, step and job, and the amounts.
 template <const verdict& Found>
 inline constexpr bool accepted_verdict =
-    accepted<Found.what, Found.why, Found.rank, Found.step, Found.where.kind, Found.where.stage,
-             Found.where.microbatch>::value;
+    detail::sound<Found.what, Found.why, Found.rank, Found.step, Found.where.kind,
+                  Found.where.stage, Found.where.microbatch, Found.amount, Found.limit>;
 
 namespace detail {
 
 //! Every rule holds for `Checked`, or a compile error.
 template <class Checked>
 inline constexpr bool proven =  // written out: nvcc's host pass loses a member's reference
-    accepted<Checked::checked.what, Checked::checked.why, Checked::checked.rank,
-             Checked::checked.step, Checked::checked.where.kind, Checked::checked.where.stage,
-             Checked::checked.where.microbatch>::value &&
-    assigned<Checked::checked.what == fault::misassigned ? Checked::checked.why : reason::none,
-             Checked::checked.rank, Checked::checked.amount, Checked::checked.limit>::value;
+    sound<Checked::checked.what, Checked::checked.why, Checked::checked.rank, Checked::checked.step,
+          Checked::checked.where.kind, Checked::checked.where.stage,
+          Checked::checked.where.microbatch, Checked::checked.amount, Checked::checked.limit>;
 
 //! The same, proven when the body is made.
 template <class Checked>
@@ -117,16 +180,16 @@ inline constexpr bool asked = true;
 //! `static_assert(stretto::valid<step>)`: every rule holds for a stretto::pipeline (or whatever
 //! else has a `static constexpr verdict checked`), or the build stops and says which does not.
 //!
-//! A file of CUDA is read for the device and for the host, and by nvcc a third time. What is costly to
-//! prove is proven once, by the compiler that makes the host's code: device code by itself (`nvcc -ptx`,
-//! `clang++ --cuda-device-only`), or a question that stands in device code alone, is not proven. What
-//! runs a step is the host's, and asks again (pipeline::plans).
+//! A file of CUDA is read for the device and for the host, and by nvcc a third time. What is costly
+//! to prove is proven once, by the compiler that makes the host's code: device code by itself
+//! (`nvcc -ptx`, `clang++ --cuda-device-only`), or a question that stands in device code alone, is
+//! not proven. What runs a step is the host's, and asks again (pipeline::plans).
 #if defined(__CUDA_ARCH__)
 template <class Checked>
 inline constexpr bool valid = true;
 #elif defined(__NVCC__)
-// The pass of nvcc that takes the host's code from the device's leaves the bodies of templates alone,
-// and the host's compiler, which reads what it writes, makes all whose address is taken.
+// The pass of nvcc that takes the host's code from the device's leaves the bodies of templates
+// alone, and the host's compiler, which reads what it writes, makes all whose address is taken.
 template <class Checked>
 inline constexpr bool valid = detail::asked<&detail::prove<Checked>>;
 #else
