@@ -5,6 +5,7 @@
 
 #include "errors.hpp"
 #include "stretto/memory/window_text.hpp"
+#include "stretto/plan/emit_jobs.hpp"
 #include "stretto/schedule/by_name.hpp"
 #include "stretto/schedule/options.hpp"
 
@@ -35,27 +36,14 @@ schedule_facts facts_of(const Schedule& made) {
   return facts;
 }
 
-//! Puts recomputes and copies into the lists.
-void insert_windows(generated& made, const schedule_options& options, int slices) {
-  const auto insert = [&](const std::string& option, const std::string& window, int stride,
-                          const auto& into) {
-    job_lists lists(made.where.ranks, stride);
-    job_sink sink = lists.sink();
-    if (const verdict answer = into(sink); !answer.ok())
-      throw bad_option(option, window, std::string(describe(answer.why)));
-    made.lists = std::move(lists);
-  };
-  if (const auto& again = options.recompute; again.any())
-    insert("--recompute", memory::window_text(again),
-           memory::with_recomputes(again, made.lists.rows().stride), [&](job_sink& out) {
-             return memory::insert_recomputes(again, made.lists.rows(), made.where, slices, out);
-           });
-  if (const auto& away = options.offload; away.any())
-    insert("--offload", memory::window_text(away),
-           memory::with_offloads(away, made.lists.rows().stride), [&](job_sink& out) {
-             return memory::insert_offloads(away, options.recompute, made.lists.rows(), made.where,
-                                            slices, out);
-           });
+//! What is wrong with the windows that are put in, by the option that asks for them.
+bad_input refused_window(const memory::windows& put, reason why) {
+  const bool recompute =
+      why == reason::slices_not_recomputed || why == reason::bad_recompute_window;
+  return bad_option(
+      recompute ? "--recompute" : "--offload",
+      recompute ? memory::window_text(put.recompute) : memory::window_text(put.offload),
+      std::string(describe(why)));
 }
 
 }  // namespace
@@ -97,14 +85,8 @@ generated generate(const std::string& name, const shape& sizes, const schedule_o
   if (result.refused) return result;
   result.where = place(made.placed(), sizes);
   result.costs = costs(result.where);
-  result.lists = job_lists(sizes.ranks, made.capacity(sizes));
-  job_sink sink = result.lists.sink();
-  job_table seen = result.costs;
-  memory::fold_recompute(options.recompute, seen.entries, seen.chunks);
-  memory::fold_offload(options.offload, seen.entries, seen.chunks, seen.limit);
-  result.answer =
-      memory::unfolded(made.emit(sizes, seen.view(), sink), result.costs.limit, seen.limit);
-  if (result.answer.ok()) insert_windows(result, options, sizes.slices);
+  result.answer = emit_jobs(made, sizes, options, result.costs.view(), result.lists);
+  if (result.answer.what == fault::unsupported) throw refused_window(options, result.answer.why);
   return result;
 }
 

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/memory/offload_window.hpp"
-#include "stretto/memory/recompute_window.hpp"
+#include "stretto/memory/windows.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
@@ -17,11 +16,7 @@
 namespace stretto::tool {
 
 //! What the command line says about a schedule beyond its shape.
-struct schedule_options : schedule::options {
-  // Of any schedule's jobs.
-  memory::recompute_window recompute{};
-  memory::offload_window offload{};
-};
+struct schedule_options : schedule::options, memory::windows {};
 
 //! What a schedule can be asked for, found by trying it.
 struct schedule_facts {

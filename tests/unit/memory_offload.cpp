@@ -32,7 +32,6 @@ struct emitted {
   stretto::placement where;
   stretto::shape sizes;
   job_table table;
-  stretto::job_lists bare;
   stretto::job_lists lists;
   stretto::verdict answer;
 
@@ -41,20 +40,7 @@ struct emitted {
   emitted(const Schedule& schedule, const stretto::shape& shape, const job_table& with,
           const memory::offload_window& window, const memory::recompute_window& again = {})
       : where(stretto::place(schedule.placed(), shape)), sizes(shape), table(with) {
-    job_table seen = with;
-    memory::fold_recompute(again, seen.entries, seen.chunks);
-    memory::fold_offload(window, seen.entries, seen.chunks, seen.limit);
-    stretto::job_lists plain(shape.ranks, schedule.capacity(shape));
-    auto out = plain.sink();
-    answer = memory::unfolded(schedule.emit(shape, seen.view(), out), table.limit, seen.limit);
-    if (!answer.ok()) return;
-    bare = stretto::job_lists(shape.ranks, memory::with_recomputes(again, plain.rows().stride));
-    auto between = bare.sink();
-    answer = memory::insert_recomputes(again, plain.rows(), where, shape.slices, between);
-    if (!answer.ok()) return;
-    lists = stretto::job_lists(shape.ranks, memory::with_offloads(window, bare.rows().stride));
-    auto to = lists.sink();
-    answer = memory::insert_offloads(window, again, bare.rows(), where, shape.slices, to);
+    answer = stretto::emit_jobs(schedule, shape, {again, window}, table.view(), lists);
   }
   stretto::replay_input input() const {
     return {lists.rows(), where, sizes.microbatches, sizes.slices, table.view(), false, {}};
@@ -109,12 +95,17 @@ TEST_CASE("every schedule with every window is valid, and what is left of it is 
             CAPTURE(chunks);
             CAPTURE(microbatches);
             REQUIRE(made.answer.ok());
+            job_table seen = made.table;
+            memory::fold({{}, window}, seen.entries, seen.chunks, seen.limit);
+            stretto::job_lists bare(ranks, schedule.capacity(shape));
+            auto out = bare.sink();
+            REQUIRE(schedule.emit(shape, seen.view(), out).ok());
             CHECK(stretto::check::schedule(made.input()).ok());
             for (int rank = 0; rank < ranks; ++rank) {
               const auto row = made.lists.rows().row(rank);
               std::vector<job> left(row.begin(), row.end());
               std::erase_if(left, [](const job& work) { return stretto::is_copy(work.kind); });
-              const auto plain = made.bare.rows().row(rank);
+              const auto plain = bare.rows().row(rank);
               CHECK(left == std::vector<job>(plain.begin(), plain.end()));
               // Where each copy stands, counted in nodes before it.
               const auto nodes = made.nodes(rank);

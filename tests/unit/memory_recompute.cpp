@@ -27,15 +27,7 @@ struct emitted {
   emitted(const Schedule& schedule, const stretto::shape& shape, const job_table& costs,
           const memory::recompute_window& window)
       : where(stretto::place(schedule.placed(), shape)), sizes(shape), table(costs) {
-    job_table seen = costs;
-    memory::fold_recompute(window, seen.entries, seen.chunks);
-    stretto::job_lists bare(shape.ranks, schedule.capacity(shape));
-    auto out = bare.sink();
-    answer = schedule.emit(shape, seen.view(), out);
-    if (!answer.ok()) return;
-    lists = stretto::job_lists(shape.ranks, memory::with_recomputes(window, bare.rows().stride));
-    auto to = lists.sink();
-    answer = memory::insert_recomputes(window, bare.rows(), where, shape.slices, to);
+    answer = stretto::emit_jobs(schedule, shape, {window, {}}, table.view(), lists);
   }
   stretto::replay_input input() const {
     return {lists.rows(), where, sizes.microbatches, sizes.slices, table.view(), false, {}};
@@ -183,9 +175,11 @@ TEST_CASE("pairs get their recompute before them; slices are refused") {
   const emitted sliced(stretto::schedule::seq_1f1b{}, {.ranks = 2, .microbatches = 2, .slices = 2},
                        job_table(2, 1, costs), memory::recompute_all);
   CHECK(sliced.answer.why == stretto::reason::slices_not_recomputed);
-  const emitted wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
-                      job_table(2, 1, costs), {0, 1});
-  CHECK(wrong.answer.why == stretto::reason::bad_recompute_window);
+  for (const memory::recompute_window& window : {memory::recompute_window{0, 1}, {1, -1}}) {
+    const emitted wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
+                        job_table(2, 1, costs), window);
+    CHECK(wrong.answer.why == stretto::reason::bad_recompute_window);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/memory/release_early.hpp"
 #include "stretto/memory/window_text.hpp"
+#include "stretto/memory/windows.hpp"
 
 namespace stretto::memory {
 

@@ -35,61 +35,13 @@ inline constexpr offload_window offload_all{{1, 1}};
 //! What a memory policy offloads: see memory/concept.hpp.
 template <class Memory>
 constexpr offload_window offload_of(const Memory& made) {
-  static_assert(!requires(Memory& any) { any.offload(); } || requires { made.offload(); },
-                "stretto: a memory policy's offload() must be const");
+  static_assert(
+      !requires(Memory & any) { any.offload(); } || requires { made.offload(); },
+      "stretto: a memory policy's offload() must be const");
   if constexpr (requires { made.offload(); })
     return made.offload();
   else
     return {};
-}
-
-//! The job table as a schedule should see it, which knows of no copies: where all micro-batches are
-//! offloaded, a forward leaves to its backward what that brings back.
-//! @param entries  of a job table, see job_table_view
-//! @param limits   of memory, an entry a rank, or empty: each is lowered by what copies may hold at
-//!                 any time, the stashes of `lag` forwards that are still to go out and of `prefetch`
-//!                 backwards that have come in
-constexpr void fold_offload(const offload_window& window, std::span<job_cost> entries, int chunks,
-                            std::span<std::int64_t> limits) {
-  if (!window.any() || !window.which.all()) return;
-  const auto cells = static_cast<int>(entries.size()) / cost_kinds;
-  std::int64_t most = 0;  // of the rank's chunks
-  for (int cell = 0; cell < cells; ++cell) {
-    const auto of = [&](job_kind kind) -> job_cost& {
-      return entries[static_cast<std::size_t>(cell * cost_kinds + static_cast<int>(kind))];
-    };
-    const std::int64_t back = of(job_kind::reload).change;
-    if (window.which.holds(cell % chunks)) {
-      if (back > most) most = back;
-      job_cost& forward = of(job_kind::forward);
-      if (forward.peak == 0) forward.peak = forward.change;
-      forward.change -= back;
-      for (const job_kind kind : {job_kind::backward, job_kind::backward_input}) {
-        job_cost& backward = of(kind);
-        backward.peak += back;
-        backward.change += back;
-        if (backward.peak < back) backward.peak = back;
-      }
-    }
-    if ((cell + 1) % chunks != 0) continue;
-    if (!limits.empty()) {
-      std::int64_t& limit = limits[static_cast<std::size_t>(cell / chunks)];
-      if (limit != unlimited) limit -= most * (std::int64_t{window.lag} + window.prefetch);
-    }
-    most = 0;
-  }
-}
-
-//! A refusal of a schedule that has seen folded limits, in those that it was folded from.
-constexpr verdict unfolded(verdict answer, std::span<const std::int64_t> limits,
-                           std::span<const std::int64_t> folded) {
-  if (answer.what != fault::over_limit || answer.rank < 0 || limits.empty()) return answer;
-  std::int64_t most = 0;  // `amount` is enough for every rank, and so it stays
-  for (std::size_t rank = 0; rank < limits.size(); ++rank)
-    if (limits[rank] - folded[rank] > most) most = limits[rank] - folded[rank];
-  answer.amount += most;
-  answer.limit = limits[static_cast<std::size_t>(answer.rank)];
-  return answer;
 }
 
 //! The most jobs of a list with copies, from those without: two for each forward and backward.

@@ -21,40 +21,13 @@ inline constexpr recompute_window recompute_all{1, 1};
 //! What a memory policy recomputes: see memory/concept.hpp.
 template <class Memory>
 constexpr recompute_window window_of(const Memory& made) {
-  static_assert(!requires(Memory& any) { any.recompute(); } || requires { made.recompute(); },
-                "stretto: a memory policy's recompute() must be const");
+  static_assert(
+      !requires(Memory & any) { any.recompute(); } || requires { made.recompute(); },
+      "stretto: a memory policy's recompute() must be const");
   if constexpr (requires { made.recompute(); })
     return made.recompute();
   else
     return {};
-}
-
-//! The job table as a schedule should see it, which knows of no recompute: a backward takes what
-//! its recompute takes, too, in time and in memory. Where only some micro-batches recompute, time
-//! is that of those and memory that of the others: enough for both.
-//! @param entries  of a job table, see job_table_view
-constexpr void fold_recompute(const recompute_window& window, std::span<job_cost> entries,
-                              int chunks) {
-  const auto cells = static_cast<int>(entries.size()) / cost_kinds;
-  for (int cell = 0; cell < cells; ++cell) {
-    if (!window.holds(cell % chunks)) continue;
-    const auto of = [&](job_kind kind) -> job_cost& {
-      return entries[static_cast<std::size_t>(cell * cost_kinds + static_cast<int>(kind))];
-    };
-    const job_cost again = of(job_kind::recompute);
-    const std::int64_t back = window.all() ? again.change : 0;
-    job_cost& forward = of(job_kind::forward);
-    if (forward.peak == 0) forward.peak = forward.change;
-    forward.change -= back;
-    for (const job_kind kind : {job_kind::backward, job_kind::backward_input}) {
-      job_cost& backward = of(kind);
-      backward.time += again.time;
-      backward.peak += back;
-      backward.change += back;
-      if (backward.peak < back) backward.peak = back;
-      if (window.all() && backward.peak < again.peak) backward.peak = again.peak;
-    }
-  }
 }
 
 //! The most jobs of a list with recomputes, from those without: one for each backward.
@@ -70,8 +43,7 @@ constexpr int with_recomputes(const recompute_window& window, int compute) {
 constexpr verdict insert_recomputes(const recompute_window& window, const job_rows& jobs,
                                     const placement& where, int slices, job_sink& out) {
   if (window.any() && slices > 1) return refuse(fault::unsupported, reason::slices_not_recomputed);
-  if (!window.sound())
-    return refuse(fault::unsupported, reason::bad_recompute_window);
+  if (!window.sound()) return refuse(fault::unsupported, reason::bad_recompute_window);
   const auto put = [&](int rank, int before, const job& work) {
     if (!is_input_gradient(work.kind) || !window.holds(where.chunk_of(work), work.microbatch))
       return;

@@ -14,10 +14,10 @@
 #include "stretto/lowering/requested.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
-#include "stretto/memory/offload_window.hpp"
-#include "stretto/memory/recompute_window.hpp"
 #include "stretto/memory/release_early.hpp"
+#include "stretto/memory/windows.hpp"
 #include "stretto/model/replay_input.hpp"
+#include "stretto/plan/emit_jobs.hpp"
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/variants.hpp"
 
@@ -90,11 +90,8 @@ class pipeline_jobs {
  protected:
   static constexpr int ranks = supported.ok() ? Shape.ranks : 1;
   static constexpr int chunks = supported.ok() ? where.chunks : 1;
-  static constexpr memory::recompute_window window = memory::window_of(Memory{});
-  static constexpr int emitted_room = supported.ok() ? Schedule{}.capacity(Shape) : 1;
-  static constexpr memory::offload_window copied = memory::offload_of(Memory{});
-  static constexpr int again_room = memory::with_recomputes(window, emitted_room);
-  static constexpr int compute_room = memory::with_offloads(copied, again_room);
+  static constexpr memory::windows put_in = memory::windows_of(Memory{});
+  static constexpr int compute_room = put_in.room(supported.ok() ? Schedule{}.capacity(Shape) : 1);
   static constexpr int replicated =
       supported.ok() && !forward_only ? lowering::replicated_stages(where) : 0;
   static constexpr bool reduces =
@@ -134,8 +131,7 @@ class pipeline_jobs {
   };
   static constexpr folded_costs folded_ = [] {
     folded_costs made{table_, limits_};
-    memory::fold_recompute(window, made.table.entries, chunks);
-    memory::fold_offload(copied, made.table.entries, chunks, made.limits);
+    memory::fold(put_in, made.table.entries, chunks, made.limits);
     return made;
   }();
   static constexpr per_stage<stage_bytes> bytes_ = [] {
@@ -220,26 +216,8 @@ class pipeline_jobs {
         verdict refused{};
         job_sink out = lists.sink();
         out.refused = &refused;
-        emit(out);
+        answer = emit_jobs(chosen_, Shape, put_in, costs(), seen(), out);
         if (!refused.ok()) answer = refused;
-      }
-    }
-
-   private:
-    constexpr void emit(job_sink& out) {
-      if constexpr (window.any() || copied.any()) {
-        fixed_job_lists<ranks, emitted_room> plain;
-        fixed_job_lists<ranks, again_room> again;
-        job_sink first = plain.sink();
-        job_sink second = again.sink();
-        first.refused = second.refused = out.refused;
-        answer = memory::unfolded(chosen_.emit(Shape, seen(), first), limits_, folded_.limits);
-        if (answer.ok())
-          answer = memory::insert_recomputes(window, plain.rows(), where, Shape.slices, second);
-        if (answer.ok())
-          answer = memory::insert_offloads(copied, window, again.rows(), where, Shape.slices, out);
-      } else {
-        answer = chosen_.emit(Shape, costs(), out);
       }
     }
   };

@@ -20,9 +20,9 @@
 #include "stretto/lowering/streams/serves.hpp"
 #include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
-#include "stretto/memory/offload_window.hpp"
-#include "stretto/memory/recompute_window.hpp"
+#include "stretto/memory/windows.hpp"
 #include "stretto/plan/digest.hpp"
+#include "stretto/plan/emit_jobs.hpp"
 #include "stretto/schedule/concept.hpp"
 
 namespace stretto {
@@ -130,39 +130,7 @@ class planned {
     if (!answer_.ok()) return;
     where_ = place(schedule.placed(), sizes);
     if (!fit(costs)) return;
-    jobs_ = job_lists(sizes.ranks, schedule.capacity(sizes));
-    verdict refused{};  // of a job that there is no place for
-    job_sink out = jobs_.sink();
-    out.refused = &refused;
-    if (request_.recompute.any() || request_.offload.any())
-      emit_folded(schedule, sizes, costs, out);
-    else
-      answer_ = schedule.emit(sizes, costs, out);
-    if (!refused.ok()) answer_ = refused;
-  }
-  template <class Schedule>
-  void emit_folded(const Schedule& schedule, const shape& sizes, const job_table_view& costs,
-                   job_sink& out) {
-    std::vector<job_cost> folded(costs.entries.begin(), costs.entries.end());
-    std::vector<std::int64_t> limits(costs.limit.begin(), costs.limit.end());
-    memory::fold_recompute(request_.recompute, {folded.data(), folded.size()}, costs.chunks);
-    memory::fold_offload(request_.offload, {folded.data(), folded.size()}, costs.chunks,
-                         {limits.data(), limits.size()});
-    job_table_view seen = costs;
-    seen.entries = viewed(folded);
-    seen.limit = viewed(limits);
-    answer_ = memory::unfolded(schedule.emit(sizes, seen, out), costs.limit, viewed(limits));
-    if (!answer_.ok()) return;
-    job_lists again(sizes.ranks, memory::with_recomputes(request_.recompute, jobs_.rows().stride));
-    job_sink to = again.sink();
-    to.refused = out.refused;
-    answer_ = memory::insert_recomputes(request_.recompute, jobs_.rows(), where_, sizes.slices, to);
-    if (!answer_.ok()) return;
-    jobs_ = job_lists(sizes.ranks, memory::with_offloads(request_.offload, again.rows().stride));
-    to = jobs_.sink();
-    to.refused = out.refused;
-    answer_ = memory::insert_offloads(request_.offload, request_.recompute, again.rows(), where_,
-                                      sizes.slices, to);
+    answer_ = emit_jobs(schedule, sizes, {request_.recompute, request_.offload}, costs, jobs_);
   }
   template <class Overlap>
   void lower(replay_input compute, const Overlap& overlap) {
