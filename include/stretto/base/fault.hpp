@@ -111,6 +111,7 @@ enum class reason : int {
   sizes_not_per_stage,
   size_out_of_range,
   group_unsound,
+  shape_too_large,
 };
 
 //! The enumerator's name, as written above.
@@ -240,6 +241,9 @@ constexpr std::string_view describe(reason why) {
       return "bytes of a stage are a number from 0 to 2^40";
     case reason::group_unsound:
       return "a group has members, each of them another rank, and elements, from 0 to 2^40";
+    case reason::shape_too_large:
+      return "ranks, micro-batches, chunks and slices multiply to at most 2^24, and slices are at "
+             "most 32767";
   }
   return "";
 }
