@@ -11,6 +11,7 @@
 
 #include "command.hpp"
 #include "errors.hpp"
+#include "finer_unit.hpp"
 #include "limits.hpp"
 #include "step.hpp"
 #include "stretto/model/bound.hpp"
@@ -51,9 +52,10 @@ struct compare_command {
     wanted_ = sizes.sizes();
     std::vector<compared> all;
     std::vector<compared> absent;
+    for (const schedule_facts& facts : catalogue())
+      memory_.times = std::lcm(memory_.times, cut_of(facts));
     // Nor is a part of what a pair hides.
-    times_ = 100 / std::gcd(100, costs.hides);
-    for (const schedule_facts& facts : catalogue()) times_ = std::lcm(times_, cut_of(facts));
+    time_.times = std::lcm(memory_.times, finer_unit::of_hidden(costs.hides).times);
     for (compared& one : run_all()) (one.why.ok() ? all : absent).push_back(std::move(one));
     std::stable_sort(all.begin(), all.end(), [&](const compared& one, const compared& other) {
       if (one.forward_only != other.forward_only) return other.forward_only;
@@ -160,9 +162,11 @@ struct compare_command {
       made = make_step(
           facts.name, cut, options,
           [&](const placement& where) {
-            return make_costs(
-                mine, where,
-                {.given = wanted_.chunks, .joined = wanted_.slices / cut.slices, .times = times_});
+            return make_costs(mine, where,
+                              {.given = wanted_.chunks,
+                               .joined = wanted_.slices / cut.slices,
+                               .times = time_.times,
+                               .amounts = memory_.times});
           },
           &result.why);
     } catch (const layers_refused& refused) {
@@ -177,18 +181,6 @@ struct compare_command {
     return result;
   }
 
-  //! In the user's unit.
-  std::string number(std::int64_t value) const {
-    if (value % times_ == 0) return std::to_string(value / times_);
-    char text[40];
-    std::snprintf(text, sizeof text, "%.2f",
-                  static_cast<double>(value) / static_cast<double>(times_));
-    return text;
-  }
-  nlohmann::ordered_json json_number(std::int64_t value) const {
-    if (value % times_ == 0) return value / times_;
-    return static_cast<double>(value) / static_cast<double>(times_);
-  }
   //! `1/2`: its job's cost over that of a job of the shape.
   std::string scale(const compared& one) const {
     const int above = wanted_.chunks * (wanted_.slices / one.slices);
@@ -200,7 +192,7 @@ struct compare_command {
     if (one.why.what == fault::unsupported) return std::string(describe(one.why.why));
     if (one.why.what == fault::misassigned) return std::string(to_text(one.why).view());
     if (one.why.what == fault::over_limit)
-      return needs_in_words(one.why, [&](std::int64_t amount) { return number(amount); });
+      return needs_in_words(one.why, [&](std::int64_t amount) { return memory_.text(amount); });
     return std::string(to_text(one.why).view());
   }
   double above(const compared& one) const {
@@ -219,10 +211,10 @@ struct compare_command {
     for (const compared& one : all) {
       const bool bounded = !one.forward_only && bound(one) > 0;
       rows.push_back({one.name, std::to_string(one.chunks), "x " + scale(one),
-                      number(one.all.all.makespan), percent(one.all.all.bubble.value()),
-                      number(one.peak()), bounded ? number(bound(one)) : "-",
+                      time_.text(one.all.all.makespan), percent(one.all.all.bubble.value()),
+                      memory_.text(one.peak()), bounded ? time_.text(bound(one)) : "-",
                       bounded ? percent(above(one)) : "-"});
-      if (spans()) rows.back().insert(rows.back().begin() + 4, number(one.all.all.span));
+      if (spans()) rows.back().insert(rows.back().begin() + 4, time_.text(one.all.all.span));
       if (sliced) rows.back().insert(rows.back().begin() + 2, std::to_string(one.slices));
       if (job > 0) rows.back().erase(rows.back().begin() + job);
     }
@@ -234,17 +226,17 @@ struct compare_command {
     for (const compared& one : all) {
       nlohmann::ordered_json entry{{"schedule", one.name},
                                    {"chunks", one.chunks},
-                                   {"makespan", json_number(one.all.all.makespan)},
-                                   {"span", json_number(one.all.all.span)},
+                                   {"makespan", time_.json(one.all.all.makespan)},
+                                   {"span", time_.json(one.all.all.span)},
                                    {"bubble", one.all.all.bubble.value()}};
       if (wanted_.slices > 1) entry["slices"] = one.slices;
       if (!one.forward_only) {
-        entry["bound"] = json_number(one.bound.flush);
-        entry["span_bound"] = json_number(one.bound.span);
+        entry["bound"] = time_.json(one.bound.flush);
+        entry["span_bound"] = time_.json(one.bound.span);
       }
       for (const rank_report& rank : one.all.ranks) {
-        entry["idle"].push_back(json_number(rank.idle));
-        entry["peak"].push_back(json_number(rank.peak));
+        entry["idle"].push_back(time_.json(rank.idle));
+        entry["peak"].push_back(memory_.json(rank.peak));
       }
       list.push_back(std::move(entry));
     }
@@ -254,7 +246,9 @@ struct compare_command {
   }
 
   shape wanted_;
-  std::int64_t times_ = 1;
+  // Of all that is compared.
+  finer_unit time_;
+  finer_unit memory_;
 };
 
 }  // namespace

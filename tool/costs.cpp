@@ -120,7 +120,7 @@ class costs_file {
 };
 
 //! Of one chunk of `parts`, what `chunks` chunks of the table do one after another.
-job_cost share(const job_table& table, int rank, job_kind kind, int parts, std::int64_t times) {
+job_cost share(const job_table& table, int rank, job_kind kind, int parts) {
   job_cost sum;
   for (int chunk = 0; chunk < table.chunks; ++chunk) {
     const job_cost& one = table.view().at(rank, chunk, kind);
@@ -128,30 +128,35 @@ job_cost share(const job_table& table, int rank, job_kind kind, int parts, std::
     sum.time += one.time;
     sum.change += one.change;
   }
-  return {sum.time * times / parts, sum.change * times / parts, sum.peak * times / parts};
+  return {sum.time / parts, sum.change / parts, sum.peak / parts};
+}
+
+//! Every number in a finer unit.
+void refine(job_table& table, const cost_cut& cut) {
+  table.communication *= cut.times;
+  for (job_cost& one : table.entries)
+    one = {one.time * cut.times, one.change * cut.amounts, one.peak * cut.amounts};
+  for (auto* all : {&table.base, &table.limit})
+    for (std::int64_t& one : *all) one *= cut.amounts;
 }
 
 //! The same rank's work in the chunks of a placement, by jobs of so many slices.
 job_table cut_anew(const job_table& given, const placement& where, const cost_cut& cut) {
-  const std::int64_t times = cut.times;
   const bool replicas = where.kind == placement_kind::bidirectional;
   job_table table(where.ranks, where.chunks);
-  table.communication = given.communication * times;
+  table.communication = given.communication;
   table.pair_hides = given.pair_hides;
   table.base = given.base;
   table.limit = given.limit;
-  for (auto* all : {&table.base, &table.limit})
-    for (std::int64_t& one : *all) one *= times;
   for (int rank = 0; rank < where.ranks; ++rank)
     for (int chunk = 0; chunk < where.chunks; ++chunk)
       for (int at = 0; at < cost_kinds; ++at) {
         const auto kind = static_cast<job_kind>(at);
         job_cost& cost = table.at(rank, chunk, kind);
         if (given.chunks != where.chunks || replicas) {
-          cost = share(given, rank, kind, replicas ? 1 : where.chunks, times);
+          cost = share(given, rank, kind, replicas ? 1 : where.chunks);
         } else {
           cost = given.view().at(rank, chunk, kind);
-          cost = {cost.time * times, cost.change * times, cost.peak * times};
         }
         cost.peak = std::max(cost.peak, (cut.joined - 1) * cost.change + cost.peak);
         cost.time *= cut.joined;
@@ -194,6 +199,7 @@ job_table layer_table(const cost_options& options, const placement& where, const
       one.*member *= cut.joined;
   table.base.assign(static_cast<std::size_t>(where.ranks), 0);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
+  refine(table, cut);
   return table;
 }
 
@@ -278,6 +284,7 @@ job_table make_costs(const cost_options& options, const placement& where, const 
     for (std::int64_t& one : table.base) one += options.weights * table.chunks * (replicas ? 2 : 1);
   }
   if (options.limit) table.limit = options.limits(where.ranks);
+  refine(table, cut);
   if (cut.given > 0) table = cut_anew(table, where, cut);
   add_loss(table, where, loss * cut.joined * cut.times);
   return table;

@@ -38,7 +38,9 @@ struct cost_options {
 struct cost_cut {
   int given = 0;           //!< chunks that the options speak of; 0: those of the placement
   int joined = 1;          //!< slices that a job takes together, one after another
-  std::int64_t times = 1;  //!< what every number comes multiplied by, so that none is rounded
+  // What every number comes multiplied by, so that none is rounded: times, and memory.
+  std::int64_t times = 1;
+  std::int64_t amounts = 1;
 };
 
 //! The job table that the options ask for. Options that speak of another number of chunks than the

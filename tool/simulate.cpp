@@ -26,7 +26,8 @@ void add_simulate(CLI::App& app) {
       "is part of no other column, but what waits on a GPU may keep multiprocessors from kernels.\n" +
       std::string(exits));
   command->callback([mine] {
-    const step made = make_step(mine->options);
+    const step made = make_step(mine->options, true);
+    const finer_unit& time = made.time;
     const simulated all = simulate(made);
     // Lists with messages say themselves where receives stand.
     std::vector<std::int64_t> waits;
@@ -36,16 +37,16 @@ void add_simulate(CLI::App& app) {
                                   {"ranks", made.made.where.ranks},
                                   {"microbatches", made.microbatches},
                                   {"chunks", made.chunks},
-                                  {"makespan", all.all.makespan},
-                                  {"span", all.all.span},
+                                  {"makespan", time.json(all.all.makespan)},
+                                  {"span", time.json(all.all.span)},
                                   {"bubble", all.all.bubble.value()}};
       if (made.slices > 1) text["slices"] = made.slices;
       for (const rank_report& rank : all.ranks) {
-        text["busy"].push_back(rank.busy);
-        text["idle"].push_back(rank.idle);
+        text["busy"].push_back(time.json(rank.busy));
+        text["idle"].push_back(time.json(rank.idle));
         text["peak"].push_back(rank.peak);
       }
-      if (!waits.empty()) text["receives_wait"] = waits;
+      for (const std::int64_t wait : waits) text["receives_wait"].push_back(time.json(wait));
       std::cout << text.dump(1) << '\n';
       return;
     }
@@ -54,13 +55,13 @@ void add_simulate(CLI::App& app) {
     for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
       const rank_report& of = all.ranks[rank];
       const fraction idle{of.idle, std::max<std::int64_t>(1, all.all.makespan)};
-      rows.push_back({std::to_string(rank), std::to_string(of.busy), std::to_string(of.idle),
+      rows.push_back({std::to_string(rank), time.text(of.busy), time.text(of.idle),
                       percent(idle.value()), std::to_string(of.peak)});
-      if (!waits.empty()) rows.back().push_back(std::to_string(waits[rank]));
+      if (!waits.empty()) rows.back().push_back(time.text(waits[rank]));
     }
-    std::cout << made.title << "\nmakespan " << all.all.makespan << "\nbubble   "
-              << percent(all.all.bubble.value()) << " (" << all.all.bubble.numerator << " of "
-              << all.all.makespan << ")\n\n"
+    std::cout << made.title << "\nmakespan " << time.text(all.all.makespan) << "\nbubble   "
+              << percent(all.all.bubble.value()) << " (" << time.text(all.all.bubble.numerator)
+              << " of " << time.text(all.all.makespan) << ")\n\n"
               << print_table(rows);
   });
 }

@@ -7,19 +7,19 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "errors.hpp"
 #include "files.hpp"
 #include "limits.hpp"
 #include "stretto/check/all.hpp"
-#include "stretto/check/standstill.hpp"
 #include "stretto/lowering/communication.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/csv_comms.hpp"
+#include "stretto/plan/standing_still.hpp"
 
 namespace stretto::tool {
 
@@ -61,22 +61,6 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
   }
 }
 
-//! The way around of those that wait for one another, behind the first of them.
-std::string others_in(const replay_input& input, const verdict& found) {
-  constexpr std::size_t most = 8;
-  if (found.what != fault::deadlocked && found.what != fault::rendezvous) return {};
-  std::string text;
-  const std::vector<verdict> chain = check::standstill(input, found.rank);
-  for (std::size_t at = 1; at < chain.size() && at <= most; ++at) {
-    const verdict& next = chain[at];
-    text += "; rank " + std::to_string(next.rank) + " stands at " +
-            std::string(to_text(next.where).view());
-    if (next.has_other) text += ", which waits for " + std::string(to_text(next.other).view());
-  }
-  if (chain.size() > most + 1) text += "; and so on, " + std::to_string(chain.size()) + " ranks";
-  return text;
-}
-
 //! A file's name as pictures and JSON can hold it: UTF-8, without control characters.
 std::string printable(const std::string& name) {
   using nlohmann::json;
@@ -84,9 +68,9 @@ std::string printable(const std::string& name) {
   return shown(json::parse(text).get<std::string>());
 }
 
-step read_step(const step_options& options) {
-  std::string text = read_file(options.csv_option, options.csv);
-  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // as spreadsheets begin a file
+step read_step(const step_options& options, finer_unit time) {
+  const std::string file = read_file(options.csv_option, options.csv);
+  const std::string_view text = without_mark(file);
   if (text.empty()) throw broken_schedule(options.csv + ": the file is empty");
   csv_result read = read_csv(text);
   if (!read.answer.ok()) throw broken_schedule(options.csv + ": " + read.answer.sentence());
@@ -97,7 +81,7 @@ step read_step(const step_options& options) {
   made.microbatches = made.imported->microbatches;
   made.chunks = made.imported->chunks;
   made.messages = made.imported->format == csv_format::compute_comms;
-  made.made.costs = make_costs(options.costs, made.made.where);
+  made.made.costs = make_costs(options.costs, made.made.where, {.times = time.times});
   made.title = printable(std::filesystem::path(options.csv).filename().string()) + ": " +
                count_of(made.made.where.ranks, "rank") + ", " +
                count_of(made.microbatches, "micro-batch");
@@ -108,7 +92,7 @@ step read_step(const step_options& options) {
   throw broken_schedule(options.csv + ": " + found.sentence() +
                         (found.what.what == fault::over_limit
                              ? "; the order " + needs_in_words(fullest(order, found.what))
-                             : others_in(order, found.what)));
+                             : standing_still(order, found.what)));
 }
 
 }  // namespace
@@ -290,29 +274,34 @@ void refuse_hidden_parts(const step& made) {
         throw bad_option("--hides", std::to_string(hides),
                          "hides " + std::to_string(hides) + " % of " + std::to_string(shorter) +
                              ", which is no integer; give times in a finer unit (" +
-                             std::to_string(100 / std::gcd(100, hides)) +
+                             std::to_string(finer_unit::of_hidden(hides).times) +
                              " times the numbers will do)");
       ++at;
     }
   }
 }
 
-step plain_step(const step_options& options) {
-  if (!options.csv.empty()) return read_step(options);
+step plain_step(const step_options& options, finer_unit time) {
+  if (!options.csv.empty()) return read_step(options, time);
   if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
   if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
   if (options.sizes.microbatches == 0)
     throw bad_input("--microbatches: required with a schedule's name");
   const shape sizes = options.sizes.sizes(options.name);
-  return *make_step(options.name, sizes, options.schedule(),
-                    [&](const placement& where) { return make_costs(options.costs, where); });
+  return *make_step(options.name, sizes, options.schedule(), [&](const placement& where) {
+    return make_costs(options.costs, where, {.times = time.times});
+  });
 }
 
 }  // namespace
 
-step make_step(const step_options& options) {
-  step made = plain_step(options);
-  if (options.costs.hides > 0) refuse_hidden_parts(made);
+step make_step(const step_options& options, bool finer) {
+  const finer_unit whole = finer_unit::of_hidden(options.costs.hides);
+  step made = plain_step(options, finer ? whole : finer_unit{});
+  if (finer)
+    made.time = whole;
+  else if (options.costs.hides > 0)
+    refuse_hidden_parts(made);
   if (!options.receive_lead) return made;
   if (made.messages)
     throw bad_input("--receive-lead: " + options.csv + " says itself where its receives stand");

@@ -6,6 +6,7 @@
 
 #include "catalogue.hpp"
 #include "costs.hpp"
+#include "finer_unit.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/csv.hpp"
 #include "stretto/plan/report.hpp"
@@ -74,14 +75,17 @@ struct step {
   int slices = 1;
   bool messages = false;
   int receive_lead = -1;  //!< see replay_input
+  finer_unit time{};      //!< of its costs
   std::optional<imported_schedule> imported;
 
   replay_input input() const;
 };
 
 //! Makes or reads the step and holds it against every rule.
+//! @param finer  times are in a unit of which pairs hide whole ones; else what is rounded is
+//! refused
 //! @throws bad_input, broken_schedule
-step make_step(const step_options& options);
+step make_step(const step_options& options, bool finer = false);
 //! The same for a generated step alone, by its parts. With `why`, a shape that the schedule does
 //! not serve, or limits that it does not keep (see `fullest`), are told there and not thrown.
 std::optional<step> make_step(const std::string& name, const shape& sizes,

@@ -350,6 +350,11 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
       "simulate dualpipe --ranks 4 --microbatches 8 --format json --cost 10,10,10,0 --hides 30");
   CHECK(10 * find("--cost 1,1,1,0 --hides 30", "dualpipe")["makespan"].get<double>() ==
         doctest::Approx(tenths["makespan"].get<double>()));
+  CHECK(find("--layers 8 --cost 1,1,1,0 --hides 30", "1f1b")["makespan"] ==
+        find("--layers 8 --cost 1,1,1,0", "1f1b")["makespan"]);
+  CHECK(10 * find("--layers 8 --cost 1,1,1,0 --hides 30", "dualpipe")["makespan"].get<double>() ==
+        doctest::Approx(
+            find("--layers 8 --cost 10,10,10,0 --hides 30", "dualpipe")["makespan"].get<double>()));
   CHECK(run("compare --ranks 4 --microbatches 8 --hides 101").exit == 2);
 
   const auto first = [](const std::string& arguments) {
@@ -469,12 +474,24 @@ TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to
   CHECK(makespan("dualpipe --hides 100") < makespan("dualpipe --hides 50"));
   CHECK(run("simulate dualpipe --ranks 4 --microbatches 8 --hides 101").err.find(
             "--hides") != std::string::npos);
-  // A part of a unit is not rounded away.
-  const auto rounded = run("simulate dualpipe --ranks 4 --microbatches 8 --hides 75");
+  // A part of a unit is not rounded away: it is told, or refused where there is no place for it.
+  const std::string small = " paired_1f1b --ranks 4 --microbatches 8 --receive-lead 2 --hides 75";
+  const json parts = run_json("simulate --format json --cost 1,1,1,0 --memory 3,0,-3" + small);
+  const json whole = run_json("simulate --format json --cost 4,4,4,0 --memory 3,0,-3" + small);
+  for (const char* time : {"makespan", "span"})
+    CHECK(4 * parts[time].get<double>() == whole[time].get<double>());
+  for (const char* times : {"busy", "idle", "receives_wait"})
+    for (std::size_t rank = 0; rank < 4; ++rank)
+      CHECK(4 * parts[times][rank].get<double>() == whole[times][rank].get<double>());
+  CHECK(parts["makespan"] == 27.75);
+  CHECK(parts["bubble"] == whole["bubble"]);
+  CHECK(parts["peak"] == whole["peak"]);
+  CHECK(run("simulate" + small).out.find("makespan 27.75\n") != std::string::npos);
+  const auto rounded = run("schedule" + small.substr(0, small.find(" --receive")) + " --hides 75");
   CHECK(rounded.exit == 2);
   CHECK(rounded.err ==
         "stretto: --hides 75: hides 75 % of 1, which is no integer; give times in a finer unit (4 "
         "times the numbers will do)\n");
-  CHECK(run("simulate dualpipe --ranks 4 --microbatches 8 --cost 4,4,4,0 --hides 75").exit == 0);
-  CHECK(run("simulate 1f1b --ranks 4 --microbatches 8 --hides 75").exit == 0);  // it has no pairs
+  CHECK(run("schedule dualpipe --ranks 4 --microbatches 8 --cost 4,4,4,0 --hides 75").exit == 0);
+  CHECK(run("schedule 1f1b --ranks 4 --microbatches 8 --hides 75").exit == 0);  // it has no pairs
 }

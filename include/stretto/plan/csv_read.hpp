@@ -281,6 +281,12 @@ class csv_reader {
 
 }  // namespace detail
 
+//! A file's text without the mark with which spreadsheets begin what is UTF-8.
+constexpr std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xef\xbb\xbf";
+  return text.substr(0, mark.size()) == mark ? text.substr(mark.size()) : text;
+}
+
 //! Reads a schedule, strictly: every cell a whole action of PyTorch's grammar, every row a rank
 //! with work, every stage on one rank. CRLF and LF both end a row. A file with any action beyond F,
 //! B, I, W and pairs is compute_comms. Does not say whether the schedule is valid: see `verify`.
