@@ -91,6 +91,13 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                  "Micro-batches (or slices), of one chunk each, that no rank may keep more of for "
                  "their backwards; searches make the most of it [any number]")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
+  auto* csv = app.add_option("--csv", raw.csv,
+                             "An order in PyTorch's CSV, without messages, instead of a schedule; "
+                             "ranks, micro-batches and chunks are the file's");
+  for (const char* other :
+       {"--schedule", "--ranks", "--microbatches", "--slices", "--chunks", "--group", "--remainder",
+        "--warmup", "--split", "--objective", "--variant"})
+    csv->excludes(app.get_option(other));
   app.add_option("--layers-per-rank", raw.layers_per_rank,
                  "Layers of each rank, embedding and head included, dealt to its chunks in turn: "
                  "4,4,4,4 [even]");
@@ -234,7 +241,7 @@ std::vector<told_option> common_options(const CLI::App& app, const options& from
   for (const CLI::Option* each : app.get_options()) {
     const std::string name = each->get_name();
     if (own.contains(name)) continue;
-    const bool path = name == "--save" || name == "--resume";
+    const bool path = name == "--save" || name == "--resume" || name == "--csv";
     const bool flag = each->get_items_expected() == 0;
     made.push_back({name, each->empty()         ? each->get_default_str()
                           : name == "--machine" ? told_machine(from)

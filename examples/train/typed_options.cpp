@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/kernels.hpp"
+#include "pipeline/order_file.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/schedule/options.hpp"
@@ -106,6 +107,14 @@ void read_machine(const std::string& path, options& made) {
 }  // namespace
 
 void typed_options::complete(options& made) const {
+  if (csv) {
+    const order_file read = read_order(*csv);
+    made.pipeline.schedule = *csv;
+    made.pipeline.order = read.order;
+    made.pipeline.ranks = read.sizes.ranks;
+    made.pipeline.microbatches = read.sizes.microbatches;
+    made.pipeline.chunks = read.sizes.chunks;
+  }
   made.pipeline.recompute = read_recompute(recompute);
   made.pipeline.offload = read_offload(offload);
   made.pipeline.products = read_precision(precision);

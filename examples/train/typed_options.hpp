@@ -16,6 +16,7 @@ struct typed_options {
   std::string precision = "fp32";
   std::string remainder, warmup, split, objective;  // empty: the schedule's default
   std::optional<std::string> machine;
+  std::optional<std::string> csv;
   double deadline = 300;
   double learning_rate = 3e-3;
   bool untied = false;

@@ -19,6 +19,10 @@ using test_support::contents;
 using test_support::outcome;
 using test_support::temporary;
 
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 //! The arguments, and sizes small enough for a step to be quick everywhere: those that they do not
 //! give, for no option may be given twice.
 std::string small(const std::string& arguments = "") {
@@ -26,8 +30,10 @@ std::string small(const std::string& arguments = "") {
   for (const char* option : {"--layers 4", "--width 16", "--heads 2", "--context 16", "--ranks 2",
                              "--microbatches 4", "--steps 4", "--sample 9"}) {
     const std::string with_value = option;
-    if (arguments.find(with_value.substr(0, with_value.find(' ') + 1)) == std::string::npos)
-      made += " " + with_value;
+    const std::string name = with_value.substr(0, with_value.find(' ') + 1);
+    const bool of_the_file =
+        has(arguments, "--csv ") && (name == "--ranks " || name == "--microbatches ");
+    if (!has(arguments, name) && !of_the_file) made += " " + with_value;
   }
   return made;
 }
@@ -57,10 +63,6 @@ struct desk {
   temporary text{"train_text"};
   temporary out{"train_out"};
 };
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 //! What a run learns, without what depends on the machine: the losses of its steps.
 std::string losses(const std::string& printed) {
@@ -302,33 +304,122 @@ TEST_CASE("the order that trains is that of the schedule as it is told") {
     CHECK(drawn(one.schedule).exit != 0);
   }
 }
+
+TEST_CASE("an order from a file trains as the schedule that it is, to the same losses") {
+  for (const std::string schedule :
+       {"1f1b --ranks 2 --microbatches 5", "zb_h1 --ranks 3 --microbatches 4",
+        "interleaved --ranks 2 --chunks 2 --microbatches 4", "gpipe --ranks 1 --microbatches 2",
+        "zbv --ranks 2 --chunks 2 --microbatches 4", "paired_1f1b --ranks 2 --microbatches 4"}) {
+    INFO(schedule);
+    const desk here;
+    const temporary order("order.csv");
+    REQUIRE(test_support::run(STRETTO_TOOL_PATH,
+                              "schedule " + schedule + " --format csv -o " + order.path())
+                .exit == 0);
+    const outcome by_name = here.train(small("--check --schedule " + schedule));
+    const outcome by_file = here.train(small("--check --csv " + order.path()));
+    CHECK(by_file.err == "");
+    REQUIRE(by_file.exit == 0);
+    CHECK(!losses(by_name.out).empty());
+    CHECK(losses(by_file.out) == losses(by_name.out));
+    CHECK(has(by_file.out, order.path() + ": "));
+    // What ran is this order: the picture of another one is refused.
+    CHECK(test_support::run(STRETTO_TOOL_PATH, "plot " + schedule + " --trace " +
+                                                   here.left_path("trace.json") + " -o /dev/null")
+              .exit == 0);
+  }
+  const desk here;
+  const temporary order("order.csv");
+  order.write(
+      "\xef\xbb\xbf"
+      "0F1,0F0,0B0,0B1\r\n1F1,1F0,1B0,1B1\r\n");  // no schedule's
+  CHECK(here.train(small("--check --csv " + order.path() + " --recompute all")).exit == 0);
+  CHECK(here.train(small("--csv " + order.path() + " --limit 2")).exit == 0);
+  const outcome above = here.train(small("--csv " + order.path() + " --limit 1"));
+  CHECK(above.exit == 2);
+  CHECK(
+      has(above.err, "--limit 1: " + order.path() + " needs more: rule bounded broken on rank 0"));
+}
+
+TEST_CASE(
+    "a broken order is refused as the tool refuses it, and one that does not fit the trainer") {
+  const desk here;
+  const temporary order("order.csv");
+  const auto refused = [&](const std::string& text) {
+    order.write(text);
+    const outcome ran = here.train(small("--csv " + order.path()));
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK_FALSE(std::filesystem::exists(here.out.path()));
+    CHECK(ran.err.starts_with("train: --csv " + order.path() + ": "));
+    return ran.err.substr(ran.err.find(": ", 8) + 2);
+  };
+  for (const std::string text :
+       {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "0F0,0B0\n1F0,1B0,1X0\n", "0F0,0F1,0B0\n1F0,1B0\n",
+        "0F0,0B0\n\n", "0B0,0F0\n1F0,1B0\n", ""}) {
+    INFO(text);
+    const std::string said = refused(text);
+    const std::string told = test_support::run(STRETTO_TOOL_PATH, "check " + order.path()).err;
+    CHECK(told == "stretto: " + order.path() + ": " + said);
+  }
+  CHECK(refused("0F0\n1F0\n") ==
+        "row 1 (rank 0): rule complete broken, job 0B0: the job is missing\n");
+  CHECK(has(refused("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "it has messages"));
+  CHECK(has(refused("0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0\n"), "lie neither looped"));
+  CHECK(has(here.train(small("--csv /no/order.csv")).err,
+            "--csv /no/order.csv: cannot be read: No such file"));
+  CHECK(has(here.train(small("--csv / ")).err, "--csv /: is a folder"));
+  CHECK(has(here.train("--csv x --schedule 1f1b").err, "--schedule excludes --csv"));
+}
 #endif
 
 TEST_CASE("help names every option, and is no error") {
   const outcome ran = test_support::run(STRETTO_TRAIN_PATH, "--help");
   CHECK(ran.exit == 0);
   CHECK(ran.err.empty());
-  for (const char* option : {"FILES",        "--schedule",
-                             "--ranks",      "--microbatches",
-                             "--slices",     "--chunks",
-                             "--group",      "--layers-per-rank",
-                             "--limit",      "--objective",
-                             "--variant",    "--split",
-                             "--warmup",     "--remainder",
-                             "--overlap",    "--transport-capacity",
-                             "--ops",        "--tensor-parallel",
-                             "--pieces",     "in_pieces",
-                             "--poison",     "--checked",
-                             "--deadline",   "--layers",
-                             "--width",      "--heads",
-                             "--context",    "--batch",
-                             "--untied",     "--steps",
-                             "--seed",       "--learning-rate",
-                             "--sample",     "--clip",
-                             "--check",      "--save ",
-                             "--save-every", "--resume",
-                             "--precision",  "--machine",
-                             "--out",        "interleaved, ",
+  for (const char* option : {"FILES",
+                             "--schedule",
+                             "--ranks",
+                             "--microbatches",
+                             "--slices",
+                             "--chunks",
+                             "--group",
+                             "--layers-per-rank",
+                             "--limit",
+                             "--objective",
+                             "--variant",
+                             "--split",
+                             "--csv",
+                             "--warmup",
+                             "--remainder",
+                             "--overlap",
+                             "--transport-capacity",
+                             "--ops",
+                             "--tensor-parallel",
+                             "--pieces",
+                             "in_pieces",
+                             "--poison",
+                             "--checked",
+                             "--deadline",
+                             "--layers",
+                             "--width",
+                             "--heads",
+                             "--context",
+                             "--batch",
+                             "--untied",
+                             "--steps",
+                             "--seed",
+                             "--learning-rate",
+                             "--sample",
+                             "--clip",
+                             "--check",
+                             "--save ",
+                             "--save-every",
+                             "--resume",
+                             "--precision",
+                             "--machine",
+                             "--out",
+                             "interleaved, ",
                              "Exit: 0"}) {
     INFO(option);
     CHECK(has(ran.out, option));

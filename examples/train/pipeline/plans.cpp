@@ -27,6 +27,7 @@ constexpr std::int64_t most_earlier_slices = 10'000'000;
 
 //! What the settings name, with the options that they give it.
 stretto::schedule::any schedule_of(const pipeline_settings& settings) {
+  if (settings.order) return *settings.order;
   stretto::schedule::options told = settings.options;
   if (settings.group != 0) told.group = settings.group;
   const auto found = stretto::schedule::by_name(

@@ -21,6 +21,7 @@
 #include "stretto/memory/offload_window.hpp"
 #include "stretto/memory/recompute_window.hpp"
 #include "stretto/model/machine.hpp"
+#include "stretto/schedule/any.hpp"
 #include "stretto/schedule/options.hpp"
 
 namespace train {
@@ -35,6 +36,8 @@ class bad_setting : public std::invalid_argument {
 //! How a step is cut up and run. Names of settings are those of the command line.
 struct pipeline_settings {
   std::string schedule = "interleaved";  //!< one that trains, see training_schedules()
+  //! An order of the caller's own in its place, for these sizes (order_file.hpp).
+  std::optional<stretto::schedule::any> order{};
   int ranks = 4;
   int microbatches = 8;  //!< of a replica
   int slices = 1;  //!< per micro-batch, equal parts of its sequences
