@@ -83,7 +83,7 @@ class trace_writer {
     if (from_.slices > 1) args["slice"] = bar.what.slice;
     put({{"ph", "X"},
          {"name", to_text(bar.what).view()},
-         {"cat", detail::words_for(bar.what.kind)},
+         {"cat", words(bar.what.kind)},
          {"pid", bar.rank},
          {"tid", track},
          {"ts", bar.when.start},

@@ -6,49 +6,6 @@
 #include "stretto/model/job_text.hpp"
 
 namespace stretto::executor {
-namespace {
-
-std::string_view words(job_kind kind) {
-  switch (kind) {
-    case job_kind::forward:
-      return "forward";
-    case job_kind::backward:
-      return "backward";
-    case job_kind::backward_input:
-      return "backward for the input";
-    case job_kind::backward_weight:
-      return "backward for the weights";
-    case job_kind::recompute:
-      return "recompute";
-    case job_kind::send_forward:
-      return "send of activations";
-    case job_kind::receive_forward:
-      return "receive of activations";
-    case job_kind::send_backward:
-      return "send of a gradient";
-    case job_kind::receive_backward:
-      return "receive of a gradient";
-    case job_kind::offload:
-      return "offload";
-    case job_kind::reload:
-      return "reload";
-    case job_kind::unshard:
-      return "unshard";
-    case job_kind::reshard:
-      return "reshard";
-    case job_kind::reduce_grad:
-      return "gradient reduction";
-    case job_kind::all_reduce:
-      return "all-reduce";
-    case job_kind::optimizer:
-      return "optimizer";
-    case job_kind::end_step:
-      return "end of the step";
-  }
-  return "unknown kind";
-}
-
-}  // namespace
 
 std::string describe(const job& what) {
   if (static_cast<int>(what.kind) >= job_kind_count)

@@ -21,6 +21,28 @@ constexpr std::string_view letters(job_kind kind) {
   return names[static_cast<unsigned>(kind)];
 }
 
+//! What a kind does, in words for people.
+constexpr std::string_view words(job_kind kind) {
+  constexpr std::string_view names[job_kind_count] = {"forward",
+                                                      "backward",
+                                                      "backward for the input",
+                                                      "backward for the weights",
+                                                      "recompute",
+                                                      "copy to the host",
+                                                      "copy back",
+                                                      "send of activations",
+                                                      "receive of activations",
+                                                      "send of a gradient",
+                                                      "receive of a gradient",
+                                                      "unshard",
+                                                      "reshard",
+                                                      "gradient reduction",
+                                                      "all-reduce",
+                                                      "optimizer",
+                                                      "end of the step"};
+  return names[static_cast<unsigned>(kind)];
+}
+
 //! Whether PyTorch's schedule grammar has a form for the kind.
 constexpr bool has_pytorch_form(job_kind kind) {
   return kind <= job_kind::backward_weight || is_message(kind) || kind == job_kind::unshard ||

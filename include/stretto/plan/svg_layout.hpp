@@ -114,7 +114,7 @@ class svg_layout {
     constexpr std::size_t most = 8;  // boxes of a kind
     for (const auto& [kind, there] : chunks_of) {
       const bool by_chunk = chunks > 1 && is_compute(kind);
-      std::string named(words_for(kind));
+      std::string named(legend_of(kind));
       if (is_compute(kind) || in_.lanes.empty()) named = std::string(letters(kind)) + " " + named;
       if (!entries.empty() && entries.back().words == named) continue;
       entry made{{}, named};

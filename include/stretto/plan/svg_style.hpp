@@ -4,40 +4,16 @@
 #include <string>
 #include <string_view>
 
-#include "stretto/model/job.hpp"
+#include "stretto/model/job_text.hpp"
 
 namespace stretto::detail {
 
-inline std::string_view words_for(job_kind kind) {
-  switch (kind) {
-    case job_kind::forward:
-      return "forward";
-    case job_kind::backward:
-      return "backward";
-    case job_kind::backward_input:
-      return "backward, input";
-    case job_kind::backward_weight:
-      return "backward, weights";
-    case job_kind::recompute:
-      return "recompute";
-    case job_kind::offload:
-      return "copy to the host";
-    case job_kind::reload:
-      return "copy back";
-    case job_kind::optimizer:
-      return "optimizer";
-    case job_kind::reduce_grad:
-      return "reduce gradients";
-    case job_kind::all_reduce:
-      return "all-reduce";
-    case job_kind::send_forward:
-    case job_kind::send_backward:
-    case job_kind::receive_forward:
-    case job_kind::receive_backward:
-      return "message, with its wait";
-    default:
-      return "other";
-  }
+//! What a kind does, in the few words that a legend has room for.
+constexpr std::string_view legend_of(job_kind kind) {
+  if (is_message(kind)) return "message, with its wait";
+  if (kind == job_kind::backward_input) return "backward, input";
+  if (kind == job_kind::backward_weight) return "backward, weights";
+  return words(kind);
 }
 
 inline std::string escape_xml(std::string_view text) {
