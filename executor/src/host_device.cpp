@@ -49,7 +49,7 @@ class host_device final : public device {
         event_count_(plan.events) {
     const int count = static_cast<int>(plan.streams.size());
     const int threads = settings.threads > 0 ? settings.threads : count;
-    const int spins = settings.spins >= 0 ? settings.spins : spins_for(threads);
+    const int spins = spins_for(threads);
     streams_.reserve(plan.streams.size());
     try {
       for (int index = 0; index < count; ++index) {

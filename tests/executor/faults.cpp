@@ -4,13 +4,13 @@
 
 #include "failures.hpp"
 #include "pipeline.hpp"
-#include "stretto/executor/faulty_transport.hpp"
 #include "stretto/executor/loopback_transport.hpp"
+#include "support/faulty_transport.hpp"
 #include "threads.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
-using executor::mishap;
+using test_support::mishap;
 
 namespace {
 
@@ -19,12 +19,13 @@ constexpr int microbatches = 3;
 
 //! The engine of a small pipeline with one fault in its transport.
 struct faulty {
-  faulty(const executor::injected_fault& fault, int capacity, executor::issuing issue)
+  faulty(const test_support::injected_fault& fault, int capacity, executor::issuing issue)
       : plans(pipeline_plans(ranks, microbatches, 8, layout::separate)), stages(ranks) {
     executor::options with;
     with.deadline = waits(fault.what) ? std::chrono::milliseconds(300) : std::chrono::minutes(5);
     with.issue = issue;
-    with.wire = executor::make_faulty_transport(executor::make_loopback_transport(capacity), fault);
+    with.wire =
+        test_support::make_faulty_transport(executor::make_loopback_transport(capacity), fault);
     engine = std::make_unique<executor::engine>(views(plans), stages.pointers, std::move(with));
   }
   //! Whether only the deadline may find it.
@@ -157,8 +158,8 @@ TEST_CASE("a collective of the wrong size names its rank") {
   }
   sample_stages stages(2);
   executor::options with;
-  with.wire = executor::make_faulty_transport(executor::make_loopback_transport(),
-                                              {mishap::wrong_size, 1, 1});
+  with.wire = test_support::make_faulty_transport(executor::make_loopback_transport(),
+                                                  {mishap::wrong_size, 1, 1});
   executor::engine engine(views(plans), stages.pointers, std::move(with));
   engine.step();
   const executor::execution_error error = error_of(engine);

@@ -17,6 +17,7 @@ endif()
 string(APPEND STRETTO_MPIRUN " ${MPIEXEC_NUMPROC_FLAG}")
 
 add_executable(test_mpi_ranks mpi/program/ranks.cpp)
+target_include_directories(test_mpi_ranks PRIVATE "${PROJECT_SOURCE_DIR}/tests")
 target_link_libraries(test_mpi_ranks PRIVATE stretto::stretto stretto_executor_mpi MPI::MPI_CXX)
 set_target_properties(test_mpi_ranks PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")

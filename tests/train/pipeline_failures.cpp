@@ -8,14 +8,14 @@
 
 #include "../executor/threads.hpp"
 #include "pipeline_support.hpp"
-#include "stretto/executor/faulty_transport.hpp"
 #include "stretto/executor/loopback_transport.hpp"
+#include "support/faulty_transport.hpp"
 
 using namespace train;
 using namespace pipeline_test;
 using stretto::executor::execution_error;
 using stretto::executor::failure;
-using stretto::executor::mishap;
+using test_support::mishap;
 
 namespace {
 
@@ -38,8 +38,8 @@ pipeline_settings small() {
 pipeline_settings with_fault(mishap what, int rank, std::int64_t at, int capacity) {
   pipeline_settings settings = small();
   settings.make_transport = [=] {
-    return stretto::executor::make_faulty_transport(
-        stretto::executor::make_loopback_transport(capacity), {what, rank, at});
+    return test_support::make_faulty_transport(stretto::executor::make_loopback_transport(capacity),
+                                               {what, rank, at});
   };
   return settings;
 }

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include "stretto/base/filled.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/stream_type.hpp"
 
@@ -28,22 +25,6 @@ constexpr std::int64_t op_bound(const op_graph& graph, int multiprocessors) {
     if (shared > bound) bound = shared;
   }
   return bound;
-}
-
-//! The longest way through the ops as they are: no order of whole ops is shorter.
-constexpr std::int64_t op_critical_path(const op_graph& graph) {
-  std::vector<std::int64_t> end = filled<std::int64_t>(graph.nodes.size());
-  std::int64_t longest = 0;
-  const op_neighbours needs(graph, true);
-  for (std::int32_t node = 0; node < graph.size(); ++node) {
-    std::int64_t start = 0;
-    for (const std::int32_t need : needs.of(node))
-      if (end[static_cast<std::size_t>(need)] > start) start = end[static_cast<std::size_t>(need)];
-    const auto at = static_cast<std::size_t>(node);
-    end[at] = start + graph.nodes[at].time;
-    if (end[at] > longest) longest = end[at];
-  }
-  return longest;
 }
 
 }  // namespace stretto

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "stretto/executor/engine.hpp"
-#include "stretto/executor/faulty_transport.hpp"
 #include "stretto/executor/mpi.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
@@ -24,6 +23,7 @@
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/zbv.hpp"
+#include "support/faulty_transport.hpp"
 
 using namespace stretto;
 
@@ -182,7 +182,8 @@ int run(session& between, const std::string& what) {
   if (what == "shorter")
     return fail(
         between, plans(256), later, [] {},
-        make_faulty_transport(make_mpi_transport(between), {executor::mishap::wrong_size, 0, 1}));
+        test_support::make_faulty_transport(make_mpi_transport(between),
+                                            {test_support::mishap::wrong_size, 0, 1}));
   std::cerr << "there is no '" << what << "'\n";
   return 2;
 }

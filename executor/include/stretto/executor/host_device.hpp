@@ -9,13 +9,12 @@
 
 namespace stretto::executor {
 
+//! How a device on the host is made.
 struct host_settings {
   //! Commands that a stream's queue holds; 0: all of a step, so that issuing never waits.
   int queue_depth = 0;
-  //! How often a thread looks again before it sleeps; negative: chosen from the number of cores and
-  //! of threads.
-  int spins = -1;
-  //! Threads of all devices of the process, for that choice; 0: those of this device.
+  //! Threads of all devices of the process, by which and the number of cores it is chosen how often
+  //! a thread looks again before it sleeps; 0: those of this device.
   int threads = 0;
 };
 
