@@ -26,7 +26,9 @@ struct job_cost {
   constexpr bool operator==(const job_cost&) const = default;
 };
 
+//! The kinds of jobs that have a cost are the first so many.
 inline constexpr int cost_kinds = static_cast<int>(job_kind::reload) + 1;
+//! A limit of memory that is none.
 inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
 //! The job table that schedules and simulations read: one job_cost per (rank, chunk, kind with a

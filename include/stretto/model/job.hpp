@@ -24,6 +24,7 @@ enum class job_kind : std::uint8_t {
   optimizer,         //!< the weight update of the rank's stages
   end_step,          //!< after everything else of the rank's step; runs nothing
 };
+//! How many kinds there are.
 inline constexpr int job_kind_count = static_cast<int>(job_kind::end_step) + 1;
 
 //! One stage's work on one slice of one micro-batch.
@@ -51,12 +52,15 @@ constexpr bool has_cost(job_kind kind) { return kind <= job_kind::reload; }
 constexpr bool is_input_gradient(job_kind kind) {
   return kind == job_kind::backward || kind == job_kind::backward_input;
 }
+//! SEND_F or SEND_B.
 constexpr bool is_send(job_kind kind) {
   return kind == job_kind::send_forward || kind == job_kind::send_backward;
 }
+//! RECV_F or RECV_B.
 constexpr bool is_receive(job_kind kind) {
   return kind == job_kind::receive_forward || kind == job_kind::receive_backward;
 }
+//! What one rank does of a message to or from a neighbour.
 constexpr bool is_message(job_kind kind) {
   return kind >= job_kind::send_forward && kind <= job_kind::receive_backward;
 }

@@ -22,6 +22,7 @@ struct op_node : op_form {
   constexpr bool communicates() const { return stream != 0; }
 };
 
+//! Which node must end before which begins.
 struct op_edge {
   std::int32_t before = 0;
   std::int32_t after = 0;

@@ -54,6 +54,7 @@ enum class buffer_role : std::uint8_t {
 constexpr bool is_saved(buffer_role role) {
   return role == buffer_role::stash || role == buffer_role::kept;
 }
+//! How many roles there are.
 inline constexpr int buffer_role_count = static_cast<int>(buffer_role::workspace) + 1;
 
 //! A piece of the arena, or of the host's memory behind it (buffer_role::host), in use from the
@@ -73,6 +74,7 @@ struct buffer {
   constexpr bool operator==(const buffer&) const = default;
 };
 
+//! What an instruction does with a buffer.
 enum class access : std::uint8_t { read, write, read_write };
 
 //! One buffer that an instruction touches, under the role that it has for that instruction: a

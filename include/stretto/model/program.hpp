@@ -34,6 +34,7 @@ struct program_buffer {
   constexpr bool operator==(const program_buffer&) const = default;
 };
 
+//! What an op does with one buffer of its program; the four below make one, by how.
 struct op_use {
   std::int32_t buffer = -1;
   touch how = touch::reads;

@@ -18,6 +18,7 @@ struct precision {
 
   constexpr bool operator==(const precision&) const = default;
 };
+//! All in single precision.
 inline constexpr precision single_precision{};
 //! Half-precision weights, activations and gradients; master weights and moments in single.
 inline constexpr precision mixed_precision{2, 2, 2, 12};

@@ -27,9 +27,11 @@ struct verdict {
 
 //! Shorthands for the checks.
 constexpr verdict refuse(fault what, reason why) { return {.what = what, .why = why}; }
+//! The same of a job.
 constexpr verdict refuse(fault what, reason why, int rank, int step, const job& where) {
   return {.what = what, .why = why, .rank = rank, .step = step, .where = where, .has_job = true};
 }
+//! The same of a job and the one that it waits for, meets or clashes with.
 constexpr verdict refuse(fault what, reason why, int rank, int step, const job& where,
                          const job& other) {
   verdict answer = refuse(what, why, rank, step, where);

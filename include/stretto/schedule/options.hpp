@@ -32,6 +32,7 @@ struct spelling {
   std::string_view word;
   Kind kind;
 };
+//! The values of an option, as they are spelt.
 template <class Kind>
 inline constexpr std::array<spelling<Kind>, 0> spellings{};
 template <>

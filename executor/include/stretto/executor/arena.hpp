@@ -34,6 +34,7 @@ struct high_water_mark {
   std::int64_t bytes = 0;
   int instruction = 0;
 };
+//! Where the plan's arena is fullest.
 high_water_mark most_in_use(const plan_view& plan);
 
 }  // namespace stretto::executor

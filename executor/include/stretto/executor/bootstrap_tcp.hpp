@@ -9,6 +9,7 @@
 
 namespace stretto::executor {
 
+//! Where processes meet, and for how long they try.
 struct tcp_settings {
   //! Process, number of processes, and where process 0 is reached; the rest of the job by its name.
   launch_info launch{};

@@ -36,6 +36,8 @@ using device_factory = std::function<std::unique_ptr<device>(const plan_view&, m
 //! Whether the executor was built for debugging (without NDEBUG).
 bool built_for_debugging();
 
+//! How an engine runs plans: who issues, where ranks compute, by what they exchange messages, and
+//! what is watched meanwhile.
 struct options {
   //! For each step; positive. A step that takes longer ends with an error.
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);

@@ -24,6 +24,7 @@ struct overlap_kernels {
   std::function<void(const kernel_call&)> communicate{};
 };
 
+//! How long two kernels are measured beside each other.
 struct overlap_settings {
   int pieces = 1;   //!< of the computation
   int warmups = 3;  //!< rounds that are not counted

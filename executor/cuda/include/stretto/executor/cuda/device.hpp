@@ -26,6 +26,7 @@ struct arena_memory {
   void (*release)(void* memory) = nullptr;
 };
 
+//! How a device on a GPU is made.
 struct cuda_settings {
   int device = 0;  //!< CUDA's number of the GPU
   //! Makes events that take times, which options::trace_steps needs.

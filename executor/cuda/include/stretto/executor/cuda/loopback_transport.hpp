@@ -6,6 +6,7 @@
 
 namespace stretto::executor {
 
+//! How messages pass between the GPUs of one process.
 struct cuda_loopback_settings {
   //! Blocks of the kernel that sums: multiprocessors that it may take.
   int blocks = 16;

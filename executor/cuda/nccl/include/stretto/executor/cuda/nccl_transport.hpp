@@ -9,6 +9,7 @@
 
 namespace stretto::executor {
 
+//! How NCCL is asked for its communicators.
 struct nccl_settings {
   //! Blocks of one message's kernel, of which NCCL makes the next power of two; each takes a
   //! multiprocessor for as long as it waits.
