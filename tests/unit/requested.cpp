@@ -165,9 +165,12 @@ TEST_CASE("a pair whose backward stands ahead is a plan of jobs, but none of ops
   REQUIRE(text(base.answer()) == "ok");
   const support::two_products<support::op_order::look_ahead> ops;
   const auto streams = ops.streams();
-  CHECK(text(stretto::expanded(base, streams, ops).answer()) ==
-        "unsupported on rank 0, step 1, job 0B0: a pair is expanded into ops with its forward ahead "
-        "in the list");
+  const stretto::expanded refused(base, streams, ops);
+  CHECK(refused.answer().why == stretto::reason::backward_ahead);
+  CHECK(
+      text(refused.answer()) ==
+      "unsupported on rank 0, step 1, job 0B0: a pair is expanded into ops with its forward ahead "
+      "in the list");
 }
 
 TEST_CASE("each rank of a table sums the gradients of the stages that it has") {
