@@ -17,6 +17,7 @@
 #include "executor/pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/cuda/error.hpp"
+#include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"
 #include "stretto/executor/trace.hpp"
@@ -256,16 +257,23 @@ TEST_CASE("who waits for a sum to start waits for its kernel's blocks, by the la
   define_executor_kernels();
   struct probe final : executor::stage {
     void run(const executor::context& at) override {
-      if (at.what.kind == job_kind::forward) budget = at.sm_budget;
+      if (at.what.kind != job_kind::forward) return;
+      budget = at.sm_budget;
+      // No kernel, and so nothing that a graph has right behind the start of one.
+      executor::cuda::check(cudaMemsetAsync(memory, 0, 4, executor::native_stream(at)),
+                            "cudaMemsetAsync");
     }
     int budget = 0;
+    void* memory = nullptr;
   };
   // Of the second step, which is recorded where there is a graph, older drivers are not told.
   const auto tells = [](int driver, bool graph) {
     gpu::reset();
     gpu::set_driver(driver);
     const gated_sum plans(4);
+    const auto memory = executor::cuda::make_device_memory(4);
     probe stage;
+    stage.memory = memory.get();
     executor::stage* const stages[] = {&stage, &stage};
     executor::options with = on_gpus(1);
     if (graph) with.graph = executor::make_cuda_graph;

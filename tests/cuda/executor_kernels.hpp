@@ -26,7 +26,7 @@ void sum_on_host(void* const* arguments) {
 //! What that of note_progress.cu does.
 inline void note_on_host(void* const* arguments) {
   unsigned* const word = *static_cast<unsigned* const*>(arguments[0]);
-  std::atomic_ref(*word).store(*static_cast<const unsigned*>(arguments[1]));
+  if (word != nullptr) std::atomic_ref(*word).store(*static_cast<const unsigned*>(arguments[1]));
 }
 
 //! The executor's own.

@@ -157,6 +157,16 @@ TEST_CASE("what is recorded is what is issued, and later steps are a launch for 
   CHECK(nccl::revoked() == 0);
 }
 
+TEST_CASE("processes that wait for room in their queues do not wait for one another") {
+  for (const std::size_t depth : {1U, 3U}) {
+    const auto all = run([depth](const member& of) {
+      of.meet([depth] { gpu::limit_queues(depth); });
+      for (int step = 0; step < 3; ++step) of.engine->step();
+    });
+    for (const told& each : all) CHECK(each.text == "");
+  }
+}
+
 TEST_CASE("what NCCL reports of a peer ends a replayed step, and all communicators at once") {
   const auto all = run([&](const member& of) {
     for (int step = 0; step < 3; ++step) of.engine->step();

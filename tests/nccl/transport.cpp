@@ -101,6 +101,20 @@ TEST_CASE("pipelines have the bits of the plain computation, whatever order stre
       }
 }
 
+TEST_CASE("steps end whatever their streams' queues hold, though calls wait for room") {
+  for (const std::size_t depth : {1U, 2U, 5U})
+    for (const layout how : {layout::serial, layout::separate}) {
+      CAPTURE(depth);
+      run of(3, how);
+      gpu::limit_queues(depth);
+      of.start();
+      for (int step = 0; step < 3; ++step) of.engine->step();
+      CHECK(of.inner.sums() == expected_sums(3, 4, 7, 3));
+      of.engine.reset();
+      of.check_left();
+    }
+}
+
 TEST_CASE(
     "every direction and every group has a communicator of its own, used before the first step") {
   run of(3, layout::separate, {.message_blocks = 6, .sum_blocks = 9, .cluster = 2});

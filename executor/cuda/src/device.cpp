@@ -32,6 +32,7 @@ class cuda_device final : public device {
     make_streams();
     for (std::int32_t made = 0; made < plan_.events; ++made) events_.push_back(cuda::make_event());
     recorded_.assign(events_.size(), -1);
+    find_starts();
     end_ = cuda::make_event();
     progress_.emplace(plan_, events_);
     if (settings_.timing) clock_.emplace(plan_.instructions.size(), streams_.front());
@@ -67,6 +68,11 @@ class cuda_device final : public device {
                              std::to_string(step) + " before it was recorded");
     check(cudaStreamWaitEvent(native(stream), event_at(event), cudaEventWaitDefault),
           "cudaStreamWaitEvent");
+    // In a graph only kernels may come behind the start of one, and here anything may.
+    if (capturing_ && tells_start_[static_cast<std::size_t>(event)]) {
+      make_current();
+      cuda::note_progress(nullptr, 0, native(stream));
+    }
   }
   void copy_to_host(int stream, const copy& work) override {
     move(stream, work, cudaMemcpyDeviceToHost);
@@ -75,6 +81,8 @@ class cuda_device final : public device {
     move(stream, work, cudaMemcpyHostToDevice);
   }
   void poison(int stream, std::span<std::byte> bytes, std::int64_t) override {
+    // A graph's nodes set memory of a GPU.
+    if (capturing_ && is_of_host(bytes)) return;
     make_current();
     check(cudaMemsetAsync(bytes.data(), poison_byte, bytes.size(), native(stream)),
           "cudaMemsetAsync");
@@ -179,6 +187,11 @@ class cuda_device final : public device {
   cudaStream_t native(int stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   cudaEvent_t event_at(int event) const { return events_[static_cast<std::size_t>(event)].get(); }
 
+  bool is_of_host(std::span<const std::byte> bytes) const {
+    const auto* const first = static_cast<const std::byte*>(host_memory_.get());
+    return bytes.data() >= first && bytes.data() < first + plan_.host_bytes;
+  }
+
   //! As what is launched or set asks for; the thread may issue for other GPUs, too.
   void make_current() const { check(cudaSetDevice(settings_.device), "cudaSetDevice"); }
 
@@ -217,6 +230,17 @@ class cuda_device final : public device {
       arena_ = {by.allocate(bytes), by.release};
   }
   static void give_back(void* memory) { static_cast<void>(cudaFree(memory)); }
+
+  //! The events of starts, and the kernel that a graph has behind one, which is loaded here.
+  void find_starts() {
+    tells_start_.resize(events_.size());
+    bool any = false;
+    for (const op_part& each : plan_.parts) {
+      if (each.started < 0) continue;
+      tells_start_[static_cast<std::size_t>(each.started)] = any = true;
+    }
+    if (any) cuda::note_progress(nullptr, 0, streams_.front());
+  }
 
   //! All streams begin behind it.
   void clear() {
@@ -265,6 +289,7 @@ class cuda_device final : public device {
   std::vector<cudaStream_t> streams_;
   std::vector<cuda::owned_event> events_;
   std::vector<std::int64_t> recorded_;  // by event: the step of its last record
+  std::vector<bool> tells_start_;       // by event: a kernel may record it as its blocks run
   cuda::owned_event end_;
   std::optional<cuda::progress_events> progress_;
   std::optional<cuda::progress_words> words_;  // of replayed steps

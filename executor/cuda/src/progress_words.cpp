@@ -6,6 +6,17 @@
 
 namespace stretto::executor::cuda {
 
+void note_progress(unsigned* word, unsigned done, cudaStream_t on) {
+  void* arguments[] = {&word, &done};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(1);
+  config.blockDim = dim3(1);
+  config.stream = on;
+  check(
+      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(stretto_note_progress), arguments),
+      "cudaLaunchKernelExC");
+}
+
 progress_words::progress_words(std::size_t streams, cudaStream_t one)
     : memory_(make_pinned_memory(streams * sizeof(unsigned))), recorded_(streams) {
   reset();
@@ -19,16 +30,7 @@ void progress_words::add(int stream, cudaStream_t native, std::int64_t step) {
 }
 
 void progress_words::launch(int stream, cudaStream_t native) {
-  unsigned* at = &word(stream);
-  unsigned done = recorded_[static_cast<std::size_t>(stream)];
-  void* arguments[] = {&at, &done};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(1);
-  config.blockDim = dim3(1);
-  config.stream = native;
-  check(
-      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(stretto_note_progress), arguments),
-      "cudaLaunchKernelExC");
+  note_progress(&word(stream), recorded_[static_cast<std::size_t>(stream)], native);
 }
 
 void progress_words::reset() {

@@ -10,6 +10,9 @@
 
 namespace stretto::executor::cuda {
 
+//! The kernel of note_progress.hpp on a stream of the current GPU.
+void note_progress(unsigned* word, unsigned done, cudaStream_t on);
+
 //! How far each stream has come in a step that is replayed, where no event tells: behind each
 //! instruction a kernel of one thread is recorded, which writes into pinned memory how many of its
 //! stream's are done. The host reads that without any stream, of a GPU that has failed, too.
@@ -20,7 +23,8 @@ namespace stretto::executor::cuda {
 class progress_words {
  public:
   //! For the current GPU.
-  //! @param one  of them, on which the kernel runs for the first time: it would else be loaded while
+  //! @param one  of them, on which the kernel runs for the first time: it would else be loaded
+  //! while
   //!             a step is recorded, or beside kernels that wait for others
   progress_words(std::size_t streams, cudaStream_t one);
 

@@ -41,6 +41,13 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.hit = false;
   my.until_hang = 0;
   my.patient = false;
+  limit_queues(1024);
+}
+
+void limit_queues(std::size_t depth, std::chrono::nanoseconds patience) {
+  const guard lock(here().mutex);
+  here().depth = depth;
+  here().room_patience = patience;
 }
 
 void keep_own_time() {
@@ -103,7 +110,7 @@ void define_later(std::function<void()> definitions) {
 void enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work) {
   const guard lock(here().mutex);
   here().note("kernel", std::string(name) + ", " + text_of(stream));
-  here().push(stream, {operation::kind::work, [work = std::move(work)] { return work(), true; }});
+  here().push(stream, {operation::kind::kernel, [work = std::move(work)] { return work(), true; }});
 }
 
 void enqueue_for(cudaStream_t stream, std::string_view name, double nanoseconds) {
@@ -116,7 +123,7 @@ void enqueue_for(cudaStream_t stream, std::string_view name, double nanoseconds)
 void enqueue_until(cudaStream_t stream, std::string_view name, std::function<bool()> is_over) {
   const guard lock(here().mutex);
   here().note("kernel", std::string(name) + ", " + text_of(stream));
-  here().push(stream, {operation::kind::work, std::move(is_over)});
+  here().push(stream, {operation::kind::kernel, std::move(is_over)});
 }
 
 std::string text_of(cudaStream_t stream) {
@@ -146,8 +153,10 @@ const kernel* state::find_kernel(const std::string& name) {
 }
 
 void state::note(const char* name, std::string arguments) {
-  if (own_time >= 0) own_time += 500;
-  else calls.push_back({name, std::move(arguments)});
+  if (own_time >= 0)
+    own_time += 500;
+  else
+    calls.push_back({name, std::move(arguments)});
 }
 
 cudaError_t state::enter(const char* name, std::string arguments) {
@@ -180,14 +189,45 @@ void state::look_at_source(const char* name, const void* from, const CUstream_st
                          " is recorded from memory that may be gone when it runs");
 }
 
-void state::push(cudaStream_t stream, operation what) {
-  if (is_captured(*stream) && what.what == operation::kind::work) {
-    std::vector<graph_node>& nodes = recorded.at(stream->capture).nodes;
-    nodes.push_back({std::move(what.work), stream->tail});
-    stream->tail = {static_cast<int>(nodes.size()) - 1};
-    return;
+cudaError_t state::push(cudaStream_t stream, operation what) {
+  // NCCL would put its kernel in front of that or behind it.
+  if (!stream->taken.empty())
+    complaints.push_back(text_of(stream) + " gets work while a call on " + stream->taken +
+                         " is in progress");
+  if (!is_captured(*stream)) make_room(*stream);
+  return append(stream, std::move(what));
+}
+
+cudaError_t state::append(cudaStream_t stream, operation what) {
+  if (!is_captured(*stream)) {
+    stream->queue.push_back(std::move(what));
+    return cudaSuccess;
   }
-  stream->queue.push_back(std::move(what));
+  // Edges from a kernel's start lead to kernels alone.
+  if (std::exchange(stream->behind_start, false) && what.what != operation::kind::kernel)
+    return last_error = cudaErrorNotSupported;
+  std::vector<graph_node>& nodes = recorded.at(stream->capture).nodes;
+  nodes.push_back({std::move(what.work), stream->tail});
+  stream->tail = {static_cast<int>(nodes.size()) - 1};
+  return cudaSuccess;
+}
+
+void state::make_room(const CUstream_st& stream) {
+  auto limit = std::chrono::steady_clock::now() + room_patience;
+  while (!has_room(stream)) {
+    if (skip()) {
+      limit = std::chrono::steady_clock::now() + room_patience;
+    } else if (std::chrono::steady_clock::now() < limit) {
+      // Other threads, or processes, may be what the work waits for.
+      mutex.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      mutex.lock();
+    } else {
+      complaints.push_back("a call waits for room in " +
+                           text_of(const_cast<cudaStream_t>(&stream)) + ", and nothing ends");
+      return;
+    }
+  }
 }
 
 bool state::may_run(const CUstream_st& stream) const {
@@ -216,7 +256,7 @@ bool state::run_one() {
     operation& front = stream.queue.front();
     if (front.what == operation::kind::graph && front.run->advance(random) && !front.run->is_over())
       return true;
-    if ((front.what == operation::kind::work && !front.work()) ||
+    if ((front.work && !front.work()) ||
         (front.what == operation::kind::graph && !front.run->is_over())) {
       ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
       continue;

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -48,9 +49,9 @@ struct kernel {
 //! @param peers  whether GPUs can reach one another's memory
 void reset(std::uint64_t seed = 1, int devices = 1, bool peers = true);
 
-//! From now on kernels and products last by a clock of the simulation's own, which goes on with calls of
-//! the runtime and stands still otherwise, so that times are the same wherever it runs; until the next
-//! reset. Calls are not kept.
+//! From now on kernels and products last by a clock of the simulation's own, which goes on with
+//! calls of the runtime and stands still otherwise, so that times are the same wherever it runs;
+//! until the next reset. Calls are not kept.
 void keep_own_time();
 
 //! The newest CUDA that the driver serves, until the next reset: it is this runtime's else.
@@ -59,7 +60,8 @@ void set_driver(int version);
 const std::vector<call>& calls();
 handles alive();
 //! What CUDA would have let pass, or waited for without limit, and nobody meant: such as a record
-//! over one that is not over, a free while work is under way, or a question while a step is recorded.
+//! over one that is not over, a free while work is under way, or a question while a step is
+//! recorded.
 const std::vector<std::string>& complaints();
 
 //! The n-th call from now on, of any function or of the one named, fails with the code instead of
@@ -69,17 +71,23 @@ void fail_call(int n, cudaError_t code, std::string_view function = {});
 bool has_failed();
 //! The n-th kernel launched from now on never ends.
 void hang_kernel(long n);
+//! A stream takes so many pieces of work, records and waits that are not done; then the call that
+//! brings one more waits until one is. They are 1024 until the next reset, which is what others
+//! remember of real ones.
+//! @param patience  when nothing has ended for so long, a call that waits complains and goes on
+void limit_queues(std::size_t depth, std::chrono::nanoseconds patience = std::chrono::seconds(10));
 //! Calls that give memory back really wait for all work on its GPU from now on, without limit as
 //! CUDA does, in the place of a complaint; for programs, which somebody can end.
 void wait_without_limit();
-//! Kernels are known by the names of their functions (extern "C"), or by what is launched; they stay
-//! known for ever.
+//! Kernels are known by the names of their functions (extern "C"), or by what is launched; they
+//! stay known for ever.
 void define(const char* name, kernel what);
 void define(const void* function, kernel what);
 //! And by others, whose names compilers make: every name with this part in it.
 void define_part(const char* part, kernel what);
 
-//! And some when the first is launched: by then all files have told what their functions are called.
+//! And some when the first is launched: by then all files have told what their functions are
+//! called.
 void define_later(std::function<void()> definitions);
 
 //! Work of a test on a stream, in the place of a kernel.

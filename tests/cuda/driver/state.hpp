@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -26,8 +27,9 @@ struct graph_run {
 };
 
 struct operation {
-  enum class kind { work, record, wait, graph };
-  kind what = kind::work;
+  //! Transfers are all work but kernels.
+  enum class kind { kernel, transfer, record, wait, graph };
+  kind what = kind::kernel;
   std::function<bool()> work{};  // whether it is over
   CUevent_st* event = nullptr;
   std::uint64_t version = 0;
@@ -53,8 +55,10 @@ struct CUstream_st {
   bool destroyed = false;
   std::uint64_t weight = 1;  // how often it is its turn, beside others
   std::deque<stretto::test::gpu::operation> queue{};
-  int capture = 0;       // into which it is recorded
-  std::set<int> tail{};  // the nodes that come before the next one
+  std::string taken{};        // by a call of NCCL's that is in progress, on this communicator
+  int capture = 0;            // into which it is recorded
+  std::set<int> tail{};       // the nodes that come before the next one
+  bool behind_start = false;  // which waits for some kernel's start, not its end
 };
 struct CUevent_st {
   int number = 0;
@@ -66,6 +70,7 @@ struct CUevent_st {
   double time = 0;             // nanoseconds
   int capture = 0;             // in which it was recorded last
   std::set<int> tail{};
+  bool of_start = false;
 };
 //! `held`: whatever the nodes use that must outlive them.
 struct CUgraph_st {
@@ -112,13 +117,15 @@ struct state {
   int devices = 1;
   int driver = CUDART_VERSION;
   cudaError_t sticky = cudaSuccess;
-  double own_time = -1;                // negative: the host's counts
-  double next_end = 0;                 // of what was found to last
+  double own_time = -1;  // negative: the host's counts
+  double next_end = 0;   // of what was found to last
   int countdown = -1;
   cudaError_t code = cudaSuccess;
   std::string only;
   bool hit = false;
   long until_hang = 0;  // kernels; 0: none hangs
+  std::size_t depth = 0;
+  std::chrono::nanoseconds room_patience{};
   bool patient = false;
 
   //! Null: it is not defined.
@@ -132,7 +139,13 @@ struct state {
   bool is_captured(const CUstream_st& stream) const { return recorded.count(stream.capture) > 0; }
   //! Of a copy on the stream: a graph finds what it is from when it runs.
   void look_at_source(const char* name, const void* from, const CUstream_st& stream);
-  void push(cudaStream_t stream, operation what);
+  //! As a call of the runtime, which waits for room in the stream's queue.
+  cudaError_t push(cudaStream_t stream, operation what);
+  //! At once; into the graph that is recorded from the stream, if one is.
+  cudaError_t append(cudaStream_t stream, operation what);
+  bool has_room(const CUstream_st& stream) const { return stream.queue.size() < depth; }
+  //! Until there is. What waits for the caller itself does so for ever: that is a complaint.
+  void make_room(const CUstream_st& stream);
   bool may_run(const CUstream_st& stream) const;
   std::size_t choose(const std::vector<CUstream_st*>& ready);
   bool run_one();

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,13 +25,16 @@ struct ncclComm {
   bool aborted = false;
   bool finalized = false;
   bool revoked = false;
-  int busy = 0;             // so often it is in progress yet
-  bool in_call = false;     // until somebody has seen the call's good end
+  int busy = 0;               // so often it is in progress yet
+  bool in_call = false;       // until somebody has seen the call's good end
   std::set<int> connected{};  // for operations of these sizes
-  std::int64_t issued = 0;  // operations
+  std::int64_t issued = 0;    // operations
   std::int64_t done = 0;
   // Of the capture that it is recorded into, and the last node there.
   int capture = 0, node = -1;
+  cudaStream_t stream = nullptr;  // of the call in progress
+  //! What the call's thread has not launched yet: its stream takes no more.
+  std::deque<gpu::operation> waiting{};
 };
 
 namespace {
@@ -86,6 +90,21 @@ ncclResult_t enter(const char* name, const std::string& arguments) {
   const gpu::guard lock(gpu::here().mutex); \
   if (const ncclResult_t code = enter(__func__, arguments)) return code
 
+//! As far as its stream takes it.
+void launch(ncclComm& comm) {
+  while (!comm.waiting.empty() && gpu::here().has_room(*comm.stream)) {
+    gpu::here().append(comm.stream, std::move(comm.waiting.front()));
+    comm.waiting.pop_front();
+  }
+}
+
+//! Nobody waits for the call any more, or it is done.
+void end_call(ncclComm& comm) {
+  comm.in_call = false;
+  if (comm.stream != nullptr) comm.stream->taken.clear();
+  comm.stream = nullptr;
+}
+
 //! Every call outside of a group, and every end of one, is done by a thread.
 ncclResult_t in_progress(ncclComm& comm) {
   if (comm.how.blocking != 0) return ncclSuccess;
@@ -97,6 +116,7 @@ ncclResult_t in_progress(ncclComm& comm) {
     gpu::here().complaints.push_back(comm.how.name + " gets a call while one is in progress");
   comm.busy = 1 + static_cast<int>(gpu::here().random() % 3);
   comm.in_call = true;
+  if (comm.stream != nullptr) comm.stream->taken = comm.how.name;
   return ncclInProgress;
 }
 
@@ -116,11 +136,11 @@ ncclResult_t record(ncclComm& comm, cudaStream_t stream, std::function<bool()> w
     stream->tail.insert(comm.node);
   gpu::capture& into = gpu::here().recorded.at(stream->capture);
   into.held.insert(&comm);
-  gpu::here().push(stream, {gpu::operation::kind::work,
-                            [&comm, work = std::move(work)]() mutable {
-                              return comm.aborted || (!is_stuck(comm) && work());
-                            },
-                            nullptr, 0});
+  gpu::here().append(stream, {gpu::operation::kind::kernel,
+                              [&comm, work = std::move(work)]() mutable {
+                                return comm.aborted || (!is_stuck(comm) && work());
+                              },
+                              nullptr, 0});
   comm.node = static_cast<int>(into.nodes.size()) - 1;
   return in_progress(comm);
 }
@@ -135,14 +155,17 @@ void look_for_graphs(const ncclComm& ended) {
 //! In the communicator's order, whatever the stream.
 void enqueue(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
   const std::int64_t number = comm.issued++;
-  gpu::here().push(stream, {gpu::operation::kind::work,
-                            [&comm, number, work = std::move(work)] {
-                              if (comm.aborted) return true;
-                              if (comm.done != number || is_stuck(comm) || !work()) return false;
-                              ++comm.done;
-                              return true;
-                            },
-                            nullptr, 0});
+  comm.waiting.push_back({gpu::operation::kind::kernel,
+                          [&comm, number, work = std::move(work)] {
+                            if (comm.aborted) return true;
+                            if (comm.done != number || is_stuck(comm) || !work()) return false;
+                            ++comm.done;
+                            return true;
+                          },
+                          nullptr, 0});
+  comm.stream = stream;
+  if (comm.how.blocking != 0) gpu::here().make_room(*stream);
+  launch(comm);
 }
 
 ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
@@ -150,7 +173,13 @@ ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> wor
     gpu::here().complaints.push_back(comm.how.name + " is used when it is gone");
     return ncclInvalidUsage;
   }
-  if (gpu::here().is_captured(*stream)) return record(comm, stream, std::move(work));
+  if (!stream->taken.empty())
+    gpu::here().complaints.push_back(comm.how.name + " gets a stream that a call on " +
+                                     stream->taken + " has not done with");
+  if (gpu::here().is_captured(*stream)) {
+    comm.stream = stream;
+    return record(comm, stream, std::move(work));
+  }
   if (grouped.depth > 0)
     grouped.calls[{&comm, stream}].push_back(std::move(work));
   else
@@ -295,11 +324,15 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const auto stalled = mine().stalled.find(comm->how.name);
   const bool stuck = stalled != mine().stalled.end() && stalled->second;
   if (comm->busy > 0 && !stuck) --comm->busy;
+  if (!comm->waiting.empty()) {
+    gpu::here().run_some();
+    launch(*comm);
+  }
   // Everyone must have come, or nobody is waited for any more.
-  const bool ready =
-      comm->busy == 0 && (comm->revoked || comm->all->ranks() == comm->how.size);
+  const bool ready = comm->busy == 0 && comm->waiting.empty() &&
+                     (comm->revoked || comm->all->ranks() == comm->how.size);
   *state = ready && !stuck ? ncclSuccess : ncclInProgress;
-  if (*state == ncclSuccess) comm->in_call = false;
+  if (*state == ncclSuccess) end_call(*comm);
   return ncclSuccess;
 }
 ncclResult_t ncclGroupStart() {
@@ -416,6 +449,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   // Else it waits for graphs.
   if (comm->revoked) look_for_graphs(*comm);
   comm->gone = comm->aborted = true;
+  comm->waiting.clear();
+  end_call(*comm);
   if (grouped.depth == 0)
     look_for_others(*comm, "is freed");  // in groups all stop before any is freed
   ++mine().aborted;

@@ -4,7 +4,7 @@
 #include <future>
 #include <memory>
 
-#include "cuda/driver/state.hpp"
+#include "cuda/driver/calls.hpp"
 
 using namespace stretto::test::gpu;
 
@@ -33,15 +33,16 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   finish(stream);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   const guard lock(here().mutex);
+  if (!is_right_copy(__func__, to, from, bytes, kind)) return cudaErrorInvalidValue;
   std::memcpy(to, from, bytes);
   return here().enter(__func__, "");
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
   const guard lock(here().mutex);
   // On a thread of its own: it may wait for one that asks for the stream.
-  here().push(stream, {operation::kind::work,
+  here().push(stream, {operation::kind::transfer,
                        [=, called = std::shared_ptr<std::future<void>>()]() mutable {
                          if (!called)
                            called = std::make_shared<std::future<void>>(

@@ -46,7 +46,8 @@ struct options {
   int capacity = 0;     //!< of the loopback transport's channels; 0: rendezvous
   int trace_steps = 0;  //!< how many of the last steps to keep times of; 0: none
   //! Overwrites every buffer with NaN where the plan releases it, on the stream that gives it back:
-  //! who reads it still, or counts on what an earlier buffer left there, gets NaN.
+  //! who reads it still, or counts on what an earlier buffer left there, gets NaN. A graph leaves
+  //! out what is kept on the host, which its nodes cannot set.
   bool poison = built_for_debugging();
   //! Holds every instruction, as it is issued, against all accesses before it of the same bytes, in
   //! this step and those before: a race ends the step before it can happen. By the caller's thread.

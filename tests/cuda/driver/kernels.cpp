@@ -1,0 +1,96 @@
+// Launches of kernels, by whatever call, and how files with kernels tell of them.
+#include "calls.hpp"
+
+using namespace stretto::test::gpu;
+
+extern "C" {
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                void** arguments) {
+  const auto registered = here().functions.find(function);
+  const std::string name =
+      registered == here().functions.end() ? "an unknown kernel" : registered->second;
+  std::string given =
+      name + ", " + std::to_string(config->gridDim.x) + " blocks, " + text_of(config->stream);
+  for (unsigned at = 0; at < config->numAttrs; ++at)
+    if (config->attrs[at].id == cudaLaunchAttributeLaunchCompletionEvent)
+      given +=
+          ", " + text_of(config->attrs[at].val.launchCompletionEvent.event) + " as its blocks run";
+  ENTER(given);
+  if (!is_alive(config->stream)) return failed(cudaErrorInvalidResourceHandle);
+  // A stream takes kernels only while its own GPU is current.
+  if (config->stream->device != current) return failed(cudaErrorInvalidResourceHandle);
+  const kernel* const defined = my.find_kernel(name);
+  if (defined == nullptr) return failed(cudaErrorInvalidDeviceFunction);
+  std::vector<std::vector<std::byte>> values;
+  for (const std::size_t size : defined->parameters) {
+    const auto* const first = static_cast<const std::byte*>(arguments[values.size()]);
+    values.emplace_back(first, first + size);
+  }
+  for (unsigned at = 0; at < config->numAttrs; ++at) {
+    if (config->attrs[at].id != cudaLaunchAttributeLaunchCompletionEvent) continue;
+    cudaEvent_t const event = config->attrs[at].val.launchCompletionEvent.event;
+    if (event->timing || event->device != config->stream->device)
+      return failed(cudaErrorInvalidValue);
+    if (my.is_captured(*config->stream)) {
+      record(event, config->stream);
+      event->of_start = true;
+    } else {
+      my.push(config->stream, {operation::kind::record, {}, event, ++event->recorded});
+    }
+  }
+  const bool hangs = my.until_hang > 0 && --my.until_hang == 0;
+  const auto run = [values = std::move(values), &what = *defined, hangs, end = 0.0]() mutable {
+    if (hangs) return false;
+    std::vector<void*> addresses;
+    for (std::vector<std::byte>& each : values) addresses.push_back(each.data());
+    if (what.lasts) {
+      if (end == 0) end = here().now() + what.lasts(addresses.data());
+      if (!here().is_over(end)) return false;
+    }
+    what.run(addresses.data());
+    return true;
+  };
+  return my.push(config->stream, {operation::kind::kernel, run});
+}
+// What files with kernels call before main(), and what a launch in their own syntax does.
+void** __cudaRegisterFatBinary(void*) {
+  static void* handle = nullptr;
+  return &handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) {
+  return 1;
+}
+void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
+  here().functions[function] = name;
+}
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t, CUstream_st* stream) {
+  pushed = {};
+  pushed.gridDim = grid;
+  pushed.blockDim = block;
+  pushed.stream = stream;
+  return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t*, void* stream) {
+  *grid = pushed.gridDim;
+  *block = pushed.blockDim;
+  *static_cast<cudaStream_t*>(stream) = pushed.stream;
+  return cudaSuccess;
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
+  return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                               std::size_t, cudaStream_t stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = stream;
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+
+}  // extern "C"
