@@ -373,7 +373,7 @@ std::vector<trace_record> engine::trace() const {
       for (int index = 0; index < count; ++index) {
         const timing& kept = rank->measured(index, step);
         if (kept.step == step && kept.end != 0)
-          records.push_back({rank->plan().rank, index, step, kept.start, kept.end});
+          records.push_back({rank->plan().rank, index, step, kept.start, kept.end, kept.off});
       }
     }
   return records;

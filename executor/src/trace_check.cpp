@@ -75,7 +75,7 @@ class order_check {
     const trace_record* late = found_.find(step, mine);
     if (late == nullptr || broken_) return;
     const trace_record* early = found_.find(step, other);
-    if (early != nullptr && early->start <= late->end) return;
+    if (early != nullptr && early->start - early->off <= late->end + late->off) return;
     note(other, mine, step, at(mine).act == action::all_reduce ? "collective" : "message",
          early == nullptr ? "has no record" : "starts after it ends");
   }

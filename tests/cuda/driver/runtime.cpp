@@ -171,6 +171,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (!is_alive(event)) return failed(cudaErrorInvalidResourceHandle);
   if (event->capture != 0) return failed(cudaErrorCapturedEvent);
   my.run_some();
+  if (my.lateness.count() > 0) std::this_thread::sleep_for(my.lateness);
   // This too is an "error" that cudaGetLastError tells.
   return event->done == event->recorded ? cudaSuccess : failed(cudaErrorNotReady);
 }

@@ -42,12 +42,18 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.until_hang = 0;
   my.patient = false;
   limit_queues(1024);
+  answer_late(std::chrono::nanoseconds(0));
 }
 
 void limit_queues(std::size_t depth, std::chrono::nanoseconds patience) {
   const guard lock(here().mutex);
   here().depth = depth;
   here().room_patience = patience;
+}
+
+void answer_late(std::chrono::nanoseconds by) {
+  const guard lock(here().mutex);
+  here().lateness = by;
 }
 
 void keep_own_time() {
@@ -310,7 +316,7 @@ bool state::skip() {
 
 double state::time_on(int device) const {
   if (own_time >= 0) return own_time;
-  return device % 2 == 0 ? now() / 2 : now() * 2;
+  return device > 1 ? now() : device == 0 ? now() / 2 : now() * 2;
 }
 
 void state::run_some() {

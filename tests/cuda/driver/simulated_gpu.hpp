@@ -76,6 +76,8 @@ void hang_kernel(long n);
 //! remember of real ones.
 //! @param patience  when nothing has ended for so long, a call that waits complains and goes on
 void limit_queues(std::size_t depth, std::chrono::nanoseconds patience = std::chrono::seconds(10));
+//! Who asks for an event is answered so much later than it was looked for, until the next reset.
+void answer_late(std::chrono::nanoseconds by);
 //! Calls that give memory back really wait for all work on its GPU from now on, without limit as
 //! CUDA does, in the place of a complaint; for programs, which somebody can end.
 void wait_without_limit();

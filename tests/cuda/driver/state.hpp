@@ -126,6 +126,7 @@ struct state {
   long until_hang = 0;  // kernels; 0: none hangs
   std::size_t depth = 0;
   std::chrono::nanoseconds room_patience{};
+  std::chrono::nanoseconds lateness{};  // of answers
   bool patient = false;
 
   //! Null: it is not defined.
@@ -155,8 +156,8 @@ struct state {
   bool is_over(double end);
   //! Nothing else can run: goes on to when something ends. @return whether anything does
   bool skip();
-  //! Nanoseconds of a clock of its own: of every second GPU a quicker one than the host's, else a
-  //! slower one.
+  //! Nanoseconds of a clock of its own: the first GPU's is slower than the host's, the second one's
+  //! quicker.
   double time_on(int device) const;
   void run_some();
   void drain(const char* why, int device);

@@ -4,7 +4,9 @@
 //   SIMULATED_NCCL=FOLDER   where processes exchange what NCCL would; none: there is but this one
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "cuda/executor_kernels.hpp"
 #include "nccl/driver/simulated_nccl.hpp"
@@ -23,6 +25,15 @@ void nothing(void* const*) {}
 struct clock_reading {
   std::uint64_t cycles, nanoseconds;
 };
+
+//! Behind main(), so that no program has to ask.
+struct telling {
+  telling() { static_cast<void>(gpu::complaints()); }  // which then outlive it
+  ~telling() {
+    for (const std::string& each : gpu::complaints())
+      std::fprintf(stderr, "simulated GPU: %s\n", each.c_str());
+  }
+} tells_complaints;
 
 // Before main(): nothing here is asked to.
 const bool defined = [] {

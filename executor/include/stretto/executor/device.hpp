@@ -20,6 +20,7 @@ struct timing {
   std::int64_t step = -1;
   std::int64_t start = 0;
   std::int64_t end = 0;
+  std::int64_t off = 0;  //!< at most, to either side; of one device's, in one step, all by the same
 };
 
 //! Work for a stream: one plain call. What it points to is kept alive by its issuer.

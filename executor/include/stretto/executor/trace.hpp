@@ -18,6 +18,9 @@ struct trace_record {
   std::int64_t step = 0;
   std::int64_t start = 0;
   std::int64_t end = 0;
+  //! So far may the times be off that clock, to either side; all of a rank's, in a step, by the same.
+  //! On a GPU it is what setting its clock by the host's leaves open.
+  std::int64_t off = 0;
 };
 
 //! Writes Chrome's trace format, which Perfetto reads too: one process per rank, one thread per
@@ -35,8 +38,9 @@ struct broken_order {
 //! Whether measured times respect every order that the plans demand within and between the given
 //! steps: stream order, event waits, and messages (a receive does not end before its send starts;
 //! under `rendezvous` nor a send before its receive starts; no member of a collective ends before
-//! all have started). An instruction of a recorded step that has no record breaks the orders of
-//! those that come after it.
+//! all have started). Times of different ranks are held against each other as far as they are sure.
+//! An instruction of a recorded step that has no record breaks the orders of those that come after
+//! it.
 //! @return the first one broken, if any.
 //! @throws plan_error as above.
 std::optional<broken_order> check_against(std::span<const plan_view> plans,
