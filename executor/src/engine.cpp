@@ -87,7 +87,8 @@ struct engine::state {
     for (const plan_view& plan : plans) streams += static_cast<int>(plan.streams.size());
     if (with.host.threads == 0) with.host.threads = streams;
     if (wire->needs_one_issuer() && with.issue != issuing::caller && plans.size() > 1)
-      throw plan_error("the transport needs a single issuing thread for all ranks: issuing::caller");
+      throw plan_error(
+          "the transport needs a single issuing thread for all ranks: issuing::caller");
     if (with.graph) wire->record_steps();
     wire->open(plans, watch);
     std::shared_ptr<race_check> races;
@@ -103,8 +104,8 @@ struct engine::state {
       if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
       wire->attach(plans[at].rank, *devices[at]);
       const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch};
-      runners.push_back(std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay,
-                                                 with.poison));
+      runners.push_back(
+          std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay, with.poison));
     }
     if (with.issue == issuing::thread_per_rank)
       threads = std::make_unique<issuers>(runners, watch);
@@ -225,8 +226,35 @@ struct engine::state {
       threads->wake();
       left += threads->join(limit);
     }
-    for (const auto& each : devices) left += each->join(limit);
-    return left;
+    return left + end_streams(limit);
+  }
+
+  //! What a GPU was given it works off, whoever failed: that is waited for as long as it goes on,
+  //! and then for as long as it was to be waited at all.
+  int end_streams(time_point limit) noexcept {
+    const std::chrono::nanoseconds grace =
+        limit - std::min(limit, std::chrono::steady_clock::now());
+    std::int64_t seen = finished();
+    while (true) {
+      int left = 0;
+      for (const auto& each : devices) left += each->join(polled ? time_point::min() : limit);
+      if (left == 0 || !polled) return left;
+      for (const auto& each : devices) each->poll();
+      if (const std::int64_t now = finished(); now != seen) {
+        seen = now;
+        limit = after(grace);
+      }
+      if (std::chrono::steady_clock::now() >= limit) return left;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  //! Grows with every instruction that ends.
+  std::int64_t finished() const {
+    std::int64_t sum = 0;
+    for (const auto& each : devices)
+      for (int stream = 0; stream < each->streams(); ++stream)
+        sum += each->progress_of(stream).finished;
+    return sum;
   }
 
   culprit culprit_at(std::size_t plan, int instruction) const {
@@ -259,8 +287,7 @@ struct engine::state {
     const bool in_stage =
         instruction >= 0 &&
         plans[plan].instructions[static_cast<std::size_t>(instruction)].act == action::run;
-    fail(kind_of(first.cause, in_stage),
-         culprit_at(plan, instruction),
+    fail(kind_of(first.cause, in_stage), culprit_at(plan, instruction),
          "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) +
              exchanged_with_others(runners, steps),
          first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));

@@ -222,6 +222,24 @@ TEST_CASE("work that never ends is named after the deadline, and nothing waits f
   over = true;
 }
 
+TEST_CASE("work that goes on is waited for, and grace counts from where it does not") {
+  gpu::reset();
+  one_rank run;
+  struct slow_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      gpu::enqueue_for(executor::native_stream(at), to_text(at.what).view(), 1e8);
+    }
+  } stage;
+  executor::stage* const stages[] = {&stage};
+  executor::options with = on_gpu();
+  with.deadline = std::chrono::milliseconds(50);
+  with.grace = std::chrono::milliseconds(400);  // of six times 100
+  executor::engine engine({&run.view, 1}, stages, std::move(with));
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.kind() == executor::failure::deadline);
+  CHECK(error.threads_left() == 0);
+}
+
 TEST_CASE("the flight record has both sides of a message that cannot come") {
   gpu::reset();
   const std::vector<plan_builder> plans = pipeline_plans(2, 2, 8, layout::separate);
@@ -253,8 +271,10 @@ TEST_CASE("the flight record has both sides of a message that cannot come") {
         "    8     0END_STEP       issued      waits for 6 0RECV_B1\n"
         "  send_next: 2 of 2 done\n"
         "  receive_next: 0 of 2 done\n"
-        "    4     0RECV_B0        started     message 0 from rank 1, 32 bytes; meets rank 1's 5, issued\n"
-        "    6     0RECV_B1        issued      message 1 from rank 1, 32 bytes; meets rank 1's 7, issued\n"
+        "    4     0RECV_B0        started     message 0 from rank 1, 32 bytes; meets rank 1's 5, "
+        "issued\n"
+        "    6     0RECV_B1        issued      message 1 from rank 1, 32 bytes; meets rank 1's 7, "
+        "issued\n"
         "rank 1: 3 of 9 done; first missing: 3 1F1\n"
         "  compute: 1 of 5 done\n"
         "    1     1F0             done\n"
@@ -264,9 +284,11 @@ TEST_CASE("the flight record has both sides of a message that cannot come") {
         "    8     0END_STEP       issued      waits for 7 1SEND_B1\n"
         "  receive_previous: 2 of 2 done\n"
         "  send_previous: 0 of 2 done\n"
-        "    5     1SEND_B0        issued      message 0 to rank 0, 32 bytes; meets rank 0's 4, started; "
+        "    5     1SEND_B0        issued      message 0 to rank 0, 32 bytes; meets rank 0's 4, "
+        "started; "
         "waits for 4 1B0\n"
-        "    7     1SEND_B1        issued      message 1 to rank 0, 32 bytes; meets rank 0's 6, issued; "
+        "    7     1SEND_B1        issued      message 1 to rank 0, 32 bytes; meets rank 0's 6, "
+        "issued; "
         "waits for 6 1B1\n");
   over = true;
 }
@@ -299,7 +321,8 @@ TEST_CASE("what a step has done does not depend on when the one before was seen 
     const executor::execution_error error = error_of(engine);
     CHECK(error.what_job() == job{0, 1, 0, job_kind::forward});
     expect_part(error.flight_record(), "  compute: 1 of 7 done\n");
-    expect_part(error.flight_record(), "    1     0F1             started     named by the error\n");
+    expect_part(error.flight_record(),
+                "    1     0F1             started     named by the error\n");
   }
 }
 

@@ -41,7 +41,8 @@ bool built_for_debugging();
 struct options {
   //! For each step; positive. A step that takes longer ends with an error.
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);
-  //! How long a failed step waits for callbacks to return, before it is reported without them.
+  //! How long a failed step waits for callbacks to return, before it is reported without them; on a
+  //! GPU, since the last instruction ended: what was launched is worked off.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   int capacity = 0;     //!< of the loopback transport's channels; 0: rendezvous
   int trace_steps = 0;  //!< how many of the last steps to keep times of; 0: none
