@@ -183,10 +183,10 @@ TEST_CASE("what NCCL reports of a peer ends a replayed step, and all communicato
     CHECK(mine.instruction == 1 - rank);
     expect_part(mine.record, "named by the error");
   }
-  // Those that report it are revoked like the others, and not freed before the graph.
-  CHECK(nccl::revoked() == 8);
-  CHECK(nccl::revoking_groups() == ranks);
-  CHECK(nccl::aborted() == 2);
+  // None is revoked, which would not last as long as the replay.
+  CHECK(nccl::revoked() == 0);
+  CHECK(nccl::aborted() == 8);
+  CHECK(nccl::aborting_groups() == ranks);
 }
 
 TEST_CASE("of the messages of a replay the first is named that was not exchanged") {
@@ -232,8 +232,10 @@ TEST_CASE("what never comes of a replay ends it by the deadline, as of a step th
             of.engine->step();
           },
           [graph](int) { return graph; }, std::chrono::seconds(1));
-      CHECK(nccl::revoked() == 8);
-      CHECK(nccl::revoking_groups() == ranks);
+      CHECK(nccl::revoked() == (graph ? 0 : 8));
+      CHECK(nccl::revoking_groups() == (graph ? 0 : ranks));
+      CHECK(nccl::aborted() == (graph ? 8 : 0));
+      CHECK(nccl::aborting_groups() == (graph ? ranks : 0));
     }
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const told& issued = told_by[0][rank];

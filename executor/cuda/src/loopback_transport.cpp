@@ -257,10 +257,7 @@ class cuda_loopback_transport final : public transport {
   //! that the sum waits for.
   bool tells_start(const side& first) const {
     if (first.at.started < 0) return false;
-    if (driver_ >= 12090) return true;
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(first.stream(), &status), "cudaStreamIsCapturing");
-    return status == cudaStreamCaptureStatusNone;
+    return driver_ >= 12090 || !cuda::is_captured(first.stream());
   }
 
   rank_state& rank_of(const side& one) { return ranks_[static_cast<std::size_t>(one.what->rank)]; }

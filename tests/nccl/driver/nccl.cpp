@@ -145,11 +145,17 @@ ncclResult_t record(ncclComm& comm, cudaStream_t stream, std::function<bool()> w
   return in_progress(comm);
 }
 
+//! By a graph.
+bool is_held(const ncclComm& comm) {
+  for (const auto& each : gpu::here().executables)
+    if (each->held.count(&comm) > 0) return true;
+  return false;
+}
+
 //! NCCL would wait.
 void look_for_graphs(const ncclComm& ended) {
-  for (const auto& each : gpu::here().executables)
-    if (each->held.count(&ended) > 0)
-      gpu::here().complaints.push_back(ended.how.name + " is ended while a graph holds it");
+  if (is_held(ended))
+    gpu::here().complaints.push_back(ended.how.name + " is ended while a graph holds it");
 }
 
 //! In the communicator's order, whatever the stream.
@@ -333,6 +339,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
                      (comm->revoked || comm->all->ranks() == comm->how.size);
   *state = ready && !stuck ? ncclSuccess : ncclInProgress;
   if (*state == ncclSuccess) end_call(*comm);
+  // Revoked is what was under way; what a replay has of it later is not.
+  if (*state == ncclSuccess && comm->revoked && is_held(*comm)) comm->aborted = false;
   return ncclSuccess;
 }
 ncclResult_t ncclGroupStart() {

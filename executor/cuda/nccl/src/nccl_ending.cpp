@@ -33,8 +33,7 @@ place settle(place from, place to, std::chrono::nanoseconds patience) {
   const auto under_way = [](ncclComm_t each) { return state_of(each) == ncclInProgress; };
   while (std::count_if(from, to, under_way) > 0 && clock::now() < limit)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
-  return std::partition(from, to,
-                        [](ncclComm_t each) { return state_of(each) == ncclSuccess; });
+  return std::partition(from, to, [](ncclComm_t each) { return state_of(each) == ncclSuccess; });
 }
 
 }  // namespace
@@ -125,8 +124,9 @@ void nccl_ending::finish(std::vector<ncclComm_t> all) noexcept {
   for (ncclComm_t each : all) ncclCommDestroy(each);
 }
 
-void nccl_ending::abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling) noexcept {
-  end(std::move(all), true, calling);
+void nccl_ending::abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling,
+                        bool replaying) noexcept {
+  end(std::move(all), !replaying, calling);
 }
 
 void nccl_ending::end(std::vector<ncclComm_t> all, bool revocable,

@@ -13,7 +13,10 @@ namespace stretto::executor {
 //! back, and all at once, because ending one may wait for the GPU on which another one's kernel
 //! spins. Where NCCL can (2.28.7), they are first revoked, which stops what is under way and frees
 //! nothing; only those that cannot be are aborted at once. The others live as long as what was
-//! recorded with them: what has then come to rest is destroyed, and the rest aborted.
+//! recorded with them: what has then come to rest is destroyed, and the rest aborted. Of a replayed
+//! graph none is revoked: NCCL takes that back as soon as what its streams wait for is done, which may
+//! be an early part of the replay, and what comes behind would spin on. An abort stays until the
+//! graph is gone.
 class nccl_ending {
  public:
   explicit nccl_ending(std::chrono::nanoseconds patience) : patience_(patience) {}
@@ -27,9 +30,10 @@ class nccl_ending {
   //! end.
   void finish(std::vector<ncclComm_t> all) noexcept;
   //! Ends what is under way. Does not wait.
-  //! @param calling  the number of those at the end whose last call may be in progress, or has
-  //!                 failed
-  void abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling) noexcept;
+  //! @param calling    the number of those at the end whose last call may be in progress, or has
+  //!                   failed
+  //! @param replaying  whether a graph may run that they are part of
+  void abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling, bool replaying) noexcept;
 
  private:
   struct shared;

@@ -107,19 +107,19 @@ class nccl_transport final : public transport {
 
   void send(const launch& at, const operation& what) override {
     nccl_comm& comm = *sends_.at({what.rank, what.peer});
-    comm.note(at);
+    note(comm, at);
     start_send(comm, what, stream_of(at));
     finish(comm, "ncclSend");
   }
   void receive(const launch& at, const operation& what) override {
     nccl_comm& comm = *receives_.at({what.peer, what.rank});
-    comm.note(at);
+    note(comm, at);
     start_receive(comm, what, stream_of(at));
     finish(comm, "ncclRecv");
   }
   void all_reduce(const launch& at, const operation& what) override {
     const group_side& side = groups_.at({what.peer, what.rank});
-    side.comm->note(at);
+    note(*side.comm, at);
     start_sum(side, what, stream_of(at), at.step);
     finish(*side.comm, "ncclAllReduce");
   }
@@ -150,7 +150,7 @@ class nccl_transport final : public transport {
     const std::vector<ncclComm_t> calling = release(is_calling);
     std::vector<ncclComm_t> all = release(any);
     all.insert(all.end(), calling.begin(), calling.end());
-    ending_.abort(std::move(all), static_cast<std::ptrdiff_t>(calling.size()));
+    ending_.abort(std::move(all), static_cast<std::ptrdiff_t>(calling.size()), captured_);
   }
 
  private:
@@ -166,6 +166,10 @@ class nccl_transport final : public transport {
     return static_cast<cudaStream_t>(at.on->stream(at.stream).native);
   }
 
+  void note(nccl_comm& comm, const launch& at) {
+    comm.note(at);
+    if (recorded_ && !captured_) captured_ = cuda::is_captured(stream_of(at));
+  }
   static void start_send(nccl_comm& comm, const operation& what, cudaStream_t on) {
     comm.must(
         ncclSend(what.data, static_cast<std::size_t>(what.bytes), ncclInt8, 1, comm.call(), on),
@@ -417,6 +421,7 @@ class nccl_transport final : public transport {
   bootstrap& between_;
   const nccl_settings settings_;
   bool recorded_ = false;
+  bool captured_ = false;  // they are part of a graph
   std::vector<plan_view> plans_;
   monitor* watch_ = nullptr;
   time_point opened_until_{};

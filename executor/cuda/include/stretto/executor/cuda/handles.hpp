@@ -45,6 +45,12 @@ inline owned_stream make_stream(int priority) {
         "cudaStreamCreateWithPriority");
   return owned_stream(made);
 }
+//! Whether what comes to the stream is recorded into a graph.
+inline bool is_captured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
 //! An event with times costs several times what one without does.
 inline owned_event make_event(bool timing = false) {
   cudaEvent_t made = nullptr;

@@ -22,8 +22,8 @@ struct nccl_settings {
   bool registered = false;
   //! That every kernel of the stages has been launched once before the first step, or was loaded by
   //! cudaFuncGetAttributes. CUDA else loads a kernel at its first launch, and may wait for all that
-  //! runs before it does: for a message, too, whose sender waits for this rank. Not needed where the
-  //! process is started with CUDA_MODULE_LOADING=EAGER.
+  //! runs before it does: for a message, too, whose sender waits for this rank. Not needed where
+  //! the process is started with CUDA_MODULE_LOADING=EAGER.
   bool kernels_loaded = false;
   //! How long all processes may take to agree and to connect.
   std::chrono::nanoseconds opening = std::chrono::minutes(2);
@@ -47,8 +47,9 @@ arena_memory nccl_memory();
 //! does a process that has failed, where `between` tells of it. A call that stays in progress is
 //! waited for until the step's deadline: a GPU whose queue is full may be all that it waits for.
 //! All communicators are then revoked at once, by a thread of their own, and freed with the
-//! transport; those with a call in progress or failed, and all of an NCCL before 2.28.7, are
-//! aborted at once. That NCCL does not come back from it is told on the standard error stream.
+//! transport; those with a call in progress or failed, all that a graph replays, and all of an NCCL
+//! before 2.28.7, are aborted at once. That NCCL does not come back from it is told on the standard
+//! error stream.
 //!
 //! Steps can be recorded into a step_graph where all processes record theirs and each has one GPU.
 //! Between machines NCCL then has the host called back within the graph, which costs. Communicators
