@@ -253,6 +253,52 @@ TEST_CASE("rounding and products of bf16: on the GPU as on the host") {
   train_cuda_test::compare_products(model, gpu, stream.get());
 }
 
+TEST_CASE("sums over many rows and values, of which a GPU makes parts, are the host's") {
+  const on_simulated_gpu started;
+  const config model{.layers = 1, .width = 16, .heads = 2, .context = 8, .microbatch = 1};
+  const auto stream = stretto::executor::cuda::make_stream(0);
+  train::cuda::cuda_math gpu(model);
+  gpu.on_stream(stream.get(), 0);
+  for (const std::size_t rows : {1UL, 7UL, 8UL, 63UL, 1000UL, 1025UL}) {
+    CAPTURE(rows);
+    constexpr std::size_t columns = 24;
+    const auto made = [&](const train::math<float>& by) {
+      tensors values(by, rows * columns), others(by, rows * columns), sums(by, 3 * columns);
+      values.draw(1);
+      others.draw(2);
+      sums.draw(3);
+      const train::math_array<double, float> squares(by, 1);
+      const double before = 3;
+      by.put(&before, squares.span().data(), sizeof(before));
+      using constant = train::matrix_span<const float>;
+      const constant first{values.span().data(), rows, columns, columns};
+      const constant second{others.span().data(), rows, columns, columns};
+      float* const to = sums.span().data();
+      by.add_rows(to, first);
+      by.norm_weights(first, second, to + columns, to + 2 * columns);
+      by.add_squares(values.span(), squares.span().data());
+      finish(stream.get());
+      std::vector<float> all = on_host(by, sums.span());
+      double square = 0;
+      by.get(squares.span().data(), &square, sizeof(square));
+      all.push_back(static_cast<float>(square));
+      return all;
+    };
+    const std::vector<float> found = made(gpu), expected = made(train::host_math<float>());
+    CHECK(made(gpu) == found);
+    for (std::size_t at = 0; at < found.size(); ++at)
+      CHECK(found[at] == doctest::Approx(expected[at]).epsilon(1e-4));
+  }
+  // By more than a block each: 64 parts of the most rows, and of the squares of the most 3.
+  const auto by_blocks = [](const char* number) {
+    return std::ranges::count_if(stretto::test::gpu::calls(), [&](const auto& each) {
+      return each.arguments.find(number) != std::string::npos;
+    });
+  };
+  CHECK(by_blocks(" 6 blocks") == 2 * 2 * 2);
+  CHECK(by_blocks(" 3 blocks") == 2);
+}
+
 TEST_CASE("a norm that is not finite updates nothing, on the GPU as on the host") {
   const on_simulated_gpu started;
   const config model{.layers = 1, .width = 16, .heads = 2, .context = 8, .microbatch = 1};

@@ -42,6 +42,8 @@ cuda_math::cuda_math(const config& model, precision read) : parts_(std::make_uni
   parts_->aside = stretto::executor::cuda::make_stream(0);
   parts_->workspace = stretto::executor::cuda::make_device_memory(workspace_bytes);
   parts_->row_losses = stretto::executor::cuda::make_device_memory(model.rows() * sizeof(double));
+  parts_->vocabulary = config::size(model.vocabulary);
+  parts_->sums = stretto::executor::cuda::make_device_memory(sums_bytes(largest_row(model)));
   check_products(cublasSetWorkspace(parts_->products, parts_->workspace.get(), workspace_bytes),
                  "cublasSetWorkspace");
   for (int which = 0; which < rooms; ++which) {
@@ -126,10 +128,14 @@ void cuda_math::gelu(matrix_span<const float> input, const held& value, const he
   });
 }
 void cuda_math::add_rows(float* sums, const held_constant& values) const {
+  const parts_of_many rows = parts_of_rows(values.rows());
+  const std::size_t columns = values.columns();
+  auto* const of_parts = static_cast<float*>(parts_->sums.get());
   with_type(values, [&](auto from) {
-    launch_items(cuda::add_rows<held_as<decltype(from)>>{sums, from, values.rows()},
-                 values.columns(), parts_->stream);
+    launch_items(cuda::add_rows<held_as<decltype(from)>>{from, rows, of_parts},
+                 rows.parts * columns, parts_->stream);
   });
+  launch_items(cuda::add_parts{of_parts, rows.parts, columns, sums}, columns, parts_->stream);
 }
 
 void cuda_math::norm(const float* gamma, const float* beta, const held_constant& input,
@@ -159,12 +165,18 @@ void cuda_math::norm_back(const float* gamma, const held_constant& normalised,
 }
 void cuda_math::norm_weights(const held_constant& normalised, const held_constant& output_gradient,
                              float* gamma_gradient, float* beta_gradient) const {
+  const parts_of_many rows = parts_of_rows(normalised.rows());
+  const std::size_t columns = normalised.columns();
+  auto* const gammas = static_cast<float*>(parts_->sums.get());
+  float* const betas = gammas + rows.parts * columns;
   with_type(normalised, [&](auto unit) {
     using Held = held_as<decltype(unit)>;
-    launch_items(cuda::norm_weights<Held>{unit, as<Held>(output_gradient), gamma_gradient,
-                                          beta_gradient, normalised.rows()},
-                 normalised.columns(), parts_->stream);
+    launch_items(cuda::norm_weights<Held>{unit, as<Held>(output_gradient), rows, gammas, betas},
+                 rows.parts * columns, parts_->stream);
   });
+  launch_items(cuda::add_parts{gammas, rows.parts, columns, gamma_gradient}, columns,
+               parts_->stream);
+  launch_items(cuda::add_parts{betas, rows.parts, columns, beta_gradient}, columns, parts_->stream);
 }
 
 void cuda_math::softmax(matrix_span<float> scores, std::size_t rows, std::size_t before,
@@ -195,9 +207,12 @@ void cuda_math::embed(const held& output, const float* table, const float* posit
 void cuda_math::embed_weights(const held_constant& output_gradient, float* table, float* positions,
                               const std::uint8_t* tokens, std::size_t length) const {
   with_type(output_gradient, [&](auto from) {
-    launch_items(cuda::embed_weights<held_as<decltype(from)>>{from, table, positions, tokens,
-                                                              output_gradient.rows(), length},
-                 output_gradient.columns(), parts_->stream);
+    using Held = held_as<decltype(from)>;
+    const std::size_t rows = output_gradient.rows(), columns = output_gradient.columns();
+    launch_items(cuda::embed_tokens<Held>{from, table, tokens, rows}, parts_->vocabulary * columns,
+                 parts_->stream);
+    launch_items(cuda::embed_positions<Held>{from, positions, rows, length}, length * columns,
+                 parts_->stream);
   });
 }
 void cuda_math::cross_entropy(matrix_span<float> logits, const std::uint8_t* targets, double factor,
@@ -223,8 +238,11 @@ void cuda_math::add(std::span<const float> left, std::span<const float> right,
   launch_items(cuda::add{left.data(), right.data(), to.data()}, to.size(), parts_->stream);
 }
 void cuda_math::add_squares(std::span<const float> values, double* sum) const {
-  launch_rows(cuda::add_squares{values.data(), values.size(), sum}, 1, values.size(),
+  const parts_of_many of = parts_of_values(values.size());
+  auto* const of_parts = static_cast<double*>(parts_->sums.get());
+  launch_rows(cuda::add_squares{values.data(), of, of_parts}, of.parts, values.size() / of.parts,
               parts_->stream);
+  launch_rows(cuda::add_squared{of_parts, of.parts, sum}, 1, of.parts, parts_->stream);
 }
 
 void cuda_math::finish(std::span<const double> norms, std::span<const double> losses,

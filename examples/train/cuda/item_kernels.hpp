@@ -78,33 +78,49 @@ struct gelu {
   }
 };
 
-//! An item is a column: its rows from the top to the bottom.
+//! An item is a column of a part of the rows, from the top to the bottom; add_parts adds them up.
 template <class Held>
 struct add_rows {
-  float* sums;
   matrix_on_gpu<const Held> values;
-  std::size_t rows;
-  TRAIN_EVERYWHERE void operator()(std::size_t column) const {
-    float sum = sums[column];
-    for (std::size_t row = 0; row < rows; ++row) sum += in_float(values.row(row)[column]);
-    sums[column] = sum;
+  parts_of_many rows;
+  float* sums;
+  TRAIN_EVERYWHERE void operator()(std::size_t item) const {
+    const std::size_t part = item / values.columns, column = item % values.columns;
+    float sum = 0;
+    for (std::size_t row = rows.begin(part); row < rows.begin(part + 1); ++row)
+      sum += in_float(values.row(row)[column]);
+    sums[item] = sum;
   }
 };
 
+//! Likewise.
 template <class Held>
 struct norm_weights {
   matrix_on_gpu<const Held> normalised, output_gradient;
-  float *gamma_gradient, *beta_gradient;
-  std::size_t rows;
-  TRAIN_EVERYWHERE void operator()(std::size_t column) const {
-    float gamma = gamma_gradient[column], beta = beta_gradient[column];
-    for (std::size_t row = 0; row < rows; ++row) {
+  parts_of_many rows;
+  float *gamma_sums, *beta_sums;
+  TRAIN_EVERYWHERE void operator()(std::size_t item) const {
+    const std::size_t part = item / normalised.columns, column = item % normalised.columns;
+    float gamma = 0, beta = 0;
+    for (std::size_t row = rows.begin(part); row < rows.begin(part + 1); ++row) {
       const float gradient = in_float(output_gradient.row(row)[column]);
       gamma += gradient * in_float(normalised.row(row)[column]);
       beta += gradient;
     }
-    gamma_gradient[column] = gamma;
-    beta_gradient[column] = beta;
+    gamma_sums[item] = gamma;
+    beta_sums[item] = beta;
+  }
+};
+
+//! An item is a column.
+struct add_parts {
+  const float* sums;
+  std::size_t parts, columns;
+  float* to;
+  TRAIN_EVERYWHERE void operator()(std::size_t column) const {
+    float sum = to[column];
+    for (std::size_t part = 0; part < parts; ++part) sum += sums[part * columns + column];
+    to[column] = sum;
   }
 };
 
@@ -122,19 +138,37 @@ struct embed {
   }
 };
 
+//! An item is an element of the table: it finds its token's rows, in their order, so that no two
+//! threads add to one element.
 template <class Held>
-struct embed_weights {
+struct embed_tokens {
   matrix_on_gpu<const Held> output_gradient;
-  float *table, *positions;
+  float* table;
   const std::uint8_t* tokens;
+  std::size_t rows;
+  TRAIN_EVERYWHERE void operator()(std::size_t item) const {
+    const std::size_t token = item / output_gradient.columns,
+                      column = item % output_gradient.columns;
+    float sum = table[item];
+    for (std::size_t row = 0; row < rows; ++row)
+      if (tokens[row] == token) sum += in_float(output_gradient.row(row)[column]);
+    table[item] = sum;
+  }
+};
+
+//! So does an element of the positions.
+template <class Held>
+struct embed_positions {
+  matrix_on_gpu<const Held> output_gradient;
+  float* positions;
   std::size_t rows, length;
-  TRAIN_EVERYWHERE void operator()(std::size_t column) const {
-    const std::size_t width = output_gradient.columns;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const float gradient = in_float(output_gradient.row(row)[column]);
-      table[tokens[row] * width + column] += gradient;
-      positions[row % length * width + column] += gradient;
-    }
+  TRAIN_EVERYWHERE void operator()(std::size_t item) const {
+    const std::size_t first = item / output_gradient.columns,
+                      column = item % output_gradient.columns;
+    float sum = positions[item];
+    for (std::size_t row = first; row < rows; row += length)
+      sum += in_float(output_gradient.row(row)[column]);
+    positions[item] = sum;
   }
 };
 

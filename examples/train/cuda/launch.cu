@@ -97,8 +97,11 @@ template void launch_items(const norm_weights<float>&, std::size_t, cudaStream_t
 template void launch_items(const norm_weights<bfloat16>&, std::size_t, cudaStream_t);
 template void launch_items(const embed<float>&, std::size_t, cudaStream_t);
 template void launch_items(const embed<bfloat16>&, std::size_t, cudaStream_t);
-template void launch_items(const embed_weights<float>&, std::size_t, cudaStream_t);
-template void launch_items(const embed_weights<bfloat16>&, std::size_t, cudaStream_t);
+template void launch_items(const add_parts&, std::size_t, cudaStream_t);
+template void launch_items(const embed_tokens<float>&, std::size_t, cudaStream_t);
+template void launch_items(const embed_tokens<bfloat16>&, std::size_t, cudaStream_t);
+template void launch_items(const embed_positions<float>&, std::size_t, cudaStream_t);
+template void launch_items(const embed_positions<bfloat16>&, std::size_t, cudaStream_t);
 template void launch_items(const add&, std::size_t, cudaStream_t);
 template void launch_items(const update&, std::size_t, cudaStream_t);
 template void launch_items(const finish&, std::size_t, cudaStream_t);
@@ -115,5 +118,6 @@ template void launch_rows(const cross_entropy<float>&, std::size_t, std::size_t,
 template void launch_rows(const cross_entropy<bfloat16>&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const add_losses&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const add_squares&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const add_squared&, std::size_t, std::size_t, cudaStream_t);
 
 }  // namespace train::cuda

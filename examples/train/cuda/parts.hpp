@@ -3,8 +3,10 @@
 
 #include <cublas_v2.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -33,12 +35,28 @@ inline std::size_t items(const auto& of) {
 //! What NVIDIA recommends since Hopper.
 inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
+//! How much is summed in parts: few rows each, so that all columns of them keep a GPU busy, and of
+//! values what takes a block longer than its launch.
+inline parts_of_many parts_of_rows(std::size_t rows) {
+  return parts_of_many::about(8, 64, rows);
+}
+inline parts_of_many parts_of_values(std::size_t count) {
+  return parts_of_many::about(8192, 1024, count);
+}
+//! What all of them take, of one matrix or two.
+inline std::size_t sums_bytes(std::size_t columns) {
+  return std::max(parts_of_rows(SIZE_MAX).parts * columns * 2 * sizeof(float),
+                  parts_of_values(SIZE_MAX).parts * sizeof(double));
+}
+
 //! Of whoever waits for a copy outside a step.
 inline constexpr std::chrono::seconds patience{60};
 
 struct cuda_math::parts {
   cublasHandle_t products = nullptr;
   stretto::executor::cuda::device_memory workspace, row_losses;
+  stretto::executor::cuda::device_memory sums;  // of parts, see parts_of_many
+  std::size_t vocabulary = 0;
   stretto::executor::cuda::owned_stream aside;  // for what is done outside steps
   cudaStream_t stream = nullptr;
   int multiprocessors = 0;

@@ -150,16 +150,31 @@ struct add_losses {
   }
 };
 
+//! A row is a part of the values; add_squared adds them up.
 struct add_squares {
   const float* values;
-  std::size_t count;
-  double* sum;
+  parts_of_many of;
+  double* sums;
+  template <class Team>
+  TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t part) const {
+    const float* const mine = values + of.begin(part);
+    const double sum =
+        team.template sum<double>(of.begin(part + 1) - of.begin(part), [&](std::size_t at) {
+          return static_cast<double>(mine[at]) * static_cast<double>(mine[at]);
+        });
+    if (team.first()) sums[part] = sum;
+  }
+};
+
+//! Of one row: all.
+struct add_squared {
+  const double* sums;
+  std::size_t parts;
+  double* to;
   template <class Team>
   TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t) const {
-    const double more = team.template sum<double>(count, [&](std::size_t at) {
-      return static_cast<double>(values[at]) * static_cast<double>(values[at]);
-    });
-    if (team.first()) *sum += more;
+    const double sum = team.template sum<double>(parts, [&](std::size_t at) { return sums[at]; });
+    if (team.first()) *to += sum;
   }
 };
 
