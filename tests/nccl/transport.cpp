@@ -2,6 +2,7 @@
 // there are, in which order they are used, and what becomes of errors.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -113,6 +114,40 @@ TEST_CASE("steps end whatever their streams' queues hold, though calls wait for 
       of.engine.reset();
       of.check_left();
     }
+}
+
+TEST_CASE("who is held up by a full queue is told that the time is up, or that a process is lost") {
+  struct watching final : executor::bootstrap {
+    int process() const override { return 0; }
+    int processes() const override { return 1; }
+    std::vector<std::string> all_gather(std::string_view, std::string_view mine,
+                                        executor::time_point) override {
+      return {std::string(mine)};
+    }
+    std::string failure() noexcept override { return stuck ? text : ""; }
+    std::atomic<bool> stuck{false};
+    std::string text{};
+  } others;
+  for (const bool lost : {false, true}) {
+    CAPTURE(lost);
+    run of(2, layout::separate, {}, lost ? std::chrono::minutes(1) : milliseconds(500));
+    others.text = lost ? "process 1 has failed: for a reason" : "";
+    of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
+    of.start();
+    of.engine->step();
+    // A send, which does not end, its record, one more send, and no room for that one's record.
+    gpu::limit_queues(4);
+    nccl::stall("pp:0->1", false);
+    others.stuck = true;
+    const executor::execution_error error = error_of(*of.engine);
+    others.stuck = false;
+    CHECK(error.kind() == executor::failure::transport);
+    expect_part(error.what(), lost ? "process 1 has failed: for a reason"
+                                   : "the step has not ended in time, and a launch waits for room");
+    CHECK(error.threads_left() == 0);
+    of.engine.reset();
+    of.check_left();
+  }
 }
 
 TEST_CASE(
@@ -284,7 +319,8 @@ TEST_CASE("a message that does not come ends the step at its deadline, and is na
   expect_part(error.flight_record(),
               "message 0 from rank 1, 28 bytes; meets rank 1's 9, started; named by the error\n");
   expect_part(error.flight_record(),
-              "    9     1SEND_B0        started     message 0 to rank 0, 28 bytes; meets rank 0's 8, started\n");
+              "    9     1SEND_B0        started     message 0 to rank 0, 28 bytes; meets rank 0's "
+              "8, started\n");
   of.engine.reset();
   of.check_left();
   CHECK(nccl::revoked() == 8);

@@ -14,9 +14,9 @@ namespace stretto::executor {
 //! spins. Where NCCL can (2.28.7), they are first revoked, which stops what is under way and frees
 //! nothing; only those that cannot be are aborted at once. The others live as long as what was
 //! recorded with them: what has then come to rest is destroyed, and the rest aborted. Of a replayed
-//! graph none is revoked: NCCL takes that back as soon as what its streams wait for is done, which may
-//! be an early part of the replay, and what comes behind would spin on. An abort stays until the
-//! graph is gone.
+//! graph none is revoked: NCCL takes that back as soon as what its streams wait for is done, which
+//! may be an early part of the replay, and what comes behind would spin on. An abort stays until
+//! the graph is gone.
 class nccl_ending {
  public:
   explicit nccl_ending(std::chrono::nanoseconds patience) : patience_(patience) {}

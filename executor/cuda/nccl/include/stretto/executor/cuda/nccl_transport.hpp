@@ -46,6 +46,7 @@ arena_memory nccl_memory();
 //! step is under way, and ends it naming the first instruction not done on that communicator; so
 //! does a process that has failed, where `between` tells of it. A call that stays in progress is
 //! waited for until the step's deadline: a GPU whose queue is full may be all that it waits for.
+//! Where a launch of a stage waits for such a queue, a thread of the transport's own looks.
 //! All communicators are then revoked at once, by a thread of their own, and freed with the
 //! transport; those with a call in progress or failed, all that a graph replays, and all of an NCCL
 //! before 2.28.7, are aborted at once. That NCCL does not come back from it is told on the standard
