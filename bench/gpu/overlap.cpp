@@ -3,9 +3,9 @@
 // The matmul is cuBLAS's, of random numbers: of zeros it would take less power and time. The
 // communication is a kernel with the footprint of NCCL's that moves bytes no faster than a link
 // would (launch_link), and, where there is NCCL, a message of its only rank to itself, which is
-// NCCL's real kernel. In one row more, at the highest rate, each chunk that the kernel moves is late by
-// a time of its own, up to so many microseconds, as what comes from elsewhere is. Caches are flushed,
-// clocks warm; all variants of a row of settings alternate.
+// NCCL's real kernel. In one row more, at the highest rate, each chunk that the kernel moves is
+// late by a time of its own, up to so many microseconds, as what comes from elsewhere is. Caches
+// are flushed, clocks warm; all variants of a row of settings alternate.
 //
 //   r         time of the matmul alone, whole and on all multiprocessors, over the communication's
 //   hidden    (matmul + communication - both) / communication, of medians
@@ -68,7 +68,9 @@ constexpr std::array piece_counts = {1, 2, 4};
 class grid {
  public:
   explicit grid(report& to)
-      : to_(to), table_(to), seen_(properties()),
+      : to_(to),
+        table_(to),
+        seen_(properties()),
         two_(seen_.multiProcessorCount, static_cast<std::size_t>(seen_.l2CacheSize)),
         room_(two_.compute_stream()) {}
 
@@ -82,8 +84,8 @@ class grid {
       try {
         measure(product, shape, link, ratios);
       } catch (const std::exception& wrong) {
-        to_.note(std::string(shape.type) + " beside " + link.name + " is not measured: " +
-                 wrong.what());
+        to_.note(std::string(shape.type) + " beside " + link.name +
+                 " is not measured: " + wrong.what());
       }
     }
   }
@@ -218,7 +220,8 @@ int main(int count, char** arguments) {
     grid all(made);
     std::vector<communication> links;
     for (const double each : blocks)
-      for (const double rate : rates) links.push_back(all.room().stand_in(rate, static_cast<int>(each)));
+      for (const double rate : rates)
+        links.push_back(all.room().stand_in(rate, static_cast<int>(each)));
 #ifdef STRETTO_BENCH_NCCL
     std::vector<std::unique_ptr<lone_rank>> ranks;
     int version = 0;
@@ -232,6 +235,8 @@ int main(int count, char** arguments) {
     } catch (const std::exception& wrong) {
       made.note(std::string("NCCL is not measured: ") + wrong.what());
     }
+#else
+    made.note("NCCL is not measured: there was none to build with");
 #endif
     all.look_at_paces(links);
     // Written as it comes: what ends this early leaves what was measured before.

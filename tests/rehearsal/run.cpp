@@ -1,0 +1,69 @@
+// bench/gpu/run with a simulated GPU: what it does where not all is as it should be, of which it
+// gets to know when there is little time.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/run_program.hpp"
+
+// STRETTO_SOURCE_DIR, STRETTO_REHEARSAL_PATH: what is loaded. STRETTO_BENCH_DIR: where the programs
+// are.
+
+namespace {
+
+using nlohmann::json;
+using test_support::outcome;
+
+//! Where nothing is built but by a cmake that is this.
+struct measured {
+  explicit measured(const std::string& cmake) {
+    std::filesystem::create_directories(folder.path() + "/bin");
+    std::ofstream(folder.path() + "/bin/cmake") << "#!/bin/sh\n" << cmake;
+    std::filesystem::permissions(folder.path() + "/bin/cmake", std::filesystem::perms::owner_all);
+  }
+  outcome run(const std::string& names) const {
+    return test_support::run("env", "PATH=\"" + folder.path() +
+                                        "/bin:$PATH\" LD_PRELOAD=" STRETTO_REHEARSAL_PATH
+                                        " STRETTO_COMMIT=here STRETTO_GPU_BUILD=" STRETTO_BENCH_DIR
+                                        "/.. " STRETTO_SOURCE_DIR "/bench/gpu/run --out " +
+                                        folder.path() + "/results " + names);
+  }
+  std::string results(const std::string& name) const {
+    return folder.path() + "/results/" + name + ".json";
+  }
+  test_support::temporary folder{"gpu_run"};
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("what cannot be built does not keep the rest from being measured, and is told") {
+  const measured of(
+      "case \"$*\" in *STRETTO_BUILD_EXAMPLES=ON* | *--build*bench_gpu_launch*) exit 1 ;; esac\n");
+  const outcome ran = of.run("launch");
+  CHECK(ran.exit == 1);
+  CHECK(has(ran.out, "the trainer is not built"));
+  CHECK(has(ran.out, "bench_gpu_launch is not built"));
+  const json made = json::parse(test_support::contents(of.results("launch")), nullptr, false);
+  REQUIRE(made.is_object());
+  CHECK(made["about"]["commit"] == "here");
+  CHECK(made["rows"].size() > 10);
+}
+
+TEST_CASE("results of one GPU are not put beside those of another") {
+  const measured of("exit 0\n");
+  std::filesystem::create_directories(of.folder.path() + "/results");
+  const std::string before = "{\n\"about\": {\"device\":\"NVIDIA H200\"}\n}\n";
+  std::ofstream(of.results("overlap")) << before;
+  const outcome ran = of.run("launch");
+  CHECK(ran.exit == 1);
+  CHECK(has(ran.err, "has results of another GPU, NVIDIA H200; this is simulated GPU"));
+  CHECK(test_support::contents(of.results("overlap")) == before);
+  CHECK_FALSE(std::filesystem::exists(of.results("launch")));
+}
