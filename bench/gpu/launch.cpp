@@ -4,7 +4,8 @@
 //   host      the calling thread's time for one
 //   device    the GPU's, from one to the next, all of them issued beforehand
 //
-// Beside each what others have measured, and where. Usage: gpu_launch [--json FILE]
+// Beside each what others have measured, and where. About the GPU is told besides how many launches
+// a stream takes until one waits. Usage: gpu_launch [--json FILE]
 #include <cstdio>
 #include <exception>
 #include <iterator>
@@ -55,6 +56,21 @@ class things {
       if (issued < static_cast<double>(delay)) return microseconds_between(start, stop);
     }
     throw std::runtime_error("the host does not issue fast enough to measure the GPU");
+  }
+  //! How many launches a stream takes behind what runs before a call waits for that; at most
+  //! `most`.
+  int queued(int most) {
+    finish();
+    check(launch_delay(200'000'000, first.get()), "a delay");
+    record(plain, first);
+    int taken = 0;
+    for (; taken < most; ++taken) {
+      launch(first);
+      // A call that has waited comes back behind it.
+      if (executor::cuda::is_over(cudaEventQuery(plain.get()), "cudaEventQuery")) break;
+    }
+    finish();
+    return taken;
   }
   void finish() {
     check(cudaStreamSynchronize(first.get()), "cudaStreamSynchronize");
@@ -135,6 +151,11 @@ class pool {
 
 void measure(report& to) {
   things with;
+  constexpr int most_queued = 16384;  // by a host that takes up to ten microseconds for one
+  const int queued = with.queued(most_queued);
+  to.about()["queued_launches"] = queued;
+  std::printf("launches that a stream takes until one waits: %d%s\n", queued,
+              queued == most_queued ? " or more" : "");
   const chain one(with.first, 1);
   const chain some(with.first, 80);
   const chain long_one(with.first, 1000);

@@ -127,12 +127,14 @@ TEST_CASE("every kind of broken order is found and named") {
     const auto strict = executor::check_against(plans, bad.records, true);
     REQUIRE(strict.has_value());
     expect_part(strict->text, "(message), which starts after it ends");
-    // Either clock may be wrong by a part of that.
-    bad.record(1, send, 0).off = 1;
-    CHECK_FALSE(executor::check_against(plans, bad.records, true).has_value());
-    bad.record(1, send, 0).off = 0;
-    bad.record(2, taken, 0).off = 1;
-    CHECK_FALSE(executor::check_against(plans, bad.records, true).has_value());
+    // Either clock may be wrong by a part of that; what is behind the receive may start too early
+    // now.
+    for (const bool sender : {false, true}) {
+      measured unsure = bad;
+      (sender ? unsure.record(1, send, 0) : unsure.record(2, taken, 0)).off = 1;
+      const auto other = executor::check_against(plans, unsure.records, true);
+      CHECK((!other || other->text.find("(message)") == std::string::npos));
+    }
   }
   SUBCASE("a record that is missing") {
     const std::string text = broken_by([&](measured& bad) {
