@@ -18,8 +18,8 @@ struct trace_record {
   std::int64_t step = 0;
   std::int64_t start = 0;
   std::int64_t end = 0;
-  //! So far may the times be off that clock, to either side; all of a rank's, in a step, by the same.
-  //! On a GPU it is what setting its clock by the host's leaves open.
+  //! So far may the times be off that clock, to either side; all of a rank's, in a step, by the
+  //! same. On a GPU it is what setting its clock by the host's leaves open.
   std::int64_t off = 0;
 };
 
