@@ -262,3 +262,24 @@ TEST_CASE("the greedy V under random costs and limits: every rule, or the smalle
 TEST_CASE("the adaptive V under random costs and limits: every rule, or the smallest limit") {
   try_all(stretto::schedule::v_auto{}, 2, 600, 2);
 }
+
+TEST_CASE("below V-Min's memory, as many micro-batches as fit follow in step, round after round") {
+  constexpr stretto::schedule::v_auto search;
+  int seen = 0;
+  for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 9, 12, 16})
+    for (const int microbatches : {1, 2, ranks, 2 * ranks + 1, 3 * ranks})
+      // Of two activations each; six slots apart, and from one round to the next 2 p + 4.
+      for (int together = 1; 6 * together <= 2 * ranks + 4; ++together) {
+        INFO(ranks, " ranks, ", microbatches, " micro-batches, ", together, " together");
+        const shape sizes{ranks, microbatches, 2};
+        stretto::job_table table(ranks, 2);
+        table.limit.assign(static_cast<std::size_t>(ranks), 2 * together);
+        const int best = best_variant(search, sizes, table.view());
+        const int rounds = (microbatches - 1) / together;
+        const int last = (microbatches - 1) % together;
+        CHECK(search.score(sizes, table.view(), best).first <=
+              rounds * (2 * ranks + 4) + 6 * last + 4 * ranks + 1);
+        ++seen;
+      }
+  CHECK(seen == 135);
+}

@@ -5,6 +5,7 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/v_block.hpp"
 #include "stretto/schedule/v_compaction.hpp"
+#include "stretto/schedule/v_orders.hpp"
 
 namespace stretto::schedule {
 
@@ -22,7 +23,8 @@ struct v_1f1b {
     const int p = sizes.ranks;
     scratch<v_block> blocks(p);
     lay(p, blocks.data());
-    const v_compaction made(sizes, blocks.data(), most_kept(blocks.data(), sizes), false);
+    v_orders made(sizes, most_kept(blocks.data(), sizes));
+    v_compaction(sizes, blocks.data(), false, made);
     for (int rank = 0; rank < p; ++rank) {
       const int stages[2] = {rank, 2 * p - 1 - rank};
       int done[v_weight_upper] = {};

@@ -14,7 +14,9 @@
 #include "stretto/schedule/v_exchange.hpp"
 #include "stretto/schedule/v_fill.hpp"
 #include "stretto/schedule/v_half.hpp"
+#include "stretto/schedule/v_launch.hpp"
 #include "stretto/schedule/v_min.hpp"
+#include "stretto/schedule/v_orders.hpp"
 #include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/wave_serial.hpp"
 #include "stretto/schedule/zbv_greedy.hpp"
@@ -22,7 +24,8 @@
 namespace stretto::schedule {
 
 //! The adaptive V: of the blocks of V schedules, of which V-Min's and V-Half's are two, those that
-//! keep as much as every rank's limit of memory allows, made better for the costs at hand; and the
+//! keep as much as every rank's limit of memory allows, made better for the costs at hand; where
+//! memory is less than any of them needs, the flattest, begun less often (v_launch); and the
 //! greedy V, which is good where memory is ample; and the closed forms on a V, some with whole
 //! backwards. The best is taken. The idea is v_auto's of Qi et al. 2024, "Pipeline Parallelism with
 //! Controllable Memory". Any m.
@@ -42,6 +45,11 @@ struct v_auto {
       {.fast = 3, .slow = 3},
   }};
   static constexpr int ways = 2;  //!< in which slots are left free, the fewest first
+  static constexpr int steady = static_cast<int>(steps.size()) * ways;
+  //! The blocks of the least memory, for limits that they just fit or do not: begun when memory
+  //! lets them. Which of them has no two jobs in a slot, depends on the number of ranks.
+  static constexpr std::array<v_steps, 3> launched{{{}, {.back = 2}, {.up = 2, .home = 2}}};
+  static constexpr int orders = steady + static_cast<int>(launched.size());
   //! When backwards for the weights run; those that keep less come first.
   static constexpr std::array<v_fill_rules, 4> fills{{
       {},
@@ -49,7 +57,7 @@ struct v_auto {
       {.to_the_limit = true},
       {.share = 2, .to_the_limit = true},
   }};
-  static constexpr int blocks = static_cast<int>(steps.size() * fills.size()) * ways;
+  static constexpr int blocks = orders * static_cast<int>(fills.size());
   static constexpr int passes = blocks + zbv_greedy::variants;
   using forms = form_search<v_half, v_min, v_1f1b, hanayo>;
   static constexpr int variants = passes + forms::variants;
@@ -101,9 +109,8 @@ struct v_auto {
     if (tries == 0 && rule > 0 && variant < 0) return {};
     const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
     const int most = activations(sizes, table);
-    scratch<v_block> laid(sizes.ranks);
-    if (!lay_fullest(sizes, most, tried / static_cast<int>(fills.size()), laid.data())) return {};
-    v_compaction<> slots(sizes, laid.data(), most, false);
+    v_orders slots(sizes, most);
+    if (!arrange(sizes, tried / static_cast<int>(fills.size()), slots)) return {};
     const int room = rules.to_the_limit ? kept_room::widest(sizes, table) : 0;
     if (tries > 0) {
       v_exchange order(sizes, table, slots, objective, rules);
@@ -128,6 +135,23 @@ struct v_auto {
       if (of.one > 0 && room / of.one < most) most = room / of.one;
     }
     return static_cast<int>(most);
+  }
+
+  //! Repeats a block within what may be kept.
+  //! @return false when it cannot be
+  constexpr bool arrange(const shape& sizes, int tried, v_orders& to) const {
+    scratch<v_block> laid(sizes.ranks);
+    if (tried >= steady) {
+      for (const v_steps& flat : launched)
+        if (variant < 0 && lay(flat, sizes.ranks, laid.data()) &&
+            most_kept(laid.data(), sizes) < to.most())
+          return false;  // it is not memory that keeps micro-batches from beginning
+      lay(launched[static_cast<std::size_t>(tried - steady)], sizes.ranks, laid.data());
+      return v_launch(sizes, laid.data(), to).fits();
+    }
+    if (!lay_fullest(sizes, to.most(), tried, laid.data())) return false;
+    v_compaction(sizes, laid.data(), false, to);
+    return true;
   }
 
   //! The block with the most fast ranks that keeps no more activations.

@@ -4,30 +4,28 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/v_block.hpp"
+#include "stretto/schedule/v_orders.hpp"
 #include "stretto/schedule/v_timeline.hpp"
 
 namespace stretto::schedule {
 
 //! Lays the building block of a V schedule once for each micro-batch, then moves every job, from
 //! left to right, into the first free slots after its inputs and the job of its stream before it: a
-//! forward only as far as no more than `most` activations are kept. What is left of each rank is
-//! the order of its streams; within a stream micro-batches follow each other. A rank's jobs are
-//! kept as a list in order of time, so that the effort follows the jobs, not the slots.
-template <class Block = v_block>
+//! forward only as far as no more activations are kept than a rank may. A rank's jobs are kept as a
+//! list in order of time, so that the effort follows the jobs, not the slots.
 class v_compaction {
  public:
   //! @param keep  the jobs stay where they are from the first backward of rank 0's first stage to
   //!              its last forward
-  constexpr v_compaction(const shape& sizes, const Block* blocks, int most, bool keep)
+  constexpr v_compaction(const shape& sizes, const v_block* blocks, bool keep, v_orders& to)
       : p_(sizes.ranks),
         m_(sizes.microbatches),
         streams_(blocks[0].whole ? v_weight_upper : v_streams),
         use_{.width = blocks[0].whole ? 2 : 1,
              .releases = blocks[0].whole ? v_back_down : v_weight_upper,
-             .most = most},
-        list_((streams_ * m_ / 16 | 1) * 16 + 16),
+             .most = to.most()},
+        to_(to),
         ends_(std::int64_t{recent} * v_streams * p_),
-        placed_(list_ * p_),
         lines_(p_) {
     const std::int64_t lists = std::int64_t{streams_} * p_;
     std::int32_t slots = 0;
@@ -64,16 +62,9 @@ class v_compaction {
         list = after;
       }
     }
+    for (int rank = 0; rank < p_; ++rank) to.count(rank) = lines_[rank].count();
   }
-
-  //! The rank's jobs in order: all but the backwards for the weights that come after its last
-  //! forward, which may run anywhere there.
-  constexpr int count(int rank) const { return lines_[rank].count(); }
-  constexpr const v_placed* order(int rank) const { return placed_.data() + list_ * rank; }
-  constexpr v_placed* order(int rank) { return placed_.data() + list_ * rank; }
-  constexpr std::int64_t stride() const { return list_; }  //!< from one rank's order to the next
-  //! The most activations that any rank keeps.
-  constexpr int most() const { return use_.most; }
+  constexpr ~v_compaction() = default;  // nvcc needs it written
 
  private:
   //! Ends that are remembered: an input is used within two periods after it is made.
@@ -104,14 +95,13 @@ class v_compaction {
     const std::int32_t last = ends[(microbatch + recent - 1) % recent];
     if (last > earliest) earliest = last;
     ends[microbatch % recent] =
-        lines_[rank].put(use_, order(rank), stream, earliest) + use_.width_of(stream);
+        lines_[rank].put(use_, to_.order(rank), stream, earliest) + use_.width_of(stream);
   }
 
   int p_, m_, streams_;
   v_use use_;
-  std::int64_t list_;           // length of a rank's list; odd in lines of a cache
+  v_orders& to_;
   scratch<std::int32_t> ends_;  // of (stream, rank, micro-batch % recent)
-  scratch<v_placed> placed_;
   scratch<v_timeline> lines_;
 };
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/schedule/v_compaction.hpp"
 #include "stretto/schedule/v_fill.hpp"
+#include "stretto/schedule/v_orders.hpp"
 #include "stretto/schedule/variants.hpp"
 
 namespace stretto::schedule {
@@ -15,7 +15,7 @@ namespace stretto::schedule {
 //! those that it makes critical. What is no shorter is taken back.
 class v_exchange {
  public:
-  constexpr v_exchange(const shape& sizes, const job_table_view& table, v_compaction<>& slots,
+  constexpr v_exchange(const shape& sizes, const job_table_view& table, v_orders& slots,
                        objective_kind objective, const v_fill_rules& rules)
       : sizes_(sizes),
         table_(table),
@@ -143,7 +143,7 @@ class v_exchange {
 
   const shape& sizes_;
   const job_table_view& table_;
-  v_compaction<>& slots_;
+  v_orders& slots_;
   objective_kind objective_;
   v_fill_rules rules_;
   v_trace trace_;

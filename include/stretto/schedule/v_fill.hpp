@@ -4,7 +4,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/v_block.hpp"
-#include "stretto/schedule/v_compaction.hpp"
+#include "stretto/schedule/v_orders.hpp"
 
 namespace stretto::schedule {
 
@@ -26,7 +26,7 @@ struct v_moment {
 
 //! When forwards and backwards for the input ran, by rank and place in its order.
 struct v_trace {
-  constexpr v_trace(const shape& sizes, const v_compaction<>& slots)
+  constexpr v_trace(const shape& sizes, const v_orders& slots)
       : p(sizes.ranks),
         m(sizes.microbatches),
         stride(slots.stride()),
@@ -53,8 +53,8 @@ class v_fill {
  public:
   //! @param out    where the lists go; none: only measures
   //! @param trace  where it tells when jobs ran
-  constexpr v_fill(const shape& sizes, const Table& table, const v_compaction<>& slots,
-                   job_sink* out, const v_fill_rules& rules = {}, v_trace* trace = nullptr)
+  constexpr v_fill(const shape& sizes, const Table& table, const v_orders& slots, job_sink* out,
+                   const v_fill_rules& rules = {}, v_trace* trace = nullptr)
       : p_(sizes.ranks),
         m_(sizes.microbatches),
         hop_(table.communication),
@@ -166,9 +166,8 @@ class v_fill {
       }
       if (stream < v_back_down && !rules_.to_the_limit)
         while (at.due > 0) run_weight(rank, at);
-      while (at.pending > 0 &&
-             (at.time[next_weight(at)] <= rules_.share * (input - at.clock) ||
-              at.level + at.need[stream] > at.limit))
+      while (at.pending > 0 && (at.time[next_weight(at)] <= rules_.share * (input - at.clock) ||
+                                at.level + at.need[stream] > at.limit))
         run_weight(rank, at);
       if (input > at.clock) at.clock = input;
       if (at.cursor == 0) at.start = at.clock;

@@ -7,6 +7,7 @@
 #include "stretto/schedule/v_block.hpp"
 #include "stretto/schedule/v_compaction.hpp"
 #include "stretto/schedule/v_fill.hpp"
+#include "stretto/schedule/v_orders.hpp"
 
 namespace stretto::schedule {
 
@@ -24,8 +25,8 @@ struct v_half {
     // Without the free slots two streams would meet.
     const int apart = sizes.ranks % 2 == 0 ? 3 : 0;
     lay({.fast = 2, .slow = 2, .back = apart, .home = 1}, sizes.ranks, blocks.data());
-    const v_compaction slots(sizes, blocks.data(), most_kept(blocks.data(), sizes),
-                             forwards_are_longer(sizes, table));
+    v_orders slots(sizes, most_kept(blocks.data(), sizes));
+    v_compaction(sizes, blocks.data(), forwards_are_longer(sizes, table), slots);
     v_fill(sizes, table, slots, &out);
     return {};
   }

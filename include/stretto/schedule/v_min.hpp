@@ -6,6 +6,7 @@
 #include "stretto/schedule/v_block.hpp"
 #include "stretto/schedule/v_compaction.hpp"
 #include "stretto/schedule/v_fill.hpp"
+#include "stretto/schedule/v_orders.hpp"
 
 namespace stretto::schedule {
 
@@ -23,7 +24,8 @@ struct v_min {
     scratch<v_block> blocks(sizes.ranks);
     // Every stream goes a slot a rank; without the free slots two would meet.
     lay({.fast = 1, .slow = 1, .back = sizes.ranks % 3 == 0 ? 2 : 0}, sizes.ranks, blocks.data());
-    const v_compaction slots(sizes, blocks.data(), most_kept(blocks.data(), sizes), false);
+    v_orders slots(sizes, most_kept(blocks.data(), sizes));
+    v_compaction(sizes, blocks.data(), false, slots);
     v_fill(sizes, table, slots, &out);
     return {};
   }
