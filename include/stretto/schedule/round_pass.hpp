@@ -15,8 +15,10 @@ struct round_rules {
   bool lean = false;          //!< ZB-V's warm-up and order of backwards (v = 2); else ZB-VPP's
   bool fill_back = false;     //!< a gap before a backward may take more than it holds,
   bool fill_forward = false;  //!< and one before a forward
-  bool fill_loss =
-      false;  //!< before backwards on the rank of the last stage a gap need hold but a fifth
+  //! Before backwards on the rank of the last stage a gap need hold but a fifth.
+  bool fill_loss = false;
+  //! A gap may be too short, or a rank idle for too long, by as much as a message takes.
+  bool spare_hop = false;
 };
 
 //! One pass over a wave of chunks as ZB-V of Qi et al. 2023 and Paddle's ZB-VPP have it: the ranks
@@ -90,13 +92,14 @@ class round_pass {
   constexpr bool put_filled(int rank, int chunk, int kind, bool more) {
     const round_rank& at = state_.ranks[rank];
     const std::int64_t until = state_.ready(rank, chunk, kind);
+    const std::int64_t spare = rules_.spare_hop ? hop_ : 0;
     const std::int64_t share = rules_.fill_loss && kind == input && rank == last_ ? 5 : 1;
-    while (state_.has_pending(rank) &&
-           share * (until - at.free) >= state_.cost(rank, state_.next_weight(rank), weight).time)
+    while (state_.has_pending(rank) && share * (until + spare - at.free) >=
+                                           state_.cost(rank, state_.next_weight(rank), weight).time)
       if (!state_.put_weight(rank)) return false;
     const std::int64_t slack = most_allowed_ - allowed_[rank];
     const std::int64_t most = state_.most_idle > slack ? state_.most_idle : slack;
-    if (more && state_.has_pending(rank) && until - at.free > most - at.idle &&
+    if (more && state_.has_pending(rank) && until - spare - at.free > most - at.idle &&
         !state_.put_weight(rank))
       return false;
     return state_.put(rank, chunk, kind);

@@ -13,13 +13,14 @@
 namespace stretto::schedule {
 
 //! The variants of a search that passes in rounds: first ZB-VPP's, then ZB-V's, with each choice of
-//! where gaps take more than they hold. As their authors do, a pass is repeated with the idle times
-//! that it has left allowed, for as long as the longest of them becomes shorter; the best is taken.
+//! where gaps take more than they hold; then ZB-V's with both and less strict by a message. As
+//! their authors do, a pass is repeated with the idle times that it has left allowed, for as long
+//! as the longest of them becomes shorter; the best is taken.
 struct round_search {
   objective_kind objective;
 
   static constexpr int choices = 4;
-  static constexpr int variants = 3 * choices;
+  static constexpr int variants = 3 * choices + 1;
 
   constexpr bool serves(const shape& sizes, int tried) const {
     return sizes.chunks == 2 || (sizes.chunks > 2 && !rules(tried).lean);
@@ -55,7 +56,8 @@ struct round_search {
     return {.lean = tried >= 2 * choices,
             .fill_back = choice / 2 == 1,
             .fill_forward = choice % 2 == 1,
-            .fill_loss = tried < choices};
+            .fill_loss = tried < choices,
+            .spare_hop = tried >= 3 * choices};
   }
 };
 
