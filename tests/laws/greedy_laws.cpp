@@ -283,3 +283,56 @@ TEST_CASE("below V-Min's memory, as many micro-batches as fit follow in step, ro
       }
   CHECK(seen == 135);
 }
+
+namespace {
+
+//! Searches under one unit of memory more after the other: how often one takes longer than under
+//! less.
+struct growth {
+  int steps = 0;
+  int longer = 0;
+
+  template <class Search>
+  void try_limits(const Search& search, const shape& sizes, const stretto::unit_costs& costs,
+                  int most) {
+    stretto::job_table table(sizes.ranks, sizes.chunks, costs);
+    std::int64_t least = stretto::unlimited;
+    for (int limit = sizes.chunks; limit <= most; ++limit) {
+      table.limit.assign(static_cast<std::size_t>(sizes.ranks), limit);
+      const int best = best_variant(search, sizes, table.view());
+      const std::int64_t found = search.score(sizes, table.view(), best).first;
+      if (least < stretto::unlimited) ++steps;
+      if (found > least) ++longer;
+      least = std::min(least, found);
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a search finds with less memory is seldom lost with more") {
+  dice roll(4);
+  growth zb_auto, zbv_greedy, v_auto;
+  zb_auto.try_limits(stretto::schedule::zb_auto{}, {8, 17, 1}, {12, 12, 15, 1}, 20);
+  v_auto.try_limits(stretto::schedule::v_auto{}, {4, 12, 2}, {5, 5, 1, 1}, 12);
+  for (int number = 0; number < 200; ++number) {
+    const int ranks = static_cast<int>(roll(2, 8));
+    const int microbatches = static_cast<int>(roll(1, 3 * ranks));
+    const stretto::unit_costs costs{roll(1, 20), roll(1, 20), roll(1, 20), roll(0, 3)};
+    INFO(ranks, " ranks, ", microbatches, " micro-batches, trial ", number);
+    zb_auto.try_limits(stretto::schedule::zb_auto{}, {ranks, microbatches, 1}, costs, 3 * ranks);
+    zbv_greedy.try_limits(stretto::schedule::zbv_greedy{}, {ranks, microbatches, 2}, costs,
+                          4 * ranks);
+    if (number % 10 == 0)
+      v_auto.try_limits(stretto::schedule::v_auto{}, {ranks, microbatches, 2}, costs, 2 * ranks);
+  }
+  const auto tell = [](const char* name, const growth& of) {
+    MESSAGE(std::string(name), ": longer in ", of.longer, " of ", of.steps, " steps of a unit");
+  };
+  tell("zb_auto", zb_auto);
+  tell("zbv_greedy", zbv_greedy);
+  tell("v_auto", v_auto);
+  CHECK(zb_auto.longer <= zb_auto.steps / 1000);
+  CHECK(zbv_greedy.longer <= zbv_greedy.steps / 100);
+  CHECK(v_auto.longer <= v_auto.steps / 200);
+}

@@ -260,7 +260,7 @@ TEST_CASE("no search is longer than a closed form that it knows, within the memo
   }
 }
 
-TEST_CASE("rooms: what 1F1B keeps, twice that, all") {
+TEST_CASE("rooms: what 1F1B keeps, twice that, all, and less one where the one before has all") {
   const shape sizes{.ranks = 2, .microbatches = 9, .chunks = 2};
   stretto::job_table table(2, 2);
   const auto limits = [&](int room) {
@@ -279,8 +279,22 @@ TEST_CASE("rooms: what 1F1B keeps, twice that, all") {
   CHECK(limits(1) == table.limit);
   CHECK(!repeats(0));
   CHECK(!repeats(1));
-  CHECK(repeats(2));
+  CHECK(limits(2) == std::vector<std::int64_t>{2, 6});
+  CHECK(!repeats(2));
   CHECK(kept_room::widest(sizes, table.view()) == 1);
+  CHECK(limits(kept_room::one_less) == limits(2));
+
+  table.limit = {3, 4};
+  CHECK(limits(0) == table.limit);
+  CHECK(limits(1) == std::vector<std::int64_t>{2, 3});
+  CHECK(!repeats(1));
+  CHECK(repeats(2));
+  CHECK(kept_room::widest(sizes, table.view()) == 0);
+
+  table.limit = {18, 18};  // all that there is
+  CHECK(limits(2) == table.limit);
+  CHECK(limits(kept_room::one_less) == table.limit);
+  CHECK(!kept_room::is_tight(sizes, table.view()));
 
   // Of a rank with a base, jobs that need more for a while, and one chunk that keeps more.
   table.limit.clear();
@@ -304,8 +318,9 @@ TEST_CASE("a room that repeats another is not tried, unless by itself") {
   const shape sizes{.ranks = 4, .microbatches = 9, .chunks = 2};
   stretto::job_table table(4, 2);
   table.limit.assign(4, 8);
-  const int later = static_cast<int>(zbv_greedy::rules.size());  // the first rules, room 1
-  CHECK(zbv_greedy{}.score(sizes, table.view(), 0).fits);
+  const int second = 1;  // the second rules, room 0
+  const int later = 2 * static_cast<int>(zbv_greedy::rules.size()) + second;  // in room 2
+  CHECK(zbv_greedy{}.score(sizes, table.view(), second).fits);
   CHECK(!zbv_greedy{}.score(sizes, table.view(), later).fits);
   CHECK(zbv_greedy{.variant = later}.score(sizes, table.view(), later).fits);
   table.limit[2] = 9;

@@ -58,7 +58,10 @@ struct v_auto {
       {.share = 2, .to_the_limit = true},
   }};
   static constexpr int blocks = orders * static_cast<int>(fills.size());
-  static constexpr int passes = blocks + zbv_greedy::variants;
+  //! Those within the limits, the greedy V, and once more those with one activation of a chunk
+  //! less: what is found with a little less memory is then seldom lost.
+  static constexpr int greedies = blocks + zbv_greedy::variants;
+  static constexpr int passes = greedies + blocks;
   using forms = form_search<v_half, v_min, v_1f1b, hanayo>;
   static constexpr int variants = passes + forms::variants;
 
@@ -70,9 +73,10 @@ struct v_auto {
   }
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
-    return tried < blocks   ? lay_out(sizes, table, tried, nullptr)
-           : tried < passes ? greedy(variant).score(sizes, table, tried - blocks)
-                            : forms{objective}.run(sizes, table, tried - passes, nullptr);
+    return tried < blocks     ? lay_out(sizes, table, tried, nullptr)
+           : tried < greedies ? greedy(variant).score(sizes, table, tried - blocks)
+           : tried < passes   ? lay_out_less(sizes, table, tried - greedies, nullptr)
+                              : forms{objective}.run(sizes, table, tried - passes, nullptr);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
@@ -81,9 +85,10 @@ struct v_auto {
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
     if (chosen >= 0 &&
-        (chosen < blocks   ? lay_out(sizes, table, chosen, &out).fits
-         : chosen < passes ? greedy(chosen).emit(sizes, table, out).ok()
-                           : forms{objective}.run(sizes, table, chosen - passes, &out).fits))
+        (chosen < blocks     ? lay_out(sizes, table, chosen, &out).fits
+         : chosen < greedies ? greedy(chosen).emit(sizes, table, out).ok()
+         : chosen < passes   ? lay_out_less(sizes, table, chosen - greedies, &out).fits
+                             : forms{objective}.run(sizes, table, chosen - passes, &out).fits))
       return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
     return variant < 0 ? wave_limits_or_refuse(sizes, table)
@@ -108,8 +113,7 @@ struct v_auto {
     const int rule = tried % static_cast<int>(fills.size());
     if (tries == 0 && rule > 0 && variant < 0) return {};
     const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
-    const int most = activations(sizes, table);
-    v_orders slots(sizes, most);
+    v_orders slots(sizes, activations(sizes, table));
     if (!arrange(sizes, tried / static_cast<int>(fills.size()), slots)) return {};
     const int room = rules.to_the_limit ? kept_room::widest(sizes, table) : 0;
     if (tries > 0) {
@@ -122,6 +126,14 @@ struct v_auto {
     const v_fill fill(sizes, table, slots, out, rules);
     if (!fill.fits()) return {};
     return score_of(objective, fill.makespan(), fill.span(), room);
+  }
+
+  //! The same with one activation of a chunk less than the limits allow.
+  constexpr variant_score lay_out_less(const shape& sizes, const job_table_view& table, int tried,
+                                       job_sink* out) const {
+    if (variant < 0 && !kept_room::is_tight(sizes, table)) return {};
+    const kept_room less(sizes, table, kept_room::one_less);
+    return lay_out(sizes, less.table(), tried, out);
   }
 
   //! Activations of a chunk for which every rank has room, at most those of 1F1B.
