@@ -93,7 +93,7 @@ result measure(const std::vector<plan_view>& plans, int steps, bool host, int ca
   for (const plan_view& plan : plans) threads += static_cast<int>(plan.streams.size());
   for (const plan_view& plan : plans) {
     if (host)
-      devices.push_back(executor::make_host_device(plan, {0, -1, threads}, watch));
+      devices.push_back(executor::make_host_device(plan, {.threads = threads}, watch));
     else
       devices.push_back(std::make_unique<swallowing_device>(plan));
     const executor::runner::parts parts{devices.back().get(), wire.get(), &stage, &watch};

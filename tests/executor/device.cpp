@@ -21,7 +21,9 @@ using executor::command;
 namespace {
 
 //! The plans here have no instructions to size the queues by.
-constexpr executor::host_settings roomy{256, -1, 0};
+constexpr executor::host_settings roomy{.queue_depth = 256};
+//! So many threads that each soon sleeps when there is nothing to do.
+constexpr int crowd = 1 << 20;
 constexpr auto soon = std::chrono::seconds(60);
 
 plan_view plan_of(plan_builder& plan, int events, std::int64_t bytes) {
@@ -134,7 +136,7 @@ TEST_CASE("a queue of any depth takes any number of commands") {
   for (const int depth : {1, 2, 3, 64}) {
     plan_builder plan(0, 1, {"only"});
     executor::monitor watch(1);
-    const auto device = executor::make_host_device(plan_of(plan, 0, 0), {depth, 0, 0}, watch);
+    const auto device = executor::make_host_device(plan_of(plan, 0, 0), {depth, crowd}, watch);
     int count = 0;
     auto add = [&] { ++count; };
     for (int at = 0; at < 1000; ++at) device->enqueue(0, call_of(add));
@@ -171,7 +173,7 @@ TEST_CASE("destruction ends streams that sleep in every kind of wait") {
   for (int turn = 0; turn < 50; ++turn) {
     plan_builder plan(0, 1, {"idle", "event", "full"});
     executor::monitor watch(1);
-    const auto device = executor::make_host_device(plan_of(plan, 1, 0), {1, 0, 0}, watch);
+    const auto device = executor::make_host_device(plan_of(plan, 1, 0), {1, crowd}, watch);
     device->wait(1, 0, 0);
     device->wait(2, 0, 0);
     // This thread waits for space that never comes, until the device is told to stop.
@@ -203,9 +205,9 @@ TEST_CASE("a monitor ends when all ranks have, and is late otherwise") {
 
 TEST_CASE("the bytes of queues follow their depth") {
   plan_builder plan(0, 1, {"one", "other"});
-  const auto one = executor::host_queue_bytes(plan.view(), {1, -1, 0});
+  const auto one = executor::host_queue_bytes(plan.view(), {.queue_depth = 1});
   CHECK(one >= 2 * static_cast<std::int64_t>(sizeof(command)));
-  CHECK(executor::host_queue_bytes(plan.view(), {64, -1, 0}) == 64 * one);
+  CHECK(executor::host_queue_bytes(plan.view(), {.queue_depth = 64}) == 64 * one);
   const auto empty = executor::host_queue_bytes(plan.view());
   for (int at = 0; at < 100; ++at) plan.run({0, at, 0, job_kind::forward}, 0);
   CHECK(executor::host_queue_bytes(plan.view()) > 100 * one / 2 + empty);

@@ -204,7 +204,7 @@ TEST_CASE("a copy to the host runs beside the next job, and a copy back beside t
   executor::stage* const stages[] = {&stage};
   executor::options with;
   with.make_device = [](const plan_view& plan, executor::monitor& watch) {
-    return std::make_unique<counting>(executor::make_host_device(plan, {64, -1, 0}, watch), away,
+    return std::make_unique<counting>(executor::make_host_device(plan, {.queue_depth = 64}, watch), away,
                                       back);
   };
   executor::engine engine(made.plans(), stages, std::move(with));

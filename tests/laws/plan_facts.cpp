@@ -245,7 +245,6 @@ TEST_CASE("a send knows what its stream knows, and what its job knows") {
   std::vector<clock> clocks(5);
   stretto::lowering::happens_before known(clocks.data(), 1, 5);
   known.arrive(0, 0, 0).own[0] = 1;
-  known.mix(0, 1);
   clock& receive = known.arrive(0, 1, 1);
   receive.own[1] = 2, receive.side[0] = 7;
   const clock& behind = known.follow(0, 2, 1, 0);
