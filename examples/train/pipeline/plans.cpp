@@ -116,14 +116,15 @@ stretto::shape shape_for(const stretto::schedule::any& made, const pipeline_sett
     sizes.chunks = 2;
     if (made.supports(sizes).why == reason::chunks_not_one) sizes.chunks = 1;
   }
-  if (const verdict answer = made.supports(sizes); !answer.ok()) refuse(settings, sizes, answer);
-  if (std::int64_t{sizes.ranks} * sizes.chunks > most_jobs / sizes.microbatches / sizes.slices)
+  if (sizes.microbatches > 0 && sizes.slices > 0 &&
+      std::int64_t{sizes.ranks} * sizes.chunks > most_jobs / sizes.microbatches / sizes.slices)
     throw bad_setting(
         "microbatches", std::to_string(sizes.microbatches),
         "with " + std::to_string(sizes.ranks) + " ranks of " + std::to_string(sizes.chunks) +
             " chunks" +
             (sizes.slices > 1 ? " and " + std::to_string(sizes.slices) + " slices" : "") +
             ", more than " + std::to_string(most_jobs) + " jobs of a kind in a step");
+  if (const verdict answer = made.supports(sizes); !answer.ok()) refuse(settings, sizes, answer);
   if (sizes.slices > 1 && earlier_slices_read(sizes, settings) > most_earlier_slices)
     throw bad_setting("slices", std::to_string(sizes.slices),
                       "with so many micro-batches, jobs read more than " +
