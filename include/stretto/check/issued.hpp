@@ -44,8 +44,7 @@ class issued_proof {
     const bool ahead = due.kind == job_kind::forward;
     if (!ahead && due.kind != job_kind::backward && due.kind != job_kind::backward_input)
       return true;
-    std::uint8_t& here =
-        there_[(std::int64_t{due.stage} * microbatches_ + due.microbatch) * slices_ + due.slice];
+    std::uint8_t& here = there_[place(due.stage, due)];
     if (has_late_) here |= ahead ? made_output : made_gradient;
     const int from = due.stage + (ahead ? -1 : 1);
     return from < 0 || from >= stages_ || (here & (ahead ? got_input : got_gradient)) != 0 ||
@@ -108,8 +107,7 @@ class issued_proof {
   }
   constexpr bool arrives(int to, const job& sent, bool ahead) {
     const std::uint8_t once = ahead ? got_input : got_gradient;
-    std::uint8_t& here =
-        there_[(std::int64_t{to} * microbatches_ + sent.microbatch) * slices_ + sent.slice];
+    std::uint8_t& here = there_[place(to, sent)];
     if ((here & once) != 0) return false;
     here |= once;
     return true;

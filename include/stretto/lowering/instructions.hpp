@@ -121,12 +121,8 @@ class instruction_writer : plan_books<Plan> {
     const bool backward = !forward && kind != job_kind::recompute;
     const std::int32_t input = work.stage > 0 ? at.input - 1 : -1;
     const std::int32_t gradient = backward ? at.output_gradient - 1 : -1;
-    // What `touch` does, written out: compilers are slow to call.
-    if (input >= 0)
-      out_.uses[used_++] = {input, buffer_role::input, access::read}, book_.last.items[input] = at_;
-    if (gradient >= 0)
-      out_.uses[used_++] = {gradient, buffer_role::output_gradient, access::read},
-      book_.last.items[gradient] = at_;
+    if (input >= 0) touch(input, buffer_role::input, access::read);
+    if (gradient >= 0) touch(gradient, buffer_role::output_gradient, access::read);
     const std::int32_t after = row_[at_].after;
     const bool reloaded = copies_ && backward && at.host > 0 && at.stash > 0;
     if ((news_ || after > 0 || reloaded) && sizes_.release_sends) drop_taken();
@@ -162,8 +158,7 @@ class instruction_writer : plan_books<Plan> {
     const access mode = kind == job_kind::backward_weight ? access::read : access::read_write;
     const std::int32_t stash = at.stash - 1;
     const std::int32_t kept = at.kept - 1;
-    if (stash >= 0)
-      out_.uses[used_++] = {stash, buffer_role::stash, mode}, book_.last.items[stash] = at_;
+    if (stash >= 0) touch(stash, buffer_role::stash, mode);
     if (kept >= 0) touch(kept, buffer_role::kept, mode);
     if (work.slice > 0) use_earlier_slices(work, &at);
     if (work.stage > 0 && kind != job_kind::backward_weight) {
