@@ -10,70 +10,15 @@
 
 #include "support/free_port.hpp"
 #include "support/run_program.hpp"
+#include "train_program/desk.hpp"
 
-// STRETTO_TRAIN_PATH: the built program; STRETTO_TOOL_PATH: the tool, if it is built.
-
-namespace {
-
+using program_test::desk;
+using program_test::has;
+using program_test::losses;
+using program_test::small;
 using test_support::contents;
 using test_support::outcome;
 using test_support::temporary;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-//! The arguments, and sizes small enough for a step to be quick everywhere: those that they do not
-//! give, for no option may be given twice.
-std::string small(const std::string& arguments = "") {
-  std::string made = arguments;
-  for (const char* option : {"--layers 4", "--width 16", "--heads 2", "--context 16", "--ranks 2",
-                             "--microbatches 4", "--steps 4", "--sample 9"}) {
-    const std::string with_value = option;
-    const std::string name = with_value.substr(0, with_value.find(' ') + 1);
-    const bool of_the_file =
-        has(arguments, "--csv ") && (name == "--ranks " || name == "--microbatches ");
-    if (!has(arguments, name) && !of_the_file) made += " " + with_value;
-  }
-  return made;
-}
-
-//! A text to train on and a folder for what is left behind.
-struct desk {
-  desk() {
-    std::string bytes;
-    for (int line = 0; line < 200; ++line)
-      bytes += "line " + std::to_string(line * line) + " follows from its number\n";
-    text.write(bytes);
-  }
-
-  outcome train(const std::string& arguments) const {
-    return test_support::run(STRETTO_TRAIN_PATH,
-                             "--out=" + out.path() + " " + arguments + " " + text.path());
-  }
-  std::string left(const char* name) const {
-    return contents(std::filesystem::path(out.path()) / name);
-  }
-
-  std::string left_path(const char* name) const {
-    std::filesystem::create_directories(out.path());
-    return (std::filesystem::path(out.path()) / name).string();
-  }
-
-  temporary text{"train_text"};
-  temporary out{"train_out"};
-};
-
-//! What a run learns, without what depends on the machine: the losses of its steps.
-std::string losses(const std::string& printed) {
-  std::istringstream lines(printed);
-  std::string line, made;
-  while (std::getline(lines, line))
-    if (line.starts_with("step ")) made += line.substr(0, line.rfind("  ")) + '\n';
-  return made;
-}
-
-}  // namespace
 
 TEST_CASE("small models train, equal to the unpipelined one; a trace and a picture are left") {
   for (const std::string arguments :
@@ -305,72 +250,6 @@ TEST_CASE("the order that trains is that of the schedule as it is told") {
   }
 }
 
-TEST_CASE("an order from a file trains as the schedule that it is, to the same losses") {
-  for (const std::string schedule :
-       {"1f1b --ranks 2 --microbatches 5", "zb_h1 --ranks 3 --microbatches 4",
-        "interleaved --ranks 2 --chunks 2 --microbatches 4", "gpipe --ranks 1 --microbatches 2",
-        "zbv --ranks 2 --chunks 2 --microbatches 4", "paired_1f1b --ranks 2 --microbatches 4"}) {
-    INFO(schedule);
-    const desk here;
-    const temporary order("order.csv");
-    REQUIRE(test_support::run(STRETTO_TOOL_PATH,
-                              "schedule " + schedule + " --format csv -o " + order.path())
-                .exit == 0);
-    const outcome by_name = here.train(small("--check --schedule " + schedule));
-    const outcome by_file = here.train(small("--check --csv " + order.path()));
-    CHECK(by_file.err == "");
-    REQUIRE(by_file.exit == 0);
-    CHECK(!losses(by_name.out).empty());
-    CHECK(losses(by_file.out) == losses(by_name.out));
-    CHECK(has(by_file.out, order.path() + ": "));
-    // What ran is this order: the picture of another one is refused.
-    CHECK(test_support::run(STRETTO_TOOL_PATH, "plot " + schedule + " --trace " +
-                                                   here.left_path("trace.json") + " -o /dev/null")
-              .exit == 0);
-  }
-  const desk here;
-  const temporary order("order.csv");
-  order.write(
-      "\xef\xbb\xbf"
-      "0F1,0F0,0B0,0B1\r\n1F1,1F0,1B0,1B1\r\n");  // no schedule's
-  CHECK(here.train(small("--check --csv " + order.path() + " --recompute all")).exit == 0);
-  CHECK(here.train(small("--csv " + order.path() + " --limit 2")).exit == 0);
-  const outcome above = here.train(small("--csv " + order.path() + " --limit 1"));
-  CHECK(above.exit == 2);
-  CHECK(
-      has(above.err, "--limit 1: " + order.path() + " needs more: rule bounded broken on rank 0"));
-}
-
-TEST_CASE(
-    "a broken order is refused as the tool refuses it, and one that does not fit the trainer") {
-  const desk here;
-  const temporary order("order.csv");
-  const auto refused = [&](const std::string& text) {
-    order.write(text);
-    const outcome ran = here.train(small("--csv " + order.path()));
-    CHECK(ran.exit == 2);
-    CHECK(ran.out.empty());
-    CHECK_FALSE(std::filesystem::exists(here.out.path()));
-    CHECK(ran.err.starts_with("train: --csv " + order.path() + ": "));
-    return ran.err.substr(ran.err.find(": ", 8) + 2);
-  };
-  for (const std::string text :
-       {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "0F0,0B0\n1F0,1B0,1X0\n", "0F0,0F1,0B0\n1F0,1B0\n",
-        "0F0,0B0\n\n", "0B0,0F0\n1F0,1B0\n", ""}) {
-    INFO(text);
-    const std::string said = refused(text);
-    const std::string told = test_support::run(STRETTO_TOOL_PATH, "check " + order.path()).err;
-    CHECK(told == "stretto: " + order.path() + ": " + said);
-  }
-  CHECK(refused("0F0\n1F0\n") ==
-        "row 1 (rank 0): rule complete broken, job 0B0: the job is missing\n");
-  CHECK(has(refused("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "it has messages"));
-  CHECK(has(refused("0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0\n"), "lie neither looped"));
-  CHECK(has(here.train(small("--csv /no/order.csv")).err,
-            "--csv /no/order.csv: cannot be read: No such file"));
-  CHECK(has(here.train(small("--csv / ")).err, "--csv /: is a folder"));
-  CHECK(has(here.train("--csv x --schedule 1f1b").err, "--schedule excludes --csv"));
-}
 #endif
 
 TEST_CASE("help names every option, and is no error") {
