@@ -1,6 +1,7 @@
 # NAME.cpp must be refused with every text of its `// expected: TEXT` lines in what the compiler
 # says (`// expected-clang: TEXT` for one compiler); NAME.twin.cpp, the same but for the fault, must
-# be accepted. A file without a twin proves nothing: it might fail for any reason.
+# be accepted. A file without a twin proves nothing: it might fail for any reason. One compiler reads
+# each twin by itself; the others read all of them in one file, which spares them the headers.
 
 set(script "${CMAKE_CURRENT_LIST_DIR}/refused.cmake")
 
@@ -13,6 +14,8 @@ function(stretto_compile_check test compiler mode source)
 endfunction()
 
 file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
+set(headers)
+set(twins)
 foreach(source IN LISTS sources)
   if(source MATCHES "\\.twin\\.cpp$")
     string(REGEX REPLACE "\\.twin\\.cpp$" ".cpp" original "${source}")
@@ -28,8 +31,22 @@ foreach(source IN LISTS sources)
   cmake_path(GET source STEM LAST_ONLY stem)
   foreach(compiler IN LISTS stretto_compilers)
     stretto_compile_check(fail/${stem}/${compiler} ${compiler} refused "${source}")
-    stretto_compile_check(fail/${stem}.twin/${compiler} ${compiler} accepted "${twin}")
   endforeach()
+  list(GET stretto_compilers 0 compiler)
+  stretto_compile_check(fail/${stem}.twin/${compiler} ${compiler} accepted "${twin}")
+  # Headers come once and first, so that each twin's own directives add nothing to its namespace.
+  file(STRINGS "${twin}" included REGEX "^#include ")
+  list(APPEND headers ${included})
+  string(APPEND twins "namespace ${stem} {\n#include \"${twin}\"\n}\n")
+endforeach()
+list(REMOVE_DUPLICATES headers)
+list(JOIN headers "\n" headers)
+set(all_twins "${CMAKE_CURRENT_BINARY_DIR}/fail_twins.cpp")
+file(CONFIGURE OUTPUT "${all_twins}" CONTENT "${headers}\n${twins}" @ONLY)
+set(others ${stretto_compilers})
+list(POP_FRONT others)
+foreach(compiler IN LISTS others)
+  stretto_compile_check(fail/twins/${compiler} ${compiler} accepted "${all_twins}")
 endforeach()
 
 # The harness itself: what must not pass, fails, and for the reason that it should.
