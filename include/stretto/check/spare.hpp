@@ -26,19 +26,11 @@ class knowledge_without {
         rank_(rank),
         waits_(plan.waits.data()),
         recorders_(plan.events),
-        recorder_(recorders_.data()) {
-    const auto count = static_cast<std::int32_t>(plan.instructions.size());
-    for (std::int32_t at = 0; at < count; ++at)
-      if (const std::int32_t event = list_[at].record; event >= 0) recorder_[event] = at;
-    for (std::size_t at = 0; at < plan.parts.size(); ++at)
-      if (const std::int32_t event = plan.parts[at].started; event >= 0)
-        recorder_[event] = static_cast<std::int32_t>(at);
-  }
-
+        recorder_(recorders_.data()) {}
   constexpr ~knowledge_without() = default;  // nvcc does not find it constexpr by itself
 
-  //! The instruction that records each event.
-  constexpr const std::int32_t* recorders() const { return recorder_; }
+  //! Of each event the instruction that records it, plus one; to be filled as they come.
+  constexpr std::int32_t* recorders() { return recorder_; }
 
   //! Whether `knows(clock)` holds of any source of what `index` knows, but the instruction before it
   //! on its stream.
@@ -62,8 +54,9 @@ class knowledge_without {
     const instruction& here = list_[index];
     const int end = here.first_wait + here.wait_count;
     for (int wait = here.first_wait; wait < end; ++wait)
-      if (wait != left_out && ends(waits_[wait]) && knows(mine_[recorder_[waits_[wait].event]]))
-        return true;
+      if (wait != left_out && ends(waits_[wait]))
+        if (const std::int32_t by = recorder_[waits_[wait].event]; by > 0 && knows(mine_[by - 1]))
+          return true;
     return false;
   }
 
@@ -145,8 +138,8 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
     const lowering::whole_uses in_parts(plans, rank);
     return each_idle(in_parts.views(), known, rank, found);
   }
-  const knowledge_without knowledge(plan, known, rank);
-  const std::int32_t* const recorder = knowledge.recorders();
+  knowledge_without knowledge(plan, known, rank);
+  std::int32_t* const recorder = knowledge.recorders();
   const receive_gate_table gates(plan);
   scratch<bool> waited_events(plan.events);
   bool* const waited = waited_events.data();
@@ -158,88 +151,108 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   const buffer_use* const uses = plan.uses.data();
   const lowering::clock* const row =
       known.clocks + static_cast<std::int64_t>(rank) * known.stride;
+  const op_part* const parts = plan.parts.empty() ? nullptr : plan.parts.data();
+  // Of the instruction and the wait at hand; here, because compilers are slow to make what loops hold.
+  std::int32_t index = 0;
+  instruction at;
+  std::int32_t before = -1;  // on its stream
+  int next = 0;
+  int end = 0;
+  int wait = 0;
+  event_wait event;
   std::int32_t by = 0;  // what is waited for
   instruction recorded;
+  buffer_use made;
+  bool start = false;
+  bool alone = false;
+  bool needed = false;
   const auto done = [&](const lowering::clock& now) {
     return now.own[recorded.stream] > by ||
            (recorded.act == action::send && done_before(plan, known, plans, now, by));
   };
   // Whether nothing but the wait says that the receive's gate has ended.
-  const auto gates_alone = [&](std::int32_t index, int wait, std::int32_t before) {
+  const auto gates_alone = [&] {
     const std::int32_t gate = gates.of(index);
     if (gate < 0) return false;
     const auto ended = [&](const lowering::clock& now) { return now.own[list[gate].stream] > gate; };
     return !(before >= 0 && ended(row[before])) && !knowledge.other_waits(index, wait, ended);
   };
-  // Of the instruction and the wait at hand; here, because compilers are slow to make what loops hold.
-  instruction at;
-  std::int32_t before = -1;  // on its stream
-  int next = 0;
-  int end = 0;
-  event_wait event;
-  buffer_use made;
-  bool needed = false;
-  for (std::int32_t index = 0; index < count; ++index) {
+  // Whether nothing but the wait says that the other instruction has ended.
+  const auto tells_alone = [&] {
+    return !(before >= 0 && done(row[before])) && !knowledge.others(index, wait, done);
+  };
+  // Whether a wait for something else than data has its reason, and is needed for it.
+  const auto has_reason = [&] {
+    switch (event.why) {
+      case wait_reason::bound:
+        return at.act == action::end_step && !waited[event.event] &&
+               last_on[recorded.stream] == by + 1;
+      case wait_reason::gate: {
+        // The step before ended on the stream of the last instruction.
+        bool told_alone = at.stream != recorded.stream && !(before >= 0 && row[before].begun);
+        for (int other = at.first_wait; other < end; ++other)
+          if (other != wait && waits[other].previous_step && waits[other].event == event.event)
+            told_alone = false;
+        return told_alone && !knowledge.others(index, wait,
+                                          [](const lowering::clock& now) { return now.begun; });
+      }
+      case wait_reason::lead: return gates.of(index) == by && gates_alone();
+      default: {
+        std::int32_t& latest = begun[recorded.stream];
+        const bool reason = at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
+                           latest <= by && tells_alone();
+        if (reason) latest = by + 1;
+        return reason;
+      }
+    }
+  };
+  for (; index < count; ++index) {
     at = list[index];
     before = last_on[at.stream] - 1;
     last_on[at.stream] = index + 1;
     next = at.first_wait;
     end = next + at.wait_count;
     while (next < end) {
-      const int wait = next++;
+      wait = next++;
       event = waits[wait];
-      by = recorder[event.event];
-      recorded = list[by];
-      const bool start = recorded.record != event.event;
+      // Of the step before only the end is waited for.
+      by = event.previous_step ? count - 1 : recorder[event.event] - 1;
       needed = false;
-      if (event.previous_step != (event.why == wait_reason::gate) ||
-          start != (event.why == wait_reason::starts_before)) {
-        needed = false;  // only the step's end is waited for from the step before
-      } else if (event.why == wait_reason::bound) {
-        needed = at.act == action::end_step && !waited[event.event] &&
-                 last_on[recorded.stream] == by + 1;
-      } else if (event.why == wait_reason::gate) {
-        // The step before ended on the stream of the last instruction.
-        needed = by + 1 == count && at.stream != list[count - 1].stream;
-        for (int other = at.first_wait; other < end; ++other)
-          if (other != wait && waits[other].previous_step && waits[other].event == event.event)
-            needed = false;
-        needed = needed && !(before >= 0 && row[before].begun) &&
-                 !knowledge.others(index, wait,
-                                   [](const lowering::clock& now) { return now.begun; });
-      } else if (event.why == wait_reason::lead) {
-        needed = gates.of(index) == by && gates_alone(index, wait, before);
-      } else {
-        // Mostly what the other made, the last of its uses, is one of the first two.
-        if (!start && recorded.use_count > 0 && at.use_count > 0) {
-          made = uses[recorded.first_use + recorded.use_count - 1];
-          needed = made.mode != access::read &&
-                   (uses[at.first_use].buffer == made.buffer ||
-                    (at.use_count > 1 && uses[at.first_use + 1].buffer == made.buffer));
+      if (by >= 0) {
+        recorded = list[by];
+        start = recorded.record != event.event;
+        if (event.why == wait_reason::data && !start && !event.previous_step) {
+          // Mostly what the other made, the last of its uses, is one of the first two.
+          if (recorded.use_count > 0 && at.use_count > 0) {
+            made = uses[recorded.first_use + recorded.use_count - 1];
+            needed = made.mode != access::read &&
+                     (uses[at.first_use].buffer == made.buffer ||
+                      (at.use_count > 1 && uses[at.first_use + 1].buffer == made.buffer));
+          }
+          // And mostly there is but the stream to ask whether the other has ended.
+          alone = at.wait_count == 1 && at.act != action::receive && recorded.act != action::send;
+          needed = (needed || clash(plan, by, recorded, index, at)) &&
+                   (alone ? before < 0 || row[before].own[recorded.stream] <= by : tells_alone());
+        } else if (event.previous_step == (event.why == wait_reason::gate) &&
+                   start == (event.why == wait_reason::starts_before)) {
+          needed = has_reason();
         }
-        if (!needed)
-          needed = start ? at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
-                               begun[recorded.stream] <= by
-                         : clash(plan, by, recorded, index, at);
-        // Mostly there is but the stream to ask.
-        const bool alone = at.wait_count == 1 && at.act != action::receive;
-        needed = needed && !(before >= 0 && done(row[before])) &&
-                 (alone || !knowledge.others(index, wait, done));
-        if (start && needed) begun[recorded.stream] = by + 1;
       }
       if (needed) {
         waited[event.event] = true;
       } else {
-        const std::int32_t gate = gates_alone(index, wait, before) ? gates.of(index) : -1;
+        const std::int32_t gate = gates_alone() ? gates.of(index) : -1;
         if (!found(idle_wait{index, wait, event.event, gate})) return;
         if (gate >= 0) waited[list[gate].record] = true;
       }
     }
+    if (at.record >= 0) recorder[at.record] = index + 1;
+    if (parts != nullptr && parts[index].started >= 0) recorder[parts[index].started] = index + 1;
   }
   std::int32_t awaited = 0;
   while (awaited < plan.events && waited[awaited]) ++awaited;
   if (awaited == plan.events) return;
-  for (std::int32_t index = 0; index < count; ++index) {
+  for (index = 0; index < count; ++index) {
     at = list[index];
     const std::int32_t started = plan.part_of(index).started;
     if (at.record >= 0 && !waited[at.record] && !found(idle_wait{index, -1, at.record})) return;
@@ -266,10 +279,14 @@ constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows k
   const job& here = plan.instructions[static_cast<std::size_t>(found.index)].what;
   if (found.wait < 0)
     return refuse(fault::idle_event, reason::event_removable, rank, found.index, here);
-  const detail::knowledge_without knowledge(plan, known, rank);
-  const auto by = static_cast<std::size_t>(knowledge.recorders()[found.event]);
+  // Whoever records the event; nobody may.
+  const auto count = static_cast<std::int32_t>(plan.instructions.size());
+  std::int32_t by = 0;
+  while (by < count && plan.instructions[static_cast<std::size_t>(by)].record != found.event &&
+         plan.part_of(by).started != found.event)
+    ++by;
   return refuse(fault::idle_event, reason::event_removable, rank, found.index, here,
-                plan.instructions[by].what);
+                by < count ? plan.instructions[static_cast<std::size_t>(by)].what : job{});
 }
 
 }  // namespace stretto::check
