@@ -96,8 +96,8 @@ struct v_auto {
   }
 
  private:
-  static constexpr int effort = 1 << 18;  // jobs that are replayed to make a block's order better
-  static constexpr int most_tries = 256;
+  static constexpr int effort = 1 << 19;  // jobs that are replayed to make a block's order better
+  static constexpr int most_tries = 512;
 
   //! One of its variants alone, or, below 0, the search for the best.
   constexpr zbv_greedy greedy(int one) const {

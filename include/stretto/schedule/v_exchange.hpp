@@ -31,7 +31,7 @@ class v_exchange {
   }
   constexpr ~v_exchange() = default;  // nvcc needs it written
 
-  //! @param tries     replays of the step
+  //! @param tries     replays of the step, at most
   //! @param possible  what no order can be better than
   constexpr void run(int tries, const variant_score& possible) {
     tries_ = tries;
@@ -39,13 +39,15 @@ class v_exchange {
     while (best_.fits && tries_ > 0 && possible.is_better_than(best_)) {
       const variant_score before = best_;
       bool found = pairs_ > 1 && attempt(0, pairs_, 0, level < patience);
-      for (int one = 0; one < pairs_ && !found; ++one)
+      for (int one = 0; one < pairs_ && !found && tries_ > 0; ++one)
         found = attempt(one, 1, followers, level < patience);
       if (!found) return;
       level = best_ == before ? level + 1 : 0;
     }
   }
   constexpr const variant_score& best() const { return best_; }
+  //! Replays that were not needed.
+  constexpr int left() const { return tries_; }
 
  private:
   static constexpr int followers = 4;
