@@ -26,11 +26,12 @@ outcome improved(int microbatches, int tries) {
   const shape sizes{.ranks = 8, .microbatches = microbatches, .chunks = 2};
   const stretto::job_table table(
       8, 2, {.forward = 10, .backward_input = 13, .backward_weight = 6, .communication = 1});
+  const stretto::job_table_view costs = table.view();
   stretto::scratch<stretto::schedule::v_block> laid(8);
   REQUIRE(lay({.fast = 2}, 8, laid.data()));
   stretto::schedule::v_orders slots(sizes, 16);
   stretto::schedule::v_compaction(sizes, laid.data(), false, slots);
-  stretto::schedule::v_exchange order(sizes, table.view(), slots, objective_kind::flush, {});
+  stretto::schedule::v_exchange order(sizes, costs, slots, objective_kind::flush, {});
   outcome found{.before = order.best().first};
   order.run(tries, variant_score{.fits = true});
   found.after = order.best().first;
