@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/schedule/v_block.hpp"
@@ -21,7 +23,7 @@ struct outcome {
   int left = 0;
 };
 
-//! The flattest block, of costs that leave much to exchange.
+//! A block within 16 activations, of costs that leave much to exchange.
 outcome improved(int microbatches, int tries) {
   const shape sizes{.ranks = 8, .microbatches = microbatches, .chunks = 2};
   const stretto::job_table table(

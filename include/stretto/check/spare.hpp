@@ -19,18 +19,15 @@ namespace detail {
 //! instruction knows what any of its sources knows, and a copy is what costs a compiler most.
 class knowledge_without {
  public:
-  constexpr knowledge_without(const plan_view& plan, const lowering::clock_rows& known, int rank)
+  //! @param recorder  of each event, which instruction has recorded it so far, plus one
+  constexpr knowledge_without(const plan_view& plan, const lowering::clock_rows& known, int rank,
+                              const std::int32_t* recorder)
       : list_(plan.instructions.data()),
         known_(known),
         mine_(known.clocks + static_cast<std::int64_t>(rank) * known.stride),
         rank_(rank),
         waits_(plan.waits.data()),
-        recorders_(plan.events),
-        recorder_(recorders_.data()) {}
-  constexpr ~knowledge_without() = default;  // nvcc does not find it constexpr by itself
-
-  //! Of each event the instruction that records it, plus one; to be filled as they come.
-  constexpr std::int32_t* recorders() { return recorder_; }
+        recorder_(recorder) {}
 
   //! Whether `knows(clock)` holds of any source of what `index` knows, but the instruction before it
   //! on its stream.
@@ -71,8 +68,7 @@ class knowledge_without {
   const lowering::clock* mine_;
   int rank_;
   const event_wait* waits_;
-  scratch<std::int32_t> recorders_;
-  std::int32_t* recorder_;
+  const std::int32_t* recorder_;
 };
 
 //! Whether the order of two instructions matters: they touch a common buffer (it may be empty) or
@@ -138,8 +134,9 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
     const lowering::whole_uses in_parts(plans, rank);
     return each_idle(in_parts.views(), known, rank, found);
   }
-  knowledge_without knowledge(plan, known, rank);
-  std::int32_t* const recorder = knowledge.recorders();
+  scratch<std::int32_t> recorders(plan.events);  // so far
+  std::int32_t* const recorder = recorders.data();
+  const knowledge_without knowledge(plan, known, rank, recorder);
   const receive_gate_table gates(plan);
   scratch<bool> waited_events(plan.events);
   bool* const waited = waited_events.data();
@@ -193,14 +190,14 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
         for (int other = at.first_wait; other < end; ++other)
           if (other != wait && waits[other].previous_step && waits[other].event == event.event)
             told_alone = false;
-        return told_alone && !knowledge.others(index, wait,
-                                          [](const lowering::clock& now) { return now.begun; });
+        return told_alone &&
+               !knowledge.others(index, wait, [](const lowering::clock& now) { return now.begun; });
       }
       case wait_reason::lead: return gates.of(index) == by && gates_alone();
       default: {
         std::int32_t& latest = begun[recorded.stream];
         const bool reason = at.stream == 0 && recorded.stream != 0 && plan.part_of(by).holds > 0 &&
-                           latest <= by && tells_alone();
+                            latest <= by && tells_alone();
         if (reason) latest = by + 1;
         return reason;
       }
