@@ -28,7 +28,7 @@ endif()
 if(STRETTO_CLANG)
   list(APPEND stretto_compilers clang)
   set(stretto_compiler_clang "${STRETTO_CLANG}" ${stretto_flags} -Werror -fsyntax-only
-    -fno-caret-diagnostics)
+    -fno-caret-diagnostics -ferror-limit=0)
 endif()
 if(STRETTO_NVCC)
   list(APPEND stretto_compilers nvcc)

@@ -1,22 +1,42 @@
 # NAME.cpp must be refused with every text of its `// expected: TEXT` lines in what the compiler
 # says (`// expected-clang: TEXT` for one compiler); NAME.twin.cpp, the same but for the fault, must
 # be accepted. A file without a twin proves nothing: it might fail for any reason. One compiler reads
-# each twin by itself; the others read all of them in one file, which spares them the headers.
+# each file by itself; the others read all of them at once, which spares them the headers.
 
 set(script "${CMAKE_CURRENT_LIST_DIR}/refused.cmake")
 
-# stretto_compile_check(test compiler mode source): the script's run as a test.
+# stretto_compile_check(test compiler mode source files...): the script's run as a test; the files
+# are those that the source includes, or itself.
 function(stretto_compile_check test compiler mode source)
   add_test(NAME ${test} COMMAND "${CMAKE_COMMAND}"
-    "-Dsource=${source}" -Dcompiler=${compiler} -Dmode=${mode}
+    "-Dsource=${source}" "-Dof=${ARGN}" -Dcompiler=${compiler} -Dmode=${mode}
     -P "${script}" -- ${stretto_compiler_${compiler}})
   set_tests_properties(${test} PROPERTIES LABELS "fail;${compiler}" TIMEOUT 300)
+endfunction()
+
+# stretto_compile_check_all(test compiler mode files...): of one file that includes these, each in a
+# namespace. Headers come once and first, so that a file's own directives add nothing to its own.
+function(stretto_compile_check_all test compiler mode)
+  set(headers)
+  set(bodies)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS "${source}" included REGEX "^#include ")
+    list(APPEND headers ${included})
+    cmake_path(GET source STEM LAST_ONLY stem)
+    string(REPLACE "." "_" stem "${stem}")
+    string(APPEND bodies "namespace ${stem} {\n#include \"${source}\"\n}\n")
+  endforeach()
+  list(REMOVE_DUPLICATES headers)
+  list(JOIN headers "\n" headers)
+  string(REPLACE "/" "_" file "${test}")
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/${file}.cpp")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "${headers}\n${bodies}" @ONLY)
+  stretto_compile_check(${test} ${compiler} ${mode} "${file}" ${ARGN})
 endfunction()
 
 file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
 set(others ${stretto_compilers})
 list(POP_FRONT others alone)
-set(headers)
 set(twins)
 foreach(source IN LISTS sources)
   if(source MATCHES "\\.twin\\.cpp$")
@@ -24,6 +44,8 @@ foreach(source IN LISTS sources)
     if(NOT EXISTS "${original}")
       message(FATAL_ERROR "${source} is the twin of no file")
     endif()
+    list(APPEND twins "${source}")
+    list(REMOVE_ITEM sources "${source}")
     continue()
   endif()
   string(REGEX REPLACE "\\.cpp$" ".twin.cpp" twin "${source}")
@@ -31,37 +53,47 @@ foreach(source IN LISTS sources)
     message(FATAL_ERROR "${source} has no twin: ${twin} must be the same without the fault")
   endif()
   cmake_path(GET source STEM LAST_ONLY stem)
-  foreach(compiler IN LISTS stretto_compilers)
-    stretto_compile_check(fail/${stem}/${compiler} ${compiler} refused "${source}")
-    if(compiler STREQUAL alone)
-      stretto_compile_check(fail/${stem}.twin/${compiler} ${compiler} accepted "${twin}")
+  if(alone)
+    stretto_compile_check(fail/${stem}/${alone} ${alone} refused "${source}" "${source}")
+    stretto_compile_check(fail/${stem}.twin/${alone} ${alone} accepted "${twin}" "${twin}")
+  endif()
+endforeach()
+foreach(compiler IN LISTS others)
+  # nvcc's first part stops the second, which alone would speak of most of the files; where the first
+  # one speaks, it has words of its own.
+  set(common)
+  set(special)
+  foreach(source IN LISTS sources)
+    file(STRINGS "${source}" words REGEX "^// expected-${compiler}: ")
+    if(words)
+      list(APPEND special "${source}")
+    else()
+      list(APPEND common "${source}")
     endif()
   endforeach()
-  # Headers come once and first, so that each twin's own directives add nothing to its namespace.
-  file(STRINGS "${twin}" included REGEX "^#include ")
-  list(APPEND headers ${included})
-  string(APPEND twins "namespace ${stem} {\n#include \"${twin}\"\n}\n")
-endforeach()
-list(REMOVE_DUPLICATES headers)
-list(JOIN headers "\n" headers)
-set(all_twins "${CMAKE_CURRENT_BINARY_DIR}/fail_twins.cpp")
-file(CONFIGURE OUTPUT "${all_twins}" CONTENT "${headers}\n${twins}" @ONLY)
-foreach(compiler IN LISTS others)
-  stretto_compile_check(fail/twins/${compiler} ${compiler} accepted "${all_twins}")
+  stretto_compile_check_all(fail/refused/${compiler} ${compiler} refused ${common})
+  if(special)
+    stretto_compile_check_all(fail/refused_specially/${compiler} ${compiler} refused ${special})
+  endif()
+  stretto_compile_check_all(fail/twins/${compiler} ${compiler} accepted ${twins})
 endforeach()
 
 # The harness itself: what must not pass, fails, and for the reason that it should.
-foreach(compiler IN LISTS stretto_compilers)
-  foreach(case IN ITEMS
-      "compiles|refused|compiled, and must not"
-      "other_message|refused|lacks the expected text"
-      "no_expectation|refused|expects nothing"
-      "broken_twin|accepted|must compile")
-    string(REPLACE "|" ";" case "${case}")
-    list(POP_FRONT case stem mode complaint)
+function(stretto_harness_check stem mode complaint)
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_LIST_DIR}/harness/")
+  list(TRANSFORM ARGN APPEND .cpp)
+  foreach(compiler IN LISTS stretto_compilers)
     set(test fail/harness/${stem}/${compiler})
-    stretto_compile_check(${test} ${compiler} ${mode} "${CMAKE_CURRENT_LIST_DIR}/harness/${stem}.cpp")
+    stretto_compile_check(${test} ${compiler} ${mode} ${ARGN})
     # ctest looks at this text instead of the exit status; the script's every complaint is fatal.
     set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${complaint}")
   endforeach()
-endforeach()
+endfunction()
+stretto_harness_check(compiles refused "compiled, and must not" compiles compiles)
+stretto_harness_check(other_message refused "lacks the expected text" other_message other_message)
+stretto_harness_check(other_file refused "says of .*/other_message.cpp lacks the expected text"
+  one_message one_message other_message)
+stretto_harness_check(same_message refused "one_message.cpp expects nothing that is said of it alone"
+  one_message one_message one_message)
+stretto_harness_check(no_expectation refused "expects nothing" no_expectation no_expectation)
+stretto_harness_check(broken_twin accepted "must compile" broken_twin broken_twin)

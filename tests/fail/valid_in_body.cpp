@@ -1,14 +1,14 @@
 // Asked in the body of a template that only host code calls, which nvcc reads for the device, too, but
 // makes for the host alone.
 // expected: stretto: over_limit: the rank needs more memory than its limit
-// expected: <stretto::fault::over_limit, stretto::reason::above_limit, 0, 3, stretto::job_kind::forward, 0, 3>
+// expected: <stretto::fault::over_limit, stretto::reason::above_limit, 0, 2, stretto::job_kind::forward, 0, 2>
 #include "stretto/memory/release_early.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/gpipe.hpp"
 
-// Room for the activations of three micro-batches.
+// Room for the activations of two micro-batches.
 struct small : stretto::memory::release_early {
-  constexpr std::int64_t limit() const { return 3; }
+  constexpr std::int64_t limit() const { return 2; }
 };
 using step = stretto::pipeline<stretto::shape{.ranks = 3, .microbatches = 4}, stretto::schedule::gpipe,
                                stretto::assignment::unassigned, small>;
