@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <random>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "stretto/check/all.hpp"
 #include "stretto/plan/pipeline.hpp"
-#include "stretto/plan/report.hpp"
 #include "stretto/schedule/all.hpp"
 #include "stretto/schedule/kept_room.hpp"
+#include "support/measured_order.hpp"
 
 namespace {
 
@@ -68,29 +65,13 @@ void same_picks() {
   same_pick<Shape, Schedule, 1000>();
 }
 
-//! Makespan and span of what one variant emits, by the replay.
+//! The score of what is emitted, by the replay.
 template <class Schedule>
 variant_score replayed(const Schedule& schedule, const shape& sizes,
                        const stretto::job_table_view& table) {
-  stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
-  stretto::job_sink out = lists.sink();
-  if (!schedule.emit(sizes, table, out)) return {};
-  const stretto::replay_input input{.rows = lists.rows(),
-                                    .where = stretto::place(schedule.placed(), sizes),
-                                    .microbatches = sizes.microbatches,
-                                    .costs = table};
-  REQUIRE(stretto::check::schedule(input).ok());
-  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
-  const int stride = lists.rows().stride;
-  std::vector<stretto::job_time> times(static_cast<std::size_t>(sizes.ranks * stride));
-  const auto made = stretto::measure(input, ranks, times);
-  std::int64_t span = 0;
-  for (int rank = 0; rank < sizes.ranks; ++rank) {
-    const auto first = static_cast<std::size_t>(rank * stride);
-    const auto last = first + static_cast<std::size_t>(lists.rows().counts[rank] - 1);
-    span = std::max(span, times[last].end - times[first].start);
-  }
-  return stretto::schedule::score_of(schedule.objective, made.makespan, span);
+  const support::measured_order made = support::measure_order(schedule, sizes, table);
+  if (!made.fits) return {};
+  return stretto::schedule::score_of(schedule.objective, made.makespan, made.span);
 }
 
 template <class Schedule>
@@ -162,24 +143,6 @@ struct counting : zb_auto {
   }
 };
 
-//! The most activations of a chunk that any rank keeps.
-template <class Schedule>
-std::int64_t peak_of(const Schedule& schedule, const shape& sizes,
-                     const stretto::job_table_view& table) {
-  stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
-  stretto::job_sink out = lists.sink();
-  REQUIRE(schedule.emit(sizes, table, out).ok());
-  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
-  stretto::measure({.rows = lists.rows(),
-                    .where = stretto::place(schedule.placed(), sizes),
-                    .microbatches = sizes.microbatches,
-                    .costs = table},
-                   ranks);
-  std::int64_t most = 0;
-  for (const stretto::rank_report& rank : ranks) most = std::max(most, rank.peak);
-  return most;
-}
-
 }  // namespace
 
 TEST_CASE("none is tried after one that no other can beat") {
@@ -195,7 +158,7 @@ TEST_CASE("of orders that are as short, one is taken that keeps less") {
     const stretto::job_table table(8, chunks);
     const std::string_view name = schedule.name;
     INFO(name, ", chunks ", chunks);
-    CHECK(peak_of(schedule, sizes, table.view()) <= most);
+    CHECK(support::measure_order(schedule, sizes, table.view()).peak <= most);
     // As short as any, however much it may keep.
     const auto score =
         schedule.score(sizes, table.view(), best_variant(schedule, sizes, table.view()));
@@ -208,56 +171,6 @@ TEST_CASE("of orders that are as short, one is taken that keeps less") {
   keeps(zbv_greedy{}, 2, 16);
   keeps(zbv_greedy{}, 3, 48);
   keeps(v_auto{}, 2, 16);
-}
-
-namespace {
-
-//! Whether the search finds nothing worse than the closed form under the limit that the form needs,
-//! by either objective.
-template <class Search, class Form>
-void not_longer(const shape& sizes, stretto::job_table table) {
-  const Form form;
-  const std::int64_t most = peak_of(form, sizes, table.view());
-  table.limit.assign(static_cast<std::size_t>(sizes.ranks), most);
-  INFO(std::string(Search::name), " and ", std::string(Form::name), ", p ", sizes.ranks, ", m ",
-       sizes.microbatches, ", limit ", most);
-  stretto::job_lists lists(sizes.ranks, form.capacity(sizes));
-  stretto::job_sink out = lists.sink();
-  REQUIRE(form.emit(sizes, table.view(), out).ok());
-  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
-  const auto theirs = stretto::measure({.rows = lists.rows(),
-                                        .where = stretto::place(form.placed(), sizes),
-                                        .microbatches = sizes.microbatches,
-                                        .costs = table.view()},
-                                       ranks);
-  for (const auto objective : {objective_kind::flush, objective_kind::span}) {
-    const variant_score ours = replayed(Search{.objective = objective}, sizes, table.view());
-    REQUIRE(ours.fits);
-    CHECK(ours.first <= (objective == objective_kind::flush ? theirs.makespan : theirs.span));
-  }
-}
-
-}  // namespace
-
-TEST_CASE("no search is longer than a closed form that it knows, within the memory of that") {
-  using namespace stretto::schedule;
-  std::mt19937 random(1);
-  const auto up_to = [&](unsigned most) { return static_cast<int>(random() % most) + 1; };
-  for (int round = 0; round < 20; ++round) {
-    const shape sizes{.ranks = up_to(8), .microbatches = up_to(24), .chunks = 2};
-    stretto::job_table table(sizes.ranks, 2, {up_to(20), up_to(20), up_to(20), up_to(4) - 1});
-    if (round % 3 == 0)  // whole backwards that take less than their halves
-      for (int rank = 0; rank < sizes.ranks; ++rank)
-        for (int chunk = 0; chunk < 2; ++chunk)
-          table.at(rank, chunk, stretto::job_kind::backward).time -=
-              table.at(rank, chunk, stretto::job_kind::backward_weight).time / 2;
-    not_longer<zbv_greedy, zbv>(sizes, table);
-    not_longer<v_auto, zbv>(sizes, table);
-    not_longer<v_auto, v_half>(sizes, table);
-    not_longer<v_auto, v_min>(sizes, table);
-    not_longer<v_auto, v_1f1b>(sizes, table);
-    not_longer<v_auto, hanayo>(sizes, table);
-  }
 }
 
 TEST_CASE("rooms: what 1F1B keeps, twice that, all, and less one where the one before has all") {
