@@ -178,13 +178,27 @@ class pipeline_jobs {
     made.limit = folded_.limits;
     return made;
   }
-  // Where a schedule tries several variants, each one's score is a constant of its own, and those
-  // after one that no other can beat are never asked for.
+  // Where a schedule tries several variants, each is a constant of its own, and those after one that
+  // no other can beat are never asked for. Where nothing is put in between its jobs, the best one is
+  // written already.
+  static constexpr bool as_tried = !put_in.any() && put_in.sound();
   template <int Variant>
-  static constexpr schedule::variant_score score_ = Schedule{}.score(Shape, seen(), Variant);
+  struct tried_variant {
+    fixed_job_lists<ranks, as_tried ? compute_room : 1> lists{};
+    schedule::variant_score score{};
+    verdict refused{};
+
+    constexpr tried_variant() {
+      job_sink out = lists.sink();
+      out.refused = &refused;
+      score = Schedule{}.score(Shape, seen(), Variant, as_tried ? &out : nullptr);
+    }
+  };
+  template <int Variant>
+  static constexpr tried_variant<Variant> tried_{};
   template <int Variant, schedule::variant_choice Before>
   static constexpr int best_from() {
-    constexpr schedule::variant_choice choice = Before.with(Variant, score_<Variant>);
+    constexpr schedule::variant_choice choice = Before.with(Variant, tried_<Variant>.score);
     if constexpr (Variant + 1 == Schedule::variants || choice.is_settled(possible()))
       return choice.best;
     else
@@ -193,30 +207,34 @@ class pipeline_jobs {
   static constexpr schedule::variant_score possible() {
     return schedule::best_possible(Schedule{}, Shape, seen());
   }
-  static constexpr Schedule chosen_ = [] {
-    Schedule made{};
-    if constexpr (schedule::Search<Schedule> && supported.ok())
-      if constexpr (Schedule{}.variant < 0)
-        made.variant = best_from<0, schedule::variant_choice{}>();
-    return made;
+  // Of the whole step, before any job of it is asked for.
+  static constexpr verdict sound_ =
+      !supported.ok() ? supported
+      : !table_fits   ? refuse(fault::unsupported, reason::costs_do_not_fit)
+                      : requested_;
+  //! The best variant; -1 where there are none to choose from, or none fits.
+  static constexpr int best_ = [] {
+    if constexpr (schedule::Search<Schedule> && sound_.ok())
+      if constexpr (Schedule{}.variant < 0) return best_from<0, schedule::variant_choice{}>();
+    return -1;
   }();
+  static constexpr bool is_written = as_tried && best_ >= 0;
 
   struct emitted_jobs {
-    fixed_job_lists<ranks, compute_room> lists{};
-    verdict answer = supported;
+    fixed_job_lists<ranks, is_written ? 1 : compute_room> lists{};
+    verdict answer = sound_;
 
     // In its place: a compiler would copy a function's result.
     constexpr emitted_jobs() {
-      if constexpr (!supported.ok()) {
-      } else if constexpr (!table_fits) {
-        answer = refuse(fault::unsupported, reason::costs_do_not_fit);
-      } else if constexpr (!requested_.ok()) {
-        answer = requested_;
-      } else {
+      if constexpr (is_written) {
+        answer = tried_<best_>.refused;
+      } else if constexpr (sound_.ok()) {
+        Schedule chosen{};
+        if constexpr (best_ >= 0) chosen.variant = best_;
         verdict refused{};
         job_sink out = lists.sink();
         out.refused = &refused;
-        answer = emit_jobs(chosen_, Shape, put_in, costs(), seen(), out);
+        answer = emit_jobs(chosen, Shape, put_in, costs(), seen(), out);
         if (!refused.ok()) answer = refused;
       }
     }
@@ -225,7 +243,10 @@ class pipeline_jobs {
 
  public:
   //! Compute jobs of every rank.
-  static constexpr job_rows jobs() { return emitted_.lists.rows(); }
+  static constexpr job_rows jobs() {
+    if constexpr (is_written) return tried_<best_>.lists.rows();
+    else return emitted_.lists.rows();
+  }
   //! What a replay of the compute jobs takes.
   static constexpr replay_input compute() {
     return {jobs(), where, Shape.microbatches, Shape.slices, costs(), false, {}};

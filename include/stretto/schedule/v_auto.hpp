@@ -72,11 +72,12 @@ struct v_auto {
     return two_chunks_or_refuse(sizes);
   }
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
-  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
-    return tried < blocks     ? lay_out(sizes, table, tried, nullptr)
-           : tried < greedies ? greedy(variant).score(sizes, table, tried - blocks)
-           : tried < passes   ? lay_out_less(sizes, table, tried - greedies, nullptr)
-                              : forms{objective}.run(sizes, table, tried - passes, nullptr);
+  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
+                                job_sink* out = nullptr) const {
+    return tried < blocks     ? lay_out(sizes, table, tried, out)
+           : tried < greedies ? greedy().score(sizes, table, tried - blocks, out)
+           : tried < passes   ? lay_out_less(sizes, table, tried - greedies, out)
+                              : forms{objective}.run(sizes, table, tried - passes, out);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
@@ -84,12 +85,7 @@ struct v_auto {
   //!         variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (chosen >= 0 &&
-        (chosen < blocks     ? lay_out(sizes, table, chosen, &out).fits
-         : chosen < greedies ? greedy(chosen).emit(sizes, table, out).ok()
-         : chosen < passes   ? lay_out_less(sizes, table, chosen - greedies, &out).fits
-                             : forms{objective}.run(sizes, table, chosen - passes, &out).fits))
-      return {};
+    if (chosen >= 0 && score(sizes, table, chosen, &out).fits) return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
     return variant < 0 ? wave_limits_or_refuse(sizes, table)
                        : variant_over_limit(*this, sizes, table, variant);
@@ -100,8 +96,8 @@ struct v_auto {
   static constexpr int most_tries = 512;
 
   //! One of its variants alone, or, below 0, the search for the best.
-  constexpr zbv_greedy greedy(int one) const {
-    return {.objective = objective, .variant = one < 0 ? -1 : one - blocks};
+  constexpr zbv_greedy greedy() const {
+    return {.objective = objective, .variant = variant < 0 ? -1 : variant - blocks};
   }
 
   //! A block's order, made better by exchanges; written if there is `out`. Of steps that are too

@@ -39,16 +39,18 @@ constexpr variant_score score_of(objective_kind objective, std::int64_t makespan
 }
 
 //! A schedule that tries several orders and emits the best: `variants` of them, numbered from 0,
-//! and tried in this order until one is as good as any can be. `score(shape, table, variant)` says
-//! how good one is; the option `variant` asks for one alone, -1 for the best. stretto::pipeline scores each in a constant of its own, because compilers count
-//! their limits per constant; at run time `emit` does it all.
+//! and tried in this order until one is as good as any can be. `score(shape, table, variant, out)`
+//! says how good one is, and writes its lists where there is `out`, a job_sink* (they mean nothing
+//! unless it fits); the option `variant` asks for one alone, -1 for the best. stretto::pipeline tries
+//! each in a constant of its own, because compilers count their limits per constant; at run time
+//! `emit` does it all.
 template <class Schedule>
 concept Search = Policy<Schedule> &&
-    requires(Schedule made, const shape& sizes, const job_table_view& table) {
+    requires(Schedule made, const shape& sizes, const job_table_view& table, job_sink* out) {
   { Schedule::variants } -> std::convertible_to<int>;
   { made.variant } -> std::convertible_to<int>;
   { made.objective } -> std::convertible_to<objective_kind>;
-  { made.score(sizes, table, 0) } -> std::same_as<variant_score>;
+  { made.score(sizes, table, 0, out) } -> std::same_as<variant_score>;
 };
 
 //! What no variant can be better than: the lower bounds, in the smallest room.
@@ -81,7 +83,7 @@ constexpr int best_variant(const Schedule& made, const shape& sizes, const job_t
   const variant_score possible = best_possible(made, sizes, table);
   variant_choice choice;
   for (int variant = 0; variant < Schedule::variants && !choice.is_settled(possible); ++variant)
-    choice = choice.with(variant, made.score(sizes, table, variant));
+    choice = choice.with(variant, made.score(sizes, table, variant, nullptr));
   return choice.best;
 }
 
@@ -97,7 +99,7 @@ constexpr verdict variant_over_limit(const Schedule& made, const shape& sizes,
   const auto fits = [&](std::int64_t limit) {
     for (int rank = 0; rank < sizes.ranks; ++rank)
       limits[rank] = table.limit_of(rank) > limit ? table.limit_of(rank) : limit;
-    return made.score(sizes, raised, variant).fits;
+    return made.score(sizes, raised, variant, nullptr).fits;
   };
   verdict answer = refuse(fault::over_limit, reason::above_limit);
   answer.rank = 0;

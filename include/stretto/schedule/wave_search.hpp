@@ -29,26 +29,20 @@ struct wave_search {
     return sizes.chunks == 2 || is_last_resort(tried) || !at(tried).fixed;
   }
   //! The last resort is not measured: anything else that fits is better.
-  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
+  //! @param out  where the lists go; they mean nothing unless they fit. None: only measures
+  constexpr variant_score run(const shape& sizes, const job_table_view& table, int tried,
+                              job_sink* out) const {
+    if (is_last_resort(tried)) {
+      if (!wave_limits_or_refuse(sizes, table)) return {};
+      if (out != nullptr) wave_one_by_one(sizes, table, *out);
+      return {.fits = true, .first = unlimited};
+    }
     if (!serves(sizes, tried)) return {};
-    if (is_last_resort(tried))
-      return {.fits = wave_limits_or_refuse(sizes, table).ok(), .first = unlimited};
     if (!alone && kept_room::repeats(sizes, table, room(tried))) return {};
     const kept_room within(sizes, table, room(tried));
-    wave_pass pass(sizes, within.table(), at(tried));
+    wave_pass pass(sizes, within.table(), at(tried), out);
     if (!pass.run()) return {};
     return score_of(objective, pass.makespan(), pass.span(), room(tried));
-  }
-  //! @return false when the variant does not fit; what it has emitted then means nothing
-  constexpr bool emit(const shape& sizes, const job_table_view& table, int tried,
-                      job_sink& out) const {
-    if (!is_last_resort(tried)) {
-      const kept_room within(sizes, table, room(tried));
-      return wave_pass(sizes, within.table(), at(tried), &out).run();
-    }
-    if (!wave_limits_or_refuse(sizes, table)) return false;
-    wave_one_by_one(sizes, table, out);
-    return true;
   }
 
  private:

@@ -56,18 +56,18 @@ struct zb_auto {
     return {};
   }
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches; }
-  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
-    if (tried >= waves) return search().score(sizes, table, tried - waves);
-    if (tried >= forms) return score_form(sizes, table, zb_forms[tried - forms]);
-    if (variant < 0 && kept_room::repeats(sizes, table, tried / passes)) return {};
-    return run(sizes, table, tried, nullptr);
+  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
+                                job_sink* out = nullptr) const {
+    return tried < forms   ? run(sizes, table, tried, out)
+           : tried < waves ? run_form(sizes, table, zb_forms[tried - forms], out)
+                           : search().run(sizes, table, tried - waves, out);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
   //!         enough for every rank. Of a single variant: see variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (chosen >= 0 && write(sizes, table, chosen, out)) return {};
+    if (chosen >= 0 && score(sizes, table, chosen, &out).fits) return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
     return variant < 0 ? wave_limits_or_refuse(sizes, table)
                        : variant_over_limit(*this, sizes, table, variant);
@@ -75,25 +75,23 @@ struct zb_auto {
 
  private:
   constexpr wave_search search() const { return {rules, objective, variant >= 0}; }
-  constexpr bool write(const shape& sizes, const job_table_view& table, int tried,
-                       job_sink& out) const {
-    if (tried >= waves) return search().emit(sizes, table, tried - waves, out);
-    if (tried >= forms) return write_zb_form(sizes, table, zb_forms[tried - forms], out);
-    return run(sizes, table, tried, &out).fits;
-  }
-  constexpr variant_score score_form(const shape& sizes, const job_table_view& table,
-                                     const zb_form& form) const {
+  constexpr variant_score run_form(const shape& sizes, const job_table_view& table,
+                                   const zb_form& form, job_sink* out) const {
+    if (out != nullptr) {
+      if (!write_zb_form(sizes, table, form, *out)) return {};
+      return score_lists(objective, sizes, place(placed(), sizes), table, out->rows());
+    }
     const int stride = capacity(sizes);
     scratch<job> jobs(std::int64_t{stride} * sizes.ranks);
     scratch<std::int32_t> counts(sizes.ranks);
     job_sink lists{jobs.data(), counts.data(), sizes.ranks, stride};
-    if (!write_zb_form(sizes, table, form, lists)) return {};
-    return score_lists(objective, sizes, place(placed(), sizes), table, lists.rows());
+    return run_form(sizes, table, form, &lists);
   }
   //! One of the authors' passes; without `out` it only measures.
   constexpr variant_score run(const shape& sizes, const job_table_view& table, int tried,
                               job_sink* out) const {
     const int room = tried / passes;
+    if (variant < 0 && kept_room::repeats(sizes, table, room)) return {};
     const kept_room within(sizes, table, room);
     scratch<zb_rank> ranks(sizes.ranks);
     scratch<std::int64_t> ends(std::int64_t{2} * sizes.ranks * sizes.microbatches);

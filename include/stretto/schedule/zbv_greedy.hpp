@@ -67,18 +67,18 @@ struct zbv_greedy {
     return {};
   }
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.chunks * sizes.microbatches; }
-  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried) const {
-    return tried < waves ? search().score(sizes, table, tried)
-                         : measure(sizes, table, tried, nullptr);
+  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
+                                job_sink* out = nullptr) const {
+    return tried < waves   ? search().run(sizes, table, tried, out)
+           : tried < fixed ? rounds().run(sizes, table, tried - waves, out)
+                           : forms().run(sizes, table, tried - fixed, out);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
   //!         enough for every rank. Of a single variant: see variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (chosen >= 0 && (chosen < waves ? search().emit(sizes, table, chosen, out)
-                                       : measure(sizes, table, chosen, &out).fits))
-      return {};
+    if (chosen >= 0 && score(sizes, table, chosen, &out).fits) return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
     return variant < 0 ? wave_limits_or_refuse(sizes, table)
                        : variant_over_limit(*this, sizes, table, variant);
@@ -93,12 +93,6 @@ struct zbv_greedy {
     return variant < waves   ? search().serves(sizes, variant)
            : variant < fixed ? rounds().serves(sizes, variant - waves)
                              : forms().serves(sizes, variant - fixed);
-  }
-  //! One of those behind the waves, written if there is `out`.
-  constexpr variant_score measure(const shape& sizes, const job_table_view& table, int tried,
-                                  job_sink* out) const {
-    return tried < fixed ? rounds().run(sizes, table, tried - waves, out)
-                         : forms().run(sizes, table, tried - fixed, out);
   }
 };
 
