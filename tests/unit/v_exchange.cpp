@@ -1,6 +1,6 @@
 // Exchanges make a V's order shorter, and stop when their replays are used up, however many pairs of
 // jobs the critical path holds: it grows with the step, and a replay does, too.
-#include "stretto/schedule/v_exchange.hpp"
+#include "stretto/schedule/parts/v_exchange.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
-#include "stretto/schedule/v_block.hpp"
-#include "stretto/schedule/v_compaction.hpp"
+#include "stretto/schedule/parts/v_block.hpp"
+#include "stretto/schedule/parts/v_compaction.hpp"
 
 namespace {
 

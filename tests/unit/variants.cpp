@@ -9,7 +9,7 @@
 
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/all.hpp"
-#include "stretto/schedule/kept_room.hpp"
+#include "stretto/schedule/parts/kept_room.hpp"
 #include "support/measured_order.hpp"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/dual_order.hpp"
+#include "stretto/schedule/parts/dual_order.hpp"
 
 namespace stretto::schedule {
 

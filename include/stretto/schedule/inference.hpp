@@ -5,8 +5,8 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/dual_order.hpp"
-#include "stretto/schedule/microbatch_groups.hpp"
+#include "stretto/schedule/parts/dual_order.hpp"
+#include "stretto/schedule/parts/microbatch_groups.hpp"
 
 namespace stretto::schedule {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/microbatch_groups.hpp"
+#include "stretto/schedule/parts/microbatch_groups.hpp"
 
 namespace stretto::schedule {
 

@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/schedule/v_block.hpp"
-#include "stretto/schedule/v_compaction.hpp"
-#include "stretto/schedule/v_orders.hpp"
+#include "stretto/schedule/parts/v_block.hpp"
+#include "stretto/schedule/parts/v_compaction.hpp"
+#include "stretto/schedule/parts/v_orders.hpp"
 
 namespace stretto::schedule {
 

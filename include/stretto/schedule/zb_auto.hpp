@@ -7,13 +7,13 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/kept_room.hpp"
-#include "stretto/schedule/list_score.hpp"
+#include "stretto/schedule/parts/kept_room.hpp"
+#include "stretto/schedule/parts/list_score.hpp"
+#include "stretto/schedule/parts/wave_rules.hpp"
+#include "stretto/schedule/parts/wave_search.hpp"
+#include "stretto/schedule/parts/zb_forms.hpp"
+#include "stretto/schedule/parts/zb_pass.hpp"
 #include "stretto/schedule/variants.hpp"
-#include "stretto/schedule/wave_rules.hpp"
-#include "stretto/schedule/wave_search.hpp"
-#include "stretto/schedule/zb_forms.hpp"
-#include "stretto/schedule/zb_pass.hpp"
 
 namespace stretto::schedule {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/late_weights.hpp"
+#include "stretto/schedule/parts/late_weights.hpp"
 
 namespace stretto::schedule {
 

@@ -4,11 +4,11 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/form_search.hpp"
-#include "stretto/schedule/round_search.hpp"
+#include "stretto/schedule/parts/form_search.hpp"
+#include "stretto/schedule/parts/round_search.hpp"
+#include "stretto/schedule/parts/wave_rules.hpp"
+#include "stretto/schedule/parts/wave_search.hpp"
 #include "stretto/schedule/variants.hpp"
-#include "stretto/schedule/wave_rules.hpp"
-#include "stretto/schedule/wave_search.hpp"
 #include "stretto/schedule/zbv.hpp"
 
 namespace stretto::schedule {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/late_weights.hpp"
+#include "stretto/schedule/parts/late_weights.hpp"
 
 namespace stretto::schedule {
 

@@ -5,9 +5,9 @@
 #include "stretto/model/cost.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
-#include "stretto/schedule/wave_memory.hpp"
-#include "stretto/schedule/wave_rules.hpp"
-#include "stretto/schedule/wave_state.hpp"
+#include "stretto/schedule/parts/wave_memory.hpp"
+#include "stretto/schedule/parts/wave_rules.hpp"
+#include "stretto/schedule/parts/wave_state.hpp"
 
 namespace stretto::schedule {
 

@@ -4,9 +4,9 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/shape.hpp"
-#include "stretto/schedule/v_block.hpp"
-#include "stretto/schedule/v_orders.hpp"
-#include "stretto/schedule/v_timeline.hpp"
+#include "stretto/schedule/parts/v_block.hpp"
+#include "stretto/schedule/parts/v_orders.hpp"
+#include "stretto/schedule/parts/v_timeline.hpp"
 
 namespace stretto::schedule {
 

@@ -7,8 +7,8 @@
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/shape.hpp"
-#include "stretto/schedule/wave_rules.hpp"
-#include "stretto/schedule/zbv_order.hpp"
+#include "stretto/schedule/parts/wave_rules.hpp"
+#include "stretto/schedule/parts/zbv_order.hpp"
 
 namespace stretto::schedule {
 

@@ -6,7 +6,7 @@
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/list_score.hpp"
+#include "stretto/schedule/parts/list_score.hpp"
 #include "stretto/schedule/variants.hpp"
 
 namespace stretto::schedule {

@@ -6,7 +6,7 @@
 #include "stretto/model/cost.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
-#include "stretto/schedule/round_state.hpp"
+#include "stretto/schedule/parts/round_state.hpp"
 
 namespace stretto::schedule {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/schedule/v_block.hpp"
-#include "stretto/schedule/v_orders.hpp"
-#include "stretto/schedule/v_timeline.hpp"
+#include "stretto/schedule/parts/v_block.hpp"
+#include "stretto/schedule/parts/v_orders.hpp"
+#include "stretto/schedule/parts/v_timeline.hpp"
 
 namespace stretto::schedule {
 

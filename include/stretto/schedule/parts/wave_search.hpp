@@ -6,11 +6,11 @@
 #include "stretto/model/cost.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
-#include "stretto/schedule/kept_room.hpp"
+#include "stretto/schedule/parts/kept_room.hpp"
+#include "stretto/schedule/parts/wave_pass.hpp"
+#include "stretto/schedule/parts/wave_rules.hpp"
+#include "stretto/schedule/parts/wave_serial.hpp"
 #include "stretto/schedule/variants.hpp"
-#include "stretto/schedule/wave_pass.hpp"
-#include "stretto/schedule/wave_rules.hpp"
-#include "stretto/schedule/wave_serial.hpp"
 
 namespace stretto::schedule {
 

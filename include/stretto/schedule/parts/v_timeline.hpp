@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "stretto/schedule/v_block.hpp"
+#include "stretto/schedule/parts/v_block.hpp"
 
 namespace stretto::schedule {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/schedule/v_fill.hpp"
-#include "stretto/schedule/v_orders.hpp"
+#include "stretto/schedule/parts/v_fill.hpp"
+#include "stretto/schedule/parts/v_orders.hpp"
 #include "stretto/schedule/variants.hpp"
 
 namespace stretto::schedule {

@@ -6,8 +6,8 @@
 #include "stretto/model/cost.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
-#include "stretto/schedule/kept_room.hpp"
-#include "stretto/schedule/round_pass.hpp"
+#include "stretto/schedule/parts/kept_room.hpp"
+#include "stretto/schedule/parts/round_pass.hpp"
 #include "stretto/schedule/variants.hpp"
 
 namespace stretto::schedule {
