@@ -179,19 +179,20 @@ class pipeline_jobs {
     return made;
   }
   // Where a schedule tries several variants, each is a constant of its own, and those after one that
-  // no other can beat are never asked for. Where nothing is put in between its jobs, the best one is
-  // written already.
-  static constexpr bool as_tried = !put_in.any() && put_in.sound();
+  // no other can beat are never asked for. Mostly that is the first, which is written as it is tried
+  // where nothing is to be put in between its jobs.
+  static constexpr bool writes_first = !put_in.any() && put_in.sound();
   template <int Variant>
   struct tried_variant {
-    fixed_job_lists<ranks, as_tried ? compute_room : 1> lists{};
+    static constexpr bool writes = Variant == 0 && writes_first;
+    fixed_job_lists<ranks, writes ? compute_room : 1> lists{};
     schedule::variant_score score{};
     verdict refused{};
 
     constexpr tried_variant() {
       job_sink out = lists.sink();
       out.refused = &refused;
-      score = Schedule{}.score(Shape, seen(), Variant, as_tried ? &out : nullptr);
+      score = Schedule{}.score(Shape, seen(), Variant, writes ? &out : nullptr);
     }
   };
   template <int Variant>
@@ -218,7 +219,7 @@ class pipeline_jobs {
       if constexpr (Schedule{}.variant < 0) return best_from<0, schedule::variant_choice{}>();
     return -1;
   }();
-  static constexpr bool is_written = as_tried && best_ >= 0;
+  static constexpr bool is_written = writes_first && best_ == 0;
 
   struct emitted_jobs {
     fixed_job_lists<ranks, is_written ? 1 : compute_room> lists{};
@@ -227,7 +228,7 @@ class pipeline_jobs {
     // In its place: a compiler would copy a function's result.
     constexpr emitted_jobs() {
       if constexpr (is_written) {
-        answer = tried_<best_>.refused;
+        answer = tried_<0>.refused;
       } else if constexpr (sound_.ok()) {
         Schedule chosen{};
         if constexpr (best_ >= 0) chosen.variant = best_;
@@ -244,7 +245,7 @@ class pipeline_jobs {
  public:
   //! Compute jobs of every rank.
   static constexpr job_rows jobs() {
-    if constexpr (is_written) return tried_<best_>.lists.rows();
+    if constexpr (is_written) return tried_<0>.lists.rows();
     else return emitted_.lists.rows();
   }
   //! What a replay of the compute jobs takes.

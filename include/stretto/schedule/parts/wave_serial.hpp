@@ -23,10 +23,7 @@ namespace stretto::schedule {
 //! have fit that did not.
 class wave_walk {
  public:
-  constexpr wave_walk(const shape& sizes, const job_table_view& table, int rank)
-      : chunks_(sizes.chunks), table_(table), rank_(rank), pending_(chunks_) {
-    while (!walk([](int, job_kind) {})) limit_ = next_;
-  }
+  constexpr wave_walk(const shape& sizes, const job_table_view& table, int rank);
   constexpr ~wave_walk() = default;  // nvcc needs it written
 
   //! The most memory that it takes above the level at its start, the least of all its orders where
@@ -86,6 +83,12 @@ class wave_walk {
   std::int64_t next_ = 0;  // the least above it under which more would have fit
   std::int64_t level_ = 0;
 };
+
+// Behind the class, or clang would not have the body of what it calls when a constant asks for it.
+constexpr wave_walk::wave_walk(const shape& sizes, const job_table_view& table, int rank)
+    : chunks_(sizes.chunks), table_(table), rank_(rank), pending_(chunks_) {
+  while (!walk([](int, job_kind) {})) limit_ = next_;
+}
 
 //! Whether every rank's limit has room for its micro-batches one by one. No order needs less where
 //! micro-batches give back all that they take, backwards for the weights take nothing, and none
