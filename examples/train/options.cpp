@@ -160,7 +160,8 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
          "to those that torchrun, srun or mpirun starts")
       ->capture_default_str();
   app.add_option("--transport-capacity", to.transport_capacity,
-                 "Messages that a channel holds; 0: the sender waits for the receiver")
+                 "Messages that a channel of one process on the host holds; 0: the sender waits for the "
+                 "receiver")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   app.add_flag("--poison,!--no-poison", to.poison,

@@ -12,6 +12,7 @@
 #include "failures.hpp"
 #include "pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
+#include "stretto/executor/loopback_transport.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/zbv.hpp"
@@ -286,6 +287,11 @@ TEST_CASE("options that make no sense are refused") {
   expect_part(refused([](auto& with) { with.grace = milliseconds(-1); }), "grace");
   expect_part(refused([](auto& with) { with.trace_steps = -1; }), "traced steps");
   expect_part(refused([](auto& with) { with.capacity = -1; }), "capacity is -1");
+  expect_part(refused([](auto& with) {
+                with.wire = executor::make_loopback_transport(1);
+                with.capacity = 2;
+              }),
+              "a capacity of 2 is for the loopback transport, and options::wire holds another");
   expect_part(refused([](auto& with) { with.host.queue_depth = -1; }), "depth of a queue");
   expect_part(refused([](auto& with) {
                 with.make_device = [](const plan_view&, executor::monitor&) {

@@ -108,6 +108,18 @@ TEST_CASE("a graph of the step trains to the bits of steps that are issued") {
   compare_graph({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 6);
 }
 
+TEST_CASE("channels to and from GPUs have no capacity to set") {
+  pipeline_settings settings{.schedule = "1f1b", .ranks = 2};
+  settings.transport_capacity = 2;
+  stretto::test::gpu::reset();
+  train::cuda::run_on_gpus(settings, {0});
+  CHECK_THROWS_WITH_AS(
+      train::pipeline(pipeline_test::tiny(6, true), pipeline_test::text(), settings,
+                      pipeline_test::learning()),
+      "--transport-capacity 2: only the channels of one process on the host have one",
+      train::bad_setting);
+}
+
 TEST_CASE("a graph is refused where no step can be recorded, or none is issued to be looked at") {
   const train::config model = pipeline_test::tiny(6, true);
   const auto refused = [&](const pipeline_settings& settings, const char* rule) {

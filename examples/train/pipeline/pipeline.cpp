@@ -28,7 +28,10 @@ learning_settings checked(const learning_settings& learning) {
 // Threads of a process.
 constexpr int most_workers = 64;
 
-void check_graph(const pipeline_settings& settings) {
+void check_devices(const pipeline_settings& settings) {
+  if (settings.make_transport && settings.transport_capacity > 0)
+    throw bad_setting("transport-capacity", std::to_string(settings.transport_capacity),
+                      "only the channels of one process on the host have one");
   if (!settings.graph) return;
   if (!settings.make_graph)
     throw bad_setting("graph", "with --device host", "only a GPU's calls can be recorded");
@@ -38,7 +41,7 @@ void check_graph(const pipeline_settings& settings) {
 }
 
 config checked(config model, int slices, const pipeline_settings& settings) {
-  check_graph(settings);
+  check_devices(settings);
   const int shards = settings.tensor_parallel;
   const auto refuse_shards = [&](const std::string& rule) {
     throw bad_setting("tensor-parallel", std::to_string(shards), rule);

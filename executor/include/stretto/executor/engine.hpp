@@ -44,7 +44,7 @@ struct options {
   //! How long a failed step waits for callbacks to return, before it is reported without them; on a
   //! GPU, since the last instruction ended: what was launched is worked off.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  int capacity = 0;     //!< of the loopback transport's channels; 0: rendezvous
+  int capacity = 0;     //!< of the loopback transport's channels; 0: rendezvous; 0 with a `wire`
   int trace_steps = 0;  //!< how many of the last steps to keep times of; 0: none
   //! Overwrites every buffer with NaN where the plan releases it, on the stream that gives it back:
   //! who reads it still, or counts on what an earlier buffer left there, gets NaN. A graph leaves
