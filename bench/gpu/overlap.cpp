@@ -12,9 +12,9 @@
 //   ceiling   min(1, r)
 //   bound     what that is when the communication takes its blocks' multiprocessors from the matmul
 //
-// Issued first is the matmul (the communication comes some microseconds later), or the
-// communication, or the communication with a gate: the matmul then waits until all of its blocks
-// run. A margin is what cuBLAS is told to leave free, in the pieces of the matmul that the
+// Issued first is the matmul or the communication, and the other one comes some microseconds later
+// (lead_us says how many), or the communication with a gate: the matmul then waits until all of its
+// blocks run. A margin is what cuBLAS is told to leave free, in the pieces of the matmul that the
 // communication is expected to lie beside.
 //
 // Usage: gpu_overlap [--json FILE] [--blocks 8,...] [--rates 50,180,370] [--ratios 0.5,1.28,2.88]
@@ -172,7 +172,7 @@ class grid {
     const stop_rule rule{.least = 15, .most = 30, .seconds = 3};
     const std::vector<summary> all = alternate(variants, rule);
     for (times& each : seen)  // without the rounds that warmed up
-      for (auto* const list : {&each.all, &each.compute, &each.communicate})
+      for (auto* const list : {&each.all, &each.compute, &each.communicate, &each.lead})
         if (!list->empty()) list->erase(list->begin(), list->begin() + rule.warmups);
 
     overlap_row row{.shape = shape,
@@ -187,7 +187,7 @@ class grid {
                     .ways = {}};
     for (std::size_t at = 3; at < settings.size(); ++at)
       row.ways.push_back({settings[at], all[at], quantile(seen[at].compute, 0.5),
-                          quantile(seen[at].communicate, 0.5)});
+                          quantile(seen[at].communicate, 0.5), quantile(seen[at].lead, 0.5)});
     table_.add(row);
   }
 

@@ -29,7 +29,7 @@ struct overlap_row {
   struct way {
     setting how;
     summary both;
-    double compute, communicate;  //!< of medians
+    double compute, communicate, lead;  //!< medians
   };
   std::vector<way> ways;
 };
@@ -74,6 +74,7 @@ class overlap_table {
                       {"pieces", how.pieces},
                       {"both_us", rounded(made.both)},
                       {"spread", rounded(each.both.spread)},
+                      {"lead_us", rounded(each.lead)},
                       {"hidden", rounded(made.hidden())},
                       {"matmul_slowdown", rounded(made.compute_slowdown())},
                       {"communication_slowdown", rounded(made.communicate_slowdown())}});
