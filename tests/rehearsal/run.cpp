@@ -56,6 +56,18 @@ TEST_CASE("what cannot be built does not keep the rest from being measured, and 
   CHECK(made["rows"].size() > 10);
 }
 
+TEST_CASE("where tests cannot be configured benchmarks are measured all the same") {
+  const measured of(
+      "case \"$*\" in *--build*tests_gpu*) exit 1 ;; *--build*|*STRETTO_BUILD_TESTS=OFF*) ;; "
+      "*) exit 1 ;; esac\n");
+  const outcome ran = of.run("tests launch");
+  CHECK(ran.exit == 1);
+  CHECK(has(ran.out, "tests are not built"));
+  const json made = json::parse(test_support::contents(of.results("launch")), nullptr, false);
+  REQUIRE(made.is_object());
+  CHECK(made["rows"].size() > 10);
+}
+
 TEST_CASE("results of one GPU are not put beside those of another") {
   const measured of("exit 0\n");
   std::filesystem::create_directories(of.folder.path() + "/results");
