@@ -1,5 +1,5 @@
-// The functions of cuBLAS that the trainer and the benchmarks call, on simulated GPUs. The benchmarks'
-// products last as long as on a quick GPU, and compute nothing.
+// The functions of cuBLAS that the trainer and the benchmarks call, on simulated GPUs. The
+// benchmarks' products last as long as on a quick GPU, and compute nothing.
 #include <cublas_v2.h>
 
 #include <bit>
@@ -15,6 +15,7 @@ struct cublasContext {
   int device = 0;
   int multiprocessors = 0;  // that it may take; 0: all
   cublasMath_t mode = CUBLAS_DEFAULT_MATH;
+  bool has_workspace = false;  // of the caller's
 };
 
 namespace {
@@ -67,10 +68,13 @@ bool enqueue_large(const char* name, cublasHandle_t handle, int rows, int column
 }
 
 template <class Value, class Out>
-cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left,
-                       side<Value> right, int rows, int columns, int inner, float scale,
-                       float kept, Out* out, int out_stride, apart from_next = {}) {
+cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left, side<Value> right,
+                       int rows, int columns, int inner, float scale, float kept, Out* out,
+                       int out_stride, apart from_next = {}) {
   if (handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  // It would take one of its own for each stream, of a graph, too, and then differ in its last
+  // bits.
+  if (!handle->has_workspace) return CUBLAS_STATUS_ALLOC_FAILED;
   // It might round parts of each sum as it rounds the sum.
   if (sizeof(Out) < sizeof(float) &&
       (handle->mode & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) == 0)
@@ -113,14 +117,17 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
 }
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   handle->stream = stream;
+  handle->has_workspace = false;  // which cuBLAS documents
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
   handle->mode = mode;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void* workspace, std::size_t) {
-  return workspace == nullptr ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std::size_t) {
+  handle->has_workspace =
+      workspace != nullptr && reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0;
+  return handle->has_workspace ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int count) {
   handle->multiprocessors = count;
