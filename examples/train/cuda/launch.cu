@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t item_threads = 256;
 constexpr std::size_t most_blocks = 1 << 16;
+constexpr std::size_t most_row_threads = 1024;
 
 // Both kinds of kernel loop, since a grid may be smaller than the work.
 template <class Kernel>
@@ -18,8 +19,9 @@ __global__ void items(Kernel kernel, std::size_t count) {
     kernel(item);
 }
 
+// With the bounds, or a compiler may give threads more registers than so many of them find.
 template <class Kernel>
-__global__ void rows(Kernel kernel, std::size_t count) {
+__global__ void __launch_bounds__(most_row_threads) rows(Kernel kernel, std::size_t count) {
   for (std::size_t row = blockIdx.x; row < count; row += gridDim.x) kernel(block_team{}, row);
 }
 
@@ -67,7 +69,7 @@ void launch_rows(const Kernel& kernel, std::size_t count, std::size_t width, cud
   if (count == 0) return;
   // About four columns a thread, in whole warps.
   const std::size_t threads =
-      std::clamp((width / 4 + 31) / 32 * 32, std::size_t{32}, std::size_t{1024});
+      std::clamp((width / 4 + 31) / 32 * 32, std::size_t{32}, most_row_threads);
   rows<<<static_cast<unsigned>(std::min(count, most_blocks)), static_cast<unsigned>(threads), 0,
          stream>>>(kernel, count);
   stretto::executor::cuda::check(cudaGetLastError(), "the launch of a kernel over rows");
