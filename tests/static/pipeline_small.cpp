@@ -1,4 +1,6 @@
 // Compiling is passing: pipelines with hardly anything in them, where some tables are empty.
+#include <cstdint>
+
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/memory/all.hpp"
 #include "stretto/plan/pipeline.hpp"
@@ -61,6 +63,25 @@ static_assert(sound_led<shape{.ranks = 4, .microbatches = 8}, stretto::schedule:
 static_assert(sound_led<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::dualpipe>);
 static_assert(sound_led<shape{.ranks = 3, .microbatches = 6, .chunks = 2},
                         stretto::schedule::interleaved>);
+
+// Searches under a limit: micro-batches one by one are among what they try, and of a limit that is
+// too small they say which would do.
+template <int Limit>
+struct within : stretto::memory::release_early {
+  constexpr std::int64_t limit() const { return Limit; }
+};
+template <shape Shape, class Schedule, int Limit>
+using limited = pipeline<Shape, Schedule, unassigned, within<Limit>>;
+template <shape Shape, class Schedule, int Least>
+constexpr bool knows_least = [] {
+  static_assert(stretto::valid<limited<Shape, Schedule, Least>>);
+  static_assert(stretto::valid<limited<Shape, Schedule, Least + 1>>);
+  const stretto::verdict& refused = limited<Shape, Schedule, 0>::checked;
+  return refused.what == stretto::fault::over_limit && refused.amount == Least;
+}();
+static_assert(knows_least<shape{.ranks = 3, .microbatches = 4}, stretto::schedule::zb_auto, 1>);
+static_assert(knows_least<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
+                          stretto::schedule::zbv_greedy, 2>);
 
 }  // namespace
 
