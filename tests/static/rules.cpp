@@ -63,4 +63,33 @@ static_assert(sound<step<stretto::schedule::gpipe, true>>);
 static_assert(sound<step<stretto::schedule::interleaved, false>>);
 static_assert(sound<step<stretto::schedule::interleaved, true>>);
 
+// What is wrong is found at compile time, too: an optimizer on one of two ranks, and a sum of both that
+// only one joins.
+constexpr stretto::verdict lacking(job_kind second, bool grouped) {
+  stretto::fixed_job_lists<2, 7> lists;
+  stretto::job_sink out = lists.sink();
+  for (int rank = 0; rank < 2; ++rank) {
+    if (rank == 1) out.push(1, {1, 0, 0, job_kind::receive_forward});
+    out.push(rank, {rank, 0, 0, job_kind::forward});
+    if (rank == 0) out.push(0, {0, 0, 0, job_kind::send_forward});
+    if (rank == 0) out.push(0, {0, 0, 0, job_kind::receive_backward});
+    out.push(rank, {rank, 0, 0, job_kind::backward});
+    if (rank == 1) out.push(1, {1, 0, 0, job_kind::send_backward});
+    if (grouped && rank == 0) out.push(0, {0, 0, 0, job_kind::all_reduce});
+    out.push(rank, {0, 0, 0, rank == 0 ? job_kind::optimizer : second});
+  }
+  const std::int32_t members[] = {0, 1};
+  const stretto::rank_group both[] = {{members, -1, false}};
+  stretto::replay_input input{.rows = lists.rows(), .where = {.ranks = 2}, .costs = {}, .messages = true};
+  if (grouped) input.groups = both;
+  return check::complete(input);
+}
+static_assert(lacking(job_kind::optimizer, false).ok());
+static_assert(lacking(job_kind::end_step, false) ==
+              stretto::refuse(stretto::fault::incomplete, stretto::reason::missing, 1, -1,
+                              {.kind = job_kind::optimizer}));
+static_assert(lacking(job_kind::optimizer, true) ==
+              stretto::refuse(stretto::fault::incomplete, stretto::reason::reduction_missing, 1, -1,
+                              {.kind = job_kind::all_reduce}));
+
 }  // namespace

@@ -9,6 +9,15 @@
 
 namespace stretto::check::detail {
 
+//! Whether the rank's list has such a job.
+template <class Predicate>
+constexpr bool stands(const job_rows& rows, int rank, Predicate matches) {
+  if (rank < 0 || rank >= rows.ranks) return false;
+  for (const job& work : rows.row(rank))
+    if (matches(work)) return true;
+  return false;
+}
+
 //! What of rule `complete` stands once for all micro-batches: the sums of gradients, and the
 //! optimizer behind them.
 class update_completeness {
@@ -79,14 +88,14 @@ class update_completeness {
       const job reduction{.microbatch = static_cast<std::int32_t>(group),
                           .kind = job_kind::all_reduce};
       for (std::int32_t member : in_.groups[group].members)
-        if (!stands(member, [&](const job& work) {
+        if (!stands(in_.rows, member, [&](const job& work) {
               return work.kind == job_kind::all_reduce && work.microbatch == reduction.microbatch;
             }))
           return refuse(fault::incomplete, reason::reduction_missing, member, -1, reduction);
     }
     if (updates_ == in_.rows.ranks) return {};
     for (int rank = 0; rank < in_.rows.ranks; ++rank)
-      if (!stands(rank, [](const job& work) { return work.kind == job_kind::optimizer; }))
+      if (!stands(in_.rows, rank, [](const job& work) { return work.kind == job_kind::optimizer; }))
         return refuse(fault::incomplete, reason::missing, rank, -1, {.kind = job_kind::optimizer});
     return {};
   }
@@ -121,14 +130,6 @@ class update_completeness {
     if (last_joined_[work.microbatch] != rank + 1) ++joined_[work.microbatch];
     last_joined_[work.microbatch] = rank + 1;
     return {};
-  }
-
-  template <class Predicate>
-  constexpr bool stands(int rank, Predicate matches) const {
-    if (rank < 0 || rank >= in_.rows.ranks) return false;
-    for (const job& work : in_.rows.row(rank))
-      if (matches(work)) return true;
-    return false;
   }
 
   //! The rank of one of a stage's two replicas; the same rank twice where there is but one.
