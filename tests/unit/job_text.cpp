@@ -39,6 +39,16 @@ TEST_CASE("every kind prints as PyTorch's action grammar has it, and is read bac
   }
 }
 
+TEST_CASE("what is no kind has a mark, because a verdict may name it") {
+  const auto none = static_cast<job_kind>(99);
+  CHECK(to_text(job{2, 1, 0, none}).view().starts_with("2?"));
+  CHECK(stretto::words(none) == "?");
+  CHECK(to_text(stretto::refuse(fault::incomplete, reason::unexpected_communication, 1, 0,
+                                {2, 1, 0, none}))
+            .view()
+            .starts_with("rule complete broken on rank 1, step 0, job 2?"));
+}
+
 TEST_CASE("text and job are one to one at the ends of every field") {
   for (std::int32_t stage : {0, 7, std::numeric_limits<std::int32_t>::max()})
     for (std::int32_t microbatch : {0, 9, 10, std::numeric_limits<std::int32_t>::max()})

@@ -18,7 +18,8 @@ constexpr std::string_view letters(job_kind kind) {
       "F",       "B",           "I",          "W",         "R",       "OFFLOAD",
       "RELOAD",  "SEND_F",      "RECV_F",     "SEND_B",    "RECV_B",  "UNSHARD",
       "RESHARD", "REDUCE_GRAD", "ALL_REDUCE", "OPTIMIZER", "END_STEP"};
-  return names[static_cast<unsigned>(kind)];
+  const auto number = static_cast<unsigned>(kind);
+  return number < job_kind_count ? names[number] : "?";
 }
 
 //! What a kind does, in words for people.
@@ -40,7 +41,8 @@ constexpr std::string_view words(job_kind kind) {
                                                       "all-reduce",
                                                       "optimizer",
                                                       "end of the step"};
-  return names[static_cast<unsigned>(kind)];
+  const auto number = static_cast<unsigned>(kind);
+  return number < job_kind_count ? names[number] : "?";
 }
 
 //! Whether PyTorch's schedule grammar has a form for the kind.
