@@ -62,6 +62,11 @@ std::string refusal(const std::vector<job>& list, bool trains = true, int slices
                   .answer());
 }
 
+struct tied {
+  static constexpr stretto::group_info infos[] = {{.first = 0, .count = 2, .elements = 3}};
+  static constexpr std::int32_t members[] = {0, 1};
+};
+
 }  // namespace
 
 TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
@@ -197,6 +202,25 @@ TEST_CASE("each rank of a table sums the gradients of the stages that it has") {
       seen += at.what.kind == job_kind::all_reduce;
     CHECK(seen == sums);
   }
+}
+
+TEST_CASE("a groups policy may have plain arrays") {
+  static_assert(stretto::groups_policy<tied>);
+  using step = stretto::pipeline<four_by_two, one_f_one_b, stretto::assignment::unassigned,
+                                 stretto::memory::release_early, stretto::overlap::separate, tied>;
+  static_assert(stretto::valid<step>);
+  CHECK(step::plans()[1].groups.size() == 1);
+}
+
+TEST_CASE("a schedule lays its stages itself, which a table is no way to, at either time") {
+  struct by_table : one_f_one_b {
+    constexpr stretto::placement_kind placed() const { return stretto::placement_kind::table; }
+  };
+  constexpr stretto::verdict none =
+      stretto::refuse(stretto::fault::unsupported, stretto::reason::placement_not_served);
+  static_assert(stretto::pipeline<four_by_two, by_table>::checked == none);
+  const stretto::job_table table(2, 1);
+  CHECK(planned(by_table{}, four_by_two, table.view(), stretto::overlap::separate{}).answer() == none);
 }
 
 TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as at compile time") {

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <span>
 #include <type_traits>
 
 #include "stretto/assignment/concept.hpp"
@@ -79,6 +81,8 @@ class pipeline_jobs {
   //! What the schedule says of the shape, then the assignment of its layers.
   static constexpr verdict supported = [] {
     verdict found = Schedule{}.supports(Shape);
+    if (found.ok() && !where.sound())
+      found = refuse(fault::unsupported, reason::placement_not_served);
     std::array<assignment::layer_range, assigned_room> made{};
     if (assigned_room > 0 && found.ok()) found = Assignment{}.assign(where, made);
     if (assigned_room > 0 && found.ok())
@@ -97,7 +101,7 @@ class pipeline_jobs {
   static constexpr bool reduces =
       supported.ok() && !forward_only && requires { requires Groups::reduces; };
   static constexpr int summed = reduces ? lowering::summed_stages(where) : 0;
-  static constexpr int group_count = summed + replicated + static_cast<int>(Groups::infos.size());
+  static constexpr int group_count = summed + replicated + static_cast<int>(std::size(Groups::infos));
   // No rank takes part in the sums of another's data-parallel replicas.
   static constexpr int held_groups = group_count - summed + (reduces ? chunks : 0);
   static constexpr int list_room =
@@ -144,7 +148,7 @@ class pipeline_jobs {
   struct group_table {
     per_group<group_info> infos{};
     std::array<std::int32_t,
-               std::size_t{summed} + 2 * std::size_t{replicated} + Groups::members.size()>
+               std::size_t{summed} + 2 * std::size_t{replicated} + std::size(Groups::members)>
         members{};
   };
   static constexpr group_table group_table_ = [] {

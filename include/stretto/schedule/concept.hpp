@@ -16,7 +16,7 @@ namespace stretto::schedule {
 //! compute jobs of all ranks. It never sees layers, communication or streams.
 //!
 //! - `name`: as the command-line tool spells it.
-//! - `placed()`: how stages are laid over ranks.
+//! - `placed()`: how stages are laid over ranks; not placement_kind::table, whose table it cannot name.
 //! - `supports(shape)`: ok, or fault::unsupported and the reason.
 //! - `capacity(shape)`: jobs that the longest rank may hold.
 //! - `emit(shape, table, sink)`: appends every rank's jobs; the shape is supported. Returns ok, or
