@@ -45,6 +45,18 @@ struct one_alone : Schedule {
   constexpr one_alone() { this->variant = 1; }
 };
 
+//! A search that has nothing to try, as one may whose variants depend on a template's arguments.
+struct nothing_to_try : zb_auto {
+  static constexpr int variants = 0;
+  constexpr stretto::verdict emit(const shape& sizes, const stretto::job_table_view& table,
+                                  stretto::job_sink&) const {
+    return best_variant(*this, sizes, table) < 0
+               ? stretto::refuse(stretto::fault::unsupported,
+                                 stretto::reason::variant_out_of_range)
+               : stretto::verdict{};
+  }
+};
+
 template <shape Shape, class Schedule, int Limit>
 void same_pick() {
   using step = stretto::pipeline<Shape, Schedule, stretto::assignment::unassigned, measured<Limit>>;
@@ -342,4 +354,13 @@ TEST_CASE("a single variant that does not fit names the smallest limit under whi
     refused(zbv_greedy{.variant = variant}, 2, 1);
   for (int variant = 0; variant < v_auto::variants; ++variant)
     refused(v_auto{.variant = variant}, 2, 1);
+}
+
+TEST_CASE("a search without variants is asked for none, at either time") {
+  constexpr shape sizes{.ranks = 2, .microbatches = 2};
+  static_assert(stretto::schedule::Search<nothing_to_try>);
+  using step = stretto::pipeline<sizes, nothing_to_try>;
+  CHECK(step::checked.why == stretto::reason::variant_out_of_range);
+  const stretto::job_table table(2, 1);
+  CHECK(best_variant(nothing_to_try{}, sizes, table.view()) == -1);
 }

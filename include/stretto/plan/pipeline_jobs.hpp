@@ -203,11 +203,10 @@ class pipeline_jobs {
   static constexpr tried_variant<Variant> tried_{};
   template <int Variant, schedule::variant_choice Before>
   static constexpr int best_from() {
-    constexpr schedule::variant_choice choice = Before.with(Variant, tried_<Variant>.score);
-    if constexpr (Variant + 1 == Schedule::variants || choice.is_settled(possible()))
-      return choice.best;
+    if constexpr (Variant >= Schedule::variants || Before.is_settled(possible()))
+      return Before.best;
     else
-      return best_from<Variant + 1, choice>();
+      return best_from<Variant + 1, Before.with(Variant, tried_<Variant>.score)>();
   }
   static constexpr schedule::variant_score possible() {
     return schedule::best_possible(Schedule{}, Shape, seen());
