@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "stretto/assignment/table.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/zb_auto.hpp"
 #include "support/two_products.hpp"
 
 namespace {
@@ -62,6 +64,9 @@ std::string refusal(const std::vector<job>& list, bool trains = true, int slices
                   .answer());
 }
 
+struct bottomless : stretto::memory::release_early {
+  constexpr std::int64_t limit() const { return std::numeric_limits<std::int64_t>::min(); }
+};
 struct tied {
   static constexpr stretto::group_info infos[] = {{.first = 0, .count = 2, .elements = 3}};
   static constexpr std::int32_t members[] = {0, 1};
@@ -202,6 +207,27 @@ TEST_CASE("each rank of a table sums the gradients of the stages that it has") {
       seen += at.what.kind == job_kind::all_reduce;
     CHECK(seen == sums);
   }
+}
+
+TEST_CASE("limits far below 0 are refused, and copies that no limit has room for fit none") {
+  const shape sizes{.ranks = 2, .microbatches = 4};
+  stretto::job_table table(2, 1, {.memory_offload = std::int64_t{1} << 40});
+  plan_request wanted;
+  wanted.offload = {{1, 1}, std::numeric_limits<int>::max(), std::numeric_limits<int>::max()};
+  const auto answer = [&](std::int64_t limit) {
+    table.limit.assign(2, limit);
+    return planned(stretto::schedule::zb_auto{}, sizes, table.view(), stretto::overlap::separate{},
+                   wanted)
+        .answer();
+  };
+  CHECK(answer(std::numeric_limits<std::int64_t>::min()).why == stretto::reason::costs_do_not_fit);
+  CHECK(answer(-stretto::job_table_view::most_memory - 1).why == stretto::reason::costs_do_not_fit);
+  const stretto::verdict refused = answer(5);
+  CHECK(refused.what == stretto::fault::over_limit);
+  CHECK(refused.limit == 5);
+  CHECK(refused.amount > std::int64_t{1} << 61);
+  CHECK(stretto::pipeline<four_by_two, one_f_one_b, stretto::assignment::unassigned, bottomless>::
+            checked.why == stretto::reason::costs_do_not_fit);
 }
 
 TEST_CASE("a groups policy may have plain arrays") {

@@ -81,8 +81,11 @@ constexpr void fold(const windows& put, std::span<job_cost> entries, int chunks,
     if ((cell + 1) % chunks != 0) continue;
     if (!limits.empty()) {
       std::int64_t& limit = limits[static_cast<std::size_t>(cell / chunks)];
+      const std::int64_t copies = std::int64_t{put.offload.lag} + put.offload.prefetch;
+      // More than that no limit has room for, and the product would not fit.
+      constexpr std::int64_t beyond = std::int64_t{1} << 62;
       if (limit != unlimited)
-        limit -= most * (std::int64_t{put.offload.lag} + put.offload.prefetch);
+        limit -= most > 0 && copies > beyond / most ? beyond : most * copies;
     }
     most = 0;
   }

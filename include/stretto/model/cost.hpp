@@ -49,7 +49,7 @@ struct job_table_view {
   static constexpr std::int64_t most_memory = most_time;
 
   //! Whether it speaks of so many ranks, with so many chunks each, of no time below 0 or above
-  //! most_time, and of no memory beyond most_memory.
+  //! most_time, of no memory beyond most_memory, and of no limit as far below 0.
   constexpr bool fits(int ranks_of, int chunks_of) const {
     const auto has = [](std::span<const std::int64_t> each, int count) {
       return each.empty() || each.size() == static_cast<std::size_t>(count);
@@ -61,6 +61,8 @@ struct job_table_view {
       if (one.time < 0 || one.time > most_time || !sized(one.change) || !sized(one.peak)) return false;
     for (const std::int64_t one : base)
       if (!sized(one)) return false;
+    for (const std::int64_t one : limit)
+      if (one < -most_memory) return false;
     return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
            communication >= 0 && communication <= most_time && pair_hides >= 0 && pair_hides <= 100 &&
            entries.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(chunks) *

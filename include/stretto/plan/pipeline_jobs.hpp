@@ -123,7 +123,6 @@ class pipeline_jobs {
         write_layer_costs(where, layers, memory::layers_of<Memory>{}, made.entries, made.base);
     return made;
   }();
-  static constexpr bool table_fits = table_.view().fits(ranks, chunks);
   static constexpr per_rank<std::int64_t> limits_ = [] {
     per_rank<std::int64_t> made{};
     for (std::int64_t& limit : made) limit = Memory{}.limit();
@@ -213,9 +212,9 @@ class pipeline_jobs {
   }
   // Of the whole step, before any job of it is asked for.
   static constexpr verdict sound_ =
-      !supported.ok() ? supported
-      : !table_fits   ? refuse(fault::unsupported, reason::costs_do_not_fit)
-                      : requested_;
+      !supported.ok()                ? supported
+      : !costs().fits(ranks, chunks) ? refuse(fault::unsupported, reason::costs_do_not_fit)
+                                     : requested_;
   //! The best variant; -1 where there are none to choose from, or none fits.
   static constexpr int best_ = [] {
     if constexpr (schedule::Search<Schedule> && sound_.ok())
