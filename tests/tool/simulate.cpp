@@ -494,4 +494,8 @@ TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to
         "times the numbers will do)\n");
   CHECK(run("schedule dualpipe --ranks 4 --microbatches 8 --cost 4,4,4,0 --hides 75").exit == 0);
   CHECK(run("schedule 1f1b --ranks 4 --microbatches 8 --hides 75").exit == 0);  // it has no pairs
+  // Nor has a search any, which therefore finds the same order in whatever unit it is asked.
+  const std::string search =
+      "simulate v_auto --ranks 1 --microbatches 2 --cost 434,5,8,2 --format json";
+  CHECK(run_json(search + " --hides 1") == run_json(search));
 }

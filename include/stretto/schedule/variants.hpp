@@ -53,10 +53,12 @@ concept Search = Policy<Schedule> &&
   { made.score(sizes, table, 0, out) } -> std::same_as<variant_score>;
 };
 
-//! What no variant can be better than: the lower bounds, in the smallest room.
+//! What no variant can be better than: the lower bounds, in the smallest room. No search makes
+//! pairs, so that nothing hides.
 template <class Schedule>
 constexpr variant_score best_possible(const Schedule& made, const shape& sizes,
-                                      const job_table_view& table) {
+                                      job_table_view table) {
+  table.pair_hides = 0;
   const step_bound bound = lower_bound(place(made.placed(), sizes), table);
   return score_of(made.objective, bound.flush, bound.span);
 }
