@@ -88,6 +88,16 @@ TEST_CASE("a step that takes no time has no bubble, of no time") {
         std::string::npos);
 }
 
+TEST_CASE("what a whole backward holds between its halves counts, with a file of costs and without") {
+  const temporary costs("no_costs.json");
+  costs.write("{}");
+  const std::string step =
+      "simulate gpipe --ranks 1 --microbatches 2 --memory 5,2,-7 --format json";
+  CHECK(run_json(step)["peak"] == json({12}));
+  CHECK(run_json(step + " --costs " + costs.path())["peak"] == json({12}));
+  CHECK(run_json(step + " --layers 1")["peak"] == json({12}));
+}
+
 // From sail-sg's zero-bubble evaluator, which replays the same orders.
 TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
   const struct {

@@ -85,7 +85,7 @@ struct job_table_view {
 };
 
 //! The same costs for every rank and chunk. A whole backward costs, and releases, what its halves
-//! do together; a recompute costs a forward.
+//! do one after the other; a recompute costs a forward.
 struct unit_costs {
   std::int64_t forward = 1;
   std::int64_t backward_input = 1;
@@ -114,7 +114,7 @@ struct unit_costs {
       case job_kind::backward_weight: return {backward_weight, memory_backward_weight, 0};
       case job_kind::backward:
         return {backward_input + backward_weight, memory_backward_input + memory_backward_weight,
-                0};
+                memory_backward_input > 0 ? memory_backward_input : 0};
       case job_kind::recompute: return {forward, memory_recompute, 0};
       case job_kind::offload: return {offload, -memory_offload, 0};
       case job_kind::reload: return {offload, memory_offload, 0};
