@@ -164,6 +164,7 @@ struct compare_command {
           [&](const placement& where) {
             return make_costs(mine, where,
                               {.given = wanted_.chunks,
+                               .slices = cut.slices,
                                .joined = wanted_.slices / cut.slices,
                                .times = time_.times,
                                .amounts = memory_.times});

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "catalogue.hpp"
@@ -131,6 +132,26 @@ job_cost share(const job_table& table, int rank, job_kind kind, int parts) {
   return {sum.time / parts, sum.change / parts, sum.peak / parts};
 }
 
+//! Sums of times must stay in 64 bits, in a finer unit, too. Upwards of the real sum: no step is
+//! longer than all that its jobs and messages take one after another.
+//! @param given  before it is refined, and the loss added: to four jobs, of replicas twice
+void refuse_long_sums(const cost_options& options, const job_table& given, const placement& where,
+                      const cost_cut& cut, std::int64_t loss) {
+  double each = 8.0 * static_cast<double>(loss);  // what a micro-batch takes, or a slice of it
+  for (const job_cost& one : given.entries) each += static_cast<double>(one.time);
+  each += 2.0 * where.ranks * std::max(where.chunks, given.chunks) *
+          static_cast<double>(given.communication);
+  const double all = each * where.microbatches * cut.slices * cut.joined;
+  if (all * static_cast<double>(cut.times) < static_cast<double>(unlimited)) return;
+  const auto [option, value] =
+      options.layers.given()        ? std::pair{"--layers", options.layers.text}
+      : !options.costs_file.empty() ? std::pair{"--costs", options.costs_file}
+                                    : std::pair{"--cost", options.cost};
+  throw bad_option(option, value,
+                   "with so many jobs, times of 1/" + std::to_string(cut.times) +
+                       " (lest parts be rounded) sum to more than 64 bits hold; give smaller ones");
+}
+
 //! Every number in a finer unit.
 void refine(job_table& table, const cost_cut& cut) {
   table.communication *= cut.times;
@@ -199,6 +220,7 @@ job_table layer_table(const cost_options& options, const placement& where, const
       one.*member *= cut.joined;
   table.base.assign(static_cast<std::size_t>(where.ranks), 0);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
+  refuse_long_sums(options, table, where, {.slices = cut.slices, .times = cut.times}, 0);
   refine(table, cut);
   return table;
 }
@@ -284,6 +306,7 @@ job_table make_costs(const cost_options& options, const placement& where, const 
     for (std::int64_t& one : table.base) one += options.weights * table.chunks * (replicas ? 2 : 1);
   }
   if (options.limit) table.limit = options.limits(where.ranks);
+  refuse_long_sums(options, table, where, cut, loss);
   refine(table, cut);
   if (cut.given > 0) table = cut_anew(table, where, cut);
   add_loss(table, where, loss * cut.joined * cut.times);

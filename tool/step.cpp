@@ -289,7 +289,7 @@ step plain_step(const step_options& options, finer_unit time) {
     throw bad_input("--microbatches: required with a schedule's name");
   const shape sizes = options.sizes.sizes(options.name);
   return *make_step(options.name, sizes, options.schedule(), [&](const placement& where) {
-    return make_costs(options.costs, where, {.times = time.times});
+    return make_costs(options.costs, where, {.slices = sizes.slices, .times = time.times});
   });
 }
 

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "run_tool.hpp"
@@ -96,6 +97,22 @@ TEST_CASE("what a whole backward holds between its halves counts, with a file of
   CHECK(run_json(step)["peak"] == json({12}));
   CHECK(run_json(step + " --costs " + costs.path())["peak"] == json({12}));
   CHECK(run_json(step + " --layers 1")["peak"] == json({12}));
+}
+
+TEST_CASE("times whose sum leaves 64 bits in a finer unit are refused, and no others") {
+  const std::string many = " --ranks 1 --microbatches 1000000 --chunks 4 --cost ";
+  const std::string most = "10000000000,10000000000,10000000000,0";
+  CHECK(run_json("simulate gpipe" + many + most + " --format json")["makespan"] ==
+        std::int64_t{120'000'000'000'000'000});
+  for (const char* command : {"simulate gpipe", "compare"}) {
+    const outcome ran = run(command + many + most + " --hides 1");
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.starts_with("stretto: --cost " + most + ": with so many jobs, times of 1/100 "));
+  }
+  CHECK(run_json("simulate gpipe" + many +
+                 "100000000,100000000,100000000,0 --hides 1 --format json")["makespan"] ==
+        std::int64_t{1'200'000'000'000'000});
 }
 
 // From sail-sg's zero-bubble evaluator, which replays the same orders.
