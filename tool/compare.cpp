@@ -156,7 +156,7 @@ struct compare_command {
     schedule_options options;
     if (spans() && std::count(facts.options.begin(), facts.options.end(), "--objective") > 0)
       options.objective = schedule::objective_kind::span;
-    const cost_options mine = costs.for_schedule(facts.name);
+    const cost_options mine = costs.for_step(facts.forward_only);
     std::optional<step> made;
     try {
       made = make_step(

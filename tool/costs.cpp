@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "catalogue.hpp"
 #include "errors.hpp"
 #include "numbers.hpp"
 #include "stretto/model/job_text.hpp"
@@ -233,7 +232,7 @@ void cost_options::add(CLI::App& command) {
                      "hop between ranks (default 1,1,1,0; a whole backward costs I+W)");
   command.add_option("--memory", memory,
                      "Memory changes F,I,W: at a forward's start, at the others' end "
-                     "(default 1,0,-1)");
+                     "(default 1,0,-1; of forwards alone 0,0,0)");
   command.add_option("--copy", copy,
                      "What --offload's copies, to the host or back, take and move: T,M (default "
                      "1,1)");
@@ -254,9 +253,9 @@ void cost_options::add(CLI::App& command) {
   layers.add(command);
 }
 
-cost_options cost_options::for_schedule(const std::string& name) const {
+cost_options cost_options::for_step(bool forward_only) const {
   cost_options costs = *this;
-  if (memory.empty() && is_forward_only(name)) costs.memory = "0,0,0";
+  if (memory.empty() && forward_only) costs.memory = "0,0,0";
   return costs;
 }
 

@@ -26,8 +26,8 @@ struct cost_options {
   layer_options layers;
 
   void add(CLI::App& command);
-  //! The same for a schedule that runs forwards only: it keeps nothing unless --memory says so.
-  cost_options for_schedule(const std::string& name) const;
+  //! The same for a step; one of forwards alone keeps nothing unless --memory says so.
+  cost_options for_step(bool forward_only) const;
   //! What --cost, --memory, --copy, --weights and --hides say of one job or layer.
   unit_costs units() const;
   //! --limit for every rank; empty: none.

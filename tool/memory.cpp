@@ -100,13 +100,10 @@ struct memory_command {
                        "what slices keep is not estimated, only whole micro-batches");
     schedule_options options;
     options.recompute = window();
-    options.offload = away_ = read_offload(offload);
+    options.offload = away_ = read_offload(offload, name);
     if (forward_only_ && options.recompute.any())
       throw bad_option("--recompute", recompute,
                        name + " has no backward for which a forward would run again");
-    if (forward_only_ && away_.any())
-      throw bad_option("--offload", offload,
-                       name + " has no backward, and so its forwards save nothing to copy");
     verdict unsound;
     const generated made =
         generate(name, wanted, options,

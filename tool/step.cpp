@@ -68,6 +68,14 @@ std::string printable(const std::string& name) {
   return shown(json::parse(text).get<std::string>());
 }
 
+bool forwards_alone(const imported_schedule& read) {
+  const job_rows rows = read.lists.rows();
+  for (int rank = 0; rank < rows.ranks; ++rank)
+    for (const job& work : rows.row(rank))
+      if (is_input_gradient(work.kind)) return false;
+  return true;
+}
+
 step read_step(const step_options& options, finer_unit time) {
   const std::string file = read_file(options.csv_option, options.csv);
   const std::string_view text = without_mark(file);
@@ -81,7 +89,8 @@ step read_step(const step_options& options, finer_unit time) {
   made.microbatches = made.imported->microbatches;
   made.chunks = made.imported->chunks;
   made.messages = made.imported->format == csv_format::compute_comms;
-  made.made.costs = make_costs(options.costs, made.made.where, {.times = time.times});
+  made.made.costs = make_costs(options.costs.for_step(forwards_alone(*made.imported)),
+                               made.made.where, {.times = time.times});
   made.title = printable(std::filesystem::path(options.csv).filename().string()) + ": " +
                count_of(made.made.where.ranks, "rank") + ", " +
                count_of(made.microbatches, "micro-batch");
@@ -153,10 +162,15 @@ CLI::Option* add_offload(CLI::App& command, std::string& text) {
       ->capture_default_str();
 }
 
-memory::offload_window read_offload(const std::string& text) {
-  if (const auto made = memory::read_offload(text)) return *made;
-  throw bad_option("--offload", text,
-                   "is not none, all or a part as 2/3, and ,lag=1 or ,prefetch=1 behind it");
+memory::offload_window read_offload(const std::string& text, const std::string& schedule) {
+  const auto made = memory::read_offload(text);
+  if (!made)
+    throw bad_option("--offload", text,
+                     "is not none, all or a part as 2/3, and ,lag=1 or ,prefetch=1 behind it");
+  if (made->any() && is_forward_only(schedule))
+    throw bad_option("--offload", text,
+                     schedule + " has no backward, and so its forwards save nothing to copy");
+  return *made;
 }
 
 void step_options::add(CLI::App& command, bool from_file) {
@@ -204,7 +218,7 @@ schedule_options step_options::schedule() const {
   schedule_options made;
   made.group = group;
   made.variant = variant;
-  made.offload = read_offload(offload);
+  made.offload = read_offload(offload, name);
   made.placement = schedule::spelt<placement_kind>(placement);
   made.remainder = schedule::spelt<schedule::remainder_kind>(remainder);
   made.warmup = schedule::spelt<schedule::warmup_kind>(warmup);
@@ -288,8 +302,9 @@ step plain_step(const step_options& options, finer_unit time) {
   if (options.sizes.microbatches == 0)
     throw bad_input("--microbatches: required with a schedule's name");
   const shape sizes = options.sizes.sizes(options.name);
+  const cost_options costs = options.costs.for_step(is_forward_only(options.name));
   return *make_step(options.name, sizes, options.schedule(), [&](const placement& where) {
-    return make_costs(options.costs, where, {.slices = sizes.slices, .times = time.times});
+    return make_costs(costs, where, {.slices = sizes.slices, .times = time.times});
   });
 }
 

@@ -41,7 +41,7 @@ std::string count_of(int count, const std::string& what);
 //! --offload, as memory/window_text.hpp reads it.
 CLI::Option* add_offload(CLI::App& command, std::string& text);
 //! @throws bad_input naming option, value and rule
-memory::offload_window read_offload(const std::string& text);
+memory::offload_window read_offload(const std::string& text, const std::string& schedule);
 
 //! The options that name a step to work on: a schedule and its shape, or an imported file.
 struct step_options {

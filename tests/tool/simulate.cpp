@@ -89,6 +89,26 @@ TEST_CASE("a step that takes no time has no bubble, of no time") {
         std::string::npos);
 }
 
+TEST_CASE("forwards alone keep nothing unless told to, whichever command asks, and from a file too") {
+  const std::string step = " inference --ranks 2 --microbatches 3";
+  const json none = {0, 0};
+  CHECK(run_json("simulate" + step + " --format json")["peak"] == none);
+  CHECK(run_json("simulate" + step + " --memory 2,0,0 --format json")["peak"] == json({6, 6}));
+  CHECK(run("schedule" + step + " --limit 0").exit == 0);
+  const temporary file("forwards.csv");
+  REQUIRE(run("schedule" + step + " --format csv -o " + file.path()).exit == 0);
+  CHECK(run("check " + file.path() + " --limit 0").exit == 0);
+  CHECK(run_json("simulate --csv " + file.path() + " --format json")["peak"] == none);
+  // Nor is there what could be copied to the host.
+  for (const char* command : {"simulate", "schedule", "plot", "trace", "memory"}) {
+    const outcome ran = run(command + step + " --offload 1/2");
+    CHECK(ran.exit == 2);
+    CHECK(ran.err ==
+          "stretto: --offload 1/2: inference has no backward, and so its forwards save nothing to "
+          "copy\n");
+  }
+}
+
 TEST_CASE("what a whole backward holds between its halves counts, with a file of costs and without") {
   const temporary costs("no_costs.json");
   costs.write("{}");
