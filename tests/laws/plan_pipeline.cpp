@@ -305,6 +305,24 @@ TEST_CASE("costs of another shape are refused, not read") {
     CHECK(answer(stretto::job_table(3, 1, wrong).view()) == stretto::reason::costs_do_not_fit);
 }
 
+TEST_CASE("times are as long as sums over all jobs stay in 64 bits") {
+  constexpr std::int64_t most = stretto::job_table_view::most_time;
+  const auto fits = [](std::int64_t time, std::int64_t jobs) {
+    return stretto::job_table(1, 1, {.forward = time}).view().fits(1, 1, jobs);
+  };
+  CHECK(fits(most, 1 << 14));
+  CHECK(!fits(most + 1, 1));
+  CHECK(!fits(most, 1 << 15));
+  CHECK(fits(std::int64_t{1} << 36, 1 << 24));
+  CHECK(!fits((std::int64_t{1} << 36) + 1, 1 << 24));
+  // As the shape has jobs: of 2^17, whose sum would leave 64 bits.
+  const stretto::job_table table(1, 1, {.forward = most, .communication = most});
+  CHECK(stretto::planned(schedule::gpipe{}, {.ranks = 1, .microbatches = 1 << 17}, table.view(),
+                         overlap::separate{})
+            .answer()
+            .why == stretto::reason::costs_do_not_fit);
+}
+
 namespace {
 
 struct refunding : memory::release_early {

@@ -210,7 +210,8 @@ constexpr std::string_view describe(reason why) {
       return "it may begin before the communication issued ahead of it is there";
     case reason::costs_do_not_fit:
       return "the table of costs must have an entry for each rank, chunk and kind, a base and a limit "
-             "for each rank or none, times from 0 to 2^46, and memory of at most that either way";
+             "for each rank or none, times from 0 to 2^46 (with many jobs of a kind 2^60 over their "
+             "number), and memory of at most 2^46 either way";
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";
     case reason::not_as_listed: return "the plan's instruction is not what its list has there";

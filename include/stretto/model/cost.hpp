@@ -43,14 +43,18 @@ struct job_table_view {
   std::span<const std::int64_t> limit;
   int pair_hides = 0;  //!< see unit_costs
 
-  //! No time is longer: sums over all jobs then stay in 64 bits.
+  //! No time is longer, and with more than 2^14 jobs of a kind none than 2^60 over their number: sums
+  //! over all jobs, of whatever kind, and their messages then stay in 64 bits.
   static constexpr std::int64_t most_time = std::int64_t{1} << 46;
   //! And no job changes memory by more, up or down.
   static constexpr std::int64_t most_memory = most_time;
 
   //! Whether it speaks of so many ranks, with so many chunks each, of no time below 0 or above
-  //! most_time, of no memory beyond most_memory, and of no limit as far below 0.
-  constexpr bool fits(int ranks_of, int chunks_of) const {
+  //! most_time (less with many jobs of a kind), of no memory beyond most_memory, and of no limit as
+  //! far below 0.
+  //! @param jobs  of a kind: stages, micro-batches and slices multiplied
+  constexpr bool fits(int ranks_of, int chunks_of, std::int64_t jobs) const {
+    const std::int64_t longest = jobs > 1 << 14 ? (std::int64_t{1} << 60) / jobs : most_time;
     const auto has = [](std::span<const std::int64_t> each, int count) {
       return each.empty() || each.size() == static_cast<std::size_t>(count);
     };
@@ -58,13 +62,13 @@ struct job_table_view {
       return memory >= -most_memory && memory <= most_memory;
     };
     for (const job_cost& one : entries)
-      if (one.time < 0 || one.time > most_time || !sized(one.change) || !sized(one.peak)) return false;
+      if (one.time < 0 || one.time > longest || !sized(one.change) || !sized(one.peak)) return false;
     for (const std::int64_t one : base)
       if (!sized(one)) return false;
     for (const std::int64_t one : limit)
       if (one < -most_memory) return false;
     return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
-           communication >= 0 && communication <= most_time && pair_hides >= 0 && pair_hides <= 100 &&
+           communication >= 0 && communication <= longest && pair_hides >= 0 && pair_hides <= 100 &&
            entries.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(chunks) *
                                  static_cast<std::size_t>(cost_kinds);
   }

@@ -212,9 +212,10 @@ class pipeline_jobs {
   }
   // Of the whole step, before any job of it is asked for.
   static constexpr verdict sound_ =
-      !supported.ok()                ? supported
-      : !costs().fits(ranks, chunks) ? refuse(fault::unsupported, reason::costs_do_not_fit)
-                                     : requested_;
+      !supported.ok() ? supported
+      : !costs().fits(ranks, chunks, std::int64_t{where.stages()} * Shape.microbatches * Shape.slices)
+          ? refuse(fault::unsupported, reason::costs_do_not_fit)
+          : requested_;
   //! The best variant; -1 where there are none to choose from, or none fits.
   static constexpr int best_ = [] {
     if constexpr (schedule::Search<Schedule> && sound_.ok())

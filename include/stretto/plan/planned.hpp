@@ -77,7 +77,7 @@ class planned {
   planned(const replay_input& compute, const Overlap& overlap, plan_request request = {})
       : planned(std::move(request)) {
     where_ = compute.where;
-    if (!fit(compute.costs)) return;
+    if (!fit(compute.costs, compute.microbatches, compute.slices)) return;
     jobs_ = job_lists(compute.rows.ranks, compute.rows.stride);
     job_sink out = jobs_.sink();
     for (int rank = 0; rank < compute.rows.ranks; ++rank)
@@ -116,10 +116,11 @@ class planned {
  private:
   explicit planned(plan_request request) : request_(std::move(request)) {}
 
-  bool fit(const job_table_view& costs) {
+  bool fit(const job_table_view& costs, int microbatches, int slices) {
     if (!where_.sound())
       answer_ = refuse(fault::unsupported, reason::placement_not_served);
-    else if (!costs.fits(where_.ranks, where_.chunks))
+    else if (!costs.fits(where_.ranks, where_.chunks,
+                         std::int64_t{where_.stages()} * microbatches * slices))
       answer_ = refuse(fault::unsupported, reason::costs_do_not_fit);
     return answer_.ok();
   }
@@ -129,7 +130,7 @@ class planned {
     answer_ = schedule.supports(sizes);
     if (!answer_.ok()) return;
     where_ = place(schedule.placed(), sizes);
-    if (!fit(costs)) return;
+    if (!fit(costs, sizes.microbatches, sizes.slices)) return;
     answer_ = emit_jobs(schedule, sizes, {request_.recompute, request_.offload}, costs, jobs_);
   }
   template <class Overlap>
