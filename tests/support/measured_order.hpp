@@ -30,6 +30,7 @@ measured_order measure_order(const Schedule& schedule, const stretto::shape& siz
   const stretto::replay_input input{.rows = lists.rows(),
                                     .where = stretto::place(schedule.placed(), sizes),
                                     .microbatches = sizes.microbatches,
+                                    .slices = sizes.slices,
                                     .costs = table};
   REQUIRE(stretto::check::schedule(input).ok());
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
