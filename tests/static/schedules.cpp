@@ -52,6 +52,24 @@ static_assert(proven<interleaved, interleaved{.group = 16}, shape{8, 64, 2}>::va
 static_assert(over_shapes<inference, 2>);
 static_assert(over_shapes<inference, 2, inference{.placement = placement_kind::wave}>);
 
+// A search's last resort under a limit, asked for before anything else is: what it calls must have
+// been read by then.
+template <class Schedule, int Chunks, int Variant>
+constexpr bool emits_alone = [] {
+  constexpr shape sizes{.ranks = 2, .microbatches = 3, .chunks = Chunks};
+  Schedule schedule{};
+  schedule.variant = Variant;
+  const stretto::fixed_job_table<2, Chunks> table{{5, 6, 4, 1}};
+  const std::int64_t limits[] = {4, 4};
+  stretto::job_table_view costs = table.view();
+  costs.limit = limits;
+  stretto::fixed_job_lists<2, Schedule{}.capacity(sizes)> lists{};
+  stretto::job_sink out = lists.sink();
+  return schedule.emit(sizes, costs, out).ok();
+}();
+static_assert(emits_alone<zbv_greedy, 2, zbv_greedy::waves - 1>);
+static_assert(emits_alone<zb_auto, 1, zb_auto::variants - 1>);
+
 // The default of each is a policy and serves a plain shape, of one chunk or of the two of a V.
 template <class... Schedules>
 constexpr bool are_policies(schedule_list<Schedules...>) {
