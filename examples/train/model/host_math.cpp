@@ -19,7 +19,7 @@ namespace train {
 namespace {
 
 template <class Scalar>
-auto view(const matrix_span<Scalar>& of) {
+auto mapped(const matrix_span<Scalar>& of) {
   return matrix(of.data, of.rows, of.columns, of.stride);
 }
 Eigen::Index index(std::size_t size) {
@@ -30,9 +30,9 @@ Eigen::Index index(std::size_t size) {
 template <class Scalar, class Use>
 void with_factor(const factor<Scalar>& side, Use&& use) {
   if (side.transposed)
-    use(view(side.of).transpose());
+    use(mapped(side.of).transpose());
   else
-    use(view(side.of));
+    use(mapped(side.of));
 }
 
 //! The factor that lies so many scalars behind.
@@ -76,7 +76,7 @@ class host_operations : public math<Scalar> {
  protected:
   virtual void multiply_one(variable out, const factor<Scalar>& left, const factor<Scalar>& right,
                             bool add) const {
-    auto to = view(out);
+    auto to = mapped(out);
     with_factor(left, [&](const auto& first) {
       with_factor(right, [&](const auto& second) {
         if (add)
@@ -109,7 +109,7 @@ class host_operations : public math<Scalar> {
         out.rows(),
         [&](std::size_t row, auto to, auto one, auto other) {
           to = (one.rowwise() + row_vector(bias, out.columns())) + other;
-          if (out.in_bf16() && exact.data != nullptr) view(exact).row(index(row)) = to;
+          if (out.in_bf16() && exact.data != nullptr) mapped(exact).row(index(row)) = to;
         },
         out, from, more);
   }
@@ -163,7 +163,7 @@ class host_operations : public math<Scalar> {
   void softmax(variable scores, std::size_t rows, std::size_t before, Scalar scale,
                const held& weights) const override {
     const auto length = static_cast<Eigen::Index>(rows);
-    auto square = view(scores);
+    auto square = mapped(scores);
     for (Eigen::Index row = 0; row < square.rows(); ++row) {
       const Eigen::Index seen = static_cast<Eigen::Index>(before) + row % length + 1;
       auto past = square.row(row).head(seen).array();
