@@ -30,10 +30,16 @@ class op_times {
 
   constexpr ~op_times() = default;  // nvcc does not find it constexpr by itself
 
+  //! How an op would run.
+  struct run {
+    std::int64_t start = 0;
+    std::int64_t end = 0;
+    std::int32_t taken = 0;  //!< multiprocessors that communication holds while it computes
+  };
+
+  //! How the op runs if it is issued next.
   //! @param needs  what must end before it; all issued
-  //! @return when the op begins
-  constexpr std::int64_t issue(int number, const op_node& node,
-                               std::span<const std::int32_t> needs) {
+  constexpr run run_of(const op_node& node, std::span<const std::int32_t> needs) const {
     std::int64_t start = lanes_[static_cast<std::size_t>(node.stream)].end;
     for (const std::int32_t need : needs)
       if (end(need) > start) start = end(need);
@@ -52,11 +58,14 @@ class op_times {
       const std::int64_t from = busy.start > start ? busy.start : start;
       start = busy.holds > 0 && resident_at(from) + node.holds <= busy.holds ? from : busy.end;
     }
-    lanes_[static_cast<std::size_t>(node.stream)] = {start, start + time,
-                                                     node.stream == 0 ? taken : node.holds};
-    end_[static_cast<std::size_t>(number)] = start + time;
-    if (start + time > last_) last_ = start + time;
-    return start;
+    return {start, start + time, taken};
+  }
+  //! @param when  what run_of says of it
+  constexpr void issue(int number, const op_node& node, const run& when) {
+    lanes_[static_cast<std::size_t>(node.stream)] = {when.start, when.end,
+                                                     node.stream == 0 ? when.taken : node.holds};
+    end_[static_cast<std::size_t>(number)] = when.end;
+    if (when.end > last_) last_ = when.end;
   }
   //! Of an op that was issued.
   constexpr std::int64_t end(int number) const { return end_[static_cast<std::size_t>(number)]; }
@@ -126,8 +135,9 @@ constexpr verdict replay_ops(const op_graph& graph, std::span<const std::int32_t
     if (graph.nodes[at].stream >= max_streams)
       return refused(fault::unsound_program, reason::no_such_stream);
     issued[at] = 1;
-    spans[at].start = times.issue(node, graph.nodes[at], needs.of(node));
-    spans[at].end = times.end(node);
+    const op_times::run when = times.run_of(graph.nodes[at], needs.of(node));
+    times.issue(node, graph.nodes[at], when);
+    spans[at] = {when.start, when.end};
     ++step;
   }
   if (step < graph.size()) {

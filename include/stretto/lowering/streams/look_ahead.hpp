@@ -32,21 +32,46 @@ struct op_order {
 
 namespace detail {
 
+//! How good an order is that has been begun.
+struct prefix_score {
+  std::int64_t left[max_streams]{};  // of each stream's work
+  std::int64_t lost = 0;             // time times multiprocessors of communication not issued
+  std::int64_t bound = 0;            // what this can become at best
+  std::int64_t ends = 0;             // sum of all ends: the smaller the better
+  std::uint64_t set = 0;             // names the ops issued, whatever their order
+};
+
 //! An order that has been begun.
 struct op_prefix {
   op_times times;
   std::vector<std::int16_t> missing;  // of what a node needs; -1: issued
   std::vector<std::int16_t> awaited;  // of what waits for a node
   std::vector<std::int32_t> order;
-  std::int64_t left[max_streams]{};  // of each stream's work
-  std::int64_t lost = 0;             // time times multiprocessors of communication not issued
-  std::int64_t bound = 0;            // what this can become at best
-  std::int64_t ends = 0;             // sum of all ends: the smaller the better
-  std::uint64_t set = 0;             // names the ops issued, whatever their order
+  prefix_score score{};
   int outstanding = 0;
 
   constexpr op_prefix(int nodes, int multiprocessors) : times(nodes, multiprocessors) {}
   constexpr ~op_prefix() = default;  // nvcc does not find it constexpr by itself
+};
+
+//! One that may be begun: the same, and a node behind it. Most of these are not kept, and what is to
+//! be known of them is known without a copy of what all have in common.
+struct longer_prefix {
+  const op_prefix* from = nullptr;
+  std::int32_t node = 0;
+  op_times::run when{};
+  std::uint8_t stream = 0;
+  prefix_score score{};
+
+  constexpr bool issued(std::int32_t other) const {
+    return other == node || from->missing[static_cast<std::size_t>(other)] < 0;
+  }
+  constexpr std::int64_t end(std::int32_t other) const {
+    return other == node ? when.end : from->times.end(other);
+  }
+  constexpr std::int64_t stream_end(int other) const {
+    return other == stream ? when.end : from->times.stream_end(other);
+  }
 };
 
 class look_ahead_search {
@@ -75,13 +100,13 @@ class look_ahead_search {
     for (std::int32_t node = 0; node < graph_.size(); ++node) {
       empty.missing.push_back(static_cast<std::int16_t>(needs_.of(node).size()));
       empty.awaited.push_back(static_cast<std::int16_t>(waiting_.of(node).size()));
-      empty.left[static_cast<std::size_t>(at(node).stream)] += at(node).time;
-      if (at(node).communicates()) empty.lost += at(node).time * at(node).holds;
+      empty.score.left[at(node).stream] += at(node).time;
+      if (at(node).communicates()) empty.score.lost += at(node).time * at(node).holds;
     }
     std::vector<op_prefix> kept{empty};
     bool all_kept = with_.multiprocessors == 0;  // else a later start may be better
     for (int depth = 0; depth < graph_.size(); ++depth) {
-      std::vector<op_prefix> longer;
+      std::vector<longer_prefix> longer;
       for (const op_prefix& one : kept) extend(one, longer, all_kept);
       if (longer.empty()) return {};  // the bound on collectives lets nothing go on
       std::vector<std::int32_t> chosen = without_doubles(longer, all_kept);
@@ -91,7 +116,7 @@ class look_ahead_search {
       }
       // Copied, not assigned: nvcc cannot assign vectors in constant expressions.
       std::vector<op_prefix> next;
-      for (const std::int32_t one : chosen) next.push_back(longer[index(one)]);
+      for (const std::int32_t one : chosen) next.push_back(extended(longer[index(one)]));
       kept.swap(next);
     }
     const op_prefix* best = &kept.front();
@@ -105,7 +130,7 @@ class look_ahead_search {
   constexpr const op_node& at(std::int32_t node) const { return graph_.nodes[index(node)]; }
   static constexpr int choices = 8;  // computing ops tried behind an order that is not kept whole
 
-  constexpr void extend(const op_prefix& one, std::vector<op_prefix>& longer,
+  constexpr void extend(const op_prefix& one, std::vector<longer_prefix>& longer,
                         bool everything) const {
     std::int32_t best[choices];
     int found = 0;
@@ -114,9 +139,9 @@ class look_ahead_search {
       if (at(node).communicates()) {
         const bool counted = !waiting_.of(node).empty();
         if (!counted || with_.outstanding == 0 || one.outstanding < with_.outstanding)
-          longer.push_back(extended(one, node));
+          longer.push_back(scored(one, node));
       } else if (everything) {
-        longer.push_back(extended(one, node));
+        longer.push_back(scored(one, node));
       } else {
         // Those with the longest way to the end; of equals the first.
         int place = found < choices ? found++ : choices;
@@ -125,78 +150,89 @@ class look_ahead_search {
         if (place < choices) best[place] = node;
       }
     }
-    for (int place = 0; place < found; ++place) longer.push_back(extended(one, best[place]));
+    for (int place = 0; place < found; ++place) longer.push_back(scored(one, best[place]));
   }
 
-  constexpr op_prefix extended(const op_prefix& one, std::int32_t node) const {
-    op_prefix made = one;
+  constexpr longer_prefix scored(const op_prefix& one, std::int32_t node) const {
     const op_node& what = at(node);
-    made.times.issue(node, what, needs_.of(node));
-    made.missing[index(node)] = -1;
-    for (const std::int32_t next : waiting_.of(node)) --made.missing[index(next)];
-    for (const std::int32_t need : needs_.of(node))
-      if (--made.awaited[index(need)] == 0 && at(need).communicates()) --made.outstanding;
-    if (what.communicates() && !waiting_.of(node).empty()) ++made.outstanding;
-    made.order.push_back(node);
-    made.left[static_cast<std::size_t>(what.stream)] -= what.time;
-    const std::int64_t end = made.times.end(node);
-    made.ends += end;
+    longer_prefix made{&one, node, one.times.run_of(what, needs_.of(node)), what.stream, one.score};
+    prefix_score& score = made.score;
+    score.left[what.stream] -= what.time;
+    score.ends += made.when.end;
     // A number for each node, as good as random.
     std::uint64_t name = (static_cast<std::uint64_t>(node) + 1) * 0x9e3779b97f4a7c15U;
     name = (name ^ (name >> 29)) * 0xbf58476d1ce4e5b9U;
-    made.set += name ^ (name >> 32);
-    if (end + tail_[index(node)] > made.bound) made.bound = end + tail_[index(node)];
-    made.lost -= what.communicates() ? what.time * what.holds : 0;
-    std::int64_t lost = made.lost;  // and what is under way still holds behind what was computed
+    score.set += name ^ (name >> 32);
+    const std::int64_t way = made.when.end + tail_[index(node)];
+    if (way > score.bound) score.bound = way;
+    score.lost -= what.communicates() ? what.time * what.holds : 0;
+    std::int64_t lost = score.lost;  // and what is under way still holds behind what was computed
     for (int stream = 1; stream < max_streams; ++stream) {
-      const std::int64_t stream_end = made.times.stream_end(stream);
-      const std::int64_t beyond = stream_end - made.times.stream_end(0);
+      const std::int64_t end = made.stream_end(stream);
+      const std::int64_t beyond = end - made.stream_end(0);
       if (beyond > 0) lost += beyond * held_on_[stream];
-      if (made.left[static_cast<std::size_t>(stream)] > 0 &&
-          stream_end + made.left[static_cast<std::size_t>(stream)] > made.bound)
-        made.bound = stream_end + made.left[static_cast<std::size_t>(stream)];
+      if (score.left[stream] > 0 && end + score.left[stream] > score.bound)
+        score.bound = end + score.left[stream];
     }
-    std::int64_t computed = made.times.stream_end(0) + made.left[0];
+    std::int64_t computed = made.stream_end(0) + score.left[0];
     if (with_.multiprocessors > 0) computed += lost / with_.multiprocessors;
-    if (computed > made.bound) made.bound = computed;
+    if (computed > score.bound) score.bound = computed;
+    return made;
+  }
+
+  constexpr op_prefix extended(const longer_prefix& by) const {
+    op_prefix made = *by.from;
+    const op_node& what = at(by.node);
+    made.times.issue(by.node, what, by.when);
+    made.missing[index(by.node)] = -1;
+    for (const std::int32_t next : waiting_.of(by.node)) --made.missing[index(next)];
+    for (const std::int32_t need : needs_.of(by.node))
+      if (--made.awaited[index(need)] == 0 && at(need).communicates()) --made.outstanding;
+    if (what.communicates() && !waiting_.of(by.node).empty()) ++made.outstanding;
+    made.order.push_back(by.node);
+    made.score = by.score;
     return made;
   }
 
   //! Whether whatever follows cannot end later behind `one` than behind `other`: the same ops were
   //! issued, and streams and all that is still awaited are no later.
-  constexpr bool as_good(const op_prefix& one, const op_prefix& other) const {
+  constexpr bool as_good(const longer_prefix& one, const longer_prefix& other) const {
     for (int stream = 0; stream < max_streams; ++stream)
-      if (one.times.stream_end(stream) > other.times.stream_end(stream)) return false;
+      if (one.stream_end(stream) > other.stream_end(stream)) return false;
     for (std::int32_t node = 0; node < graph_.size(); ++node)
-      if (one.missing[index(node)] < 0 && one.awaited[index(node)] > 0 &&
-          one.times.end(node) > other.times.end(node))
+      if (one.issued(node) && one.end(node) > other.end(node) && is_awaited(one, node))
         return false;
     return true;
   }
-  static constexpr bool same_ops(const op_prefix& one, const op_prefix& other) {
-    if (one.set != other.set) return false;
-    for (std::size_t node = 0; node < one.missing.size(); ++node)
-      if ((one.missing[node] < 0) != (other.missing[node] < 0)) return false;
+  constexpr bool is_awaited(const longer_prefix& one, std::int32_t node) const {
+    for (const std::int32_t next : waiting_.of(node))
+      if (!one.issued(next)) return true;
+    return false;
+  }
+  constexpr bool same_ops(const longer_prefix& one, const longer_prefix& other) const {
+    if (one.score.set != other.score.set) return false;
+    for (std::int32_t node = 0; node < graph_.size(); ++node)
+      if (one.issued(node) != other.issued(node)) return false;
     return true;
   }
   //! Of equal bounds, who has more left to put beside communication.
-  static constexpr bool better(const op_prefix& one, const op_prefix& other) {
+  static constexpr bool better(const prefix_score& one, const prefix_score& other) {
     return one.bound != other.bound       ? one.bound < other.bound
            : one.left[0] != other.left[0] ? one.left[0] > other.left[0]
                                           : one.ends < other.ends;
   }
   //! Of orders of the same ops all but those that another is as good as; where not all can be kept,
   //! the best. By number.
-  constexpr std::vector<std::int32_t> without_doubles(const std::vector<op_prefix>& orders,
+  constexpr std::vector<std::int32_t> without_doubles(const std::vector<longer_prefix>& orders,
                                                       bool everything) const {
     std::vector<std::int32_t> kept;
     for (std::size_t one = 0; one < orders.size(); ++one) {
-      const op_prefix& mine = orders[one];
+      const longer_prefix& mine = orders[one];
       bool needed = true;
       for (std::size_t other = 0; other < kept.size() && needed; ++other) {
-        const op_prefix& theirs = orders[index(kept[other])];
+        const longer_prefix& theirs = orders[index(kept[other])];
         if (!same_ops(mine, theirs)) continue;
-        if (everything ? as_good(theirs, mine) : !better(mine, theirs)) {
+        if (everything ? as_good(theirs, mine) : !better(mine.score, theirs.score)) {
           needed = false;
         } else if (!everything || as_good(mine, theirs)) {
           kept[other] = static_cast<std::int32_t>(one);
@@ -207,12 +243,12 @@ class look_ahead_search {
     }
     return kept;
   }
-  constexpr void keep_best(const std::vector<op_prefix>& orders,
+  constexpr void keep_best(const std::vector<longer_prefix>& orders,
                            std::vector<std::int32_t>& chosen) const {
     const std::size_t width = index(with_.width);
     for (std::size_t place = 0; place < width; ++place)
       for (std::size_t one = place + 1; one < chosen.size(); ++one)
-        if (better(orders[index(chosen[one])], orders[index(chosen[place])])) {
+        if (better(orders[index(chosen[one])].score, orders[index(chosen[place])].score)) {
           const std::int32_t held = chosen[place];
           chosen[place] = chosen[one];
           chosen[one] = held;
