@@ -79,7 +79,7 @@ class v_fill {
       at.steps = slots.count(rank);
       wake(rank);
     }
-    while (waiting_ > 0) {
+    while (waiting_ > 0 && fits_) {
       const int rank = queue_[head_];
       head_ = head_ + 1 == p_ ? 0 : head_ + 1;
       --waiting_;
