@@ -31,9 +31,9 @@ foreach(source IN LISTS sources)
   foreach(compiler IN LISTS stretto_compilers)
     set(name static/${stem}/${compiler})
     set(command ${stretto_compiler_${compiler}} "${source}")
-    # What nvcc's own front end makes of plans; what the host's compiler behind it proves need not be
-    # seen for every pipeline.
-    if(compiler STREQUAL "nvcc" AND stem MATCHES "^pipeline_" AND NOT stem MATCHES "_(small|zbv_greedy)$")
+    # What nvcc's own front end makes of proofs; what the host's compiler behind it makes of the same
+    # need not be seen of every one.
+    if(compiler STREQUAL "nvcc" AND NOT stem MATCHES "^(all_headers|pipeline_small)$")
       list(TRANSFORM command REPLACE "^-c$" "-ptx")
     endif()
     if(compiler STREQUAL "clang" AND counts AND stem MATCHES "^pipeline_(.+)")

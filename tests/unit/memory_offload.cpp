@@ -271,53 +271,6 @@ TEST_CASE("in a plan, what is on the host is not in the arena, and back on a str
   CHECK(serial[2] == counts(8, 1));
 }
 
-TEST_CASE("what a schedule under a limit made of folded costs is within the limit") {
-  int fitted = 0;
-  int refused = 0;
-  const auto try_all = [&](const auto& schedule, int chunks) {
-    for (int ranks = 1; ranks <= 4; ++ranks)
-      for (const int microbatches : {1, 6})
-        for (int lag = 0; lag <= 2; ++lag)
-          for (int prefetch = 0; prefetch <= 2; ++prefetch)
-            for (const std::int64_t moved : {3, 8, 10})
-              for (const std::int64_t limit : {9, 13, 20, 29, 45})
-                for (const auto& which :
-                     {memory::microbatch_window{1, 1}, memory::microbatch_window{2, 1},
-                      memory::microbatch_window{1, 1, 1, 1}}) {
-                  stretto::unit_costs with = costs;
-                  with.memory_offload = moved;
-                  job_table table(ranks, chunks, with);
-                  table.limit.assign(static_cast<std::size_t>(ranks), limit);
-                  const emitted made(
-                      schedule, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks},
-                      table, {which, lag, prefetch});
-                  made.answer.ok() ? ++fitted : ++refused;
-                  if (!made.answer.ok()) {
-                    CHECK(made.answer.what == stretto::fault::over_limit);
-                    CHECK(made.answer.limit == limit);
-                    CHECK(made.answer.amount > limit);
-                    continue;
-                  }
-                  const auto found = stretto::check::schedule(made.input());
-                  if (!found.ok()) {
-                    CAPTURE(ranks);
-                    CAPTURE(microbatches);
-                    CAPTURE(lag);
-                    CAPTURE(prefetch);
-                    CAPTURE(moved);
-                    CAPTURE(limit);
-                    CAPTURE(std::string(stretto::to_text(found).view()));
-                    REQUIRE(found.ok());
-                  }
-                }
-  };
-  try_all(stretto::schedule::zb_auto{}, 1);
-  try_all(stretto::schedule::zbv_greedy{}, 2);
-  try_all(stretto::schedule::v_auto{}, 2);
-  CHECK(fitted > 1000);
-  CHECK(refused > 1000);
-}
-
 TEST_CASE("under a limit, what is offloaded makes room") {
   const stretto::shape wave{.ranks = 4, .microbatches = 8, .chunks = 2};
   const memory::offload_window at_once{{1, 1}, 0, 0};
