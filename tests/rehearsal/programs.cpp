@@ -81,7 +81,10 @@ std::vector<std::string> losses(const std::string& printed) {
 
 TEST_CASE("what launches, events, graphs and memory take has a row each") {
   const json made = results("gpu_launch", "");
-  CHECK(made["about"]["queued_launches"] == 1024 - 2);  // behind a delay and a record
+  // Behind a delay and a record; the launch that waits for the first may come back before the second.
+  const int queued = made["about"]["queued_launches"];
+  CHECK(queued >= 1024 - 2);
+  CHECK(queued <= 1024 - 1);
   std::set<std::string> named;
   for (const json& row : made["rows"]) {
     named.insert(std::string(row["what"]) + ", " + std::string(row["on"]));
