@@ -1,7 +1,7 @@
 # NAME.cpp must be refused with every text of its `// expected: TEXT` lines in what the compiler
 # says (`// expected-clang: TEXT` for one compiler); NAME.twin.cpp, the same but for the fault, must
-# be accepted. A file without a twin proves nothing: it might fail for any reason. One compiler reads
-# each file by itself; the others read all of them at once, which spares them the headers.
+# be accepted. A file without a twin proves nothing: it might fail for any reason. A compiler reads
+# all of them at once, which spares it the headers.
 
 set(script "${CMAKE_CURRENT_LIST_DIR}/refused.cmake")
 
@@ -14,29 +14,15 @@ function(stretto_compile_check test compiler mode source)
   set_tests_properties(${test} PROPERTIES LABELS "fail;${compiler}" TIMEOUT 300)
 endfunction()
 
-# stretto_compile_check_all(test compiler mode files...): of one file that includes these, each in a
-# namespace. Headers come once and first, so that a file's own directives add nothing to its own.
+# stretto_compile_check_all(test compiler mode files...): of one file that includes these.
 function(stretto_compile_check_all test compiler mode)
-  set(headers)
-  set(bodies)
-  foreach(source IN LISTS ARGN)
-    file(STRINGS "${source}" included REGEX "^#include ")
-    list(APPEND headers ${included})
-    cmake_path(GET source STEM LAST_ONLY stem)
-    string(REPLACE "." "_" stem "${stem}")
-    string(APPEND bodies "namespace ${stem} {\n#include \"${source}\"\n}\n")
-  endforeach()
-  list(REMOVE_DUPLICATES headers)
-  list(JOIN headers "\n" headers)
   string(REPLACE "/" "_" file "${test}")
   set(file "${CMAKE_CURRENT_BINARY_DIR}/${file}.cpp")
-  file(CONFIGURE OUTPUT "${file}" CONTENT "${headers}\n${bodies}" @ONLY)
+  stretto_write_together("${file}" ${ARGN})
   stretto_compile_check(${test} ${compiler} ${mode} "${file}" ${ARGN})
 endfunction()
 
 file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
-set(others ${stretto_compilers})
-list(POP_FRONT others alone)
 set(twins)
 foreach(source IN LISTS sources)
   if(source MATCHES "\\.twin\\.cpp$")
@@ -52,13 +38,8 @@ foreach(source IN LISTS sources)
   if(NOT EXISTS "${twin}")
     message(FATAL_ERROR "${source} has no twin: ${twin} must be the same without the fault")
   endif()
-  cmake_path(GET source STEM LAST_ONLY stem)
-  if(alone)
-    stretto_compile_check(fail/${stem}/${alone} ${alone} refused "${source}" "${source}")
-    stretto_compile_check(fail/${stem}.twin/${alone} ${alone} accepted "${twin}" "${twin}")
-  endif()
 endforeach()
-foreach(compiler IN LISTS others)
+foreach(compiler IN LISTS stretto_compilers)
   # nvcc's first part stops the second, which alone would speak of most of the files; where the first
   # one speaks, it has words of its own.
   set(common)
