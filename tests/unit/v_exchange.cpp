@@ -1,5 +1,5 @@
-// Exchanges make a V's order shorter, and stop when their replays are used up, however many pairs of
-// jobs the critical path holds: it grows with the step, and a replay does, too.
+// Exchanges make a V's order shorter, and stop when their replays are used up, however many pairs
+// of jobs the critical path holds: it grows with the step, and a replay does, too.
 #include "stretto/schedule/parts/v_exchange.hpp"
 
 #include <doctest/doctest.h>
@@ -57,4 +57,31 @@ TEST_CASE("exchanges replay a step no more often than they may") {
 TEST_CASE("exchanges make a step shorter") {
   const outcome found = improved(16, 512);
   CHECK(found.after < found.before);
+}
+
+TEST_CASE("what replays of parts of a step tell is what a replay of the whole tells") {
+  for (const int microbatches : {1, 2, 5, 16, 33, 64})
+    for (const int ranks : {1, 2, 4, 8})
+      for (const bool to_the_limit : {false, true}) {
+        CAPTURE(microbatches);
+        CAPTURE(ranks);
+        const shape sizes{.ranks = ranks, .microbatches = microbatches, .chunks = 2};
+        const stretto::job_table table(
+            ranks, 2,
+            {.forward = 10, .backward_input = 13, .backward_weight = 6, .communication = 2});
+        const stretto::job_table_view costs = table.view();
+        stretto::scratch<stretto::schedule::v_block> laid(ranks);
+        REQUIRE(lay({.fast = 2}, ranks, laid.data()));
+        stretto::schedule::v_orders slots(sizes, 2 * ranks);
+        stretto::schedule::v_compaction(sizes, laid.data(), false, slots);
+        const stretto::schedule::v_fill_rules rules{.to_the_limit = to_the_limit};
+        for (const auto objective : {objective_kind::flush, objective_kind::span}) {
+          stretto::schedule::v_exchange order(sizes, costs, slots, objective, rules);
+          order.run(300, variant_score{.fits = true});
+          const stretto::schedule::v_fill whole(sizes, costs, slots, nullptr, rules);
+          REQUIRE(whole.fits());
+          const auto score = score_of(objective, whole.makespan(), whole.span());
+          CHECK(order.best() == score);
+        }
+      }
 }

@@ -4,6 +4,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/parts/v_fill.hpp"
+#include "stretto/schedule/parts/v_history.hpp"
 #include "stretto/schedule/parts/v_orders.hpp"
 #include "stretto/schedule/variants.hpp"
 
@@ -18,16 +19,14 @@ class v_exchange {
   constexpr v_exchange(const shape& sizes, const job_table_view& table, v_orders& slots,
                        objective_kind objective, const v_fill_rules& rules)
       : sizes_(sizes),
-        table_(table),
         slots_(slots),
         objective_(objective),
-        rules_(rules),
-        trace_(sizes, slots),
+        history_(sizes, slots),
+        fill_(sizes, table, slots, rules, history_),
         critical_(std::int64_t{v_weight_upper} * sizes.ranks * sizes.microbatches),
         made_(critical_.size() + followers),
         next_(critical_.size()) {
-    best_ = measure();
-    pairs_ = find_pairs(critical_);
+    best_ = measure(0);
   }
   constexpr ~v_exchange() = default;  // nvcc needs it written
 
@@ -35,8 +34,10 @@ class v_exchange {
   //! @param possible  what no order can be better than
   constexpr void run(int tries, const variant_score& possible) {
     tries_ = tries;
+    if (!best_.fits) return;
+    if (possible.is_better_than(best_)) adopt();
     int level = 0;  // exchanges in a row that have made it no shorter
-    while (best_.fits && tries_ > 0 && possible.is_better_than(best_)) {
+    while (tries_ > 0 && possible.is_better_than(best_)) {
       const variant_score before = best_;
       bool found = pairs_ > 1 && attempt(0, pairs_, 0, level < patience);
       for (int one = 0; one < pairs_ && !found && tries_ > 0; ++one)
@@ -62,12 +63,21 @@ class v_exchange {
     constexpr bool operator==(const pair&) const = default;
   };
 
-  constexpr variant_score measure() {
+  //! With the first so many of the exchanges made.
+  constexpr variant_score measure(int made) {
     --tries_;
-    const v_fill fill(sizes_, table_, slots_, nullptr, rules_, &trace_);
-    if (!fill.fits()) return {};
-    last_ = objective_ == objective_kind::flush ? fill.last() : fill.longest();
-    return score_of(objective_, fill.makespan(), fill.span());
+    int mark = history_.marks() - 1;
+    for (int one = 0; one < made; ++one)
+      while (history_.mark(mark)[made_[one].rank].cursor > made_[one].first) --mark;
+    fill_.replay(mark);
+    if (!fill_.fits()) return {};
+    last_ = objective_ == objective_kind::flush ? fill_.last() : fill_.longest();
+    return score_of(objective_, fill_.makespan(), fill_.span());
+  }
+  //! Keeps the order that was measured last.
+  constexpr void adopt() {
+    history_.keep(slots_);
+    pairs_ = find_pairs(critical_);
   }
 
   //! Brings the second job before the first, or back.
@@ -87,11 +97,11 @@ class v_exchange {
     int made = 0;
     for (; made < count; ++made) exchange(made_[made] = critical_[first + made], false);
     for (;;) {
-      const variant_score score = measure();
+      const variant_score score = measure(made);
       const bool same = score.first == best_.first;
       if (score.fits && ((as_long && same) || score.is_better_than(best_))) {
         best_ = score;
-        pairs_ = find_pairs(critical_);
+        adopt();
         return true;
       }
       if (!score.fits || more-- == 0 || tries_ <= 0) break;
@@ -116,19 +126,16 @@ class v_exchange {
     int rank = last_;
     int at = before(rank, slots_.count(rank));
     while (at >= 0) {
-      const v_moment& job = trace_.moments[trace_.stride * rank + at];
+      const v_moment& job = history_.moment(rank, at);
       const int stream = slots_.order(rank)[at].stream();
-      const bool fed = job.input == job.start && (stream != v_down || rank > 0);
-      if (fed) {
-        // From the rank that the stream comes from; where it begins, from the stream before.
-        const int there = stream == v_down || stream == v_back_down ? rank - 1 : rank + 1;
-        const bool turns = there < 0 || there == sizes_.ranks;
-        rank = turns ? rank : there;
-        at = trace_.place(turns ? stream - 1 : stream, rank, job.microbatch);
+      if (job.input == job.start && (stream != v_down || rank > 0)) {
+        const v_source from(stream, rank, sizes_.ranks);
+        rank = from.rank;
+        at = history_.place(from.stream, rank, job.microbatch);
         continue;
       }
       const int ahead = before(rank, at);
-      if (ahead >= 0 && job.input < trace_.moments[trace_.stride * rank + ahead].end &&
+      if (ahead >= 0 && job.input < history_.moment(rank, ahead).end &&
           slots_.order(rank)[ahead].stream() != stream)
         pairs[count++] = {rank, ahead, at};
       at = ahead;
@@ -144,11 +151,10 @@ class v_exchange {
   }
 
   const shape& sizes_;
-  const job_table_view& table_;
   v_orders& slots_;
   objective_kind objective_;
-  v_fill_rules rules_;
-  v_trace trace_;
+  v_history history_;
+  v_fill<> fill_;
   scratch<pair> critical_;
   scratch<pair> made_;
   scratch<pair> next_;

@@ -4,6 +4,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/parts/v_block.hpp"
+#include "stretto/schedule/parts/v_history.hpp"
 #include "stretto/schedule/parts/v_orders.hpp"
 
 namespace stretto::schedule {
@@ -16,34 +17,6 @@ struct v_fill_rules {
   bool to_the_limit = false;
 };
 
-//! A job as it ran: when its input was there (0: needs none), start, end.
-struct v_moment {
-  std::int64_t input = 0;
-  std::int64_t start = 0;
-  std::int64_t end = 0;
-  std::int32_t microbatch = 0;
-};
-
-//! When forwards and backwards for the input ran, by rank and place in its order.
-struct v_trace {
-  constexpr v_trace(const shape& sizes, const v_orders& slots)
-      : p(sizes.ranks),
-        m(sizes.microbatches),
-        stride(slots.stride()),
-        moments(stride * p),
-        places(std::int64_t{v_weight_upper} * p * m) {}
-  constexpr ~v_trace() = default;  // nvcc needs it written
-
-  constexpr std::int32_t& place(int stream, int rank, int microbatch) {
-    return places[(std::int64_t{stream} * p + rank) * m + microbatch];
-  }
-
-  int p, m;
-  std::int64_t stride;  // of a rank
-  scratch<v_moment> moments;
-  scratch<std::int32_t> places;
-};
-
 //! Writes the lists of a V schedule with split backwards from the order of its slots, for the costs
 //! at hand. Forwards and backwards for the input keep that order. A backward for the weights, the
 //! oldest of its rank first, runs in gaps by the rules, where a rank's limit leaves no room for the
@@ -51,43 +24,36 @@ struct v_trace {
 template <class Table = job_table_view>
 class v_fill {
  public:
-  //! @param out    where the lists go; none: only measures
-  //! @param trace  where it tells when jobs ran
+  //! @param out  where the lists go; none: only measures
   constexpr v_fill(const shape& sizes, const Table& table, const v_orders& slots, job_sink* out,
-                   const v_fill_rules& rules = {}, v_trace* trace = nullptr)
-      : p_(sizes.ranks),
-        m_(sizes.microbatches),
-        hop_(table.communication),
-        rules_(rules),
-        out_(out),
-        trace_(trace),
-        ring_(ring_for(trace != nullptr || slots.most() > m_ ? m_ : slots.most())),
-        ready_(std::int64_t{v_weight_upper} * p_ * ring_),
-        ranks_(p_),
-        queue_(p_) {
+                   const v_fill_rules& rules = {})
+      : v_fill(sizes, table, slots, out, rules, nullptr, slots.most()) {
+    run();
+  }
+  //! To be replayed, again and again while the order changes.
+  constexpr v_fill(const shape& sizes, const Table& table, const v_orders& slots,
+                   const v_fill_rules& rules, v_history& history)
+      : v_fill(sizes, table, slots, nullptr, rules, &history, sizes.microbatches) {
+    history.set_start(ranks_.data());
+  }
+  constexpr ~v_fill() = default;  // nvcc needs it written
+
+  //! From a mark of the history, before which nothing has changed.
+  constexpr void replay(int mark) {
+    for (std::int64_t at = 0; !fits_ && at < ready_.size(); ++at) ready_[at] = 0;
+    fits_ = true;
+    history_->go_on(mark);
     for (int rank = 0; rank < p_; ++rank) {
-      rank_state& at = ranks_[rank];
-      for (int stream = 0; stream < v_streams; ++stream) {
-        const job_cost& cost = table.at(rank, v_chunk(stream), v_kind(stream, false));
-        at.time[stream] = cost.time;
-        at.change[stream] = cost.change;
-        at.need[stream] = cost.peak > cost.change ? cost.peak : cost.change;
-      }
-      at.level = table.base_of(rank);
-      at.limit = table.limit_of(rank);
-      at.order = slots.order(rank);
-      at.steps = slots.count(rank);
+      ranks_[rank] = history_->mark(mark)[rank];
+      ranks_[rank].queued = false;
+    }
+    head_ = waiting_ = 0;
+    for (int rank = 0; rank < p_; ++rank) {
+      know_again(rank, mark);
       wake(rank);
     }
-    while (waiting_ > 0 && fits_) {
-      const int rank = queue_[head_];
-      head_ = head_ + 1 == p_ ? 0 : head_ + 1;
-      --waiting_;
-      ranks_[rank].queued = false;
-      advance(rank);
-    }
-    for (int rank = 0; rank < p_; ++rank)
-      if (ranks_[rank].cursor < ranks_[rank].steps) fits_ = false;
+    until_mark_ = history_->until_next(ranks_.data());
+    run();
   }
 
   //! Whether every job has run, within the limits.
@@ -95,7 +61,7 @@ class v_fill {
   constexpr std::int64_t makespan() const { return ranks_[last()].clock; }
   //! From a rank's first job to its last, the longest.
   constexpr std::int64_t span() const {
-    const rank_state& at = ranks_[longest()];
+    const v_rank_state& at = ranks_[longest()];
     return at.clock - at.start;
   }
   //! The rank that is done last, and that of the longest span.
@@ -114,23 +80,52 @@ class v_fill {
   }
 
  private:
-  struct rank_state {
-    std::int64_t time[v_streams];
-    std::int64_t change[v_streams];
-    std::int64_t need[v_streams];  // above the level at the job's start
-    std::int64_t level;            // of memory
-    std::int64_t limit;
-    std::int64_t clock;
-    std::int64_t start;  // of its first job
-    const v_placed* order;
-    std::int32_t steps;
-    std::int32_t cursor;   // in its order
-    std::int32_t oldest;   // in its order: where to look for the next backward for the weights
-    std::int32_t pending;  // backwards for the weights that could run
-    std::int32_t due;      // less those that have run: that must before the next forward
-    std::int32_t done[v_streams];
-    bool queued;
-  };
+  constexpr v_fill(const shape& sizes, const Table& table, const v_orders& slots, job_sink* out,
+                   const v_fill_rules& rules, v_history* history, int most)
+      : p_(sizes.ranks),
+        m_(sizes.microbatches),
+        hop_(table.communication),
+        rules_(rules),
+        out_(out),
+        history_(history),
+        ring_(ring_for(most > m_ ? m_ : most)),
+        ready_(std::int64_t{v_weight_upper} * p_ * ring_),
+        ranks_(p_),
+        queue_(p_) {
+    for (int rank = 0; rank < p_; ++rank) {
+      v_rank_state& at = ranks_[rank];
+      for (int stream = 0; stream < v_streams; ++stream) {
+        const job_cost& cost = table.at(rank, v_chunk(stream), v_kind(stream, false));
+        at.time[stream] = cost.time;
+        at.change[stream] = cost.change;
+        at.need[stream] = cost.peak > cost.change ? cost.peak : cost.change;
+      }
+      at.level = table.base_of(rank);
+      at.limit = table.limit_of(rank);
+      at.order = slots.order(rank);
+      at.steps = slots.count(rank);
+      wake(rank);
+    }
+  }
+
+  constexpr void run() {
+    while (waiting_ > 0 && fits_) {
+      const int rank = queue_[head_];
+      head_ = head_ + 1 == p_ ? 0 : head_ + 1;
+      --waiting_;
+      v_rank_state& at = ranks_[rank];
+      at.queued = false;
+      const int before = at.cursor;
+      advance(rank, at);
+      if (history_ == nullptr) continue;
+      until_mark_ -= at.cursor - before;
+      if (until_mark_ > 0 || !fits_) continue;
+      history_->set_mark(ranks_.data());
+      until_mark_ = history_->until_next(ranks_.data());
+    }
+    for (int rank = 0; rank < p_; ++rank)
+      if (ranks_[rank].cursor < ranks_[rank].steps) fits_ = false;
+  }
 
   constexpr void wake(int rank) {
     if (ranks_[rank].queued) return;
@@ -148,9 +143,22 @@ class v_fill {
     return ready_[(std::int64_t{stream} * p_ + rank) * ring_ + (microbatch & (ring_ - 1))];
   }
 
+  //! Inputs that the rank has not used at the mark from which a replay goes on.
+  constexpr void know_again(int rank, int mark) {
+    for (int stream = 0; stream < v_weight_upper; ++stream) {
+      if (stream == v_down && rank == 0) continue;
+      const v_source from(stream, rank, p_);
+      const std::int64_t hop = from.turns ? 0 : hop_;
+      const int sent = history_->mark(mark)[from.rank].done[from.stream];
+      for (int microbatch = ranks_[rank].done[stream]; microbatch < sent; ++microbatch)
+        ready(stream, rank, microbatch) =
+            history_->moment(from.rank, history_->place(from.stream, from.rank, microbatch)).end +
+            hop + 1;
+    }
+  }
+
   //! Runs the rank's jobs as far as their inputs are known.
-  constexpr void advance(int rank) {
-    rank_state& at = ranks_[rank];
+  constexpr void advance(int rank, v_rank_state& at) {
     for (; at.cursor < at.steps; ++at.cursor) {
       const int stream = at.order[at.cursor].stream();
       if (stream >= v_weight_upper) {
@@ -174,10 +182,8 @@ class v_fill {
       if (stream >= v_back_down) ++at.pending;
       const std::int64_t start = at.clock;
       const int microbatch = run(rank, at, stream);
-      if (trace_ != nullptr) {
-        trace_->moments[trace_->stride * rank + at.cursor] = {input, start, at.clock, microbatch};
-        trace_->place(stream, rank, microbatch) = at.cursor;
-      }
+      if (history_ != nullptr)
+        history_->tell(rank, at.cursor, stream, {input, start, at.clock, microbatch});
       // Down and up the V a stream goes on until it turns, and becomes the next.
       const bool down = stream == v_down || stream == v_back_down;
       const int there = down ? rank + 1 : rank - 1;
@@ -191,20 +197,20 @@ class v_fill {
     while (at.pending > 0) run_weight(rank, at);
   }
 
-  constexpr int next_weight(rank_state& at) const {
+  constexpr int next_weight(v_rank_state& at) const {
     int stream = at.order[at.oldest].stream();
     while (stream < v_back_down || stream >= v_weight_upper)
       stream = at.order[++at.oldest].stream();
     return stream + (v_weight_upper - v_back_down);
   }
-  constexpr void run_weight(int rank, rank_state& at) {
+  constexpr void run_weight(int rank, v_rank_state& at) {
     const int stream = next_weight(at);
     ++at.oldest;
     --at.pending;
     --at.due;
     run(rank, at, stream);
   }
-  constexpr int run(int rank, rank_state& at, int stream) {
+  constexpr int run(int rank, v_rank_state& at, int stream) {
     const int microbatch = at.done[stream]++;
     at.clock += at.time[stream];
     if (at.level + at.need[stream] > at.limit) fits_ = false;
@@ -219,13 +225,14 @@ class v_fill {
   std::int64_t hop_;
   v_fill_rules rules_;
   job_sink* out_;
-  v_trace* trace_;
+  v_history* history_;
   std::int64_t ring_;            // micro-batches of which inputs are remembered, a power of two
   scratch<std::int64_t> ready_;  // when a (stream, rank, micro-batch)'s input is there, plus one
-  scratch<rank_state> ranks_;
+  scratch<v_rank_state> ranks_;
   scratch<std::int32_t> queue_;
   int head_ = 0;
   int waiting_ = 0;
+  std::int64_t until_mark_ = 0;  // jobs
   bool fits_ = true;
 };
 
