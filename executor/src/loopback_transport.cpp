@@ -71,18 +71,25 @@ class loopback_transport final : public transport {
   }
 
   void open_channels(const plan_view& plan, int spins, const std::atomic<bool>& stop) {
-    std::vector<std::int64_t> largest(static_cast<std::size_t>(ranks_), -1);
+    struct sent {
+      int messages = 0;
+      std::int64_t largest = 0;
+    };
+    std::vector<sent> to(static_cast<std::size_t>(ranks_));
     for (const instruction& each : plan.instructions) {
       if (each.act != action::send) continue;
       const buffer_use& use = plan.uses_of(each).front();
-      std::int64_t& most = largest[static_cast<std::size_t>(each.peer)];
-      most = std::max(most, plan.buffers[static_cast<std::size_t>(use.buffer)].bytes);
+      sent& all = to[static_cast<std::size_t>(each.peer)];
+      ++all.messages;
+      all.largest = std::max(all.largest, plan.buffers[static_cast<std::size_t>(use.buffer)].bytes);
     }
     for (int peer = 0; peer < ranks_; ++peer) {
-      const std::int64_t bytes = largest[static_cast<std::size_t>(peer)];
-      if (bytes < 0) continue;
+      const auto [messages, largest] = to[static_cast<std::size_t>(peer)];
+      if (messages == 0) continue;
+      // No step leaves a message behind, so a channel never holds more than one step's.
+      const int capacity = std::min(capacity_, messages);
       channels_[index_of(plan.rank, peer)] =
-          std::make_unique<loopback_channel>(plan.rank, peer, capacity_, bytes, spins, stop);
+          std::make_unique<loopback_channel>(plan.rank, peer, capacity, largest, spins, stop);
     }
   }
 

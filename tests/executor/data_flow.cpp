@@ -1,6 +1,7 @@
 // Values that travel through a pipeline of ranks, checked to the bit.
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <tuple>
 
 #include "pipeline.hpp"
@@ -42,7 +43,7 @@ TEST_CASE("every shape, layout and capacity gives the bits of the plain computat
 
 TEST_CASE("messages may be empty or large") {
   for (const std::int64_t elements : {0, 1, 100000})
-    for (const int capacity : {0, 2}) {
+    for (const int capacity : {0, 2, std::numeric_limits<int>::max()}) {
       executor::options with;
       with.capacity = capacity;
       CHECK(run(2, 3, elements, layout::separate, 2, std::move(with)) ==

@@ -273,6 +273,28 @@ TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as 
     }
 }
 
+TEST_CASE("a schedule that asks for no room that lists can need is refused at either time") {
+  struct roomy : one_f_one_b {
+    int room = -1;
+    constexpr int capacity(const shape&) const { return room; }
+  };
+  constexpr stretto::verdict none =
+      stretto::refuse(stretto::fault::unsupported, stretto::reason::capacity_out_of_range);
+  static_assert(stretto::pipeline<four_by_two, roomy>::checked == none);
+  const stretto::job_table table(2, 1);
+  constexpr int most = 8 * 4;
+  for (const int room : {std::numeric_limits<int>::min(), -1, 0, 2 * 4, most, most + 1,
+                         std::numeric_limits<int>::max()}) {
+    roomy schedule;
+    schedule.room = room;
+    const auto found =
+        planned(schedule, four_by_two, table.view(), stretto::overlap::separate{}).answer();
+    CAPTURE(room);
+    CHECK((found == none) == (room < 0 || room > most));
+    CHECK(found.ok() == (room >= 2 * 4 && room <= most));
+  }
+}
+
 TEST_CASE("a step that trains has backwards, and one of forwards alone has no optimizer") {
   const job forward{0, 0, 0, job_kind::forward};
   CHECK(refusal({forward}) == "rule complete broken on rank 0, job 0B0: the job is missing");

@@ -112,6 +112,7 @@ enum class reason : int {
   size_out_of_range,
   group_unsound,
   shape_too_large,
+  capacity_out_of_range,
 };
 
 //! The enumerator's name, as written above.
@@ -245,6 +246,9 @@ constexpr std::string_view describe(reason why) {
     case reason::shape_too_large:
       return "ranks, micro-batches, chunks and slices multiply to at most 2^24, and slices are at "
              "most 32767";
+    case reason::capacity_out_of_range:
+      return "the schedule's capacity is below 0, or above eight jobs for each stage, micro-batch and "
+             "slice of a rank (of which there can be three)";
   }
   return "";
 }

@@ -22,6 +22,7 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::not_with_computation:
     case reason::group_unsound:
     case reason::backward_ahead:
+    case reason::capacity_out_of_range:
       return false;
     default:
       return true;
@@ -72,6 +73,9 @@ struct accepted {
                 "stretto: unsupported: this group has no members, or such as there are not");
   static_assert(What != fault::unsupported || Why != reason::backward_ahead,
                 "stretto: unsupported: a pair with its backward ahead is not expanded into ops");
+  static_assert(What != fault::unsupported || Why != reason::capacity_out_of_range,
+                "stretto: unsupported: the schedule's capacity is below 0, or above eight jobs for "
+                "each stage, micro-batch and slice of a rank");
   static_assert(What != fault::capacity, "stretto: capacity: the storage is too small");
   static_assert(What != fault::syntax, "stretto: syntax: this is not an action of the grammar");
   static_assert(What != fault::misassigned,

@@ -60,10 +60,13 @@ constexpr verdict emit_jobs(const Schedule& schedule, const shape& sizes,
 }
 
 //! The same into lists of its own making, at run time.
-//! @return that, or what was wrong with the first job that there is no place for
+//! @return that, or what was wrong with the first job that there is no place for; see
+//!         schedule::capacity_or_refuse
 template <schedule::Policy Schedule>
 verdict emit_jobs(const Schedule& schedule, const shape& sizes, const memory::windows& put,
                   const job_table_view& costs, job_lists& made) {
+  if (const verdict sound = schedule::capacity_or_refuse(schedule, sizes); !sound.ok())
+    return sound;
   std::vector<job_cost> entries(costs.entries.begin(), costs.entries.end());
   std::vector<std::int64_t> limits(costs.limit.begin(), costs.limit.end());
   memory::fold(put, {entries.data(), entries.size()}, costs.chunks, {limits.data(), limits.size()});

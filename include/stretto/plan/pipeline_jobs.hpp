@@ -83,6 +83,7 @@ class pipeline_jobs {
     verdict found = Schedule{}.supports(Shape);
     if (found.ok() && !where.sound())
       found = refuse(fault::unsupported, reason::placement_not_served);
+    if (found.ok()) found = schedule::capacity_or_refuse(Schedule{}, Shape);
     std::array<assignment::layer_range, assigned_room> made{};
     if (assigned_room > 0 && found.ok()) found = Assignment{}.assign(where, made);
     if (assigned_room > 0 && found.ok())

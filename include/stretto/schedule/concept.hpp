@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <string_view>
 
 #include "stretto/model/cost.hpp"
@@ -16,22 +17,37 @@ namespace stretto::schedule {
 //! compute jobs of all ranks. It never sees layers, communication or streams.
 //!
 //! - `name`: as the command-line tool spells it.
-//! - `placed()`: how stages are laid over ranks; not placement_kind::table, whose table it cannot name.
+//! - `placed()`: how stages are laid over ranks; not placement_kind::table, whose table it cannot
+//! name.
 //! - `supports(shape)`: ok, or fault::unsupported and the reason.
-//! - `capacity(shape)`: jobs that the longest rank may hold.
+//! - `capacity(shape)`: jobs that the longest rank may hold: at most three for each of its stages,
+//!   micro-batch and slice. More than eight are refused, as they can only be an error.
 //! - `emit(shape, table, sink)`: appends every rank's jobs; the shape is supported. Returns ok, or
 //!   what the costs or limits in `table` make impossible.
 //!
 //! One that has no backwards says so by a member `forward_only`, which is true.
 template <class Schedule>
 concept Policy = requires(const Schedule& made, const shape& sizes, const job_table_view& table,
-                             job_sink& sink) {
+                          job_sink& sink) {
   { Schedule::name } -> std::convertible_to<std::string_view>;
   { made.placed() } -> std::same_as<placement_kind>;
   { made.supports(sizes) } -> std::same_as<verdict>;
   { made.capacity(sizes) } -> std::same_as<int>;
   { made.emit(sizes, table, sink) } -> std::same_as<verdict>;
 };
+
+//! @return reason::capacity_out_of_range where a schedule asks for no room that a rank can need,
+//! for
+//!         a shape that it serves
+template <Policy Schedule>
+constexpr verdict capacity_or_refuse(const Schedule& made, const shape& sizes) {
+  const std::int64_t cells =
+      std::int64_t{place(made.placed(), sizes).chunks} * sizes.microbatches * sizes.slices;
+  const std::int64_t most = cells < shape::most_jobs / 2 ? 8 * cells : 4 * shape::most_jobs;
+  const std::int64_t room = made.capacity(sizes);
+  return room >= 0 && room <= most ? verdict{}
+                                   : refuse(fault::unsupported, reason::capacity_out_of_range);
+}
 
 //! Whether none of a schedule's jobs is a backward: its member `forward_only` says so.
 template <class Schedule>

@@ -11,8 +11,10 @@ namespace stretto::executor {
 
 //! How a device on the host is made.
 struct host_settings {
-  //! Commands that a stream's queue holds; 0: all of a step, so that issuing never waits.
+  //! Commands that a stream's queue holds; 0: all of a step, so that issuing never waits. An engine
+  //! refuses more than `deepest`.
   int queue_depth = 0;
+  static constexpr int deepest = 1 << 20;
   //! Threads of all devices of the process, by which and the number of cores it is chosen how often
   //! a thread looks again before it sleeps; 0: those of this device.
   int threads = 0;
