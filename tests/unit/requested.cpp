@@ -15,6 +15,7 @@
 #include "stretto/assignment/even.hpp"
 #include "stretto/assignment/table.hpp"
 #include "stretto/schedule/inference.hpp"
+#include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "support/two_products.hpp"
@@ -228,6 +229,53 @@ TEST_CASE("limits far below 0 are refused, and copies that no limit has room for
   CHECK(refused.amount > std::int64_t{1} << 61);
   CHECK(stretto::pipeline<four_by_two, one_f_one_b, stretto::assignment::unassigned, bottomless>::
             checked.why == stretto::reason::costs_do_not_fit);
+}
+
+namespace {
+
+constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+
+//! What leaves 64 bits as soon as two of it are added, a chunk is counted or a copy is taken back.
+constexpr stretto::unit_costs beyond[] = {
+    {.backward_input = highest, .backward_weight = highest},
+    {.memory_backward_input = lowest, .memory_backward_weight = -1},
+    {.memory_offload = lowest},
+    {.memory_weights = highest},
+    {.memory_weights = lowest},
+};
+template <int Which>
+struct beyond_all : stretto::memory::release_early {
+  constexpr stretto::unit_costs costs() const { return beyond[Which]; }
+};
+//! The same of layers, of which the last seems to take back what the others add.
+template <int Which>
+struct beyond_by_layer : stretto::memory::release_early {
+  constexpr stretto::unit_costs layer(int number) const {
+    return number < 3 ? beyond[Which] : stretto::unit_costs{.memory_weights = -highest};
+  }
+};
+template <int Which>
+constexpr bool is_refused =
+    stretto::pipeline<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
+                      stretto::schedule::interleaved, stretto::assignment::unassigned,
+                      beyond_all<Which>>::checked.why == stretto::reason::costs_do_not_fit &&
+    stretto::pipeline<shape{.ranks = 1, .microbatches = 4}, one_f_one_b,
+                      stretto::assignment::even<4>, beyond_by_layer<Which>>::checked.why ==
+        stretto::reason::costs_do_not_fit;
+
+}  // namespace
+
+TEST_CASE("costs whose sums leave 64 bits are refused at either time") {
+  static_assert(is_refused<0> && is_refused<1> && is_refused<2> && is_refused<3> &&
+                is_refused<4>);
+  for (const stretto::unit_costs& costs : beyond) {
+    const stretto::job_table table(2, 2, costs);
+    CHECK(planned(stretto::schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2},
+                  table.view(), stretto::overlap::separate{})
+              .answer()
+              .why == stretto::reason::costs_do_not_fit);
+  }
 }
 
 TEST_CASE("a groups policy may have plain arrays") {

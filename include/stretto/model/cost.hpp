@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "stretto/base/saturated.hpp"
 #include "stretto/base/viewed.hpp"
 #include "stretto/model/job.hpp"
 
@@ -117,10 +118,11 @@ struct unit_costs {
       case job_kind::backward_input: return {backward_input, memory_backward_input, 0};
       case job_kind::backward_weight: return {backward_weight, memory_backward_weight, 0};
       case job_kind::backward:
-        return {backward_input + backward_weight, memory_backward_input + memory_backward_weight,
+        return {saturated_sum(backward_input, backward_weight),
+                saturated_sum(memory_backward_input, memory_backward_weight),
                 memory_backward_input > 0 ? memory_backward_input : 0};
       case job_kind::recompute: return {forward, memory_recompute, 0};
-      case job_kind::offload: return {offload, -memory_offload, 0};
+      case job_kind::offload: return {offload, saturated_negative(memory_offload), 0};
       case job_kind::reload: return {offload, memory_offload, 0};
       default: return {};
     }
@@ -138,7 +140,7 @@ struct fixed_job_table {
   constexpr fixed_job_table() : fixed_job_table(unit_costs{}) {}
   constexpr explicit fixed_job_table(const unit_costs& costs)
       : communication(costs.communication), pair_hides(costs.pair_hides) {
-    for (std::int64_t& one : base) one = Chunks * costs.memory_weights;
+    for (std::int64_t& one : base) one = saturated_product(Chunks, costs.memory_weights);
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
   }
@@ -167,7 +169,7 @@ struct job_table {
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
     if (costs.memory_weights != 0)
-      base.assign(static_cast<std::size_t>(ranks), chunks * costs.memory_weights);
+      base.assign(static_cast<std::size_t>(ranks), saturated_product(chunks, costs.memory_weights));
   }
   constexpr job_cost& at(int rank, int chunk, job_kind kind) {
     return entries[static_cast<std::size_t>((rank * chunks + chunk) * cost_kinds +

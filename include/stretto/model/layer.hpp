@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "stretto/base/saturated.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 
@@ -35,18 +36,19 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
                  .memory_recompute = 0,
                  .offload = 0,
                  .memory_offload = 0};
+  const auto add = [](std::int64_t& to, std::int64_t more) { to = saturated_sum(to, more); };
   for (int layer = held.first; layer < held.first + held.count; ++layer) {
     const unit_costs one = costs(layer);
-    sum.forward += one.forward;
-    sum.backward_input += one.backward_input;
-    sum.backward_weight += one.backward_weight;
-    sum.memory_forward += one.memory_forward;
-    sum.memory_backward_input += one.memory_backward_input;
-    sum.memory_backward_weight += one.memory_backward_weight;
-    sum.memory_recompute += one.memory_recompute;
-    sum.offload += one.offload;
-    sum.memory_offload += one.memory_offload;
-    sum.memory_weights += one.memory_weights;
+    add(sum.forward, one.forward);
+    add(sum.backward_input, one.backward_input);
+    add(sum.backward_weight, one.backward_weight);
+    add(sum.memory_forward, one.memory_forward);
+    add(sum.memory_backward_input, one.memory_backward_input);
+    add(sum.memory_backward_weight, one.memory_backward_weight);
+    add(sum.memory_recompute, one.memory_recompute);
+    add(sum.offload, one.offload);
+    add(sum.memory_offload, one.memory_offload);
+    add(sum.memory_weights, one.memory_weights);
   }
   return sum;
 }
@@ -66,7 +68,7 @@ constexpr void write_layer_costs(const placement& where, std::span<const layer_r
       const unit_costs sum = stage < 0
                                  ? sum_of_layers({}, costs)
                                  : sum_of_layers(stages[static_cast<std::size_t>(stage)], costs);
-      weights += sum.memory_weights;
+      weights = saturated_sum(weights, sum.memory_weights);
       const int first = (rank * where.chunks + chunk) * cost_kinds;
       for (int kind = 0; kind < cost_kinds; ++kind)
         entries[static_cast<std::size_t>(first + kind)] = sum.of(static_cast<job_kind>(kind));
