@@ -17,8 +17,7 @@ namespace stretto::schedule {
 //! compute jobs of all ranks. It never sees layers, communication or streams.
 //!
 //! - `name`: as the command-line tool spells it.
-//! - `placed()`: how stages are laid over ranks; not placement_kind::table, whose table it cannot
-//! name.
+//! - `placed()`: how stages are laid over ranks; not placement_kind::table, whose table it cannot name.
 //! - `supports(shape)`: ok, or fault::unsupported and the reason.
 //! - `capacity(shape)`: jobs that the longest rank may hold: at most three for each of its stages,
 //!   micro-batch and slice. More than eight are refused, as they can only be an error.
@@ -28,7 +27,7 @@ namespace stretto::schedule {
 //! One that has no backwards says so by a member `forward_only`, which is true.
 template <class Schedule>
 concept Policy = requires(const Schedule& made, const shape& sizes, const job_table_view& table,
-                          job_sink& sink) {
+                             job_sink& sink) {
   { Schedule::name } -> std::convertible_to<std::string_view>;
   { made.placed() } -> std::same_as<placement_kind>;
   { made.supports(sizes) } -> std::same_as<verdict>;
@@ -36,9 +35,8 @@ concept Policy = requires(const Schedule& made, const shape& sizes, const job_ta
   { made.emit(sizes, table, sink) } -> std::same_as<verdict>;
 };
 
-//! @return reason::capacity_out_of_range where a schedule asks for no room that a rank can need,
-//! for
-//!         a shape that it serves
+//! Whether a schedule asks for room that a rank can need, for a shape that it serves.
+//! @return ok, or fault::unsupported and reason::capacity_out_of_range
 template <Policy Schedule>
 constexpr verdict capacity_or_refuse(const Schedule& made, const shape& sizes) {
   const std::int64_t cells =
