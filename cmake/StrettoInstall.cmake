@@ -7,37 +7,16 @@ install(TARGETS stretto EXPORT stretto_targets
   FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT stretto_targets NAMESPACE stretto:: DESTINATION "${stretto_package}")
 
-if(TARGET stretto_executor)
-  install(TARGETS stretto_executor EXPORT stretto_executor_targets
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    FILE_SET executor_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-  install(EXPORT stretto_executor_targets NAMESPACE stretto:: DESTINATION "${stretto_package}")
-endif()
-if(TARGET stretto_executor_cuda)
-  install(TARGETS stretto_executor_cuda EXPORT stretto_executor_cuda_targets
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    FILE_SET executor_cuda_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-  install(EXPORT stretto_executor_cuda_targets NAMESPACE stretto::
-    DESTINATION "${stretto_package}")
-endif()
-if(TARGET stretto_executor_nccl)
-  install(TARGETS stretto_executor_nccl EXPORT stretto_executor_nccl_targets
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    FILE_SET executor_nccl_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-  install(EXPORT stretto_executor_nccl_targets NAMESPACE stretto::
-    DESTINATION "${stretto_package}")
-endif()
-if(TARGET stretto_executor_mpi)
-  install(TARGETS stretto_executor_mpi EXPORT stretto_executor_mpi_targets
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    FILE_SET executor_mpi_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-  install(EXPORT stretto_executor_mpi_targets NAMESPACE stretto::
-    DESTINATION "${stretto_package}")
-endif()
+foreach(component IN ITEMS executor executor_cuda executor_nccl executor_mpi)
+  if(TARGET stretto_${component})
+    install(TARGETS stretto_${component} EXPORT stretto_${component}_targets
+      ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+      LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+      FILE_SET ${component}_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(EXPORT stretto_${component}_targets NAMESPACE stretto::
+      DESTINATION "${stretto_package}")
+  endif()
+endforeach()
 if(TARGET stretto_tool)
   install(TARGETS stretto_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
