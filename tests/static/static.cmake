@@ -34,7 +34,7 @@ function(stretto_static_test name compiler)
 endfunction()
 
 # stretto_static_parts(name compiler count files command...): the files in so many parts, each read at
-# once. A constant may cost no more for that, and headers are read a few times instead of thirty.
+# once: limits are those of one constant all the same, and headers are read a few times, not thirty.
 function(stretto_static_parts name compiler count files)
   list(LENGTH files all)
   foreach(part RANGE 1 ${count})

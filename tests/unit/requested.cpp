@@ -15,7 +15,6 @@
 #include "stretto/assignment/even.hpp"
 #include "stretto/assignment/table.hpp"
 #include "stretto/schedule/inference.hpp"
-#include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "support/two_products.hpp"
@@ -231,53 +230,6 @@ TEST_CASE("limits far below 0 are refused, and copies that no limit has room for
             checked.why == stretto::reason::costs_do_not_fit);
 }
 
-namespace {
-
-constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-
-//! What leaves 64 bits as soon as two of it are added, a chunk is counted or a copy is taken back.
-constexpr stretto::unit_costs beyond[] = {
-    {.backward_input = highest, .backward_weight = highest},
-    {.memory_backward_input = lowest, .memory_backward_weight = -1},
-    {.memory_offload = lowest},
-    {.memory_weights = highest},
-    {.memory_weights = lowest},
-};
-template <int Which>
-struct beyond_all : stretto::memory::release_early {
-  constexpr stretto::unit_costs costs() const { return beyond[Which]; }
-};
-//! The same of layers, of which the last seems to take back what the others add.
-template <int Which>
-struct beyond_by_layer : stretto::memory::release_early {
-  constexpr stretto::unit_costs layer(int number) const {
-    return number < 3 ? beyond[Which] : stretto::unit_costs{.memory_weights = -highest};
-  }
-};
-template <int Which>
-constexpr bool is_refused =
-    stretto::pipeline<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
-                      stretto::schedule::interleaved, stretto::assignment::unassigned,
-                      beyond_all<Which>>::checked.why == stretto::reason::costs_do_not_fit &&
-    stretto::pipeline<shape{.ranks = 1, .microbatches = 4}, one_f_one_b,
-                      stretto::assignment::even<4>, beyond_by_layer<Which>>::checked.why ==
-        stretto::reason::costs_do_not_fit;
-
-}  // namespace
-
-TEST_CASE("costs whose sums leave 64 bits are refused at either time") {
-  static_assert(is_refused<0> && is_refused<1> && is_refused<2> && is_refused<3> &&
-                is_refused<4>);
-  for (const stretto::unit_costs& costs : beyond) {
-    const stretto::job_table table(2, 2, costs);
-    CHECK(planned(stretto::schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2},
-                  table.view(), stretto::overlap::separate{})
-              .answer()
-              .why == stretto::reason::costs_do_not_fit);
-  }
-}
-
 TEST_CASE("a groups policy may have plain arrays") {
   static_assert(stretto::groups_policy<tied>);
   using step = stretto::pipeline<four_by_two, one_f_one_b, stretto::assignment::unassigned,
@@ -319,28 +271,6 @@ TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as 
                                             : stretto::reason::wrong_rank));
       CHECK(made.answer().rank == rank);
     }
-}
-
-TEST_CASE("a schedule that asks for no room that lists can need is refused at either time") {
-  struct roomy : one_f_one_b {
-    int room = -1;
-    constexpr int capacity(const shape&) const { return room; }
-  };
-  constexpr stretto::verdict none =
-      stretto::refuse(stretto::fault::unsupported, stretto::reason::capacity_out_of_range);
-  static_assert(stretto::pipeline<four_by_two, roomy>::checked == none);
-  const stretto::job_table table(2, 1);
-  constexpr int most = 8 * 4;
-  for (const int room : {std::numeric_limits<int>::min(), -1, 0, 2 * 4, most, most + 1,
-                         std::numeric_limits<int>::max()}) {
-    roomy schedule;
-    schedule.room = room;
-    const auto found =
-        planned(schedule, four_by_two, table.view(), stretto::overlap::separate{}).answer();
-    CAPTURE(room);
-    CHECK((found == none) == (room < 0 || room > most));
-    CHECK(found.ok() == (room >= 2 * 4 && room <= most));
-  }
 }
 
 TEST_CASE("a step that trains has backwards, and one of forwards alone has no optimizer") {

@@ -14,10 +14,11 @@ struct host_settings {
   //! Commands that a stream's queue holds; 0: all of a step, so that issuing never waits. An engine
   //! refuses more than `deepest`.
   int queue_depth = 0;
-  static constexpr int deepest = 1 << 20;
   //! Threads of all devices of the process, by which and the number of cores it is chosen how often
   //! a thread looks again before it sleeps; 0: those of this device.
   int threads = 0;
+
+  static constexpr int deepest = 1 << 20;  //!< commands, of a queue
 };
 
 //! Bytes of the queues of a host device for the plan.

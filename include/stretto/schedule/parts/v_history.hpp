@@ -90,7 +90,7 @@ class v_history {
     return states_.data() + state_of(number, versions_[number]);
   }
 
-  //! A replay goes on from a mark of the order that is kept; 0 with no marks: it starts.
+  //! A replay goes on from a mark of the order that is kept.
   constexpr void go_on(int from) {
     from_ = from;
     made_ = from + 1;
@@ -105,11 +105,10 @@ class v_history {
     for (int rank = 0; rank < p_; ++rank) jobs += ranks[rank].cursor;
     return apart_ - jobs % apart_;
   }
-  constexpr void set_mark(const v_rank_state* ranks) { write(made_++, ranks); }
-  constexpr void set_start(const v_rank_state* ranks) {
-    versions_[0] = 1;  // so that it is written to what is kept
-    write(0, ranks);
-    versions_[0] = 0;
+  constexpr void set_start(const v_rank_state* ranks) { write(0, 0, ranks); }
+  constexpr void set_mark(const v_rank_state* ranks) {
+    write(made_, versions_[made_] ^ 1, ranks);
+    ++made_;
   }
 
   //! The order replayed last is the one that is kept.
@@ -135,8 +134,8 @@ class v_history {
   constexpr std::int64_t state_of(int number, int version) const {
     return (std::int64_t{2} * number + version) * p_;
   }
-  constexpr void write(int number, const v_rank_state* ranks) {
-    v_rank_state* const to = states_.data() + state_of(number, versions_[number] ^ 1);
+  constexpr void write(int number, int version, const v_rank_state* ranks) {
+    v_rank_state* const to = states_.data() + state_of(number, version);
     for (int rank = 0; rank < p_; ++rank) to[rank] = ranks[rank];
   }
 

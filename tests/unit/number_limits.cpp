@@ -1,0 +1,131 @@
+// What leaves the numbers that hold it is refused before anything is sized or summed by it: jobs of
+// a shape, room that a schedule asks for, costs.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "stretto/assignment/even.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+#include "support/schedules.hpp"
+
+namespace {
+
+using stretto::planned;
+using stretto::reason;
+using stretto::schedule::one_f_one_b;
+using stretto::shape;
+
+constexpr shape four_by_two{.ranks = 2, .microbatches = 4};
+
+// 2^30 micro-batches make 2^31 jobs; and of a pipeline the type alone is sized by them.
+using too_long = stretto::pipeline<shape{.microbatches = 1 << 30}, one_f_one_b>;
+static_assert(too_long::checked.why == reason::shape_too_large);
+using too_wide = stretto::pipeline<shape{.ranks = 1 << 16, .microbatches = 1 << 16}, one_f_one_b>;
+static_assert(too_wide::checked.why == reason::shape_too_large);
+
+}  // namespace
+
+TEST_CASE("no schedule serves a shape with more jobs than can be counted") {
+  for (const stretto::schedule::any& schedule : support::schedules()) {
+    CAPTURE(std::string(schedule.name));
+    int served = 0;
+    for (const int chunks : {1, 2}) {
+      if (!schedule.supports({.ranks = 2, .microbatches = 4, .chunks = chunks}).ok()) continue;
+      ++served;
+      for (const int microbatches : {1 << 23, 1 << 30, (1 << 30) + 1, 0x7fffffff})
+        CHECK(schedule.supports({.ranks = 4, .microbatches = microbatches, .chunks = chunks}).why ==
+              reason::shape_too_large);
+      const shape largest{.ranks = 2, .microbatches = (1 << 23) / chunks, .chunks = chunks};
+      CHECK(schedule.supports(largest).ok());
+      CHECK(schedule.capacity(largest) > 0);
+    }
+    CHECK(served > 0);
+  }
+}
+
+TEST_CASE("each size counts, and slices, which a job numbers in 16 bits, are fewer") {
+  const auto why = [](const shape& sizes) { return stretto::positive(sizes); };
+  const int half = 1 << 12;
+  CHECK(why({half, half, 1, 1}) == reason::none);
+  CHECK(why({half, half, 2, 1}) == reason::shape_too_large);
+  CHECK(why({half, half, 1, 2}) == reason::shape_too_large);
+  CHECK(why({half + 1, half, 1, 1}) == reason::shape_too_large);
+  CHECK(why({0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fff}) == reason::shape_too_large);
+  CHECK(why({1, 1, 1, 32767}) == reason::none);
+  CHECK(why({1, 1, 1, 32768}) == reason::shape_too_large);
+  CHECK(why({0, 0x7fffffff, 1, 1}) == reason::ranks_below_one);
+}
+
+TEST_CASE("a schedule that asks for no room that lists can need is refused at either time") {
+  struct roomy : one_f_one_b {
+    int room = -1;
+    constexpr int capacity(const shape&) const { return room; }
+  };
+  constexpr stretto::verdict none =
+      stretto::refuse(stretto::fault::unsupported, reason::capacity_out_of_range);
+  static_assert(stretto::pipeline<four_by_two, roomy>::checked == none);
+  const stretto::job_table table(2, 1);
+  constexpr int most = 8 * 4;
+  for (const int room : {std::numeric_limits<int>::min(), -1, 0, 2 * 4, most, most + 1,
+                         std::numeric_limits<int>::max()}) {
+    roomy schedule;
+    schedule.room = room;
+    const auto found =
+        planned(schedule, four_by_two, table.view(), stretto::overlap::separate{}).answer();
+    CAPTURE(room);
+    CHECK((found == none) == (room < 0 || room > most));
+    CHECK(found.ok() == (room >= 2 * 4 && room <= most));
+  }
+}
+
+namespace {
+
+constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+
+//! What leaves 64 bits as soon as two of it are added, a chunk is counted or a copy is taken back.
+constexpr stretto::unit_costs beyond[] = {
+    {.backward_input = highest, .backward_weight = highest},
+    {.memory_backward_input = lowest, .memory_backward_weight = -1},
+    {.memory_offload = lowest},
+    {.memory_weights = highest},
+    {.memory_weights = lowest},
+};
+template <int Which>
+struct beyond_all : stretto::memory::release_early {
+  constexpr stretto::unit_costs costs() const { return beyond[Which]; }
+};
+//! The same of layers, of which the last seems to take back what the others add.
+template <int Which>
+struct beyond_by_layer : stretto::memory::release_early {
+  constexpr stretto::unit_costs layer(int number) const {
+    return number < 3 ? beyond[Which] : stretto::unit_costs{.memory_weights = -highest};
+  }
+};
+template <int Which>
+constexpr bool is_refused =
+    stretto::pipeline<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
+                      stretto::schedule::interleaved, stretto::assignment::unassigned,
+                      beyond_all<Which>>::checked.why == reason::costs_do_not_fit &&
+    stretto::pipeline<shape{.ranks = 1, .microbatches = 4}, one_f_one_b,
+                      stretto::assignment::even<4>, beyond_by_layer<Which>>::checked.why ==
+        reason::costs_do_not_fit;
+
+}  // namespace
+
+TEST_CASE("costs whose sums leave 64 bits are refused at either time") {
+  static_assert(is_refused<0> && is_refused<1> && is_refused<2> && is_refused<3> &&
+                is_refused<4>);
+  for (const stretto::unit_costs& costs : beyond) {
+    const stretto::job_table table(2, 2, costs);
+    CHECK(planned(stretto::schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2},
+                  table.view(), stretto::overlap::separate{})
+              .answer()
+              .why == reason::costs_do_not_fit);
+  }
+}
