@@ -91,10 +91,12 @@ constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
 //! What leaves 64 bits as soon as two of it are added, a chunk is counted or a copy is taken back.
 constexpr stretto::unit_costs beyond[] = {
     {.backward_input = highest, .backward_weight = highest},
+    {.backward_input = highest / 2 + 1, .backward_weight = highest / 2 + 1},
     {.memory_backward_input = lowest, .memory_backward_weight = -1},
+    {.memory_backward_input = lowest / 2 - 1, .memory_backward_weight = lowest / 2},
     {.memory_offload = lowest},
-    {.memory_weights = highest},
-    {.memory_weights = lowest},
+    {.memory_weights = highest / 2 + 1},
+    {.memory_weights = lowest / 2 - 1},
 };
 template <int Which>
 struct beyond_all : stretto::memory::release_early {
@@ -120,7 +122,7 @@ constexpr bool is_refused =
 
 TEST_CASE("costs whose sums leave 64 bits are refused at either time") {
   static_assert(is_refused<0> && is_refused<1> && is_refused<2> && is_refused<3> &&
-                is_refused<4>);
+                is_refused<4> && is_refused<5> && is_refused<6>);
   for (const stretto::unit_costs& costs : beyond) {
     const stretto::job_table table(2, 2, costs);
     CHECK(planned(stretto::schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2},
