@@ -43,5 +43,6 @@ function(stretto_verify_headers target)
   endforeach()
   add_library(${target}_headers_alone OBJECT ${units})
   target_link_libraries(${target}_headers_alone PRIVATE ${target})
+  set_target_properties(${target}_headers_alone PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${target}_headers_alone PRIVATE -O0) # nothing of it ever runs
 endfunction()

@@ -127,7 +127,7 @@ void for_each_plan(Visitor&& visit) {
   const auto one = [&](const auto& schedule, const shape& sizes,
                        const memory::offload_window& offload = {}) {
     CAPTURE(std::string(schedule.name));
-    const job_table costs(sizes.ranks, place(schedule.placed(), sizes).chunks);
+    const job_table costs(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
     const planned made(schedule, sizes, costs.view(), overlap::separate{}, request(offload));
     REQUIRE(made.answer() == verdict{});
     visit(made);
@@ -171,7 +171,7 @@ TEST_CASE("plans that are in order are run as they are: jobs, copies, messages")
 
 TEST_CASE("so are plans of ops") {
   const auto expand = [](const auto& schedule, const shape& sizes, const auto& ops) {
-    const job_table costs(sizes.ranks, place(schedule.placed(), sizes).chunks);
+    const job_table costs(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
     const planned base(schedule, sizes, costs.view(), overlap::separate{}, request());
     const auto streams = ops.streams();
     const stretto::expanded made(base, streams, ops);

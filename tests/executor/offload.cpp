@@ -181,7 +181,7 @@ TEST_CASE("a copy to the host runs beside the next job, and a copy back beside t
   list.insert(list.begin() + 2, job{0, 0, 0, job_kind::offload});
   const std::int32_t count = static_cast<std::int32_t>(list.size());
   const planned made({.rows = {list.data(), &count, 1, count},
-                      .where = place(placement_kind::looped, sizes),
+                      .where = stretto::place(placement_kind::looped, sizes),
                       .microbatches = 4,
                       .slices = 1,
                       .costs = costs.view()},

@@ -38,7 +38,7 @@ void run(const Schedule& schedule, const shape& sizes, int workers, int replicas
   CAPTURE(std::string(Schedule::name));
   CAPTURE(workers);
   CAPTURE(replicas);
-  const placement where = place(schedule.placed(), sizes);
+  const placement where = stretto::place(schedule.placed(), sizes);
   const job_table costs(sizes.ranks, where.chunks);
   plan_request request;
   request.stages = {{.output = sharing_stage::bytes,

@@ -36,7 +36,7 @@ plans good_plans() {
   return all;
 }
 
-void check(const std::vector<mistake>& mistakes) {
+void refuses_each(const std::vector<mistake>& mistakes) {
   for (const mistake& each : mistakes) {
     plans spoiled = good_plans();
     each.make(spoiled);
@@ -62,7 +62,7 @@ byte_range& range_of(plan_builder& plan, action act) {
     plan.ranges.push_back({0, plan.buffers[static_cast<std::size_t>(plan.uses[use].buffer)].bytes});
   return plan.ranges[static_cast<std::size_t>(plan.at(nth(plan, act)).first_use)];
 }
-int last(plan_builder& plan) {
+int last_of(plan_builder& plan) {
   return static_cast<int>(plan.instructions.size()) - 1;
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("the plans that the mistakes are made in are good") {
 }
 
 TEST_CASE("numbers out of range") {
-  check({
+  refuses_each({
       {[](plans& p) { p[1].head.rank = 3; }, "plan of rank 3: the rank must be below"},
       {[](plans& p) { p[1].head.rank = -1; }, "plan of rank -1: the rank must be below"},
       {[](plans& p) { p[0].head.ranks = 0; }, "at least one rank"},
@@ -99,7 +99,7 @@ TEST_CASE("numbers out of range") {
 }
 
 TEST_CASE("released buffers that do not exist") {
-  check({{[](plans& p) {
+  refuses_each({{[](plans& p) {
             p[1].released = {1000};
             p[1].at(2).release_count = 1;
           },
@@ -111,13 +111,13 @@ TEST_CASE("buffers released before or after their end") {
     plan.release(3, at);
     plan.buffers[3].release = at + 1;
   };
-  check({{[&](plans& p) { release(p[1], 7); },
+  refuses_each({{[&](plans& p) { release(p[1], 7); },
           "rank 1, instruction 7, 1B0 (stage 1, backward, micro-batch 0): released buffer 3 lives "
           "until instruction 8"}});
 }
 
 TEST_CASE("buffers outside the arena or their life") {
-  check({
+  refuses_each({
       {[](plans& p) { p[1].buffers[2].offset = p[1].head.arena_bytes; }, "buffer 2 lies outside"},
       {[](plans& p) { p[1].buffers[2].offset = -64; }, "buffer 2 lies outside the arena"},
       {[](plans& p) { p[1].buffers[2].bytes = -1; }, "buffer 2 lies outside the arena"},
@@ -131,7 +131,7 @@ TEST_CASE("buffers outside the arena or their life") {
 }
 
 TEST_CASE("events that order nothing or too late") {
-  check({
+  refuses_each({
       {[](plans& p) {
          const int first = nth(p[1], action::receive, 0);
          const int second = nth(p[1], action::receive, 1);
@@ -146,7 +146,7 @@ TEST_CASE("events that order nothing or too late") {
              p[1].at(later).record;
        },
        "is waited for before instruction"},
-      {[](plans& p) { p[1].at(last(p[1])).wait_count = 0; },
+      {[](plans& p) { p[1].at(last_of(p[1])).wait_count = 0; },
        "end of the step does not wait for it"},
   });
   // The event of the previous step may stand anywhere.
@@ -160,14 +160,14 @@ TEST_CASE("events that order nothing or too late") {
 }
 
 TEST_CASE("the end of the step stands last, once") {
-  check({
-      {[](plans& p) { p[2].at(last(p[2])).act = action::run; }, "must be the end of the step"},
+  refuses_each({
+      {[](plans& p) { p[2].at(last_of(p[2])).act = action::run; }, "must be the end of the step"},
       {[](plans& p) { p[2].at(0).act = action::end_step; }, "must be the last instruction"},
   });
 }
 
 TEST_CASE("messages and collectives that are none") {
-  check({
+  refuses_each({
       {[](plans& p) { p[0].at(nth(p[0], action::send)).peer = 0; }, "peer 0 is no other rank"},
       {[](plans& p) { p[0].at(nth(p[0], action::send)).peer = 3; }, "peer 3 is no other rank"},
       {[](plans& p) { p[0].at(nth(p[0], action::send)).use_count = 0; }, "exactly one buffer"},
@@ -202,7 +202,7 @@ TEST_CASE("messages and collectives that are none") {
 }
 
 TEST_CASE("plans that do not belong together") {
-  check({
+  refuses_each({
       {[](plans& p) { p[2].head.digest = 1; }, "rank 2 runs another schedule than rank 0"},
       {[](plans& p) { p[1] = p[0]; }, "rank 0 has two plans"},
       {[](plans& p) { p[1].head.ranks = 4; }, "rank 1 is planned for 4 ranks, rank 0 for 3"},

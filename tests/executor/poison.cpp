@@ -32,7 +32,7 @@ bool all_poison(std::span<const std::byte> bytes) {
 // stream, and `joined` waits for the reader.
 constexpr int made = 0, read = 1, idle = 2, beside = 3, joined = 4, last = 5;
 
-plan_builder two_streams() {
+plan_builder read_on_another_stream() {
   plan_builder plan(0, 1, {"compute", "aside"});
   const int value = plan.add_buffer(buffer_role::stash, 0, 0, 64);
   const int kept = plan.add_buffer(buffer_role::output, 0, 0, 64);
@@ -78,7 +78,7 @@ struct late_reader final : executor::stage {
 
 //! What is read in two steps of the plan that releases the value before the instruction.
 float read_when_released(int before, bool poison) {
-  plan_builder plan = two_streams();
+  plan_builder plan = read_on_another_stream();
   plan.release(0, before);
   late_reader stage;
   executor::stage* const stages[] = {&stage};
@@ -103,8 +103,8 @@ TEST_CASE("released before who waits for the last reader: the reader has its val
 }
 
 TEST_CASE("released just behind its reader in the list: the reader gives it back as it ends") {
-  CHECK(two_streams().view().released_as_ends(0, idle));
-  CHECK_FALSE(two_streams().view().released_as_ends(0, beside));
+  CHECK(read_on_another_stream().view().released_as_ends(0, idle));
+  CHECK_FALSE(read_on_another_stream().view().released_as_ends(0, beside));
   CHECK(read_when_released(idle, true) == 5);
 }
 

@@ -45,7 +45,7 @@ struct toucher final : executor::stage {
 template <class Schedule>
 void run(const Schedule& schedule, const shape& sizes,
          const memory::offload_window& offload = {}) {
-  const placement where = place(schedule.placed(), sizes);
+  const placement where = stretto::place(schedule.placed(), sizes);
   const job_table costs(sizes.ranks, where.chunks);
   overlap::for_each([&](const auto& overlap) {
     for (const auto& [capacity, lead] : {std::pair{0, -1}, {2, 0}, {0, 1}}) {

@@ -55,7 +55,7 @@ std::vector<optimum> read_optima(const std::string& file) {
   return all;
 }
 
-struct tally {
+struct optimum_tally {
   int fits = 0;
   int optimal = 0;
   double longest = 0;  //!< beside the optimum
@@ -63,7 +63,7 @@ struct tally {
 
 //! Runs the schedule where it serves the shape, placement and limit.
 void compare_as_it_is(const stretto::schedule::any& schedule, const optimum& best,
-                      const stretto::job_table& table, tally& seen) {
+                      const stretto::job_table& table, optimum_tally& seen) {
   if (schedule.forward_only || schedule.placed() != best.placement ||
       !schedule.supports(best.sizes))
     return;
@@ -99,7 +99,8 @@ void compare_as_it_is(const stretto::schedule::any& schedule, const optimum& bes
 
 //! The same for the placement and the aim of the optimum, where the schedule has such options.
 template <class Schedule>
-void compare(Schedule schedule, const optimum& best, const stretto::job_table& table, tally& seen) {
+void compare(Schedule schedule, const optimum& best, const stretto::job_table& table,
+             optimum_tally& seen) {
   if constexpr (requires { schedule.placement; }) schedule.placement = best.placement;
   if constexpr (requires { schedule.objective; })
     schedule.objective = best.flush ? stretto::schedule::objective_kind::flush
@@ -113,7 +114,7 @@ TEST_CASE("the bound is at most the optimum, the optimum at most every schedule"
   const auto optima = read_optima("exact_optimum.txt");
   int tight = 0;
   int one_chunk = 0;
-  tally seen;
+  optimum_tally seen;
   for (const optimum& best : optima) {
     const auto& c = best.costs;
     INFO(laws::words(best.sizes), " f=", c.forward, " b=", c.backward_input,
@@ -143,9 +144,9 @@ TEST_CASE("the bound is at most the optimum, the optimum at most every schedule"
 }
 
 TEST_CASE("searches are close to the optimum") {
-  tally one_chunk;
-  tally wave;
-  tally adaptive;
+  optimum_tally one_chunk;
+  optimum_tally wave;
+  optimum_tally adaptive;
   for (const optimum& best : read_optima("exact_optimum.txt")) {
     if (best.whole) continue;
     stretto::job_table table(best.sizes.ranks, best.sizes.chunks, best.costs);

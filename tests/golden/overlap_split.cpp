@@ -12,7 +12,7 @@
 
 namespace {
 
-struct entry {
+struct split_entry {
   std::string text;
   std::int64_t cost = 0;
   std::vector<int> backward;
@@ -21,10 +21,10 @@ struct entry {
   std::string error;
 };
 
-std::vector<entry> read_entries() {
+std::vector<split_entry> read_entries() {
   std::ifstream file(STRETTO_GOLDEN_DIR "/overlap_split.txt");
   REQUIRE(file);
-  std::vector<entry> made;
+  std::vector<split_entry> made;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string kind;
@@ -33,7 +33,7 @@ std::vector<entry> read_entries() {
       made.emplace_back();
       words >> made.back().cost;
     }
-    entry& last = made.back();
+    split_entry& last = made.back();
     last.text += line + "; ";
     if (kind == "error") last.error = line;
     for (std::string word; words >> word;) {
@@ -47,7 +47,7 @@ std::vector<entry> read_entries() {
 }
 
 //! Both jobs as chains: each op needs the one before it.
-stretto::op_graph graph_of(const entry& from, std::int64_t backward_op) {
+stretto::op_graph graph_of(const split_entry& from, std::int64_t backward_op) {
   stretto::op_graph backward;
   for (const int communicates : from.backward) {
     stretto::op_node node;
@@ -66,7 +66,7 @@ stretto::op_graph graph_of(const entry& from, std::int64_t backward_op) {
   return stretto::side_by_side(backward, forward);
 }
 
-std::vector<std::int32_t> order_of(const entry& from) {
+std::vector<std::int32_t> order_of(const split_entry& from) {
   std::vector<std::int32_t> made;
   for (const std::string& chunk : from.order) {
     const std::size_t dash = chunk.find('-');
@@ -78,13 +78,13 @@ std::vector<std::int32_t> order_of(const entry& from) {
 }
 
 TEST_CASE("no pair takes longer than by the published split, and none fails") {
-  const std::vector<entry> entries = read_entries();
+  const std::vector<split_entry> entries = read_entries();
   REQUIRE(entries.size() == 34);
   int compared = 0;
   int shorter = 0;
   int failed = 0;
   for (const std::int64_t backward_op : {0, 1, 100, 400})
-    for (const entry& one : entries) {
+    for (const split_entry& one : entries) {
       INFO(one.text);
       CAPTURE(backward_op);
       const stretto::op_graph graph = graph_of(one, backward_op);

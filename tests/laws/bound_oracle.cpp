@@ -37,9 +37,9 @@ struct rank_state {
 //! All states that some order can be in, a unit of time after the other, until one is at the end.
 //! One chunk a rank, no time between ranks, a forward takes one unit of memory and the end of its
 //! backward gives it back. Times are those of F, I, W and B.
-class every_order {
+class every_state {
  public:
-  every_order(int ranks, int microbatches, std::array<int, 4> times, int limit)
+  every_state(int ranks, int microbatches, std::array<int, 4> times, int limit)
       : count_(microbatches), limit_(limit), times_(times), now_(static_cast<std::size_t>(ranks)) {}
 
   std::int64_t makespan() {
@@ -121,14 +121,14 @@ class every_order {
   std::vector<rank_state> now_;
 };
 
-struct tally {
+struct bound_tally {
   int cases = 0;
   int tight = 0;
   int fits = 0;
   int optimal = 0;
 };
 
-void compare(const shape& sizes, std::array<int, 4> times, int limit, tally& seen) {
+void compare(const shape& sizes, std::array<int, 4> times, int limit, bound_tally& seen) {
   const stretto::unit_costs costs{
       .forward = times[0], .backward_input = times[1], .backward_weight = times[2]};
   stretto::job_table table(sizes.ranks, 1, costs);
@@ -137,7 +137,7 @@ void compare(const shape& sizes, std::array<int, 4> times, int limit, tally& see
   table.limit.assign(static_cast<std::size_t>(sizes.ranks), limit);
   const auto where = stretto::place(stretto::placement_kind::looped, sizes);
   const std::int64_t bound = stretto::lower_bound(where, table.view()).flush;
-  const std::int64_t best = every_order(sizes.ranks, sizes.microbatches, times, limit).makespan();
+  const std::int64_t best = every_state(sizes.ranks, sizes.microbatches, times, limit).makespan();
   INFO(laws::words(sizes), " f=", times[0], " b=", times[1], " w=", times[2], " B=", times[3],
        " limit ", limit);
   CHECK(bound <= best);
@@ -170,7 +170,7 @@ void compare(const shape& sizes, std::array<int, 4> times, int limit, tally& see
 }  // namespace
 
 TEST_CASE("bound <= optimum <= every schedule, over every order of tiny steps") {
-  tally seen;
+  bound_tally seen;
   for (int p = 1; p <= 3; ++p)
     for (int m = 1; m <= 4; ++m)
       for (int limit = 1; limit <= m; ++limit) {
@@ -188,7 +188,7 @@ TEST_CASE("bound <= optimum <= every schedule, over every order of tiny steps") 
 }
 
 TEST_CASE("the same where a whole backward takes less than its halves") {
-  tally seen;
+  bound_tally seen;
   for (int p = 1; p <= 3; ++p)
     for (int m = 1; m <= (p < 3 ? 4 : 3); ++m)
       for (int limit = 1; limit <= m; ++limit) {

@@ -22,7 +22,7 @@ using stretto::schedule::zb_auto;
 using stretto::schedule::zbv_greedy;
 
 template <int Limit>
-struct measured : stretto::memory::release_early {
+struct limited_to : stretto::memory::release_early {
   constexpr stretto::unit_costs costs() const {
     return {.forward = 10, .backward_input = 12, .backward_weight = 8, .communication = 1};
   }
@@ -40,7 +40,8 @@ struct one_alone : Schedule {
 
 template <shape Shape, class Schedule, int Limit>
 void same_pick() {
-  using step = stretto::pipeline<Shape, Schedule, stretto::assignment::unassigned, measured<Limit>>;
+  using step =
+      stretto::pipeline<Shape, Schedule, stretto::assignment::unassigned, limited_to<Limit>>;
   static_assert(stretto::valid<step>);
   const Schedule schedule;
   stretto::job_lists lists(Shape.ranks, schedule.capacity(Shape));

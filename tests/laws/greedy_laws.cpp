@@ -107,13 +107,13 @@ trial random_trial(dice& roll, int chunks) {
   return made;
 }
 
-struct tally {
+struct greedy_tally {
   int served = 0;
   int refused = 0;
 };
 
 template <class Schedule>
-void obeys(const Schedule& schedule, trial& of, tally& seen) {
+void obeys(const Schedule& schedule, trial& of, greedy_tally& seen) {
   const auto emit = [&](stretto::job_lists& lists) {
     lists = stretto::job_lists(of.sizes.ranks, schedule.capacity(of.sizes));
     stretto::job_sink sink = lists.sink();
@@ -150,7 +150,7 @@ void obeys(const Schedule& schedule, trial& of, tally& seen) {
 template <class Schedule>
 void try_all(const Schedule& schedule, unsigned seed, int trials, int chunks = 0) {
   dice roll(seed);
-  tally seen;
+  greedy_tally seen;
   for (int number = 0; number < trials; ++number) {
     trial one = random_trial(roll, chunks);
     INFO(laws::words(one.sizes), " trial ", number);
@@ -246,7 +246,7 @@ TEST_CASE("no order of a tiny step needs less than the smallest limit that a ref
     const std::int64_t least = every_order(one).smallest();
     CHECK(least == std::ranges::max(one.smallest));
     one.table.limit.assign(static_cast<std::size_t>(p), least);
-    tally seen;
+    greedy_tally seen;
     obeys(stretto::schedule::zbv_greedy{}, one, seen);
     CHECK(seen.refused == 0);
     if (v == 1) obeys(stretto::schedule::zb_auto{}, one, seen);

@@ -20,7 +20,6 @@
 namespace {
 
 using oracle::loose_plan;
-using stretto::access;
 using stretto::buffer_role;
 using stretto::job;
 using stretto::job_kind;
@@ -41,8 +40,8 @@ std::string judge(const loose_plan& plan) {
     std::multimap<buffer_role, std::string> found;
     std::multimap<buffer_role, std::int32_t> written;
     for (const auto& use : at.uses) {
-      if (use.mode != access::write) found.emplace(use.role, held[use.buffer]);
-      if (use.mode == access::write) {
+      if (use.mode != stretto::access::write) found.emplace(use.role, held[use.buffer]);
+      if (use.mode == stretto::access::write) {
         written.emplace(use.role, use.buffer);
         held[use.buffer] = "nothing yet";
       }
@@ -144,7 +143,7 @@ TEST_CASE("what would compute with another job's data is refused, whatever use o
           what = "another role";
           break;
         case 2:
-          one.mode = static_cast<access>(random() % 3);
+          one.mode = static_cast<stretto::access>(random() % 3);
           what = "otherwise";
           break;
         case 3:

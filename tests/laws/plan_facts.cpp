@@ -62,13 +62,13 @@ facts facts_of(const stretto::schedule::any& schedule, const shape& sizes,
   return found;
 }
 
-using counts = std::vector<int>;
+using numbers = std::vector<int>;
 
 }  // namespace
 
 TEST_CASE("1f1b: p - s sent activations and p - s + 1 sent gradients live, whatever m >= p") {
   for (int p = 2; p <= 8; ++p) {
-    counts activations, gradients;
+    numbers activations, gradients;
     for (int s = 0; s < p; ++s) {
       activations.push_back(s == p - 1 ? 0 : p - s);
       gradients.push_back(s == 0 ? 0 : p - s + 1);
@@ -92,7 +92,7 @@ TEST_CASE("without releases a rank keeps one message more for every micro-batch 
     for (int m = 1; m <= 20; ++m) {
       INFO("p=", p, " m=", m);
       const facts found = facts_of(one_f_one_b{}, {.ranks = p, .microbatches = m}, false);
-      counts activations(static_cast<std::size_t>(p), m), gradients = activations;
+      numbers activations(static_cast<std::size_t>(p), m), gradients = activations;
       activations.back() = gradients.front() = 0;
       CHECK(found.activations == activations);
       CHECK(found.gradients == gradients);
@@ -107,8 +107,8 @@ TEST_CASE("interleaved: 4 ranks of 2 chunks keep 7, 5, 4, 4 and 4, 7, 5, 4, what
     INFO("m=", m);
     const facts found =
         facts_of(interleaved{}, {.ranks = 4, .microbatches = m, .chunks = 2});
-    CHECK(found.activations == counts{7, 5, 4, 4});
-    CHECK(found.gradients == counts{4, 7, 5, 4});
+    CHECK(found.activations == numbers{7, 5, 4, 4});
+    CHECK(found.gradients == numbers{4, 7, 5, 4});
     if (m >= 12) CHECK(found.arena == first.arena);
   }
 }
@@ -143,7 +143,7 @@ TEST_CASE("gpipe keeps 2p messages: it waits for its sends where none comes back
     for (int m = 2 * p; m <= 40; m += 5) {
       INFO("p=", p, " m=", m);
       const auto n = static_cast<std::size_t>(p);
-      counts activations(n, 2 * p), gradients(n, 2 * p);
+      numbers activations(n, 2 * p), gradients(n, 2 * p);
       const facts twice = facts_of(gpipe{}, {.ranks = p, .microbatches = m, .chunks = 2});
       CHECK(twice.activations == activations);
       CHECK(twice.gradients == gradients);
@@ -159,11 +159,11 @@ TEST_CASE("inference of several chunks keeps 2p messages; of one, where nothing 
     for (int m = 2 * p; m <= 6 * p; m += p) {
       INFO("p=", p, " m=", m);
       const auto n = static_cast<std::size_t>(p);
-      counts around(n, 2 * p);
+      numbers around(n, 2 * p);
       around.back() = p;
       const facts twice = facts_of(inference{}, {.ranks = p, .microbatches = m, .chunks = 2});
       CHECK(twice.activations == around);
-      counts straight(n, 2);
+      numbers straight(n, 2);
       straight.back() = 0;
       CHECK(facts_of(inference{}, {.ranks = p, .microbatches = m}).activations == straight);
     }

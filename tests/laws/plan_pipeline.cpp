@@ -29,7 +29,7 @@ struct tie_and_norm {
 };
 
 //! Stages of different sizes, and jobs of different lengths.
-struct uneven : memory::release_early {
+struct uneven_memory : memory::release_early {
   constexpr stretto::unit_costs costs() const {
     return {.forward = 2, .backward_input = 3, .communication = 1};
   }
@@ -117,7 +117,7 @@ void compare_shapes() {
   constexpr bool chunked = Schedule{}.supports({.ranks = 3, .microbatches = 5, .chunks = 2}).ok();
   constexpr bool even = Schedule{}.placed() == stretto::placement_kind::bidirectional;
   constexpr shape wide{.ranks = even ? 4 : 3, .microbatches = 5, .chunks = chunked ? 2 : 1};
-  compare<wide, Schedule, uneven, overlap::separate, tie_and_norm>();
+  compare<wide, Schedule, uneven_memory, overlap::separate, tie_and_norm>();
   constexpr bool single = Schedule{}.supports({.ranks = 2, .microbatches = 3}).ok();
   constexpr shape narrow{.ranks = 2, .microbatches = 3, .chunks = single ? 1 : 2};
   compare<narrow, Schedule, memory::keep, overlap::serial, no_groups>();
@@ -140,11 +140,11 @@ TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
           overlap::separate, stretto::no_groups, five_and_three>();
   compare<shape{.ranks = 2, .microbatches = 4, .chunks = 2}, schedule::zbv, by_halves,
           overlap::serial, stretto::no_groups, five_and_three>();
-  compare<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, schedule::zbv, uneven,
+  compare<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, schedule::zbv, uneven_memory,
           overlap::separate, stretto::with_data_parallel<tie_and_norm>>();
-  compare<shape{.ranks = 4, .microbatches = 8}, schedule::dualpipe, uneven, overlap::serial,
+  compare<shape{.ranks = 4, .microbatches = 8}, schedule::dualpipe, uneven_memory, overlap::serial,
           stretto::with_data_parallel<>>();
-  compare<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, schedule::zbv, uneven,
+  compare<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, schedule::zbv, uneven_memory,
           overlap::with_receive_lead<overlap::separate, 1>,
           stretto::with_data_parallel<tie_and_norm>>();
 }

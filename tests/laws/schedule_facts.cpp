@@ -16,11 +16,9 @@ namespace {
 using laws::for_each_shape;
 using laws::same;
 using laws::words;
+using stretto::placement_kind;
 using stretto::shape;
 using namespace stretto::schedule;
-
-constexpr auto looped = stretto::placement_kind::looped;
-constexpr auto wave = stretto::placement_kind::wave;
 
 //! Makespan and per-rank peak (a forward takes one unit, a backward gives it back).
 struct measured {
@@ -60,10 +58,11 @@ TEST_CASE("interleaved: live whatever the group, the remainder and the warm-up")
           if (!schedule.supports(sizes)) continue;
           INFO(words(sizes), " group ", group, " remainder ", static_cast<int>(remainder));
           const auto lists = laws::emitted(schedule, sizes);
-          const auto answer = stretto::replay({.rows = lists.rows(),
-                                               .where = stretto::place(looped, sizes),
-                                               .microbatches = sizes.microbatches,
-                                               .costs = table.view()});
+          const auto answer =
+              stretto::replay({.rows = lists.rows(),
+                               .where = stretto::place(placement_kind::looped, sizes),
+                               .microbatches = sizes.microbatches,
+                               .costs = table.view()});
           REQUIRE(answer == stretto::verdict{});
           ++orders;
         }
@@ -109,8 +108,8 @@ TEST_CASE("interleaved with a short group last departs from the plain warm-up on
     INFO(words(sizes));
     const auto plain = plain_order(sizes);
     const auto ours = laws::emitted(interleaved{.remainder = remainder_kind::last}, sizes);
-    const bool live =
-        laws::broken_law(plain.rows(), stretto::place(looped, sizes), sizes, false) == "";
+    const bool live = laws::broken_law(plain.rows(), stretto::place(placement_kind::looped, sizes),
+                                       sizes, false) == "";
     CHECK(same(plain.rows(), ours.rows()) == live);
     ++(live ? kept : mended);
   });
@@ -264,12 +263,13 @@ TEST_CASE("inference on a wave: mostly as short as any order, never longer than 
   // Forwards alone of DualPipeV's authors (deepseek-ai/DualPipe, dualpipev.py): p, m, makespan.
   for (const auto& [p, m, theirs] :
        {std::tuple{2, 4, 10}, std::tuple{3, 6, 16}, std::tuple{4, 8, 22}, std::tuple{8, 16, 46}})
-    CHECK(measure(inference{.placement = wave}, {p, m, 2}, 1, 1).total.makespan == theirs);
+    CHECK(measure(inference{.placement = placement_kind::wave}, {p, m, 2}, 1, 1).total.makespan ==
+          theirs);
   const auto by_groups = [](const shape& sizes) {  // the order for looped stages
     stretto::job_lists lists(sizes.ranks, inference{}.capacity(sizes));
     auto sink = lists.sink();
     const auto groups = group_microbatches(sizes, 0, remainder_kind::first);
-    const auto where = stretto::place(wave, sizes);
+    const auto where = stretto::place(placement_kind::wave, sizes);
     for (int rank = 0; rank < sizes.ranks; ++rank)
       for (int k = 0; k < groups.steps(); ++k) {
         const auto [chunk, microbatch] = groups.at(k);
@@ -285,7 +285,7 @@ TEST_CASE("inference on a wave: mostly as short as any order, never longer than 
       const auto makespan = [&](const stretto::job_lists& lists) {
         std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(p));
         const auto made = stretto::measure({.rows = lists.rows(),
-                                            .where = stretto::place(wave, sizes),
+                                            .where = stretto::place(placement_kind::wave, sizes),
                                             .microbatches = m,
                                             .costs = table.view()},
                                            ranks);
@@ -294,7 +294,7 @@ TEST_CASE("inference on a wave: mostly as short as any order, never longer than 
       };
       stretto::job_lists lists(p, m * v);
       auto sink = lists.sink();
-      REQUIRE(inference{.placement = wave}.emit(sizes, table.view(), sink).ok());
+      REQUIRE(inference{.placement = placement_kind::wave}.emit(sizes, table.view(), sink).ok());
       CHECK(makespan(lists) <= makespan(by_groups(sizes)));
       // A rank's work, from when the first can be there and to when the last is through; or the
       // way of the last to enter.
@@ -311,8 +311,9 @@ TEST_CASE("inference on a wave is live also where forwards take no time") {
     const stretto::job_table table(sizes.ranks, sizes.chunks, {.forward = 0});
     stretto::job_lists lists(sizes.ranks, sizes.microbatches * sizes.chunks);
     auto sink = lists.sink();
-    REQUIRE(inference{.placement = wave}.emit(sizes, table.view(), sink).ok());
-    CHECK(laws::broken_law(lists.rows(), stretto::place(wave, sizes), sizes, true) == "");
+    REQUIRE(inference{.placement = placement_kind::wave}.emit(sizes, table.view(), sink).ok());
+    CHECK(laws::broken_law(lists.rows(), stretto::place(placement_kind::wave, sizes), sizes,
+                           true) == "");
   });
 }
 

@@ -113,7 +113,7 @@ std::vector<zbv_greedy> variants(const zbv_greedy&, const shape&) {
 template <class Schedule>
 constexpr bool two_ways = std::remove_cvref_t<Schedule>{}.placed() == placement_kind::bidirectional;
 
-struct tally {
+struct support_tally {
   long supported = 0;
   long refused = 0;
 };
@@ -121,7 +121,7 @@ struct tally {
 //! The laws of every schedule: what it supports it emits, within its capacity, complete, ordered
 //! and live; what it does not support it refuses with a reason.
 template <Policy Schedule>
-void obeys(const Schedule& schedule, const shape& sizes, tally& seen) {
+void obeys(const Schedule& schedule, const shape& sizes, support_tally& seen) {
   const auto answer = schedule.supports(sizes);
   if (!answer) {
     ++seen.refused;
@@ -179,7 +179,7 @@ TEST_CASE("the laws themselves: a changed order breaks one") {
 
 TEST_CASE("every schedule: complete, ordered and live at every shape that it supports") {
   all::for_each([](const auto& plain) {
-    tally seen;
+    support_tally seen;
     for_each_shape(9, 40, 4, [&](const shape& sizes) {
       INFO(std::string(plain.name), " ", words(sizes));
       for (const auto& schedule : variants(plain, sizes)) obeys(schedule, sizes, seen);

@@ -12,12 +12,13 @@ using tool_tests::outcome;
 using tool_tests::run;
 using tool_tests::run_json;
 
-const std::string gpt = "overlap --hidden 4096 --heads 32 --sequence 2048 --tensor-parallel ";
+const std::string gpt_layers =
+    "overlap --hidden 4096 --heads 32 --sequence 2048 --tensor-parallel ";
 
 TEST_CASE("of GPT-3 6.7B's layers nearly all that can be hidden is hidden, and more by each order") {
   for (const char* t : {"2", "4", "8"}) {
     CAPTURE(t);
-    const json all = run_json(gpt + t + " --format json");
+    const json all = run_json(gpt_layers + t + " --format json");
     REQUIRE(all["jobs"].size() == 3);
     for (const json& job : all["jobs"]) {
       const json& orders = job["orders"];
@@ -45,7 +46,7 @@ TEST_CASE("of GPT-3 6.7B's layers nearly all that can be hidden is hidden, and m
 
 // Where the orders themselves are not looked at: communication that holds no multiprocessors is put
 // in order the fastest.
-const std::string soon_ordered = gpt + "2 --copy-engine ";
+const std::string soon_ordered = gpt_layers + "2 --copy-engine ";
 
 TEST_CASE("a step is never longer with pairs, and as long where there are none") {
   for (const char* sizes : {"--ranks 1 --microbatches 8", "--ranks 32 --microbatches 4"}) {

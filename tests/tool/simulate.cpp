@@ -14,11 +14,11 @@ using tool_tests::run;
 using tool_tests::run_json;
 using tool_tests::temporary;
 
-const std::string csv_dir = STRETTO_CSV_DIR "/";
+const std::string tool_dir = STRETTO_CSV_DIR "/";
 
 std::vector<std::filesystem::path> files(const std::string& folder) {
   std::vector<std::filesystem::path> found;
-  for (const auto& entry : std::filesystem::directory_iterator(csv_dir + folder))
+  for (const auto& entry : std::filesystem::directory_iterator(tool_dir + folder))
     if (entry.path().extension() == ".csv") found.push_back(entry.path());
   return found;
 }
@@ -188,7 +188,7 @@ TEST_CASE("every file of PyTorch's is accepted and simulated") {
     CHECK(run("simulate --csv " + path.string()).exit == 0);
   }
   // ZB-V with unit costs idles p - 1 units; its memory is that of 1F1B.
-  const json zbv = run_json("simulate --format json --csv " + csv_dir +
+  const json zbv = run_json("simulate --format json --csv " + tool_dir +
                             "csv/zbvzerobubble_p4_v2_m8_compute_only.csv");
   CHECK(zbv["makespan"] == 51);
   CHECK(zbv["idle"] == json({3, 3, 3, 3}));

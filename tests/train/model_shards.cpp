@@ -50,20 +50,6 @@ std::vector<shape> shapes() {
           {wide, {4, 5}}, {sliced, {3}},     {sliced, {2, 3}}};
 }
 
-//! The largest difference, over the largest value.
-template <class Scalar>
-double distance(std::span<const Scalar> one, std::span<const Scalar> other) {
-  REQUIRE(one.size() == other.size());
-  double most = 0, scale = 0;
-  for (std::size_t at = 0; at < one.size(); ++at) {
-    const double difference = static_cast<double>(one[at]) - static_cast<double>(other[at]);
-    if (!std::isfinite(difference)) return std::abs(difference);
-    most = std::max(most, std::abs(difference));
-    scale = std::max(scale, std::abs(static_cast<double>(other[at])));
-  }
-  return scale == 0 ? most : most / scale;
-}
-
 //! Against double precision; sums over shards are grouped otherwise than those of a whole row.
 //! AdamW's first step divides every gradient by its own size, so that rounding errors of small ones
 //! come back larger in the second. Found: 1.2e-15 and 2.3e-13 in double, 1e-6 and 1.6e-4 in float.
@@ -208,7 +194,7 @@ void agree(const shape& of, int shards) {
           owner.gathered(layer, [&](const auto& shard) { return shard.gradients(layer); });
       const std::vector<double> found_gradients(gradients.begin(), gradients.end());
       for (const tensor& each : parameter_tensors(of.model, layer))
-        CHECK(distance<double>(each.of(std::span(found_gradients)),
+        CHECK(model_test::distance<double>(each.of(std::span(found_gradients)),
                                each.of(std::as_const(whole.stage()).gradients(layer))) <
               bound<Scalar>(step));
       for (const tensor& each : parameter_tensors(parts.model, layer)) {

@@ -20,18 +20,6 @@ config cut(config model, int slices) {
   return model;
 }
 
-//! The largest difference, over the largest value.
-template <class Scalar>
-double distance(std::span<const Scalar> one, std::span<const Scalar> other) {
-  REQUIRE(one.size() == other.size());
-  double most = 0, scale = 0;
-  for (std::size_t at = 0; at < one.size(); ++at) {
-    most = std::max(most, std::abs(static_cast<double>(one[at]) - static_cast<double>(other[at])));
-    scale = std::max(scale, std::abs(static_cast<double>(other[at])));
-  }
-  return scale == 0 ? most : most / scale;
-}
-
 //! Two steps of a reference; the gradients of the second are left.
 template <class Scalar>
 step_result trained(basic_reference<Scalar>& made, const config& model) {
@@ -50,7 +38,7 @@ step_result trained(basic_reference<Scalar>& made, const config& model) {
 //! Sums of the slices are grouped otherwise than those of a whole sequence: rounding errors of a
 //! few units in the last place of the largest term.
 template <class Scalar>
-constexpr double bound = sizeof(Scalar) == 8 ? 1e-12 : 2e-5;
+constexpr double slices_bound = sizeof(Scalar) == 8 ? 1e-12 : 2e-5;
 
 template <class Scalar>
 void agree(const config& model) {
@@ -61,11 +49,12 @@ void agree(const config& model) {
     CAPTURE(slices);
     basic_reference<Scalar> sliced(cut(model, slices), 5);
     const step_result found = trained(sliced, cut(model, slices));
-    CHECK(found.loss == doctest::Approx(expected.loss).epsilon(bound<Scalar>));
-    CHECK(found.gradient_norm == doctest::Approx(expected.gradient_norm).epsilon(bound<Scalar>));
+    CHECK(found.loss == doctest::Approx(expected.loss).epsilon(slices_bound<Scalar>));
+    CHECK(found.gradient_norm ==
+          doctest::Approx(expected.gradient_norm).epsilon(slices_bound<Scalar>));
     for (int layer = 0; layer < model.layer_count(); ++layer)
-      CHECK(distance<Scalar>(sliced.stage().gradients(layer), whole.stage().gradients(layer)) <
-            bound<Scalar>);
+      CHECK(model_test::distance<Scalar>(sliced.stage().gradients(layer),
+                                         whole.stage().gradients(layer)) < slices_bound<Scalar>);
   }
 }
 

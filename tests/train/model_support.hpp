@@ -1,6 +1,8 @@
 // What the model's tests share: random buffers, poison, comparison to the bit.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -63,6 +65,20 @@ template <class Scalar>
 bool same_bits(std::span<const Scalar> left, std::span<const Scalar> right) {
   return left.size() == right.size() &&
          std::memcmp(left.data(), right.data(), left.size_bytes()) == 0;
+}
+
+//! The largest difference, over the largest value; what is not finite, as it is.
+template <class Scalar>
+double distance(std::span<const Scalar> one, std::span<const Scalar> other) {
+  REQUIRE(one.size() == other.size());
+  double most = 0, scale = 0;
+  for (std::size_t at = 0; at < one.size(); ++at) {
+    const double difference = static_cast<double>(one[at]) - static_cast<double>(other[at]);
+    if (!std::isfinite(difference)) return std::abs(difference);
+    most = std::max(most, std::abs(difference));
+    scale = std::max(scale, std::abs(static_cast<double>(other[at])));
+  }
+  return scale == 0 ? most : most / scale;
 }
 
 inline std::string name(const train::config& model) {

@@ -33,7 +33,7 @@ std::vector<std::uint8_t> bytes_of(std::string_view text) {
   return {text.begin(), text.end()};
 }
 
-config tiny(bool tied) {
+config two_layers(bool tied) {
   return {.layers = 2,
           .width = 32,
           .heads = 2,
@@ -64,7 +64,7 @@ std::vector<double> losses(const config& model, const corpus& text, int steps, r
 TEST_CASE("the loss falls on a small text, tied and untied") {
   for (const bool tied : {false, true}) {
     CAPTURE(tied);
-    const config model = tiny(tied);
+    const config model = two_layers(tied);
     const corpus text(bytes_of(prose), model.context);
     reference whole(model, 1);
     const auto evaluate = [&] {
@@ -83,7 +83,7 @@ TEST_CASE("the loss falls on a small text, tied and untied") {
 }
 
 TEST_CASE("evaluation changes nothing") {
-  const config model = tiny(true);
+  const config model = two_layers(true);
   const corpus text(bytes_of(prose), model.context);
   reference whole(model, 1);
   const auto fill = [&](int i, auto tokens, auto targets) {

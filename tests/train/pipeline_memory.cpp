@@ -36,13 +36,6 @@ std::span<std::byte> line_at(pipeline& of, std::size_t rank, std::size_t line) {
              : of.engine().host_memory(rank).subspan(64 * line - arena.size(), 64);
 }
 
-void paint_all(pipeline& of) {
-  for (std::size_t rank = 0; rank < config::size(of.where().ranks); ++rank) {
-    paint(of.engine().arena(rank));
-    paint(of.engine().host_memory(rank));
-  }
-}
-
 //! Two steps equal the reference's to the bit, with all of the arena NaN at first, and again
 //! wherever the plan has released.
 void check_poisoned(const pipeline_settings& settings) {

@@ -32,13 +32,6 @@ struct learnt {
   bool operator==(const learnt&) const = default;
 };
 
-void paint_all(pipeline& of) {
-  for (std::size_t worker = 0; worker < of.plans().size(); ++worker) {
-    paint(of.engine().arena(worker));
-    paint(of.engine().host_memory(worker));
-  }
-}
-
 learnt run(const config& model, pipeline_settings settings) {
   settings.evaluation_microbatches = 2;
   pipeline made(model, text(), settings, learning());
@@ -107,7 +100,7 @@ std::string compare_above(rounding_bound bound, const config& model, pipeline_se
 }
 
 //! Small shapes of schedules with whole backwards, halves, pairs, two ways, copies, recomputation.
-std::vector<pipeline_settings> shapes() {
+std::vector<pipeline_settings> pipeline_shapes() {
   std::vector<pipeline_settings> made{
       {.schedule = "1f1b", .ranks = 2, .microbatches = 3, .chunks = 1},
       {.schedule = "zbv", .ranks = 2, .microbatches = 4, .chunks = 2},
@@ -143,12 +136,12 @@ config model_for(const pipeline_settings& settings) {
 }
 
 // As in model_shards.cpp after its first step, for every step is a first one here. Found: 5.2e-7.
-constexpr double bound = 5e-6;
+constexpr double first_step_bound = 5e-6;
 
 }  // namespace
 
 TEST_CASE("one worker a rank, jobs in ops: equal to the unpipelined model to the bit") {
-  for (pipeline_settings settings : shapes())
+  for (pipeline_settings settings : pipeline_shapes())
     for (const char* order : orders) {
       settings.ops = order;
       const config model = model_for(settings);
@@ -159,7 +152,7 @@ TEST_CASE("one worker a rank, jobs in ops: equal to the unpipelined model to the
 }
 
 TEST_CASE("two workers a rank: the same to the bit in every order, as in one piece to rounding") {
-  for (pipeline_settings settings : shapes()) {
+  for (pipeline_settings settings : pipeline_shapes()) {
     settings.tensor_parallel = 2;
     const config model = model_for(settings);
     CAPTURE(name(settings, model));
@@ -173,7 +166,7 @@ TEST_CASE("two workers a rank: the same to the bit in every order, as in one pie
       settings.delay = {5, std::chrono::microseconds(50)};
       CHECK(run(model, settings) == expected);
     }
-    CHECK(compare_above(bound, model, settings) == "");
+    CHECK(compare_above(first_step_bound, model, settings) == "");
   }
 }
 
@@ -237,10 +230,10 @@ TEST_CASE("ops in pieces: as whole ones within the bound, whatever the order, wi
     float largest = 0;
     for (const float each : whole.gradients) largest = std::max(largest, std::abs(each));
     for (std::size_t at = 0; at < whole.gradients.size(); ++at)
-      REQUIRE(std::abs(cut.gradients[at] - whole.gradients[at]) <= bound * largest);
+      REQUIRE(std::abs(cut.gradients[at] - whole.gradients[at]) <= first_step_bound * largest);
     for (std::size_t at = 0; at < whole.numbers.size(); ++at)
-      CHECK(cut.numbers[at] == doctest::Approx(whole.numbers[at]).epsilon(bound));
-    CHECK(compare_above(bound, model, settings) == "");
+      CHECK(cut.numbers[at] == doctest::Approx(whole.numbers[at]).epsilon(first_step_bound));
+    CHECK(compare_above(first_step_bound, model, settings) == "");
   }
 }
 
@@ -301,7 +294,7 @@ TEST_CASE("four workers, several sequences, a table of its own, buffered message
   pipeline_settings settings{.schedule = "zb_h1", .ranks = 2, .microbatches = 3, .chunks = 1};
   settings.tensor_parallel = 4;
   settings.transport_capacity = 2;
-  CHECK(compare_above(bound, model, settings) == "");
+  CHECK(compare_above(first_step_bound, model, settings) == "");
 }
 
 TEST_CASE("a difference above the bound would be found, and named") {
@@ -317,14 +310,16 @@ TEST_CASE("a difference above the bound would be found, and named") {
                    text().batch(how.seed, 1, microbatch, tokens, targets);
                  });
   step_result result = made.step();
-  CHECK(first_difference_above(bound, made, result, &whole, expected) == "");
+  CHECK(first_difference_above(first_step_bound, made, result, &whole, expected) == "");
   result.loss *= 1.001;
-  CHECK(first_difference_above(bound, made, result, &whole, expected).starts_with("loss is "));
+  CHECK(first_difference_above(first_step_bound, made, result, &whole, expected)
+            .starts_with("loss is "));
   result.loss = std::nan("");
-  CHECK(first_difference_above(bound, made, result, &whole, expected).starts_with("loss is "));
+  CHECK(first_difference_above(first_step_bound, made, result, &whole, expected)
+            .starts_with("loss is "));
   result.loss = expected.loss;
   whole.stage().gradients(1)[3] += 1.0F;
-  CHECK(first_difference_above(bound, made, result, &whole, expected)
+  CHECK(first_difference_above(first_step_bound, made, result, &whole, expected)
             .starts_with("the gradients of layer 1 differ"));
 }
 
@@ -350,10 +345,10 @@ TEST_CASE("a checkpoint does not tell how many workers there were") {
     load_checkpoint(file, second);
     CHECK(second.steps_done() == 2);
     same(first, second);
-    CHECK(second.evaluate() == doctest::Approx(first.evaluate()).epsilon(bound));
+    CHECK(second.evaluate() == doctest::Approx(first.evaluate()).epsilon(first_step_bound));
     const step_result left = first.step(), right = second.step();
-    CHECK(right.loss == doctest::Approx(left.loss).epsilon(bound));
-    CHECK(right.gradient_norm == doctest::Approx(left.gradient_norm).epsilon(bound));
+    CHECK(right.loss == doctest::Approx(left.loss).epsilon(first_step_bound));
+    CHECK(right.gradient_norm == doctest::Approx(left.gradient_norm).epsilon(first_step_bound));
   }
   std::error_code none;
   fs::remove(file, none);

@@ -12,6 +12,7 @@
 #include "model/random.hpp"
 #include "model/reference.hpp"
 #include "pipeline/compare.hpp"
+#include "pipeline/footprint.hpp"
 #include "pipeline/pipeline.hpp"
 #include "stretto/memory/window_text.hpp"
 
@@ -49,6 +50,14 @@ inline train::learning_settings learning() {
   return {.seed = 3,
           .rate = {.peak = 1e-2, .floor = 1e-3, .warmup = 2, .steps = 10},
           .norm_limit = 0.5};
+}
+
+//! Every byte of a pipeline that is its own, as no step leaves it.
+inline void paint_all(train::pipeline& of) {
+  for (std::size_t worker = 0; worker < of.plans().size(); ++worker) {
+    train::paint(of.engine().arena(worker));
+    train::paint(of.engine().host_memory(worker));
+  }
 }
 
 inline std::string name(const train::pipeline_settings& of, const train::config& model) {

@@ -73,7 +73,7 @@ class launcher {
 };
 
 //! One tells of all, and each step was as the unpipelined model's.
-void train(int processes, int gpus, const std::string& arguments) {
+void trained(int processes, int gpus, const std::string& arguments) {
   CAPTURE(processes);
   CAPTURE(arguments);
   const launcher here;
@@ -91,15 +91,15 @@ void train(int processes, int gpus, const std::string& arguments) {
 }  // namespace
 
 TEST_CASE("processes train on GPUs as the unpipelined model does") {
-  train(2, 2, "--layers 4 --microbatches 4 --ranks 2");
-  train(3, 3, "--layers 6 --microbatches 6 --ranks 3 --schedule dualpipe_v --precision bf16");
-  train(4, 4, "--layers 4 --microbatches 4 --ranks 2 --chunks 1 --tensor-parallel 2");
-  train(2, 4, "--layers 4 --microbatches 4 --ranks 2 --chunks 1 --data-parallel 2 --offload all");
+  trained(2, 2, "--layers 4 --microbatches 4 --ranks 2");
+  trained(3, 3, "--layers 6 --microbatches 6 --ranks 3 --schedule dualpipe_v --precision bf16");
+  trained(4, 4, "--layers 4 --microbatches 4 --ranks 2 --chunks 1 --tensor-parallel 2");
+  trained(2, 4, "--layers 4 --microbatches 4 --ranks 2 --chunks 1 --data-parallel 2 --offload all");
 }
 
 TEST_CASE("so they do with a step recorded as a graph, each process one worker's") {
-  train(2, 2, "--layers 4 --microbatches 4 --ranks 2 --schedule zbv --graph");
-  train(2, 2, "--layers 4 --microbatches 2 --ranks 1 --chunks 1 --tensor-parallel 2 --graph");
+  trained(2, 2, "--layers 4 --microbatches 4 --ranks 2 --schedule zbv --graph");
+  trained(2, 2, "--layers 4 --microbatches 2 --ranks 1 --chunks 1 --tensor-parallel 2 --graph");
 }
 
 TEST_CASE("to the bit what one process of all GPUs trains, also from its checkpoint") {

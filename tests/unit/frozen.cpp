@@ -43,15 +43,15 @@ struct all_fields : two_by_two {
 };
 
 template <class Table>
-using step = stretto::pipeline<Table::made_for, stretto::schedule::frozen<Table>>;
+using frozen_step = stretto::pipeline<Table::made_for, stretto::schedule::frozen<Table>>;
 
 static_assert(stretto::schedule::Policy<stretto::schedule::frozen<two_by_two>>);
-static_assert(stretto::valid<step<two_by_two>>);
-static_assert(stretto::valid<step<forwards>>);
-static_assert(step<forwards>::forward_only);
+static_assert(stretto::valid<frozen_step<two_by_two>>);
+static_assert(stretto::valid<frozen_step<forwards>>);
+static_assert(frozen_step<forwards>::forward_only);
 
 TEST_CASE("a frozen table is emitted as it stands") {
-  const auto rows = step<two_by_two>::jobs();
+  const auto rows = frozen_step<two_by_two>::jobs();
   REQUIRE(rows.ranks == 2);
   CHECK(rows.row(0).size() == 4);
   CHECK(rows.row(1).size() == 6);

@@ -19,7 +19,7 @@ using stretto::job_time;
 namespace memory = stretto::memory;
 
 //! A forward keeps 10, of which an offload moves 8 in the time of a forward.
-constexpr stretto::unit_costs costs{.forward = 2,
+constexpr stretto::unit_costs offload_costs{.forward = 2,
                                     .backward_input = 2,
                                     .backward_weight = 2,
                                     .memory_forward = 10,
@@ -28,7 +28,7 @@ constexpr stretto::unit_costs costs{.forward = 2,
                                     .offload = 2,
                                     .memory_offload = 8};
 
-struct emitted {
+struct offloading {
   stretto::placement where;
   stretto::shape sizes;
   job_table table;
@@ -37,7 +37,7 @@ struct emitted {
 
   //! The schedule's jobs for costs with the copies folded in, and then with copies.
   template <class Schedule>
-  emitted(const Schedule& schedule, const stretto::shape& shape, const job_table& with,
+  offloading(const Schedule& schedule, const stretto::shape& shape, const job_table& with,
           const memory::offload_window& window, const memory::recompute_window& again = {})
       : where(stretto::place(schedule.placed(), shape)), sizes(shape), table(with) {
     answer = stretto::emit_jobs(schedule, shape, {again, window}, table.view(), lists);
@@ -89,7 +89,7 @@ TEST_CASE("every schedule with every window is valid, and what is left of it is 
                 .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
             if (!schedule.supports(shape).ok()) continue;
             const int held = stretto::place(schedule.placed(), shape).chunks;
-            const emitted made(schedule, shape, job_table(ranks, held, costs), window);
+            const offloading made(schedule, shape, job_table(ranks, held, offload_costs), window);
             CAPTURE(std::string(schedule.name));
             CAPTURE(ranks);
             CAPTURE(chunks);
@@ -155,9 +155,9 @@ TEST_CASE("every schedule with every window is valid, and what is left of it is 
 TEST_CASE("copies run beside jobs: fill and drain on one rank, by hand") {
   const stretto::shape shape{.ranks = 1, .microbatches = 4};
   const auto timeline = [&](const memory::offload_window& window, std::int64_t copy) {
-    stretto::unit_costs with = costs;
+    stretto::unit_costs with = offload_costs;
     with.offload = copy;
-    const emitted made(stretto::schedule::gpipe{}, shape, job_table(1, 1, with), window);
+    const offloading made(stretto::schedule::gpipe{}, shape, job_table(1, 1, with), window);
     std::vector<stretto::rank_report> ranks(1);
     std::vector<job_time> times(static_cast<std::size_t>(made.lists.rows().stride));
     const auto all = stretto::measure(made.input(), ranks, times);
@@ -191,8 +191,8 @@ TEST_CASE("copies run beside jobs: fill and drain on one rank, by hand") {
 }
 
 TEST_CASE("a picture's memory goes down and up with the copies, and has no bars for them") {
-  const emitted made(stretto::schedule::one_f_one_b{}, {.ranks = 4, .microbatches = 9},
-                     job_table(4, 1, costs), memory::offload_all);
+  const offloading made(stretto::schedule::one_f_one_b{}, {.ranks = 4, .microbatches = 9},
+                     job_table(4, 1, offload_costs), memory::offload_all);
   std::vector<stretto::rank_report> ranks(4);
   std::vector<job_time> times(4 * static_cast<std::size_t>(made.lists.rows().stride));
   const auto all = stretto::measure(made.input(), ranks, times);
@@ -215,8 +215,9 @@ TEST_CASE("1F1B of 8 ranks keeps a part of each micro-batch, and all of three") 
   const stretto::shape shape{.ranks = 8, .microbatches = 64};
   std::int64_t plain = 0;
   std::int64_t copied = 0;
-  const emitted kept(stretto::schedule::one_f_one_b{}, shape, job_table(8, 1, costs), {});
-  const emitted made(stretto::schedule::one_f_one_b{}, shape, job_table(8, 1, costs),
+  const offloading kept(stretto::schedule::one_f_one_b{}, shape, job_table(8, 1, offload_costs),
+                        {});
+  const offloading made(stretto::schedule::one_f_one_b{}, shape, job_table(8, 1, offload_costs),
                      memory::offload_all);
   CHECK(kept.peaks(&plain) == std::vector<std::int64_t>{80, 70, 60, 50, 40, 30, 20, 10});
   // All of two forwards and a backward where the first backward comes near, and 2 of the others; on
@@ -274,25 +275,25 @@ TEST_CASE("in a plan, what is on the host is not in the arena, and back on a str
 TEST_CASE("under a limit, what is offloaded makes room") {
   const stretto::shape wave{.ranks = 4, .microbatches = 8, .chunks = 2};
   const memory::offload_window at_once{{1, 1}, 0, 0};
-  job_table table(4, 2, costs);
+  job_table table(4, 2, offload_costs);
   table.limit.assign(4, 16);  // a micro-batch keeps 20 on its two chunks, or 4 and the 8 at work
   const auto fits = [&](const auto& schedule) {
-    const emitted plain(schedule, wave, table, {});
+    const offloading plain(schedule, wave, table, {});
     CHECK(plain.answer.what == stretto::fault::over_limit);
     CHECK(plain.answer.amount == 20);
-    const emitted made(schedule, wave, table, at_once);
+    const offloading made(schedule, wave, table, at_once);
     REQUIRE(made.answer.ok());
     CHECK(stretto::check::schedule(made.input()).ok());
     for (const std::int64_t peak : made.peaks()) CHECK(peak <= 16);
     // And it says how little is enough.
-    job_table tight(4, 2, costs);
+    job_table tight(4, 2, offload_costs);
     tight.limit.assign(4, 11);
-    const emitted too_tight(schedule, wave, tight, at_once);
+    const offloading too_tight(schedule, wave, tight, at_once);
     CHECK(too_tight.answer.amount == 12);
     tight.limit.assign(4, 12);
-    CHECK(emitted(schedule, wave, tight, at_once).answer.ok());
+    CHECK(offloading(schedule, wave, tight, at_once).answer.ok());
     tight.limit.assign(4, 1);
-    CHECK(emitted(schedule, wave, tight, memory::offload_all).answer.amount == 12 + 16);
+    CHECK(offloading(schedule, wave, tight, memory::offload_all).answer.amount == 12 + 16);
   };
   fits(stretto::schedule::zbv_greedy{});
   fits(stretto::schedule::v_auto{});
@@ -300,34 +301,36 @@ TEST_CASE("under a limit, what is offloaded makes room") {
   std::int64_t plain = 0;
   std::int64_t copied = 0;
   const stretto::shape one{.ranks = 4, .microbatches = 8};
-  job_table narrow(4, 1, costs);
+  job_table narrow(4, 1, offload_costs);
   narrow.limit.assign(4, 20);
-  emitted(stretto::schedule::zb_auto{}, one, narrow, {}).peaks(&plain);
+  offloading(stretto::schedule::zb_auto{}, one, narrow, {}).peaks(&plain);
   for (auto& entry : narrow.entries)
     entry.time = entry.change == 8 || entry.change == -8 ? 0 : entry.time;
-  emitted(stretto::schedule::zb_auto{}, one, narrow, at_once).peaks(&copied);
+  offloading(stretto::schedule::zb_auto{}, one, narrow, at_once).peaks(&copied);
   CHECK(copied < plain);
 }
 
 TEST_CASE("slices, odd windows and what is recomputed are refused") {
-  const emitted sliced(stretto::schedule::seq_1f1b{}, {.ranks = 2, .microbatches = 2, .slices = 2},
-                       job_table(2, 1, costs), memory::offload_all);
+  const offloading sliced(stretto::schedule::seq_1f1b{},
+                          {.ranks = 2, .microbatches = 2, .slices = 2},
+                          job_table(2, 1, offload_costs), memory::offload_all);
   CHECK(sliced.answer.why == stretto::reason::slices_not_offloaded);
   for (const auto& window :
        {memory::offload_window{{0, 1}}, memory::offload_window{{1, -1}},
         memory::offload_window{{1, 1}, -1, 1}, memory::offload_window{{1, 1}, 1, -1}}) {
-    const emitted wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
-                        job_table(2, 1, costs), window);
+    const offloading wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
+                        job_table(2, 1, offload_costs), window);
     CHECK(wrong.answer.why == stretto::reason::bad_offload_window);
   }
   const stretto::shape shape{.ranks = 2, .microbatches = 6, .chunks = 2};
   const auto both = [&](const memory::recompute_window& again,
                         const memory::offload_window& window) {
-    return emitted(stretto::schedule::interleaved{}, shape, job_table(2, 2, costs), window, again);
+    return offloading(stretto::schedule::interleaved{}, shape, job_table(2, 2, offload_costs),
+                      window, again);
   };
   CHECK(both({2, 1}, {{3, 1}}).answer.why == stretto::reason::offload_recomputed);
   // Chunks of either sort.
-  const emitted parted = both({1, 1, 0, 0}, {{1, 1, 1, 1}});
+  const offloading parted = both({1, 1, 0, 0}, {{1, 1, 1, 1}});
   REQUIRE(parted.answer.ok());
   CHECK(stretto::check::schedule(parted.input()).ok());
   CHECK(parted.text(0).find('R') != std::string::npos);
@@ -359,8 +362,8 @@ TEST_CASE("windows as command lines say them") {
 
 TEST_CASE("windows of far too much keep everything") {
   const int most = std::numeric_limits<int>::max();
-  const emitted made(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 3},
-                     job_table(2, 1, costs), {{most, most}, most, most});
+  const offloading made(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 3},
+                     job_table(2, 1, offload_costs), {{most, most}, most, most});
   REQUIRE(made.answer.ok());
   CHECK(made.text(0) == "0F0 0F1 0F2 0B0 0B1 0B2");
 }

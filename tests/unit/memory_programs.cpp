@@ -25,7 +25,7 @@ using stretto::touch;
 using stretto::writes;
 namespace memory = stretto::memory;
 
-std::vector<job_cost> measured(const program_chain& chain) {
+std::vector<job_cost> measured_chain(const program_chain& chain) {
   std::vector<job_cost> made(chain.programs.size());
   const auto answer = memory::measure_chain(chain, made);
   REQUIRE(answer.ok());
@@ -76,7 +76,7 @@ TEST_CASE("a buffer lives until the last job of the whole chain that reads it") 
   // Paddle's PipelineMemoryEstimator, which looks back one program only, has 0 for the second
   // forward of two, 1600 for the first chunk's backward, and frees x in a backward that keeps it.
   for (int chunks = 1; chunks <= 3; ++chunks) {
-    const auto made = measured(small_chain(chunks));
+    const auto made = measured_chain(small_chain(chunks));
     REQUIRE(made.size() == static_cast<std::size_t>(3 * chunks));
     for (int chunk = 0; chunk < chunks; ++chunk) {
       CHECK(made[static_cast<std::size_t>(chunk)] == job_cost{8, 2000, 2400});
@@ -96,7 +96,7 @@ TEST_CASE("what works in place has no bytes of its own") {
   chain.add("scale", {reads(x), writes(y)});
   chain.begin(job_kind::backward, 0);
   chain.add("scale back", {reads(z)});
-  const auto made = measured(chain);
+  const auto made = measured_chain(chain);
   CHECK(made[0] == job_cost{0, 100, 100});
   CHECK(made[1] == job_cost{0, -100, 0});
 }
@@ -110,11 +110,11 @@ TEST_CASE("a shape keeps nothing alive; what is freed is gone") {
   chain.add("sum", {reads(x), writes(y)});
   chain.begin(job_kind::backward, 0);
   chain.add("sum back", {shape_of(x), reads(y)});
-  CHECK(measured(chain)[0].change == 10);
+  CHECK(measured_chain(chain)[0].change == 10);
   program_chain held = chain;
   held.add("drop", {frees(x)});
-  CHECK(measured(held)[0].change == 110);
-  CHECK(measured(held)[1].change == -110);
+  CHECK(measured_chain(held)[0].change == 110);
+  CHECK(measured_chain(held)[1].change == -110);
 
   std::vector<job_cost> made(2);
   program_chain early = chain;
@@ -167,7 +167,7 @@ TEST_CASE("any chain, against a count at every op") {
         chain.add("op", touched, {.time = pick(3)});
       }
     }
-    const auto made = measured(chain);
+    const auto made = measured_chain(chain);
     std::size_t now = 0;
     std::int64_t before = 0;
     for (std::size_t job = 0; job < chain.programs.size(); ++job) {
@@ -220,7 +220,7 @@ job_cost of_layer(const stretto::transformer& model, std::size_t job, bool split
     program_chain chain =
         stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, split);
     if (again) chain = memory::recompute(chain, memory::recompute_full{});
-    change[layers - 1] = measured(chain)[job].change;
+    change[layers - 1] = measured_chain(chain)[job].change;
   }
   return {0, change[1] - change[0], 0};
 }
@@ -262,7 +262,7 @@ TEST_CASE("a rank's chain leaves nothing behind and has every job") {
                 {.hidden = 64, .heads = 4, .sequence = 32}, where, rank, layers, split);
             REQUIRE(chain.programs.size() == static_cast<std::size_t>((split ? 3 : 2) * chunks));
             std::int64_t sum = 0;
-            for (const job_cost& one : measured(chain)) {
+            for (const job_cost& one : measured_chain(chain)) {
               sum += one.change;
               CHECK(one.peak >= one.change);
             }
@@ -283,7 +283,7 @@ TEST_CASE("recompute keeps what comes from outside, and runs again what is neede
                              job_kind::backward_input, job_kind::backward_weight,
                              job_kind::recompute, job_kind::backward_input,
                              job_kind::backward_weight});
-  const auto made = measured(again);
+  const auto made = measured_chain(again);
   CHECK(made[0] == job_cost{8, 400, 2400});
   CHECK(made[2] == job_cost{4, 1600, 1600});  // the product; nothing needs the GELU again
   CHECK(made[3] == job_cost{0, 0, 2000});
@@ -299,9 +299,10 @@ TEST_CASE("recompute keeps what comes from outside, and runs again what is neede
   const std::vector<std::int32_t> counts(3, 2);
   const program_chain chain =
       stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, false);
-  CHECK(measured(memory::recompute(chain, memory::recompute_full{}))[0].change == 2 * sbh);
+  CHECK(measured_chain(memory::recompute(chain, memory::recompute_full{}))[0].change == 2 * sbh);
   constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
-  CHECK(measured(memory::recompute(chain, memory::recompute_ops{core}))[0].change == 2 * 34 * sbh);
+  CHECK(measured_chain(memory::recompute(chain, memory::recompute_ops{core}))[0].change ==
+        2 * 34 * sbh);
 }
 
 TEST_CASE("a table from a chain with recomputes has forwards that keep everything") {
@@ -331,7 +332,7 @@ TEST_CASE("an op that would find other bytes does not run again") {
   chain.add("back", {reads(x), reads(y)});
   const program_chain again = memory::recompute(chain, memory::recompute_full{});
   CHECK(again.programs == chain.programs);
-  CHECK(measured(again)[0].change == 200);
+  CHECK(measured_chain(again)[0].change == 200);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using stretto::job_kind;
 using stretto::job_table;
 namespace memory = stretto::memory;
 
-struct emitted {
+struct recomputing {
   stretto::placement where;
   stretto::shape sizes;
   job_table table;
@@ -24,7 +24,7 @@ struct emitted {
 
   //! The schedule's jobs for costs with the recomputes folded in, and then with recomputes.
   template <class Schedule>
-  emitted(const Schedule& schedule, const stretto::shape& shape, const job_table& costs,
+  recomputing(const Schedule& schedule, const stretto::shape& shape, const job_table& costs,
           const memory::recompute_window& window)
       : where(stretto::place(schedule.placed(), shape)), sizes(shape), table(costs) {
     answer = stretto::emit_jobs(schedule, shape, {window, {}}, table.view(), lists);
@@ -65,7 +65,7 @@ TEST_CASE("every schedule with every window is valid, and what is left of it is 
                 .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
             if (!schedule.supports(shape).ok()) continue;
             const int held = stretto::place(schedule.placed(), shape).chunks;
-            const emitted made(schedule, shape, job_table(ranks, held, costs), window);
+            const recomputing made(schedule, shape, job_table(ranks, held, costs), window);
             CAPTURE(std::string(schedule.name));
             CAPTURE(ranks);
             CAPTURE(chunks);
@@ -98,8 +98,8 @@ TEST_CASE("1F1B keeps 2 of 10 for each micro-batch, and 8 more for the one at wo
   const stretto::shape shape{.ranks = p, .microbatches = 8};
   std::int64_t plain = 0;
   std::int64_t again = 0;
-  const emitted kept(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs), {});
-  const emitted made(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs),
+  const recomputing kept(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs), {});
+  const recomputing made(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs),
                      memory::recompute_all);
   const auto before = kept.report(&plain);
   const auto after = made.report(&again);
@@ -112,7 +112,7 @@ TEST_CASE("1F1B keeps 2 of 10 for each micro-batch, and 8 more for the one at wo
   CHECK(again > plain);
   CHECK(again <= plain + 8 * 2 + 2 * p);
   // Three of four recompute: one of four in flight keeps all.
-  const emitted partly(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs), {4, 3});
+  const recomputing partly(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs), {4, 3});
   const auto peaks = partly.report();
   CHECK(peaks[0].peak == 10 + 3 * 2 + 8);
 }
@@ -147,8 +147,8 @@ TEST_CASE("a schedule under a limit uses what recomputes save") {
   const stretto::schedule::zb_auto schedule;
   std::int64_t kept = 0;
   std::int64_t recomputed = 0;
-  const emitted plain(schedule, shape, table, {});
-  const emitted made(schedule, shape, table, memory::recompute_all);
+  const recomputing plain(schedule, shape, table, {});
+  const recomputing made(schedule, shape, table, memory::recompute_all);
   REQUIRE(plain.answer.ok());
   REQUIRE(made.answer.ok());
   CHECK(stretto::check::schedule(plain.input()).ok());
@@ -159,7 +159,7 @@ TEST_CASE("a schedule under a limit uses what recomputes save") {
   // Far under the minimum, one under it, and at it.
   for (const std::int64_t limit : {1, 9, 10}) {
     table.limit.assign(p, limit);
-    const emitted tight(schedule, shape, table, memory::recompute_all);
+    const recomputing tight(schedule, shape, table, memory::recompute_all);
     CHECK(tight.answer.ok() == (limit >= 10));
     if (!tight.answer.ok()) CHECK(tight.answer.amount == 10);
     if (tight.answer.ok()) CHECK(stretto::check::schedule(tight.input()).ok());
@@ -168,15 +168,16 @@ TEST_CASE("a schedule under a limit uses what recomputes save") {
 
 TEST_CASE("pairs get their recompute before them; slices are refused") {
   const stretto::shape shape{.ranks = 4, .microbatches = 8};
-  const emitted made(stretto::schedule::dualpipe{}, shape, job_table(4, 2, costs),
+  const recomputing made(stretto::schedule::dualpipe{}, shape, job_table(4, 2, costs),
                      memory::recompute_all);
   REQUIRE(made.answer.ok());
   CHECK(stretto::check::schedule(made.input()).ok());
-  const emitted sliced(stretto::schedule::seq_1f1b{}, {.ranks = 2, .microbatches = 2, .slices = 2},
-                       job_table(2, 1, costs), memory::recompute_all);
+  const recomputing sliced(stretto::schedule::seq_1f1b{},
+                           {.ranks = 2, .microbatches = 2, .slices = 2}, job_table(2, 1, costs),
+                           memory::recompute_all);
   CHECK(sliced.answer.why == stretto::reason::slices_not_recomputed);
   for (const memory::recompute_window& window : {memory::recompute_window{0, 1}, {1, -1}}) {
-    const emitted wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
+    const recomputing wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
                         job_table(2, 1, costs), window);
     CHECK(wrong.answer.why == stretto::reason::bad_recompute_window);
   }

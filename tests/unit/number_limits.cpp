@@ -20,7 +20,7 @@ using stretto::reason;
 using stretto::schedule::one_f_one_b;
 using stretto::shape;
 
-constexpr shape four_by_two{.ranks = 2, .microbatches = 4};
+constexpr shape fitting{.ranks = 2, .microbatches = 4};
 
 // 2^30 micro-batches make 2^31 jobs; and of a pipeline the type alone is sized by them.
 using too_long = stretto::pipeline<shape{.microbatches = 1 << 30}, one_f_one_b>;
@@ -68,7 +68,7 @@ TEST_CASE("a schedule that asks for no room that lists can need is refused at ei
   };
   constexpr stretto::verdict none =
       stretto::refuse(stretto::fault::unsupported, reason::capacity_out_of_range);
-  static_assert(stretto::pipeline<four_by_two, roomy>::checked == none);
+  static_assert(stretto::pipeline<fitting, roomy>::checked == none);
   const stretto::job_table table(2, 1);
   constexpr int most = 8 * 4;
   for (const int room : {std::numeric_limits<int>::min(), -1, 0, 2 * 4, most, most + 1,
@@ -76,7 +76,7 @@ TEST_CASE("a schedule that asks for no room that lists can need is refused at ei
     roomy schedule;
     schedule.room = room;
     const auto found =
-        planned(schedule, four_by_two, table.view(), stretto::overlap::separate{}).answer();
+        planned(schedule, fitting, table.view(), stretto::overlap::separate{}).answer();
     CAPTURE(room);
     CHECK((found == none) == (room < 0 || room > most));
     CHECK(found.ok() == (room >= 2 * 4 && room <= most));

@@ -337,34 +337,34 @@ TEST_CASE("a layer's products and sums take what a roofline says") {
 constexpr std::int64_t two_sizes[] = {10, 40};
 constexpr std::int64_t three_sizes[] = {4, 8, 32};
 constexpr std::int64_t measured_times[] = {20, 30, 100, 75, 120, 400};
-constexpr stretto::measured_kernel measured{"kernel", {two_sizes, three_sizes}, measured_times};
+constexpr stretto::measured_kernel on_a_grid{"kernel", {two_sizes, three_sizes}, measured_times};
 
 TEST_CASE("measured kernels are exact at the grid, linear in between, never less for a larger size") {
-  static_assert(measured.time({10, 8}) == 30 && measured.time({40, 32}) == 400);
+  static_assert(on_a_grid.time({10, 8}) == 30 && on_a_grid.time({40, 32}) == 400);
   for (std::size_t row = 0; row < std::size(two_sizes); ++row)
     for (std::size_t column = 0; column < std::size(three_sizes); ++column)
-      CHECK(measured.time({two_sizes[row], three_sizes[column]}) ==
+      CHECK(on_a_grid.time({two_sizes[row], three_sizes[column]}) ==
             measured_times[row * std::size(three_sizes) + column]);
-  CHECK(measured.time({20, 4}) == 20 + (75 - 20) / 3);
-  CHECK(measured.time({10, 20}) == (30 + 100) / 2);
-  CHECK(measured.time({1, 1}) == 20);             // as at the first point
-  CHECK(measured.time({120, 64}) == 6 * 400);     // at the rate of the last
-  CHECK(measured.time({80, 4}) == 2 * 75);
+  CHECK(on_a_grid.time({20, 4}) == 20 + (75 - 20) / 3);
+  CHECK(on_a_grid.time({10, 20}) == (30 + 100) / 2);
+  CHECK(on_a_grid.time({1, 1}) == 20);             // as at the first point
+  CHECK(on_a_grid.time({120, 64}) == 6 * 400);     // at the rate of the last
+  CHECK(on_a_grid.time({80, 4}) == 2 * 75);
   for (std::int64_t rows = 1; rows < 100; rows += 3)
     for (std::int64_t columns = 1; columns < 80; ++columns) {
-      CHECK(measured.time({rows, columns}) <= measured.time({rows + 3, columns}));
-      CHECK(measured.time({rows, columns}) <= measured.time({rows, columns + 1}));
+      CHECK(on_a_grid.time({rows, columns}) <= on_a_grid.time({rows + 3, columns}));
+      CHECK(on_a_grid.time({rows, columns}) <= on_a_grid.time({rows, columns + 1}));
     }
 }
 
 TEST_CASE("a machine takes measured times first, and its roofline for what was not measured") {
-  const stretto::measured_kernel kernels[] = {measured};
+  const stretto::measured_kernel kernels[] = {on_a_grid};
   stretto::machine on{.name = "one", .flops = 10, .memory = 2, .link = 1, .latency = 5};
   const stretto::op_work product{.flops = 1000, .product = {10, 8}, .products = 3};
   CHECK(on.time(product) == 100);
   on.kernels = kernels;
   CHECK(on.time(product) == 100);  // no kernel of that name
-  stretto::measured_kernel known[] = {measured, measured};
+  stretto::measured_kernel known[] = {on_a_grid, on_a_grid};
   known[0].name = "product";
   known[1].name = "sum";
   on.kernels = known;

@@ -27,7 +27,7 @@ using stretto::job_kind;
 using stretto::reason;
 using stretto::verdict;
 
-using step = stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 3},
+using two_by_three = stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 3},
                                stretto::schedule::one_f_one_b>;
 
 TEST_CASE("a pair that lacks its second half, or has one of its own micro-batch, is none") {
@@ -98,10 +98,10 @@ struct beyond_the_arena {
 };
 
 TEST_CASE("a buffer is used while it is the step's own, and in the rank's memory") {
-  constexpr verdict early = support::spoilt<step, released_too_early>::checked;
+  constexpr verdict early = support::spoilt<two_by_three, released_too_early>::checked;
   CHECK(early.what == fault::race);
   CHECK(early.why == reason::not_released);
-  constexpr verdict beyond = support::spoilt<step, beyond_the_arena>::checked;
+  constexpr verdict beyond = support::spoilt<two_by_three, beyond_the_arena>::checked;
   CHECK(beyond.what == fault::race);
   CHECK(beyond.why == reason::outside_arena);
   CHECK(beyond.rank == 0);

@@ -67,7 +67,7 @@ std::string refusal(const std::vector<job>& list, bool trains = true, int slices
 struct bottomless : stretto::memory::release_early {
   constexpr std::int64_t limit() const { return std::numeric_limits<std::int64_t>::min(); }
 };
-struct tied {
+struct tied_embeddings {
   static constexpr stretto::group_info infos[] = {{.first = 0, .count = 2, .elements = 3}};
   static constexpr std::int32_t members[] = {0, 1};
 };
@@ -231,9 +231,10 @@ TEST_CASE("limits far below 0 are refused, and copies that no limit has room for
 }
 
 TEST_CASE("a groups policy may have plain arrays") {
-  static_assert(stretto::groups_policy<tied>);
+  static_assert(stretto::groups_policy<tied_embeddings>);
   using step = stretto::pipeline<four_by_two, one_f_one_b, stretto::assignment::unassigned,
-                                 stretto::memory::release_early, stretto::overlap::separate, tied>;
+                                 stretto::memory::release_early, stretto::overlap::separate,
+                                 tied_embeddings>;
   static_assert(stretto::valid<step>);
   CHECK(step::plans()[1].groups.size() == 1);
 }

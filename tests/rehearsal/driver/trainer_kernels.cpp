@@ -10,7 +10,7 @@ stretto::executor::cuda::error::error(cudaError_t code, const char* call)
 namespace {
 
 // Before main(): nothing here is asked to.
-const bool defined = [] {
+const bool trainer_defined = [] {
   stretto::test::gpu::define_later(train_cuda_test::define_kernels);
   return true;
 }();
