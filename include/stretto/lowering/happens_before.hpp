@@ -178,6 +178,9 @@ struct clock_rows {
   int ranks = 0;
   int stride = 0;
 
+  constexpr const clock* row(int rank) const {
+    return clocks + static_cast<std::int64_t>(rank) * stride;
+  }
   constexpr const clock& at(int rank, int index) const {
     return clocks[static_cast<std::int64_t>(rank) * stride + index];
   }

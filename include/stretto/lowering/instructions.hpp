@@ -24,8 +24,10 @@ class instruction_writer : plan_books<Plan> {
 
  public:
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
-                               const buffer_sizes& sizes, int rank, Plan& out)
-      : books(input, known.clocks + static_cast<std::int64_t>(rank) * known.stride, sizes, rank, out),
+                               const buffer_sizes& sizes, int rank, Plan& out,
+                               buffer_book<Plan>& book, wait_book<Plan>& waits,
+                               untaken_sends& untaken)
+      : books(input, known.row(rank), sizes, rank, out, book, waits),
         in_(input),
         stages_(input.where.stages()),
         list_(input.rows.items + static_cast<std::int64_t>(rank) * input.rows.stride),
@@ -33,7 +35,7 @@ class instruction_writer : plan_books<Plan> {
         known_(known),
         overlap_(overlap),
         rank_(rank),
-        untaken_(known, input.rows.stride),
+        untaken_(untaken),
         collective_(static_cast<std::int64_t>(input.groups.size()) + 1) {}
   constexpr ~instruction_writer() = default;  // nvcc does not find it constexpr by itself
 
@@ -277,7 +279,7 @@ class instruction_writer : plan_books<Plan> {
   clock_rows known_;
   Overlap overlap_;
   int rank_;
-  untaken_sends untaken_;
+  untaken_sends& untaken_;
   scratch<std::int32_t> collective_;  // buffer by group, plus one
   std::int32_t closed_ = 0;  // buffers released before the instruction, or by then
   std::int32_t last_on_[max_streams]{};  // latest instruction of each stream, plus one
@@ -299,7 +301,12 @@ template <class Overlap, class Plan>
 constexpr void write_instructions(const replay_input& input, clock_rows known,
                                   const Overlap& overlap, const buffer_sizes& sizes, int rank,
                                   Plan& out) {
-  detail::instruction_writer<Overlap, Plan>(input, known, overlap, sizes, rank, out).write();
+  buffer_book<Plan> book(out, sizes, known.row(rank), input.rows.counts[rank]);
+  wait_book<Plan> waits(known.row(rank), out);
+  untaken_sends untaken(known, input.rows.stride);
+  detail::instruction_writer<Overlap, Plan>(input, known, overlap, sizes, rank, out, book, waits,
+                                            untaken)
+      .write();
 }
 
 }  // namespace stretto::lowering

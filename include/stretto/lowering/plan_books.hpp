@@ -22,13 +22,8 @@ class plan_books {
 
   //! @param row the rank's clocks, as `data_order` found them
   constexpr plan_books(const replay_input& input, const clock* row, const buffer_sizes& sizes,
-                       int rank, Plan& out)
-      : out_(out),
-        row_(row),
-        sizes_(sizes),
-        book_(out, sizes_, row, input.rows.counts[rank]),
-        waits_(row, out),
-        held_(input, rank) {}
+                       int rank, Plan& out, buffer_book<Plan>& book, wait_book<Plan>& waits)
+      : out_(out), row_(row), sizes_(sizes), book_(book), waits_(waits), held_(input, rank) {}
   constexpr ~plan_books() = default;  // nvcc does not find it constexpr by itself
 
   //! A use that needs no wait of its own.
@@ -75,8 +70,9 @@ class plan_books {
   std::int32_t at_ = 0;
   std::uint8_t stream_ = 0;  // of the instruction
   std::int32_t used_ = 0;    // uses
-  buffer_book<Plan> book_;
-  wait_book<Plan> waits_;
+  // By themselves: gcc takes time for each struct that a store passes through.
+  buffer_book<Plan>& book_;
+  wait_book<Plan>& waits_;
   held_buffers held_;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -83,11 +82,11 @@ struct job_sink {
 //! Lists sized at compile time.
 template <int Ranks, int Stride>
 struct fixed_job_lists {
-  std::array<job, static_cast<std::size_t>(Ranks) * static_cast<std::size_t>(Stride)> items{};
-  std::array<std::int32_t, static_cast<std::size_t>(Ranks)> counts{};
+  job items[static_cast<std::size_t>(Ranks) * static_cast<std::size_t>(Stride)]{};
+  std::int32_t counts[static_cast<std::size_t>(Ranks)]{};
 
-  constexpr job_rows rows() const { return {items.data(), counts.data(), Ranks, Stride}; }
-  constexpr job_sink sink() { return {items.data(), counts.data(), Ranks, Stride}; }
+  constexpr job_rows rows() const { return {items, counts, Ranks, Stride}; }
+  constexpr job_sink sink() { return {items, counts, Ranks, Stride}; }
 };
 
 //! Lists sized at run time.

@@ -57,16 +57,15 @@ class pipeline
           : emitted_.answer;
 
   // Tables write themselves where they will stay: a compiler would copy a function's result, which
-  // costs it as much as to compute it.
+  // costs it as much as to compute it. Arrays of the language: gcc takes time for each struct that a
+  // store passes through, and std::array is one.
   struct node_table {
-    std::array<std::int32_t,
-               static_cast<std::size_t>(ranks) * static_cast<std::size_t>(compute_room)>
-        turns{};
+    std::int32_t turns[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(compute_room)]{};
     std::int64_t count = 0;
     verdict answer = complete_;
 
     constexpr node_table() {
-      if (answer.ok()) answer = lowering::order_nodes(compute(), turns.data(), count);
+      if (answer.ok()) answer = lowering::order_nodes(compute(), turns, count);
     }
   };
   static constexpr node_table nodes_{};
@@ -83,15 +82,11 @@ class pipeline
  private:
   struct lowered_lists {
     fixed_job_lists<ranks, list_room> lists{};
-    std::array<std::int32_t, static_cast<std::size_t>(lowering::order_room(
-                                 std::int64_t{ranks} * compute_room,
-                                 overlap::receive_lead_of(Overlap{})))>
-        turns{};
+    std::int32_t turns[static_cast<std::size_t>(lowering::order_room(
+        std::int64_t{ranks} * compute_room, overlap::receive_lead_of(Overlap{})))]{};
     lowering::order_view order{};  // without its storage, which has no address yet
     // What the lists order by data alone.
-    std::array<lowering::clock,
-               static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)>
-        clocks{};
+    lowering::clock clocks[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)]{};
     std::uint64_t digest = 0;
     verdict answer = live;
 
@@ -99,11 +94,11 @@ class pipeline
       if (answer.ok()) answer = overlap::serves(Overlap{}, where);
       if (!answer.ok()) return;
       job_sink out = lists.sink();
-      lowering::order_sink noted{turns.data()};
+      lowering::order_sink noted{turns};
       replay_input input = compute();
       input.groups = groups_;
-      lowering::data_order<Overlap> watch(input, out.rows(), Overlap{}, clocks.data());
-      lowering::add_messages(input, {nodes_.turns.data(), static_cast<std::size_t>(nodes_.count)}, out,
+      lowering::data_order<Overlap> watch(input, out.rows(), Overlap{}, clocks);
+      lowering::add_messages(input, {nodes_.turns, static_cast<std::size_t>(nodes_.count)}, out,
                              &noted, watch);
       lowering::append_ends(out, where, groups_, !forward_only, watch);
       order = {nullptr, noted.count, noted.has_late};
@@ -112,7 +107,7 @@ class pipeline
           [](int stage) { return bytes_[static_cast<std::size_t>(stage)].output; },
           group_table_.infos);
     }
-    constexpr lowering::clock_rows known() const { return {clocks.data(), ranks, list_room}; }
+    constexpr lowering::clock_rows known() const { return {clocks, ranks, list_room}; }
   };
   static constexpr lowered_lists lowered_{};
 
@@ -130,19 +125,17 @@ class pipeline
 
  private:
   struct clock_table {
-    std::array<lowering::clock,
-               static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)>
-        clocks{};
+    lowering::clock clocks[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)]{};
     verdict answer{};
 
     //! @param fill writes fresh clocks, and finds a verdict
     template <class Fill>
-    constexpr explicit clock_table(const Fill& fill) : answer(fill(clocks.data())) {}
-    constexpr lowering::clock_rows rows() const { return {clocks.data(), ranks, list_room}; }
+    constexpr explicit clock_table(const Fill& fill) : answer(fill(clocks)) {}
+    constexpr lowering::clock_rows rows() const { return {clocks, ranks, list_room}; }
   };
   static constexpr lowering::order_view order() {
     lowering::order_view made = lowered_.order;
-    made.ranks = lowered_.turns.data();
+    made.ranks = lowered_.turns;
     return made;
   }
   static constexpr lowering::buffer_sizes buffer_sizes() {
