@@ -67,12 +67,6 @@ void refused(const plans& all, const std::string& part,
   }
 }
 
-int index_of(plan_builder& plan, action act, int n = 0) {
-  int index = 0;
-  while (plan.at(index).act != act || n-- > 0) ++index;
-  return index;
-}
-
 }  // namespace
 
 TEST_CASE("processes with plans of one schedule agree, however ranks are dealt to them") {
@@ -103,7 +97,7 @@ TEST_CASE("the first difference is named, to all") {
     refused(all, "rank 2, in process 1, runs another schedule than rank 0: their digests differ");
   }
   SUBCASE("sizes") {
-    instruction& second = all[1].at(index_of(all[1], action::receive, 1));
+    instruction& second = all[1].at(nth(all[1], action::receive, 1));
     all[1]
         .buffers[static_cast<std::size_t>(
             all[1].uses[static_cast<std::size_t>(second.first_use)].buffer)]
@@ -117,13 +111,13 @@ TEST_CASE("the first difference is named, to all") {
     refused(all, "their digests differ; first in channel 0 -> 1: rank 0, instruction 3");
   }
   SUBCASE("messages") {
-    all[0].at(index_of(all[0], action::send)).what.microbatch = 1;
+    all[0].at(nth(all[0], action::send)).what.microbatch = 1;
     refused(all, "both message 0 of the channel: they are not the same message");
   }
   SUBCASE("a message that nobody takes") {
-    all[2].at(index_of(all[2], action::receive, 1)).act = action::run;
+    all[2].at(nth(all[2], action::receive, 1)).act = action::run;
     refused(all, "channel 1 -> 2: 2 sends, but 1 receives", {{0}, {1}, {2}});
-    all[2].at(index_of(all[2], action::receive, 0)).act = action::run;
+    all[2].at(nth(all[2], action::receive, 0)).act = action::run;
     refused(all, "channel 1 -> 2: 2 sends, but 0 receives", {{0}, {1}, {2}});
   }
   SUBCASE("what a group sums") {
@@ -131,7 +125,7 @@ TEST_CASE("the first difference is named, to all") {
     refused(all, "group 0: ranks 0 and 1 differ in what it sums");
   }
   SUBCASE("a member that does not sum") {
-    all[2].at(index_of(all[2], action::all_reduce)).act = action::run;
+    all[2].at(nth(all[2], action::all_reduce)).act = action::run;
     refused(all, "group 0: ranks 0 and 2 differ in how often it sums");
   }
 }

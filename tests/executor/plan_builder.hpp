@@ -1,9 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -156,6 +158,13 @@ class plan_builder {
   std::vector<group_info> groups{};
   std::vector<std::int32_t> members{};
 };
+
+//! The n-th instruction with the action.
+inline int nth(const plan_builder& plan, action act, int n = 0) {
+  for (std::size_t at = 0; at < plan.instructions.size(); ++at)
+    if (plan.instructions[at].act == act && n-- == 0) return static_cast<int>(at);
+  throw std::out_of_range("no such instruction");
+}
 
 inline std::vector<plan_view> views(const std::vector<plan_builder>& plans) {
   std::vector<plan_view> result;

@@ -48,13 +48,6 @@ void refuses_each(const std::vector<mistake>& mistakes) {
   }
 }
 
-//! The n-th instruction with the action.
-int nth(plan_builder& plan, action act, int n = 0) {
-  for (std::size_t at = 0; at < plan.instructions.size(); ++at)
-    if (plan.instructions[at].act == act && n-- == 0) return static_cast<int>(at);
-  FAIL("no such instruction");
-  return -1;
-}
 //! Of what its first instruction with the action moves, all uses being of whole buffers yet.
 byte_range& range_of(plan_builder& plan, action act) {
   plan.ranges.clear();
@@ -100,10 +93,10 @@ TEST_CASE("numbers out of range") {
 
 TEST_CASE("released buffers that do not exist") {
   refuses_each({{[](plans& p) {
-            p[1].released = {1000};
-            p[1].at(2).release_count = 1;
-          },
-          "released buffer 1000 does not exist"}});
+                   p[1].released = {1000};
+                   p[1].at(2).release_count = 1;
+                 },
+                 "released buffer 1000 does not exist"}});
 }
 
 TEST_CASE("buffers released before or after their end") {
@@ -112,8 +105,8 @@ TEST_CASE("buffers released before or after their end") {
     plan.buffers[3].release = at + 1;
   };
   refuses_each({{[&](plans& p) { release(p[1], 7); },
-          "rank 1, instruction 7, 1B0 (stage 1, backward, micro-batch 0): released buffer 3 lives "
-          "until instruction 8"}});
+                 "rank 1, instruction 7, 1B0 (stage 1, backward, micro-batch 0): released buffer 3 "
+                 "lives until instruction 8"}});
 }
 
 TEST_CASE("buffers outside the arena or their life") {

@@ -1,58 +1,13 @@
 // No job and no optimizer step takes memory from the heap, at sizes that reach Eigen's blocked
-// products and its panels. Counts at malloc itself, below operator new and Eigen's own allocator;
-// so this file must be in one executable once, and is empty where malloc cannot be replaced.
+// products and its panels.
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <cerrno>
 #include <cstdlib>
 
+#include "counted_malloc.hpp"
 #include "model/corpus.hpp"
 #include "model/reference.hpp"
 #include "model_support.hpp"
-#include "support/sanitized.hpp"
-
-#if defined(__GLIBC__) && !defined(STRETTO_TEST_SANITIZED)
-
-namespace {
-std::atomic<long> allocations{0};
-void count() {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-}
-}  // namespace
-
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-
-void* malloc(std::size_t size) {
-  count();
-  return __libc_malloc(size);
-}
-void* calloc(std::size_t number, std::size_t size) {
-  count();
-  return __libc_calloc(number, size);
-}
-void* realloc(void* old, std::size_t size) {
-  count();
-  return __libc_realloc(old, size);
-}
-void* memalign(std::size_t alignment, std::size_t size) {
-  count();
-  return __libc_memalign(alignment, size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  count();
-  return __libc_memalign(alignment, size);
-}
-int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
-  count();
-  *result = __libc_memalign(alignment, size);
-  return *result == nullptr ? ENOMEM : 0;
-}
-}
 
 using namespace train;
 
@@ -169,5 +124,3 @@ TEST_CASE("a whole step with its data does not allocate") {
           whole.evaluate(2, [&](int i, auto to, auto next) { text.held_back_batch(i, to, next); });
         }) == 0);
 }
-
-#endif

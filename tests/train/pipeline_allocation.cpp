@@ -1,54 +1,6 @@
-// A training step takes no memory from the heap after the first one, on any thread. Counts at
-// malloc itself, below operator new and Eigen's own allocator; so this file must be in one
-// executable once, and is empty where malloc cannot be replaced.
-#include <atomic>
-#include <cerrno>
-#include <cstdlib>
-
+// A training step takes no memory from the heap after the first one, on any thread.
+#include "counted_malloc.hpp"
 #include "pipeline_support.hpp"
-#include "support/sanitized.hpp"
-
-#if defined(__GLIBC__) && !defined(STRETTO_TEST_SANITIZED)
-
-namespace {
-std::atomic<long> allocations{0};
-void count() {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-}
-}  // namespace
-
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-
-void* malloc(std::size_t size) {
-  count();
-  return __libc_malloc(size);
-}
-void* calloc(std::size_t number, std::size_t size) {
-  count();
-  return __libc_calloc(number, size);
-}
-void* realloc(void* old, std::size_t size) {
-  count();
-  return __libc_realloc(old, size);
-}
-void* memalign(std::size_t alignment, std::size_t size) {
-  count();
-  return __libc_memalign(alignment, size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  count();
-  return __libc_memalign(alignment, size);
-}
-int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
-  count();
-  *result = __libc_memalign(alignment, size);
-  return *result == nullptr ? ENOMEM : 0;
-}
-}
 
 using namespace train;
 using namespace pipeline_test;
@@ -98,5 +50,3 @@ TEST_CASE("nor do several workers a rank, with jobs in ops") {
     CHECK(allocations.load() - before == 0);
   }
 }
-
-#endif

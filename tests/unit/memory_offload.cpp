@@ -8,6 +8,7 @@
 
 #include "stretto/plan/picture.hpp"
 #include "stretto/stretto.hpp"
+#include "support/emitted.hpp"
 #include "support/schedules.hpp"
 
 namespace {
@@ -20,61 +21,19 @@ namespace memory = stretto::memory;
 
 //! A forward keeps 10, of which an offload moves 8 in the time of a forward.
 constexpr stretto::unit_costs offload_costs{.forward = 2,
-                                    .backward_input = 2,
-                                    .backward_weight = 2,
-                                    .memory_forward = 10,
-                                    .memory_backward_weight = -10,
-                                    .memory_recompute = 6,
-                                    .offload = 2,
-                                    .memory_offload = 8};
+                                            .backward_input = 2,
+                                            .backward_weight = 2,
+                                            .memory_forward = 10,
+                                            .memory_backward_weight = -10,
+                                            .memory_recompute = 6,
+                                            .offload = 2,
+                                            .memory_offload = 8};
 
-struct offloading {
-  stretto::placement where;
-  stretto::shape sizes;
-  job_table table;
-  stretto::job_lists lists;
-  stretto::verdict answer;
-
-  //! The schedule's jobs for costs with the copies folded in, and then with copies.
+struct offloading : support::emitted {
   template <class Schedule>
   offloading(const Schedule& schedule, const stretto::shape& shape, const job_table& with,
-          const memory::offload_window& window, const memory::recompute_window& again = {})
-      : where(stretto::place(schedule.placed(), shape)), sizes(shape), table(with) {
-    answer = stretto::emit_jobs(schedule, shape, {again, window}, table.view(), lists);
-  }
-  stretto::replay_input input() const {
-    return {lists.rows(), where, sizes.microbatches, sizes.slices, table.view(), false, {}};
-  }
-  std::vector<stretto::rank_report> report(std::int64_t* makespan = nullptr) const {
-    std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
-    const auto all = stretto::measure(input(), ranks);
-    REQUIRE(all.answer.ok());
-    if (makespan != nullptr) *makespan = all.makespan;
-    return ranks;
-  }
-  std::vector<std::int64_t> peaks(std::int64_t* makespan = nullptr) const {
-    std::vector<std::int64_t> made;
-    for (const auto& rank : report(makespan)) made.push_back(rank.peak);
-    return made;
-  }
-  std::string text(int rank) const {
-    std::string made;
-    for (const job& work : lists.rows().row(rank))
-      made += (made.empty() ? "" : " ") + std::string(stretto::to_text(work).view());
-    return made;
-  }
-  //! Nodes of the rank's list that compute: a job, or a pair.
-  std::vector<std::vector<job>> nodes(int rank) const {
-    std::vector<std::vector<job>> made;
-    bool joined = false;
-    for (const job& work : lists.rows().row(rank)) {
-      if (!stretto::is_compute(work.kind)) continue;
-      if (!joined) made.emplace_back();
-      made.back().push_back(work);
-      joined = work.paired;
-    }
-    return made;
-  }
+             const memory::offload_window& window, const memory::recompute_window& again = {})
+      : emitted(schedule, shape, with, {again, window}) {}
 };
 
 TEST_CASE("every schedule with every window is valid, and what is left of it is the schedule") {
@@ -192,7 +151,7 @@ TEST_CASE("copies run beside jobs: fill and drain on one rank, by hand") {
 
 TEST_CASE("a picture's memory goes down and up with the copies, and has no bars for them") {
   const offloading made(stretto::schedule::one_f_one_b{}, {.ranks = 4, .microbatches = 9},
-                     job_table(4, 1, offload_costs), memory::offload_all);
+                        job_table(4, 1, offload_costs), memory::offload_all);
   std::vector<stretto::rank_report> ranks(4);
   std::vector<job_time> times(4 * static_cast<std::size_t>(made.lists.rows().stride));
   const auto all = stretto::measure(made.input(), ranks, times);
@@ -218,7 +177,7 @@ TEST_CASE("1F1B of 8 ranks keeps a part of each micro-batch, and all of three") 
   const offloading kept(stretto::schedule::one_f_one_b{}, shape, job_table(8, 1, offload_costs),
                         {});
   const offloading made(stretto::schedule::one_f_one_b{}, shape, job_table(8, 1, offload_costs),
-                     memory::offload_all);
+                        memory::offload_all);
   CHECK(kept.peaks(&plain) == std::vector<std::int64_t>{80, 70, 60, 50, 40, 30, 20, 10});
   // All of two forwards and a backward where the first backward comes near, and 2 of the others; on
   // the last ranks backwards come too soon.
@@ -319,7 +278,7 @@ TEST_CASE("slices, odd windows and what is recomputed are refused") {
        {memory::offload_window{{0, 1}}, memory::offload_window{{1, -1}},
         memory::offload_window{{1, 1}, -1, 1}, memory::offload_window{{1, 1}, 1, -1}}) {
     const offloading wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
-                        job_table(2, 1, offload_costs), window);
+                           job_table(2, 1, offload_costs), window);
     CHECK(wrong.answer.why == stretto::reason::bad_offload_window);
   }
   const stretto::shape shape{.ranks = 2, .microbatches = 6, .chunks = 2};
@@ -363,7 +322,7 @@ TEST_CASE("windows as command lines say them") {
 TEST_CASE("windows of far too much keep everything") {
   const int most = std::numeric_limits<int>::max();
   const offloading made(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 3},
-                     job_table(2, 1, offload_costs), {{most, most}, most, most});
+                        job_table(2, 1, offload_costs), {{most, most}, most, most});
   REQUIRE(made.answer.ok());
   CHECK(made.text(0) == "0F0 0F1 0F2 0B0 0B1 0B2");
 }

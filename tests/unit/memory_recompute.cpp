@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stretto/stretto.hpp"
+#include "support/emitted.hpp"
 #include "support/schedules.hpp"
 
 namespace {
@@ -15,34 +16,12 @@ using stretto::job_kind;
 using stretto::job_table;
 namespace memory = stretto::memory;
 
-struct recomputing {
-  stretto::placement where;
-  stretto::shape sizes;
-  job_table table;
-  stretto::job_lists lists;
-  stretto::verdict answer;
-
-  //! The schedule's jobs for costs with the recomputes folded in, and then with recomputes.
+struct recomputing : support::emitted {
   template <class Schedule>
-  recomputing(const Schedule& schedule, const stretto::shape& shape, const job_table& costs,
-          const memory::recompute_window& window)
-      : where(stretto::place(schedule.placed(), shape)), sizes(shape), table(costs) {
-    answer = stretto::emit_jobs(schedule, shape, {window, {}}, table.view(), lists);
-  }
-  stretto::replay_input input() const {
-    return {lists.rows(), where, sizes.microbatches, sizes.slices, table.view(), false, {}};
-  }
-  std::vector<stretto::rank_report> report(std::int64_t* makespan = nullptr) const {
-    std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
-    const auto all = stretto::measure(input(), ranks);
-    REQUIRE(all.answer.ok());
-    if (makespan != nullptr) *makespan = all.makespan;
-    return ranks;
-  }
-  int recomputes(int rank) const {
-    return static_cast<int>(
-        std::ranges::count(lists.rows().row(rank), job_kind::recompute, &job::kind));
-  }
+  recomputing(const Schedule& schedule, const stretto::shape& shape, const job_table& with,
+              const memory::recompute_window& window)
+      : emitted(schedule, shape, with, {window, {}}) {}
+  int recomputes(int rank) const { return count(rank, job_kind::recompute); }
 };
 
 //! A forward keeps 10, of which a recompute brings back 8.
@@ -100,7 +79,7 @@ TEST_CASE("1F1B keeps 2 of 10 for each micro-batch, and 8 more for the one at wo
   std::int64_t again = 0;
   const recomputing kept(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs), {});
   const recomputing made(stretto::schedule::one_f_one_b{}, shape, job_table(p, 1, costs),
-                     memory::recompute_all);
+                         memory::recompute_all);
   const auto before = kept.report(&plain);
   const auto after = made.report(&again);
   for (int rank = 0; rank < p; ++rank) {
@@ -169,7 +148,7 @@ TEST_CASE("a schedule under a limit uses what recomputes save") {
 TEST_CASE("pairs get their recompute before them; slices are refused") {
   const stretto::shape shape{.ranks = 4, .microbatches = 8};
   const recomputing made(stretto::schedule::dualpipe{}, shape, job_table(4, 2, costs),
-                     memory::recompute_all);
+                         memory::recompute_all);
   REQUIRE(made.answer.ok());
   CHECK(stretto::check::schedule(made.input()).ok());
   const recomputing sliced(stretto::schedule::seq_1f1b{},
@@ -178,7 +157,7 @@ TEST_CASE("pairs get their recompute before them; slices are refused") {
   CHECK(sliced.answer.why == stretto::reason::slices_not_recomputed);
   for (const memory::recompute_window& window : {memory::recompute_window{0, 1}, {1, -1}}) {
     const recomputing wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
-                        job_table(2, 1, costs), window);
+                            job_table(2, 1, costs), window);
     CHECK(wrong.answer.why == stretto::reason::bad_recompute_window);
   }
 }

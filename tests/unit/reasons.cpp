@@ -28,7 +28,7 @@ using stretto::reason;
 using stretto::verdict;
 
 using two_by_three = stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 3},
-                               stretto::schedule::one_f_one_b>;
+                                       stretto::schedule::one_f_one_b>;
 
 TEST_CASE("a pair that lacks its second half, or has one of its own micro-batch, is none") {
   lists made = samples::paired(1, 3);
