@@ -217,20 +217,36 @@ class two_steps {
     for (int now = 0; now < 2 * total_; ++now) item(parts_, item(joint_, now)).push_back(now);
   }
 
+  //! Without a wait no clock differs but of what it is for, and of what comes after one that differs.
   void tick(wait_at left_out) {
-    clocks_.assign(joint_.size() * static_cast<std::size_t>(chains_), 0);
+    const bool all = left_out.rank < 0;
+    if (all) {
+      clocks_.assign(joint_.size() * static_cast<std::size_t>(chains_), 0);
+    } else {
+      if (whole_.empty()) tick({}), whole_ = clocks_;
+      clocks_ = whole_;
+    }
+    std::vector<bool> differs(joint_.size(), false);
+    std::vector<std::int32_t> mine(static_cast<std::size_t>(chains_));
     auto next = edges_.begin();
     for (int now : turns_) {
-      std::int32_t* const mine = clock(now);
-      for (; next != edges_.end() && next->to == now; ++next) {
-        if (left_out.rank >= 0 && next->by == left_out) continue;
-        const std::int32_t* const theirs = clock(next->from);
-        for (int chain = 0; chain < chains_; ++chain)
+      const auto first = next;
+      bool ask = all;
+      for (; next != edges_.end() && next->to == now; ++next)
+        ask = ask || next->by == left_out || item(differs, next->from);
+      if (!ask) continue;
+      std::fill(mine.begin(), mine.end(), 0);
+      for (auto one = first; one != next; ++one) {
+        if (!all && one->by == left_out) continue;
+        const std::int32_t* const theirs = clock(one->from);
+        for (std::size_t chain = 0; chain < mine.size(); ++chain)
           mine[chain] = std::max(mine[chain], theirs[chain]);
       }
-      for (int part : item(parts_, now)) mine[item(chain_, part)] = item(place_, part);
+      for (int part : item(parts_, now)) item(mine, item(chain_, part)) = item(place_, part);
+      differs[static_cast<std::size_t>(now)] = !std::equal(mine.begin(), mine.end(), clock(now));
+      std::copy(mine.begin(), mine.end(), clock(now));
     }
-    ticked_ = left_out.rank < 0;
+    ticked_ = all;
   }
   std::int32_t* clock(int joint) {
     return clocks_.data() + static_cast<std::ptrdiff_t>(joint) * chains_;
@@ -311,33 +327,34 @@ class two_steps {
   //! uses the buffer and is no send, or the one behind it, as its first.
   finding look_at_releases(int rank, wait_at left_out) {
     const stretto::plan_view& here = plan(rank);
-    const auto uses = [&](int index, auto&& which) {
+    std::vector<std::vector<int>> users(here.buffers.size());  // instructions, ascending
+    for (int index = 0; index < count(rank); ++index)
       for (const auto& use : here.uses_of(at(rank, index)))
-        if (which(use.buffer)) return true;
-      return false;
-    };
+        item(users, use.buffer).push_back(index);
     for (int free = 0; free < count(rank); ++free)
       for (const std::int32_t id : here.released_before(at(rank, free))) {
         const stretto::buffer& mine = item(here.buffers, id);
         if (mine.release != free) return {flaw::release, rank, free, -1};
-        const auto same = [&](std::int32_t other) { return other == id; };
-        const auto shares = [&](std::int32_t other) {
-          const stretto::buffer& theirs = item(here.buffers, other);
-          return other != id && theirs.offset < mine.offset + mine.bytes &&
-                 mine.offset < theirs.offset + theirs.bytes;
-        };
-        bool used = false;
-        for (int index = 0; index < free; ++index) used = used || uses(index, same);
-        if (!used) return {flaw::release, rank, free, -1};
-        const bool as_ends = free > 0 && uses(free - 1, same) &&
+        const auto& all = item(users, id);
+        const auto end = std::lower_bound(all.begin(), all.end(), free);
+        if (end == all.begin()) return {flaw::release, rank, free, -1};
+        const bool as_ends = *(end - 1) == free - 1 &&
                              at(rank, free - 1).act != stretto::action::send;
-        for (int index = 0; index < free; ++index)
-          if (uses(index, same) && !(as_ends ? index == free - 1 || done(rank, index, free - 1)
-                                             : done_before_start(rank, index, free, left_out)))
-            return {flaw::release, rank, index, free};
-        for (int index = free + (as_ends ? 0 : 1); index < count(rank); ++index)
-          if (uses(index, shares) && !done(rank, as_ends ? free - 1 : free, index))
-            return {flaw::release, rank, free, index};
+        for (auto use = all.begin(); use != end; ++use)
+          if (!(as_ends ? *use == free - 1 || done(rank, *use, free - 1)
+                        : done_before_start(rank, *use, free, left_out)))
+            return {flaw::release, rank, *use, free};
+        for (std::size_t other = 0; other < here.buffers.size(); ++other) {
+          const stretto::buffer& theirs = here.buffers[other];
+          if (static_cast<std::int32_t>(other) == id ||
+              theirs.offset >= mine.offset + mine.bytes ||
+              mine.offset >= theirs.offset + theirs.bytes)
+            continue;
+          for (const int index : users[other])
+            if (index >= free + (as_ends ? 0 : 1) &&
+                !done(rank, as_ends ? free - 1 : free, index))
+              return {flaw::release, rank, free, index};
+        }
       }
     return {};
   }
@@ -376,6 +393,7 @@ class two_steps {
   std::vector<int> turns_{};
   std::vector<std::vector<int>> parts_{};
   std::vector<std::int32_t> clocks_{};
+  std::vector<std::int32_t> whole_{};  // with no wait left out
   bool ticked_ = false;
   finding still_{};
 };
