@@ -32,3 +32,36 @@ install(FILES
   "${PROJECT_BINARY_DIR}/strettoConfigVersion.cmake"
   DESTINATION "${stretto_package}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# For whoever builds without CMake. Its constexpr limits differ by compiler, which pkg-config does not
+# know; README says what to ask of each.
+# stretto_pkg_config(name description REQUIRES name LIBS flags...)
+function(stretto_pkg_config name description)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "REQUIRES" "LIBS")
+  set(folder "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")
+  file(RELATIVE_PATH up "${folder}" "${CMAKE_INSTALL_PREFIX}") # so that the folder may be moved
+  list(JOIN arg_LIBS " " libs)
+  set(own [[-std=c++20 -I${includedir}]])
+  if(arg_REQUIRES)
+    set(own) # who requires another package has its flags
+  endif()
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY CONTENT
+[[prefix=${pcfiledir}/@up@
+includedir=${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
+libdir=${prefix}/@CMAKE_INSTALL_LIBDIR@
+
+Name: @name@
+Description: @description@
+Version: @PROJECT_VERSION@
+Requires: @arg_REQUIRES@
+Cflags: @own@
+Libs: @libs@
+]])
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endfunction()
+
+stretto_pkg_config(stretto "${PROJECT_DESCRIPTION}")
+if(TARGET stretto_executor)
+  stretto_pkg_config(stretto-executor "Runs the plans of stretto on the host's threads"
+    REQUIRES stretto LIBS [[-L${libdir}]] -lstretto_executor -pthread)
+endif()

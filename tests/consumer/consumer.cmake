@@ -29,5 +29,17 @@ if(STRETTO_INSTALL)
   endif()
   stretto_consumer(find_package "-DCMAKE_PREFIX_PATH=${prefix}" ${with_nvcc})
   set_tests_properties(consumer/find_package PROPERTIES FIXTURES_REQUIRED installed)
+  find_program(STRETTO_PKG_CONFIG NAMES pkgconf pkg-config DOC "pkg-config for its test")
+  if(STRETTO_PKG_CONFIG AND TARGET stretto_executor)
+    set(program "${CMAKE_CURRENT_BINARY_DIR}/consumer/executor_by_pkg_config")
+    add_test(NAME consumer/pkg_config COMMAND sh -ec "
+      flags=$(\"${STRETTO_PKG_CONFIG}\" --cflags --libs stretto-executor)
+      echo \"$flags\"
+      \"${CMAKE_CXX_COMPILER}\" \"${CMAKE_CURRENT_LIST_DIR}/executor.cpp\" -o \"${program}\" $flags
+      \"${program}\"")
+    set_tests_properties(consumer/pkg_config PROPERTIES LABELS consumer TIMEOUT 600
+      FIXTURES_REQUIRED installed
+      ENVIRONMENT "PKG_CONFIG_PATH=${prefix}/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  endif()
 endif()
 stretto_consumer(add_subdirectory "-DSTRETTO_SOURCE=${PROJECT_SOURCE_DIR}")
