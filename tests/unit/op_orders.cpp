@@ -193,7 +193,31 @@ TEST_CASE("where all orders can be kept the result is the shortest there is") {
     CHECK(makespan(graph, found.nodes) == found.makespan);
     CHECK(found.makespan == shortest(graph, 0));
     CHECK(stretto::op_bound(graph, 0) <= found.makespan);
+    // Asked for something shorter than that there is none, and for no longer one the same.
+    const auto below = [&](std::int64_t time) {
+      return overlap::detail::look_ahead_below(graph, {.width = 100000}, time);
+    };
+    CHECK(below(found.makespan).nodes.empty());
+    CHECK(below(found.makespan + 1).makespan == found.makespan);
   }
+}
+
+TEST_CASE("who asks for a shorter order gets one, or none") {
+  std::mt19937 numbers(10);
+  int shorter = 0, none = 0;
+  for (int round = 0; round < 300; ++round) {
+    const bool holds = round % 2 == 1;
+    const overlap::look_ahead_options with{.multiprocessors = holds ? 40 : 0, .width = 2};
+    const op_graph graph = random_graph(numbers, 25, holds);
+    const std::int64_t plain = makespan(graph, overlap::program_order(graph), with.multiprocessors);
+    const overlap::op_order found = overlap::detail::look_ahead_below(graph, with, plain);
+    ++(found.nodes.empty() ? none : shorter);
+    if (found.nodes.empty()) continue;
+    CHECK(found.makespan < plain);
+    CHECK(makespan(graph, found.nodes, with.multiprocessors) == found.makespan);
+  }
+  CHECK(shorter > 200);
+  CHECK(none > 5);
 }
 
 TEST_CASE("no order is longer than the plain ones, nor shorter than the bound") {

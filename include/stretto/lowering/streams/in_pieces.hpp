@@ -131,8 +131,8 @@ constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
           detail::mark(graph, chain, {op, reach}, count, tried);
           if (tried == pieces) continue;
           cut_order made{cut(graph, viewed(tried), costs), {}};
-          made.order = look_ahead(made.graph, with);
-          if (made.order.nodes.empty() || made.order.makespan >= found.order.makespan) continue;
+          made.order = detail::look_ahead_below(made.graph, with, found.order.makespan);
+          if (made.order.nodes.empty()) continue;
           found = made;
           chosen = tried;
         }
