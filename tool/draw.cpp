@@ -52,7 +52,7 @@ class trace_writer {
         put({{"ph", "C"},
              {"name", "memory"},
              {"pid", rank},
-             {"ts", point.time},
+             {"ts", from_.time.json(point.time)},
              {"args", {{"in use", point.level}}}});
     for (int rank = 0; rank < with_messages.ranks; ++rank)
       for (const job& work : with_messages.row(rank))
@@ -86,8 +86,8 @@ class trace_writer {
          {"cat", words(bar.what.kind)},
          {"pid", bar.rank},
          {"tid", track},
-         {"ts", bar.when.start},
-         {"dur", bar.when.end - bar.when.start},
+         {"ts", from_.time.json(bar.when.start)},
+         {"dur", from_.time.json(bar.when.end - bar.when.start)},
          {"args", std::move(args)}});
     const bool ahead = bar.what.kind == job_kind::forward;
     if (ahead || is_input_gradient(bar.what.kind))
@@ -111,8 +111,9 @@ class trace_writer {
       put(event);
     };
     // Within the events, so that a viewer knows which ones the arrow joins.
-    const auto middle = [](const job_time& when) {
-      return 0.5 * (static_cast<double>(when.start) + static_cast<double>(when.end));
+    const auto middle = [&](const job_time& when) {
+      return 0.5 * (static_cast<double>(when.start) + static_cast<double>(when.end)) /
+             static_cast<double>(from_.time.times);
     };
     end(from->second, "s", middle(from->second.when));
     end(to->second, "f", middle(to->second.when));
@@ -140,13 +141,14 @@ struct draw_command {
       throw bad_input(made.title + ": " + std::to_string(made.input().rows.total()) +
                       " jobs, at most " + std::to_string(most_jobs) + " can be drawn");
     const simulated all = simulate(made);
-    timeline_picture drawn = draw_simulated(made.input(), all.all, all.timeline, with_memory);
+    timeline_picture drawn =
+        draw_simulated(made.input(), all.all, all.timeline, with_memory, made.time.times);
     drawn.title = made.title;
     return drawn;
   }
   void plot() const {
     if (!measured.empty()) return plot_measured();
-    const step made = make_step(options);
+    const step made = make_step(options, true);
     write_file("-o", out, to_svg(picture(made, show_memory)));
   }
   //! What was measured below what is predicted: by the options' costs, or by what each kind of job
@@ -176,7 +178,7 @@ struct draw_command {
     if (!broken.empty()) throw broken_schedule(measured + ": " + broken);
   }
   void trace() const {
-    const step made = make_step(options);
+    const step made = make_step(options, true);
     const timeline_picture drawn = picture(made, true);
     const job_lists lowered = with_messages(made);
     write_file("-o", out, [&](std::ostream& to) {

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
+
+#include "stretto/plan/picture.hpp"
 
 namespace stretto::tool {
 
@@ -15,19 +16,9 @@ struct finer_unit {
   //! In which any time is one of which pairs hide so many percent.
   static finer_unit of_hidden(int percent) { return {100 / std::gcd(100, percent)}; }
 
-  std::string text(std::int64_t value) const {
-    if (value % times == 0) return std::to_string(value / times);
-    char made[40];
-    std::snprintf(made, sizeof made, "%.2f", plain(value));
-    return made;
-  }
+  std::string text(std::int64_t value) const { return in_units(value, times); }
   nlohmann::ordered_json json(std::int64_t value) const {
     if (value % times == 0) return value / times;
-    return plain(value);
-  }
-
- private:
-  double plain(std::int64_t value) const {
     return static_cast<double>(value) / static_cast<double>(times);
   }
 };

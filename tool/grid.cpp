@@ -98,8 +98,8 @@ std::string by_step(const job_rows& rows, bool colour) {
 }
 
 //! Empty when it would not fit.
-std::string by_time(const job_rows& rows, std::span<const job_time> timeline, int columns,
-                    bool colour) {
+std::string by_time(const job_rows& rows, std::span<const job_time> timeline,
+                    const finer_unit& time, int columns, bool colour) {
   const auto when = [&](int rank, int step) {
     return timeline[static_cast<std::size_t>(rank) * static_cast<std::size_t>(rows.stride) +
                     static_cast<std::size_t>(step)];
@@ -132,7 +132,7 @@ std::string by_time(const job_rows& rows, std::span<const job_time> timeline, in
   // 2. The time axis.
   std::string out = padded("time", left);
   for (std::int64_t at = 0; at < end;) {
-    const std::string tick = std::to_string(at);
+    const std::string tick = time.text(at);
     const std::int64_t next =
         at + unit * ((static_cast<std::int64_t>(tick.size()) + width) / width);
     out += padded(tick, static_cast<std::size_t>((next - at) / unit * width));
@@ -143,8 +143,8 @@ std::string by_time(const job_rows& rows, std::span<const job_time> timeline, in
   for (int rank = 0; rank < rows.ranks; ++rank) {
     out += padded("rank " + std::to_string(rank), left);
     std::int64_t at = 0;
-    const auto idle_until = [&](std::int64_t time) {
-      for (; at < time; at += unit) out += padded(".", static_cast<std::size_t>(width));
+    const auto idle_until = [&](std::int64_t until) {
+      for (; at < until; at += unit) out += padded(".", static_cast<std::size_t>(width));
     };
     for (const node& one : lists[static_cast<std::size_t>(rank)]) {
       const job_time span = when(rank, one.step);
@@ -162,9 +162,9 @@ std::string by_time(const job_rows& rows, std::span<const job_time> timeline, in
 
 }  // namespace
 
-std::string print_grid(const job_rows& rows, std::span<const job_time> timeline, int columns,
-                       bool colour) {
-  const std::string timed = timeline.empty() ? "" : by_time(rows, timeline, columns, colour);
+std::string print_grid(const job_rows& rows, std::span<const job_time> timeline,
+                       const finer_unit& time, int columns, bool colour) {
+  const std::string timed = timeline.empty() ? "" : by_time(rows, timeline, time, columns, colour);
   return timed.empty() ? by_step(rows, colour) : timed;
 }
 

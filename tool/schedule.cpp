@@ -28,7 +28,8 @@ struct schedule_command {
   void run(const CLI::App& command) const {
     if (options.receive_lead && !comms)
       throw bad_input("--receive-lead: only messages have one; see --comms");
-    const step made = make_step(options);
+    // A header holds the costs, as they are given.
+    const step made = make_step(options, format != "header");
     job_lists lowered;
     if (comms) lowered = format == "csv" ? with_pytorch_comms(made) : with_messages(made);
     const job_rows rows = comms ? lowered.rows() : made.input().rows;
@@ -80,12 +81,12 @@ struct schedule_command {
     const char* wide = std::getenv("COLUMNS");
     const int columns = terminal && wide != nullptr ? std::atoi(wide) : 200;
     const simulated all = simulate(made);
-    std::string text = made.title + "; " + summary(all.all) + "\n";
+    std::string text = made.title + "; " + summary(all.all, made.time.times) + "\n";
     const bool timed = !comms && !made.messages;
     return text +
            print_grid(rows,
                       timed ? std::span<const job_time>(all.timeline) : std::span<const job_time>{},
-                      columns, terminal && std::getenv("NO_COLOR") == nullptr);
+                      made.time, columns, terminal && std::getenv("NO_COLOR") == nullptr);
   }
 
   //! As nlohmann's dump(1) writes it; job by job, for all of them may not fit the memory.
@@ -97,7 +98,7 @@ struct schedule_command {
     head["microbatches"] = made.microbatches;
     if (made.slices > 1) head["slices"] = made.slices;
     head["stages"] = made.made.where.stages();
-    head["makespan"] = all.all.makespan;
+    head["makespan"] = made.time.json(all.all.makespan);
     write_file("-o", out, [&](std::ostream& to) {
       const std::string first = head.dump(1);
       to << first.substr(0, first.size() - 2) << ",\n \"lists\": [";  // but its "\n}"
@@ -107,14 +108,15 @@ struct schedule_command {
           const auto at = static_cast<std::size_t>(rank) * static_cast<std::size_t>(rows.stride) +
                           static_cast<std::size_t>(step);
           to << (step == 0 ? "" : ",");
-          print_job(to, rows.at(rank, step), comms ? nullptr : &all.timeline[at]);
+          print_job(to, rows.at(rank, step), made.time, comms ? nullptr : &all.timeline[at]);
         }
         to << (rows.counts[rank] == 0 ? "" : "\n   ") << "]\n  }";
       }
       to << "\n ]\n}\n";
     });
   }
-  static void print_job(std::ostream& to, const job& work, const job_time* when) {
+  static void print_job(std::ostream& to, const job& work, const finer_unit& time,
+                        const job_time* when) {
     nlohmann::ordered_json one{{"job", to_text(work).view()},
                                {"stage", work.stage},
                                {"kind", letters(work.kind)},
@@ -122,8 +124,8 @@ struct schedule_command {
     if (work.slice != 0) one["slice"] = work.slice;
     if (work.paired) one["paired"] = true;
     if (when != nullptr) {
-      one["start"] = when->start;
-      one["end"] = when->end;
+      one["start"] = time.json(when->start);
+      one["end"] = time.json(when->end);
     }
     to << "\n    {";
     for (const char* comma = ""; const auto& [name, value] : one.items()) {

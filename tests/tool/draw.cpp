@@ -41,6 +41,30 @@ TEST_CASE("plot writes an SVG with every job, its title and its time") {
   CHECK(svg.find("<title>5F3: ") != std::string::npos);
 }
 
+TEST_CASE("parts of a unit of time that pairs hide are drawn where they are in a finer unit") {
+  const std::string step = " paired_1f1b --ranks 4 --microbatches 8 --hides 75";
+  const std::string parts = run("plot" + step).out;
+  const std::string whole = run("plot --cost 4,4,4,0" + step).out;
+  CHECK(parts.find("makespan 27.75, ") != std::string::npos);
+  CHECK(parts.find("<title>0B2: 15.25 to 17.25</title>") != std::string::npos);
+  CHECK(whole.find("<title>0B2: 61 to 69</title>") != std::string::npos);
+  // The axis counts units.
+  CHECK(parts.find(">26</text>") != std::string::npos);
+  CHECK(parts.find(">30</text>") == std::string::npos);
+  const auto times = [&](const std::string& costs) {
+    std::vector<double> all;
+    const json trace = run_json("trace" + costs + step);
+    for (const json& event : trace["traceEvents"])
+      for (const char* time : {"ts", "dur"})
+        if (event.contains(time)) all.push_back(event[time].get<double>());
+    return all;
+  };
+  std::vector<double> four_times = times("");
+  for (double& time : four_times) time *= 4;
+  CHECK(four_times.size() > 4 * 8 * 2 * 2);
+  CHECK(four_times == times(" --cost 4,4,4,0"));
+}
+
 TEST_CASE("copies to the host and back are drawn beside the jobs, and memory never runs back") {
   const std::string step =
       " 1f1b --ranks 4 --microbatches 8 --offload all,prefetch=2 --copy 2,1 ";

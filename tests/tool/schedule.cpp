@@ -18,6 +18,35 @@ using tool_tests::temporary;
 
 const std::string csv_dir = STRETTO_CSV_DIR "/csv/";
 
+TEST_CASE("a list tells parts of a unit of time that pairs hide, as one in a finer unit does") {
+  const std::string small = "schedule paired_1f1b --ranks 4 --microbatches 8 --hides 75";
+  const json parts = run_json(small + " --format json");
+  const json whole = run_json(small + " --format json --cost 4,4,4,0");
+  CHECK(parts["makespan"] == 27.75);
+  CHECK(4 * parts["makespan"].get<double>() == whole["makespan"].get<double>());
+  std::size_t jobs = 0;
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    for (std::size_t at = 0; at < whole["lists"][rank]["jobs"].size(); ++at, ++jobs) {
+      const json& mine = parts["lists"][rank]["jobs"].at(at);
+      const json& theirs = whole["lists"][rank]["jobs"][at];
+      CHECK(mine["job"] == theirs["job"]);
+      for (const char* time : {"start", "end"})
+        CHECK(4 * mine[time].get<double>() == theirs[time].get<double>());
+    }
+  CHECK(jobs == 2 * 4 * 8);
+  CHECK(run(small).out.starts_with(
+      "paired_1f1b: 4 ranks, 8 micro-batches; makespan 27.75, bubble 32.4 %\n"));
+  // By time, where all is short enough for a line.
+  const std::string line = run("schedule paired_1f1b --ranks 1 --microbatches 2 --hides 50").out;
+  CHECK(line.find("\ntime  ") != std::string::npos);
+  const std::string csv = run(small + " --format csv").out;
+  CHECK(csv == run(small + " --format csv --cost 4,4,4,0").out);
+  CHECK(csv.find("OVERLAP_F_B") != std::string::npos);
+  const temporary file("pairs.csv");
+  file.write(csv);
+  CHECK(run("check " + file.path() + " --hides 75").exit == 0);
+}
+
 TEST_CASE("list names the schedules") {
   const outcome ran = run("list");
   CHECK(ran.exit == 0);

@@ -41,6 +41,7 @@ struct timeline_picture {
   std::string title;
   std::string subtitle;
   std::string unit;  //!< of time, for the axis; empty: none
+  std::int64_t parts = 1;  //!< times count parts of a unit, so many of which are one
   std::string shades = "chunk";  //!< what a bar's chunk is called
   int ranks = 0;
   std::int64_t end = 0;  //!< of the axis
@@ -52,11 +53,20 @@ struct timeline_picture {
   std::vector<picture_lane> lanes{};
 };
 
+//! A time that counts parts of a unit, so many of which are one, in units: `27.75`.
+inline std::string in_units(std::int64_t time, std::int64_t parts) {
+  if (time % parts == 0) return std::to_string(time / parts);
+  char made[40];
+  std::snprintf(made, sizeof made, "%.2f",
+                static_cast<double>(time) / static_cast<double>(parts));
+  return made;
+}
+
 //! `makespan 33, bubble 27.3 %`
-inline std::string summary(const report& measured) {
+inline std::string summary(const report& measured, std::int64_t parts = 1) {
   char percent[32];
   std::snprintf(percent, sizeof percent, "%.1f", 100 * measured.bubble.value());
-  return "makespan " + std::to_string(measured.makespan) + ", bubble " + percent + " %";
+  return "makespan " + in_units(measured.makespan, parts) + ", bubble " + percent + " %";
 }
 
 //! The same with a narrow lane for copies below every rank's.
@@ -78,10 +88,13 @@ inline timeline_picture with_copy_lanes(timeline_picture picture) {
 //! The picture of a simulated step: every job that takes time.
 //! @param timeline as `measure` filled it
 //! @param with_memory whether to trace each rank's memory, too
+//! @param parts of a unit that times count: see timeline_picture
 inline timeline_picture draw_simulated(const replay_input& input, const report& measured,
-                                       std::span<const job_time> timeline, bool with_memory) {
+                                       std::span<const job_time> timeline, bool with_memory,
+                                       std::int64_t parts = 1) {
   timeline_picture made;
-  made.subtitle = summary(measured);
+  made.subtitle = summary(measured, parts);
+  made.parts = parts;
   if (input.where.kind == placement_kind::bidirectional) made.shades = "direction";
   made.ranks = input.rows.ranks;
   made.end = measured.makespan;

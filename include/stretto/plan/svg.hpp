@@ -135,8 +135,8 @@ class svg_writer {
     text_ += "<g>";
     box(x + gap / 2, y + 0.5, wide - gap, high - 1,
         "rx=\"1.5\" class=\"" + fill_class(bar.what.kind, bar.chunk) + "\"><title>" +
-            std::string(to_text(bar.what).view()) + ": " + std::to_string(bar.when.start) + " to " +
-            std::to_string(bar.when.end) + "</title></rect>");
+            std::string(to_text(bar.what).view()) + ": " + in_units(bar.when.start, in_.parts) +
+            " to " + in_units(bar.when.end, in_.parts) + "</title></rect>");
     // By the widest label, so that bars of one length are all labelled or none.
     const double needed = svg_layout::letter * 6.5 * static_cast<double>(at_.digits);
     if (at_.is_labelled(bar) && wide - 2 >= needed)
@@ -175,14 +175,15 @@ class svg_writer {
     const double y = at_.bottom + 2;
     text_ += "<path class=\"line\" fill=\"none\" d=\"M" + number(at_.left) + " " + number(y) + "H" +
              number(at_.left + at_.plot);
-    const std::string longest = std::to_string(in_.end);
+    const std::int64_t end = in_.end / in_.parts;
     const std::int64_t distance =
-        tick_distance(at_.scale, svg_layout::text_width(longest, 11) + 16);
-    for (std::int64_t at = 0; at <= in_.end; at += distance)
-      text_ += "M" + number(at_.x_of(at)) + " " + number(y) + "v5";
+        tick_distance(at_.scale * static_cast<double>(in_.parts),
+                      svg_layout::text_width(std::to_string(end), 11) + 16);
+    for (std::int64_t at = 0; at <= end; at += distance)
+      text_ += "M" + number(at_.x_of(at * in_.parts)) + " " + number(y) + "v5";
     text_ += "\"/>\n";
-    for (std::int64_t at = 0; at <= in_.end; at += distance)
-      words(at_.x_of(at), y + 17, "tick", std::to_string(at), "middle");
+    for (std::int64_t at = 0; at <= end; at += distance)
+      words(at_.x_of(at * in_.parts), y + 17, "tick", std::to_string(at), "middle");
     words(at_.left, y + 34, "tick", in_.unit.empty() ? "time" : "time, " + in_.unit);
   }
 

@@ -137,7 +137,7 @@ class svg_layout {
     for (const picture_lane& one : in_.lanes)
       left = std::max(left, 16 + text_width(one.name, one.narrow ? 9 : 12));
     // The last tick's label is centred on the end of the axis.
-    double right = std::max(24.0, 8 + text_width(std::to_string(in_.end), 11) / 2);
+    double right = std::max(24.0, 8 + text_width(std::to_string(in_.end / in_.parts), 11) / 2);
     if (!in_.memory.empty())
       right = std::max(right, 24 + text_width("peak " + std::to_string(most_), 10));
     // Wide enough for the micro-batch in the shortest job, within what a page can show.
