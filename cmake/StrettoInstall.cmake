@@ -38,8 +38,12 @@ install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 # stretto_pkg_config(name description REQUIRES name LIBS flags...)
 function(stretto_pkg_config name description)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "REQUIRES" "LIBS")
-  set(folder "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")
-  file(RELATIVE_PATH up "${folder}" "${CMAKE_INSTALL_PREFIX}") # so that the folder may be moved
+  # Relative, so that what is installed may be moved.
+  file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+  set(includedir [[${prefix}]])
+  cmake_path(APPEND includedir "${CMAKE_INSTALL_INCLUDEDIR}") # as it is, where that is absolute
+  set(libdir [[${prefix}]])
+  cmake_path(APPEND libdir "${CMAKE_INSTALL_LIBDIR}")
   list(JOIN arg_LIBS " " libs)
   set(own [[-std=c++20 -I${includedir}]])
   if(arg_REQUIRES)
@@ -47,8 +51,8 @@ function(stretto_pkg_config name description)
   endif()
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY CONTENT
 [[prefix=${pcfiledir}/@up@
-includedir=${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
-libdir=${prefix}/@CMAKE_INSTALL_LIBDIR@
+includedir=@includedir@
+libdir=@libdir@
 
 Name: @name@
 Description: @description@
