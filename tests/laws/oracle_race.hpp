@@ -65,6 +65,8 @@ class two_steps {
     }
     return {};
   }
+  //! What every instruction knew in the end, when it was last asked what is wrong: place by chain.
+  const std::vector<std::int32_t>& clocks() const { return clocks_; }
   //! Whether `earlier` of the rank is done when `later`, of the same step, starts.
   bool ordered(int rank, int earlier, int later) {
     if (!ticked_) tick({});

@@ -47,6 +47,33 @@ TEST_CASE("without any one wait something is out of order, and it is what the wa
   CHECK(untold * 500 < waits);
 }
 
+TEST_CASE("the judge that leaves a wait out knows what one knows of plans without it") {
+  long waits = 0;
+  laws::for_each_plan(4, 6, 2, 53, [&](const laws::grid_point& point, const auto& made) {
+    INFO(point.words());
+    oracle::two_steps judge(made.plans());
+    const oracle::loose_plans sound(made.plans());
+    for (int rank = 0; rank < point.sizes.ranks; ++rank) {
+      const auto& list = sound.ranks[static_cast<std::size_t>(rank)].list;
+      for (std::size_t index = 0; index < list.size(); ++index)
+        for (std::size_t wait = 0; wait < list[index].waits.size(); ++wait, ++waits) {
+          oracle::loose_plans less = sound;
+          auto& of = less.ranks[static_cast<std::size_t>(rank)].list[index].waits;
+          of.erase(of.begin() + static_cast<std::ptrdiff_t>(wait));
+          const auto views = less.views();
+          oracle::two_steps other(views);
+          const auto expected = other.found();
+          const auto found =
+              judge.found_without({rank, static_cast<int>(index), static_cast<int>(wait)});
+          INFO("rank ", rank, " instruction ", index, " wait ", wait);
+          REQUIRE((found.what == flaw::none) == (expected.what == flaw::none));
+          REQUIRE(judge.clocks() == other.clocks());
+        }
+    }
+  });
+  CHECK(waits > 1000);
+}
+
 TEST_CASE("spare refuses every wait that is added") {
   std::minstd_rand random(7);
   long added = 0;

@@ -60,6 +60,7 @@ TEST_CASE("parts of a unit of time that pairs hide are drawn where they are in a
     return all;
   };
   std::vector<double> four_times = times("");
+  CHECK(*std::max_element(four_times.begin(), four_times.end()) == 27.75);
   for (double& time : four_times) time *= 4;
   CHECK(four_times.size() > 4 * 8 * 2 * 2);
   CHECK(four_times == times(" --cost 4,4,4,0"));

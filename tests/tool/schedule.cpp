@@ -25,6 +25,7 @@ TEST_CASE("a list tells parts of a unit of time that pairs hide, as one in a fin
   CHECK(parts["makespan"] == 27.75);
   CHECK(4 * parts["makespan"].get<double>() == whole["makespan"].get<double>());
   std::size_t jobs = 0;
+  double last = 0;
   for (std::size_t rank = 0; rank < 4; ++rank)
     for (std::size_t at = 0; at < whole["lists"][rank]["jobs"].size(); ++at, ++jobs) {
       const json& mine = parts["lists"][rank]["jobs"].at(at);
@@ -32,7 +33,9 @@ TEST_CASE("a list tells parts of a unit of time that pairs hide, as one in a fin
       CHECK(mine["job"] == theirs["job"]);
       for (const char* time : {"start", "end"})
         CHECK(4 * mine[time].get<double>() == theirs[time].get<double>());
+      last = std::max(last, mine["end"].get<double>());
     }
+  CHECK(last == 27.75);
   CHECK(jobs == 2 * 4 * 8);
   CHECK(run(small).out.starts_with(
       "paired_1f1b: 4 ranks, 8 micro-batches; makespan 27.75, bubble 32.4 %\n"));

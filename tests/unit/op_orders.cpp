@@ -220,6 +220,22 @@ TEST_CASE("who asks for a shorter order gets one, or none") {
   CHECK(none > 5);
 }
 
+TEST_CASE("who asks for an order that is no longer has it found again, as a rule") {
+  // What ranks orders that have been begun may be more than they become: it must not end them.
+  std::mt19937 numbers(11);
+  const overlap::look_ahead_options with{.multiprocessors = 40, .width = 100000};
+  int none = 0;
+  for (int round = 0; round < 400; ++round) {
+    const op_graph graph = random_graph(numbers, 4 + round % 4, true);
+    const auto search = [&](std::int64_t below) {
+      return overlap::detail::look_ahead_search(graph, with, below).run();
+    };
+    const std::int64_t found = search(std::numeric_limits<std::int64_t>::max()).makespan;
+    none += search(found + 1).nodes.empty();
+  }
+  CHECK(none < 4);
+}
+
 TEST_CASE("no order is longer than the plain ones, nor shorter than the bound") {
   std::mt19937 numbers(8);
   int optimal = 0;
