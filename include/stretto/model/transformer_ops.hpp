@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "stretto/base/viewed.hpp"
+#include "stretto/model/machine.hpp"
+#include "stretto/model/program.hpp"
+#include "stretto/model/stream_type.hpp"
+#include "stretto/model/transformer.hpp"
+
+namespace stretto {
+
+//! Adds ops of one rank's share of a transformer to its programs: what they touch, how they may be
+//! cut, and what they take by a machine's roofline or as measured there. Where ranks share the
+//! layers, a row-split product is followed by the sum of its parts, forwards, and a column-split one
+//! backwards, on the stream for that; nothing is copied besides.
+class transformer_ops {
+ public:
+  //! @param on  what ops take there; a machine without a name: they have no times
+  constexpr transformer_ops(const transformer& model, program_chain& out, const machine& on)
+      : model_(model), out_(out), on_(on), t_(model.tensor_parallel), rows_(model.tokens()) {}
+
+  constexpr const transformer& model() const { return model_; }
+  constexpr program_chain& out() { return out_; }
+  constexpr std::int64_t rows() const { return rows_; }
+  constexpr int shards() const { return model_.tensor_parallel; }
+
+  //! Bytes of all rows of the model's width.
+  constexpr std::int64_t full_row() const { return rows_ * model_.hidden * model_.bytes.activation; }
+  //! Of those rows that a rank holds: all, unless sequence parallelism splits them.
+  constexpr std::int64_t row() const { return full_row() / (model_.sequence_parallel ? t_ : 1); }
+  //! Of a dropout's mask over the same.
+  constexpr std::int64_t row_mask() const {
+    return rows_ * model_.hidden / (model_.sequence_parallel ? t_ : 1);
+  }
+  //! Of the rank's share of all rows of some width.
+  constexpr std::int64_t share(std::int64_t width) const {
+    return rows_ * width * model_.bytes.activation / t_;
+  }
+
+  constexpr std::int32_t buffer(std::string_view name, std::int64_t bytes) {
+    return out_.buffer(name, bytes);
+  }
+
+  //! What a product takes with a matrix of the model's width by so many columns (or rows), of which
+  //! each rank has a share.
+  constexpr op_work linear(std::int64_t columns) const {
+    const std::int64_t h = model_.hidden;
+    return {2 * rows_ * h * (columns / t_),
+            full_row() + share(columns) + h * (columns / t_) * model_.bytes.weight,
+            0,
+            {rows_, h, columns / t_}};
+  }
+  constexpr static op_work moved(std::int64_t bytes) { return {0, bytes}; }
+
+  //! An op that takes rows one by one.
+  constexpr void add(std::string_view name, std::initializer_list<op_use> touched,
+                     const op_work& work, pieces_of cut = pieces_of::rows) {
+    out_.add(name, touched, {.time = time(work), .cut = cut});
+  }
+  //! Gradients of weights: each needs all rows.
+  constexpr void weights(std::string_view name, std::initializer_list<op_use> touched,
+                         const op_work& work) {
+    add(name, touched, work, pieces_of::result);
+  }
+  constexpr void collective(std::string_view name, std::initializer_list<op_use> touched,
+                            std::int64_t message, pieces_of cut) {
+    out_.add(name, touched,
+             {.time = time({0, 0, message}),
+              .stream = static_cast<std::uint8_t>(stream_type::tensor_parallel),
+              .cut = cut,
+              .holds = static_cast<std::int16_t>(on_.collective),
+              .collective = true});
+  }
+  //! A product of which each rank has only a summand, and the sum.
+  constexpr void product(std::string_view name, std::string_view sum,
+                         std::initializer_list<op_use> touched, std::int32_t result,
+                         const op_work& work) {
+    const bool scattered = model_.sequence_parallel && t_ > 1;
+    const std::int32_t made = scattered ? out_.buffer("summand", full_row()) : result;
+    std::vector<op_use> all(touched);
+    all.push_back(writes(made));
+    out_.add(name, viewed(all), {.time = time(work), .cut = pieces_of::rows});
+    // Cut by rows, what is scattered would come in another order.
+    if (scattered)
+      collective(sum, {reads(made), writes(result)}, ring(), pieces_of::whole);
+    else if (t_ > 1)
+      collective(sum, {reads(made), writes(made)}, 2 * ring(), pieces_of::rows);
+  }
+  //! All rows of a buffer that sequence parallelism splits, for the time of a product.
+  constexpr std::int32_t gathered(std::int32_t part) {
+    if (!model_.sequence_parallel || t_ == 1) return part;
+    const std::int32_t all = out_.buffer("gathered", full_row());
+    collective("gather", {reads(part), writes(all)}, ring(), pieces_of::whole);
+    return all;
+  }
+
+  constexpr void norm(std::int32_t from, std::int32_t result) {
+    add("norm", {reads(from), writes(result)}, moved(2 * row()));
+  }
+  //! What a block has made, dropped in part, and what it has made it of.
+  constexpr void residual(std::int32_t made, std::int32_t from, std::int32_t mask,
+                          std::int32_t result) {
+    add("residual", {reads(made), reads(from), writes(mask), writes(result)},
+        moved(3 * row() + row_mask()));
+  }
+
+  //! Of what a block has made, the gradient, out of its sum's.
+  constexpr void residual_back(std::int32_t gradient, std::int32_t mask, std::int32_t result) {
+    add("residual back", {reads(gradient), reads(mask), writes(result)},
+        moved(2 * row() + row_mask()));
+  }
+  //! Adds what came through the norm to the gradient that came past the block.
+  constexpr void norm_back(std::int32_t from, std::int32_t d_norm, std::int32_t gradient) {
+    add("norm back", {reads(from), reads(d_norm), reads(gradient), writes(gradient)},
+        moved(4 * row()));
+  }
+
+ private:
+  constexpr std::int64_t time(const op_work& work) const {
+    return on_.name.empty() ? 0 : on_.time(work);
+  }
+  //! What leaves a rank for it to have its part of a sum, or all parts of a whole, round a ring.
+  constexpr std::int64_t ring() const { return full_row() * (t_ - 1) / t_; }
+
+  transformer model_;
+  program_chain& out_;
+  machine on_;
+  std::int64_t t_ = 1;
+  std::int64_t rows_ = 0;
+};
+
+}  // namespace stretto
