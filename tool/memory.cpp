@@ -86,18 +86,16 @@ struct memory_command {
   void run() {
     how_ = assignment::described(layers_text);
     if (!how_.complaint().empty()) throw bad_option("--layers", layers_text, how_.complaint());
-    of_model.settle(how_.layers(), layers_text);
     const shape wanted = sizes.sizes(name);
+    of_model.settle(how_.layers(), layers_text, wanted.slices);
     chunks_ = wanted.chunks;
     forward_only_ = is_forward_only(name);
     // Not by a range, which has nothing against NaN.
     if (limit && !(*limit > 0 && *limit <= most_mib))
       throw bad_option("--limit", (std::ostringstream() << *limit).str(),
                        "must be above 0 and at most 1e12");
-    // An earlier slice keeps more than its share: others read its keys and values.
-    if (wanted.slices > 1)
-      throw bad_option("--slices", std::to_string(wanted.slices),
-                       "what slices keep is not estimated, only whole micro-batches");
+    if (recompute == "attention" && model_.attention == attention_kernel::fused)
+      throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
     schedule_options options;
     options.recompute = window();
     options.offload = away_ = read_offload(offload, name);
@@ -154,10 +152,10 @@ struct memory_command {
     const auto counts = [&](std::size_t layer) {
       return letters.empty() || letters[layer] == 't' || letters[layer] == 'm';
     };
-    // Balanced by multiply-adds of a token, the head's with the last layer.
-    const std::int64_t layer_work = 12 * model_.hidden + 2 * model_.sequence;
+    // Balanced by multiply-adds of a token and feature, the head's with the last layer.
     const auto work = [&](int layer) {
-      const std::int64_t one = layer_work + (layer + 1 == how_.layers() ? model_.vocabulary : 0);
+      const std::int64_t one = model_.layer_products() / model_.hidden +
+                               (layer + 1 == how_.layers() ? model_.vocabulary : 0);
       return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
     };
     const verdict answer = how_.assign(where, ranges, work);
@@ -266,7 +264,8 @@ struct memory_command {
       nlohmann::ordered_json text{{"schedule", name},
                                   {"ranks", where.ranks},
                                   {"microbatches", sizes.microbatches},
-                                  {"chunks", chunks_}};
+                                  {"chunks", chunks_},
+                                  {"slices", model_.slices}};
       for (const rank_need& need : all) {
         text["need"].push_back({{"layers", need.layers},
                                 {"state", need.state},

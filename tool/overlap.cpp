@@ -93,7 +93,7 @@ struct overlap_command {
   }
 
   void run() {
-    of_model.settle(layers, std::to_string(layers));
+    of_model.settle(layers, std::to_string(layers), 1);
     if (machine_path.empty()) {
       const machine* known = find_machine(device);
       if (known == nullptr) throw bad_option("--device", device, "no such device; there are " + device_names());

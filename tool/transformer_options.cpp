@@ -18,6 +18,27 @@ void transformer_options::add(CLI::App& command) {
   size("--sequence", model.sequence, "Tokens per sequence", 1 << 22);
   size("--batch", model.microbatch, "Sequences per micro-batch", 1 << 16);
   size("--vocabulary", model.vocabulary, "Distinct tokens", 1 << 24);
+  command
+      .add_option("--architecture", layers,
+                  "gpt: LayerNorm, GELU, biases, dropout; llama: RMSNorm, rotary positions, SwiGLU")
+      ->check(CLI::IsMember({"gpt", "llama"}))
+      ->capture_default_str();
+  command
+      .add_option("--attention", attention,
+                  "plain: all scores are kept; fused: none are (FlashAttention)")
+      ->check(CLI::IsMember({"plain", "fused"}))
+      ->capture_default_str();
+  const auto other = [&](const char* option, std::int64_t& value, const char* says,
+                         std::int64_t most) {
+    command.add_option(option, value, says)
+        ->check(CLI::Range(std::int64_t{1}, most).description(""));
+  };
+  other("--kv-heads", model.kv_heads, "Heads of keys and values (default as many as --heads)",
+        1 << 20);
+  other("--feed-forward", model.feed_forward,
+        "Width of the feed-forward (default 4 times --hidden; llama: 8/3 times, rounded up to a "
+        "multiple of 256)",
+        1 << 22);
   size("--tensor-parallel", model.tensor_parallel, "Devices that share each layer", 1 << 12);
   command.add_flag("--sequence-parallel", model.sequence_parallel,
                    "They also share what they would each keep");
@@ -27,25 +48,40 @@ void transformer_options::add(CLI::App& command) {
       ->capture_default_str();
 }
 
-void transformer_options::settle(int layers, const std::string& layers_text) {
+void transformer_options::settle(int count, const std::string& layers_text, int slices) {
   model.bytes = precision == "mixed" ? mixed_precision : single_precision;
+  model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
+  model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
+  model.slices = slices;
   const std::int64_t t = model.tensor_parallel;
   if (model.hidden % model.heads != 0)
     throw bad_option("--heads", std::to_string(model.heads), "--hidden is no multiple of it");
+  if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)
+    throw bad_option("--kv-heads", std::to_string(model.kv_heads), "--heads is no multiple of it");
+  if (model.sequence % slices != 0)
+    throw bad_option("--slices", std::to_string(slices),
+                     "--sequence " + std::to_string(model.sequence) + " is no multiple of it");
   if (model.heads % t != 0 || model.vocabulary % t != 0 ||
-      (model.sequence_parallel && model.sequence % t != 0))
+      (model.sequence_parallel && model.sequence / slices % t != 0))
     throw bad_option("--tensor-parallel", std::to_string(t),
-                     "--heads and --vocabulary, and --sequence where it is split, must be "
-                     "multiples of it");
+                     "--heads and --vocabulary, and --sequence (of a slice) where it is split, must "
+                     "be multiples of it");
+  if (model.kv_heads % t != 0 || model.feed_forward_width() % t != 0)
+    throw bad_option("--tensor-parallel", std::to_string(t),
+                     "--kv-heads and --feed-forward (" +
+                         std::to_string(model.feed_forward_width()) + ") must be multiples of it");
   // What one micro-batch keeps in all layers, and the weights.
   const double tokens = static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
   const double hidden = static_cast<double>(model.hidden);
-  const double kept =
-      tokens *
-      (40 * hidden + 10 * static_cast<double>(model.heads) * static_cast<double>(model.sequence) +
-       8 * static_cast<double>(model.vocabulary));
-  if ((kept * layers > 1e15) ||
-      20 * hidden * (13 * hidden * layers + 2.0 * static_cast<double>(model.vocabulary)) > 1e15)
+  const double wide = static_cast<double>(model.feed_forward_width());
+  const double scores = model.attention == attention_kernel::fused
+                            ? 4
+                            : 10 * static_cast<double>(model.sequence);
+  const double kept = tokens * (24 * hidden + 6 * wide + scores * static_cast<double>(model.heads) +
+                                8 * static_cast<double>(model.vocabulary));
+  if ((kept * count > 1e15) ||
+      20 * (hidden * (5 * hidden + 3 * wide) * count +
+            2.0 * hidden * static_cast<double>(model.vocabulary)) > 1e15)
     throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " + layers_text +
                     ": the model passes 1e15 bytes");
 }

@@ -10,18 +10,21 @@ class App;
 
 namespace stretto::tool {
 
-//! --hidden, --heads, --sequence, --batch, --vocabulary, --tensor-parallel, --sequence-parallel,
-//! --precision.
+//! --hidden, --heads, --kv-heads, --feed-forward, --sequence, --batch, --vocabulary, --architecture,
+//! --attention, --tensor-parallel, --sequence-parallel, --precision.
 struct transformer_options {
   transformer model{};
   std::string precision = "mixed";
+  std::string layers = "gpt";
+  std::string attention = "plain";
 
   void add(CLI::App& command);
   //! Sets what depends on other options.
-  //! @param layers       that the model has, and
-  //! @param layers_text  the option as typed, for an error about the whole's size
+  //! @param count  that the model has, and
+  //! @param layers_text   the option as typed, for an error about the whole's size
+  //! @param slices        of every sequence
   //! @throws bad_input for sizes that do not divide, or whose sums leave 64 bits
-  void settle(int layers, const std::string& layers_text);
+  void settle(int count, const std::string& layers_text, int slices);
 };
 
 }  // namespace stretto::tool

@@ -116,6 +116,61 @@ TEST_CASE("activations are what a plan's arena holds, messages in flight with th
   check_arena<schedule::chimera>(four, "'Ettttt|tttt|tttt|tttL'", {5, 4, 4, 3});
 }
 
+TEST_CASE("slices have room for what each keeps, and the gradients that later ones add to") {
+  // Llama 3 8B, whose attention is fused; 4 slices of a sequence, on 8 devices a rank.
+  const std::string llama =
+      " --ranks 4 --microbatches 8 --layers 32 --architecture llama --attention fused --hidden 4096 "
+      "--heads 32 --kv-heads 8 --feed-forward 14336 --vocabulary 128256 --sequence 8192 "
+      "--tensor-parallel 8 --sequence-parallel --format json ";
+  for (const std::int64_t slices : {1, 4}) {
+    const json all = run_json("memory seq_1f1b" + llama + "--slices " + std::to_string(slices));
+    CHECK(all["slices"] == slices);
+    const std::int64_t rows = 8192 / slices;
+    const std::int64_t message = rows * 2 * 4096 / 8;
+    const std::int64_t layer =
+        rows * (2 * (6 * 4096 + 2 * 1024 + 3 * 14336) + 4 * 32 + (slices > 1 ? 4 * 1024 : 0)) / 8;
+    stretto::plan_request request;
+    request.stages.clear();
+    for (int stage = 0; stage < 4; ++stage) {
+      std::int64_t saved = 8 * layer - (stage == 0 ? 0 : message);
+      // The head's input, its norm, and the logits in single precision.
+      if (stage == 3) saved += 2 * message + rows * 4 * 128256 / 8;
+      request.stages.push_back({.output = message, .stash = saved, .gradients = 0});
+    }
+    const stretto::shape sizes{
+        .ranks = 4, .microbatches = 8, .slices = static_cast<int>(slices)};
+    const stretto::job_table table(4, 1);
+    const stretto::planned made(stretto::schedule::seq_1f1b{}, sizes, table.view(),
+                                stretto::overlap::separate{}, request);
+    REQUIRE(made.answer() == stretto::verdict{});
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      CAPTURE(slices);
+      CAPTURE(rank);
+      const stretto::arena_report use = stretto::measure_arena(made.plans()[rank]);
+      CHECK(of(all, rank, "saved") == use.saved);
+      CHECK(of(all, rank, "messages") == use.messages);
+      CHECK(of(all, rank, "arena") == use.arena);
+      // Weights, gradients and optimizer, 16 bytes a weight, of 8 layers and, at the ends, the
+      // vocabulary's.
+      const std::int64_t weights =
+          8 * (4096 * (2 * 4096 + 2 * 1024 + 3 * 14336) / 8 + 2 * 4096) +
+          (rank == 0 || rank == 3 ? 128256 * 4096 / 8 : 0) + (rank == 3 ? 4096 : 0);
+      CHECK(of(all, rank, "state") == 16 * weights);
+    }
+  }
+  const auto refused = [&](const std::string& option) {
+    const outcome ran = run("memory seq_1f1b" + llama + option);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    return ran.err;
+  };
+  CHECK(refused("--slices 2 --recompute full").find("a slice cannot be recomputed") !=
+        std::string::npos);
+  CHECK(refused("--slices 2048").find(
+            "--tensor-parallel 8: --heads and --vocabulary, and --sequence (of a slice)") !=
+        std::string::npos);
+}
+
 TEST_CASE("every schedule has an arena, and recomputation makes none of a fixed order larger") {
   stretto::schedule::all::for_each([](const auto& made) {
     stretto::shape sizes{.ranks = 2, .microbatches = 4};
@@ -336,7 +391,16 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--hidden 1048576 --layers 100000", "--hidden 1048576 --layers 100000: the model passes"},
       {"--chunks 2", "1f1b does not serve this: this schedule has one chunk per rank"},
       {"--precision half", "--precision"},
-      {"--slices 2", "--slices 2: what slices keep is not estimated"},
+      {"--slices 2", "--slices 2: 1f1b does not serve this"},
+      {"--slices 3", "--slices 3: --sequence 1024 is no multiple of it"},
+      {"--kv-heads 3", "--kv-heads 3: --heads is no multiple of it"},
+      {"--kv-heads 4 --tensor-parallel 8",
+       "--tensor-parallel 8: --kv-heads and --feed-forward (4096) must be multiples of it"},
+      {"--feed-forward 4098 --tensor-parallel 4", "--feed-forward (4098) must be multiples of it"},
+      {"--architecture bert", "--architecture: bert not in {gpt,llama}"},
+      {"--attention flash", "--attention: flash not in {plain,fused}"},
+      {"--attention fused --recompute attention",
+       "--recompute attention: --attention fused keeps none of that"},
   };
   for (const auto& one : cases) {
     INFO(one.arguments);

@@ -202,52 +202,6 @@ TEST_CASE("any chain, against a count at every op") {
   }
 }
 
-// Korthikanti et al. 2022: bytes that one layer keeps in half precision.
-constexpr std::int64_t published_bytes(const stretto::transformer& model) {
-  const std::int64_t sbh = model.tokens() * model.hidden;
-  const std::int64_t as2b = model.heads * model.sequence * model.tokens();
-  const std::int64_t t = model.tensor_parallel;
-  if (model.sequence_parallel) return (34 * sbh + 5 * as2b) / t;
-  return 10 * sbh + (24 * sbh + 5 * as2b) / t;
-}
-
-// What layers add: the difference that one more makes.
-job_cost of_layer(const stretto::transformer& model, std::size_t job, bool split,
-                  bool again = false) {
-  std::int64_t change[2];
-  for (const int layers : {1, 2}) {
-    const std::vector<std::int32_t> counts(3, layers);
-    program_chain chain =
-        stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, split);
-    if (again) chain = memory::recompute(chain, memory::recompute_full{});
-    change[layers - 1] = measured_chain(chain)[job].change;
-  }
-  return {0, change[1] - change[0], 0};
-}
-
-TEST_CASE("a layer keeps what is published") {
-  for (const int t : {1, 2, 8})
-    for (const bool parallel : {false, true})
-      for (const std::int64_t microbatch : {1, 3}) {
-        const stretto::transformer model{.hidden = 512,
-                                         .heads = 8,
-                                         .sequence = 256,
-                                         .microbatch = microbatch,
-                                         .tensor_parallel = t,
-                                         .sequence_parallel = parallel,
-                                         .bytes = stretto::mixed_precision};
-        CAPTURE(t);
-        CAPTURE(parallel);
-        const std::int64_t sbh = model.tokens() * model.hidden;
-        CHECK(of_layer(model, 0, false).change == published_bytes(model));
-        CHECK(of_layer(model, 1, false).change == -published_bytes(model));
-        // Qi et al. 2023: between its halves a backward keeps 32 s b h.
-        const std::int64_t kept = parallel ? 32 * sbh / t : 8 * sbh + 24 * sbh / t;
-        CHECK(of_layer(model, 1, true).change == kept - published_bytes(model));
-        CHECK(of_layer(model, 2, true).change == -kept);
-      }
-}
-
 TEST_CASE("a rank's chain leaves nothing behind and has every job") {
   for (const auto kind : {stretto::placement_kind::looped, stretto::placement_kind::wave})
     for (int ranks = 1; ranks <= 3; ++ranks)
@@ -290,19 +244,6 @@ TEST_CASE("recompute keeps what comes from outside, and runs again what is neede
   CHECK(made[4] == job_cost{0, -2000, 0});
   CHECK(memory::recompute(plain, [](const stretto::op&) { return false; }).programs ==
         plain.programs);
-
-  const stretto::transformer model{
-      .hidden = 512, .heads = 8, .sequence = 256, .bytes = stretto::mixed_precision};
-  const std::int64_t sbh = model.tokens() * model.hidden;
-  // Full: one layer's input. Selective: all but softmax, its dropout and its mask.
-  CHECK(of_layer(model, 0, false, true).change == 0);
-  const std::vector<std::int32_t> counts(3, 2);
-  const program_chain chain =
-      stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, false);
-  CHECK(measured_chain(memory::recompute(chain, memory::recompute_full{}))[0].change == 2 * sbh);
-  constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
-  CHECK(measured_chain(memory::recompute(chain, memory::recompute_ops{core}))[0].change ==
-        2 * 34 * sbh);
 }
 
 TEST_CASE("a table from a chain with recomputes has forwards that keep everything") {

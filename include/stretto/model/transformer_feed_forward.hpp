@@ -7,47 +7,58 @@
 namespace stretto {
 
 //! The feed-forward of one layer, from its norm to its residual: its ops, and what they keep. Of a
-//! layer that is 19 s b h bytes in half precision, and the input's 2 s b h (Korthikanti et al. 2022,
-//! section 4).
+//! GPT-like layer that is 21 s b h bytes in half precision, its input's 2 s b h among them
+//! (Korthikanti et al. 2022, section 4); of a SwiGLU as wide as f, 4 s b h + 6 s b f.
 class transformer_feed_forward {
  public:
   //! @return the residual's sum
   constexpr std::int32_t forward(transformer_ops& to, std::int32_t input) {
-    const std::int64_t width = 4 * to.model().hidden;
+    const transformer& model = to.model();
+    const bool gated = model.layers == architecture::llama;
+    const std::int64_t wide = to.share(model.wide());
+    const std::int64_t active = to.share(model.feed_forward_width());
     input_ = input;
     norm_ = to.buffer("feed-forward norm", to.row());
-    wide_ = to.buffer("wide", to.share(width));
-    active_ = to.buffer("active", to.share(width));
+    wide_ = to.buffer("wide", wide);
+    active_ = to.buffer("active", active);
     const std::int32_t narrow = to.buffer("narrow", to.row());
-    mask_ = to.buffer("narrow mask", to.row_mask());
+    if (to.dropout()) mask_ = to.buffer("narrow mask", to.row_mask());
     const std::int32_t output = to.buffer("output", to.row());
 
     to.norm(input, norm_);
     const std::int32_t norm = to.gathered(norm_);
-    to.add("widen", {reads(norm), writes(wide_)}, to.linear(width));
-    to.add("gelu", {reads(wide_), writes(active_)}, to.moved(2 * to.share(width)));
-    to.product("narrow", "narrow", {reads(active_)}, narrow, to.linear(width));
+    to.add("widen", {reads(norm), writes(wide_)}, to.linear(model.wide()));
+    to.add(gated ? "swiglu" : "gelu", {reads(wide_), writes(active_)}, to.moved(wide + active));
+    to.product("narrow", "narrow", {reads(active_)}, narrow,
+               to.linear(model.feed_forward_width()));
     to.residual(narrow, input, mask_, output);
     return output;
   }
 
-  //! The gradient of its input in place of that of its output.
-  constexpr void backward_input(transformer_ops& to, std::int32_t gradient, bool weights_too) {
-    const std::int64_t width = 4 * to.model().hidden;
-    d_narrow_ = to.buffer("narrow gradient", to.row());
-    d_wide_ = to.buffer("wide gradient", to.share(width));
+  //! @param weights_too  their gradients are made here, and not by backward_weight
+  //! @return the gradient of its input
+  constexpr std::int32_t backward_input(transformer_ops& to, std::int32_t gradient,
+                                        bool weights_too) {
+    const transformer& model = to.model();
+    const bool gated = model.layers == architecture::llama;
+    const std::int64_t wide = to.share(model.wide());
+    const std::int64_t active = to.share(model.feed_forward_width());
+    d_narrow_ = to.residual_back(gradient, mask_, "narrow gradient");
+    d_wide_ = to.buffer("wide gradient", wide);
+    // As wide as what it comes of, a GELU's is made in place.
+    const std::int32_t d_active = gated ? to.buffer("active gradient", active) : d_wide_;
     const std::int32_t d_norm = to.buffer("feed-forward norm gradient", to.row());
 
-    to.residual_back(gradient, mask_, d_narrow_);
     const std::int32_t d_narrow = to.gathered(d_narrow_);
-    to.add("narrow back", {reads(d_narrow), writes(d_wide_)}, to.linear(width));
+    to.add("narrow back", {reads(d_narrow), writes(d_active)},
+           to.linear(model.feed_forward_width()));
     if (weights_too) narrow_weights(to);
-    to.add("gelu back", {reads(wide_), reads(d_wide_), writes(d_wide_)},
-           to.moved(3 * to.share(width)));
+    to.add(gated ? "swiglu back" : "gelu back", {reads(wide_), reads(d_active), writes(d_wide_)},
+           to.moved(2 * wide + active));
     to.product("widen back", "feed-forward norm gradient", {reads(d_wide_)}, d_norm,
-               to.linear(width));
+               to.linear(model.wide()));
     if (weights_too) widen_weights(to);
-    to.norm_back(input_, d_norm, gradient);
+    return to.norm_back(input_, d_norm, gradient, !weights_too && d_narrow_ == gradient);
   }
   constexpr void backward_weight(transformer_ops& to) const {
     narrow_weights(to);
@@ -58,11 +69,11 @@ class transformer_feed_forward {
   constexpr void narrow_weights(transformer_ops& to) const {
     const std::int32_t gradient = to.gathered(d_narrow_);
     to.weights("narrow weights", {reads(active_), reads(gradient)},
-               to.linear(4 * to.model().hidden));
+               to.linear(to.model().feed_forward_width()));
   }
   constexpr void widen_weights(transformer_ops& to) const {
     const std::int32_t norm = to.gathered(norm_);
-    to.weights("widen weights", {reads(norm), reads(d_wide_)}, to.linear(4 * to.model().hidden));
+    to.weights("widen weights", {reads(norm), reads(d_wide_)}, to.linear(to.model().wide()));
   }
 
   std::int32_t input_ = -1, norm_ = -1, wide_ = -1, active_ = -1, mask_ = -1;

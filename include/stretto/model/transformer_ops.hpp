@@ -28,12 +28,13 @@ class transformer_ops {
   constexpr program_chain& out() { return out_; }
   constexpr std::int64_t rows() const { return rows_; }
   constexpr int shards() const { return model_.tensor_parallel; }
+  constexpr bool dropout() const { return model_.layers == architecture::gpt; }
 
   //! Bytes of all rows of the model's width.
   constexpr std::int64_t full_row() const { return rows_ * model_.hidden * model_.bytes.activation; }
   //! Of those rows that a rank holds: all, unless sequence parallelism splits them.
   constexpr std::int64_t row() const { return full_row() / (model_.sequence_parallel ? t_ : 1); }
-  //! Of a dropout's mask over the same.
+  //! Of a dropout's mask over the same; see dropout().
   constexpr std::int64_t row_mask() const {
     return rows_ * model_.hidden / (model_.sequence_parallel ? t_ : 1);
   }
@@ -102,22 +103,33 @@ class transformer_ops {
   constexpr void norm(std::int32_t from, std::int32_t result) {
     add("norm", {reads(from), writes(result)}, moved(2 * row()));
   }
-  //! What a block has made, dropped in part, and what it has made it of.
+  //! What a block has made, dropped in part where there is a mask, and what it has made it of.
+  //! @param mask  -1: none
   constexpr void residual(std::int32_t made, std::int32_t from, std::int32_t mask,
                           std::int32_t result) {
-    add("residual", {reads(made), reads(from), writes(mask), writes(result)},
-        moved(3 * row() + row_mask()));
+    if (mask < 0)
+      add("residual", {reads(made), reads(from), writes(result)}, moved(3 * row()));
+    else
+      add("residual", {reads(made), reads(from), writes(mask), writes(result)},
+          moved(3 * row() + row_mask()));
   }
-
-  //! Of what a block has made, the gradient, out of its sum's.
-  constexpr void residual_back(std::int32_t gradient, std::int32_t mask, std::int32_t result) {
-    add("residual back", {reads(gradient), reads(mask), writes(result)},
+  //! @return the gradient of what the block has made, by this name; without a mask its sum's
+  constexpr std::int32_t residual_back(std::int32_t gradient, std::int32_t mask,
+                                       std::string_view name) {
+    if (mask < 0) return gradient;
+    const std::int32_t made = buffer(name, row());
+    add("residual back", {reads(gradient), reads(mask), writes(made)},
         moved(2 * row() + row_mask()));
+    return made;
   }
   //! Adds what came through the norm to the gradient that came past the block.
-  constexpr void norm_back(std::int32_t from, std::int32_t d_norm, std::int32_t gradient) {
-    add("norm back", {reads(from), reads(d_norm), reads(gradient), writes(gradient)},
-        moved(4 * row()));
+  //! @param still_read  the latter, as it is, by gradients of weights to come
+  //! @return the sum, elsewhere if so, else in place
+  constexpr std::int32_t norm_back(std::int32_t from, std::int32_t d_norm, std::int32_t gradient,
+                                   bool still_read) {
+    const std::int32_t sum = still_read ? buffer("input gradient", row()) : gradient;
+    add("norm back", {reads(from), reads(d_norm), reads(gradient), writes(sum)}, moved(4 * row()));
+    return sum;
   }
 
  private:

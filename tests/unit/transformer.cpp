@@ -1,0 +1,261 @@
+#include "stretto/model/transformer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stretto/memory/liveness.hpp"
+#include "stretto/memory/recompute.hpp"
+#include "stretto/model/transformer_chain.hpp"
+
+namespace {
+
+using stretto::architecture;
+using stretto::attention_kernel;
+using stretto::job_cost;
+using stretto::job_kind;
+using stretto::program_chain;
+using stretto::touch;
+using stretto::transformer;
+namespace memory = stretto::memory;
+
+//! Of the middle one of three ranks: neither embedding nor head.
+program_chain chain_of(const transformer& model, int layers, bool split,
+                       const stretto::machine& on = {}) {
+  const std::vector<std::int32_t> counts(3, layers);
+  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, split, on);
+}
+
+std::vector<job_cost> measured_chain(const program_chain& chain) {
+  std::vector<job_cost> made(chain.programs.size());
+  const auto answer = memory::measure_chain(chain, made);
+  REQUIRE(answer.ok());
+  return made;
+}
+
+//! By how much the job's change grows with one more layer.
+std::int64_t change_of_layer(const transformer& model, std::size_t job, bool split,
+                             bool again = false) {
+  std::int64_t change[2];
+  for (const int layers : {1, 2}) {
+    program_chain chain = chain_of(model, layers, split);
+    if (again) chain = memory::recompute(chain, memory::recompute_full{});
+    change[layers - 1] = measured_chain(chain)[job].change;
+  }
+  return change[1] - change[0];
+}
+
+// Korthikanti et al. 2022: bytes that one layer keeps in half precision.
+std::int64_t published_bytes(const transformer& model) {
+  const std::int64_t sbh = model.tokens() * model.hidden;
+  const std::int64_t as2b = model.heads * model.sequence * model.tokens();
+  const std::int64_t t = model.tensor_parallel;
+  if (model.sequence_parallel) return (34 * sbh + 5 * as2b) / t;
+  return 10 * sbh + (24 * sbh + 5 * as2b) / t;
+}
+
+TEST_CASE("a layer keeps what is published") {
+  for (const int t : {1, 2, 8})
+    for (const bool parallel : {false, true})
+      for (const std::int64_t microbatch : {1, 3}) {
+        const transformer model{.hidden = 512,
+                                .heads = 8,
+                                .sequence = 256,
+                                .microbatch = microbatch,
+                                .tensor_parallel = t,
+                                .sequence_parallel = parallel,
+                                .bytes = stretto::mixed_precision};
+        CAPTURE(t);
+        CAPTURE(parallel);
+        const std::int64_t sbh = model.tokens() * model.hidden;
+        CHECK(change_of_layer(model, 0, false) == published_bytes(model));
+        CHECK(change_of_layer(model, 1, false) == -published_bytes(model));
+        // Qi et al. 2023: between its halves a backward keeps 32 s b h.
+        const std::int64_t kept = parallel ? 32 * sbh / t : 8 * sbh + 24 * sbh / t;
+        CHECK(change_of_layer(model, 1, true) == kept - published_bytes(model));
+        CHECK(change_of_layer(model, 2, true) == -kept);
+      }
+}
+
+TEST_CASE("full recomputation keeps a layer's input, a selective one all but the scores") {
+  const transformer model{
+      .hidden = 512, .heads = 8, .sequence = 256, .bytes = stretto::mixed_precision};
+  const std::int64_t sbh = model.tokens() * model.hidden;
+  CHECK(change_of_layer(model, 0, false, true) == 0);
+  const program_chain chain = chain_of(model, 2, false);
+  CHECK(measured_chain(memory::recompute(chain, memory::recompute_full{}))[0].change == 2 * sbh);
+  constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
+  CHECK(measured_chain(memory::recompute(chain, memory::recompute_ops{core}))[0].change ==
+        2 * 34 * sbh);
+}
+
+TEST_CASE("the weights of published models") {
+  const auto all = [](const transformer& model, int layers, bool tied) {
+    return layers * model.layer_weights() + model.embedding_weights() + model.head_weights() -
+           (tied ? model.vocabulary * model.hidden : 0);
+  };
+  // GPT-2 small and XL, whose head is the embedding.
+  CHECK(all({.hidden = 768, .heads = 12, .sequence = 1024, .vocabulary = 50257}, 12, true) ==
+        124'439'808);
+  CHECK(all({.hidden = 1600, .heads = 25, .sequence = 1024, .vocabulary = 50257}, 48, true) ==
+        1'557'611'200);
+  // Llama 2 7B, by the default width of 8/3 h; Llama 3 8B and 70B.
+  CHECK(all({.hidden = 4096, .heads = 32, .vocabulary = 32000, .layers = architecture::llama}, 32,
+            false) == 6'738'415'616);
+  transformer model{.hidden = 4096,
+                    .heads = 32,
+                    .sequence = 8192,
+                    .vocabulary = 128256,
+                    .layers = architecture::llama,
+                    .kv_heads = 8,
+                    .feed_forward = 14336};
+  CHECK(all(model, 32, false) == 8'030'261'248);
+  // What a rank holds: its share, and the norms.
+  const std::int64_t whole = model.layer_weights();
+  model.tensor_parallel = 8;
+  CHECK(8 * (model.layer_weights() - 2 * 4096) == whole - 2 * 4096);
+  model = {.hidden = 8192,
+           .heads = 64,
+           .vocabulary = 128256,
+           .layers = architecture::llama,
+           .kv_heads = 8,
+           .feed_forward = 28672};
+  CHECK(all(model, 80, false) == 70'553'706'496);
+}
+
+//! Every make of layers, with and without what splits them.
+template <class Check>
+void each_model(const Check& check) {
+  for (const architecture layers : {architecture::gpt, architecture::llama})
+    for (const attention_kernel attention : {attention_kernel::plain, attention_kernel::fused})
+      for (const std::int64_t kv_heads : {0, 8, 4})
+        for (const std::int64_t feed_forward : {0, 1280})
+          for (const int slices : {1, 4})
+            for (const int t : {1, 4})
+              for (const bool parallel : {false, true}) {
+                const transformer model{.hidden = 512,
+                                        .heads = 8,
+                                        .sequence = 256,
+                                        .microbatch = 3,
+                                        .tensor_parallel = t,
+                                        .sequence_parallel = parallel,
+                                        .bytes = stretto::mixed_precision,
+                                        .layers = layers,
+                                        .attention = attention,
+                                        .kv_heads = kv_heads,
+                                        .feed_forward = feed_forward,
+                                        .slices = slices};
+                CAPTURE(static_cast<int>(layers));
+                CAPTURE(static_cast<int>(attention));
+                CAPTURE(kv_heads);
+                CAPTURE(feed_forward);
+                CAPTURE(slices);
+                CAPTURE(t);
+                CAPTURE(parallel);
+                check(model);
+              }
+}
+
+TEST_CASE("a layer keeps, whatever it is made of, what its blocks say") {
+  each_model([](const transformer& model) {
+    const std::int64_t rows = 3 * 256 / model.slices;
+    const std::int64_t t = model.tensor_parallel;
+    const std::int64_t h = 512;
+    const std::int64_t kv = model.kv_heads == 4 ? 256 : 512;
+    const bool gpt = model.layers == architecture::gpt;
+    const std::int64_t f = model.feed_forward > 0 ? 1280 : gpt ? 2048 : 1536;
+    // Bytes of a row, where all ranks hold it and where each has its share: inputs and norms of both
+    // blocks, and masks; queries and context, keys and values, what the feed-forward makes.
+    const std::int64_t whole = (gpt ? 10 : 8) * h;
+    std::int64_t shared = 4 * h + 4 * kv + (gpt ? 4 : 6) * f;
+    if (model.slices > 1) shared += 4 * kv;  // and gradients of keys and values, from later slices
+    if (model.attention == attention_kernel::fused)
+      shared += 8 * 4;
+    else
+      shared += 8 * 256 * (gpt ? 5 : 2);  // softmax, and what dropout makes of it, and its mask
+    const std::int64_t saved =
+        model.sequence_parallel ? rows * (whole + shared) / t : rows * whole + rows * shared / t;
+    CHECK(change_of_layer(model, 0, false) == saved);
+    CHECK(change_of_layer(model, 1, false) == -saved);
+    // Between the halves: norms' results, context, what is narrowed, and the gradients of the four
+    // products' results. The gradient that comes into a layer without dropout is one of them.
+    const std::int64_t wide = gpt ? f : 2 * f;
+    const std::int64_t split_whole = 2 * 2 * h + 2 * 2 * h;
+    const std::int64_t split_shared = 2 * (h + f + wide + h + 2 * kv);
+    const std::int64_t kept = model.sequence_parallel
+                                  ? rows * (split_whole + split_shared) / t
+                                  : rows * split_whole + rows * split_shared / t;
+    CHECK(change_of_layer(model, 1, true) == kept - saved);
+    CHECK(change_of_layer(model, 2, true) == -kept);
+  });
+}
+
+//! What every op that makes gradients of weights reads: by the op that wrote it last, and the how
+//! manieth of its name that was.
+std::vector<std::string> read_by_weights(const program_chain& chain) {
+  std::vector<std::string> made;
+  std::map<std::int32_t, std::string> contents;
+  std::map<std::string, int> count;
+  for (const stretto::program& job : chain.programs)
+    for (const stretto::op& one : chain.ops_of(job)) {
+      const std::string name(one.name);
+      std::string result = name + " " + std::to_string(++count[name]);
+      for (const stretto::op_use& use : chain.uses_of(one)) {
+        if (use.how != touch::reads) continue;
+        const std::string& content = contents[chain.storage_of(use.buffer)];
+        if (name.ends_with("weights")) made.push_back(name + ": " + content);
+        if (name == "gather") result = content;
+      }
+      for (const stretto::op_use& use : chain.uses_of(one))
+        if (use.how == touch::writes) contents[chain.storage_of(use.buffer)] = result;
+    }
+  return made;
+}
+
+TEST_CASE("the backward for the weights reads what the whole one does, before it is changed") {
+  each_model([](const transformer& model) {
+    std::vector<std::string> whole = read_by_weights(chain_of(model, 2, false));
+    std::vector<std::string> split = read_by_weights(chain_of(model, 2, true));
+    std::sort(whole.begin(), whole.end());
+    std::sort(split.begin(), split.end());
+    REQUIRE(whole.size() > 0);
+    CHECK(whole == split);
+  });
+}
+
+TEST_CASE("products take what their sizes say, and a fused attention half of its scores") {
+  constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
+                                      std::int64_t{1} << 40};
+  each_model([&](const transformer& model) {
+    const std::int64_t rows = 3 * 256 / model.slices;
+    const std::int64_t t = model.tensor_parallel;
+    const auto chain = chain_of(model, 1, false, one_flop);
+    std::map<std::string_view, std::int64_t> times[2];
+    std::int64_t all[2] = {};
+    for (std::size_t job = 0; job < 2; ++job)
+      for (const stretto::op& one : chain.ops_of(chain.programs[job])) {
+        if (one.stream != 0) continue;
+        const std::int64_t time = one.time <= 1 ? 0 : one.time;  // what moves few bytes
+        times[job][one.name] += time;
+        all[job] += time;
+      }
+    const std::int64_t scores = 2 * rows * 256 * 512 / t;
+    const bool fused = model.attention == attention_kernel::fused;
+    CHECK(times[0]["qkv"] == 2 * rows * 512 * (512 + 2 * model.kv_width()) / t);
+    CHECK(times[0]["narrow"] == 2 * rows * 512 * model.feed_forward_width() / t);
+    CHECK(times[0]["widen"] == 2 * rows * 512 * model.wide() / t);
+    CHECK(times[0][fused ? "attention" : "scores"] == scores);
+    CHECK(times[1][fused ? "attention back" : "scores back"] == scores * (fused ? 5 : 4) / 2);
+    const std::int64_t matrices = model.layer_products() - (fused ? 1 : 2) * 256 * 512;
+    CHECK(all[0] == 2 * rows * matrices / t + scores * (fused ? 1 : 2));
+    CHECK(all[1] == 4 * rows * matrices / t + scores * (fused ? 5 : 8) / 2);
+  });
+}
+
+}  // namespace
