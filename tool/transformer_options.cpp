@@ -63,9 +63,10 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
                      "--sequence " + std::to_string(model.sequence) + " is no multiple of it");
   if (model.heads % t != 0 || model.vocabulary % t != 0 ||
       (model.sequence_parallel && model.sequence / slices % t != 0))
-    throw bad_option("--tensor-parallel", std::to_string(t),
-                     "--heads and --vocabulary, and --sequence (of a slice) where it is split, must "
-                     "be multiples of it");
+    throw bad_option(
+        "--tensor-parallel", std::to_string(t),
+        "--heads and --vocabulary, and --sequence (of a slice) where it is split, must "
+        "be multiples of it");
   if (model.kv_heads % t != 0 || model.feed_forward_width() % t != 0)
     throw bad_option("--tensor-parallel", std::to_string(t),
                      "--kv-heads and --feed-forward (" +
@@ -74,14 +75,13 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   const double tokens = static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
   const double hidden = static_cast<double>(model.hidden);
   const double wide = static_cast<double>(model.feed_forward_width());
-  const double scores = model.attention == attention_kernel::fused
-                            ? 4
-                            : 10 * static_cast<double>(model.sequence);
+  const double scores =
+      model.attention == attention_kernel::fused ? 4 : 10 * static_cast<double>(model.sequence);
   const double kept = tokens * (24 * hidden + 6 * wide + scores * static_cast<double>(model.heads) +
                                 8 * static_cast<double>(model.vocabulary));
-  if ((kept * count > 1e15) ||
-      20 * (hidden * (5 * hidden + 3 * wide) * count +
-            2.0 * hidden * static_cast<double>(model.vocabulary)) > 1e15)
+  if ((kept * count > 1e15) || 20 * (hidden * (5 * hidden + 3 * wide) * count +
+                                     2.0 * hidden * static_cast<double>(model.vocabulary)) >
+                                   1e15)
     throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " + layers_text +
                     ": the model passes 1e15 bytes");
 }

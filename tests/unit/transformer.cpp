@@ -170,8 +170,8 @@ TEST_CASE("a layer keeps, whatever it is made of, what its blocks say") {
     const std::int64_t kv = model.kv_heads == 4 ? 256 : 512;
     const bool gpt = model.layers == architecture::gpt;
     const std::int64_t f = model.feed_forward > 0 ? 1280 : gpt ? 2048 : 1536;
-    // Bytes of a row, where all ranks hold it and where each has its share: inputs and norms of both
-    // blocks, and masks; queries and context, keys and values, what the feed-forward makes.
+    // Bytes of a row, where all ranks hold it and where each has its share: inputs and norms of
+    // both blocks, and masks; queries and context, keys and values, what the feed-forward makes.
     const std::int64_t whole = (gpt ? 10 : 8) * h;
     std::int64_t shared = 4 * h + 4 * kv + (gpt ? 4 : 6) * f;
     if (model.slices > 1) shared += 4 * kv;  // and gradients of keys and values, from later slices

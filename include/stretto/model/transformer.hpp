@@ -27,8 +27,8 @@ enum class architecture : std::uint8_t {
 //! How attention is computed, causal in either case.
 enum class attention_kernel : std::uint8_t {
   plain,  //!< products and softmax one by one, over all scores, which are kept
-  fused,  //!< one kernel, which skips what is masked, keeps the sums of rows alone, and computes the
-          //!< scores again for the backward (FlashAttention-2, Dao 2023)
+  fused,  //!< one kernel, which skips what is masked, keeps the sums of rows alone, and computes
+          //!< the scores again for the backward (FlashAttention-2, Dao 2023)
 };
 
 //! The sizes of a model of transformer layers, each attention and a feed-forward.
@@ -43,7 +43,7 @@ struct transformer {
   precision bytes{};
   architecture layers = architecture::gpt;
   attention_kernel attention = attention_kernel::plain;
-  std::int64_t kv_heads = 0;      //!< heads of keys and values, each shared by several; 0: as many
+  std::int64_t kv_heads = 0;  //!< heads of keys and values, each shared by several; 0: as many
   //! Its width; 0: 4 hidden, or, in a SwiGLU, 8/3 hidden rounded up to a multiple of 256.
   std::int64_t feed_forward = 0;
   //! Equal parts of every sequence, which are a job each: numbers are those of one.
@@ -57,7 +57,7 @@ struct transformer {
     return kv_heads == 0 ? hidden : hidden / heads * kv_heads;
   }
   constexpr std::int64_t feed_forward_width() const {
-    return feed_forward > 0                  ? feed_forward
+    return feed_forward > 0              ? feed_forward
            : layers == architecture::gpt ? 4 * hidden
                                          : (8 * hidden / 3 + 255) / 256 * 256;
   }
@@ -83,8 +83,7 @@ struct transformer {
   }
   //! The last norm and the product with the vocabulary.
   constexpr std::int64_t head_weights() const {
-    return vocabulary * hidden / tensor_parallel +
-           (layers == architecture::gpt ? 2 : 1) * hidden;
+    return vocabulary * hidden / tensor_parallel + (layers == architecture::gpt ? 2 : 1) * hidden;
   }
   //! Weights, gradients and optimizer state of so many weights.
   constexpr std::int64_t state_bytes(std::int64_t weights) const {

@@ -122,8 +122,8 @@ class transformer_attention {
       attend(to, "attention dropout back", {reads(mask_), reads(d_scores), writes(d_scores)}, 0,
              2 * bytes + scores(to));
     attend(to, "softmax back", {reads(softmax_), reads(d_scores), writes(d_scores)}, 0, 3 * bytes);
-    attend(to, "scores back",
-           {reads(d_scores), reads(q_), reads(k_), writes(d_q_), writes(d_k_)}, 2);
+    attend(to, "scores back", {reads(d_scores), reads(q_), reads(k_), writes(d_q_), writes(d_k_)},
+           2);
   }
   //! Products of scores, or what is done to them: by heads, each of which needs all rows.
   static constexpr void attend(transformer_ops& to, std::string_view name,
@@ -146,8 +146,7 @@ class transformer_attention {
     sums_ = to.buffer("sums of rows", sum_bytes(to));
     const std::int64_t kv = read_kv(to);
     to.add("attention", {reads(q_), reads(k_), reads(v_), writes(context_), writes(sums_)},
-           in_one(to, 2, 2 * to.share(to.model().hidden) + kv + sum_bytes(to)),
-           pieces_of::result);
+           in_one(to, 2, 2 * to.share(to.model().hidden) + kv + sum_bytes(to)), pieces_of::result);
   }
   constexpr void fused_back(transformer_ops& to, std::int32_t d_context) {
     const transformer& model = to.model();
@@ -159,7 +158,8 @@ class transformer_attention {
     to.add("attention back",
            {reads(d_context), reads(q_), reads(k_), reads(v_), reads(context_), reads(sums_),
             writes(collected), writes(products), writes(d_q_), writes(d_k_), writes(d_v_)},
-           in_one(to, 5, 4 * share + 2 * read_kv(to) + 2 * wide + 3 * sum_bytes(to)), pieces_of::result);
+           in_one(to, 5, 4 * share + 2 * read_kv(to) + 2 * wide + 3 * sum_bytes(to)),
+           pieces_of::result);
   }
   //! Keys and values that a slice reads, on the average: its own, and those before.
   static constexpr std::int64_t read_kv(const transformer_ops& to) {

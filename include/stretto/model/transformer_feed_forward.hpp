@@ -29,8 +29,7 @@ class transformer_feed_forward {
     const std::int32_t norm = to.gathered(norm_);
     to.add("widen", {reads(norm), writes(wide_)}, to.linear(model.wide()));
     to.add(gated ? "swiglu" : "gelu", {reads(wide_), writes(active_)}, to.moved(wide + active));
-    to.product("narrow", "narrow", {reads(active_)}, narrow,
-               to.linear(model.feed_forward_width()));
+    to.product("narrow", "narrow", {reads(active_)}, narrow, to.linear(model.feed_forward_width()));
     to.residual(narrow, input, mask_, output);
     return output;
   }

@@ -16,8 +16,8 @@ namespace stretto {
 
 //! Adds ops of one rank's share of a transformer to its programs: what they touch, how they may be
 //! cut, and what they take by a machine's roofline or as measured there. Where ranks share the
-//! layers, a row-split product is followed by the sum of its parts, forwards, and a column-split one
-//! backwards, on the stream for that; nothing is copied besides.
+//! layers, a row-split product is followed by the sum of its parts, forwards, and a column-split
+//! one backwards, on the stream for that; nothing is copied besides.
 class transformer_ops {
  public:
   //! @param on  what ops take there; a machine without a name: they have no times
@@ -31,7 +31,9 @@ class transformer_ops {
   constexpr bool dropout() const { return model_.layers == architecture::gpt; }
 
   //! Bytes of all rows of the model's width.
-  constexpr std::int64_t full_row() const { return rows_ * model_.hidden * model_.bytes.activation; }
+  constexpr std::int64_t full_row() const {
+    return rows_ * model_.hidden * model_.bytes.activation;
+  }
   //! Of those rows that a rank holds: all, unless sequence parallelism splits them.
   constexpr std::int64_t row() const { return full_row() / (model_.sequence_parallel ? t_ : 1); }
   //! Of a dropout's mask over the same; see dropout().

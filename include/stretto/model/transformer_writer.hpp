@@ -20,8 +20,7 @@ namespace stretto {
 class transformer_writer {
  public:
   //! @param on  what ops take there, by its roofline; a machine without a name: they have no times
-  constexpr transformer_writer(const transformer& model, program_chain& out,
-                               const machine& on = {})
+  constexpr transformer_writer(const transformer& model, program_chain& out, const machine& on = {})
       : to_(model, out, on) {}
 
   //! The bytes of activations between stages.
