@@ -44,6 +44,29 @@ TEST_CASE("of GPT-3 6.7B's layers nearly all that can be hidden is hidden, and m
   }
 }
 
+TEST_CASE("of Llama's layers fused attention takes less, and what sequences share hides in pieces") {
+  const std::string llama =
+      "overlap --architecture llama --hidden 4096 --heads 32 --kv-heads 8 --feed-forward 14336 "
+      "--sequence 8192 --tensor-parallel 8 --device h100 --format json ";
+  const json plain = run_json(llama);
+  const json fused = run_json(llama + "--attention fused");
+  const json shared = run_json(llama + "--attention fused --sequence-parallel");
+  for (std::size_t job = 0; job < 3; ++job) {
+    CAPTURE(job);
+    const auto of = [&](const json& all, const char* what) {
+      return all["jobs"][job][what].get<std::int64_t>();
+    };
+    CHECK(of(fused, "compute_ns") < of(plain, "compute_ns"));
+    CHECK(of(fused, "communication_ns") == of(plain, "communication_ns"));
+    // A gather and a scatter are a sum; a backward gathers for its weights once more.
+    CHECK(of(shared, "communication_ns") > of(fused, "communication_ns"));
+    const json& orders = shared["jobs"][job]["orders"];
+    const double pieces = orders[orders.size() - 1]["hidden"].get<double>();
+    CHECK(pieces > (job == 0 ? 0.4 : 0.7));
+    CHECK(pieces > orders[orders.size() - 2]["hidden"].get<double>());
+  }
+}
+
 // Where the orders themselves are not looked at: communication that holds no multiprocessors is put
 // in order the fastest.
 const std::string soon_ordered = gpt_layers + "2 --copy-engine ";

@@ -17,7 +17,8 @@ namespace stretto {
 //! Adds ops of one rank's share of a transformer to its programs: what they touch, how they may be
 //! cut, and what they take by a machine's roofline or as measured there. Where ranks share the
 //! layers, a row-split product is followed by the sum of its parts, forwards, and a column-split
-//! one backwards, on the stream for that; nothing is copied besides.
+//! one backwards, on the stream for that; nothing is copied besides. Where those are scattered and
+//! gathered (sequence parallelism), a piece of rows is the same part of what each rank holds.
 class transformer_ops {
  public:
   //! @param on  what ops take there; a machine without a name: they have no times
@@ -88,9 +89,8 @@ class transformer_ops {
     std::vector<op_use> all(touched);
     all.push_back(writes(made));
     out_.add(name, viewed(all), {.time = time(work), .cut = pieces_of::rows});
-    // Cut by rows, what is scattered would come in another order.
     if (scattered)
-      collective(sum, {reads(made), writes(result)}, ring(), pieces_of::whole);
+      collective(sum, {reads(made), writes(result)}, ring(), pieces_of::rows);
     else if (t_ > 1)
       collective(sum, {reads(made), writes(made)}, 2 * ring(), pieces_of::rows);
   }
@@ -98,7 +98,7 @@ class transformer_ops {
   constexpr std::int32_t gathered(std::int32_t part) {
     if (!model_.sequence_parallel || t_ == 1) return part;
     const std::int32_t all = out_.buffer("gathered", full_row());
-    collective("gather", {reads(part), writes(all)}, ring(), pieces_of::whole);
+    collective("gather", {reads(part), writes(all)}, ring(), pieces_of::rows);
     return all;
   }
 
