@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -55,6 +56,7 @@ struct overlap_command {
   transformer_options of_model;
   std::string device = "h200";
   std::string machine_path;
+  int network = 0;
   bool copy_engine = false;
   int layers = 1;
   int ranks = 4;
@@ -74,6 +76,11 @@ struct overlap_command {
         .add_option("--machine", machine_path,
                     "File of a measured machine, in place of a device: stretto calibrate")
         ->excludes(named);
+    command
+        .add_option("--network", network,
+                    "GB/s each way to devices of other nodes, where experts are (default: as near "
+                    "ones)")
+        ->check(CLI::Range(1, 1 << 20).description(""));
     command.add_flag("--copy-engine", copy_engine,
                      "Communication takes no multiprocessors from computation");
     const auto count = [&](const char* option, int& value, const char* says, int least, int most) {
@@ -103,6 +110,7 @@ struct overlap_command {
       on_ = measured_.view();
       device = measured_.name;
     }
+    on_.network = network;
     if (copy_engine) on_.multiprocessors = on_.collective = 0;
     with_.multiprocessors = on_.multiprocessors;
     with_.outstanding = outstanding;
@@ -204,7 +212,8 @@ struct overlap_command {
   void print(const std::array<ordered_job, 3>& jobs) const {
     const auto [plain, paired] = replayed_steps(jobs[0], jobs[1], jobs[2]);
     if (format == "json") {
-      ordered_json text{{"device", device}, {"tensor_parallel", of_model.model.tensor_parallel}};
+      ordered_json text{{"device", device}, {"tensor_parallel", of_model.model.tensor_parallel},
+                        {"expert_parallel", of_model.model.experts.parallel}};
       for (const ordered_job& job : jobs) {
         ordered_json ways = ordered_json::array();
         for (const ordered_ops& way : job.ways)
@@ -238,8 +247,10 @@ struct overlap_command {
       std::snprintf(text, sizeof text, "%.1f", static_cast<double>(bytes) / (1 << 20));
       return std::string(text);
     };
+    const transformer& model = of_model.model;
     std::cout << "A stage of " << layers << (layers == 1 ? " layer" : " layers") << " on "
-              << of_model.model.tensor_parallel << " of " << device << ", ms. Hidden: "
+              << std::max(model.tensor_parallel, model.experts.parallel) << " of " << device
+              << ", ms. Hidden: "
               << "what communication adds no time for;\nat most: what streams and "
               << "multiprocessors allow, whatever the order and the pieces.\n\n";
     std::vector<std::vector<std::string>> rows{
@@ -298,7 +309,8 @@ struct overlap_command {
 
 void add_overlap(CLI::App& app) {
   auto* command = app.add_subcommand(
-      "overlap", "How much of a tensor-parallel layer's communication lies behind computation");
+      "overlap",
+      "How much of a layer's communication, tensor-parallel or to experts, lies behind computation");
   const auto mine = std::make_shared<overlap_command>();
   mine->add(*command);
   command->callback([mine] { mine->run(); });

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <string>
 
 #include "errors.hpp"
 
@@ -39,6 +40,16 @@ void transformer_options::add(CLI::App& command) {
         "Width of the feed-forward (default 4 times --hidden; llama: 8/3 times, rounded up to a "
         "multiple of 256)",
         1 << 22);
+  other("--experts", model.experts.count,
+        "Experts in place of each feed-forward, every one of its width (default none)", 1 << 16);
+  other("--experts-per-token", model.experts.per_token, "Of these each token goes to (default 2)",
+        1 << 16);
+  other("--shared-experts", model.experts.shared, "Beside these every token goes to (default 0)",
+        1 << 10);
+  command
+      .add_option("--expert-parallel", model.experts.parallel,
+                  "Replicas among whom the experts are dealt (default 1)")
+      ->check(CLI::Range(1, 1 << 16).description(""));
   size("--tensor-parallel", model.tensor_parallel, "Devices that share each layer", 1 << 12);
   command.add_flag("--sequence-parallel", model.sequence_parallel,
                    "They also share what they would each keep");
@@ -71,19 +82,52 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
     throw bad_option("--tensor-parallel", std::to_string(t),
                      "--kv-heads and --feed-forward (" +
                          std::to_string(model.feed_forward_width()) + ") must be multiples of it");
+  settle_experts();
   // What one micro-batch keeps in all layers, and the weights.
   const double tokens = static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
   const double hidden = static_cast<double>(model.hidden);
   const double wide = static_cast<double>(model.feed_forward_width());
   const double scores =
       model.attention == attention_kernel::fused ? 4 : 10 * static_cast<double>(model.sequence);
-  const double kept = tokens * (24 * hidden + 6 * wide + scores * static_cast<double>(model.heads) +
-                                8 * static_cast<double>(model.vocabulary));
-  if ((kept * count > 1e15) || 20 * (hidden * (5 * hidden + 3 * wide) * count +
+  // What each token meets of feed-forwards, and how many there are.
+  const expert_mixture& mixed = model.experts;
+  const auto met = static_cast<double>(mixed.count == 0 ? 1 : mixed.per_token + mixed.shared);
+  const auto held =
+      static_cast<double>(mixed.count == 0 ? 1 : mixed.count / mixed.parallel + mixed.shared);
+  const double kept =
+      tokens *
+      (24 * hidden + met * (6 * wide + 8 * hidden) + 4 * static_cast<double>(mixed.count) +
+       scores * static_cast<double>(model.heads) + 8 * static_cast<double>(model.vocabulary));
+  if ((kept * count > 1e15) || 20 * (hidden * (5 * hidden + 3 * wide * held) * count +
                                      2.0 * hidden * static_cast<double>(model.vocabulary)) >
                                    1e15)
     throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " + layers_text +
                     ": the model passes 1e15 bytes");
+}
+
+void transformer_options::settle_experts() const {
+  const expert_mixture& mixed = model.experts;
+  const auto refuse = [](const char* option, std::int64_t value, const std::string& why) {
+    throw bad_option(option, std::to_string(value), why);
+  };
+  if (mixed.count == 0) {
+    const char* const alone = "says of what only with --experts";
+    if (mixed.shared > 0) refuse("--shared-experts", mixed.shared, alone);
+    if (mixed.parallel > 1) refuse("--expert-parallel", mixed.parallel, alone);
+    if (mixed.per_token != expert_mixture{}.per_token)
+      refuse("--experts-per-token", mixed.per_token, alone);
+    return;
+  }
+  if (model.tensor_parallel > 1)
+    refuse("--experts", mixed.count,
+           "layers with experts are not shared: --tensor-parallel " +
+               std::to_string(model.tensor_parallel) + " must be 1");
+  if (mixed.per_token > mixed.count)
+    refuse("--experts-per-token", mixed.per_token,
+           "there are --experts " + std::to_string(mixed.count));
+  if (mixed.count % mixed.parallel != 0)
+    refuse("--expert-parallel", mixed.parallel,
+           "--experts " + std::to_string(mixed.count) + " is no multiple of it");
 }
 
 }  // namespace stretto::tool

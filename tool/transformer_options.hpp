@@ -10,8 +10,10 @@ class App;
 
 namespace stretto::tool {
 
-//! --hidden, --heads, --kv-heads, --feed-forward, --sequence, --batch, --vocabulary, --architecture,
-//! --attention, --tensor-parallel, --sequence-parallel, --precision.
+//! --hidden, --heads, --kv-heads, --feed-forward, --sequence, --batch, --vocabulary,
+//! --architecture,
+//! --attention, --experts and what goes with it, --tensor-parallel, --sequence-parallel,
+//! --precision.
 struct transformer_options {
   transformer model{};
   std::string precision = "mixed";
@@ -25,6 +27,9 @@ struct transformer_options {
   //! @param slices        of every sequence
   //! @throws bad_input for sizes that do not divide, or whose sums leave 64 bits
   void settle(int count, const std::string& layers_text, int slices);
+
+ private:
+  void settle_experts() const;
 };
 
 }  // namespace stretto::tool

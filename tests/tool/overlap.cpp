@@ -67,6 +67,34 @@ TEST_CASE("of Llama's layers fused attention takes less, and what sequences shar
   }
 }
 
+TEST_CASE("a backward hides more of another forward's way to its experts than that does itself") {
+  const std::string experts =
+      "overlap --architecture llama --attention fused --hidden 4096 --heads 32 --feed-forward 2048 "
+      "--experts 64 --experts-per-token 6 --shared-experts 2 --sequence 4096 --tensor-parallel 1 "
+      "--format json --expert-parallel ";
+  const json near = run_json(experts + "8");
+  const json far = run_json(experts + "8 --network 100");
+  const json alone = run_json(experts + "1");
+  CHECK(near["expert_parallel"] == 8);
+  for (std::size_t job = 0; job < 3; ++job) {
+    CAPTURE(job);
+    const auto of = [&](const json& all, const char* what) {
+      return all["jobs"][job][what].get<std::int64_t>();
+    };
+    CHECK(of(alone, "communication_ns") == 0);
+    CHECK(of(near, "communication_ns") > 0);
+    // But for launches, as many times longer as the rate of a H200's links is that of the network.
+    CHECK(static_cast<double>(of(far, "communication_ns")) ==
+          doctest::Approx(3.7 * static_cast<double>(of(near, "communication_ns"))).epsilon(0.05));
+    CHECK(of(far, "compute_ns") == of(near, "compute_ns"));
+  }
+  const auto hidden = [&](std::size_t job) {
+    return far["jobs"][job]["orders"].back()["hidden"].get<double>();
+  };
+  CHECK(hidden(0) > 0);
+  CHECK(hidden(2) > hidden(0));
+}
+
 // Where the orders themselves are not looked at: communication that holds no multiprocessors is put
 // in order the fastest.
 const std::string soon_ordered = gpt_layers + "2 --copy-engine ";

@@ -127,6 +127,24 @@ TEST_CASE("the weights of published models") {
            .kv_heads = 8,
            .feed_forward = 28672};
   CHECK(all(model, 80, false) == 70'553'706'496);
+  // Mixtral 8x7B.
+  model = {.hidden = 4096,
+           .heads = 32,
+           .vocabulary = 32000,
+           .layers = architecture::llama,
+           .kv_heads = 8,
+           .feed_forward = 14336,
+           .experts = {.count = 8, .per_token = 2}};
+  CHECK(all(model, 32, false) == 46'702'792'704);
+  const std::int64_t one = std::int64_t{3} * 4096 * 14336;
+  const std::int64_t every = model.layer_weights();
+  model.experts.parallel = 4;
+  CHECK(model.layer_weights() == every - 6 * one);
+  model.experts.shared = 3;
+  CHECK(model.layer_weights() == every - 3 * one);
+  // What a token meets: two experts, the shared ones, the router.
+  CHECK(model.layer_products() ==
+        4096 * (2 * 4096 + 2 * 1024) + 5 * one + 8 * 4096 + 2 * model.sequence * 4096);
 }
 
 //! Every make of layers, with and without what splits them.
@@ -160,6 +178,84 @@ void each_model(const Check& check) {
                 CAPTURE(parallel);
                 check(model);
               }
+}
+
+//! Layers with experts, dealt to one device and to several, with shared ones and without.
+template <class Check>
+void each_mixture(const Check& check) {
+  for (const architecture layers : {architecture::gpt, architecture::llama})
+    for (const std::int64_t per_token : {1, 3})
+      for (const std::int64_t shared : {0, 2})
+        for (const int parallel : {1, 4}) {
+          const transformer model{.hidden = 512,
+                                  .heads = 8,
+                                  .sequence = 256,
+                                  .microbatch = 3,
+                                  .bytes = stretto::mixed_precision,
+                                  .layers = layers,
+                                  .attention = attention_kernel::fused,
+                                  .feed_forward = 384,
+                                  .experts = {16, per_token, shared, parallel}};
+          CAPTURE(static_cast<int>(layers));
+          CAPTURE(per_token);
+          CAPTURE(shared);
+          CAPTURE(parallel);
+          check(model);
+        }
+}
+
+TEST_CASE(
+    "a layer with experts keeps copies of tokens where their experts are, and what those make") {
+  each_mixture([](const transformer& model) {
+    const std::int64_t rows = 3 * 256;
+    const std::int64_t h = 512;
+    const std::int64_t k = model.experts.per_token;
+    const std::int64_t shared = model.experts.shared;
+    const bool gpt = model.layers == architecture::gpt;
+    const std::int64_t f = 384;
+    const std::int64_t wide = gpt ? f : 2 * f;
+    const std::int64_t attention = 2 * 6 * h + 4 * 8 + (gpt ? h : 0);
+    const std::int64_t routing = 4 * 16;
+    const std::int64_t saved = rows * (attention + 4 * h + (gpt ? h : 0) + routing +
+                                       2 * k * (2 * h + wide + f) + 2 * shared * (wide + f));
+    CHECK(change_of_layer(model, 0, false) == saved);
+    CHECK(change_of_layer(model, 1, false) == -saved);
+    // For the weights: of the attention as ever; copies, what is narrowed, and gradients of
+    // results.
+    const std::int64_t kept = rows * (2 * 6 * h + 2 * h + routing + 2 * k * (2 * h + wide + f) +
+                                      (shared > 0 ? 2 * h + 2 * shared * (wide + f) : 0));
+    CHECK(change_of_layer(model, 1, true) == kept - saved);
+    CHECK(change_of_layer(model, 2, true) == -kept);
+  });
+}
+
+TEST_CASE("experts take what their copies take, and copies travel there and back") {
+  constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
+                                      std::int64_t{1} << 40};
+  stretto::machine slow{"one byte a ns between nodes", std::int64_t{1} << 60, std::int64_t{1} << 60,
+                        std::int64_t{1} << 60};
+  slow.network = 1;
+  each_mixture([&](const transformer& model) {
+    const std::int64_t rows = 3 * 256;
+    std::int64_t computes = 0;
+    std::int64_t communicates = 0;
+    const auto products = chain_of(model, 1, false, one_flop);
+    for (const stretto::op& one : products.ops)
+      if (one.stream == 0 && one.time > 1) computes += one.time;
+    const std::int64_t attention = 256 * 512;
+    CHECK(computes == 6 * rows * (model.layer_products() - attention) + rows * attention * 7);
+    const auto messages = chain_of(model, 1, false, slow);
+    int count = 0;
+    for (const stretto::op& one : messages.ops)
+      if (one.stream != 0) {
+        CHECK(one.stream == static_cast<int>(stretto::stream_type::data_parallel));
+        communicates += one.time;
+        ++count;
+      }
+    const int devices = model.experts.parallel;
+    CHECK(count == (devices == 1 ? 0 : 4));
+    CHECK(communicates == 4 * (rows * model.experts.per_token * 512 * 2 * (devices - 1) / devices));
+  });
 }
 
 TEST_CASE("a layer keeps, whatever it is made of, what its blocks say") {
@@ -219,14 +315,16 @@ std::vector<std::string> read_by_weights(const program_chain& chain) {
 }
 
 TEST_CASE("the backward for the weights reads what the whole one does, before it is changed") {
-  each_model([](const transformer& model) {
+  const auto check = [](const transformer& model) {
     std::vector<std::string> whole = read_by_weights(chain_of(model, 2, false));
     std::vector<std::string> split = read_by_weights(chain_of(model, 2, true));
     std::sort(whole.begin(), whole.end());
     std::sort(split.begin(), split.end());
     REQUIRE(whole.size() > 0);
     CHECK(whole == split);
-  });
+  };
+  each_model(check);
+  each_mixture(check);
 }
 
 TEST_CASE("products take what their sizes say, and a fused attention half of its scores") {

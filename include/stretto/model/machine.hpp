@@ -15,6 +15,7 @@ struct op_work {
   std::int64_t message = 0;  //!< bytes that leave the device, over its link to its peers
   kernel_sizes product{};    //!< rows, inner size and columns of each of its products; 0: unknown
   std::int64_t products = 1;
+  bool between_nodes = false;  //!< the message goes over the network, where that has a rate
 
   constexpr bool operator==(const op_work&) const = default;
 };
@@ -32,11 +33,13 @@ struct machine {
   std::int32_t multiprocessors = 0;  //!< 0: communication takes no place from computation
   std::int32_t collective = 0;       //!< multiprocessors that a collective holds
   std::span<const measured_kernel> kernels{};
+  std::int64_t network = 0;  //!< bytes per ns and direction, to other nodes; 0: as `link`
 
   constexpr bool operator==(const machine& other) const {
     return name == other.name && flops == other.flops && memory == other.memory &&
            link == other.link && launch == other.launch && latency == other.latency &&
            multiprocessors == other.multiprocessors && collective == other.collective &&
+           network == other.network &&
            detail::same_values(kernels, other.kernels);
   }
 
@@ -56,7 +59,8 @@ struct machine {
   //! As measured: its products, or what it moves, or its message and the way. By the roofline: the
   //! longest of the three.
   constexpr std::int64_t time(const op_work& work) const {
-    if (!kernels.empty()) {
+    const bool over_network = work.between_nodes && network > 0;
+    if (!kernels.empty() && !over_network) {
       const kernel_call call = work.message > 0      ? kernel_call{"sum", {work.message}}
                                : work.product[0] > 0 ? kernel_call{"product", work.product,
                                                                    work.products}
@@ -68,7 +72,8 @@ struct machine {
     };
     std::int64_t longest = over(work.flops, flops);
     if (const std::int64_t other = over(work.bytes, memory); other > longest) longest = other;
-    if (const std::int64_t other = over(work.message, link); other > longest) longest = other;
+    const std::int64_t way = over(work.message, over_network ? network : link);
+    if (way > longest) longest = way;
     return longest + launch + (work.message > 0 ? latency : 0);
   }
 };

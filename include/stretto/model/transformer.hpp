@@ -31,6 +31,16 @@ enum class attention_kernel : std::uint8_t {
           //!< the scores again for the backward (FlashAttention-2, Dao 2023)
 };
 
+//! Experts in place of a layer's feed-forward, each with its width; every token goes to some.
+struct expert_mixture {
+  std::int64_t count = 0;      //!< 0: none
+  std::int64_t per_token = 2;  //!< of these, those that a token goes to
+  std::int64_t shared = 0;     //!< beside these, those that every token goes to
+  int parallel = 1;            //!< replicas among whom the experts are dealt (not the shared ones)
+
+  constexpr bool operator==(const expert_mixture&) const = default;
+};
+
 //! The sizes of a model of transformer layers, each attention and a feed-forward.
 struct transformer {
   std::int64_t hidden = 1024;
@@ -48,6 +58,7 @@ struct transformer {
   std::int64_t feed_forward = 0;
   //! Equal parts of every sequence, which are a job each: numbers are those of one.
   int slices = 1;
+  expert_mixture experts{};
 
   constexpr bool operator==(const transformer&) const = default;
   //! Of one job.
@@ -67,14 +78,18 @@ struct transformer {
   }
   //! Multiply-adds of a token in one layer, ranks that share it taken together.
   constexpr std::int64_t layer_products() const {
-    return layer_matrices() + (attention == attention_kernel::fused ? 1 : 2) * sequence * hidden;
+    return attention_matrices() + feed_forwards(experts.per_token) +
+           (attention == attention_kernel::fused ? 1 : 2) * sequence * hidden;
   }
   //! Weights of one layer on each rank; of GPT's default widths 12 h^2 + 13 h. Tensor parallelism
   //! leaves the norms and the biases of the row-split products whole.
   constexpr std::int64_t layer_weights() const {
-    if (layers == architecture::llama) return layer_matrices() / tensor_parallel + 2 * hidden;
-    return (layer_matrices() + hidden + 2 * kv_width() + feed_forward_width()) / tensor_parallel +
-           6 * hidden;
+    const std::int64_t held = experts.count / experts.parallel;
+    const std::int64_t matrices = attention_matrices() + feed_forwards(held);
+    if (layers == architecture::llama) return matrices / tensor_parallel + 2 * hidden;
+    const std::int64_t blocks = experts.count == 0 ? 1 : held + experts.shared;
+    return (matrices + hidden + 2 * kv_width() + blocks * feed_forward_width()) / tensor_parallel +
+           (5 + blocks) * hidden;
   }
   //! Token embeddings, and GPT's of positions; the head shares none of them.
   constexpr std::int64_t embedding_weights() const {
@@ -91,8 +106,13 @@ struct transformer {
   }
 
  private:
-  constexpr std::int64_t layer_matrices() const {
-    return hidden * (2 * hidden + 2 * kv_width()) + hidden * (wide() + feed_forward_width());
+  constexpr std::int64_t attention_matrices() const {
+    return hidden * (2 * hidden + 2 * kv_width());
+  }
+  //! Of so many experts, the shared ones, and the router; or of the feed-forward.
+  constexpr std::int64_t feed_forwards(std::int64_t dealt) const {
+    const std::int64_t one = hidden * (wide() + feed_forward_width());
+    return experts.count == 0 ? one : (dealt + experts.shared) * one + hidden * experts.count;
   }
 };
 

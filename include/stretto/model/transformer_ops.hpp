@@ -80,6 +80,17 @@ class transformer_ops {
               .holds = static_cast<std::int16_t>(on_.collective),
               .collective = true});
   }
+  //! What goes to other devices as it is, and comes from them.
+  constexpr void message(std::string_view name, std::initializer_list<op_use> touched,
+                         std::int64_t bytes, stream_type stream) {
+    op_work work{.message = bytes};
+    work.between_nodes = stream == stream_type::data_parallel;
+    out_.add(name, touched,
+             {.time = time(work),
+              .stream = static_cast<std::uint8_t>(stream),
+              .cut = pieces_of::rows,
+              .holds = static_cast<std::int16_t>(on_.collective)});
+  }
   //! A product of which each rank has only a summand, and the sum.
   constexpr void product(std::string_view name, std::string_view sum,
                          std::initializer_list<op_use> touched, std::int32_t result,

@@ -8,6 +8,7 @@
 #include "stretto/model/program.hpp"
 #include "stretto/model/transformer.hpp"
 #include "stretto/model/transformer_attention.hpp"
+#include "stretto/model/transformer_experts.hpp"
 #include "stretto/model/transformer_feed_forward.hpp"
 #include "stretto/model/transformer_ops.hpp"
 
@@ -42,7 +43,8 @@ class transformer_writer {
 
   constexpr void layer_forward() {
     layer& one = layers_.emplace_back();
-    input_ = one.feed_forward.forward(to_, one.attention.forward(to_, input_));
+    input_ = one.attention.forward(to_, input_);
+    input_ = mixes() ? one.experts.forward(to_, input_) : one.feed_forward.forward(to_, input_);
   }
 
   constexpr void head_forward() {
@@ -93,12 +95,13 @@ class transformer_writer {
   //! From the gradient of a layer's output to that of its input.
   constexpr void layer_backward_input(int at, bool weights_too) {
     layer& one = layers_[static_cast<std::size_t>(at)];
-    gradient_ = one.feed_forward.backward_input(to_, gradient_, weights_too);
+    gradient_ = mixes() ? one.experts.backward_input(to_, gradient_, weights_too)
+                        : one.feed_forward.backward_input(to_, gradient_, weights_too);
     gradient_ = one.attention.backward_input(to_, gradient_, weights_too);
   }
   constexpr void layer_backward_weight(int at) {
     const layer& one = layers_[static_cast<std::size_t>(at)];
-    one.feed_forward.backward_weight(to_);
+    mixes() ? one.experts.backward_weight(to_) : one.feed_forward.backward_weight(to_);
     one.attention.backward_weight(to_);
   }
   constexpr int layers() const { return static_cast<int>(layers_.size()); }
@@ -107,7 +110,10 @@ class transformer_writer {
   struct layer {
     transformer_attention attention;
     transformer_feed_forward feed_forward;
+    transformer_experts experts;  // in its place
   };
+
+  constexpr bool mixes() const { return to_.model().experts.count > 0; }
 
   //! In single precision for the loss.
   constexpr std::int64_t logit_bytes() const {

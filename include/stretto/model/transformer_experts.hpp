@@ -1,0 +1,209 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "stretto/model/stream_type.hpp"
+#include "stretto/model/transformer_ops.hpp"
+
+namespace stretto {
+
+//! A mixture of experts in place of a layer's feed-forward, from its norm to its residual: its ops,
+//! and what they keep. Tokens go to the devices of their experts and back, each way an all-to-all
+//! on the stream of the data-parallel replicas, among whom the experts are dealt; shared experts
+//! depend on neither. Every expert gets as many tokens as any other, and each device as many copies
+//! as it sends. Kept are copies where they arrive, what experts make of them, and what comes back,
+//! for the gradient of the routing. On one device of tensor parallelism (DeepSeek-AI 2024, arXiv
+//! 2412.19437).
+class transformer_experts {
+ public:
+  //! @return the residual's sum
+  constexpr std::int32_t forward(transformer_ops& to, std::int32_t input) {
+    const std::int64_t routing = routing_bytes(to);
+    const std::int64_t copies = copy_bytes(to, to.model().hidden);
+    input_ = input;
+    norm_ = to.buffer("feed-forward norm", to.row());
+    routing_ = to.buffer("routing", routing);
+    const std::int32_t sent = to.buffer("copies", copies);
+    tokens_ = among(to) ? to.buffer("tokens", copies) : sent;
+    wide_ = to.buffer("experts wide", copy_bytes(to, to.model().wide()));
+    active_ = to.buffer("experts active", copy_bytes(to, to.model().feed_forward_width()));
+    const std::int32_t results = to.buffer("experts results", copies);
+    returned_ = among(to) ? to.buffer("returned", copies) : results;
+    const std::int32_t narrow = to.buffer("narrow", to.row());
+    if (to.dropout()) mask_ = to.buffer("narrow mask", to.row_mask());
+    const std::int32_t output = to.buffer("output", to.row());
+
+    to.norm(input, norm_);
+    to.add("router", {reads(norm_), writes(routing_)}, router(to));
+    to.add("permute", {reads(norm_), reads(routing_), writes(sent)},
+           to.moved(to.row() + routing + copies));
+    all_to_all(to, "dispatch", sent, tokens_);
+    if (to.model().experts.shared > 0) shared_forward(to);
+    to.add("experts widen", {reads(tokens_), writes(wide_)}, expert(to, to.model().wide()));
+    to.add("experts activation", {reads(wide_), writes(active_)},
+           to.moved(copy_bytes(to, to.model().wide() + to.model().feed_forward_width())));
+    to.add("experts narrow", {reads(active_), writes(results)},
+           expert(to, to.model().feed_forward_width()));
+    all_to_all(to, "combine", results, returned_);
+    if (shared_ < 0)
+      to.add("unpermute", {reads(returned_), reads(routing_), writes(narrow)},
+             to.moved(to.row() + routing + copies));
+    else
+      to.add("unpermute", {reads(returned_), reads(routing_), reads(shared_), writes(narrow)},
+             to.moved(2 * to.row() + routing + copies));
+    to.residual(narrow, input, mask_, output);
+    return output;
+  }
+
+  //! @param weights_too  their gradients are made here, and not by backward_weight
+  //! @return the gradient of its input
+  constexpr std::int32_t backward_input(transformer_ops& to, std::int32_t gradient,
+                                        bool weights_too) {
+    const std::int64_t routing = routing_bytes(to);
+    const std::int64_t copies = copy_bytes(to, to.model().hidden);
+    const std::int64_t active = copy_bytes(to, to.model().feed_forward_width());
+    const std::int64_t wide = copy_bytes(to, to.model().wide());
+    d_narrow_ = to.residual_back(gradient, mask_, "narrow gradient");
+    const std::int32_t d_returned = to.buffer("returned gradient", copies);
+    d_routing_ = to.buffer("routing gradient", routing);
+    d_results_ = among(to) ? to.buffer("experts results gradient", copies) : d_returned;
+    const std::int32_t d_active = to.buffer("experts active gradient", active);
+    d_wide_ = to.buffer("experts wide gradient", wide);
+    const std::int32_t d_tokens = to.buffer("tokens gradient", copies);
+    const std::int32_t d_sent = among(to) ? to.buffer("copies gradient", copies) : d_tokens;
+    const std::int32_t d_norm = to.buffer("feed-forward norm gradient", to.row());
+
+    to.add("unpermute back",
+           {reads(d_narrow_), reads(returned_), reads(routing_), writes(d_returned),
+            writes(d_routing_)},
+           to.moved(to.row() + 2 * routing + 2 * copies));
+    all_to_all(to, "combine back", d_returned, d_results_);
+    if (shared_ >= 0) shared_back(to, weights_too);
+    to.add("experts narrow back", {reads(d_results_), writes(d_active)},
+           expert(to, to.model().feed_forward_width()));
+    if (weights_too) narrow_weights(to);
+    to.add("experts activation back", {reads(wide_), reads(d_active), writes(d_wide_)},
+           to.moved(2 * wide + active));
+    to.add("experts widen back", {reads(d_wide_), writes(d_tokens)}, expert(to, to.model().wide()));
+    if (weights_too) widen_weights(to);
+    all_to_all(to, "dispatch back", d_tokens, d_sent);
+    to.add("permute back", {reads(d_sent), reads(routing_), writes(d_norm)},
+           to.moved(to.row() + routing + copies));
+    to.add("router back", {reads(d_routing_), reads(d_norm), writes(d_norm)}, router(to));
+    if (weights_too) router_weights(to);
+    if (shared_ >= 0)
+      to.add("shared back", {reads(d_shared_), reads(d_norm), writes(d_norm)},
+             to.moved(3 * to.row()));
+    return to.norm_back(input_, d_norm, gradient, !weights_too && d_narrow_ == gradient);
+  }
+  constexpr void backward_weight(transformer_ops& to) const {
+    if (shared_ >= 0) shared_weights(to);
+    narrow_weights(to);
+    widen_weights(to);
+    router_weights(to);
+  }
+
+ private:
+  //! Whether some experts are on other devices.
+  static constexpr bool among(const transformer_ops& to) { return to.model().experts.parallel > 1; }
+  //! Copies of tokens: one for each of its experts.
+  static constexpr std::int64_t copies(const transformer_ops& to) {
+    return to.rows() * to.model().experts.per_token;
+  }
+  static constexpr std::int64_t copy_bytes(const transformer_ops& to, std::int64_t width) {
+    return copies(to) * width * to.model().bytes.activation;
+  }
+  //! In single precision, a number for each token and expert.
+  static constexpr std::int64_t routing_bytes(const transformer_ops& to) {
+    return 4 * to.rows() * to.model().experts.count;
+  }
+  static constexpr op_work router(const transformer_ops& to) {
+    const transformer& model = to.model();
+    const std::int64_t count = model.experts.count;
+    return {2 * to.rows() * model.hidden * count,
+            to.row() + routing_bytes(to) + model.hidden * count * model.bytes.weight,
+            0,
+            {to.rows(), model.hidden, count}};
+  }
+  //! Products of all copies with the device's experts' matrices.
+  static constexpr op_work expert(const transformer_ops& to, std::int64_t columns) {
+    const transformer& model = to.model();
+    const std::int64_t here = model.experts.count / model.experts.parallel;
+    const std::int64_t each = (copies(to) + here - 1) / here;
+    return {
+        2 * copies(to) * model.hidden * columns,
+        copy_bytes(to, model.hidden + columns) + here * model.hidden * columns * model.bytes.weight,
+        0,
+        {each, model.hidden, columns},
+        here};
+  }
+  static constexpr op_work shared(const transformer_ops& to, std::int64_t columns) {
+    return to.linear(to.model().experts.shared * columns);
+  }
+  static constexpr std::int64_t shared_bytes(const transformer_ops& to, std::int64_t width) {
+    return to.share(to.model().experts.shared * width);
+  }
+  //! All but a device's own copies leave it. Alone, it has nothing to send.
+  static constexpr void all_to_all(transformer_ops& to, std::string_view name, std::int32_t from,
+                                   std::int32_t result) {
+    if (!among(to)) return;
+    const int devices = to.model().experts.parallel;
+    to.message(name, {reads(from), writes(result)},
+               copy_bytes(to, to.model().hidden) * (devices - 1) / devices,
+               stream_type::data_parallel);
+  }
+
+  constexpr void shared_forward(transformer_ops& to) {
+    const transformer& model = to.model();
+    shared_wide_ = to.buffer("shared wide", shared_bytes(to, model.wide()));
+    shared_active_ = to.buffer("shared active", shared_bytes(to, model.feed_forward_width()));
+    shared_ = to.buffer("shared results", to.row());
+    to.add("shared widen", {reads(norm_), writes(shared_wide_)}, shared(to, model.wide()));
+    to.add("shared activation", {reads(shared_wide_), writes(shared_active_)},
+           to.moved(shared_bytes(to, model.wide() + model.feed_forward_width())));
+    to.add("shared narrow", {reads(shared_active_), writes(shared_)},
+           shared(to, model.feed_forward_width()));
+  }
+  constexpr void shared_back(transformer_ops& to, bool weights_too) {
+    const transformer& model = to.model();
+    const std::int64_t active = shared_bytes(to, model.feed_forward_width());
+    const std::int64_t wide = shared_bytes(to, model.wide());
+    const std::int32_t d_active = to.buffer("shared active gradient", active);
+    d_shared_wide_ = to.buffer("shared wide gradient", wide);
+    d_shared_ = to.buffer("shared norm gradient", to.row());
+    to.add("shared narrow back", {reads(d_narrow_), writes(d_active)},
+           shared(to, model.feed_forward_width()));
+    to.add("shared activation back", {reads(shared_wide_), reads(d_active), writes(d_shared_wide_)},
+           to.moved(2 * wide + active));
+    to.add("shared widen back", {reads(d_shared_wide_), writes(d_shared_)},
+           shared(to, model.wide()));
+    if (weights_too) shared_weights(to);
+  }
+  constexpr void shared_weights(transformer_ops& to) const {
+    to.weights("shared narrow weights", {reads(shared_active_), reads(d_narrow_)},
+               shared(to, to.model().feed_forward_width()));
+    to.weights("shared widen weights", {reads(norm_), reads(d_shared_wide_)},
+               shared(to, to.model().wide()));
+  }
+  constexpr void narrow_weights(transformer_ops& to) const {
+    to.weights("experts narrow weights", {reads(active_), reads(d_results_)},
+               expert(to, to.model().feed_forward_width()));
+  }
+  constexpr void widen_weights(transformer_ops& to) const {
+    to.weights("experts widen weights", {reads(tokens_), reads(d_wide_)},
+               expert(to, to.model().wide()));
+  }
+  constexpr void router_weights(transformer_ops& to) const {
+    to.weights("router weights", {reads(norm_), reads(d_routing_)}, router(to));
+  }
+
+  std::int32_t input_ = -1, norm_ = -1, routing_ = -1, tokens_ = -1, wide_ = -1, active_ = -1;
+  std::int32_t returned_ = -1, mask_ = -1;
+  std::int32_t shared_wide_ = -1, shared_active_ = -1, shared_ = -1;
+  std::int32_t d_narrow_ = -1, d_routing_ = -1, d_results_ = -1, d_wide_ = -1;
+  std::int32_t d_shared_wide_ = -1, d_shared_ = -1;
+};
+
+}  // namespace stretto
