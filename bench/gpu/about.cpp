@@ -6,8 +6,8 @@
 
 int main() {
   using namespace stretto;
-  if (executor::cuda_device_count() == 0) return 2;
   try {
+    if (executor::cuda_device_count() == 0) return 2;
     bench::report made("about", bench::about_gpu());
     bench::clock_check().tell(made);
     std::puts(made.all()["about"].dump().c_str());

@@ -48,6 +48,19 @@ bool is_of_a_step(const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("no GPU is none, and one that does not answer is an error") {
+  gpu::reset(1);
+  CHECK(executor::cuda_device_count() > 0);
+  for (const cudaError_t none : {cudaErrorNoDevice, cudaErrorInsufficientDriver}) {
+    gpu::fail_call(1, none, "cudaGetDeviceCount");
+    CHECK(executor::cuda_device_count() == 0);
+    CHECK(cudaGetLastError() == cudaSuccess);
+  }
+  gpu::fail_call(1, cudaErrorSystemNotReady, "cudaGetDeviceCount");
+  CHECK_THROWS_WITH_AS((void)executor::cuda_device_count(),
+                       doctest::Contains("cudaGetDeviceCount: "), executor::cuda::error);
+}
+
 TEST_CASE("steps have the bits of the plain computation, whatever order streams run in") {
   for (const std::uint64_t seed : {1U, 2U, 3U, 4U})
     for (const bool poison : {false, true}) {

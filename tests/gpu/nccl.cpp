@@ -3,12 +3,16 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "gpu/support/by_nccl.hpp"
+#include "stretto/executor/cuda/error.hpp"
+#include "stretto/executor/cuda/step_graph.hpp"
 #include "support/passing.hpp"
 
 using namespace stretto;
@@ -23,6 +27,49 @@ TEST_CASE("NCCL's own refusal, of two ranks on one GPU, is told before the first
       [&] { const executor::engine refused(views(plans), stages, by_nccl(*alone[0], 1)); });
   expect_part(text, "the NCCL transport cannot be opened: channel ");
   expect_part(text, "ncclras");
+}
+
+TEST_CASE("NCCL opens, sums, is recorded and closes, where a rank sums with nobody else") {
+  constexpr std::int64_t elements = 100003;
+  struct filling_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      executor::cuda::check(cudaMemsetAsync(at.collective().data(), 0x3f, at.collective().size(),
+                                            executor::native_stream(at)),
+                            "cudaMemsetAsync");
+    }
+  } stage;
+  executor::stage* const stages[] = {&stage};
+  plan_builder plan(0, 1, {"compute", "sums"});
+  plan.add_group({0}, elements, false);
+  const int where = plan.add_buffer(buffer_role::collective, 0, 0, elements * 4);
+  const int ready = plan.run({0, 0, 0, job_kind::reduce_grad}, 0,
+                             {{where, buffer_role::collective, access::write}});
+  plan.all_reduce(0, 1, where, {ready});
+  plan.end();
+  const plan_view view = plan.view();
+  for (const bool registered : {false, true})
+    for (const bool graph : {false, true}) {
+      CAPTURE(registered);
+      CAPTURE(graph);
+      const auto alone = executor::make_local_bootstraps(1);
+      executor::options with;
+      with.make_device = [&](const plan_view& of, executor::monitor& watch) {
+        executor::cuda_settings settings;
+        if (registered) settings.arena = executor::nccl_memory();
+        return executor::make_cuda_device(of, settings, watch);
+      };
+      with.wire = executor::make_nccl_transport(
+          *alone[0], {.registered = registered, .kernels_loaded = true});
+      with.poison = false;
+      if (graph) with.graph = executor::make_cuda_graph;
+      executor::engine engine({&view, 1}, stages, std::move(with));
+      for (int step = 0; step < 4; ++step) engine.step();
+      std::vector<unsigned char> seen(elements * 4);
+      executor::cuda::check(
+          cudaMemcpy(seen.data(), engine.arena(0).data(), seen.size(), cudaMemcpyDeviceToHost),
+          "cudaMemcpy");
+      CHECK(seen == std::vector<unsigned char>(elements * 4, 0x3f));
+    }
 }
 
 #endif

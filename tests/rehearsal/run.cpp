@@ -68,6 +68,33 @@ TEST_CASE("where tests cannot be configured benchmarks are measured all the same
   CHECK(made["rows"].size() > 10);
 }
 
+TEST_CASE("tests that are aborted or killed are among the results, too") {
+  const measured of("exit 0\n");
+  const std::string said =
+      "1/4 Test  #7: gpu/device ....   Passed    1.25 sec\n"
+      "2/4 Test  #8: gpu/loopback ...Subprocess aborted***Exception:   0.50 sec\n"
+      "3/4 Test  #9: gpu/nccl .......***Timeout  60.01 sec\n"
+      "4/4 Test #10: gpus/nccl ......***Skipped   0.02 sec\n";
+  const std::string path = of.folder.path() + "/bin/ctest";
+  std::ofstream(path) << "#!/bin/sh\nprintf '" + said + "'\nexit 8\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const outcome ran = of.run("tests");
+  CHECK(ran.exit == 1);
+  CHECK(has(ran.out, "1 passed, 2 failed, 1 skipped"));
+  const json made = json::parse(test_support::contents(of.results("tests")), nullptr, false);
+  REQUIRE(made.is_object());
+  REQUIRE(made["rows"].size() >= 4);
+  const auto row = [&](std::size_t at) {
+    const json& one = made["rows"][at];
+    return one["test"].get<std::string>() + ' ' + one["result"].get<std::string>() + ' ' +
+           std::to_string(one["seconds"].get<double>());
+  };
+  CHECK(row(0) == "gpu/device Passed 1.250000");
+  CHECK(row(1) == "gpu/loopback Subprocess aborted***Exception 0.500000");
+  CHECK(row(2) == "gpu/nccl Timeout 60.010000");
+  CHECK(row(3) == "gpus/nccl Skipped 0.020000");
+}
+
 TEST_CASE("results of one GPU are not put beside those of another") {
   const measured of("exit 0\n");
   std::filesystem::create_directories(of.folder.path() + "/results");

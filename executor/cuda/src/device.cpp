@@ -305,9 +305,16 @@ class cuda_device final : public device {
 
 }  // namespace
 
-int cuda_device_count() noexcept {
+int cuda_device_count() {
   int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (code == cudaErrorNoDevice || code == cudaErrorInsufficientDriver ||
+      code == cudaErrorStubLibrary) {
+    (void)cudaGetLastError();
+    return 0;
+  }
+  cuda::check(code, "cudaGetDeviceCount");
+  return count;
 }
 
 std::unique_ptr<device> make_cuda_device(const plan_view& plan, const cuda_settings& settings,

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 #include "stretto/executor/cuda/device.hpp"
 
@@ -12,9 +13,14 @@ int main(int count, char** arguments) {
   // Streams that share a queue, as they do of more than 8 otherwise, wait for one another.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   constexpr int needed = STRETTO_NEEDED_GPUS;
-  if (const int found = stretto::executor::cuda_device_count(); found < needed) {
-    std::printf("skipped: GPUs needed: %d, found (cudaGetDeviceCount): %d\n", needed, found);
-    return 77;  // SKIP_RETURN_CODE
+  try {
+    if (const int found = stretto::executor::cuda_device_count(); found < needed) {
+      std::printf("skipped: GPUs needed: %d, found (cudaGetDeviceCount): %d\n", needed, found);
+      return 77;  // SKIP_RETURN_CODE
+    }
+  } catch (const std::exception& wrong) {
+    std::printf("failed: %s\n", wrong.what());
+    return 1;
   }
   doctest::Context context(count, arguments);
   return context.run();

@@ -30,7 +30,9 @@ struct overlap_settings {
   int warmups = 3;  //!< rounds that are not counted
   int rounds = 15;  //!< of which medians are taken; in each, every variant once, in turn
   std::chrono::nanoseconds deadline = std::chrono::minutes(1);  //!< of one variant of one round
-  //! Makes the device, when it is not to be the host; a GPU with cuda_settings::timing.
+  //! Makes the device, when it is not to be the host; a GPU with cuda_settings::timing. There the
+  //! first launch of each kernel counts as its own time, some microseconds: kernels that are to be
+  //! compared take a good deal longer.
   std::function<std::unique_ptr<device>(const plan_view&, monitor&)> make_device{};
 };
 

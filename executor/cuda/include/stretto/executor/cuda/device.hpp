@@ -40,8 +40,9 @@ struct cuda_settings {
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
 
-//! GPUs that this process can use; 0 where there is no driver either.
-int cuda_device_count() noexcept;
+//! GPUs that this process can use; 0 where there is none, or no driver that knows this CUDA.
+//! @throws cuda::error where they are there and do not answer, such as cudaErrorSystemNotReady
+int cuda_device_count();
 
 //! A device on a GPU. All is made here: streams of the plan's priorities (its largest number is
 //! CUDA's least urgent, and what lies beyond CUDA's range is the most urgent), events without
