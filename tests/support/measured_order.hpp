@@ -32,7 +32,7 @@ measured_order measure_order(const Schedule& schedule, const stretto::shape& siz
                                     .microbatches = sizes.microbatches,
                                     .slices = sizes.slices,
                                     .costs = table};
-  REQUIRE(stretto::check::schedule(input).ok());
+  REQUIRE(stretto::check::schedule(input, stretto::check::lists_of::training).ok());
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
   const int stride = lists.rows().stride;
   std::vector<stretto::job_time> times(static_cast<std::size_t>(sizes.ranks * stride));

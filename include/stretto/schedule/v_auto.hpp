@@ -119,7 +119,7 @@ struct v_auto {
       found.room = room;
       if (out == nullptr || !found.fits) return found;
     }
-    const v_fill fill(sizes, table, slots, out, rules);
+    const v_fill fill(sizes, table, slots, out, rules, tries > 0);
     if (!fill.fits()) return {};
     return score_of(objective, fill.makespan(), fill.span(), room);
   }

@@ -27,7 +27,7 @@ struct v_half {
     lay({.fast = 2, .slow = 2, .back = apart, .home = 1}, sizes.ranks, blocks.data());
     v_orders slots(sizes, most_kept(blocks.data(), sizes));
     v_compaction(sizes, blocks.data(), forwards_are_longer(sizes, table), slots);
-    v_fill(sizes, table, slots, &out);
+    v_fill(sizes, table, slots, &out, {.regardless = true});
     return {};
   }
 

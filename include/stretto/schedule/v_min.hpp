@@ -26,7 +26,7 @@ struct v_min {
     lay({.fast = 1, .slow = 1, .back = sizes.ranks % 3 == 0 ? 2 : 0}, sizes.ranks, blocks.data());
     v_orders slots(sizes, most_kept(blocks.data(), sizes));
     v_compaction(sizes, blocks.data(), false, slots);
-    v_fill(sizes, table, slots, &out);
+    v_fill(sizes, table, slots, &out, {.regardless = true});
     return {};
   }
 };

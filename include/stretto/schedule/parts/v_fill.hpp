@@ -15,6 +15,7 @@ struct v_fill_rules {
   //! Else at the latest before the forward that they stand before in the slots, so that no rank
   //! keeps more than there.
   bool to_the_limit = false;
+  bool regardless = false;  //!< what exceeds a rank's limit runs all the same
 };
 
 //! Writes the lists of a V schedule with split backwards from the order of its slots, for the costs
@@ -24,10 +25,12 @@ struct v_fill_rules {
 template <class Table = job_table_view>
 class v_fill {
  public:
-  //! @param out  where the lists go; none: only measures
+  //! @param out      where the lists go; none: only measures
+  //! @param changed  the order is no longer that for which slots.most() holds
   constexpr v_fill(const shape& sizes, const Table& table, const v_orders& slots, job_sink* out,
-                   const v_fill_rules& rules = {})
-      : v_fill(sizes, table, slots, out, rules, nullptr, slots.most()) {
+                   const v_fill_rules& rules = {}, bool changed = false)
+      : v_fill(sizes, table, slots, out, rules, nullptr,
+               changed ? sizes.microbatches : slots.most()) {
     run();
   }
   //! To be replayed, again and again while the order changes.
@@ -213,7 +216,7 @@ class v_fill {
   constexpr int run(int rank, v_rank_state& at, int stream) {
     const int microbatch = at.done[stream]++;
     at.clock += at.time[stream];
-    if (at.level + at.need[stream] > at.limit) fits_ = false;
+    if (at.level + at.need[stream] > at.limit && !rules_.regardless) fits_ = false;
     at.level += at.change[stream];
     if (out_ == nullptr) return microbatch;
     const int stage = v_chunk(stream) == 0 ? rank : 2 * p_ - 1 - rank;
