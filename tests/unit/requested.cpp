@@ -67,6 +67,19 @@ std::string refusal(const std::vector<job>& list, bool trains = true, int slices
 struct bottomless : stretto::memory::release_early {
   constexpr std::int64_t limit() const { return std::numeric_limits<std::int64_t>::min(); }
 };
+//! Serves every shape, as it says.
+struct careless : stretto::schedule::one_f_one_b {
+  constexpr stretto::verdict supports(const stretto::shape&) const { return {}; }
+};
+static_assert(stretto::pipeline<stretto::shape{.ranks = -1}, careless>::supported.why ==
+              stretto::reason::ranks_below_one);
+static_assert(stretto::pipeline<stretto::shape{.ranks = 2, .slices = 0}, careless>::supported.why ==
+              stretto::reason::slices_below_one);
+struct huge_layers : stretto::memory::release_early {
+  constexpr stretto::layer_bytes layer_bytes(int) const {
+    return {.stash = std::int64_t{1} << 62, .gradients = 1};
+  }
+};
 struct tied_embeddings {
   static constexpr stretto::group_info infos[] = {{.first = 0, .count = 2, .elements = 3}};
   static constexpr std::int32_t members[] = {0, 1};
@@ -92,6 +105,30 @@ TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
                 std::to_string(size) + ", at most 1099511627776)");
 }
 
+TEST_CASE("bytes of layers whose sum would leave 64 bits are too many") {
+  const stretto::layer_range layers[] = {{0, 4}, {4, 1}};
+  const plan_request made = stretto::request_of(huge_layers{}, 2, layers);
+  CHECK(made.stages[0].stash == std::numeric_limits<std::int64_t>::max());
+  CHECK(made.stages[0].gradients == 4);
+  CHECK(made.stages[1].stash == std::int64_t{1} << 62);
+  CHECK(refusal([&](plan_request& wanted) { wanted.stages = made.stages; })
+            .starts_with("unsupported, job 0F0: bytes of a stage are a number from 0 to 2^40"));
+}
+
+TEST_CASE("sizes below one and beyond all counting are refused, whatever a schedule says") {
+  const stretto::job_table table(2, 1);
+  const auto why = [&](const stretto::shape& sizes) {
+    return planned(careless{}, sizes, table.view(), stretto::overlap::separate{}).answer().why;
+  };
+  CHECK(why({.ranks = 2, .microbatches = 2}) == stretto::reason::none);
+  CHECK(why({.ranks = -1, .microbatches = 2}) == stretto::reason::ranks_below_one);
+  CHECK(why({.ranks = 2, .microbatches = 0}) == stretto::reason::microbatches_below_one);
+  CHECK(why({.ranks = 2, .microbatches = 2, .chunks = 0}) == stretto::reason::chunks_below_one);
+  CHECK(why({.ranks = 2, .microbatches = 2, .slices = 0}) == stretto::reason::slices_below_one);
+  CHECK(why({.ranks = std::numeric_limits<int>::max(), .microbatches = 2}) ==
+        stretto::reason::shape_too_large);
+}
+
 TEST_CASE("groups have members, and these are ranks") {
   CHECK(refusal({.first = 0, .count = 2, .elements = 3}) == "ok");
   for (const stretto::group_info& info :
@@ -99,9 +136,11 @@ TEST_CASE("groups have members, and these are ranks") {
         {.first = -1, .count = 2, .elements = 3},
         {.first = 2, .count = 2, .elements = 3},
         {.first = 0, .count = 2, .elements = -4},
-        {.first = 0, .count = 2, .elements = std::int64_t{1} << 62}})
+        {.first = 0, .count = 2, .elements = std::int64_t{1} << 62},
+        {.first = 0, .count = 2, .elements = 3, .data_parallel = true}})
     CHECK(refusal(info).ends_with(
-        "a group has members, each of them another rank, and elements, from 0 to 2^40"));
+        "a group has members, each of them another rank, and elements, from 0 to 2^40; those of "
+        "data-parallel replicas are not given, but asked for"));
   CHECK(refusal({.first = 1, .count = 2, .elements = 3}).starts_with("unsupported on rank 2, "));
   for (const std::vector<std::int32_t>& twice : {std::vector{1, 1}, std::vector{1, 0, 1}})
     CHECK(refusal([&](plan_request& wanted) {

@@ -113,6 +113,12 @@ enum class reason : int {
   group_unsound,
   shape_too_large,
   capacity_out_of_range,
+  buffer_out_of_range,
+  program_twice,
+  ops_elsewhere,
+  too_many_ops,
+  op_out_of_range,
+  graph_of_others,
 };
 
 //! The enumerator's name, as written above.
@@ -242,10 +248,20 @@ constexpr std::string_view describe(reason why) {
     case reason::size_out_of_range:
       return "bytes of a stage are a number from 0 to 2^40";
     case reason::group_unsound:
-      return "a group has members, each of them another rank, and elements, from 0 to 2^40";
+      return "a group has members, each of them another rank, and elements, from 0 to 2^40; those of "
+             "data-parallel replicas are not given, but asked for";
     case reason::shape_too_large:
       return "ranks, micro-batches, chunks and slices multiply to at most 2^24, and slices are at "
              "most 32767";
+    case reason::buffer_out_of_range:
+      return "bytes of a buffer are a number from 0 to 2^40, and rows none below 0";
+    case reason::program_twice: return "the job has another program, or is none that computes";
+    case reason::ops_elsewhere: return "its ops are not there, or belong to no program or to two";
+    case reason::too_many_ops: return "a job has at most 32767 ops";
+    case reason::op_out_of_range:
+      return "an op's time is a number from 0 to 2^46, and multiprocessors and parts none below 0";
+    case reason::graph_of_others:
+      return "the policy's order has left a graph of other ops than the job's, or edges to none";
     case reason::capacity_out_of_range:
       return "the schedule's capacity is below 0, or above eight jobs for each stage, micro-batch and "
              "slice of a rank (of which there can be three)";

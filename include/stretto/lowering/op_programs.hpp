@@ -13,6 +13,7 @@
 #include "stretto/model/placement.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/model/program.hpp"
+#include "stretto/model/program_sound.hpp"
 
 namespace stretto {
 
@@ -34,7 +35,7 @@ class rank_sequences {
  public:
   template <OpPolicy Ops>
   constexpr rank_sequences(const Ops& ops, const plan_view& plan, const placement& where)
-      : where_(where), chain_(ops.programs(plan.rank)) {
+      : where_(where), chain_(ops.programs(plan.rank)), answer_(sound_program(chain_)) {
     for (std::size_t at = 0; at < plan.instructions.size() && answer_.ok(); ++at) {
       const instruction& work = plan.instructions[at];
       if (work.act != action::run || !is_compute(work.what.kind)) continue;
@@ -102,6 +103,10 @@ class rank_sequences {
       graph = side_by_side(graph, graph_of(chain_, viewed(jobs).subspan(1)));
     }
     const std::vector<std::int32_t> order = ops.order(graph);
+    if (!is_graph_of(graph, chain_, jobs.size())) {
+      answer_ = stretto::detail::refuse_op(reason::graph_of_others, jobs[0], -1);
+      return;
+    }
     answer_ = write_sequence(chain_, graph, viewed(order), viewed(jobs), out);
   }
 

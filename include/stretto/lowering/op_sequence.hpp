@@ -93,6 +93,13 @@ class sequence_writer {
     answer.where = {job.chunk, 0, 0, job.kind};
     answer.has_job = true;
     answer.step = node(at).op - job.first_op;
+    answer.amount = -1;  // no buffer in particular
+    return answer;
+  }
+
+  constexpr verdict refused_for(std::int32_t buffer, std::int32_t at, reason why) const {
+    verdict answer = refused(at, why);
+    answer.amount = buffer;
     return answer;
   }
 
@@ -120,10 +127,10 @@ class sequence_writer {
         const std::int32_t storage = chain_.storage_of(use.buffer);
         if (const program_buffer& of = chain_.buffers[index(storage)];
             by_rows(node(at), of) && (node(at).pieces > of.rows || of.bytes % of.rows != 0))
-          return refused(at, reason::no_whole_rows);
+          return refused_for(use.buffer, at, reason::no_whole_rows);
         if (local(half, storage) >= 0) continue;
         if (touched_elsewhere(jobs_[index(half)], storage))
-          return refused(at, reason::outlives_its_job);
+          return refused_for(use.buffer, at, reason::outlives_its_job);
         local(half, storage) = static_cast<std::int32_t>(out_.buffers.size());
         out_.buffers.push_back({.offset = -1,
                                 .bytes = chain_.buffers[index(storage)].bytes,

@@ -44,7 +44,7 @@ constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
     if (info.first < 0 || info.count < 1 ||
         static_cast<std::size_t>(info.first) + static_cast<std::size_t>(info.count) >
             members.size() ||
-        !is_size(info.elements))
+        !is_size(info.elements) || info.data_parallel)
       return refuse(fault::unsupported, reason::group_unsound, -1, -1, sum);
     const std::span<const std::int32_t> of = members.subspan(static_cast<std::size_t>(info.first),
                                                              static_cast<std::size_t>(info.count));

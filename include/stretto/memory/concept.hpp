@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "stretto/base/saturated.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/layer.hpp"
 #include "stretto/model/stage_bytes.hpp"
@@ -64,9 +65,9 @@ constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range
       stages[stage].stash = stages[stage].gradients = stages[stage].kept = 0;
       for (int layer = held.first; layer < held.first + held.count; ++layer) {
         const layer_bytes one = made.layer_bytes(layer);
-        stages[stage].stash += one.stash;
-        stages[stage].gradients += one.gradients;
-        stages[stage].kept += one.kept;
+        stages[stage].stash = saturated_sum(stages[stage].stash, one.stash);
+        stages[stage].gradients = saturated_sum(stages[stage].gradients, one.gradients);
+        stages[stage].kept = saturated_sum(stages[stage].kept, one.kept);
       }
     }
   }

@@ -7,6 +7,7 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/program.hpp"
+#include "stretto/model/program_sound.hpp"
 #include "stretto/model/verdict.hpp"
 #include "stretto/model/verdict_text.hpp"
 
@@ -17,12 +18,14 @@ namespace stretto::memory {
 //! the last op of the whole chain that touches it: what a later job still needs is kept by all
 //! between. Persistent buffers are not counted.
 //! @param made  one entry for each program
-//! @return fault::unsound_program: an op reads what nothing has written, or touches what is freed.
+//! @return as sound_program; fault::unsound_program: an op reads what nothing has written, or touches
+//!         what is freed.
 //!         `where` names the job (its stage is the chunk), `step` the op in it, `amount` the buffer
 constexpr verdict measure_chain(const program_chain& chain, std::span<job_cost> made) {
   const auto ops = static_cast<std::int64_t>(chain.ops.size());
   const auto buffers = static_cast<std::int64_t>(chain.buffers.size());
   if (made.size() < chain.programs.size()) return refuse(fault::capacity, reason::buffer_full);
+  if (const verdict sound = sound_program(chain); !sound.ok()) return sound;
   // 1. Lives, by storage: the ops that begin and end them, plus one.
   scratch<std::int64_t> first(buffers);
   scratch<std::int64_t> last(buffers);
@@ -40,8 +43,6 @@ constexpr verdict measure_chain(const program_chain& chain, std::span<job_cost> 
           answer.amount = buffer;
           return answer;
         };
-        if (use.buffer < 0 || use.buffer >= buffers)
-          return refused(reason::unknown_buffer, use.buffer);
         const std::int32_t storage = chain.storage_of(use.buffer);
         if (chain.buffers[static_cast<std::size_t>(use.buffer)].persistent) continue;
         if (freed[storage] != 0) return refused(reason::used_after_free, use.buffer);
@@ -82,7 +83,8 @@ constexpr verdict measure_chain(const program_chain& chain, std::span<job_cost> 
 //! A refusal of measure_chain with names: `op "scores" of F, chunk 1: an op reads a buffer that
 //! nothing has written: "keys"`.
 constexpr verdict_text explain(const verdict& answer, const program_chain& chain) {
-  if (answer.what != fault::unsound_program) return to_text(answer);
+  if (answer.what != fault::unsound_program || answer.step < 0 || answer.amount < 0)
+    return to_text(answer);
   verdict_text text;
   for (const program& job : chain.programs) {
     if (job.chunk != answer.where.stage || job.kind != answer.where.kind) continue;

@@ -143,7 +143,9 @@ struct group_info {
   std::int32_t stage = -1;  //!< whose replicas' gradients it sums; -1: something else
   bool shared = false;      //!< over all workers that share the ranks' stages; else each sums with
                             //!< its like of the other ranks
-  bool data_parallel = false;  //!< over the data-parallel replicas among its one rank's workers
+  //! Over the data-parallel replicas among its one rank's workers. Those groups are made, not given:
+  //! plan_request::data_parallel and with_data_parallel ask for them.
+  bool data_parallel = false;
 
   constexpr bool operator==(const group_info&) const = default;
 };

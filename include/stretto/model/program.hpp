@@ -130,6 +130,10 @@ struct program_chain {
   }
   //! Another name for the bytes of `of`.
   constexpr std::int32_t view(std::string_view name, std::int32_t of) {
+    if (of < 0 || of >= static_cast<std::int32_t>(buffers.size())) {  // told by sound_program
+      buffers.push_back({name, 0, -1, false, 0});
+      return static_cast<std::int32_t>(buffers.size()) - 1;
+    }
     const program_buffer shared = buffers[static_cast<std::size_t>(of)];
     buffers.push_back({name, shared.bytes, shared.storage, shared.persistent, shared.rows});
     return static_cast<std::int32_t>(buffers.size()) - 1;
@@ -148,7 +152,7 @@ struct program_chain {
     ops.push_back({form, name, static_cast<std::int32_t>(uses.size()),
                    static_cast<std::int32_t>(touched.size())});
     for (const op_use& one : touched) uses.push_back(one);
-    ++programs.back().op_count;
+    if (!programs.empty()) ++programs.back().op_count;  // else told by sound_program
   }
 
   constexpr std::span<const op> ops_of(const program& one) const {

@@ -100,8 +100,10 @@ constexpr verdict_text to_text(const verdict& answer) {
   if (answer.has_other) text << std::string_view(": ") << to_text(answer.other).view();
   if (answer.what == fault::misassigned)
     detail::put_layers(text, answer);
-  else if (answer.what == fault::unsound_program)
+  else if (answer.what == fault::unsound_program && answer.amount >= 0)
     text << std::string_view(" (buffer ") << answer.amount << ')';
+  else if (answer.what == fault::unsound_program)
+    return text;
   else if (answer.amount != 0 || answer.limit != 0)
     text << std::string_view(" (") << answer.amount << std::string_view(", at most ")
          << answer.limit << ')';

@@ -80,7 +80,8 @@ class pipeline_jobs {
   }();
   //! What the schedule says of the shape, then the assignment of its layers.
   static constexpr verdict supported = [] {
-    verdict found = Schedule{}.supports(Shape);
+    verdict found = schedule::positive_or_refuse(Shape);
+    if (found.ok()) found = Schedule{}.supports(Shape);
     if (found.ok() && !where.sound())
       found = refuse(fault::unsupported, reason::placement_not_served);
     if (found.ok()) found = schedule::capacity_or_refuse(Schedule{}, Shape);

@@ -45,7 +45,8 @@ struct plan_request {
   memory::offload_window offload{};  //!< the same
 };
 
-//! What a memory policy says of it.
+//! What a memory policy says of it: bytes, and the windows of what is recomputed and offloaded. Its
+//! costs and limit are not in it: they belong in the job table.
 //! @param stages  how many the placement has
 //! @param layers  of every stage, in pipeline order; empty when no assignment says so
 template <memory::Policy Memory>
@@ -127,7 +128,8 @@ class planned {
   template <class Schedule>
   void generate(const Schedule& schedule, const shape& sizes, const job_table_view& costs) {
     if (stretto::schedule::forward_only(schedule)) request_.train = false;
-    answer_ = schedule.supports(sizes);
+    answer_ = stretto::schedule::positive_or_refuse(sizes);
+    if (answer_.ok()) answer_ = schedule.supports(sizes);
     if (!answer_.ok()) return;
     where_ = place(schedule.placed(), sizes);
     if (!fit(costs, sizes.microbatches, sizes.slices)) return;

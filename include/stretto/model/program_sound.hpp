@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "stretto/base/scratch.hpp"
+#include "stretto/model/cost.hpp"
+#include "stretto/model/op_graph.hpp"
+#include "stretto/model/program.hpp"
+#include "stretto/model/stream_type.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto {
+
+namespace detail {
+
+//! Of a job's program, the op as `step`.
+constexpr verdict refuse_op(reason why, const program& job, std::int64_t op) {
+  verdict answer = refuse(fault::unsound_program, why);
+  answer.where = {job.chunk, 0, 0, job.kind};
+  answer.has_job = true;
+  answer.step = static_cast<int>(op);
+  answer.amount = -1;  // no buffer is at fault
+  return answer;
+}
+constexpr verdict refuse_buffer(reason why, std::int64_t buffer) {
+  verdict answer = refuse(fault::unsound_program, why);
+  answer.amount = buffer;
+  return answer;
+}
+
+}  // namespace detail
+
+//! Whether a chain is one at all, so that whoever reads it may follow its numbers: every buffer's
+//! bytes are its own or another's, are not below 0, and together stay in 64 bits; each job has one
+//! program, whose ops are there and use buffers and streams that are there; times and
+//! multiprocessors are not below 0. What ops read and write says memory::measure_chain.
+//! @return fault::unsound_program: `where` names the job (its stage is the chunk), `step` the op in
+//!         it, `amount` the buffer (-1: none is at fault)
+constexpr verdict sound_program(const program_chain& chain) {
+  constexpr std::int64_t most_bytes = std::int64_t{1} << 40;  // 1 TiB, as of every buffer of a plan
+  constexpr std::int64_t most_ops = std::numeric_limits<std::int16_t>::max();  // as op_part counts
+  const auto buffers = static_cast<std::int64_t>(chain.buffers.size());
+  const auto ops = static_cast<std::int64_t>(chain.ops.size());
+  const auto uses = static_cast<std::int64_t>(chain.uses.size());
+  for (std::int64_t at = 0; at < buffers; ++at) {
+    const program_buffer& one = chain.buffers[static_cast<std::size_t>(at)];
+    if (one.storage < 0 || one.storage >= buffers ||
+        chain.storage_of(one.storage) != one.storage)
+      return detail::refuse_buffer(reason::unknown_buffer, at);
+    if (one.bytes < 0 || one.bytes > most_bytes || one.rows < 0)
+      return detail::refuse_buffer(reason::buffer_out_of_range, at);
+  }
+  scratch<char> owned(ops);
+  for (std::size_t at = 0; at < chain.programs.size(); ++at) {
+    const program& job = chain.programs[at];
+    const auto refused = [&](reason why, std::int64_t op = -1) {
+      return detail::refuse_op(why, job, op);
+    };
+    if (!is_compute(job.kind) || job.chunk < 0) return refused(reason::program_twice);
+    for (std::size_t before = 0; before < at; ++before)
+      if (chain.programs[before].kind == job.kind && chain.programs[before].chunk == job.chunk)
+        return refused(reason::program_twice);
+    if (job.first_op < 0 || job.op_count < 0 || job.op_count > ops - job.first_op)
+      return refused(reason::ops_elsewhere);
+    if (job.op_count > most_ops) return refused(reason::too_many_ops, most_ops);
+    for (std::int64_t op = 0; op < job.op_count; ++op) {
+      const auto number = job.first_op + op;
+      const stretto::op& one = chain.ops[static_cast<std::size_t>(number)];
+      if (owned[number] != 0) return refused(reason::ops_elsewhere, op);
+      owned[number] = 1;
+      if (one.stream >= max_streams) return refused(reason::no_such_stream, op);
+      if (one.time < 0 || one.time > job_table_view::most_time || one.holds < 0 || one.parts < 0)
+        return refused(reason::op_out_of_range, op);
+      if (one.first_use < 0 || one.use_count < 0 || one.use_count > uses - one.first_use)
+        return refused(reason::unknown_buffer, op);
+      for (const op_use& use : chain.uses_of(one))
+        if (use.buffer < 0 || use.buffer >= buffers) {
+          verdict answer = refused(reason::unknown_buffer, op);
+          answer.amount = use.buffer;
+          return answer;
+        }
+    }
+  }
+  for (std::int64_t op = 0; op < ops; ++op)
+    if (owned[op] == 0) {  // added before the first program was begun
+      verdict answer = refuse(fault::unsound_program, reason::ops_elsewhere);
+      answer.step = static_cast<int>(op);
+      answer.amount = -1;
+      return answer;
+    }
+  return {};
+}
+
+//! The same of a graph of its ops, such as a policy has cut: nodes are of ops of so many jobs, and
+//! edges lie between nodes.
+constexpr bool is_graph_of(const op_graph& graph, const program_chain& chain, std::size_t jobs) {
+  const auto has = [](std::int32_t number, std::size_t count) {
+    return number >= 0 && static_cast<std::size_t>(number) < count;
+  };
+  for (const op_node& node : graph.nodes)
+    if (!has(node.op, chain.ops.size()) || !has(node.job, jobs)) return false;
+  for (const op_edge& edge : graph.edges)
+    if (!has(edge.before, graph.nodes.size()) || !has(edge.after, graph.nodes.size())) return false;
+  return true;
+}
+
+}  // namespace stretto

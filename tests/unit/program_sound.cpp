@@ -1,0 +1,165 @@
+#include "stretto/model/program_sound.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "stretto/lowering/streams/serial.hpp"
+#include "stretto/memory/liveness.hpp"
+#include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/expanded.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+
+namespace {
+
+using stretto::fault;
+using stretto::job_kind;
+using stretto::op_graph;
+using stretto::program_chain;
+using stretto::reads;
+using stretto::reason;
+using stretto::verdict;
+using stretto::writes;
+
+//! A forward that sends what it computes to others and back, and its backward.
+constexpr program_chain small_chain() {
+  program_chain chain;
+  const auto kept = chain.buffer("kept", 64);
+  const auto local = chain.buffer("local", 128);
+  chain.begin(job_kind::forward, 0);
+  chain.add("make", {writes(local), writes(kept)}, {.time = 1});
+  chain.add("sum", {reads(local), writes(local)}, {.time = 1, .stream = 1, .collective = true});
+  chain.add("use", {reads(local)}, {.time = 1});
+  chain.begin(job_kind::backward, 0);
+  chain.add("back", {reads(kept)}, {.time = 2});
+  return chain;
+}
+static_assert(stretto::sound_program(small_chain()).ok());
+
+struct spoilt_ops {
+  std::function<void(program_chain&)> spoil = [](program_chain&) {};
+  std::function<void(op_graph&)> cut = [](op_graph&) {};
+
+  program_chain programs(int) const {
+    program_chain made = small_chain();
+    spoil(made);
+    return made;
+  }
+  std::vector<std::int32_t> order(op_graph& graph) const {
+    cut(graph);
+    std::vector<std::int32_t> all;
+    for (std::int32_t node = 0; node < graph.size(); ++node) all.push_back(node);
+    return all;
+  }
+};
+
+//! Of a step of two ranks.
+verdict expanded_answer(const spoilt_ops& ops) {
+  const stretto::job_table table(2, 1);
+  const stretto::planned base(stretto::schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 2},
+                              table.view(), stretto::overlap::serial{});
+  REQUIRE(base.answer().ok());
+  const stretto::stream_info streams[] = {{"compute", 0}, {"sums", 0}};
+  const stretto::expanded made(base, streams, ops);
+  return made.answer();
+}
+
+TEST_CASE("a chain whose numbers lead nowhere is refused, with the op or the buffer") {
+  REQUIRE(expanded_answer({}).ok());
+  const struct {
+    const char* what;
+    std::function<void(program_chain&)> spoil;
+    reason why;
+    int step;
+    std::int64_t amount;
+  } cases[] = {
+      {"bytes below 0", [](auto& of) { of.buffers[1].bytes = -128; }, reason::buffer_out_of_range,
+       -1, 1},
+      {"bytes that overflow", [](auto& of) { of.buffers[0].bytes = std::int64_t{1} << 62; },
+       reason::buffer_out_of_range, -1, 0},
+      {"rows below 0", [](auto& of) { of.buffers[1].rows = -1; }, reason::buffer_out_of_range, -1,
+       1},
+      {"a view of nothing", [](auto& of) { of.view("view", 99); }, reason::unknown_buffer, -1, 2},
+      {"bytes of a view's",
+       [](auto& of) {
+         of.view("view", 0);
+         of.buffers[1].storage = 2;
+       },
+       reason::unknown_buffer, -1, 1},
+      {"a buffer too many", [](auto& of) { of.uses[2].buffer = 99; }, reason::unknown_buffer, 1,
+       99},
+      {"a buffer below 0", [](auto& of) { of.uses[3].buffer = -1; }, reason::unknown_buffer, 1, -1},
+      {"uses beyond the last", [](auto& of) { of.ops[2].use_count = 9; }, reason::unknown_buffer, 2,
+       -1},
+      {"a time below 0", [](auto& of) { of.ops[0].time = -5; }, reason::op_out_of_range, 0, -1},
+      {"a time too long", [](auto& of) { of.ops[0].time = std::int64_t{1} << 47; },
+       reason::op_out_of_range, 0, -1},
+      {"multiprocessors below 0", [](auto& of) { of.ops[1].holds = -3; }, reason::op_out_of_range,
+       1, -1},
+      {"a stream too many", [](auto& of) { of.ops[1].stream = 8; }, reason::no_such_stream, 1, -1},
+      {"a second program",
+       [](auto& of) {
+         of.begin(job_kind::forward, 0);
+         of.add("again", {});
+       },
+       reason::program_twice, -1, -1},
+      {"a message's program", [](auto& of) { of.begin(job_kind::send_forward, 0); },
+       reason::program_twice, -1, -1},
+      {"ops beyond the last", [](auto& of) { of.programs[1].op_count = 2; }, reason::ops_elsewhere,
+       -1, -1},
+      {"an op of two programs", [](auto& of) { of.programs[1].first_op = 2; },
+       reason::ops_elsewhere, 0, -1},
+      {"an op of none",
+       [](auto& of) {
+         program_chain made;
+         made.add("early", {});
+         made.begin(job_kind::forward, 0);
+         made.add("late", {});
+         of = made;
+       },
+       reason::ops_elsewhere, 0, -1},
+      {"too many ops",
+       [](auto& of) {
+         of.begin(job_kind::backward_weight, 0);
+         for (int op = 0; op < 40000; ++op) of.add("one", {});
+       },
+       reason::too_many_ops, 32767, -1},
+  };
+  for (const auto& one : cases) {
+    INFO(one.what);
+    program_chain chain = small_chain();
+    one.spoil(chain);
+    const verdict found = stretto::sound_program(chain);
+    CHECK(found.what == fault::unsound_program);
+    CHECK(found.why == one.why);
+    CHECK(found.step == one.step);
+    CHECK(found.amount == one.amount);
+    std::vector<stretto::job_cost> costs(chain.programs.size());
+    CHECK(stretto::memory::measure_chain(chain, costs) == found);
+    const std::string text(to_text(found).view());
+    CHECK((text.find("(buffer") != std::string::npos) == (one.amount >= 0));
+    verdict expanded = expanded_answer({.spoil = one.spoil});
+    CHECK(expanded.rank == 0);
+    expanded.rank = -1;
+    CHECK(expanded == found);
+  }
+}
+
+TEST_CASE("a graph that a policy has left is of the job's ops") {
+  const auto why = [](const std::function<void(op_graph&)>& cut) {
+    const verdict found = expanded_answer({.cut = cut});
+    CHECK(found.what == fault::unsound_program);
+    return found.why;
+  };
+  CHECK(why([](op_graph& graph) { graph.nodes[0].op = 77; }) == reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[0].op = -1; }) == reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[0].job = 1; }) == reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.edges[0].before = 99; }) == reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.edges[0].after = -1; }) == reason::graph_of_others);
+}
+
+}  // namespace
