@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -113,15 +113,6 @@ TEST_CASE("a chain whose numbers lead nowhere is refused, with the op or the buf
        -1, -1},
       {"an op of two programs", [](auto& of) { of.programs[1].first_op = 2; },
        reason::ops_elsewhere, 0, -1},
-      {"an op of none",
-       [](auto& of) {
-         program_chain made;
-         made.add("early", {});
-         made.begin(job_kind::forward, 0);
-         made.add("late", {});
-         of = made;
-       },
-       reason::ops_elsewhere, 0, -1},
       {"too many ops",
        [](auto& of) {
          of.begin(job_kind::backward_weight, 0);
@@ -147,6 +138,15 @@ TEST_CASE("a chain whose numbers lead nowhere is refused, with the op or the buf
     expanded.rank = -1;
     CHECK(expanded == found);
   }
+}
+
+TEST_CASE("there is no op before the first job, and those of a job that is taken out are nobody's") {
+  program_chain early;
+  CHECK_THROWS_AS(early.add("early", {}), std::logic_error);
+  CHECK(early.ops.empty());
+  program_chain forward = small_chain();
+  forward.programs.pop_back();
+  CHECK(stretto::sound_program(forward).ok());
 }
 
 TEST_CASE("a graph that a policy has left is of the job's ops") {

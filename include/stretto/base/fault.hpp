@@ -256,7 +256,7 @@ constexpr std::string_view describe(reason why) {
     case reason::buffer_out_of_range:
       return "bytes of a buffer are a number from 0 to 2^40, and rows none below 0";
     case reason::program_twice: return "the job has another program, or is none that computes";
-    case reason::ops_elsewhere: return "its ops are not there, or belong to no program or to two";
+    case reason::ops_elsewhere: return "its ops are not there, or are another program's, too";
     case reason::too_many_ops: return "a job has at most 32767 ops";
     case reason::op_out_of_range:
       return "an op's time is a number from 0 to 2^46, and multiprocessors and parts none below 0";

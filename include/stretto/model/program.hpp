@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -140,6 +141,7 @@ struct program_chain {
   }
 
   //! Begins the next job's program: `add` goes on with it.
+  //! @throws std::logic_error (add) before the first one
   constexpr void begin(job_kind kind, int chunk) {
     programs.push_back({kind, chunk, static_cast<std::int32_t>(ops.size()), 0});
   }
@@ -149,10 +151,12 @@ struct program_chain {
   }
   constexpr void add(std::string_view name, std::span<const op_use> touched,
                      const op_form& form) {
+    if (programs.empty())
+      throw std::logic_error("stretto::program_chain: an op is added before a job has begun");
     ops.push_back({form, name, static_cast<std::int32_t>(uses.size()),
                    static_cast<std::int32_t>(touched.size())});
     for (const op_use& one : touched) uses.push_back(one);
-    if (!programs.empty()) ++programs.back().op_count;  // else told by sound_program
+    ++programs.back().op_count;
   }
 
   constexpr std::span<const op> ops_of(const program& one) const {

@@ -83,13 +83,6 @@ constexpr verdict sound_program(const program_chain& chain) {
         }
     }
   }
-  for (std::int64_t op = 0; op < ops; ++op)
-    if (owned[op] == 0) {  // added before the first program was begun
-      verdict answer = refuse(fault::unsound_program, reason::ops_elsewhere);
-      answer.step = static_cast<int>(op);
-      answer.amount = -1;
-      return answer;
-    }
   return {};
 }
 
