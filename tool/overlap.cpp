@@ -191,7 +191,9 @@ struct overlap_command {
     const shape sizes{.ranks = ranks, .microbatches = microbatches};
     job_table table(ranks, 1, costs);
     for (int rank = 0; rank < ranks; ++rank) {
-      (void)memory::estimate(chain_, rank, table);  // the layer's own program
+      // The layer's own program.
+      if (const verdict answer = memory::estimate(chain_, rank, table); !answer.ok())
+        throw bad_input(std::string(memory::explain(answer, chain_).view()));
       table.at(rank, 0, job_kind::forward).time = f;
       table.at(rank, 0, job_kind::backward).time = b;
     }

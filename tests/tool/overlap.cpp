@@ -95,6 +95,18 @@ TEST_CASE("a backward hides more of another forward's way to its experts than th
   CHECK(hidden(2) > hidden(0));
 }
 
+TEST_CASE("what a stage keeps is told of scores of two TiB, too, and refused where it leaves 2^46") {
+  const std::string huge = "overlap --hidden 64 --heads 2 --tensor-parallel 2 --format json --sequence ";
+  const double bytes = run_json(huge + "1048576")["step"]["1f1b_bytes"].get<double>();
+  // Softmax and what dropout makes of it, of two bytes, and the mask: of 4 forwards; and their gradient.
+  CHECK(bytes / ((4 * 5 + 2) * 1048576.0 * 1048576.0) == doctest::Approx(1).epsilon(0.001));
+  const outcome far = run(
+      "overlap --hidden 64 --heads 64 --tensor-parallel 1 --vocabulary 1 --sequence 1048576 --format json");
+  CHECK(far.exit == 2);
+  CHECK(far.out.empty());
+  CHECK(far.err.find("bytes of a buffer are a number from 0 to 2^46") != std::string::npos);
+}
+
 // Where the orders themselves are not looked at: communication that holds no multiprocessors is put
 // in order the fastest.
 const std::string soon_ordered = gpt_layers + "2 --copy-engine ";

@@ -81,6 +81,11 @@ TEST_CASE("a chain whose numbers lead nowhere is refused, with the op or the buf
        -1, 1},
       {"bytes that overflow", [](auto& of) { of.buffers[0].bytes = std::int64_t{1} << 62; },
        reason::buffer_out_of_range, -1, 0},
+      {"bytes that are too many together",
+       [](auto& of) {
+         for (int more = 0; more < 1 << 14; ++more) of.buffer("more", std::int64_t{1} << 46);
+       },
+       reason::buffer_out_of_range, -1, 2 + (1 << 14) - 1},
       {"rows below 0", [](auto& of) { of.buffers[1].rows = -1; }, reason::buffer_out_of_range, -1,
        1},
       {"a view of nothing", [](auto& of) { of.view("view", 99); }, reason::unknown_buffer, -1, 2},

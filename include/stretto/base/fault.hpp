@@ -254,7 +254,8 @@ constexpr std::string_view describe(reason why) {
       return "ranks, micro-batches, chunks and slices multiply to at most 2^24, and slices are at "
              "most 32767";
     case reason::buffer_out_of_range:
-      return "bytes of a buffer are a number from 0 to 2^40, and rows none below 0";
+      return "bytes of a buffer are a number from 0 to 2^46, of all together at most 2^60, and rows "
+             "none below 0";
     case reason::program_twice: return "the job has another program, or is none that computes";
     case reason::ops_elsewhere: return "its ops are not there, or are another program's, too";
     case reason::too_many_ops: return "a job has at most 32767 ops";

@@ -9,6 +9,7 @@
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/model/program.hpp"
+#include "stretto/model/program_sound.hpp"
 #include "stretto/model/stream_type.hpp"
 #include "stretto/model/verdict.hpp"
 
@@ -87,20 +88,9 @@ class sequence_writer {
   constexpr std::int32_t& local(std::int32_t half, std::int32_t storage) {
     return local_[index(half) * chain_.buffers.size() + index(storage)];
   }
-  constexpr verdict refused(std::int32_t at, reason why) const {
-    verdict answer = refuse(fault::unsound_program, why);
+  constexpr verdict refused(std::int32_t at, reason why, std::int32_t buffer = -1) const {
     const program& job = jobs_[index(node(at).job)];
-    answer.where = {job.chunk, 0, 0, job.kind};
-    answer.has_job = true;
-    answer.step = node(at).op - job.first_op;
-    answer.amount = -1;  // no buffer in particular
-    return answer;
-  }
-
-  constexpr verdict refused_for(std::int32_t buffer, std::int32_t at, reason why) const {
-    verdict answer = refused(at, why);
-    answer.amount = buffer;
-    return answer;
+    return stretto::detail::refuse_op(why, job, node(at).op - job.first_op, buffer);
   }
 
   constexpr verdict place() {
@@ -127,10 +117,10 @@ class sequence_writer {
         const std::int32_t storage = chain_.storage_of(use.buffer);
         if (const program_buffer& of = chain_.buffers[index(storage)];
             by_rows(node(at), of) && (node(at).pieces > of.rows || of.bytes % of.rows != 0))
-          return refused_for(use.buffer, at, reason::no_whole_rows);
+          return refused(at, reason::no_whole_rows, use.buffer);
         if (local(half, storage) >= 0) continue;
         if (touched_elsewhere(jobs_[index(half)], storage))
-          return refused_for(use.buffer, at, reason::outlives_its_job);
+          return refused(at, reason::outlives_its_job, use.buffer);
         local(half, storage) = static_cast<std::int32_t>(out_.buffers.size());
         out_.buffers.push_back({.offset = -1,
                                 .bytes = chain_.buffers[index(storage)].bytes,

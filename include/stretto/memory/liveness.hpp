@@ -36,12 +36,7 @@ constexpr verdict measure_chain(const program_chain& chain, std::span<job_cost> 
       ++now;
       for (const op_use& use : chain.uses_of(one)) {
         const auto refused = [&](reason why, std::int64_t buffer) {
-          verdict answer = refuse(fault::unsound_program, why);
-          answer.where = {job.chunk, 0, 0, job.kind};
-          answer.has_job = true;
-          answer.step = static_cast<int>(now - 1 - job.first_op);
-          answer.amount = buffer;
-          return answer;
+          return stretto::detail::refuse_op(why, job, now - 1 - job.first_op, buffer);
         };
         const std::int32_t storage = chain.storage_of(use.buffer);
         if (chain.buffers[static_cast<std::size_t>(use.buffer)].persistent) continue;

@@ -15,13 +15,14 @@ namespace stretto {
 
 namespace detail {
 
-//! Of a job's program, the op as `step`.
-constexpr verdict refuse_op(reason why, const program& job, std::int64_t op) {
+//! Of a job's program, the op as `step`, and the buffer that it is wrong about; -1: about none.
+constexpr verdict refuse_op(reason why, const program& job, std::int64_t op,
+                            std::int64_t buffer = -1) {
   verdict answer = refuse(fault::unsound_program, why);
   answer.where = {job.chunk, 0, 0, job.kind};
   answer.has_job = true;
   answer.step = static_cast<int>(op);
-  answer.amount = -1;  // no buffer is at fault
+  answer.amount = buffer;
   return answer;
 }
 constexpr verdict refuse_buffer(reason why, std::int64_t buffer) {
@@ -39,17 +40,20 @@ constexpr verdict refuse_buffer(reason why, std::int64_t buffer) {
 //! @return fault::unsound_program: `where` names the job (its stage is the chunk), `step` the op in
 //!         it, `amount` the buffer (-1: none is at fault)
 constexpr verdict sound_program(const program_chain& chain) {
-  constexpr std::int64_t most_bytes = std::int64_t{1} << 40;  // 1 TiB, as of every buffer of a plan
+  constexpr std::int64_t most_bytes = job_table_view::most_memory;
+  constexpr std::int64_t most_together = std::int64_t{1} << 60;
   constexpr std::int64_t most_ops = std::numeric_limits<std::int16_t>::max();  // as op_part counts
   const auto buffers = static_cast<std::int64_t>(chain.buffers.size());
   const auto ops = static_cast<std::int64_t>(chain.ops.size());
   const auto uses = static_cast<std::int64_t>(chain.uses.size());
+  std::int64_t together = 0;
   for (std::int64_t at = 0; at < buffers; ++at) {
     const program_buffer& one = chain.buffers[static_cast<std::size_t>(at)];
     if (one.storage < 0 || one.storage >= buffers ||
         chain.storage_of(one.storage) != one.storage)
       return detail::refuse_buffer(reason::unknown_buffer, at);
-    if (one.bytes < 0 || one.bytes > most_bytes || one.rows < 0)
+    if (one.bytes < 0 || one.bytes > most_bytes || one.rows < 0 ||
+        (together += one.bytes) > most_together)
       return detail::refuse_buffer(reason::buffer_out_of_range, at);
   }
   scratch<char> owned(ops);
@@ -76,11 +80,8 @@ constexpr verdict sound_program(const program_chain& chain) {
       if (one.first_use < 0 || one.use_count < 0 || one.use_count > uses - one.first_use)
         return refused(reason::unknown_buffer, op);
       for (const op_use& use : chain.uses_of(one))
-        if (use.buffer < 0 || use.buffer >= buffers) {
-          verdict answer = refused(reason::unknown_buffer, op);
-          answer.amount = use.buffer;
-          return answer;
-        }
+        if (use.buffer < 0 || use.buffer >= buffers)
+          return detail::refuse_op(reason::unknown_buffer, job, op, use.buffer);
     }
   }
   return {};

@@ -4,7 +4,6 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "stretto/model/stream_type.hpp"
 #include "stretto/model/transformer_ops.hpp"
 
 namespace stretto {
@@ -151,8 +150,7 @@ class transformer_experts {
     if (!among(to)) return;
     const int devices = to.model().experts.parallel;
     to.message(name, {reads(from), writes(result)},
-               copy_bytes(to, to.model().hidden) * (devices - 1) / devices,
-               stream_type::data_parallel);
+               copy_bytes(to, to.model().hidden) * (devices - 1) / devices);
   }
 
   constexpr void shared_forward(transformer_ops& to) {

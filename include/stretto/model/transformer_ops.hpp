@@ -80,14 +80,12 @@ class transformer_ops {
               .holds = static_cast<std::int16_t>(on_.collective),
               .collective = true});
   }
-  //! What goes to other devices as it is, and comes from them.
+  //! What goes to the other replicas as it is, and comes from them.
   constexpr void message(std::string_view name, std::initializer_list<op_use> touched,
-                         std::int64_t bytes, stream_type stream) {
-    op_work work{.message = bytes};
-    work.between_nodes = stream == stream_type::data_parallel;
+                         std::int64_t bytes) {
     out_.add(name, touched,
-             {.time = time(work),
-              .stream = static_cast<std::uint8_t>(stream),
+             {.time = time({.message = bytes, .between_nodes = true}),
+              .stream = static_cast<std::uint8_t>(stream_type::data_parallel),
               .cut = pieces_of::rows,
               .holds = static_cast<std::int16_t>(on_.collective)});
   }
