@@ -45,6 +45,7 @@ struct compare_command {
   shape_options sizes;
   cost_options costs;
   std::string objective = "flush";
+  std::string merge = "none";
   std::string sort;
   std::string format = "table";
 
@@ -156,6 +157,7 @@ struct compare_command {
     schedule_options options;
     if (spans() && std::count(facts.options.begin(), facts.options.end(), "--objective") > 0)
       options.objective = schedule::objective_kind::span;
+    options.merge = schedule::spelt<schedule::merge_kind>(merge);
     const cost_options mine = costs.for_step(facts.forward_only);
     std::optional<step> made;
     try {
@@ -265,6 +267,7 @@ void add_compare(CLI::App& app) {
                    "What is to be short: flush (the makespan) or span (the longest rank's first to "
                    "last job, for steps that no barrier separates)")
       ->check(CLI::IsMember({"flush", "span"}));
+  add_merge(*command, mine->merge);
   command
       ->add_option("--sort", mine->sort, "makespan (or span, by --objective), bubble, peak or name")
       ->check(CLI::IsMember({"makespan", "span", "bubble", "peak", "name"}));
@@ -277,7 +280,7 @@ void add_compare(CLI::App& app) {
       "whole rank's, and a schedule of two chunks has jobs of half of them. With --slices, costs "
       "are\n"
       "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
-      "bubble and peak are those of the worst rank. bound: no order of split backwards on this\n"
+      "bubble and peak are those of the worst rank. bound: no order, its backwards whole or split, on this\n"
       "placement and within this limit is shorter. Forward-only schedules stand last, schedules\n"
       "that do not serve the shape or fit the limit below the table, with the reason; when there\n"
       "are no others, that is wrong input.\n"

@@ -24,8 +24,12 @@ constexpr std::int64_t most_memory = 1'000'000'000'000'000;
 //! Reads the file of --costs into a table.
 class costs_file {
  public:
-  costs_file(const std::string& path, job_table& table)
-      : file_{"--costs", path}, table_(table), whole_given_(table.entries.size()) {}
+  //! @param whole_saves  time that a whole backward that no entry gives takes less than its halves
+  costs_file(const std::string& path, job_table& table, std::int64_t whole_saves)
+      : file_{"--costs", path},
+        table_(table),
+        whole_saves_(whole_saves),
+        whole_given_(table.entries.size()) {}
 
   void apply() {
     const json all = file_.parse();
@@ -108,13 +112,14 @@ class costs_file {
         const job_cost& input = table_.at(rank, chunk, job_kind::backward_input);
         const job_cost& weight = table_.at(rank, chunk, job_kind::backward_weight);
         table_.at(rank, chunk, job_kind::backward) = {
-            input.time + weight.time, input.change + weight.change,
+            input.time + weight.time - whole_saves_, input.change + weight.change,
             std::max({std::int64_t{0}, input.peak, input.change, input.change + weight.peak})};
       }
   }
 
   json_file file_;
   job_table& table_;
+  std::int64_t whole_saves_;
   std::int64_t loss_ = 0;
   std::vector<bool> whole_given_;
 };
@@ -149,6 +154,17 @@ void refuse_long_sums(const cost_options& options, const job_table& given, const
   throw bad_option(option, value,
                    "with so many jobs, times of 1/" + std::to_string(cut.times) +
                        " (lest parts be rounded) sum to more than 64 bits hold; give smaller ones");
+}
+
+//! A whole backward takes no less than no time.
+void refuse_saving_too_much(const cost_options& options, const job_table& given) {
+  for (int rank = 0; rank < given.ranks; ++rank)
+    for (int chunk = 0; chunk < given.chunks; ++chunk)
+      if (const auto left = given.view().at(rank, chunk, job_kind::backward).time; left < 0)
+        throw bad_option("--whole-saves", std::to_string(options.whole_saves),
+                         "is more than both halves take, I+W = " +
+                             std::to_string(options.whole_saves + left) + " on rank " +
+                             std::to_string(rank));
 }
 
 //! Every number in a finer unit.
@@ -213,12 +229,14 @@ job_table layer_table(const cost_options& options, const placement& where, const
   for (unit_costs& one : dealt.costs)
     for (const auto member :
          {&unit_costs::forward, &unit_costs::backward_input, &unit_costs::backward_weight,
+          &unit_costs::whole_saves,
           &unit_costs::memory_forward, &unit_costs::memory_backward_input,
           &unit_costs::memory_backward_weight, &unit_costs::offload,
           &unit_costs::memory_offload})
       one.*member *= cut.joined;
   table.base.assign(static_cast<std::size_t>(where.ranks), 0);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
+  refuse_saving_too_much(options, table);
   refuse_long_sums(options, table, where, {.slices = cut.slices, .times = cut.times}, 0);
   refine(table, cut);
   return table;
@@ -229,7 +247,12 @@ job_table layer_table(const cost_options& options, const placement& where, const
 void cost_options::add(CLI::App& command) {
   command.add_option("--cost", cost,
                      "Times F,I,W,C: forward, backward for the input, backward for the weights, "
-                     "hop between ranks (default 1,1,1,0; a whole backward costs I+W)");
+                     "hop between ranks (default 1,1,1,0; a whole backward costs I+W, less --whole-saves)");
+  command
+      .add_option("--whole-saves", whole_saves,
+                  "Time that a whole backward takes less than I+W, because what both read is read "
+                  "once (default 0)")
+      ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
   command.add_option("--memory", memory,
                      "Memory changes F,I,W: at a forward's start, at the others' end "
                      "(default 1,0,-1; of forwards alone 0,0,0)");
@@ -269,6 +292,7 @@ unit_costs cost_options::units() const {
     units.backward_weight = given[2];
     units.communication = given[3];
   }
+  units.whole_saves = whole_saves;
   if (!memory.empty()) {
     const auto given = read_numbers<3>("--memory", memory, "F,I,W", -most_cost);
     units.memory_forward = given[0];
@@ -294,7 +318,7 @@ job_table make_costs(const cost_options& options, const placement& where, const 
   job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
   std::int64_t loss = 0;
   if (!options.costs_file.empty()) {
-    costs_file file(options.costs_file, table);
+    costs_file file(options.costs_file, table, options.whole_saves);
     file.apply();
     loss = file.loss();
   }
@@ -305,6 +329,7 @@ job_table make_costs(const cost_options& options, const placement& where, const 
     for (std::int64_t& one : table.base) one += options.weights * table.chunks * (replicas ? 2 : 1);
   }
   if (options.limit) table.limit = options.limits(where.ranks);
+  refuse_saving_too_much(options, table);
   refuse_long_sums(options, table, where, cut, loss);
   refine(table, cut);
   if (cut.given > 0) table = cut_anew(table, where, cut);

@@ -14,7 +14,8 @@ class App;
 
 namespace stretto::tool {
 
-//! --cost, --memory, --copy, --weights, --limit, --hides, --costs, and the model by layers.
+//! --cost, --whole-saves, --memory, --copy, --weights, --limit, --hides, --costs, and the model by
+//! layers.
 struct cost_options {
   std::string cost;
   std::string memory;
@@ -23,12 +24,13 @@ struct cost_options {
   std::optional<std::int64_t> limit;
   std::int64_t weights = 0;
   int hides = 0;  //!< percent of a pair's shorter half
+  std::int64_t whole_saves = 0;  //!< time that a whole backward takes less than its halves
   layer_options layers;
 
   void add(CLI::App& command);
   //! The same for a step; one of forwards alone keeps nothing unless --memory says so.
   cost_options for_step(bool forward_only) const;
-  //! What --cost, --memory, --copy, --weights and --hides say of one job or layer.
+  //! What --cost, --whole-saves, --memory, --copy, --weights and --hides say of one job or layer.
   unit_costs units() const;
   //! --limit for every rank; empty: none.
   std::vector<std::int64_t> limits(int ranks) const;
@@ -55,8 +57,8 @@ struct cost_cut {
 //!    "base": 10, "limit": [40, 50],  memory: one number for all ranks, or one per rank
 //!    "jobs": [{"rank": 0, "chunk": 1, "kind": "F", "cost": 3, "change": 1, "peak": 2}]}
 //! An entry of "jobs" without rank or chunk speaks for all of them; later entries win; what no
-//! entry gives comes from --cost, --memory and --copy. Kinds are F, B, I, W, R, OFFLOAD, RELOAD. A whole backward is what I
-//! and W are together, unless an entry gives it.
+//! entry gives comes from --cost, --memory and --copy. Kinds are F, B, I, W, R, OFFLOAD, RELOAD. A
+//! whole backward is what I and W are together, less --whole-saves, unless an entry gives it.
 //! @throws bad_input naming option, value and rule
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {});
 

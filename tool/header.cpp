@@ -92,6 +92,8 @@ std::optional<unit_costs> same_for_all(const job_table& table) {
   all.memory_offload = of(job_kind::reload).change;
   all.memory_weights = table.view().base_of(0) / table.chunks;
   all.pair_hides = table.pair_hides;
+  all.whole_saves =
+      all.backward_input + all.backward_weight - of(job_kind::backward).time;
   if (job_table(table.ranks, table.chunks, all).entries != table.entries) return std::nullopt;
   for (int rank = 0; rank < table.ranks; ++rank)
     if (table.view().base_of(rank) != all.memory_weights * table.chunks ||
@@ -121,6 +123,7 @@ std::vector<std::string> initialisers(const unit_costs& costs) {
   say("memory_offload", costs.memory_offload, usual.memory_offload);
   say("memory_weights", costs.memory_weights, usual.memory_weights);
   say("pair_hides", costs.pair_hides, usual.pair_hides);
+  say("whole_saves", costs.whole_saves, usual.whole_saves);
   return words;
 }
 

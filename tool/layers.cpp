@@ -24,6 +24,7 @@ void read_times(const std::string& option, const std::string& text, unit_costs& 
   layer.forward = times[0];
   layer.backward_input = times[1];
   layer.backward_weight = times[2];
+  layer.whole_saves = 0;
 }
 
 //! The file of --layer-costs.
@@ -49,6 +50,7 @@ class layer_file {
           key == "forward"                  ? &unit_costs::forward
           : key == "backward_input"         ? &unit_costs::backward_input
           : key == "backward_weight"        ? &unit_costs::backward_weight
+          : key == "whole_saves"            ? &unit_costs::whole_saves
           : key == "memory_forward"         ? &unit_costs::memory_forward
           : key == "memory_backward_input"  ? &unit_costs::memory_backward_input
           : key == "memory_backward_weight" ? &unit_costs::memory_backward_weight
@@ -111,6 +113,12 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   double sum = 0;  // of what one micro-batch takes
   bool takes = true;
   for (const unit_costs& one : made.costs) {
+    if (one.whole_saves > one.backward_input + one.backward_weight)
+      throw bad_input("--layers " + options.text + ": layer " +
+                      std::to_string(&one - made.costs.data()) + " saves " +
+                      std::to_string(one.whole_saves) +
+                      " of a whole backward, whose halves take " +
+                      std::to_string(one.backward_input + one.backward_weight));
     sum += static_cast<double>(one.forward + one.backward_input + one.backward_weight) +
            std::abs(static_cast<double>(one.memory_forward)) +
            std::abs(static_cast<double>(one.memory_backward_input)) +

@@ -152,6 +152,16 @@ shape shape_options::sizes(const std::string& schedule) const {
   return {.ranks = ranks, .microbatches = microbatches, .chunks = each, .slices = slices};
 }
 
+CLI::Option* add_merge(CLI::App& command, std::string& word) {
+  return command
+      .add_option("--merge", word,
+                  "Backwards that a schedule splits and that are whole again: none, adjacent "
+                  "(wherever both halves stand side by side) or shortest (as many as the shortest "
+                  "step has that is found)")
+      ->check(CLI::IsMember({"none", "adjacent", "shortest"}))
+      ->capture_default_str();
+}
+
 CLI::Option* add_offload(CLI::App& command, std::string& text) {
   return command
       .add_option("--offload", text,
@@ -196,6 +206,7 @@ void step_options::add(CLI::App& command, bool from_file) {
       ->check(CLI::IsMember({"flush", "span"}));
   command.add_option("--variant", variant, "One variant of a search, from 0 (default: the best)")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
+  add_merge(command, merge);
   add_offload(command, offload);
   command
       .add_option(
@@ -208,7 +219,7 @@ void step_options::add(CLI::App& command, bool from_file) {
     auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
     for (const char* other :
          {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
-          "--remainder", "--warmup", "--split", "--objective", "--variant", "--offload"})
+          "--remainder", "--warmup", "--split", "--objective", "--variant", "--merge", "--offload"})
       file->excludes(command.get_option(other));
   }
   costs.add(command);
@@ -224,6 +235,7 @@ schedule_options step_options::schedule() const {
   made.warmup = schedule::spelt<schedule::warmup_kind>(warmup);
   made.split = schedule::spelt<schedule::split_kind>(split);
   made.objective = schedule::spelt<schedule::objective_kind>(objective);
+  made.merge = schedule::spelt<schedule::merge_kind>(merge);
   return made;
 }
 
@@ -252,6 +264,8 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
                count_of(sizes.microbatches, "micro-batch");
   if (sizes.chunks > 1) made.title += ", " + count_of(sizes.chunks, "chunk");
   if (sizes.slices > 1) made.title += ", " + count_of(sizes.slices, "slice");
+  if (options.merge && *options.merge != schedule::merge_kind::none)
+    made.title += ", merge " + schedule::word_for(*options.merge);
   if (options.offload.any()) made.title += ", offload " + memory::window_text(options.offload);
   verdict answer = made.made.answer;
   if (made.made.refused) {

@@ -38,6 +38,8 @@ struct shape_options {
 //! "1 rank", "2 ranks".
 std::string count_of(int count, const std::string& what);
 
+//! --merge, of any schedule.
+CLI::Option* add_merge(CLI::App& command, std::string& word);
 //! --offload, as memory/window_text.hpp reads it.
 CLI::Option* add_offload(CLI::App& command, std::string& text);
 //! @throws bad_input naming option, value and rule
@@ -54,6 +56,7 @@ struct step_options {
   std::string warmup;
   std::string split;
   std::string objective;
+  std::string merge = "none";
   std::string offload = "none";
   std::optional<int> group;
   std::optional<int> variant;

@@ -87,6 +87,10 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                  "span (the longest rank's first to last job) [flush]");
   app.add_option("--variant", to.options.variant, "One variant of a search, from 0 [the best]")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
+  app.add_option("--merge", raw.merge,
+                 "Backwards that a schedule splits and that are whole again: none, adjacent "
+                 "(wherever both halves stand side by side) or shortest (as many as the shortest "
+                 "step has that is found) [none]");
   app.add_option("--limit", to.limit,
                  "Micro-batches (or slices), of one chunk each, that no rank may keep more of for "
                  "their backwards; searches make the most of it [any number]")
@@ -96,7 +100,7 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                              "ranks, micro-batches and chunks are the file's");
   for (const char* other :
        {"--schedule", "--ranks", "--microbatches", "--slices", "--chunks", "--group", "--remainder",
-        "--warmup", "--split", "--objective", "--variant"})
+        "--warmup", "--split", "--objective", "--variant", "--merge"})
     csv->excludes(app.get_option(other));
   app.add_option("--layers-per-rank", raw.layers_per_rank,
                  "Layers of each rank, embedding and head included, dealt to its chunks in turn: "

@@ -71,7 +71,10 @@ std::optional<Kind> read_word(const std::string& option, const std::string& type
   if (made || typed.empty()) return made;
   std::string words;
   for (const auto& one : stretto::schedule::spellings<Kind>)
-    words += (words.empty() ? "" : " or ") + std::string(one.word);
+    words += (words.empty()                                      ? ""
+              : &one == &stretto::schedule::spellings<Kind>.back() ? " or "
+                                                                 : ", ") +
+             std::string(one.word);
   throw bad_setting(option, typed, "expected " + words);
 }
 
@@ -123,6 +126,7 @@ void typed_options::complete(options& made) const {
   told.warmup = read_word<stretto::schedule::warmup_kind>("warmup", warmup);
   told.split = read_word<stretto::schedule::split_kind>("split", split);
   told.objective = read_word<stretto::schedule::objective_kind>("objective", objective);
+  told.merge = read_word<stretto::schedule::merge_kind>("merge", merge);
   if (layers_per_rank) made.pipeline.layers_per_rank = read_layers(*layers_per_rank);
   // Told the layers of every rank, nobody need say how many that makes.
   const auto& per_rank = made.pipeline.layers_per_rank;

@@ -33,3 +33,4 @@
 #include "stretto/plan/with_ops.hpp"
 #include "stretto/schedule/all.hpp"
 #include "stretto/schedule/frozen.hpp"
+#include "stretto/schedule/merged.hpp"

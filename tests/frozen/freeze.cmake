@@ -28,6 +28,7 @@ freeze(zb_auto_8x64 zb_auto --ranks 8 --microbatches 64)
 freeze(zb_auto_5x13 zb_auto --ranks 5 --microbatches 13 --cost 7,9,4,2 --limit 6)
 freeze(interleaved_zb_8x64x2 interleaved_zb --ranks 8 --microbatches 64 --chunks 2)
 freeze(zbv_3x7x2 zbv --ranks 3 --microbatches 7 --chunks 2)
+freeze(zbv_4x9x2 zbv --ranks 4 --microbatches 9 --cost 7,9,4,2 --whole-saves 3 --merge shortest)
 freeze(zb_h1_2x3 zb_h1 --ranks 2 --microbatches 3 --layers 3,2)
 
 execute_process(COMMAND "${tool}" calibrate --machine "${CMAKE_CURRENT_LIST_DIR}/machine.json"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stretto/plan/pipeline.hpp"
+#include "stretto/schedule/merged.hpp"
 #include "stretto/schedule/v_auto.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zbv_greedy.hpp"
@@ -16,6 +17,7 @@
 namespace {
 
 using stretto::shape;
+using stretto::schedule::merged;
 using stretto::schedule::objective_kind;
 using stretto::schedule::v_auto;
 using stretto::schedule::zb_auto;
@@ -24,7 +26,7 @@ using stretto::schedule::zbv_greedy;
 template <int Limit>
 struct limited_to : stretto::memory::release_early {
   constexpr stretto::unit_costs costs() const {
-    return {.forward = 10, .backward_input = 12, .backward_weight = 8, .communication = 1};
+    return {.forward = 10, .backward_input = 12, .backward_weight = 8, .communication = 1, .whole_saves = 3};
   }
   constexpr std::int64_t limit() const { return Limit; }
 };
@@ -109,6 +111,7 @@ TEST_CASE("every variant is emitted at compile time as at run time") {
 TEST_CASE("the same variant is picked at compile time and at run time") {
   same_picks<shape{.ranks = 4, .microbatches = 6}, zb_auto>();
   same_picks<shape{.ranks = 3, .microbatches = 2}, zb_auto>();
+  same_picks<shape{.ranks = 4, .microbatches = 6}, merged<zb_auto>>();
   same_picks<shape{.ranks = 4, .microbatches = 6, .chunks = 2}, zbv_greedy>();
   same_picks<shape{.ranks = 3, .microbatches = 2, .chunks = 3}, zbv_greedy>();
 }

@@ -13,6 +13,7 @@
 #include "stretto/model/bound.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/eager_1f1b.hpp"
+#include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zb_h1.hpp"
@@ -131,7 +132,11 @@ TEST_CASE("zb_auto: no closed form with one chunk that fits is shorter") {
   std::mt19937 random(20240606);
   int fitting = 0;
   for (int round = 0; round < 1000; ++round) {
-    const drawn made = draw(random);
+    drawn made = draw(random);
+    for (int rank = 0; round % 2 == 0 && rank < made.sizes.ranks; ++rank) {
+      std::int64_t& whole = made.table.at(rank, 0, job_kind::backward).time;
+      whole -= whole * static_cast<std::int64_t>(random() % 50) / 100;
+    }
     INFO("round ", round, " ", laws::words(made.sizes));
     const taken flush = take(made, zb_auto{});
     const taken span = take(made, zb_auto{.objective = objective_kind::span});
@@ -144,13 +149,16 @@ TEST_CASE("zb_auto: no closed form with one chunk that fits is shorter") {
       CHECK(span.span <= theirs.span);
     };
     hold_against(zb_h1{});
-    hold_against(zb_h1{.split = split_kind::partial});
-    hold_against(zb_h1_light{});
+    if (round % 2 != 0) {  // some of their backwards are whole, which no pass has
+      hold_against(zb_h1{.split = split_kind::partial});
+      hold_against(zb_h1_light{});
+    }
     hold_against(zb_h2{});
     hold_against(one_f_one_b{});
     hold_against(eager_1f1b{});
+    hold_against(gpipe{});
   }
-  CHECK(fitting == 2950);
+  CHECK(fitting == 2514);
 }
 
 TEST_CASE("zb_auto: each closed form by itself, backwards whole where that takes less") {
@@ -177,6 +185,7 @@ TEST_CASE("zb_auto: each closed form by itself, backwards whole where that takes
     hold_against(zb_h2{});
     hold_against(eager_1f1b{});
     hold_against(one_f_one_b{});
+    hold_against(gpipe{});
     CHECK(variant == zb_auto::waves);
   }
   MESSAGE(shorter, " are shorter than what they are named after");

@@ -282,6 +282,49 @@ TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and los
   refused(R"({"jobs": [{"kind": "F", "time": 1}]})", "unknown key, \"time\"");
 }
 
+TEST_CASE("whole backwards may take less than their halves, and be chosen by that") {
+  const auto length = [](const std::string& more) {
+    const json answer = run_json("simulate " + more + " --format json");
+    INFO(more, answer.dump());
+    return answer.at("makespan").get<std::int64_t>();
+  };
+  const std::string one = " --ranks 1 --microbatches 4 --cost 10,12,8,1";
+  CHECK(length("1f1b" + one) == 4 * 30);
+  CHECK(length("1f1b" + one + " --whole-saves 3") == 4 * 27);
+  CHECK(length("zb_h1" + one + " --whole-saves 3") == 4 * 30);
+  CHECK(length("zb_h1" + one + " --whole-saves 3 --merge adjacent") == 4 * 27);
+  CHECK(length("zb_auto" + one + " --whole-saves 3 --merge shortest") == 4 * 27);
+  // Of a file of costs, where no entry gives a whole one; the loss falls on both halves.
+  const temporary file("costs.json");
+  file.write(R"({"loss": 2, "jobs": [{"kind": "F", "cost": 11}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * (11 + 17 + 6));
+  file.write(R"({"jobs": [{"kind": "B", "cost": 13}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * 23);
+  // Of layers each; the embedding's times are its own, and a file may say what another saves.
+  CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --embedding 1,1,1") == 4 * (27 + 3 + 27));
+  file.write(R"([{"layer": 2, "whole_saves": 5}])");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --layer-costs " + file.path()) ==
+        4 * (27 + 27 + 25));
+  file.write(R"([{"layer": 1, "whole_saves": 21}])");
+  const auto refused =
+      run("simulate 1f1b" + one + " --layers 3 --layer-costs " + file.path());
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("layer 1 saves 21 of a whole backward, whose halves take 20") !=
+        std::string::npos);
+  // Compared, and cut anew: jobs of half of it.
+  for (const json& entry :
+       run_json("compare --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 --merge shortest "
+                "--format json"))
+    if (entry["schedule"] == "zb_h1" || entry["schedule"] == "zbv")
+      CHECK(2 * entry["makespan"].get<double>() ==
+            static_cast<double>(
+                entry["schedule"] == "zbv"
+                    ? length("zbv --ranks 4 --microbatches 8 --cost 10,12,8,2 --whole-saves 3 "
+                             "--merge shortest")
+                    : 2 * length("zb_h1 --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 "
+                                 "--merge shortest")));
+}
+
 TEST_CASE("compare runs every schedule on one model") {
   const json all = run_json("compare --ranks 4 --microbatches 8 --chunks 2 --format json");
   REQUIRE(all.is_array());

@@ -26,6 +26,7 @@ TEST_CASE("small models train, equal to the unpipelined one; a trace and a pictu
         "--schedule dualpipe", "--schedule zbv --recompute 1/2", "--schedule zbv --offload all",
         "--schedule 1f1b --offload 2/3,prefetch=2 --overlap serial",
         "--schedule zb_h1 --overlap serial --transport-capacity 2",
+        "--schedule zbv --merge shortest --microbatches 5",
         "--layers-per-rank 2,4 --chunks 1 --group 3", "--layers balanced:6", "--precision bf16",
         "--layers 'Et|t|t|tL' --schedule zbv", "--layers 2,4 --chunks 1"}) {
     INFO(arguments);
@@ -235,7 +236,8 @@ TEST_CASE("the order that trains is that of the schedule as it is told") {
     std::string schedule, option;
   } cases[] = {{"zb_h1 --ranks 4 --microbatches 7", " --split partial"},
                {"interleaved --ranks 2 --chunks 2 --group 3 --microbatches 7", " --remainder last"},
-               {"interleaved --ranks 2 --chunks 2 --microbatches 7", " --warmup all"}};
+               {"interleaved --ranks 2 --chunks 2 --microbatches 7", " --warmup all"},
+               {"zb_h1 --ranks 3 --microbatches 7", " --merge adjacent"}};
   for (const auto& one : cases) {
     INFO(one.schedule, one.option);
     const desk here;
@@ -267,6 +269,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--limit",
                              "--objective",
                              "--variant",
+                             "--merge",
                              "--split",
                              "--csv",
                              "--warmup",
@@ -334,6 +337,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule zb_h1 --split none", "--split none: expected full or partial"},
       {"--remainder middle", "--remainder middle: expected first or last"},
       {"--warmup 3", "--warmup 3: expected standard or all"},
+      {"--merge all", "--merge all: expected none, adjacent or shortest"},
       {"--objective time", "--objective time: expected flush or span"},
       {"--schedule zb_auto --variant 100000", "--variant 100000: "},
       {"--limit -1", "--limit: Value -1 not in range"},

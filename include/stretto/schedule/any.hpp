@@ -19,7 +19,7 @@ class any {
   template <class Schedule>
     requires(!std::same_as<Schedule, any> && Policy<Schedule>)
   any(const Schedule& made)
-      : name(Schedule::name),
+      : name(made.name),
         forward_only(schedule::forward_only(made)),
         held_(std::make_shared<holder<Schedule>>(made)) {}
   any(const any&) = default;  // and no moves: none is ever empty

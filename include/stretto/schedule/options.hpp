@@ -10,6 +10,7 @@
 #include "stretto/schedule/all.hpp"
 #include "stretto/schedule/any.hpp"
 #include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/merged.hpp"
 #include "stretto/schedule/variants.hpp"
 #include "stretto/schedule/zb_h1.hpp"
 
@@ -24,6 +25,9 @@ struct options {
   std::optional<split_kind> split{};
   std::optional<objective_kind> objective{};
   std::optional<int> variant{};
+  //! Any schedule takes it: what it is in is schedule::merged. Without effect where it splits no
+  //! backward.
+  std::optional<merge_kind> merge{};
 };
 
 //! How a value of an option is spelt.
@@ -56,6 +60,11 @@ template <>
 inline constexpr std::array spellings<objective_kind>{
     spelling<objective_kind>{"flush", objective_kind::flush},
     spelling<objective_kind>{"span", objective_kind::span}};
+template <>
+inline constexpr std::array spellings<merge_kind>{
+    spelling<merge_kind>{"none", merge_kind::none},
+    spelling<merge_kind>{"adjacent", merge_kind::adjacent},
+    spelling<merge_kind>{"shortest", merge_kind::shortest}};
 
 //! The value that a word spells; none for another word.
 template <class Kind>
@@ -73,7 +82,7 @@ std::string word_for(const Kind& kind) {
   return {};
 }
 
-//! Calls `visit(name, told, member)` for every option: where `options` tell it, and a function that
+//! Calls `visit(name, told, member)` for every option that is a schedule's own: where `options` tell it, and a function that
 //! gives the member of a schedule that has it, and cannot be called with another.
 template <class Visitor>
 constexpr void for_each_option(const Visitor& visit) {
@@ -106,7 +115,14 @@ std::optional<any> by_name(std::string_view name, const options& told, const Lac
       else if (word_for(*value) != word_for(made.placed()))
         lacks(std::string(option), word_for(*value));
     });
-    found = made;
+    const merge_kind merge = told.merge.value_or(merge_kind::none);
+    if (merge == merge_kind::none) {
+      found = made;
+    } else if constexpr (Search<Schedule>) {
+      found = merged<Schedule>(made, merge);
+    } else {
+      found = merged<any>(any(made), merge);
+    }
   });
   return found;
 }

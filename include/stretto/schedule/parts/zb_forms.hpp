@@ -14,11 +14,14 @@ struct zb_form {
   int ahead;
   int late;
 };
+inline constexpr int all_ahead = 1 << 30;
 inline constexpr zb_form zb_forms[] = {
     {.ahead = 1, .late = 1},  // ZB-H1
     {.ahead = 2, .late = 2},  // ZB-H2
     {.ahead = 2, .late = 0},  // eager 1F1B
     {.ahead = 1, .late = 0},  // 1F1B
+    // Fill-drain, but for the last rank, which loses nothing by turning at once.
+    {.ahead = all_ahead, .late = 0},
 };
 
 //! Whether the rank's list stays within its limit.
@@ -41,8 +44,8 @@ constexpr bool write_zb_form(const shape& sizes, const job_table_view& table, co
                              job_sink& out) {
   int before = sizes.microbatches;
   for (int rank = 0; rank < sizes.ranks; ++rank) {
-    int warmup = form.ahead * (sizes.ranks - 1 - rank) + 1;
-    if (warmup > before) warmup = before;
+    const std::int64_t wanted = std::int64_t{form.ahead} * (sizes.ranks - 1 - rank) + 1;
+    int warmup = wanted < before ? static_cast<int>(wanted) : before;
     int late = form.late * rank;
     if (late >= sizes.microbatches) late = sizes.microbatches - 1;
     const auto time = [&](job_kind kind) { return table.at(rank, 0, kind).time; };
