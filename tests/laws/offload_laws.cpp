@@ -1,13 +1,28 @@
 // Schedules that keep a limit, with copies to the host put in between their jobs afterwards.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "stretto/check/all.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/emit_jobs.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/plan/report.hpp"
+#include "stretto/schedule/any.hpp"
+#include "stretto/schedule/hanayo.hpp"
+#include "stretto/schedule/merged.hpp"
+#include "stretto/schedule/v_1f1b.hpp"
 #include "stretto/schedule/v_auto.hpp"
+#include "stretto/schedule/v_half.hpp"
+#include "stretto/schedule/v_min.hpp"
+#include "stretto/schedule/zb_h1.hpp"
+#include "stretto/schedule/zb_h2.hpp"
+#include "stretto/schedule/zbv.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zbv_greedy.hpp"
 
@@ -82,4 +97,97 @@ TEST_CASE("what a schedule under a limit made of folded costs is within the limi
   try_all<stretto::schedule::v_auto>(2, seen);
   CHECK(seen.fitted > 1000);
   CHECK(seen.refused > 1000);
+}
+
+namespace {
+
+//! How long a step with copies takes; -1: its lists do not keep the limit.
+template <class Schedule>
+std::int64_t length(const Schedule& schedule, const stretto::shape& sizes,
+                    const stretto::job_table& table, const memory::offload_window& window) {
+  stretto::job_lists lists;
+  if (!stretto::emit_jobs(schedule, sizes, {{}, window}, table.view(), lists).ok()) return -1;
+  const stretto::replay_input input{.rows = lists.rows(),
+                                    .where = stretto::place(schedule.placed(), sizes),
+                                    .microbatches = sizes.microbatches,
+                                    .costs = table.view()};
+  if (!stretto::check::schedule(input, stretto::check::lists_of::training).ok()) return -1;
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+  return stretto::measure(input, ranks).makespan;
+}
+
+}  // namespace
+
+TEST_CASE("with copies, too, a search is no longer than the closed forms that it knows") {
+  using namespace stretto::schedule;
+  std::mt19937 random(41);
+  const auto up_to = [&](unsigned most) { return static_cast<int>(random() % most) + 1; };
+  int held = 0;
+  int copies_decide = 0;
+  for (int round = 0; round < 80; ++round) {
+    stretto::shape sizes{.ranks = up_to(5), .microbatches = up_to(10), .chunks = 2};
+    const memory::offload_window window{
+        {up_to(2), 1}, static_cast<int>(random() % 3), static_cast<int>(random() % 3)};
+    const stretto::unit_costs costs{.forward = up_to(9),
+                                    .backward_input = up_to(9),
+                                    .backward_weight = up_to(9),
+                                    .communication = up_to(3) - 1,
+                                    .memory_forward = 10,
+                                    .memory_backward_weight = -10,
+                                    .offload = up_to(9),
+                                    .memory_offload = up_to(10)};
+    const stretto::job_table two(sizes.ranks, 2, costs);
+    const stretto::job_table one(sizes.ranks, 1, costs);
+    CAPTURE(round);
+    const auto hold = [&](const auto& search, const auto& form, const stretto::job_table& table) {
+      const std::int64_t theirs = length(form, sizes, table, window);
+      if (theirs < 0) return;
+      CAPTURE(std::string(form.name));
+      ++held;
+      const std::int64_t ours = length(search, sizes, table, window);
+      CHECK(ours >= 0);
+      CHECK(ours <= theirs);
+      CHECK(length(any(search), sizes, table, window) == ours);
+      // Not so of the order that is the shortest without copies.
+      auto blind = search;
+      blind.variant = best_variant(search, sizes, table.view());
+      copies_decide += length(blind, sizes, table, window) > ours;
+    };
+    hold(zbv_greedy{}, zbv{}, two);
+    hold(v_auto{}, zbv{}, two);
+    hold(v_auto{}, v_half{}, two);
+    hold(v_auto{}, v_min{}, two);
+    hold(v_auto{}, v_1f1b{}, two);
+    hold(v_auto{}, hanayo{}, two);
+    sizes.chunks = 1;
+    hold(zb_auto{}, zb_h1{}, one);
+    hold(zb_auto{}, zb_h2{}, one);
+    hold(merged<zb_auto>{}, merged<zb_h1>{}, one);
+  }
+  CHECK(held > 400);
+  CHECK(copies_decide > 100);
+}
+
+namespace {
+
+struct copying : stretto::memory::release_early {
+  constexpr stretto::unit_costs costs() const {
+    return {.forward = 5, .backward_input = 6, .backward_weight = 4, .offload = 4};
+  }
+  constexpr memory::offload_window offload() const { return memory::offload_all; }
+};
+
+}  // namespace
+
+TEST_CASE("with copies the same order is chosen at compile time as at run time") {
+  using step = stretto::pipeline<stretto::shape{.ranks = 3, .microbatches = 5, .chunks = 2},
+                                 stretto::schedule::zbv_greedy, stretto::assignment::unassigned,
+                                 copying>;
+  static_assert(stretto::valid<step>);
+  stretto::job_lists lists;
+  REQUIRE(stretto::emit_jobs(stretto::schedule::zbv_greedy{}, step::sizes,
+                             {{}, memory::offload_all}, step::costs(), lists)
+              .ok());
+  for (int rank = 0; rank < 3; ++rank)
+    CHECK(std::ranges::equal(lists.rows().row(rank), step::jobs().row(rank)));
 }

@@ -5,6 +5,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/base/viewed.hpp"
+#include "stretto/check/bounded.hpp"
 #include "stretto/memory/windows.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/job.hpp"
@@ -12,7 +13,10 @@
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
 #include "stretto/model/verdict.hpp"
+#include "stretto/model/replay_input.hpp"
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/list_score.hpp"
+#include "stretto/schedule/variants.hpp"
 
 namespace stretto {
 
@@ -31,41 +35,94 @@ struct scratch_lists {
   constexpr ~scratch_lists() = default;  // nvcc needs it written
 };
 
+//! Puts recomputes and then copies into lists.
+//! @return fault::unsupported for windows that are unsound, do not go together or are asked for with
+//!         slices
+constexpr verdict put_in(const memory::windows& put, const job_rows& plain, const placement& where,
+                         int slices, job_sink& out) {
+  scratch_lists again(out, memory::with_recomputes(put.recompute, plain.stride));
+  const verdict answer = memory::insert_recomputes(put.recompute, plain, where, slices, again.sink);
+  if (!answer.ok()) return answer;
+  return memory::insert_offloads(put.offload, put.recompute, again.sink.rows(), where, slices, out);
+}
+
 }  // namespace detail
 
-//! The compute jobs of every rank: the schedule's, with recomputes and then copies put in.
-//! @param schedule  that serves the shape
+//! How good one order of a search is with what is put in between its jobs. A search does not see
+//! copies to the host; how long a step takes with them, and whether it then fits, is asked of the
+//! lists.
+//! @param seen, costs, put  see emit_jobs
+//! @param out               where the lists go; none: only measures
+template <class Search>
+constexpr schedule::variant_score score_with(const Search& made, const shape& sizes,
+                                             const memory::windows& put,
+                                             const job_table_view& costs,
+                                             const job_table_view& seen, int tried,
+                                             job_sink* out = nullptr) {
+  if (!put.offload.any() || !put.sound()) return made.score(sizes, seen, tried, out);
+  const int room = made.capacity(sizes);
+  job_sink like{.ranks = sizes.ranks, .refused = out == nullptr ? nullptr : out->refused};
+  detail::scratch_lists plain(like, room);
+  schedule::variant_score found = made.score(sizes, seen, tried, &plain.sink);
+  if (!found.fits) return found;
+  const placement where = place(made.placed(), sizes);
+  detail::scratch_lists unread(like, out == nullptr ? put.room(room) : 1);
+  job_sink& lists = out == nullptr ? unread.sink : *out;
+  if (!detail::put_in(put, plain.sink.rows(), where, sizes.slices, lists).ok()) return {};
+  const replay_input input{.rows = lists.rows(),
+                           .where = where,
+                           .microbatches = sizes.microbatches,
+                           .slices = sizes.slices,
+                           .costs = costs};
+  if (!check::bounded(input).ok()) return {};
+  if (found.first == unlimited) return found;  // its last resort
+  job_table_view unbounded = costs;
+  unbounded.limit = {};
+  const schedule::variant_score with =
+      schedule::score_lists(schedule::aim_of(made), sizes, where, unbounded, lists.rows());
+  found.first = with.first;
+  found.second = with.second;
+  found.fits = with.fits;
+  return found;
+}
+
+//! The compute jobs of every rank: the schedule's, with recomputes and then copies put in; of a
+//! search those of the best order with copies.
+//! @param made      a schedule that serves the shape
 //! @param costs     the job table, which fits the shape's placement
 //! @param seen      the same as memory::fold leaves it, where anything is put in
-//! @param out       room for `put.room(schedule.capacity(sizes))` jobs a rank
+//! @param out       room for `put.room(made.capacity(sizes))` jobs a rank
 //! @return what the schedule says of the costs; fault::unsupported for windows that are unsound, do
 //!         not go together or are asked for with slices
 template <schedule::Policy Schedule>
-constexpr verdict emit_jobs(const Schedule& schedule, const shape& sizes,
-                            const memory::windows& put, const job_table_view& costs,
-                            const job_table_view& seen, job_sink& out) {
-  if (!put.any() && put.sound()) return schedule.emit(sizes, costs, out);
-  const placement where = place(schedule.placed(), sizes);
-  const int room = schedule.capacity(sizes);
-  detail::scratch_lists plain(out, room);
-  verdict answer =
-      memory::unfolded(schedule.emit(sizes, seen, plain.sink), costs.limit, seen.limit);
-  if (!answer.ok()) return answer;
-  detail::scratch_lists again(out, memory::with_recomputes(put.recompute, room));
-  answer =
-      memory::insert_recomputes(put.recompute, plain.sink.rows(), where, sizes.slices, again.sink);
-  if (!answer.ok()) return answer;
-  return memory::insert_offloads(put.offload, put.recompute, again.sink.rows(), where, sizes.slices,
-                                 out);
+constexpr verdict emit_jobs(const Schedule& made, const shape& sizes, const memory::windows& put,
+                            const job_table_view& costs, const job_table_view& seen,
+                            job_sink& out) {
+  if (!put.any() && put.sound()) return made.emit(sizes, costs, out);
+  if constexpr (requires { made.score(sizes, seen, 0, &out); }) {
+    const bool copies = put.offload.any() && put.sound();
+    const int orders = copies ? schedule::orders_of(made) : 0;
+    const schedule::variant_score possible = schedule::best_possible(made, sizes, seen);
+    schedule::variant_choice choice;
+    for (int tried = 0; tried < orders && !choice.is_settled(possible); ++tried)
+      choice = choice.with(tried, score_with(made, sizes, put, costs, seen, tried));
+    if (choice.best >= 0 && score_with(made, sizes, put, costs, seen, choice.best, &out).fits)
+      return {};
+    for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
+  }
+  detail::scratch_lists plain(out, made.capacity(sizes));
+  const verdict answer = made.emit(sizes, seen, plain.sink);
+  if (!answer.ok()) return memory::unfolded(answer, costs.limit, seen.limit);
+  return detail::put_in(put, plain.sink.rows(), place(made.placed(), sizes), sizes.slices, out);
 }
 
 //! The same into lists of its own making, at run time.
 //! @return that, or what was wrong with the first job that there is no place for; see
 //!         schedule::capacity_or_refuse
 template <schedule::Policy Schedule>
-verdict emit_jobs(const Schedule& schedule, const shape& sizes, const memory::windows& put,
-                  const job_table_view& costs, job_lists& made) {
-  if (const verdict sound = schedule::capacity_or_refuse(schedule, sizes); !sound.ok())
+verdict emit_jobs(const Schedule& made, const shape& sizes, const memory::windows& put,
+                  const job_table_view& costs, job_lists& lists) {
+  if (const verdict sound = schedule::capacity_or_refuse(made, sizes); !sound.ok())
     return sound;
   std::vector<job_cost> entries(costs.entries.begin(), costs.entries.end());
   std::vector<std::int64_t> limits(costs.limit.begin(), costs.limit.end());
@@ -73,11 +130,11 @@ verdict emit_jobs(const Schedule& schedule, const shape& sizes, const memory::wi
   job_table_view seen = costs;
   seen.entries = viewed(entries);
   seen.limit = viewed(limits);
-  made = job_lists(sizes.ranks, put.room(schedule.capacity(sizes)));
+  lists = job_lists(sizes.ranks, put.room(made.capacity(sizes)));
   verdict refused{};
-  job_sink out = made.sink();
+  job_sink out = lists.sink();
   out.refused = &refused;
-  const verdict answer = emit_jobs(schedule, sizes, put, costs, seen, out);
+  const verdict answer = emit_jobs(made, sizes, put, costs, seen, out);
   return refused.ok() ? answer : refused;
 }
 

@@ -197,7 +197,8 @@ class pipeline_jobs {
     constexpr tried_variant() {
       job_sink out = lists.sink();
       out.refused = &refused;
-      score = Schedule{}.score(Shape, seen(), Variant, writes ? &out : nullptr);
+      score = score_with(Schedule{}, Shape, put_in, costs(), seen(), Variant,
+                         writes ? &out : nullptr);
     }
   };
   template <int Variant>

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/variants.hpp"
 
 namespace stretto::schedule {
 
@@ -31,6 +32,15 @@ class any {
   verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     return held_->emit(sizes, table, out);
   }
+  //! Of a search that may choose: how many orders it has (see Search); 0 of any other schedule.
+  int orders() const { return held_->orders(); }
+  //! How good one of them is, and its lists, where there is `out`.
+  variant_score score(const shape& sizes, const job_table_view& table, int tried,
+                      job_sink* out = nullptr) const {
+    return held_->score(sizes, table, tried, out);
+  }
+  //! What they are scored by.
+  objective_kind aim() const { return held_->aim(); }
 
  private:
   struct one {
@@ -39,6 +49,10 @@ class any {
     virtual verdict supports(const shape& sizes) const = 0;
     virtual int capacity(const shape& sizes) const = 0;
     virtual verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const = 0;
+    virtual int orders() const = 0;
+    virtual variant_score score(const shape& sizes, const job_table_view& table, int tried,
+                                job_sink* out) const = 0;
+    virtual objective_kind aim() const = 0;
   };
   template <class Schedule>
   struct holder final : one {
@@ -51,6 +65,13 @@ class any {
     verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const override {
       return made.emit(sizes, table, out);
     }
+    int orders() const override { return orders_of(made); }
+    variant_score score(const shape& sizes, const job_table_view& table, int tried,
+                        job_sink* out) const override {
+      if constexpr (Search<Schedule>) return made.score(sizes, table, tried, out);
+      return {};
+    }
+    objective_kind aim() const override { return aim_of(made); }
   };
 
   std::shared_ptr<const one> held_;

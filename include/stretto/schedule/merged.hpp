@@ -50,6 +50,12 @@ struct merged : Schedule {
       return answer;
     }
   }
+  //! Of `any`, which chooses before anything is made whole, so that there is nothing to choose.
+  constexpr int orders() const
+    requires requires(const Schedule& made) { made.orders(); }
+  {
+    return 0;
+  }
   //! Of a search: a variant's, with its backwards whole where that is best.
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
                                 job_sink* out = nullptr) const requires Search<Schedule> {
@@ -95,13 +101,8 @@ struct merged : Schedule {
     }
   };
 
-  constexpr objective_kind aim() const {
-    if constexpr (requires { this->objective; }) return this->objective;
-    return objective_kind::flush;
-  }
-
   constexpr variant_score scored(const half_merge::result& made) const {
-    return made.fits ? score_of(aim(), made.makespan, made.span) : variant_score{};
+    return made.fits ? score_of(aim_of(*this), made.makespan, made.span) : variant_score{};
   }
   //! Whether a whole backward of any rank takes less than its halves.
   static constexpr bool saves(const job_table_view& table) {
@@ -138,7 +139,7 @@ struct merged : Schedule {
       const auto consider = [&](const choice& other) {
         if (other.is_better_than(best)) best = other;
       };
-      if (aim() == objective_kind::span) consider(tried(half_merge::no_length, false));
+      if (aim_of(*this) == objective_kind::span) consider(tried(half_merge::no_length, false));
       if (saves(table)) {
         consider(tried(half_merge::any_length, false));
         consider(tried(half_merge::any_length, true));

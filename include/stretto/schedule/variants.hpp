@@ -53,6 +53,24 @@ concept Search = Policy<Schedule> &&
   { made.score(sizes, table, 0, out) } -> std::same_as<variant_score>;
 };
 
+//! How many orders a schedule still chooses from: a search's, unless it is told which; 0 of others.
+template <class Schedule>
+constexpr int orders_of(const Schedule& made) {
+  if constexpr (Search<Schedule>) return made.variant < 0 ? Schedule::variants : 0;
+  if constexpr (requires { made.orders(); }) return made.orders();  // see any
+  return 0;
+}
+//! What a schedule makes short: the makespan, unless it is told otherwise.
+template <class Schedule>
+constexpr objective_kind aim_of(const Schedule& made) {
+  if constexpr (requires { { made.objective } -> std::convertible_to<objective_kind>; })
+    return made.objective;
+  else if constexpr (requires { made.aim(); })
+    return made.aim();
+  else
+    return objective_kind::flush;
+}
+
 //! What no variant can be better than: the lower bounds, in the smallest room. No search makes
 //! pairs, so that nothing hides.
 template <class Schedule>
@@ -60,7 +78,7 @@ constexpr variant_score best_possible(const Schedule& made, const shape& sizes,
                                       job_table_view table) {
   table.pair_hides = 0;
   const step_bound bound = lower_bound(place(made.placed(), sizes), table);
-  return score_of(made.objective, bound.flush, bound.span);
+  return score_of(aim_of(made), bound.flush, bound.span);
 }
 
 //! The best of the variants offered: of equals the first. The one pick of both times.
