@@ -86,8 +86,7 @@ struct assign_command {
 
   layer_range held_by(int stage) const { return dealt_.stages[static_cast<std::size_t>(stage)]; }
   std::int64_t time_of(const layer_range& held) const {
-    const unit_costs sum = sum_of_layers(held, dealt_.cost_of());
-    return sum.forward + sum.backward_input + sum.backward_weight;
+    return sum_of_layers(held, dealt_.cost_of()).both_ways();
   }
   static std::string range(const layer_range& held) {
     const std::string first = std::to_string(held.first);
@@ -176,15 +175,17 @@ void add_assign(CLI::App& app) {
       ->check(CLI::Range(1, greatest).description(""));
   command->add_option("--placement", mine->placement_name, "looped, wave or bidirectional")
       ->check(CLI::IsMember({"looped", "wave", "bidirectional"}));
-  mine->costs.add(*command);
+  mine->costs.add(*command, {.copies = false, .pairs = false});
   command->add_option("--format", mine->format, "table, json or svg")
       ->check(CLI::IsMember({"table", "json", "svg"}));
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->footer(
-      "Times are those of one micro-batch through all that a rank holds, forwards and backwards,\n"
+      "Times are those of one micro-batch through all that a rank holds, forwards and whole "
+      "backwards,\n"
       "by --cost for each layer. balanced makes the slowest rank as fast as can be, within "
       "--limit\n"
-      "if given: --weights and --memory of its layers, activations as 1F1B keeps them.\n" +
+      "if given, and what else takes more is refused: --weights and --memory of its layers,\n"
+      "activations as 1F1B keeps them.\n" +
       std::string(exits));
   command->callback([mine] { mine->run(); });
 }

@@ -13,7 +13,7 @@ void add_check(CLI::App& app) {
   command->add_option("FILE.csv", mine->csv, "compute_only or compute_comms, as the file shows; - for standard input")
       ->required();
   mine->csv_option = "FILE.csv";
-  mine->costs.add(*command);
+  mine->costs.add(*command, {.copies = false, .pairs = true});
   command->callback([mine] {
     const step made = make_step(*mine, true);
     std::cout << made.title << ", " << count_of(made.made.where.stages(), "stage") << ", "

@@ -155,9 +155,10 @@ struct compare_command {
     result.chunks = cut.chunks;
     result.slices = cut.slices;
     schedule_options options;
-    if (spans() && std::count(facts.options.begin(), facts.options.end(), "--objective") > 0)
-      options.objective = schedule::objective_kind::span;
     options.merge = schedule::spelt<schedule::merge_kind>(merge);
+    if (spans() && (merge != "none" ||
+                    std::count(facts.options.begin(), facts.options.end(), "--objective") > 0))
+      options.objective = schedule::objective_kind::span;
     const cost_options mine = costs.for_step(facts.forward_only);
     std::optional<step> made;
     try {
@@ -261,7 +262,7 @@ void add_compare(CLI::App& app) {
       "compare", "All schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
   mine->sizes.add(*command, true);
-  mine->costs.add(*command);
+  mine->costs.add(*command, {.copies = false, .pairs = true});
   command
       ->add_option("--objective", mine->objective,
                    "What is to be short: flush (the makespan) or span (the longest rank's first to "
@@ -280,10 +281,10 @@ void add_compare(CLI::App& app) {
       "whole rank's, and a schedule of two chunks has jobs of half of them. With --slices, costs "
       "are\n"
       "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
-      "bubble and peak are those of the worst rank. bound: no order, its backwards whole or split, on this\n"
-      "placement and within this limit is shorter. Forward-only schedules stand last, schedules\n"
-      "that do not serve the shape or fit the limit below the table, with the reason; when there\n"
-      "are no others, that is wrong input.\n"
+      "bubble and peak are those of the worst rank. bound: no order on this placement and within\n"
+      "this limit is shorter, its backwards whole or split. Forward-only schedules stand last,\n"
+      "schedules that do not serve the shape or fit the limit below the table, with the reason; when\n"
+      "there are no others, that is wrong input.\n"
       "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"
       "own stages: --layers even:34 beside --layers balanced:34 shows what balancing gains.\n" +
       std::string(exits));

@@ -29,7 +29,7 @@ class costs_file {
       : file_{"--costs", path},
         table_(table),
         whole_saves_(whole_saves),
-        whole_given_(table.entries.size()) {}
+        whole_given_(static_cast<std::size_t>(table.ranks * table.chunks)) {}
 
   void apply() {
     const json all = file_.parse();
@@ -75,11 +75,6 @@ class costs_file {
           return static_cast<job_kind>(kind);
     file_.fail(place + " needs a kind: F, B, I, W, R, OFFLOAD or RELOAD");
   }
-  std::size_t index(int rank, int chunk, job_kind kind) const {
-    return static_cast<std::size_t>((rank * table_.chunks + chunk) * cost_kinds +
-                                    static_cast<int>(kind));
-  }
-
   void job_entry(const json& entry, const std::string& place) {
     if (!entry.is_object()) file_.fail(place + " must be an object");
     only(entry, place, {"rank", "chunk", "kind", "cost", "change", "peak"});
@@ -101,27 +96,40 @@ class costs_file {
           cost.change = file_.integer(entry["change"], place + ".change", -most_cost, most_cost);
         if (entry.contains("peak"))
           cost.peak = file_.integer(entry["peak"], place + ".peak", 0, most_cost);
-        if (kind == job_kind::backward) whole_given_[index(rank, chunk, kind)] = true;
+        if (kind != job_kind::backward) continue;
+        given_parts& given = whole_given_[static_cast<std::size_t>(rank * table_.chunks + chunk)];
+        given.time = given.time || entry.contains("cost");
+        given.memory = given.memory || entry.contains("change") || entry.contains("peak");
       }
   }
-  //! A whole backward that no entry gives runs I, then W.
+  //! What no entry gives of a whole backward is that of I, then W.
   void join_backwards() {
     for (int rank = 0; rank < table_.ranks; ++rank)
       for (int chunk = 0; chunk < table_.chunks; ++chunk) {
-        if (whole_given_[index(rank, chunk, job_kind::backward)]) continue;
+        const given_parts& given =
+            whole_given_[static_cast<std::size_t>(rank * table_.chunks + chunk)];
         const job_cost& input = table_.at(rank, chunk, job_kind::backward_input);
         const job_cost& weight = table_.at(rank, chunk, job_kind::backward_weight);
-        table_.at(rank, chunk, job_kind::backward) = {
-            input.time + weight.time - whole_saves_, input.change + weight.change,
-            std::max({std::int64_t{0}, input.peak, input.change, input.change + weight.peak})};
+        job_cost& whole = table_.at(rank, chunk, job_kind::backward);
+        if (!given.time) whole.time = input.time + weight.time - whole_saves_;
+        if (given.memory) continue;
+        whole.change = input.change + weight.change;
+        whole.peak =
+            std::max({std::int64_t{0}, input.peak, input.change, input.change + weight.peak});
       }
   }
+
+  //! What an entry says of a whole backward.
+  struct given_parts {
+    bool time = false;
+    bool memory = false;
+  };
 
   json_file file_;
   job_table& table_;
   std::int64_t whole_saves_;
   std::int64_t loss_ = 0;
-  std::vector<bool> whole_given_;
+  std::vector<given_parts> whole_given_;  // of each rank's chunks
 };
 
 //! Of one chunk of `parts`, what `chunks` chunks of the table do one after another.
@@ -244,10 +252,11 @@ job_table layer_table(const cost_options& options, const placement& where, const
 
 }  // namespace
 
-void cost_options::add(CLI::App& command) {
+void cost_options::add(CLI::App& command, const kinds& beside) {
   command.add_option("--cost", cost,
                      "Times F,I,W,C: forward, backward for the input, backward for the weights, "
-                     "hop between ranks (default 1,1,1,0; a whole backward costs I+W, less --whole-saves)");
+                     "hop between ranks (default 1,1,1,0; a whole backward costs I+W, less "
+                     "--whole-saves)");
   command
       .add_option("--whole-saves", whole_saves,
                   "Time that a whole backward takes less than I+W, because what both read is read "
@@ -256,9 +265,10 @@ void cost_options::add(CLI::App& command) {
   command.add_option("--memory", memory,
                      "Memory changes F,I,W: at a forward's start, at the others' end "
                      "(default 1,0,-1; of forwards alone 0,0,0)");
-  command.add_option("--copy", copy,
-                     "What --offload's copies, to the host or back, take and move: T,M (default "
-                     "1,1)");
+  if (beside.copies)
+    command.add_option("--copy", copy,
+                       "What --offload's copies, to the host or back, take and move: T,M (default "
+                       "1,1)");
   command
       .add_option("--weights", weights,
                   "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
@@ -266,11 +276,12 @@ void cost_options::add(CLI::App& command) {
       ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
   command.add_option("--limit", limit, "Memory that no rank may exceed")
       ->check(CLI::Range(std::int64_t{0}, most_memory).description(""));
-  command
-      .add_option("--hides", hides,
-                  "How much of the shorter half of a pair the longer one hides, in percent "
-                  "(default 0)")
-      ->check(CLI::Range(0, 100).description(""));
+  if (beside.pairs)
+    command
+        .add_option("--hides", hides,
+                    "How much of the shorter half of a pair the longer one hides, in percent "
+                    "(default 0)")
+        ->check(CLI::Range(0, 100).description(""));
   command.add_option("--costs", costs_file,
                      "JSON file with times and memory per rank, chunk and kind");
   layers.add(command);
@@ -279,6 +290,7 @@ void cost_options::add(CLI::App& command) {
 cost_options cost_options::for_step(bool forward_only) const {
   cost_options costs = *this;
   if (memory.empty() && forward_only) costs.memory = "0,0,0";
+  if (forward_only) costs.whole_saves = 0;
   return costs;
 }
 

@@ -27,7 +27,12 @@ struct cost_options {
   std::int64_t whole_saves = 0;  //!< time that a whole backward takes less than its halves
   layer_options layers;
 
-  void add(CLI::App& command);
+  //! What a command knows besides jobs that compute one by one.
+  struct kinds {
+    bool copies;  //!< to the host
+    bool pairs;
+  };
+  void add(CLI::App& command, const kinds& beside);
   //! The same for a step; one of forwards alone keeps nothing unless --memory says so.
   cost_options for_step(bool forward_only) const;
   //! What --cost, --whole-saves, --memory, --copy, --weights and --hides say of one job or layer.
@@ -58,7 +63,8 @@ struct cost_cut {
 //!    "jobs": [{"rank": 0, "chunk": 1, "kind": "F", "cost": 3, "change": 1, "peak": 2}]}
 //! An entry of "jobs" without rank or chunk speaks for all of them; later entries win; what no
 //! entry gives comes from --cost, --memory and --copy. Kinds are F, B, I, W, R, OFFLOAD, RELOAD. A
-//! whole backward is what I and W are together, less --whole-saves, unless an entry gives it.
+//! whole backward takes what I and W take together, less --whole-saves, unless an entry gives its
+//! cost, and keeps what they keep, unless one gives its change or peak.
 //! @throws bad_input naming option, value and rule
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {});
 

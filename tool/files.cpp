@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "errors.hpp"
@@ -18,6 +19,16 @@ namespace {
 
 //! No file that the tool reads is larger; /dev/zero, say, has no end.
 constexpr std::size_t most_bytes = std::size_t{1} << 30;
+
+//! What was read, by its path, and which option asked for it first.
+struct file_read {
+  std::string option;
+  std::string text;
+};
+std::map<std::string, file_read>& files_read() {
+  static std::map<std::string, file_read> all;
+  return all;
+}
 
 std::string read_anew(const std::string& option, const std::string& path) {
   if (path != "-" && std::filesystem::is_directory(path))
@@ -43,10 +54,13 @@ std::string read_file(const std::string& option, const std::string& path) {
   // Once each: standard input and other pipes have nothing for those who ask again, as `compare`
   // does for every schedule, in threads of its own.
   static std::mutex alone;
-  static std::map<std::string, std::string> known;
   const std::lock_guard<std::mutex> hold(alone);
+  auto& known = files_read();
   const auto found = known.find(path);
-  return found != known.end() ? found->second : known[path] = read_anew(option, path);
+  if (found == known.end()) return (known[path] = {option, read_anew(option, path)}).text;
+  if (path == "-" && found->second.option != option)
+    throw bad_option(option, path, "standard input is read by " + found->second.option + " already");
+  return found->second.text;
 }
 
 void write_file(const std::string& option, const std::string& path, const std::string& text) {
@@ -56,6 +70,12 @@ void write_file(const std::string& option, const std::string& path, const std::s
 void write_file(const std::string& option, const std::string& path,
                 const std::function<void(std::ostream&)>& print) {
   if (path == "-") return print(std::cout);
+  for (const auto& [other, read] : files_read()) {
+    std::error_code ignored;  // of standard input and what is not there yet
+    if (std::filesystem::is_regular_file(other, ignored) &&
+        std::filesystem::equivalent(path, other, ignored))
+      throw bad_option(option, path, "is read by " + read.option + ", and would be lost");
+  }
   std::ofstream file(path, std::ios::binary);
   if (file) print(file);
   file.flush();

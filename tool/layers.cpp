@@ -80,6 +80,25 @@ class layer_file {
   std::vector<unit_costs>& layers_;
 };
 
+//! Layers that are dealt whatever they take may take more than there is.
+void refuse_above(const layer_options& options, const dealt_layers& made, const placement& where,
+                  const std::vector<std::int64_t>& limit, const std::vector<std::int32_t>& alive) {
+  for (int rank = 0; rank < where.ranks && !limit.empty(); ++rank) {
+    std::int64_t need = 0;
+    for (int chunk = 0; chunk < where.chunks; ++chunk) {
+      const int stage = where.stage_of(rank, chunk);
+      if (stage < 0) continue;
+      const auto at = static_cast<std::size_t>(stage);
+      const unit_costs sum = sum_of_layers(made.stages[at], made.cost_of());
+      need += sum.memory_weights + (alive.empty() ? 0 : alive[at] * sum.memory_forward);
+    }
+    const std::int64_t most = limit[static_cast<std::size_t>(rank)];
+    if (need > most)
+      throw bad_input("--limit " + std::to_string(most) + ": with --layers " + options.text +
+                      " rank " + std::to_string(rank) + " needs " + std::to_string(need));
+  }
+}
+
 }  // namespace
 
 void layer_options::add(CLI::App& command) {
@@ -114,9 +133,10 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   bool takes = true;
   for (const unit_costs& one : made.costs) {
     if (one.whole_saves > one.backward_input + one.backward_weight)
-      throw bad_input("--layers " + options.text + ": layer " +
-                      std::to_string(&one - made.costs.data()) + " saves " +
-                      std::to_string(one.whole_saves) +
+      throw bad_input((options.file.empty() ? "--whole-saves " + std::to_string(one.whole_saves)
+                                            : "--layer-costs " + options.file) +
+                      ": layer " + std::to_string(&one - made.costs.data()) + " of --layers " +
+                      options.text + " saves " + std::to_string(one.whole_saves) +
                       " of a whole backward, whose halves take " +
                       std::to_string(one.backward_input + one.backward_weight));
     sum += static_cast<double>(one.forward + one.backward_input + one.backward_weight) +
@@ -145,6 +165,7 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   if (!answer.ok())
     throw layers_refused("--layers " + options.text + ": " + made.how.explain(answer, where),
                          answer);
+  if (strict && made.how.name() != "balanced") refuse_above(options, made, where, limit, alive);
   return made;
 }
 

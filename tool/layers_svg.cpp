@@ -22,7 +22,7 @@ constexpr std::size_t most_title = 120;  // characters: a table of layers can be
 using layout = detail::svg_layout;
 
 std::int64_t time_of(const unit_costs& one) {
-  return one.forward + one.backward_input + one.backward_weight;
+  return one.both_ways();
 }
 
 std::string number(double value) {
@@ -107,6 +107,7 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
             fill_of(chunk).hex() + "\"/>\n" + words(along + 18, 71, "", name);
     along += 18 + layout::text_width(name, 12) + 14;
   }
+  std::string labels;  // above the lines
   for (int rank = 0; rank < where.ranks; ++rank) {
     const double y = top + lane * rank;
     text += words(left - 10, y + 16, "text-anchor=\"end\"", "rank " + std::to_string(rank)) +
@@ -123,16 +124,17 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
               fill.hex() + "\"><title>layer " + label + ", " + std::to_string(time) +
               "</title></rect>\n";
       if (wide > 7.0 * static_cast<double>(label.size()) + 3)
-        text += words(x + wide / 2, y + 16,
-                      std::string("class=\"layer ") + detail::ink_on(fill) + "\"", label);
+        labels += words(x + wide / 2, y + 16,
+                        std::string("class=\"layer ") + detail::ink_on(fill) + "\"", label);
       x += wide;
     });
     text += words(left + plot + 10, y + 16, "", held[static_cast<std::size_t>(rank)]);
   }
   const double mean = left + scale * static_cast<double>(all) / where.ranks;
-  text += upright(left + plot, bottom, "end") + upright(mean, bottom, "mean");
+  text += upright(left + plot, bottom, "end") + upright(mean, bottom, "mean") + labels;
   text += words(left, bottom + 20, "",
-                "time of one micro-batch, forwards and backwards; dashed: the mean of all ranks");
+                "time of one micro-batch, forwards and backwards; red: the slowest rank; dashed: the "
+                "mean of all ranks");
   return text + "</svg>\n";
 }
 

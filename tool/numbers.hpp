@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "errors.hpp"
 #include "files.hpp"
@@ -55,8 +57,21 @@ struct json_file {
   nlohmann::json parse() const {
     const std::string text = read_file(option, path);
     if (text.empty()) fail("the file is empty");
+    // Of a key that stands twice the last would win without a word.
+    std::vector<std::set<std::string>> keys;
+    std::string twice;
+    const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+      using what = nlohmann::json::parse_event_t;
+      if (event == what::object_start) keys.emplace_back();
+      if (event == what::object_end) keys.pop_back();
+      if (event == what::key && !keys.back().insert(value.get<std::string>()).second)
+        twice = value.dump();
+      return true;
+    };
     try {
-      return nlohmann::json::parse(text);
+      nlohmann::json all = nlohmann::json::parse(text, watch);
+      if (!twice.empty()) fail("the key " + twice + " stands twice in one object");
+      return all;
     } catch (const nlohmann::json::exception& wrong) {
       const std::string what = wrong.what();
       const auto name = what.find("] ");  // the exception's, for programmers

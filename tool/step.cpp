@@ -20,6 +20,7 @@
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/csv_comms.hpp"
 #include "stretto/plan/standing_still.hpp"
+#include "stretto/schedule/by_name.hpp"
 
 namespace stretto::tool {
 
@@ -108,8 +109,10 @@ step read_step(const step_options& options, finer_unit time) {
 
 void refuse_shape(const std::string& name, reason why, const shape& sizes,
                   const schedule_options& options) {
-  throw bad_input(option_of(why, sizes, options) + ": " + name +
-                  " does not serve this: " + std::string(describe(why)));
+  std::string rule = std::string(describe(why));
+  if (const auto made = schedule::by_name(name); why == reason::variant_out_of_range && made)
+    rule += "; there are " + std::to_string(made->orders()) + ", numbered from 0";
+  throw bad_input(option_of(why, sizes, options) + ": " + name + " does not serve this: " + rule);
 }
 
 std::string count_of(int count, const std::string& what) {
@@ -222,7 +225,7 @@ void step_options::add(CLI::App& command, bool from_file) {
           "--remainder", "--warmup", "--split", "--objective", "--variant", "--merge", "--offload"})
       file->excludes(command.get_option(other));
   }
-  costs.add(command);
+  costs.add(command, {.copies = true, .pairs = true});
 }
 
 schedule_options step_options::schedule() const {

@@ -20,6 +20,9 @@ void check(const options& with) {
   if (with.trace_steps < 0) throw plan_error("the number of traced steps cannot be negative");
   if (with.delay.longest.count() < 0) throw plan_error("a delay cannot be negative");
   if (with.host.queue_depth < 0) throw plan_error("the depth of a queue cannot be negative");
+  if (with.host.threads < 0) throw plan_error("the number of a device's threads cannot be negative");
+  if (with.issue != issuing::caller && with.issue != issuing::thread_per_rank)
+    throw plan_error("issuing is neither caller nor thread_per_rank");
   if (with.host.queue_depth > host_settings::deepest)
     throw plan_error("a queue cannot hold " + std::to_string(with.host.queue_depth) +
                      " commands, but " + std::to_string(host_settings::deepest) + " at most");

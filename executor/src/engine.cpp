@@ -36,16 +36,21 @@ std::string text_of(const std::exception_ptr& cause) {
   }
 }
 
-//! @param in_stage  a stage was running: whatever it throws is its own
-failure kind_of(const std::exception_ptr& cause, bool in_stage) {
+//! Races aside, whatever a stage throws is its own, and whatever a message or a collective ends with
+//! is the transport's; of another instruction the exception's type says it.
+//! @param at  which was running; null: it is not known
+failure kind_of(const std::exception_ptr& cause, const instruction* at) {
+  const action act = at == nullptr ? action::end_step : at->act;
   try {
     std::rethrow_exception(cause);
-  } catch (const transport_error&) {
-    return in_stage ? failure::stage : failure::transport;
-  } catch (const race_error&) {
+  } catch (const race_error&) {  // of whatever was to be issued
     return failure::race;
+  } catch (const transport_error&) {
+    return act == action::run ? failure::stage : failure::transport;
   } catch (...) {
-    return failure::stage;
+    return act == action::send || act == action::receive || act == action::all_reduce
+               ? failure::transport
+               : failure::stage;
   }
 }
 
@@ -284,10 +289,10 @@ struct engine::state {
     const int instruction = runners[plan]->instruction_of(first.ticket);
     const std::string where = instruction >= 0 ? describe(plans[plan], instruction)
                                                : "rank " + std::to_string(first.rank);
-    const bool in_stage =
-        instruction >= 0 &&
-        plans[plan].instructions[static_cast<std::size_t>(instruction)].act == action::run;
-    fail(kind_of(first.cause, in_stage), culprit_at(plan, instruction),
+    const stretto::instruction* const at =
+        instruction < 0 ? nullptr
+                        : &plans[plan].instructions[static_cast<std::size_t>(instruction)];
+    fail(kind_of(first.cause, at), culprit_at(plan, instruction),
          "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) +
              exchanged_with_others(runners, steps),
          first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));
@@ -297,7 +302,7 @@ struct engine::state {
   [[noreturn]] void fail_replayed() {
     if (with.graph_progress) fail_as_reported();
     const monitor::report& first = watch.first_failure();
-    fail(kind_of(first.cause, false), {first.rank, -1, {}, steps},
+    fail(kind_of(first.cause, nullptr), {first.rank, -1, {}, steps},
          "step " + std::to_string(steps) + ", as a graph, rank " + std::to_string(first.rank) +
              ": " + text_of(first.cause),
          first.cause);

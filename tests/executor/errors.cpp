@@ -293,6 +293,9 @@ TEST_CASE("options that make no sense are refused") {
               }),
               "a capacity of 2 is for the loopback transport, and options::wire holds another");
   expect_part(refused([](auto& with) { with.host.queue_depth = -1; }), "depth of a queue");
+  expect_part(refused([](auto& with) { with.host.threads = -1; }), "number of a device's threads");
+  expect_part(refused([](auto& with) { with.issue = static_cast<executor::issuing>(77); }),
+              "issuing is neither caller nor thread_per_rank");
   expect_part(refused([](auto& with) { with.host.queue_depth = 1'048'577; }),
               "a queue cannot hold 1048577 commands, but 1048576 at most");
   expect_part(refused([](auto& with) {

@@ -77,6 +77,18 @@ TEST_CASE("what throws is named, wherever it throws") {
   CHECK(settle_to(before));
 }
 
+TEST_CASE("whatever a message throws is the transport's") {
+  for (const executor::issuing issue :
+       {executor::issuing::caller, executor::issuing::thread_per_rank}) {
+    faulty run({mishap::throw_other, 1, 2}, 0, issue);
+    const executor::execution_error error = error_of(*run.engine);
+    CHECK(error.kind() == executor::failure::transport);
+    CHECK(error.rank() == 1);
+    CHECK(error.instruction() == instruction_of(run.plans[1], 2));
+    CHECK_THROWS_AS(std::rethrow_exception(error.cause()), std::logic_error);
+  }
+}
+
 TEST_CASE("a wrong size is found where the message meets, with channel, jobs and sizes") {
   for (const int capacity : {0, 2}) {
     faulty run({mishap::wrong_size, 0, 1}, capacity, executor::issuing::caller);

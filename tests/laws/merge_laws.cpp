@@ -15,6 +15,7 @@
 #include "stretto/check/all.hpp"
 #include "stretto/model/bound.hpp"
 #include "stretto/model/job_text.hpp"
+#include "stretto/plan/emit_jobs.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/by_name.hpp"
 #include "stretto/schedule/merged.hpp"
@@ -245,6 +246,106 @@ TEST_CASE("a limit that halves keep to, and whole backwards would not, keeps the
   table.limit = {13};
   CHECK(row_of(halves_of().lists.rows(), 0) == "0F0 0B0 0F1 0B1");
   CHECK(make(told("zb_h1", merge_kind::adjacent), sizes, table).makespan == 4);
+}
+
+namespace {
+
+//! A schedule of one's own, whatever its lists are worth.
+struct as_listed : zb_h1 {
+  static constexpr std::string_view name = "as_listed";
+  std::vector<std::vector<job>> rows;
+
+  int capacity(const shape&) const { return 16; }
+  stretto::verdict emit(const shape&, const stretto::job_table_view&, stretto::job_sink& out) const {
+    for (std::size_t rank = 0; rank < rows.size(); ++rank)
+      for (const job& work : rows[rank]) out.push(static_cast<int>(rank), work);
+    return {};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("lists that are not complete stay what they are: refused, by the same rule") {
+  constexpr job_kind f = job_kind::forward, b = job_kind::backward, i = job_kind::backward_input,
+                     w = job_kind::backward_weight;
+  const auto one = [](job_kind kind, int microbatch, bool paired = false) {
+    return job{0, microbatch, 0, kind, paired};
+  };
+  const std::vector<std::vector<std::vector<job>>> spoilt{
+      {{one(f, 0), one(f, 1), one(b, 0), one(i, 1), one(w, 0), one(w, 1)}},
+      {{one(f, 0), one(f, 1), one(i, 1), one(w, 1), one(i, 0), one(w, 1)}},
+      {{one(f, 0), one(f, 1), one(i, 0), one(i, 1), one(w, 0), one(w, 0)}},
+      {{one(f, 0), one(f, 1), one(i, 0), one(w, 0), one(i, 1)}},
+      {{one(f, 0), one(f, 1), one(i, 0), one(w, 0), one(w, 1)}},
+      {{one(f, 0), one(i, 0), one(w, 0, true), one(f, 1), one(i, 1), one(w, 1)}},
+      {{one(f, 0), one(f, 1), one(i, 0), one(w, 0), one(i, 1), one(w, 1, true)}},
+      {{}, {one(f, 0), one(f, 1), one(i, 0), one(w, 0), one(i, 1), one(w, 1)}}};
+  for (const auto& rows : spoilt)
+    for (const merge_kind how : {merge_kind::adjacent, merge_kind::shortest}) {
+      as_listed schedule;
+      schedule.rows = rows;
+      const shape sizes{.ranks = static_cast<int>(rows.size()), .microbatches = 2};
+      const stretto::job_table table(sizes.ranks, 1);
+      const made_step split = make(any(schedule), sizes, table);
+      const made_step whole = make(any(merged<as_listed>(schedule, how)), sizes, table);
+      CAPTURE(row_of(whole.lists.rows(), sizes.ranks - 1));
+      CHECK(split.answer.what != stretto::fault::none);
+      CHECK(whole.answer.what == split.answer.what);
+    }
+}
+
+TEST_CASE("by the span the span is never longer, and with what is put between no step") {
+  std::mt19937 random(34);
+  const auto up_to = [&](unsigned most) { return static_cast<int>(random() % most) + 1; };
+  int shorter = 0;
+  for (int round = 0; round < 60; ++round) {
+    stretto::unit_costs costs{up_to(9), up_to(9), up_to(9), up_to(4) - 1};
+    costs.whole_saves = up_to(static_cast<unsigned>(costs.backward_weight));
+    costs.offload = up_to(5);
+    stretto::memory::windows put;
+    if (round % 3 == 0) put.recompute = {up_to(2), 1};
+    if (round % 3 == 1) put.offload = {{up_to(2), 1}, up_to(3) - 1, up_to(3) - 1};
+    for (const char* name : {"zb_h1", "zb_h1_light", "zb_h2", "interleaved_zb", "grouped", "zbv",
+                             "v_half", "dualpipe"}) {
+      const any split = *by_name(name);
+      shape sizes{2 * up_to(2), 2 * up_to(4), 2};
+      if (!split.supports(sizes).ok()) sizes.chunks = 1;
+      const stretto::job_table table(sizes.ranks, stretto::place(split.placed(), sizes).chunks, costs);
+      options with;
+      with.merge = merge_kind::shortest;
+      if (!put.any()) with.objective = objective_kind::span;
+      const any whole = *by_name(name, with, [](const auto&, const auto&) { FAIL("it has both"); });
+      const auto length = [&](const any& schedule) {
+        stretto::job_lists lists;
+        REQUIRE(stretto::emit_jobs(schedule, sizes, put, table.view(), lists).ok());
+        std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+        const auto found =
+            stretto::measure(input_of(lists.rows(), schedule, sizes, table), ranks);
+        return put.any() ? found.makespan : found.span;
+      };
+      INFO("round ", round, " ", name, " ", laws::words(sizes));
+      if (!split.supports(sizes).ok()) continue;
+      const std::int64_t before = length(split);
+      const std::int64_t now = length(whole);
+      CHECK(now <= before);
+      shorter += now < before;
+    }
+  }
+  CHECK(shorter > 100);
+}
+
+TEST_CASE("adjacent halves of a search are joined whatever they keep, and what that needs is told") {
+  stretto::job_table table(1, 1);
+  table.at(0, 0, job_kind::forward) = {1, 10, 0};
+  table.at(0, 0, job_kind::backward_input) = {1, -6, 0};
+  table.at(0, 0, job_kind::backward_weight) = {1, -4, 3};
+  table.at(0, 0, job_kind::backward) = {2, -10, 3};
+  table.limit = {12};
+  const made_step found =
+      make(any(merged<zb_auto>(zb_auto{}, merge_kind::adjacent)), {1, 2, 1}, table);
+  CHECK(found.answer.what == stretto::fault::over_limit);
+  CHECK(found.answer.amount == 13);
+  CHECK(make(any(merged<zb_auto>(zb_auto{})), {1, 2, 1}, table).answer.ok());
 }
 
 TEST_CASE("a search is made whole order by order, and names its limits as before") {

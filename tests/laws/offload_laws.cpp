@@ -15,7 +15,6 @@
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/any.hpp"
 #include "stretto/schedule/hanayo.hpp"
-#include "stretto/schedule/merged.hpp"
 #include "stretto/schedule/v_1f1b.hpp"
 #include "stretto/schedule/v_auto.hpp"
 #include "stretto/schedule/v_half.hpp"
@@ -162,7 +161,6 @@ TEST_CASE("with copies, too, a search is no longer than the closed forms that it
     sizes.chunks = 1;
     hold(zb_auto{}, zb_h1{}, one);
     hold(zb_auto{}, zb_h2{}, one);
-    hold(merged<zb_auto>{}, merged<zb_h1>{}, one);
   }
   CHECK(held > 400);
   CHECK(copies_decide > 100);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,6 +26,7 @@ enum class mishap : std::uint8_t {
   wrong_size,   //!< it is handed on with one byte less
   throw_now,    //!< the call that enqueues it throws
   throw_later,  //!< it throws on its stream
+  throw_other,  //!< the call throws what is no transport_error
 };
 
 //! A fault to inject: into the `at`-th operation (message or collective, from 0, over all steps)
@@ -83,6 +85,8 @@ class faulty_transport final : public executor::transport {
         return (inner_.get()->*call)(at, changed_);
       case mishap::throw_now:
         throw executor::transport_error(text(what));
+      case mishap::throw_other:
+        throw std::logic_error(text(what));
       case mishap::throw_later:
         changed_ = what;
         return at.on->enqueue(at.stream, {fail, this, nullptr, 0, at.step, at.ticket, at.stamp});

@@ -319,6 +319,14 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
        {"--rank: simulate has no such option", "--help"}},
       {"list all", {"all: list takes no such argument", ""}},
       {"schedule 1f1b --ranks 2 --microbatches 2 -o /no/such/folder/x", {"-o /no", "written"}},
+      {"schedule zb_auto --ranks 2 --microbatches 2 --variant 999",
+       {"--variant 999", "there are 36, numbered from 0"}},
+      {"assign --layers 9,8 --limit 40 --weights 3",
+       {"--limit 40: with --layers 9,8 rank 0", "needs 45"}},
+      {"assign --layers 9,8 --hides 3", {"--hides: assign has no such", ""}},
+      {"assign --layers 9,8 --copy 1,1", {"--copy: assign has no such", ""}},
+      {"compare --ranks 2 --microbatches 2 --copy 1,1", {"--copy: compare has no such", ""}},
+      {"check a.csv --copy 1,1", {"--copy: check has no such", ""}},
       {"simulate", {"NAME", "--csv"}},
       {"simulate 1f1b", {"--ranks", "required"}},
       {"simulate 1f1b --ranks 2", {"--microbatches", "required"}},
@@ -396,6 +404,20 @@ TEST_CASE("help is no error, a full disk is") {
     for (const std::string words : {"list", "--help", "plot --help", "--version"})
       CHECK(std::system(
                 ("\"" STRETTO_TOOL_PATH "\" " + words + " >/dev/full 2>/dev/null").c_str()) != 0);
+}
+
+TEST_CASE("what is read is not overwritten, and standard input is read once") {
+  const temporary file("order.csv");
+  const std::string text = "0F0,0B0\n";
+  file.write(text);
+  const outcome over = run("plot --csv " + file.path() + " -o " + file.path());
+  CHECK(over.exit == 2);
+  CHECK(over.err == "stretto: -o " + file.path() + ": is read by --csv, and would be lost\n");
+  CHECK(contents(file.path()) == text);
+  const auto twice = test_support::run(
+      "sh", "-c 'cat " + file.path() + " | \"" STRETTO_TOOL_PATH "\" simulate --csv - --costs -'");
+  CHECK(twice.exit == 2);
+  CHECK(twice.err == "stretto: --costs -: standard input is read by --csv already\n");
 }
 
 TEST_CASE("what a file holds is told without what a terminal would act upon") {

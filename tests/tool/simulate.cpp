@@ -267,6 +267,9 @@ TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and los
   refused("{", "not JSON: parse error at line 1");
   refused("[]", "one object");
   refused(R"({"cost": 1})", "unknown key, \"cost\"");
+  refused(R"({"base": 1, "base": 2})", "the key \"base\" stands twice");
+  refused(R"({"jobs": [{"kind": "F"}, {"kind": "F", "cost": 1, "cost": 1}]})",
+          "the key \"cost\" stands twice in one object");
   refused(R"({"base": [1]})", "base has 1 entries for 2 ranks");
   refused(R"({"base": "1"})", "base is \"1\"");
   refused(R"({"limit": 1.5})", "limit is 1.5");
@@ -309,8 +312,16 @@ TEST_CASE("whole backwards may take less than their halves, and be chosen by tha
   const auto refused =
       run("simulate 1f1b" + one + " --layers 3 --layer-costs " + file.path());
   CHECK(refused.exit == 2);
-  CHECK(refused.err.find("layer 1 saves 21 of a whole backward, whose halves take 20") !=
+  CHECK(refused.err.find("layer 1 of --layers 3 saves 21 of a whole backward, whose halves take 20") !=
         std::string::npos);
+  // Dealt by whole backwards; a file's entry says of one what it says and no more.
+  const std::string dealt = " --ranks 2 --cost 10,12,8,0 --whole-saves 8 --head 30,30,30 --layers ";
+  CHECK(length("1f1b --microbatches 16" + dealt + "balanced:5") ==
+        length("1f1b --microbatches 16" + dealt + "4,1"));
+  CHECK(run("assign" + dealt + "balanced:5").out.find("slowest rank 90; ") != std::string::npos);
+  file.write(R"({"jobs": [{"kind": "B", "change": -1}, {"kind": "I", "cost": 5}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * (10 + 5 + 8 - 3));
+  CHECK(length("inference --ranks 2 --microbatches 3 --whole-saves 3") == 4);
   // Compared, and cut anew: jobs of half of it.
   for (const json& entry :
        run_json("compare --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 --merge shortest "

@@ -85,6 +85,54 @@ TEST_CASE("a schedule that asks for no room that lists can need is refused at ei
 
 namespace {
 
+enum class spoilt { doubled_first, doubled_last, misplaced, out_of_range, too_many };
+
+//! 1F1B, which has place for its own jobs alone, with one more on rank 1.
+struct one_more : one_f_one_b {
+  spoilt how{};
+  stretto::verdict emit(const shape& sizes, const stretto::job_table_view& costs,
+                        stretto::job_sink& out) const {
+    if (how == spoilt::doubled_first) out.push(1, {.stage = 1, .microbatch = 2});
+    if (how == spoilt::misplaced) out.push(1, {.stage = 0, .microbatch = 1});
+    if (how == spoilt::out_of_range) out.push(1, {.stage = 1, .microbatch = 9});
+    const stretto::verdict made = one_f_one_b::emit(sizes, costs, out);
+    if (how == spoilt::doubled_last) out.push(1, {.stage = 1, .microbatch = 3});
+    return made;
+  }
+  int capacity(const shape& sizes) const {
+    return one_f_one_b::capacity(sizes) - (how == spoilt::too_many ? 1 : 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("where lists have no place for a job, one that stands there by mistake is told of") {
+  const stretto::job_table table(2, 1);
+  const auto found = [&](spoilt how) {
+    one_more schedule;
+    schedule.how = how;
+    return planned(schedule, {2, 4, 1}, table.view(), stretto::overlap::separate{}).answer();
+  };
+  using stretto::fault;
+  using stretto::job;
+  const auto told = [](const stretto::verdict& answer, fault what, reason why, const job& where) {
+    CHECK(answer.what == what);
+    CHECK(answer.why == why);
+    CHECK(answer.rank == 1);
+    CHECK(answer.where == where);
+  };
+  told(found(spoilt::doubled_first), fault::incomplete, reason::duplicate, {1, 2});
+  told(found(spoilt::doubled_last), fault::incomplete, reason::duplicate, {1, 3});
+  told(found(spoilt::misplaced), fault::incomplete, reason::wrong_rank, {0, 1});
+  told(found(spoilt::out_of_range), fault::incomplete, reason::out_of_range, {1, 9});
+  // Nothing is wrong with the jobs: of the last, a backward, there is no place for.
+  const stretto::verdict few = found(spoilt::too_many);
+  CHECK(few.what == fault::capacity);
+  CHECK(few.why == reason::above_capacity);
+}
+
+namespace {
+
 constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
 

@@ -292,10 +292,14 @@ TEST_CASE("a schedule lays its stages itself, which a table is no way to, at eit
 TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as at compile time") {
   struct generous : one_f_one_b {
     int rank = 0;
+    int less = 0;
+    constexpr int capacity(const shape& sizes) const {
+      return one_f_one_b::capacity(sizes) - less;
+    }
     constexpr stretto::verdict emit(const shape& sizes, const stretto::job_table_view& costs,
                                     stretto::job_sink& out) const {
       const stretto::verdict made = one_f_one_b::emit(sizes, costs, out);
-      out.push(rank, {0, 2, 0, job_kind::backward});
+      if (less == 0) out.push(rank, {0, 2, 0, job_kind::backward});
       return made;
     }
   };
@@ -307,9 +311,13 @@ TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as 
       plan_request wanted;
       wanted.recompute = window;
       const planned made(schedule, four_by_two, table.view(), stretto::overlap::separate{}, wanted);
-      CHECK(made.answer().why == (rank == 0 ? stretto::reason::above_capacity
+      CHECK(made.answer().why == (rank == 0 ? stretto::reason::duplicate
                                             : stretto::reason::wrong_rank));
       CHECK(made.answer().rank == rank);
+      CHECK(made.answer().where == job{0, 2, 0, job_kind::backward});
+      schedule.less = 1;
+      const planned fuller(schedule, four_by_two, table.view(), stretto::overlap::separate{}, wanted);
+      CHECK(fuller.answer().why == stretto::reason::above_capacity);
     }
 }
 

@@ -99,7 +99,7 @@ constexpr balance_result deal_balanced(int layers, const placement& where,
   scratch<std::int64_t> activations(layers + 1);
   for (int layer = 0; layer < layers; ++layer) {
     const unit_costs one = costs(layer);
-    time[layer + 1] = time[layer] + one.forward + one.backward_input + one.backward_weight;
+    time[layer + 1] = time[layer] + one.both_ways();
     weights[layer + 1] = weights[layer] + one.memory_weights;
     activations[layer + 1] = activations[layer] + one.memory_forward;
   }

@@ -10,7 +10,7 @@
 
 namespace stretto::lowering {
 
-//! No buffer is larger, 1 TiB: what a plan's take together then stays in 64 bits.
+//! No buffer is larger, 1 TiB: what 2^22 of them take together then stays in 64 bits.
 inline constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
 
 //! Whether plans can be written for these sizes and groups.

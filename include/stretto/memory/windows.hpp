@@ -18,6 +18,10 @@ struct windows {
 
   constexpr bool any() const { return recompute.any() || offload.any(); }
   constexpr bool sound() const { return recompute.sound() && offload.sound(); }
+  //! Whether a job table says all of it; see fold.
+  constexpr bool folded_whole() const {
+    return !offload.any() && (!recompute.any() || recompute.all());
+  }
   //! The most jobs of a list, from those that the schedule emits.
   constexpr int room(int emitted) const {
     return with_offloads(offload, with_recomputes(recompute, emitted));

@@ -115,6 +115,10 @@ struct unit_costs {
   std::int64_t whole_saves = 0;
 
   constexpr bool operator==(const unit_costs&) const = default;
+  //! A micro-batch's forward and whole backward.
+  constexpr std::int64_t both_ways() const {
+    return saturated_sum(forward, of(job_kind::backward).time);
+  }
   constexpr job_cost of(job_kind kind) const {
     switch (kind) {
       case job_kind::forward: return {forward, memory_forward, 0};

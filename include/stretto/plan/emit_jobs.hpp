@@ -6,6 +6,7 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/base/viewed.hpp"
 #include "stretto/check/bounded.hpp"
+#include "stretto/check/complete.hpp"
 #include "stretto/memory/windows.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/job.hpp"
@@ -48,20 +49,21 @@ constexpr verdict put_in(const memory::windows& put, const job_rows& plain, cons
 
 }  // namespace detail
 
-//! How good one order of a search is with what is put in between its jobs. A search does not see
-//! copies to the host; how long a step takes with them, and whether it then fits, is asked of the
+//! How good one order of a search is with what is put in between its jobs. Where the job table that
+//! it sees does not say all of that, how long a step then takes, and whether it fits, is asked of the
 //! lists.
 //! @param seen, costs, put  see emit_jobs
 //! @param out               where the lists go; none: only measures
-template <class Search>
-constexpr schedule::variant_score score_with(const Search& made, const shape& sizes,
+template <class Schedule>
+constexpr schedule::variant_score score_with(const Schedule& made, const shape& sizes,
                                              const memory::windows& put,
                                              const job_table_view& costs,
                                              const job_table_view& seen, int tried,
                                              job_sink* out = nullptr) {
-  if (!put.offload.any() || !put.sound()) return made.score(sizes, seen, tried, out);
+  if (put.folded_whole() || !put.sound()) return made.score(sizes, seen, tried, out);
   const int room = made.capacity(sizes);
-  job_sink like{.ranks = sizes.ranks, .refused = out == nullptr ? nullptr : out->refused};
+  verdict unread_refusal{};
+  job_sink like{.ranks = sizes.ranks, .refused = out == nullptr ? &unread_refusal : out->refused};
   detail::scratch_lists plain(like, room);
   schedule::variant_score found = made.score(sizes, seen, tried, &plain.sink);
   if (!found.fits) return found;
@@ -86,8 +88,19 @@ constexpr schedule::variant_score score_with(const Search& made, const shape& si
   return found;
 }
 
+//! What no order can be better than with what is put in between its jobs: that only makes it longer,
+//! but what a limit says of jobs without, it says of no others.
+template <class Schedule>
+constexpr schedule::variant_score possible_with(const Schedule& made, const shape& sizes,
+                                                const memory::windows& put, job_table_view costs,
+                                                const job_table_view& seen) {
+  if (put.folded_whole()) return schedule::best_possible(made, sizes, seen);
+  costs.limit = {};
+  return schedule::best_possible(made, sizes, costs);
+}
+
 //! The compute jobs of every rank: the schedule's, with recomputes and then copies put in; of a
-//! search those of the best order with copies.
+//! search those of the order that is best with them.
 //! @param made      a schedule that serves the shape
 //! @param costs     the job table, which fits the shape's placement
 //! @param seen      the same as memory::fold leaves it, where anything is put in
@@ -100,9 +113,8 @@ constexpr verdict emit_jobs(const Schedule& made, const shape& sizes, const memo
                             job_sink& out) {
   if (!put.any() && put.sound()) return made.emit(sizes, costs, out);
   if constexpr (requires { made.score(sizes, seen, 0, &out); }) {
-    const bool copies = put.offload.any() && put.sound();
-    const int orders = copies ? schedule::orders_of(made) : 0;
-    const schedule::variant_score possible = schedule::best_possible(made, sizes, seen);
+    const int orders = put.sound() && !put.folded_whole() ? schedule::orders_of(made) : 0;
+    const schedule::variant_score possible = possible_with(made, sizes, put, costs, seen);
     schedule::variant_choice choice;
     for (int tried = 0; tried < orders && !choice.is_settled(possible); ++tried)
       choice = choice.with(tried, score_with(made, sizes, put, costs, seen, tried));
@@ -114,6 +126,23 @@ constexpr verdict emit_jobs(const Schedule& made, const shape& sizes, const memo
   const verdict answer = made.emit(sizes, seen, plain.sink);
   if (!answer.ok()) return memory::unfolded(answer, costs.limit, seen.limit);
   return detail::put_in(put, plain.sink.rows(), place(made.placed(), sizes), sizes.slices, out);
+}
+
+//! The verdict on lists that have no place for a job: a doubled or misplaced one may have taken it.
+//! @param refused  what the sink says; ok: there was place for all
+//! @param lists    all that there was place for, over costs that fit
+constexpr verdict refused_or_taken(const verdict& refused, const replay_input& lists) {
+  if (refused.what != fault::capacity) return refused;
+  const verdict found = check::complete(lists);
+  switch (found.why) {
+    case reason::none:  // all are there already
+      return refuse(fault::incomplete, reason::duplicate, refused.rank, -1, refused.where);
+    case reason::out_of_range:
+    case reason::wrong_rank:
+    case reason::duplicate:
+    case reason::both_whole_and_split: return found;
+    default: return refused;
+  }
 }
 
 //! The same into lists of its own making, at run time.
@@ -135,7 +164,12 @@ verdict emit_jobs(const Schedule& made, const shape& sizes, const memory::window
   job_sink out = lists.sink();
   out.refused = &refused;
   const verdict answer = emit_jobs(made, sizes, put, costs, seen, out);
-  return refused.ok() ? answer : refused;
+  if (refused.ok()) return answer;
+  return refused_or_taken(refused, {.rows = out.rows(),
+                                    .where = place(made.placed(), sizes),
+                                    .microbatches = sizes.microbatches,
+                                    .slices = sizes.slices,
+                                    .costs = costs});
 }
 
 }  // namespace stretto

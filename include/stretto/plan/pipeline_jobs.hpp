@@ -33,11 +33,11 @@ struct no_groups {
   static constexpr std::array<std::int32_t, 0> members{};
 };
 
-//! A type with these members.
+//! A type with these members, which are constants.
 template <class Groups>
 concept groups_policy = requires {
-  std::span<const group_info>(Groups::infos);
-  std::span<const std::int32_t>(Groups::members);
+  std::integral_constant<std::size_t, std::span<const group_info>(Groups::infos).size()>{};
+  std::integral_constant<std::size_t, std::span<const std::int32_t>(Groups::members).size()>{};
 };
 
 //! The same for ranks whose workers are several data-parallel replicas (see stretto::shared), each
@@ -211,7 +211,7 @@ class pipeline_jobs {
       return best_from<Variant + 1, Before.with(Variant, tried_<Variant>.score)>();
   }
   static constexpr schedule::variant_score possible() {
-    return schedule::best_possible(Schedule{}, Shape, seen());
+    return possible_with(Schedule{}, Shape, put_in, costs(), seen());
   }
   // Of the whole step, before any job of it is asked for.
   static constexpr verdict sound_ =
@@ -242,7 +242,9 @@ class pipeline_jobs {
         job_sink out = lists.sink();
         out.refused = &refused;
         answer = emit_jobs(chosen, Shape, put_in, costs(), seen(), out);
-        if (!refused.ok()) answer = refused;
+        if (!refused.ok())
+          answer = refused_or_taken(refused, {out.rows(), where, Shape.microbatches, Shape.slices,
+                                              costs(), false, {}});
       }
     }
   };

@@ -20,9 +20,11 @@ class any {
   template <class Schedule>
     requires(!std::same_as<Schedule, any> && Policy<Schedule>)
   any(const Schedule& made)
-      : name(made.name),
-        forward_only(schedule::forward_only(made)),
-        held_(std::make_shared<holder<Schedule>>(made)) {}
+      : forward_only(schedule::forward_only(made)) {
+    const auto kept = std::make_shared<const holder<Schedule>>(made);
+    name = kept->made.name;  // of the copy, which lives as long
+    held_ = kept;
+  }
   any(const any&) = default;  // and no moves: none is ever empty
   any& operator=(const any&) = default;
 
@@ -32,7 +34,7 @@ class any {
   verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     return held_->emit(sizes, table, out);
   }
-  //! Of a search that may choose: how many orders it has (see Search); 0 of any other schedule.
+  //! Of one that may choose: how many orders it has (see orders_of); 0 of any other schedule.
   int orders() const { return held_->orders(); }
   //! How good one of them is, and its lists, where there is `out`.
   variant_score score(const shape& sizes, const job_table_view& table, int tried,
@@ -68,7 +70,8 @@ class any {
     int orders() const override { return orders_of(made); }
     variant_score score(const shape& sizes, const job_table_view& table, int tried,
                         job_sink* out) const override {
-      if constexpr (Search<Schedule>) return made.score(sizes, table, tried, out);
+      if constexpr (requires { made.score(sizes, table, tried, out); })
+        return made.score(sizes, table, tried, out);
       return {};
     }
     objective_kind aim() const override { return aim_of(made); }

@@ -10,6 +10,7 @@
 #include "stretto/model/verdict.hpp"
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/parts/half_merge.hpp"
+#include "stretto/schedule/parts/list_score.hpp"
 #include "stretto/schedule/variants.hpp"
 
 namespace stretto::schedule {
@@ -24,17 +25,21 @@ enum class merge_kind : std::uint8_t {
 //! A schedule of split backwards with some of them whole: to split one only pays where somebody
 //! waits for its first half, and a whole one takes less than both where what they read is read once
 //! (unit_costs::whole_saves). The step is never longer than the schedule's own by the costs that it
-//! is made for, nor, where limits are given, does it need more memory than they allow; it may keep
-//! less long, never more. A search is made whole order by order, and then the best is taken. With
-//! merge_kind::adjacent what one gets is only what is written: it may be longer.
+//! is made for, and keeps within limits that this one keeps within; with more room it may keep more.
+//! Of what is put between its jobs later, copies to the host, recomputes, and of receives that are
+//! posted late it knows nothing. A search is made whole order by order, and then the best is taken.
+//! With merge_kind::adjacent what one gets is only what is written: it may be longer, and need more.
 template <class Schedule>
 struct merged : Schedule {
   static_assert(Policy<Schedule>, "stretto: merged's argument must be a schedule");
   merge_kind merge = merge_kind::shortest;
+  //! What is made short, unless the schedule is a search, which is told by its own option.
+  objective_kind aimed_at = objective_kind::flush;
 
   constexpr merged() = default;
-  constexpr explicit merged(const Schedule& made, merge_kind how = merge_kind::shortest)
-      : Schedule(made), merge(how) {}
+  constexpr explicit merged(const Schedule& made, merge_kind how = merge_kind::shortest,
+                            objective_kind aim = objective_kind::flush)
+      : Schedule(made), merge(how), aimed_at(aim) {}
 
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
     if (merge == merge_kind::none) return Schedule::emit(sizes, table, out);
@@ -42,7 +47,7 @@ struct merged : Schedule {
       const int chosen = this->variant < 0 ? best_variant(*this, sizes, table) : this->variant;
       if (chosen >= 0 && score(sizes, table, chosen, &out).fits) return {};
       for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
-      return Schedule::emit(sizes, table, out);  // why nothing fits
+      return why_none(sizes, table, out);
     } else {
       lists_of split(sizes.ranks, Schedule::capacity(sizes), out.refused);
       const verdict answer = Schedule::emit(sizes, table, split.sink);
@@ -50,23 +55,46 @@ struct merged : Schedule {
       return answer;
     }
   }
-  //! Of `any`, which chooses before anything is made whole, so that there is nothing to choose.
+  //! What is made short.
+  constexpr objective_kind aim() const {
+    if constexpr (Search<Schedule>) return this->objective;
+    return aimed_at;
+  }
+  //! Of any other than a search: whole again, or split. Of these one is the schedule, but with jobs
+  //! put between its own either may be the shorter.
   constexpr int orders() const
-    requires requires(const Schedule& made) { made.orders(); }
+    requires(!Search<Schedule>)
   {
-    return 0;
+    return merge == merge_kind::shortest ? 2 : 0;
+  }
+  constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
+                                job_sink* out = nullptr) const
+    requires(!Search<Schedule>)
+  {
+    const int room = Schedule::capacity(sizes);
+    verdict unread{};
+    lists_of own(out == nullptr ? sizes.ranks : 0, room, &unread);
+    job_sink& lists = out == nullptr ? own.sink : *out;
+    const merged order(*this, tried == 0 ? merge : merge_kind::none, aimed_at);
+    if (!order.emit(sizes, table, lists).ok()) return {};
+    job_table_view unbounded = table;  // no schedule but a search looks at limits
+    unbounded.limit = {};
+    return score_lists(aim(), sizes, place(this->placed(), sizes), unbounded, lists.rows());
   }
   //! Of a search: a variant's, with its backwards whole where that is best.
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
-                                job_sink* out = nullptr) const requires Search<Schedule> {
+                                job_sink* out = nullptr) const
+    requires Search<Schedule>
+  {
     if (merge == merge_kind::none) return Schedule::score(sizes, table, tried, out);
     const int room = Schedule::capacity(sizes);
-    lists_of split(sizes.ranks, room, out == nullptr ? nullptr : out->refused);
+    verdict unread{};
+    lists_of split(sizes.ranks, room, out == nullptr ? &unread : out->refused);
     variant_score as_split = Schedule::score(sizes, table, tried, &split.sink);
     if (!as_split.fits) return as_split;
-    lists_of unread(out == nullptr ? sizes.ranks : 0, room, nullptr);
+    lists_of own(out == nullptr ? sizes.ranks : 0, room, &unread);
     const variant_score whole =
-        join(sizes, table, split.sink.rows(), out == nullptr ? unread.sink : *out);
+        join(sizes, table, split.sink.rows(), out == nullptr ? own.sink : *out);
     // What else a search knows of its order stays: the room that it was found in, the lesser of its
     // two lengths, and whether it is the last resort. So it ends where it would.
     if (as_split.first != unlimited) as_split.first = whole.first;
@@ -88,21 +116,20 @@ struct merged : Schedule {
   };
   //! As short as any comes first, then as whole as any.
   struct choice {
-    variant_score score;
-    int joined;
-    std::int64_t length;  // that no path was to be longer than
-    bool exchanged;
-    std::int64_t makespan;
+    half_merge::rules by{};
+    variant_score score{};
+    half_merge::result made{};
 
     constexpr bool is_better_than(const choice& other) const {
       if (score.fits != other.score.fits) return score.fits;
       if (score.first != other.score.first) return score.first < other.score.first;
-      return joined != other.joined ? joined > other.joined : score.second < other.score.second;
+      return made.joined != other.made.joined ? made.joined > other.made.joined
+                                              : score.second < other.score.second;
     }
   };
 
   constexpr variant_score scored(const half_merge::result& made) const {
-    return made.fits ? score_of(aim_of(*this), made.makespan, made.span) : variant_score{};
+    return made.fits ? score_of(aim(), made.makespan, made.span) : variant_score{};
   }
   //! Whether a whole backward of any rank takes less than its halves.
   static constexpr bool saves(const job_table_view& table) {
@@ -117,6 +144,16 @@ struct merged : Schedule {
           return true;
     return false;
   }
+  //! Of a search no order of which fits: what would do. Where one fits split, and what is adjacent
+  //! is to be joined whatever it keeps, the least limit under which that does.
+  constexpr verdict why_none(const shape& sizes, const job_table_view& table, job_sink& out) const {
+    const verdict answer = Schedule::emit(sizes, table, out);
+    if (!answer.ok()) return answer;
+    for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
+    const Schedule& split = *this;
+    const int chosen = this->variant < 0 ? best_variant(split, sizes, table) : this->variant;
+    return variant_over_limit(*this, sizes, table, chosen);
+  }
 
   //! Writes the lists with halves joined.
   //! @return what they then score
@@ -128,25 +165,24 @@ struct merged : Schedule {
         for (const job& work : split.row(rank)) out.push(rank, work);
       return {};
     }
-    const auto tried = [&](std::int64_t length, bool exchanged) {
-      const half_merge::result made = halves.run(length, exchanged, nullptr);
-      return choice{scored(made), made.joined, length, exchanged, made.makespan};
+    if (merge == merge_kind::adjacent)
+      return scored(halves.run({.exchange = false, .keeps_limits = false}, &out));
+    const auto tried = [&](const half_merge::rules& by) {
+      const half_merge::result made = halves.run(by, nullptr);
+      return choice{by, scored(made), made};
     };
-    choice best{{}, 0, half_merge::any_length, false, 0};
-    if (merge == merge_kind::shortest) {
-      // No path need be longer than the step is now, nor, once a shorter one is known, than that.
-      best = tried(halves.makespan(), true);
-      const auto consider = [&](const choice& other) {
-        if (other.is_better_than(best)) best = other;
-      };
-      if (aim_of(*this) == objective_kind::span) consider(tried(half_merge::no_length, false));
-      if (saves(table)) {
-        consider(tried(half_merge::any_length, false));
-        consider(tried(half_merge::any_length, true));
-        consider(tried(best.makespan - 1, true));
-      }
+    // No path need be longer than the step is now, nor, once a shorter one is known, than that.
+    choice best = tried({.length = halves.makespan()});
+    const auto consider = [&](const half_merge::rules& by) {
+      if (const choice other = tried(by); other.is_better_than(best)) best = other;
+    };
+    if (aim() == objective_kind::span) consider({.length = half_merge::no_length});
+    if (saves(table)) {
+      consider({.exchange = false});
+      consider({});
+      consider({.length = best.made.makespan - 1});
     }
-    return scored(halves.run(best.length, best.exchanged, &out));
+    return scored(halves.run(best.by, &out));
   }
 };
 

@@ -112,6 +112,8 @@ std::optional<any> by_name(std::string_view name, const options& told, const Lac
       if (!value) return;
       if constexpr (std::invocable<decltype(member), Schedule&>)
         member(made) = *value;
+      else if (option == std::string_view("objective") && told.merge.value_or(merge_kind::none) != merge_kind::none)
+        return;  // which merging has, too
       else if (word_for(*value) != word_for(made.placed()))
         lacks(std::string(option), word_for(*value));
     });
@@ -121,7 +123,7 @@ std::optional<any> by_name(std::string_view name, const options& told, const Lac
     } else if constexpr (Search<Schedule>) {
       found = merged<Schedule>(made, merge);
     } else {
-      found = merged<any>(any(made), merge);
+      found = merged<any>(any(made), merge, told.objective.value_or(objective_kind::flush));
     }
   });
   return found;

@@ -53,20 +53,21 @@ concept Search = Policy<Schedule> &&
   { made.score(sizes, table, 0, out) } -> std::same_as<variant_score>;
 };
 
-//! How many orders a schedule still chooses from: a search's, unless it is told which; 0 of others.
+//! How many orders a schedule still chooses from, each of which its `score` knows: a search's, unless
+//! it is told which; 0 of others.
 template <class Schedule>
 constexpr int orders_of(const Schedule& made) {
   if constexpr (Search<Schedule>) return made.variant < 0 ? Schedule::variants : 0;
-  if constexpr (requires { made.orders(); }) return made.orders();  // see any
+  if constexpr (requires { made.orders(); }) return made.orders();  // see any, merged
   return 0;
 }
 //! What a schedule makes short: the makespan, unless it is told otherwise.
 template <class Schedule>
 constexpr objective_kind aim_of(const Schedule& made) {
-  if constexpr (requires { { made.objective } -> std::convertible_to<objective_kind>; })
-    return made.objective;
-  else if constexpr (requires { made.aim(); })
+  if constexpr (requires { made.aim(); })  // see any, merged
     return made.aim();
+  else if constexpr (requires { { made.objective } -> std::convertible_to<objective_kind>; })
+    return made.objective;
   else
     return objective_kind::flush;
 }

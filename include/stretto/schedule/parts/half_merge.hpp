@@ -22,6 +22,15 @@ class half_merge {
   static constexpr std::int64_t any_length = std::numeric_limits<std::int64_t>::max();
   static constexpr std::int64_t no_length = -1;  //!< joins none
 
+  //! Which halves are joined.
+  struct rules {
+    std::int64_t length = any_length;  //!< that no path is to be longer than, unless it was
+    //! A backward for the weights behind another's input half may change places with that one's
+    //! own, if both take the same.
+    bool exchange = true;
+    bool keeps_limits = true;  //!< where there are any, none that would keep more than its halves
+  };
+
   //! What a step with joined halves is like.
   struct result {
     std::int64_t makespan = 0;
@@ -30,7 +39,8 @@ class half_merge {
     bool fits = true;  //!< within the limits, pairs aside
   };
 
-  //! @param lists  compute jobs that are complete and come to an end; they stay as they are
+  //! @param lists  compute jobs; where one lacks its other half, or they do not come to an end,
+  //!               nothing is joined
   constexpr half_merge(const shape& sizes, const placement& where, const job_table_view& table,
                        const job_rows& lists)
       : where_(where),
@@ -51,16 +61,14 @@ class half_merge {
   }
   constexpr ~half_merge() = default;  // nvcc needs it written
 
-  //! Whether the lists come to an end; otherwise nothing can be joined.
+  //! Whether the lists come to an end.
   constexpr bool live() const { return live_; }
   //! Of the lists as they are.
   constexpr std::int64_t makespan() const { return makespan_; }
 
   //! Joins halves of the lists as they were given.
-  //! @param exchange  a backward for the weights behind another's input half may change places with
-  //!                  that one's own, if both take the same
-  //! @param out       where the lists go; none: only measures
-  constexpr result run(std::int64_t length, bool exchange, job_sink* out) {
+  //! @param out  where the lists go; none: only measures
+  constexpr result run(const rules& by, job_sink* out) {
     result made;
     for (int rank = 0; rank < lists_.ranks; ++rank)
       ranks_[rank] = {.level = table_.base_of(rank), .limit = table_.limit_of(rank)};
@@ -79,7 +87,7 @@ class half_merge {
         if (here.paired && places_[at + 1].arrives > rank.clock)
           rank.clock = places_[at + 1].arrives;
         if (rank.first < 0) rank.first = rank.clock;
-        joined = here.splits && joins(at, length, exchange);
+        joined = here.splits && joins(at, by);
         if (joined) takes = whole_of(here), ++made.joined;
         rank.clock += joined ? takes->time : here.time;
       }
@@ -94,7 +102,8 @@ class half_merge {
     for (int rank = 0; rank < lists_.ranks; ++rank) {
       const rank_state& here = ranks_[rank];
       if (here.clock > made.makespan) made.makespan = here.clock;
-      if (here.clock - here.first > made.span) made.span = here.clock - here.first;
+      if (here.first >= 0 && here.clock - here.first > made.span)
+        made.span = here.clock - here.first;
     }
     return made;
   }
@@ -125,8 +134,8 @@ class half_merge {
     bool paired = false;  // with the next
     bool second = false;  // of a pair
     bool last = false;    // of its rank
-    bool weight = false;  // the second half of a backward
-    bool splits = false;  // an input half, by itself and with a job behind it
+    bool weight = false;  // the second half of a backward, by itself
+    bool splits = false;  // an input half, by itself, with a job behind it and its other half
     // Where that run of all says otherwise:
     int run = 0;
     std::int32_t runs = 0;  // the place whose job runs here; -1: none
@@ -152,7 +161,7 @@ class half_merge {
   constexpr void find_places(const shape& sizes) {
     const int stages = where_.stages();
     const std::int64_t from_stage = std::int64_t{sizes.microbatches} * sizes.slices;
-    scratch<std::int32_t> forwards(from_stage * stages);  // places
+    scratch<std::int32_t> forwards(from_stage * stages);  // places plus one: 0, there is none
     scratch<std::int32_t> backwards(from_stage * stages);
     for (std::int64_t turn = turns_.size() - 1; turn >= 0; --turn) {
       const std::int32_t at = turns_[turn];
@@ -168,18 +177,18 @@ class half_merge {
       const std::int64_t cell =
           work.stage * from_stage + std::int64_t{work.microbatch} * sizes.slices + work.slice;
       if (work.kind == job_kind::forward) {
-        forwards[cell] = at;
-        if (work.stage + 1 < stages) here.to = forwards[cell + from_stage];
+        forwards[cell] = at + 1;
+        if (work.stage + 1 < stages) here.to = forwards[cell + from_stage] - 1;
       } else if (work.kind != job_kind::recompute) {
-        here.weight = work.kind == job_kind::backward_weight;
-        here.splits =
-            work.kind == job_kind::backward_input && !here.paired && !here.second && !here.last;
-        if (work.kind == job_kind::backward_input) {
-          here.half = backwards[cell];
-          places_[here.half].half = at;
+        here.weight = work.kind == job_kind::backward_weight && !work.paired && !here.second;
+        const std::int32_t other = backwards[cell] - 1;
+        if (work.kind == job_kind::backward_input && other >= 0 && places_[other].weight) {
+          here.half = other;
+          places_[other].half = at;
+          here.splits = !here.paired && !here.second && !here.last;
         }
-        backwards[cell] = at;
-        if (work.stage > 0 && !here.weight) here.to = backwards[cell - from_stage];
+        backwards[cell] = at + 1;
+        if (work.stage > 0 && is_input_gradient(work.kind)) here.to = backwards[cell - from_stage] - 1;
       }
       if (here.to >= 0 && places_[here.to].rank != here.rank) here.hop = table_.communication;
       if (!here.second) find_tail(here, at);
@@ -209,15 +218,19 @@ class half_merge {
     return here;
   }
   //! Whether the input half there is joined with its other half, which then runs no more.
-  constexpr bool joins(std::int32_t at, std::int64_t length, bool exchange) {
-    if (length == no_length) return false;
-    place_of& next = places_[at + 1];
-    if (!next.weight || next.second) return false;
-    place_of& input = told(at);
+  constexpr bool joins(std::int32_t at, const rules& by) {
+    if (by.length == no_length) return false;
+    if (!places_[at + 1].weight) return false;
+    place_of& next = told(at + 1);
+    const place_of& input = told(at);
     const bool other = input.own != at + 1;
-    if (other && !(exchange && *next.cost == *places_[input.own].cost)) return false;
-    if (length != any_length && !pays(input, next, at, length)) return false;
-    told(at + 1);
+    if (other) {
+      const place_of& own = places_[input.own];
+      if (!by.exchange || !(*next.cost == *own.cost) || places_[next.runs].half < 0) return false;
+    }
+    const rank_state& rank = ranks_[input.rank];
+    if (by.keeps_limits && rank.limit != unlimited && !within_limit(rank, input, next)) return false;
+    if (by.length != any_length && !pays(input, next, at, by.length)) return false;
     if (other) {
       told(input.own).runs = next.runs;
       told(places_[next.runs].half).own = input.own;
@@ -225,15 +238,18 @@ class half_merge {
     next.runs = -1;
     return true;
   }
+  static constexpr bool within_limit(const rank_state& rank, const place_of& input,
+                                     const place_of& weight) {
+    const job_cost& both = *whole_of(input);
+    return both.change <= input.cost->change + weight.cost->change &&
+           rank.level + need(both) <= rank.limit;
+  }
   constexpr bool pays(const place_of& input, const place_of& weight, std::int32_t at,
                       std::int64_t length) const {
     const rank_state& rank = ranks_[input.rank];
     const job_cost& both = *whole_of(input);
     const std::int64_t split = input.time + weight.time;
     if (both.time > split) return false;
-    if (rank.limit != unlimited && (both.change > input.cost->change + weight.cost->change ||
-                                    rank.level + need(both) > rank.limit))
-      return false;
     const std::int64_t next = weight.last ? 0 : places_[at + 2].tail;
     const std::int64_t sent = sent_tail(input);
     const std::int64_t joined = rank.clock + both.time + (next > sent ? next : sent);
