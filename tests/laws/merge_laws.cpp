@@ -256,7 +256,8 @@ struct as_listed : zb_h1 {
   std::vector<std::vector<job>> rows;
 
   int capacity(const shape&) const { return 16; }
-  stretto::verdict emit(const shape&, const stretto::job_table_view&, stretto::job_sink& out) const {
+  stretto::verdict emit(const shape&, const stretto::job_table_view&,
+                        stretto::job_sink& out) const {
     for (std::size_t rank = 0; rank < rows.size(); ++rank)
       for (const job& work : rows[rank]) out.push(static_cast<int>(rank), work);
     return {};
@@ -310,7 +311,8 @@ TEST_CASE("by the span the span is never longer, and with what is put between no
       const any split = *by_name(name);
       shape sizes{2 * up_to(2), 2 * up_to(4), 2};
       if (!split.supports(sizes).ok()) sizes.chunks = 1;
-      const stretto::job_table table(sizes.ranks, stretto::place(split.placed(), sizes).chunks, costs);
+      const stretto::job_table table(sizes.ranks, stretto::place(split.placed(), sizes).chunks,
+                                     costs);
       options with;
       with.merge = merge_kind::shortest;
       if (!put.any()) with.objective = objective_kind::span;
@@ -319,8 +321,7 @@ TEST_CASE("by the span the span is never longer, and with what is put between no
         stretto::job_lists lists;
         REQUIRE(stretto::emit_jobs(schedule, sizes, put, table.view(), lists).ok());
         std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
-        const auto found =
-            stretto::measure(input_of(lists.rows(), schedule, sizes, table), ranks);
+        const auto found = stretto::measure(input_of(lists.rows(), schedule, sizes, table), ranks);
         return put.any() ? found.makespan : found.span;
       };
       INFO("round ", round, " ", name, " ", laws::words(sizes));
@@ -334,7 +335,45 @@ TEST_CASE("by the span the span is never longer, and with what is put between no
   CHECK(shorter > 100);
 }
 
-TEST_CASE("adjacent halves of a search are joined whatever they keep, and what that needs is told") {
+TEST_CASE("with copies halves stay, where whole backwards would have made the step longer") {
+  const shape sizes{3, 6, 1};
+  const stretto::job_table table(3, 1,
+                                 {.forward = 4,
+                                  .backward_input = 2,
+                                  .backward_weight = 2,
+                                  .communication = 1,
+                                  .memory_forward = 3,
+                                  .memory_backward_weight = -3,
+                                  .offload = 3,
+                                  .memory_offload = 2});
+  const stretto::memory::windows put{.offload = {{1, 1}, 1, 0}};
+  const auto length = [&](const auto& schedule) {
+    stretto::job_lists lists;
+    REQUIRE(stretto::emit_jobs(schedule, sizes, put, table.view(), lists).ok());
+    std::vector<stretto::rank_report> ranks(3);
+    return stretto::measure(input_of(lists.rows(), any(schedule), sizes, table), ranks).makespan;
+  };
+  CHECK(length(zb_h1_light{}) == 74);
+  CHECK(length(merged<zb_h1_light>{}) == 74);
+  CHECK(length(told("zb_h1_light", merge_kind::shortest)) == 74);
+  // The order without copies would not have done: its jobs are fewer, and copies count in jobs.
+  stretto::job_lists whole(3, merged<zb_h1_light>{}.capacity(sizes));
+  stretto::job_sink out = whole.sink();
+  REQUIRE(merged<zb_h1_light>{}.emit(sizes, table.view(), out).ok());
+  stretto::job_lists with(3, 4 * out.stride);
+  stretto::job_sink copied = with.sink();
+  REQUIRE(stretto::memory::insert_offloads(put.offload, {}, out.rows(),
+                                           stretto::place(stretto::placement_kind::looped, sizes),
+                                           1, copied)
+              .ok());
+  std::vector<stretto::rank_report> ranks(3);
+  CHECK(
+      stretto::measure(input_of(copied.rows(), any(zb_h1_light{}), sizes, table), ranks).makespan ==
+      75);
+}
+
+TEST_CASE(
+    "adjacent halves of a search are joined whatever they keep, and what that needs is told") {
   stretto::job_table table(1, 1);
   table.at(0, 0, job_kind::forward) = {1, 10, 0};
   table.at(0, 0, job_kind::backward_input) = {1, -6, 0};

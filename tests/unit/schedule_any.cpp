@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/by_name.hpp"
+#include "stretto/schedule/merged.hpp"
 
 namespace {
 
@@ -91,6 +93,35 @@ TEST_CASE("options are kept, also by copies and when what it was made from has c
   stretto::verdict answer;
   CHECK(jobs(held, sizes, job_table(4, 2), answer) !=
         jobs(interleaved{}, sizes, job_table(4, 2), answer));
+}
+
+TEST_CASE("it has the name of its own copy, whatever becomes of what it was made from") {
+  struct named : stretto::schedule::one_f_one_b {
+    std::string name = "a schedule of somebody's own, whose name is made when the program runs";
+  };
+  std::optional<named> made(std::in_place);
+  const any held = *made;
+  const any copy = held;
+  made->name.assign(made->name.size(), '-');
+  made.reset();
+  CHECK(held.name == named{}.name);
+  CHECK(copy.name == held.name);
+}
+
+TEST_CASE("what may choose says how many orders it has, and scores each as the schedule does") {
+  using namespace stretto::schedule;
+  CHECK(any(one_f_one_b{}).orders() == 0);
+  CHECK(any(zb_auto{}).orders() == zb_auto::variants);
+  CHECK(any(zb_auto{.variant = 3}).orders() == 0);
+  CHECK(any(merged<zbv>{}).orders() == 2);
+  CHECK(any(merged<zbv>(zbv{}, merge_kind::adjacent)).orders() == 0);
+  CHECK(any(zb_auto{.objective = objective_kind::span}).aim() == objective_kind::span);
+  CHECK(any(zbv{}).aim() == objective_kind::flush);
+  const shape sizes{3, 5, 1};
+  const job_table costs(3, 1, {2, 3, 1, 1});
+  for (int tried = 0; tried < zb_auto::variants; ++tried)
+    CHECK(any(zb_auto{}).score(sizes, costs.view(), tried) ==
+          zb_auto{}.score(sizes, costs.view(), tried));
 }
 
 TEST_CASE("it is planned as what it is; without backwards there is no optimizer") {

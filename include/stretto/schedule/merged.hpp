@@ -49,9 +49,9 @@ struct merged : Schedule {
       for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
       return why_none(sizes, table, out);
     } else {
-      lists_of split(sizes.ranks, Schedule::capacity(sizes), out.refused);
-      const verdict answer = Schedule::emit(sizes, table, split.sink);
-      if (answer.ok()) join(sizes, table, split.sink.rows(), out);
+      lists_of halved(sizes.ranks, Schedule::capacity(sizes), out.refused);
+      const verdict answer = Schedule::emit(sizes, table, halved.sink);
+      if (answer.ok()) join(sizes, table, halved.sink.rows(), out);
       return answer;
     }
   }
@@ -89,12 +89,12 @@ struct merged : Schedule {
     if (merge == merge_kind::none) return Schedule::score(sizes, table, tried, out);
     const int room = Schedule::capacity(sizes);
     verdict unread{};
-    lists_of split(sizes.ranks, room, out == nullptr ? &unread : out->refused);
-    variant_score as_split = Schedule::score(sizes, table, tried, &split.sink);
+    lists_of halved(sizes.ranks, room, out == nullptr ? &unread : out->refused);
+    variant_score as_split = Schedule::score(sizes, table, tried, &halved.sink);
     if (!as_split.fits) return as_split;
     lists_of own(out == nullptr ? sizes.ranks : 0, room, &unread);
     const variant_score whole =
-        join(sizes, table, split.sink.rows(), out == nullptr ? own.sink : *out);
+        join(sizes, table, halved.sink.rows(), out == nullptr ? own.sink : *out);
     // What else a search knows of its order stays: the room that it was found in, the lesser of its
     // two lengths, and whether it is the last resort. So it ends where it would.
     if (as_split.first != unlimited) as_split.first = whole.first;
@@ -150,19 +150,19 @@ struct merged : Schedule {
     const verdict answer = Schedule::emit(sizes, table, out);
     if (!answer.ok()) return answer;
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
-    const Schedule& split = *this;
-    const int chosen = this->variant < 0 ? best_variant(split, sizes, table) : this->variant;
+    const Schedule& halved = *this;
+    const int chosen = this->variant < 0 ? best_variant(halved, sizes, table) : this->variant;
     return variant_over_limit(*this, sizes, table, chosen);
   }
 
   //! Writes the lists with halves joined.
   //! @return what they then score
   constexpr variant_score join(const shape& sizes, const job_table_view& table,
-                               const job_rows& split, job_sink& out) const {
-    half_merge halves(sizes, place(this->placed(), sizes), table, split);
+                               const job_rows& halved, job_sink& out) const {
+    half_merge halves(sizes, place(this->placed(), sizes), table, halved);
     if (!halves.live()) {  // whoever checks the lists says why
-      for (int rank = 0; rank < split.ranks; ++rank)
-        for (const job& work : split.row(rank)) out.push(rank, work);
+      for (int rank = 0; rank < halved.ranks; ++rank)
+        for (const job& work : halved.row(rank)) out.push(rank, work);
       return {};
     }
     if (merge == merge_kind::adjacent)
