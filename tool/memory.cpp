@@ -110,7 +110,8 @@ struct memory_command {
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
     if (made.refused) refuse_shape(name, made.answer.why, wanted, options);
     const amount_text mibs = [](std::int64_t bytes) {
-      return bytes < static_cast<std::int64_t>(mib) ? std::to_string(bytes) + " bytes" : in_mib(bytes) + " MiB";
+      return static_cast<double>(bytes) < mib ? std::to_string(bytes) + " bytes"
+                                              : in_mib(bytes) + " MiB";
     };
     if (!made.answer.ok())
       throw broken_schedule(name + ": " + refusal_of_search(made.answer, !away_.any(), mibs));

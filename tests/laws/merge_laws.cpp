@@ -231,15 +231,26 @@ TEST_CASE("weights of stages that take differently long do not change places") {
   CHECK(made.makespan <= make(*by_name("zbv"), sizes, table).makespan);
 }
 
-TEST_CASE("a limit that halves keep to, and whole backwards would not, keeps them split") {
-  // A half gives back what the whole one would still hold while it needs more for a while.
-  const shape sizes{1, 2, 1};
+namespace {
+
+//! Of one rank, where a first half gives back what a whole backward still holds while it needs more
+//! for a while; with the limit that only halves keep to.
+stretto::job_table early_giver() {
   stretto::job_table table(1, 1);
   table.at(0, 0, job_kind::forward) = {1, 10, 0};
   table.at(0, 0, job_kind::backward_input) = {1, -6, 0};
   table.at(0, 0, job_kind::backward_weight) = {1, -4, 3};
-  table.at(0, 0, job_kind::backward) = {1, -10, 3};
+  table.at(0, 0, job_kind::backward) = {2, -10, 3};
   table.limit = {12};
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("a limit that halves keep to, and whole backwards would not, keeps them split") {
+  const shape sizes{1, 2, 1};
+  stretto::job_table table = early_giver();
+  table.at(0, 0, job_kind::backward).time = 1;
   const auto halves_of = [&] { return make(told("zb_h1", merge_kind::shortest), sizes, table); };
   CHECK(halves_of().answer.ok());
   CHECK(row_of(halves_of().lists.rows(), 0) == "0F0 0I0 0W0 0F1 0I1 0W1");
@@ -374,12 +385,7 @@ TEST_CASE("with copies halves stay, where whole backwards would have made the st
 
 TEST_CASE(
     "adjacent halves of a search are joined whatever they keep, and what that needs is told") {
-  stretto::job_table table(1, 1);
-  table.at(0, 0, job_kind::forward) = {1, 10, 0};
-  table.at(0, 0, job_kind::backward_input) = {1, -6, 0};
-  table.at(0, 0, job_kind::backward_weight) = {1, -4, 3};
-  table.at(0, 0, job_kind::backward) = {2, -10, 3};
-  table.limit = {12};
+  const stretto::job_table table = early_giver();
   const made_step found =
       make(any(merged<zb_auto>(zb_auto{}, merge_kind::adjacent)), {1, 2, 1}, table);
   CHECK(found.answer.what == stretto::fault::over_limit);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/base/scratch.hpp"
 #include "stretto/base/stored.hpp"
 #include "stretto/model/job.hpp"
 #include "stretto/model/verdict.hpp"
@@ -87,6 +88,20 @@ struct fixed_job_lists {
 
   constexpr job_rows rows() const { return {items, counts, Ranks, Stride}; }
   constexpr job_sink sink() { return {items, counts, Ranks, Stride}; }
+};
+
+//! Lists of a size known only to the running function, for as long as it runs; see scratch.
+struct scratch_lists {
+  scratch<job> items;
+  scratch<std::int32_t> counts;
+  job_sink sink;
+
+  //! @param refused  see job_sink
+  constexpr scratch_lists(int ranks, int stride, verdict* refused = nullptr)
+      : items(std::int64_t{ranks} * stride),
+        counts(ranks),
+        sink{items.data(), counts.data(), ranks, stride, refused} {}
+  constexpr ~scratch_lists() = default;  // nvcc needs it written
 };
 
 //! Lists sized at run time.

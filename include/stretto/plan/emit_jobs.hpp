@@ -23,25 +23,12 @@ namespace stretto {
 
 namespace detail {
 
-//! Lists of the running function's own, which refuse what the sink of the caller's does.
-struct scratch_lists {
-  scratch<job> items;
-  scratch<std::int32_t> counts;
-  job_sink sink;
-
-  constexpr scratch_lists(const job_sink& like, int stride)
-      : items(std::int64_t{like.ranks} * stride),
-        counts(like.ranks),
-        sink{items.data(), counts.data(), like.ranks, stride, like.refused} {}
-  constexpr ~scratch_lists() = default;  // nvcc needs it written
-};
-
 //! Puts recomputes and then copies into lists.
 //! @return fault::unsupported for windows that are unsound, do not go together or are asked for with
 //!         slices
 constexpr verdict put_in(const memory::windows& put, const job_rows& plain, const placement& where,
                          int slices, job_sink& out) {
-  scratch_lists again(out, memory::with_recomputes(put.recompute, plain.stride));
+  scratch_lists again(out.ranks, memory::with_recomputes(put.recompute, plain.stride), out.refused);
   const verdict answer = memory::insert_recomputes(put.recompute, plain, where, slices, again.sink);
   if (!answer.ok()) return answer;
   return memory::insert_offloads(put.offload, put.recompute, again.sink.rows(), where, slices, out);
@@ -62,14 +49,14 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
                                              job_sink* out = nullptr) {
   if (put.folded_whole() || !put.sound()) return made.score(sizes, seen, tried, out);
   const int room = made.capacity(sizes);
-  verdict unread_refusal{};
-  job_sink like{.ranks = sizes.ranks, .refused = out == nullptr ? &unread_refusal : out->refused};
-  detail::scratch_lists plain(like, room);
+  verdict unread{};
+  verdict* const refused = out == nullptr ? &unread : out->refused;
+  scratch_lists plain(sizes.ranks, room, refused);
   schedule::variant_score found = made.score(sizes, seen, tried, &plain.sink);
   if (!found.fits) return found;
   const placement where = place(made.placed(), sizes);
-  detail::scratch_lists unread(like, out == nullptr ? put.room(room) : 1);
-  job_sink& lists = out == nullptr ? unread.sink : *out;
+  scratch_lists own(sizes.ranks, out == nullptr ? put.room(room) : 0, refused);
+  job_sink& lists = out == nullptr ? own.sink : *out;
   if (!detail::put_in(put, plain.sink.rows(), where, sizes.slices, lists).ok()) return {};
   const replay_input input{.rows = lists.rows(),
                            .where = where,
@@ -122,7 +109,7 @@ constexpr verdict emit_jobs(const Schedule& made, const shape& sizes, const memo
       return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
   }
-  detail::scratch_lists plain(out, made.capacity(sizes));
+  scratch_lists plain(sizes.ranks, made.capacity(sizes), out.refused);
   const verdict answer = made.emit(sizes, seen, plain.sink);
   if (!answer.ok()) return memory::unfolded(answer, costs.limit, seen.limit);
   return detail::put_in(put, plain.sink.rows(), place(made.placed(), sizes), sizes.slices, out);

@@ -49,7 +49,7 @@ struct merged : Schedule {
       for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
       return why_none(sizes, table, out);
     } else {
-      lists_of halved(sizes.ranks, Schedule::capacity(sizes), out.refused);
+      scratch_lists halved(sizes.ranks, Schedule::capacity(sizes), out.refused);
       const verdict answer = Schedule::emit(sizes, table, halved.sink);
       if (answer.ok()) join(sizes, table, halved.sink.rows(), out);
       return answer;
@@ -73,7 +73,7 @@ struct merged : Schedule {
   {
     const int room = Schedule::capacity(sizes);
     verdict unread{};
-    lists_of own(out == nullptr ? sizes.ranks : 0, room, &unread);
+    scratch_lists own(out == nullptr ? sizes.ranks : 0, room, &unread);
     job_sink& lists = out == nullptr ? own.sink : *out;
     const merged order(*this, tried == 0 ? merge : merge_kind::none, aimed_at);
     if (!order.emit(sizes, table, lists).ok()) return {};
@@ -89,10 +89,10 @@ struct merged : Schedule {
     if (merge == merge_kind::none) return Schedule::score(sizes, table, tried, out);
     const int room = Schedule::capacity(sizes);
     verdict unread{};
-    lists_of halved(sizes.ranks, room, out == nullptr ? &unread : out->refused);
+    scratch_lists halved(sizes.ranks, room, out == nullptr ? &unread : out->refused);
     variant_score as_split = Schedule::score(sizes, table, tried, &halved.sink);
     if (!as_split.fits) return as_split;
-    lists_of own(out == nullptr ? sizes.ranks : 0, room, &unread);
+    scratch_lists own(out == nullptr ? sizes.ranks : 0, room, &unread);
     const variant_score whole =
         join(sizes, table, halved.sink.rows(), out == nullptr ? own.sink : *out);
     // What else a search knows of its order stays: the room that it was found in, the lesser of its
@@ -103,17 +103,6 @@ struct merged : Schedule {
   }
 
  private:
-  struct lists_of {
-    scratch<job> items;
-    scratch<std::int32_t> counts;
-    job_sink sink;
-
-    constexpr lists_of(int ranks, int stride, verdict* refused)
-        : items(std::int64_t{ranks} * stride),
-          counts(ranks),
-          sink{items.data(), counts.data(), ranks, stride, refused} {}
-    constexpr ~lists_of() = default;  // nvcc needs it written
-  };
   //! As short as any comes first, then as whole as any.
   struct choice {
     half_merge::rules by{};

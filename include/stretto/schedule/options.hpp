@@ -82,8 +82,9 @@ std::string word_for(const Kind& kind) {
   return {};
 }
 
-//! Calls `visit(name, told, member)` for every option that is a schedule's own: where `options` tell it, and a function that
-//! gives the member of a schedule that has it, and cannot be called with another.
+//! Calls `visit(name, told, member)` for every option that is a schedule's own: where `options` tell
+//! it, and a function that gives the member of a schedule that has it, and cannot be called with
+//! another.
 template <class Visitor>
 constexpr void for_each_option(const Visitor& visit) {
   visit("placement", &options::placement,
@@ -104,6 +105,7 @@ constexpr void for_each_option(const Visitor& visit) {
 //!               placement that is its only one it may be told
 template <class Lacks>
 std::optional<any> by_name(std::string_view name, const options& told, const Lacks& lacks) {
+  const merge_kind merge = told.merge.value_or(merge_kind::none);
   std::optional<any> found;
   all::for_each([&]<class Schedule>(Schedule made) {
     if (name != Schedule::name) return;
@@ -112,12 +114,11 @@ std::optional<any> by_name(std::string_view name, const options& told, const Lac
       if (!value) return;
       if constexpr (std::invocable<decltype(member), Schedule&>)
         member(made) = *value;
-      else if (option == std::string_view("objective") && told.merge.value_or(merge_kind::none) != merge_kind::none)
+      else if (merge != merge_kind::none && option == std::string_view("objective"))
         return;  // which merging has, too
       else if (word_for(*value) != word_for(made.placed()))
         lacks(std::string(option), word_for(*value));
     });
-    const merge_kind merge = told.merge.value_or(merge_kind::none);
     if (merge == merge_kind::none) {
       found = made;
     } else if constexpr (Search<Schedule>) {

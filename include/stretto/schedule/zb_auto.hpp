@@ -81,11 +81,8 @@ struct zb_auto {
       if (!write_zb_form(sizes, table, form, *out)) return {};
       return score_lists(objective, sizes, place(placed(), sizes), table, out->rows());
     }
-    const int stride = capacity(sizes);
-    scratch<job> jobs(std::int64_t{stride} * sizes.ranks);
-    scratch<std::int32_t> counts(sizes.ranks);
-    job_sink lists{jobs.data(), counts.data(), sizes.ranks, stride};
-    return run_form(sizes, table, form, &lists);
+    scratch_lists lists(sizes.ranks, capacity(sizes));
+    return run_form(sizes, table, form, &lists.sink);
   }
   //! One of the authors' passes; without `out` it only measures.
   constexpr variant_score run(const shape& sizes, const job_table_view& table, int tried,

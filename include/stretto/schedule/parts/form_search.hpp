@@ -40,14 +40,11 @@ struct form_search {
                                    const job_table_view& table, job_sink* out) const {
     if (!made.supports(sizes)) return {};
     const placement where = place(made.placed(), sizes);
-    const int stride = made.capacity(sizes);
-    scratch<job> items(std::int64_t{sizes.ranks} * stride);
-    scratch<std::int32_t> counts(sizes.ranks);
-    job_sink lists{items.data(), counts.data(), sizes.ranks, stride};
-    if (!made.emit(sizes, table, lists)) return {};
-    const variant_score found = score_lists(objective, sizes, where, table, lists.rows());
+    scratch_lists lists(sizes.ranks, made.capacity(sizes));
+    if (!made.emit(sizes, table, lists.sink)) return {};
+    const variant_score found = score_lists(objective, sizes, where, table, lists.sink.rows());
     for (int rank = 0; out != nullptr && found.fits && rank < sizes.ranks; ++rank)
-      for (const job& work : lists.rows().row(rank)) out->push(rank, work);
+      for (const job& work : lists.sink.rows().row(rank)) out->push(rank, work);
     return found;
   }
 };

@@ -188,7 +188,8 @@ class half_merge {
           here.splits = !here.paired && !here.second && !here.last;
         }
         backwards[cell] = at + 1;
-        if (work.stage > 0 && is_input_gradient(work.kind)) here.to = backwards[cell - from_stage] - 1;
+        if (work.stage > 0 && is_input_gradient(work.kind))
+          here.to = backwards[cell - from_stage] - 1;
       }
       if (here.to >= 0 && places_[here.to].rank != here.rank) here.hop = table_.communication;
       if (!here.second) find_tail(here, at);
