@@ -1,0 +1,81 @@
+// Layers dealt, and what they cost.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+}  // namespace
+
+TEST_CASE("assign deals layers in pipeline order") {
+  CHECK(run_json("assign --layers 5,3 --chunks 2 --format json") ==
+        json::parse(R"([{"rank":0,"chunk":0,"layers":[0,1,2],"time":9},
+                        {"rank":1,"chunk":0,"layers":[3,4],"time":6},
+                        {"rank":0,"chunk":1,"layers":[5,6],"time":6},
+                        {"rank":1,"chunk":1,"layers":[7],"time":3}])"));
+  CHECK(run_json("assign --layers 3,2 --chunks 2 --placement wave --format json") ==
+        json::parse(R"([{"rank":0,"chunk":0,"layers":[0,1],"time":6},
+                        {"rank":1,"chunk":0,"layers":[2],"time":3},
+                        {"rank":1,"chunk":1,"layers":[3],"time":3},
+                        {"rank":0,"chunk":1,"layers":[4],"time":3}])"));
+  CHECK(run("assign --layers 2,1 --format table").out ==
+        "stage  rank  chunk  layers  time\n"
+        "0         0      0     0-1     6\n"
+        "1         1      0       2     3\n\n"
+        "rank  layers  time  of the slowest\n"
+        "0          2     6         100.0 %\n"
+        "1          1     3          50.0 %\n\n"
+        "slowest rank 6; dealt evenly 6\n");
+  const json layout = run_json("assign --layers \"Ett||(t|)*2L\" --chunks 1 --format json");
+  REQUIRE(layout.size() == 5);
+  CHECK(layout[0]["letters"] == "Ett");
+  CHECK(layout[1]["layers"].empty());
+  CHECK(layout[4]["letters"] == "L");
+  const auto svg = run("assign --layers balanced:18 --ranks 4 --chunks 2 --head 2,2,2 --format svg");
+  CHECK(svg.exit == 0);
+  CHECK(svg.out.starts_with("<svg"));
+  CHECK(svg.out.find("<title>layer 17, 6</title>") != std::string::npos);
+}
+
+TEST_CASE("what layers cost reaches every schedule") {
+  const std::string shape = " --ranks 4 --microbatches 16 --cost 10,10,10,0 --head 30,30,30";
+  const auto makespan = [&](const std::string& rest) {
+    return run_json("simulate --format json" + shape + rest)["makespan"].get<std::int64_t>();
+  };
+  for (const char* one : {" 1f1b", " interleaved --chunks 2", " zbv --chunks 2", " dualpipe"}) {
+    INFO(one);
+    CHECK(makespan(std::string(one) + " --layers balanced:26") <
+          makespan(std::string(one) + " --layers even:26"));
+  }
+  // One stage holds as much as eight layers of three, and four ranks are as slow as it.
+  CHECK(makespan(" 1f1b --layers 2,2,2,2") == 15 * 120 + 60 + 60 + 60 + 120);
+  // Memory of a rank's layers, those of all its chunks.
+  CHECK(run_json("simulate interleaved --chunks 2 --format json --ranks 2 --microbatches 2 "
+                 "--layers 5,3 --memory 0,0,0 --weights 7")["peak"] == json({35, 21}));
+  const auto all = run_json("compare --format json --chunks 2" + shape + " --layers table:4,4,4,2");
+  int refused = 0;
+  for (const json& one : all)
+    if (one.contains("refused")) {
+      ++refused;
+      CHECK(one["chunks"] == 2);
+      CHECK(one["refused"].get<std::string>().find("counts: 4, must be 8") != std::string::npos);
+    }
+  CHECK(refused > 3);
+  const temporary profile("profile.json");
+  profile.write(R"([{"forward": 2}, {"layer": [0, 3], "backward_input": 9},
+                    {"layer": 3, "backward_weight": 40}])");
+  const auto dealt = run_json("assign --layers even:4 --ranks 4 --format json --layer-costs " +
+                              profile.path());
+  for (const auto& [stage, time] : {std::pair{0, 12}, {1, 4}, {2, 4}, {3, 51}})
+    CHECK(dealt[static_cast<std::size_t>(stage)]["time"] == time);
+}

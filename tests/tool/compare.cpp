@@ -1,0 +1,156 @@
+// All schedules beside each other.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+}  // namespace
+
+TEST_CASE("compare runs every schedule on one model") {
+  const json all = run_json("compare --ranks 4 --microbatches 8 --chunks 2 --format json");
+  REQUIRE(all.is_array());
+  const auto find = [&](const std::string& name) {
+    for (const json& one : all)
+      if (one["schedule"] == name) return one;
+    return json{};
+  };
+  // 1F1B has one stage of two chunks per rank: twice its 33 units and its peaks.
+  CHECK(find("1f1b")["makespan"] == 66);
+  CHECK(find("1f1b")["chunks"] == 1);
+  CHECK(find("1f1b")["peak"] == json({8, 6, 4, 2}));
+  CHECK(find("interleaved")["makespan"] == 57);
+  CHECK(find("interleaved")["peak"] == json({11, 9, 7, 5}));
+  CHECK(find("gpipe")["peak"] == json({16, 16, 16, 16}));
+  CHECK(find("inference")["peak"] == json({0, 0, 0, 0}));
+  CHECK(find("inference").contains("bound") == false);
+  // Every schedule is there, the shortest first, forwards alone last; none beats its bound.
+  const std::string listed = run("list").out;
+  CHECK(static_cast<std::ptrdiff_t>(all.size()) == std::count(listed.begin(), listed.end(), '\n'));
+  CHECK(all.back()["schedule"] == "inference");
+  double before = 0;
+  for (const json& one : all) {
+    INFO(one.dump());
+    if (one.contains("refused") || one["schedule"] == "inference") continue;
+    CHECK(one["makespan"].get<double>() >= before);
+    before = one["makespan"];
+    CHECK(one["makespan"].get<double>() >= one["bound"].get<double>());
+    CHECK(one["span"].get<double>() >= one["span_bound"].get<double>());
+  }
+  // Two chunks of one slice make a job of seq_1f1b, of a whole micro-batch four parts one of 1F1B.
+  const std::string sliced = "compare --ranks 4 --microbatches 8 --chunks 2 --slices 2";
+  for (const json& one : run_json(sliced + " --format json")) {
+    const bool slices = one["schedule"] == "seq_1f1b";
+    CHECK(one["slices"] == (slices || one["schedule"] == "inference" ? 2 : 1));
+    if (slices) {
+      CHECK(one["makespan"] == 2 * (8 * 2 + 3) * 3);
+      CHECK(one["peak"] == json({10, 8, 6, 4}));
+    } else if (one["schedule"] == "1f1b") {
+      CHECK(one["makespan"] == 132);
+      CHECK(one["peak"] == json({16, 12, 8, 4}));
+    }
+  }
+  CHECK(run(sliced).out.find("schedule        chunks  slices  job") == 0);
+  // What does not fit says what it needs, a search what would be enough.
+  const json tight = run_json("compare --ranks 4 --microbatches 8 --limit 3 --format json");
+  for (const json& one : tight)
+    if (one["schedule"] == "gpipe") CHECK(one["refused"] == "needs 8 on rank 0, whose limit is 3");
+  const std::string none = run("compare --ranks 4 --microbatches 8 --limit 0").out;
+  CHECK(none.find("\n1f1b: needs 4 on rank 0, whose limit is 0\n") != std::string::npos);
+  CHECK(none.find("\nzb_auto: needs 1 on rank ") != std::string::npos);
+  // When not even forwards alone fit, each says so, and so does the exit.
+  for (const std::string format : {"table", "json"}) {
+    const outcome left = run("compare --ranks 4 --microbatches 8 --limit 0 --format " + format);
+    CHECK(left.exit == 0);
+    CHECK(left.err.empty());
+    const outcome bare =
+        run("compare --ranks 4 --microbatches 8 --limit 0 --weights 1 --format " + format);
+    CHECK(bare.exit == 2);
+    CHECK(bare.err.starts_with("stretto: no schedule serves this"));
+    CHECK(bare.out.find("needs 5 on rank 0, whose limit is 0") != std::string::npos);
+  }
+  // Room is for the micro-batches that there are, not for as many as so many ranks could keep.
+  CHECK(run("simulate v_auto --variant 0 --ranks 60000 --microbatches 1").exit == 0);
+}
+
+TEST_CASE("compare cuts one model into the chunks that a schedule has") {
+  const temporary file("costs.json");
+  const auto find = [](const std::string& arguments, const std::string& name) {
+    for (const json& one :
+         run_json("compare --ranks 4 --microbatches 8 --format json " + arguments))
+      if (one["schedule"] == name) return one;
+    return json{};
+  };
+  // A stage of 3, 5, 7 in two halves; the hop is the same.
+  const json halves = find("--cost 3,5,7,1", "zbv");
+  const json doubled =
+      run_json("simulate zbv --ranks 4 --microbatches 8 --chunks 2 --cost 3,5,7,2 --format json");
+  CHECK(halves["chunks"] == 2);
+  CHECK(2 * halves["makespan"].get<double>() == doubled["makespan"]);
+  CHECK(halves["peak"] == json({4, 4, 4, 4}));
+  // Within a limit of whole activations.
+  CHECK(find("--cost 3,5,7,1 --limit 4", "zbv")["makespan"] == halves["makespan"]);
+  CHECK(find("--cost 3,5,7,1 --limit 3", "zbv")["refused"] == "needs 4 on rank 0, whose limit is 3");
+  CHECK(find("--limit 3", "dualpipe_v")["refused"] == "needs 4.50 on rank 0, whose limit is 3");
+  // Three chunks in two: a half more each.
+  const json thirds = find("--chunks 3 --cost 2,2,2,0", "zbv");
+  CHECK(thirds["makespan"] == 153);
+  CHECK(thirds["peak"] == json({12, 12, 12, 12}));
+  // From a file: the loss stays on the last stage, which is rank 0's; the rest is cut.
+  file.write(R"({"loss": 10, "jobs": [{"rank": 1, "kind": "F", "cost": 4}]})");
+  const json given = find("--costs " + file.path(), "zbv");
+  file.write(R"({"loss": 20, "jobs": [{"rank": 1, "kind": "F", "cost": 4}]})");
+  const json same = run_json(
+      "simulate zbv --ranks 4 --microbatches 8 --chunks 2 --format json --cost 1,1,1,0 --costs " +
+      file.path());
+  CHECK(2 * given["makespan"].get<double>() == same["makespan"]);
+  // The same from a pipe, which can be read once, and twice asked.
+  const std::string asked = "compare --ranks 4 --microbatches 8 --costs ";
+  const auto piped = test_support::run(
+      "sh", "-c 'cat " + file.path() + " | \"" STRETTO_TOOL_PATH "\" " + asked + "-'");
+  CHECK(piped.err == "");
+  CHECK(piped.out == run(asked + file.path()).out);
+
+  // What a pair hides shortens the schedules that have any, and none other.
+  const json alone = find("--cost 2,2,2,0", "dualpipe");
+  const json hidden = find("--cost 2,2,2,0 --hides 100", "dualpipe");
+  CHECK(alone["makespan"] == 52);
+  CHECK(hidden["makespan"].get<double>() < 52);
+  CHECK(find("--cost 2,2,2,0 --hides 100", "1f1b")["makespan"] == 66);
+  // A part of a unit is not rounded away.
+  const json tenths = run_json(
+      "simulate dualpipe --ranks 4 --microbatches 8 --format json --cost 10,10,10,0 --hides 30");
+  CHECK(10 * find("--cost 1,1,1,0 --hides 30", "dualpipe")["makespan"].get<double>() ==
+        doctest::Approx(tenths["makespan"].get<double>()));
+  CHECK(find("--layers 8 --cost 1,1,1,0 --hides 30", "1f1b")["makespan"] ==
+        find("--layers 8 --cost 1,1,1,0", "1f1b")["makespan"]);
+  CHECK(10 * find("--layers 8 --cost 1,1,1,0 --hides 30", "dualpipe")["makespan"].get<double>() ==
+        doctest::Approx(
+            find("--layers 8 --cost 10,10,10,0 --hides 30", "dualpipe")["makespan"].get<double>()));
+  CHECK(run("compare --ranks 4 --microbatches 8 --hides 101").exit == 2);
+
+  const auto first = [](const std::string& arguments) {
+    const std::string out = run("compare --ranks 4 --microbatches 8 " + arguments).out;
+    const auto line = out.find('\n') + 1;
+    return out.substr(line, out.find(' ', line) - line);
+  };
+  CHECK(first("--sort name") == "1f1b");
+  CHECK(first("--sort bubble") == "zbv");
+  CHECK(run("compare --ranks 4 --microbatches 8 --sort peek").exit == 2);
+  // A search is asked for what is compared.
+  const std::string tight = "--cost 10,12,8,1 --limit 3 --objective ";
+  CHECK(find(tight + "span", "zb_auto")["span"].get<std::int64_t>() <=
+        find(tight + "flush", "zb_auto")["span"].get<std::int64_t>());
+  CHECK(run("compare --ranks 4 --microbatches 8 --objective span").out.find("span") !=
+        std::string::npos);
+}

@@ -1,0 +1,199 @@
+// What jobs take: by options, by a file, of pairs and replicas.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+}  // namespace
+
+TEST_CASE("what a whole backward holds between its halves counts, with a file of costs and without") {
+  const temporary costs("no_costs.json");
+  costs.write("{}");
+  const std::string step =
+      "simulate gpipe --ranks 1 --microbatches 2 --memory 5,2,-7 --format json";
+  CHECK(run_json(step)["peak"] == json({12}));
+  CHECK(run_json(step + " --costs " + costs.path())["peak"] == json({12}));
+  CHECK(run_json(step + " --layers 1")["peak"] == json({12}));
+}
+
+TEST_CASE("times whose sum leaves 64 bits in a finer unit are refused, and no others") {
+  const auto step = [](const char* command, const char* microbatches) {
+    return std::string(command) + " --ranks 1 --chunks 4 --hides 1 --microbatches " + microbatches +
+           " --cost 10000000000,10000000000,10000000000,0";
+  };
+  for (const char* command : {"simulate gpipe", "compare"}) {
+    const outcome ran = run(step(command, "1000000"));
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.starts_with(
+        "stretto: --cost 10000000000,10000000000,10000000000,0: with so many jobs, times of 1/100 "));
+  }
+  CHECK(run_json(step("simulate gpipe", "10000") + " --format json")["makespan"] ==
+        std::int64_t{1'200'000'000'000'000});
+}
+
+// From sail-sg's zero-bubble evaluator, which replays the same orders.
+
+TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and loss") {
+  const temporary file("costs.json");
+  const auto simulate = [&](const std::string& text, const std::string& more = "") {
+    file.write(text);
+    return run_json("simulate gpipe --ranks 2 --microbatches 1 --chunks 2 --format json --costs " +
+                    file.path() + " " + more);
+  };
+  CHECK(simulate("{}")["makespan"] == 12);
+  CHECK(simulate("{}", "--cost 2,1,1,0")["makespan"] == 16);
+  CHECK(simulate(R"({"communication": 4})")["makespan"] == 12 + 6 * 4);
+  // The loss falls on F, I and W of stage 3: one forward and, as I + W, one backward.
+  CHECK(simulate(R"({"loss": 5})")["makespan"] == 12 + 15);
+  CHECK(simulate(R"({"base": [10, 20]})")["peak"] == json({12, 22}));
+  CHECK(simulate(R"({"base": 7})")["peak"] == json({9, 9}));
+  CHECK(simulate(R"({"jobs": [{"kind": "F", "cost": 10}]})")["makespan"] == 48);
+  CHECK(simulate(R"({"jobs": [{"rank": 1, "kind": "I", "cost": 10}]})")["makespan"] == 12 + 18);
+  CHECK(simulate(R"({"jobs": [{"rank": 1, "chunk": 0, "kind": "I", "cost": 10},
+                              {"rank": 1, "chunk": 0, "kind": "B", "cost": 1}]})")["makespan"] ==
+        11);
+  CHECK(simulate(R"({"jobs": [{"kind": "F", "change": 3, "peak": 8}]})")["peak"] == json({11, 11}));
+  // A whole backward's peak is that of I, then W.
+  CHECK(simulate(R"({"jobs": [{"kind": "I", "change": 1, "peak": 1},
+                              {"kind": "W", "change": -2, "peak": 6}]})")["peak"] == json({9, 9}));
+
+  const auto refused = [&](const std::string& text, const std::string& words, int exit = 2) {
+    INFO(text);
+    const json answer = simulate(text);
+    REQUIRE(answer.contains("failed"));
+    INFO(answer["failed"].get<std::string>());
+    CHECK(answer["failed"].get<std::string>().find(words) != std::string::npos);
+    CHECK(run("simulate gpipe --ranks 2 --microbatches 1 --chunks 2 --costs " + file.path()).exit ==
+          exit);
+  };
+  refused(R"({"limit": [2, 1]})", "rule bounded broken on rank 1", 1);
+  refused("", "the file is empty");
+  refused("{", "not JSON: parse error at line 1");
+  refused("[]", "one object");
+  refused(R"({"cost": 1})", "unknown key, \"cost\"");
+  refused(R"({"base": 1, "base": 2})", "the key \"base\" stands twice");
+  refused(R"({"jobs": [{"kind": "F"}, {"kind": "F", "cost": 1, "cost": 1}]})",
+          "the key \"cost\" stands twice in one object");
+  refused(R"({"base": [1]})", "base has 1 entries for 2 ranks");
+  refused(R"({"base": "1"})", "base is \"1\"");
+  refused(R"({"limit": 1.5})", "limit is 1.5");
+  refused(R"({"loss": -1})", "loss is -1");
+  refused(R"({"communication": 18446744073709551615})", "communication is 18446744073709551615");
+  refused(R"({"jobs": {}})", "jobs must be a list");
+  refused(R"({"jobs": [1]})", "jobs[0] must be an object");
+  refused(R"({"jobs": [{"cost": 1}]})", "jobs[0] needs a kind");
+  refused(R"({"jobs": [{"kind": "F"}, {"kind": "Q"}]})", "jobs[1] needs a kind");
+  refused(R"({"jobs": [{"kind": "F", "rank": 2}]})", "jobs[0].rank is 2");
+  refused(R"({"jobs": [{"kind": "F", "chunk": 2}]})", "jobs[0].chunk is 2");
+  refused(R"({"jobs": [{"kind": "F", "cost": -1}]})", "jobs[0].cost is -1");
+  refused(R"({"jobs": [{"kind": "F", "time": 1}]})", "unknown key, \"time\"");
+}
+
+TEST_CASE("whole backwards may take less than their halves, and be chosen by that") {
+  const auto length = [](const std::string& more) {
+    const json answer = run_json("simulate " + more + " --format json");
+    INFO(more, answer.dump());
+    return answer.at("makespan").get<std::int64_t>();
+  };
+  const std::string one = " --ranks 1 --microbatches 4 --cost 10,12,8,1";
+  CHECK(length("1f1b" + one) == 4 * 30);
+  CHECK(length("1f1b" + one + " --whole-saves 3") == 4 * 27);
+  CHECK(length("zb_h1" + one + " --whole-saves 3") == 4 * 30);
+  CHECK(length("zb_h1" + one + " --whole-saves 3 --merge adjacent") == 4 * 27);
+  CHECK(length("zb_auto" + one + " --whole-saves 3 --merge shortest") == 4 * 27);
+  // Of a file of costs, where no entry gives a whole one; the loss falls on both halves.
+  const temporary file("costs.json");
+  file.write(R"({"loss": 2, "jobs": [{"kind": "F", "cost": 11}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * (11 + 17 + 6));
+  file.write(R"({"jobs": [{"kind": "B", "cost": 13}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * 23);
+  // Of layers each; the embedding's times are its own, and a file may say what another saves.
+  CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --embedding 1,1,1") == 4 * (27 + 3 + 27));
+  file.write(R"([{"layer": 2, "whole_saves": 5}])");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --layer-costs " + file.path()) ==
+        4 * (27 + 27 + 25));
+  file.write(R"([{"layer": 1, "whole_saves": 21}])");
+  const auto refused =
+      run("simulate 1f1b" + one + " --layers 3 --layer-costs " + file.path());
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("layer 1 of --layers 3 saves 21 of a whole backward, whose halves take 20") !=
+        std::string::npos);
+  // Dealt by whole backwards; a file's entry says of one what it says and no more.
+  const std::string dealt = " --ranks 2 --cost 10,12,8,0 --whole-saves 8 --head 30,30,30 --layers ";
+  CHECK(length("1f1b --microbatches 16" + dealt + "balanced:5") ==
+        length("1f1b --microbatches 16" + dealt + "4,1"));
+  CHECK(run("assign" + dealt + "balanced:5").out.find("slowest rank 90; ") != std::string::npos);
+  file.write(R"({"jobs": [{"kind": "B", "change": -1}, {"kind": "I", "cost": 5}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * (10 + 5 + 8 - 3));
+  CHECK(length("inference --ranks 2 --microbatches 3 --whole-saves 3") == 4);
+  // Compared, and cut anew: jobs of half of it.
+  for (const json& entry :
+       run_json("compare --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 --merge shortest "
+                "--format json"))
+    if (entry["schedule"] == "zb_h1" || entry["schedule"] == "zbv")
+      CHECK(2 * entry["makespan"].get<double>() ==
+            static_cast<double>(
+                entry["schedule"] == "zbv"
+                    ? length("zbv --ranks 4 --microbatches 8 --cost 10,12,8,2 --whole-saves 3 "
+                             "--merge shortest")
+                    : 2 * length("zb_h1 --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 "
+                                 "--merge shortest")));
+}
+
+TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to") {
+  const auto peaks = [](const std::string& arguments) {
+    return run_json("simulate --format json --ranks 4 --microbatches 8 " + arguments)["peak"];
+  };
+  CHECK(peaks("1f1b --weights 4") == json({8, 7, 6, 5}));
+  CHECK(peaks("zbv --chunks 2 --weights 4") == json({16, 16, 16, 16}));
+  CHECK(peaks("dualpipe --weights 4") == json({13, 13, 13, 13}));
+  const auto makespan = [](const std::string& arguments) {
+    return run_json("simulate --format json --ranks 4 --microbatches 8 --cost 10,10,10,0 " +
+                    arguments)["makespan"]
+        .get<int>();
+  };
+  CHECK(makespan("1f1b --hides 100") == makespan("1f1b"));
+  CHECK(makespan("dualpipe") == 260);
+  CHECK(makespan("dualpipe --hides 50") < 260);
+  CHECK(makespan("dualpipe --hides 100") < makespan("dualpipe --hides 50"));
+  CHECK(run("simulate dualpipe --ranks 4 --microbatches 8 --hides 101").err.find(
+            "--hides") != std::string::npos);
+  // A part of a unit is not rounded away: it is told, or refused where there is no place for it.
+  const std::string small = " paired_1f1b --ranks 4 --microbatches 8 --receive-lead 2 --hides 75";
+  const json parts = run_json("simulate --format json --cost 1,1,1,0 --memory 3,0,-3" + small);
+  const json whole = run_json("simulate --format json --cost 4,4,4,0 --memory 3,0,-3" + small);
+  for (const char* time : {"makespan", "span"})
+    CHECK(4 * parts[time].get<double>() == whole[time].get<double>());
+  for (const char* times : {"busy", "idle", "receives_wait"})
+    for (std::size_t rank = 0; rank < 4; ++rank)
+      CHECK(4 * parts[times][rank].get<double>() == whole[times][rank].get<double>());
+  CHECK(parts["makespan"] == 27.75);
+  CHECK(parts["bubble"] == whole["bubble"]);
+  CHECK(parts["peak"] == whole["peak"]);
+  CHECK(run("simulate" + small).out.find("makespan 27.75\n") != std::string::npos);
+  // A header has no place for it.
+  const std::string pairs = small.substr(0, small.find(" --receive")) + " --hides 75";
+  const auto header = run("schedule --emit header" + pairs);
+  CHECK(header.exit == 2);
+  CHECK(header.err ==
+        "stretto: --hides 75: hides 75 % of 1, which is no integer; give times in a finer unit (4 "
+        "times the numbers will do)\n");
+  CHECK(run("schedule dualpipe --ranks 4 --microbatches 8 --cost 4,4,4,0 --hides 75").exit == 0);
+  CHECK(run("schedule 1f1b --ranks 4 --microbatches 8 --hides 75").exit == 0);  // it has no pairs
+  // Nor has a search any, which therefore finds the same order in whatever unit it is asked.
+  const std::string search =
+      "simulate v_auto --ranks 1 --microbatches 2 --cost 434,5,8,2 --format json";
+  CHECK(run_json(search + " --hides 1") == run_json(search));
+}
