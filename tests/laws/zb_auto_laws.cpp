@@ -191,6 +191,51 @@ TEST_CASE("zb_auto: each closed form by itself, backwards whole where that takes
   MESSAGE(shorter, " are shorter than what they are named after");
 }
 
+TEST_CASE("zb_auto: closed forms keep as many micro-batches alive as the limits allow") {
+  std::mt19937 random(20251126);
+  int cut = 0;
+  for (int round = 0; round < 2'000; ++round) {
+    drawn made = draw(random);
+    for (std::int64_t& limit : made.table.limit) limit -= static_cast<std::int64_t>(random() % 8);
+    const shape& sizes = made.sizes;
+    INFO("round ", round, " ", laws::words(sizes));
+    for (const zb_form& form : zb_forms) {
+      const auto lists = [&] { return stretto::job_lists(sizes.ranks, 3 * sizes.microbatches); };
+      stretto::job_lists written = lists();
+      stretto::job_sink out = written.sink();
+      const bool fits = write_zb_form(sizes, made.table.view(), form, out);
+      // One fewer at a time, until the limit keeps.
+      bool expected = true;
+      int before = sizes.microbatches;
+      for (int rank = 0; rank < sizes.ranks && expected; ++rank) {
+        stretto::job_lists one = lists();
+        stretto::job_sink tried = one.sink();
+        const auto cost = [&](job_kind kind) { return made.table.at(rank, 0, kind).time; };
+        const bool whole =
+            form.late == 0 && cost(job_kind::backward) <
+                                  cost(job_kind::backward_input) + cost(job_kind::backward_weight);
+        const auto ahead = std::int64_t{form.ahead} * (sizes.ranks - 1 - rank) + 1;
+        const int warmup = static_cast<int>(std::min<std::int64_t>(ahead, before));
+        const int late = std::min(form.late * rank, sizes.microbatches - 1);
+        const int most = std::max(warmup, late + 1);
+        int alive = most;
+        for (; alive > 0; --alive) {
+          tried.counts[rank] = 0;
+          push_late_weights(sizes, rank, std::min(warmup, alive), std::min(late, alive - 1), tried,
+                            whole);
+          if (zb_form_fits(made.table.view(), tried, rank)) break;
+        }
+        cut += alive > 0 && alive < most;
+        expected = alive > 0;
+        before = std::min(warmup, alive);
+        if (expected) CHECK(std::ranges::equal(written.rows().row(rank), one.rows().row(rank)));
+      }
+      CHECK(fits == expected);
+    }
+  }
+  CHECK(cut > 1'000);
+}
+
 TEST_CASE("zb_auto: where nothing fits it names the rank and the smallest limit that does") {
   std::mt19937 random(20240101);
   for (int round = 0; round < 300; ++round) {

@@ -46,20 +46,28 @@ constexpr bool write_zb_form(const shape& sizes, const job_table_view& table, co
   for (int rank = 0; rank < sizes.ranks; ++rank) {
     const std::int64_t wanted = std::int64_t{form.ahead} * (sizes.ranks - 1 - rank) + 1;
     int warmup = wanted < before ? static_cast<int>(wanted) : before;
-    int late = form.late * rank;
-    if (late >= sizes.microbatches) late = sizes.microbatches - 1;
+    const int late =
+        form.late * rank < sizes.microbatches ? form.late * rank : sizes.microbatches - 1;
     const auto time = [&](job_kind kind) { return table.at(rank, 0, kind).time; };
     const bool whole =
         form.late == 0 &&
         time(job_kind::backward) < time(job_kind::backward_input) + time(job_kind::backward_weight);
-    for (int alive = warmup > late ? warmup : late + 1;; --alive) {
-      if (alive == 0) return false;
-      if (warmup > alive) warmup = alive;
-      if (late >= alive) late = alive - 1;
+    const auto fits = [&](int alive) {
       out.counts[rank] = 0;
-      push_late_weights(sizes, rank, warmup, late, out, whole);
-      if (zb_form_fits(table, out, rank)) break;
+      push_late_weights(sizes, rank, warmup < alive ? warmup : alive,
+                        late < alive ? late : alive - 1, out, whole);
+      return zb_form_fits(table, out, rank);
+    };
+    int alive = warmup > late ? warmup : late + 1;
+    if (!fits(alive)) {
+      int above = alive;
+      for (alive = 0; above - alive > 1;) {
+        const int middle = alive + (above - alive) / 2;
+        (fits(middle) ? alive : above) = middle;
+      }
+      if (alive == 0 || !fits(alive)) return false;
     }
+    if (warmup > alive) warmup = alive;
     before = warmup;
   }
   return true;
