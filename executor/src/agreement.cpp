@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "differing_list.hpp"
+#include "numbers.hpp"
 #include "plan_ends.hpp"
 #include "stretto/base/digest.hpp"
 #include "stretto/base/version.hpp"
@@ -114,14 +116,20 @@ void must_be_complete(const claims& all) {
       throw plan_error("rank " + std::to_string(rank) + " is in no process");
 }
 
-//! @param besides  what follows from it
-void must_have_one_digest(const claims& all, const std::string& besides) {
-  const auto& [first, of_first] = *all.ranks.begin();
+//! The first rank whose digest is not that of the lowest; -1: there is none.
+int differing_rank(const claims& all) {
   for (const auto& [rank, said] : all.ranks)
-    if (said.digest != of_first.digest)
-      throw plan_error("rank " + std::to_string(rank) + ", in process " +
-                       std::to_string(said.process) + ", runs another schedule than rank " +
-                       std::to_string(first) + ": their digests differ" + besides);
+    if (said.digest != all.ranks.begin()->second.digest) return rank;
+  return -1;
+}
+//! @param first  what they differ in, if that is known
+[[noreturn]] void refuse_rank(const claims& all, int rank, const std::string& first) {
+  const auto& [lowest, of_lowest] = *all.ranks.begin();
+  throw plan_error("rank " + std::to_string(rank) + ", in process " +
+                   std::to_string(all.ranks.at(rank).process) +
+                   ", runs another schedule than rank " + std::to_string(lowest) + ", in process " +
+                   std::to_string(of_lowest.process) + ": their digests differ" +
+                   (first.empty() ? "" : "; first ") + first);
 }
 
 //! The first channel whose two ends differ.
@@ -137,30 +145,6 @@ std::optional<int> differing_group(const claims& all) {
       if (each.hash != members.front().hash || each.members != members.size()) return group;
   return {};
 }
-
-//! Details travel as numbers.
-class numbers {
- public:
-  numbers() = default;
-  explicit numbers(const std::string& words) : in_(words) {}
-
-  numbers& operator<<(std::int64_t value) {
-    out_ << value << ' ';
-    return *this;
-  }
-  bool more() { return static_cast<bool>(in_ >> std::ws) && !in_.eof(); }
-  template <class Number>
-  Number next() {
-    std::int64_t value = 0;
-    in_ >> value;
-    return static_cast<Number>(value);
-  }
-  std::string words() const { return out_.str(); }
-
- private:
-  std::ostringstream out_{};
-  std::istringstream in_{};
-};
 
 [[noreturn]] void refuse_channel(std::span<const plan_view> plans, const channel& name,
                                  bootstrap& by, time_point limit) {
@@ -250,16 +234,24 @@ void agree(std::span<const plan_view> plans, std::span<const component> componen
   const claims all = claims_of(by.all_gather("plans", words_of(plans), limit));
   if (all.ranks.empty()) throw plan_error("no process has a plan");
   must_be_complete(all);
+  const int other = differing_rank(all);
+  if (other >= 0) {
+    const auto process = [&](int rank) { return static_cast<int>(all.ranks.at(rank).process); };
+    const job_rows lists = plans.empty() ? job_rows{} : plans.front().lists;
+    const std::string first =
+        first_difference(lists, process(all.ranks.begin()->first), process(other), by, limit);
+    if (!first.empty()) refuse_rank(all, other, first);
+  }
   const std::optional<channel> name = differing_channel(all);
   const std::optional<int> group = differing_group(all);
   try {
     if (name) refuse_channel(plans, *name, by, limit);
     if (group) refuse_group(plans, *group, by, limit);
   } catch (const plan_error& found) {
-    must_have_one_digest(all, std::string("; first in ") + found.what());
+    if (other >= 0) refuse_rank(all, other, std::string("in ") + found.what());
     throw;
   }
-  must_have_one_digest(all, {});
+  if (other >= 0) refuse_rank(all, other, {});
 }
 
 }  // namespace stretto::executor

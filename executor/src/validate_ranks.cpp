@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "differing_list.hpp"
 #include "plan_ends.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/validate.hpp"
@@ -29,9 +30,11 @@ void check_one_job(std::span<const plan_view> plans) {
                        std::to_string(first.rank) + " for " + std::to_string(first.ranks));
     if (seen[static_cast<std::size_t>(plan.rank)]) throw plan_error(name + " has two plans");
     seen[static_cast<std::size_t>(plan.rank)] = true;
-    if (plan.digest != first.digest)
+    if (plan.digest != first.digest) {
+      const std::string found = first_difference(first.lists, plan.lists);
       throw plan_error(name + " runs another schedule than rank " + std::to_string(first.rank) +
-                       ": their digests differ");
+                       ": their digests differ" + (found.empty() ? "" : "; first ") + found);
+    }
   }
 }
 

@@ -4,13 +4,21 @@
 
 #include <chrono>
 #include <functional>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "failures.hpp"
 #include "pipeline.hpp"
 #include "stretto/executor/bootstrap.hpp"
+#include "stretto/executor/validate.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/plan/shared.hpp"
+#include "stretto/schedule/zb_h1.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
@@ -31,18 +39,16 @@ plans sound() {
   return made;
 }
 
-//! What the processes get when each calls agree() with the plans of its ranks.
-std::vector<std::string> answers(const plans& all, const std::vector<std::vector<int>>& ranks_of,
+//! What the processes get when each calls agree() with its plans.
+std::vector<std::string> answers(const std::vector<std::vector<plan_view>>& of_processes,
                                  const std::string& last_version = "1") {
-  std::vector<std::string> texts(ranks_of.size());
-  auto by = executor::make_local_bootstraps(static_cast<int>(ranks_of.size()));
+  std::vector<std::string> texts(of_processes.size());
+  auto by = executor::make_local_bootstraps(static_cast<int>(of_processes.size()));
   std::vector<std::thread> threads;
-  for (std::size_t process = 0; process < ranks_of.size(); ++process)
+  for (std::size_t process = 0; process < of_processes.size(); ++process)
     threads.emplace_back([&, process] {
-      std::vector<plan_view> mine;
-      for (const int rank : ranks_of[process])
-        mine.push_back(all[static_cast<std::size_t>(rank)].view());
-      const bool last = process + 1 == ranks_of.size();
+      const std::vector<plan_view>& mine = of_processes[process];
+      const bool last = process + 1 == of_processes.size();
       const std::vector<executor::component> with{{"wire", last ? last_version : "1"}};
       const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       try {
@@ -55,6 +61,16 @@ std::vector<std::string> answers(const plans& all, const std::vector<std::vector
     });
   for (std::thread& each : threads) each.join();
   return texts;
+}
+
+//! The same with the plans of its ranks.
+std::vector<std::string> answers(const plans& all, const std::vector<std::vector<int>>& ranks_of,
+                                 const std::string& last_version = "1") {
+  std::vector<std::vector<plan_view>> of_processes(ranks_of.size());
+  for (std::size_t process = 0; process < ranks_of.size(); ++process)
+    for (const int rank : ranks_of[process])
+      of_processes[process].push_back(all[static_cast<std::size_t>(rank)].view());
+  return answers(of_processes, last_version);
 }
 
 //! All processes are told the same, and that holds the part.
@@ -94,7 +110,9 @@ TEST_CASE("the first difference is named, to all") {
   }
   SUBCASE("digests") {
     all[2].head.digest = 43;
-    refused(all, "rank 2, in process 1, runs another schedule than rank 0: their digests differ");
+    refused(all,
+            "rank 2, in process 1, runs another schedule than rank 0, in process 0: their digests "
+            "differ");
   }
   SUBCASE("sizes") {
     instruction& second = all[1].at(nth(all[1], action::receive, 1));
@@ -128,4 +146,98 @@ TEST_CASE("the first difference is named, to all") {
     all[2].at(nth(all[2], action::all_reduce)).act = action::run;
     refused(all, "group 0: ranks 0 and 2 differ in how often it sums");
   }
+}
+
+namespace {
+
+//! Plans of ZB-H1 on three ranks, and of what `change` makes of its lists.
+struct zero_bubble {
+  shape sizes{.ranks = 3, .microbatches = 400};
+  job_table costs{3, 1};
+  schedule::zb_h1 made{};
+  planned plain{made, sizes, costs.view(), overlap::separate{}};
+
+  template <class Change>
+  std::unique_ptr<planned> with(const Change& change) const {
+    const job_rows from = plain.jobs();
+    job_lists lists(from.ranks, from.stride);
+    job_sink out = lists.sink();
+    for (int rank = 0; rank < from.ranks; ++rank)
+      for (const job& each : from.row(rank)) out.push(rank, each);
+    change(out);
+    auto other = std::make_unique<planned>(
+        replay_input{lists.rows(), plain.where(), sizes.microbatches, 1, costs.view(), false, {}},
+        overlap::separate{});
+    REQUIRE(other->answer().ok());
+    return other;
+  }
+};
+
+std::vector<plan_view> of(const planned& all, std::initializer_list<std::size_t> ranks) {
+  std::vector<plan_view> mine;
+  for (const std::size_t rank : ranks) mine.push_back(all.plans()[rank]);
+  return mine;
+}
+
+}  // namespace
+
+TEST_CASE("of two schedules whose messages are alike the first entry that differs is named") {
+  const zero_bubble step;
+  REQUIRE(step.plain.answer().ok());
+  // Of rank 1, near the end: a backward for the weights before the one for the input beside it.
+  const int late = static_cast<int>(step.plain.jobs().row(1).size()) - 4;
+  REQUIRE(step.plain.jobs().at(1, late).kind == job_kind::backward_weight);
+  const auto other = step.with([&](job_sink& out) {
+    std::swap(out.items[out.stride + late], out.items[out.stride + late + 1]);
+  });
+  const std::string first = "in the list of rank 1, job " + std::to_string(late) + ": " +
+                            executor::describe(step.plain.jobs().at(1, late)) + ", there " +
+                            executor::describe(step.plain.jobs().at(1, late + 1));
+  const auto told = [&](const std::string& rank, const std::string& process) {
+    return "rank " + rank + ", in process " + process +
+           ", runs another schedule than rank 0, in process 0: their digests differ; first " +
+           first;
+  };
+  // It need not be an entry of a rank that either holds.
+  for (const std::string& text : answers({of(step.plain, {0, 1}), {}, of(*other, {2})}))
+    CHECK(text == told("2", "2"));
+  for (const std::string& text :
+       answers({of(step.plain, {0}), of(*other, {1}), of(step.plain, {2})}))
+    CHECK(text == told("1", "1"));
+  for (const std::string& text : answers({of(step.plain, {0}), of(step.plain, {1, 2})}))
+    CHECK(text == "");
+  const std::vector<plan_view> mixed{step.plain.plans()[0], other->plans()[1],
+                                     step.plain.plans()[2]};
+  CHECK(refusal_of([&] { executor::validate(mixed); }) ==
+        "rank 1 runs another schedule than rank 0: their digests differ; first " + first);
+
+  // Workers that share a rank's stages have the rank's list.
+  const shared ours(step.plain.plans(), 2);
+  const shared theirs(other->plans(), 2);
+  for (const std::string& text : answers({{ours.plans().begin(), ours.plans().begin() + 4},
+                                          {theirs.plans().begin() + 4, theirs.plans().end()}}))
+    CHECK(text == told("4", "1"));
+
+  // Of one that knows no lists, only that it is another.
+  std::vector<plan_view> unknown = of(*other, {2});
+  unknown[0].lists = {};
+  for (const std::string& text : answers({of(step.plain, {0, 1}), unknown}))
+    CHECK(text ==
+          "rank 2, in process 1, runs another schedule than rank 0, in process 0: their "
+          "digests differ");
+}
+
+TEST_CASE("of lists that are not as long, where the shorter ends") {
+  const zero_bubble step;
+  plan_view less = step.plain.plans()[2];
+  std::vector<std::int32_t> counts(less.lists.counts, less.lists.counts + 3);
+  counts[0] -= 1;
+  less.lists.counts = counts.data();
+  less.digest += 1;
+  const std::string text = "; first in the list of rank 0, entry " + std::to_string(counts[0]) +
+                           ": 0END_STEP (end of the step), there nothing more";
+  for (const std::string& each : answers({of(step.plain, {0, 1}), {less}})) expect_part(each, text);
+  less.lists.ranks = 2;
+  for (const std::string& each : answers({of(step.plain, {0, 1}), {less}}))
+    expect_part(each, "their digests differ; first in their ranks: 3, there 2");
 }

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "stretto/model/job.hpp"
+#include "stretto/model/rows.hpp"
 
 namespace stretto {
 
@@ -165,6 +166,10 @@ struct plan_view {
   //! What the host keeps: offsets from arena_bytes to arena_bytes + host_bytes are its own.
   std::int64_t host_bytes = 0;
   std::uint64_t digest = 0;  //!< of the whole schedule: equal on every rank of one job
+  //! Every rank's jobs, messages and ends, which the digest is of: with them two processes tell what
+  //! their schedules differ in. None where the plans' owner keeps none. Workers that share a rank's
+  //! stages (see shared) have one list.
+  job_rows lists{};
   int receive_lead = -1;     //!< see replay_input::receive_lead
   std::span<const instruction> instructions{};
   std::span<const op_part> parts{};  //!< one for each instruction, or none

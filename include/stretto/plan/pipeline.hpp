@@ -181,6 +181,7 @@ class pipeline
     made.microbatches = Shape.microbatches;
     made.slices = Shape.slices;
     made.digest = lowered_.digest;
+    made.lists = lists();
     made.receive_lead = compute().receive_lead;
     made.streams = streams_.view();
     made.groups = group_table_.infos;

@@ -241,6 +241,7 @@ class planned {
       seen.microbatches = issued.microbatches;
       seen.slices = issued.slices;
       seen.digest = whole;
+      seen.lists = issued.rows;
       seen.receive_lead = issued.receive_lead;
       seen.streams = viewed(streams_);
       seen.groups = viewed(request_.groups);

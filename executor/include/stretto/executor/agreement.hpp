@@ -19,8 +19,10 @@ struct component {
 //! end: versions; that every rank is in one process; digests; the messages of each channel, number
 //! by number; and the groups. Only hashes travel, and of the first thing that differs its details.
 //! Every process calls it with the valid plans of its own ranks, and all get the same answer.
-//! @throws plan_error naming the first difference: for a channel the number of the message, its
-//!         size, instruction and rank on both sides; bootstrap_error when a process is missing.
+//! @throws plan_error naming the first difference: for digests the first entry of the lists that
+//!         differs, where plans know these (plan_view::lists); for a channel the number of the
+//!         message, its size, instruction and rank on both sides; bootstrap_error when a process is
+//!         missing.
 void agree(std::span<const plan_view> plans, std::span<const component> components, bootstrap& by,
            time_point limit);
 
