@@ -11,12 +11,11 @@
 #include "command.hpp"
 #include "errors.hpp"
 #include "files.hpp"
-#include "machine_file.hpp"
+#include "machine_options.hpp"
+#include "op_ways.hpp"
 #include "step.hpp"
-#include "stretto/lowering/streams/in_pieces.hpp"
 #include "stretto/memory/estimate.hpp"
 #include "stretto/model/machine.hpp"
-#include "stretto/model/op_bound.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/op_replay.hpp"
 #include "stretto/model/transformer_chain.hpp"
@@ -32,32 +31,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-//! One way to run the ops of a job, or of two.
-struct ordered_ops {
-  std::string name;
-  op_graph graph;  // cut, where it is
-  std::vector<std::int32_t> order;
-  std::int64_t makespan = 0;
-};
-
-//! The ops of a job, or of two, all the ways to run them, and what they have in common.
-struct ordered_job {
-  std::string name;
-  std::int64_t computes = 0;
-  std::int64_t communicates = 0;
-  std::int64_t bound = 0;
-  std::vector<ordered_ops> ways;
-
-  op_report report(std::int64_t makespan) const { return {makespan, computes, communicates}; }
-  double ceiling() const { return report(bound).hidden(); }
-};
-
 struct overlap_command {
   transformer_options of_model;
-  std::string device = "h200";
-  std::string machine_path;
-  int network = 0;
-  bool copy_engine = false;
+  machine_options of_machine;
   int layers = 1;
   int ranks = 4;
   int microbatches = 16;
@@ -68,21 +44,7 @@ struct overlap_command {
   void add(CLI::App& command) {
     of_model.model.tensor_parallel = 2;
     of_model.add(command);
-    auto* named = command
-                      .add_option("--device", device,
-                                  "Whose rates a roofline takes: " + device_names())
-                      ->capture_default_str();
-    command
-        .add_option("--machine", machine_path,
-                    "File of a measured machine, in place of a device: stretto calibrate")
-        ->excludes(named);
-    command
-        .add_option("--network", network,
-                    "GB/s each way to devices of other nodes, where experts are (default: as near "
-                    "ones)")
-        ->check(CLI::Range(1, 1 << 20).description(""));
-    command.add_flag("--copy-engine", copy_engine,
-                     "Communication takes no multiprocessors from computation");
+    of_machine.add(command);
     const auto count = [&](const char* option, int& value, const char* says, int least, int most) {
       command.add_option(option, value, says)
           ->check(CLI::Range(least, most).description(""))
@@ -101,17 +63,7 @@ struct overlap_command {
 
   void run() {
     of_model.settle(layers, std::to_string(layers), 1);
-    if (machine_path.empty()) {
-      const machine* known = find_machine(device);
-      if (known == nullptr) throw bad_option("--device", device, "no such device; there are " + device_names());
-      on_ = *known;
-    } else {
-      measured_ = measured_machine::read("--machine", machine_path);
-      on_ = measured_.view();
-      device = measured_.name;
-    }
-    on_.network = network;
-    if (copy_engine) on_.multiprocessors = on_.collective = 0;
+    on_ = of_machine.settle();
     with_.multiprocessors = on_.multiprocessors;
     with_.outstanding = outstanding;
     // The middle one of three ranks: neither embedding nor head.
@@ -119,62 +71,17 @@ struct overlap_command {
     chain_ = transformer_chain(of_model.model, {.ranks = 3, .chunks = 1}, 1, counts, false, on_);
     const op_graph forward = graph_of(chain_, std::span(chain_.programs).subspan(0, 1));
     const op_graph backward = graph_of(chain_, std::span(chain_.programs).subspan(1, 1));
-    const ordered_job first = ways_of("forward", forward, nullptr);
-    const ordered_job second = ways_of("backward", backward, nullptr);
-    const std::int64_t apart = best_of(first).makespan + best_of(second).makespan;
-    const ordered_job both =
-        ways_of("backward beside forward", side_by_side(backward, forward), &apart);
-    if (!trace.empty()) write_file("--trace", trace, trace_of(best_of(both)));
+    const ordered_job first = ways_of("forward", forward, chain_, on_, with_);
+    const ordered_job second = ways_of("backward", backward, chain_, on_, with_);
+    const std::int64_t apart = first.best().makespan + second.best().makespan;
+    const ordered_job both = ways_of("backward beside forward", side_by_side(backward, forward),
+                                     chain_, on_, with_, &apart);
+    if (!trace.empty()) write_file("--trace", trace, trace_of(both.best()));
     if (trace == "-") return;
     print({first, second, both});
   }
 
  private:
-  static std::string device_names() {
-    std::string names;
-    for (const machine& one : machines)
-      names += (names.empty() ? "" : ", ") + std::string(one.name);
-    return names;
-  }
-  static const ordered_ops& best_of(const ordered_job& of) {
-    const ordered_ops* best = &of.ways.front();
-    for (const ordered_ops& one : of.ways)
-      if (one.makespan < best->makespan) best = &one;
-    return *best;
-  }
-
-  //! @param apart  what the two jobs take one after the other, each at its best; null for one job
-  ordered_job ways_of(const std::string& name, const op_graph& graph, const std::int64_t* apart) {
-    ordered_job made;
-    made.name = name;
-    for (const op_node& node : graph.nodes)
-      (node.communicates() ? made.communicates : made.computes) += node.time;
-    made.bound = op_bound(graph, on_.multiprocessors);
-    const auto replayed = [&](const char* way, const op_graph& of,
-                              const std::vector<std::int32_t>& order) {
-      std::vector<op_span> spans(of.nodes.size());
-      const verdict answer = replay_ops(of, order, on_.multiprocessors, spans);
-      if (!answer.ok()) throw std::logic_error("an order of ops is none");
-      made.ways.push_back({way, of, order, measure_ops(of, spans).makespan});
-    };
-    if (apart == nullptr) {
-      replayed("one stream", overlap::on_one_stream(graph), overlap::program_order(graph));
-      replayed("as the program", graph, overlap::program_order(graph));
-      replayed("input gradient first", graph, overlap::input_gradient_first(graph));
-    } else {
-      made.ways.push_back({"one after the other", {}, {}, *apart});
-    }
-    const overlap::op_order whole = overlap::look_ahead(graph, with_);
-    if (whole.nodes.empty())
-      throw bad_option("--outstanding", std::to_string(outstanding),
-                       "an op of the layer needs the results of more collectives");
-    replayed("look-ahead", graph, whole.nodes);
-    const overlap::piece_costs costs{on_.launch, on_.launch + on_.latency};
-    const overlap::cut_order cut = overlap::in_pieces(graph, chain_, costs, with_);
-    replayed("in pieces", cut.graph, cut.order.nodes);
-    return made;
-  }
-
   struct replayed_step {
     std::int64_t takes = 0;
     std::int64_t peak = 0;  // bytes that forwards have saved, on the rank with the most
@@ -183,9 +90,9 @@ struct overlap_command {
   std::array<replayed_step, 2> replayed_steps(const ordered_job& forward,
                                              const ordered_job& backward,
                                              const ordered_job& both) const {
-    const std::int64_t f = best_of(forward).makespan;
-    const std::int64_t b = best_of(backward).makespan;
-    const std::int64_t saved = f + b - best_of(both).makespan;
+    const std::int64_t f = forward.best().makespan;
+    const std::int64_t b = backward.best().makespan;
+    const std::int64_t saved = f + b - both.best().makespan;
     unit_costs costs{.forward = f, .backward_input = b, .backward_weight = 0};
     costs.pair_hides = static_cast<int>(100 * saved / std::min(f, b));
     const shape sizes{.ranks = ranks, .microbatches = microbatches};
@@ -214,7 +121,8 @@ struct overlap_command {
   void print(const std::array<ordered_job, 3>& jobs) const {
     const auto [plain, paired] = replayed_steps(jobs[0], jobs[1], jobs[2]);
     if (format == "json") {
-      ordered_json text{{"device", device}, {"tensor_parallel", of_model.model.tensor_parallel},
+      ordered_json text{{"device", of_machine.device},
+                        {"tensor_parallel", of_model.model.tensor_parallel},
                         {"expert_parallel", of_model.model.experts.parallel}};
       for (const ordered_job& job : jobs) {
         ordered_json ways = ordered_json::array();
@@ -251,8 +159,8 @@ struct overlap_command {
     };
     const transformer& model = of_model.model;
     std::cout << "A stage of " << layers << (layers == 1 ? " layer" : " layers") << " on "
-              << std::max(model.tensor_parallel, model.experts.parallel) << " of " << device
-              << ", ms. Hidden: "
+              << std::max(model.tensor_parallel, model.experts.parallel) << " of "
+              << of_machine.device << ", ms. Hidden: "
               << "what communication adds no time for;\nat most: what streams and "
               << "multiprocessors allow, whatever the order and the pieces.\n\n";
     std::vector<std::vector<std::string>> rows{
@@ -301,7 +209,6 @@ struct overlap_command {
     return ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", events}}.dump() + "\n";
   }
 
-  measured_machine measured_;
   machine on_{};
   overlap::look_ahead_options with_{};
   program_chain chain_;
