@@ -14,6 +14,7 @@ void add_assign(CLI::App& app);
 void add_calibrate(CLI::App& app);
 void add_check(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_costs(CLI::App& app);
 void add_list(CLI::App& app);
 void add_memory(CLI::App& app);
 void add_overlap(CLI::App& app);

@@ -87,6 +87,7 @@ int main(int argc, char** argv) {
     add_compare(app);
     add_assign(app);
     add_memory(app);
+    add_costs(app);
     add_overlap(app);
     add_calibrate(app);
     add_predict(app);
