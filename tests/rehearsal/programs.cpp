@@ -173,7 +173,8 @@ TEST_CASE("the tests of GPUs pass; where there are too few they say so") {
     CHECK(ran.out.find("Status: SUCCESS!") != std::string::npos);
   };
   for (const int gpus : {1, 2})
-    for (const char* name : {"gpu_device", "gpu_loopback", "gpu_nccl"}) pass(test(name, gpus));
+    for (const char* name : {"gpu_device", "gpu_loopback", "gpu_nccl", "gpu_soak"})
+      pass(test(name, gpus));
   pass(test("gpus_nccl", 2));
 #ifdef STRETTO_TRAIN_PATH
   pass(test("train_gpu_pipeline", 1));

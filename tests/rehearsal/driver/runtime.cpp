@@ -1,5 +1,6 @@
 // What benchmarks and tests of a GPU call of the CUDA runtime beside the executor: functions that wait,
 // that call the host back, that take memory behind a stream. Here they may.
+#include <algorithm>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -68,7 +69,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int) {
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
-  *free = *all = memory;
+  const guard lock(here().mutex);
+  std::size_t taken = 0;
+  for (const allocation& each : here().memory)
+    if (each.bytes && !each.pinned && each.device == current) taken += each.size;
+  *free = memory - std::min(memory, taken);
+  *all = memory;
   return cudaSuccess;
 }
 
