@@ -1,6 +1,7 @@
 // What the executor costs on a GPU, with stages that launch nothing: the host's time to issue an
 // instruction of one rank, and whole steps, issued and, of several ranks, replayed as a graph, and
-// replayed by one that tells how far it is.
+// replayed by one that tells how far it is; of replays also the part until the GPU has the step:
+// all that the host does but wait.
 //
 // Prints medians over many steps. Usage: cuda_overhead [steps] [--json FILE]
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,7 +64,30 @@ double measure_issue(const plan_view& plan, int steps) {
 
 enum class way : std::uint8_t { issued, replayed, followed };
 
-double measure_step(const std::vector<plan_view>& plans, int steps, way how) {
+//! A graph of the step that keeps when its last launch returned.
+class watched_graph final : public executor::step_graph {
+ public:
+  explicit watched_graph(stopwatch::time_point& launched) : launched_(launched) {}
+  void begin(std::span<const std::unique_ptr<executor::device>> on) override { own_->begin(on); }
+  void end() override { own_->end(); }
+  void cancel() noexcept override { own_->cancel(); }
+  void launch() override {
+    own_->launch();
+    launched_ = stopwatch::now();
+  }
+  bool is_over() override { return own_->is_over(); }
+
+ private:
+  std::unique_ptr<executor::step_graph> own_ = executor::make_cuda_graph();
+  stopwatch::time_point& launched_;
+};
+
+struct step_times {
+  double all = 0;
+  double host = 0;  // until a replay is launched; 0: none was
+};
+
+step_times measure_step(const std::vector<plan_view>& plans, int steps, way how) {
   empty_stage stage;
   const std::vector<executor::stage*> stages(plans.size(), &stage);
   executor::options with;
@@ -70,23 +95,26 @@ double measure_step(const std::vector<plan_view>& plans, int steps, way how) {
     return executor::make_cuda_device(plan, {}, watch);
   };
   with.wire = executor::make_cuda_loopback_transport();
-  if (how != way::issued) with.graph = executor::make_cuda_graph;
+  stopwatch::time_point launched;
+  if (how != way::issued)
+    with.graph = [&launched] { return std::make_unique<watched_graph>(launched); };
   with.graph_progress = how == way::followed;
   executor::engine engine(plans, stages, std::move(with));
   for (int step = 0; step < 3; ++step) engine.step();
-  std::vector<double> times;
+  std::vector<double> times, of_host;
   for (int step = 0; step < steps; ++step) {
     const stopwatch::time_point start = stopwatch::now();
     engine.step();
     times.push_back(microseconds(stopwatch::now() - start));
+    if (how != way::issued) of_host.push_back(microseconds(launched - start));
   }
-  return bench::quantile(times, 0.5);
+  return {bench::quantile(times, 0.5), of_host.empty() ? 0 : bench::quantile(of_host, 0.5)};
 }
 
 void measure(int steps, bench::report& to) {
   std::printf("medians over %d steps, microseconds\n", steps);
-  std::printf("%-36s %13s %20s %12s %9s %10s\n", "plan", "instructions", "issuing, by instr.",
-              "step", "replayed", "followed");
+  std::printf("%-28s %12s %19s %9s %9s %7s %9s %7s\n", "plan", "instructions", "issuing, by instr.",
+              "step", "replayed", "host's", "followed", "host's");
   const auto row = [&](const char* name, int ranks, int microbatches, std::int64_t elements) {
     const std::vector<plan_builder> built =
         pipeline_plans(ranks, microbatches, elements, layout::separate);
@@ -94,24 +122,27 @@ void measure(int steps, bench::report& to) {
     std::size_t instructions = 0;
     for (const plan_view& each : plans) instructions += each.instructions.size();
     nlohmann::ordered_json made{{"plan", name}, {"instructions", instructions}, {"steps", steps}};
-    std::printf("%-36s %13zu", name, instructions);
+    std::printf("%-28s %12zu", name, instructions);
     if (ranks == 1) {
       const double issuing = measure_issue(plans[0], steps) / static_cast<double>(instructions);
       made["issuing_an_instruction_us"] = bench::rounded(issuing);
-      std::printf(" %20.2f", issuing);
+      std::printf(" %19.2f", issuing);
     } else {
-      std::printf(" %20s", "");
+      std::printf(" %19s", "");
     }
-    const double issued = measure_step(plans, steps, way::issued);
+    const double issued = measure_step(plans, steps, way::issued).all;
     made["step_us"] = bench::rounded(issued);
-    std::printf(" %12.1f", issued);
+    std::printf(" %9.1f", issued);
     // The graph of one rank has no node: its stages launch nothing, and there is no message.
     if (ranks > 1) {
-      const double replayed = measure_step(plans, steps, way::replayed);
-      const double followed = measure_step(plans, steps, way::followed);
-      made["replayed_us"] = bench::rounded(replayed);
-      made["followed_us"] = bench::rounded(followed);
-      std::printf(" %9.1f %10.1f", replayed, followed);
+      const step_times replayed = measure_step(plans, steps, way::replayed);
+      const step_times followed = measure_step(plans, steps, way::followed);
+      made["replayed_us"] = bench::rounded(replayed.all);
+      made["replayed_host_us"] = bench::rounded(replayed.host);
+      made["followed_us"] = bench::rounded(followed.all);
+      made["followed_host_us"] = bench::rounded(followed.host);
+      std::printf(" %9.1f %7.1f %9.1f %7.1f", replayed.all, replayed.host, followed.all,
+                  followed.host);
     }
     std::puts("");
     to.row(std::move(made));
