@@ -1,5 +1,5 @@
 // bench/gpu/run with a simulated GPU: what it does where not all is as it should be, of which it
-// gets to know when there is little time.
+// gets to know when there is little time; and bench/gpu/page, of what it leaves.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -30,6 +30,18 @@ struct measured {
                                         " STRETTO_COMMIT=here STRETTO_GPU_BUILD=" STRETTO_BENCH_DIR
                                         "/.. " STRETTO_SOURCE_DIR "/bench/gpu/run --out " +
                                         folder.path() + "/results " + names);
+  }
+  //! What ctest prints in the place of tests.
+  void ctest(const std::string& said, int exit) const {
+    const std::string path = folder.path() + "/bin/ctest";
+    std::ofstream(path) << "#!/bin/sh\nprintf '" + said + "'\nexit " << exit << '\n';
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  outcome page(const std::string& arguments) const {
+    return test_support::run("env", "PATH=\"" + folder.path() +
+                                        "/bin:$PATH\" STRETTO_PAGE_BUILD=" STRETTO_BENCH_DIR
+                                        "/.. " STRETTO_SOURCE_DIR "/bench/gpu/page " +
+                                        arguments);
   }
   std::string results(const std::string& name) const {
     return folder.path() + "/results/" + name + ".json";
@@ -75,9 +87,7 @@ TEST_CASE("tests that are aborted or killed are among the results, too") {
       "2/4 Test  #8: gpu/loopback ...Subprocess aborted***Exception:   0.50 sec\n"
       "3/4 Test  #9: gpu/nccl .......***Timeout  60.01 sec\n"
       "4/4 Test #10: gpus/nccl ......***Skipped   0.02 sec\n";
-  const std::string path = of.folder.path() + "/bin/ctest";
-  std::ofstream(path) << "#!/bin/sh\nprintf '" + said + "'\nexit 8\n";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  of.ctest(said, 8);
   const outcome ran = of.run("tests");
   CHECK(ran.exit == 1);
   CHECK(has(ran.out, "1 passed, 2 failed, 1 skipped"));
@@ -105,4 +115,30 @@ TEST_CASE("results of one GPU are not put beside those of another") {
   CHECK(has(ran.err, "has results of another GPU, NVIDIA H200; this is simulated GPU"));
   CHECK(test_support::contents(of.results("overlap")) == before);
   CHECK_FALSE(std::filesystem::exists(of.results("launch")));
+}
+
+TEST_CASE("the last line says how a page is made of the results") {
+  const measured of("exit 0\n");
+  of.ctest("1/1 Test  #7: gpu/soak ....   Passed    1.25 sec\n", 0);
+  const outcome ran = of.run("tests");
+  const std::string folder = of.folder.path() + "/results";
+  CHECK(has(ran.out,
+            "\na page of it: bench/gpu/page " + folder + " -o docs/results-simulated-gpu.md\n"));
+  const std::string file = of.folder.path() + "/page.md";
+  const outcome made = of.page(folder + " -o " + file);
+  CHECK_MESSAGE(made.exit == 0, made.err);
+  const std::string page = test_support::contents(file);
+  CHECK(has(page, "# Results on simulated GPU\n"));
+  CHECK(has(page, "| commit | here |"));
+  CHECK(has(page, "| gpu/soak | Passed | 1.25 |"));
+  CHECK(has(page, "Not measured: there is no `overlap.json`."));
+  CHECK(of.page(folder).out == page);
+
+  CHECK(of.page("/nowhere").err == "gpu_page: /nowhere is no folder\n");
+  CHECK(of.page(folder + " -o /nowhere/page.md").err ==
+        "gpu_page: cannot write /nowhere/page.md\n");
+  const outcome typed = of.page(folder + " --nothing");
+  CHECK(typed.exit == 1);
+  CHECK(typed.err == "gpu_page: usage: gpu_page FOLDER [-o FILE]\n");
+  CHECK(of.page("").exit == 1);
 }
