@@ -55,7 +55,7 @@ TEST_CASE("every schedule with every window is valid, and what is left of it is 
             CAPTURE(microbatches);
             REQUIRE(made.answer.ok());
             job_table seen = made.table;
-            memory::fold({{}, window}, seen.entries, seen.chunks, seen.limit);
+            memory::fold({{}, window}, seen.entries, seen.ranks, seen.chunks, seen.limit);
             stretto::job_lists bare(ranks, schedule.capacity(shape));
             auto out = bare.sink();
             REQUIRE(schedule.emit(shape, seen.view(), out).ok());

@@ -76,7 +76,11 @@ class memory_curve {
     if (work.stage < 0 || work.stage >= stages_) return false;
     const int chunk = where_.chunk_of(work.stage, work.microbatch);
     if (chunk >= chunks_) return false;
-    const job_cost* const costs = costs_ + chunk * cost_kinds;
+    const job_cost* costs = costs_ + chunk * cost_kinds;
+    if (!in_.costs.classes.empty()) {
+      if (!inside(work)) return false;
+      costs += in_.costs.class_offset(work);
+    }
     job_cost cost = costs[static_cast<int>(work.kind)];
     std::int64_t change = cost.change;
     const bool ahead = work.kind == job_kind::forward;

@@ -6,6 +6,7 @@
 
 #include "stretto/memory/offload_window.hpp"
 #include "stretto/memory/recompute_window.hpp"
+#include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/verdict.hpp"
 
@@ -59,17 +60,17 @@ constexpr void put_off(job_cost* costs, std::int64_t back, std::int64_t time, st
 //! time and in memory; where only some micro-batches recompute, time is that of those and memory
 //! that of the others: enough for both. What is copied to the host takes no time, and where all
 //! micro-batches are, a forward leaves it to its backward.
-//! @param entries  of a job table, see job_table_view
+//! @param entries  of a job table of so many ranks and chunks, see job_table_view
 //! @param limits   of memory, an entry a rank, or empty: each is lowered by what copies may hold at
 //!                 any time, the stashes of `lag` forwards that are still to go out and of
 //!                 `prefetch` backwards that have come in
-constexpr void fold(const windows& put, std::span<job_cost> entries, int chunks,
+constexpr void fold(const windows& put, std::span<job_cost> entries, int ranks, int chunks,
                     std::span<std::int64_t> limits) {
   if (!put.any()) return;
   const recompute_window& again = put.recompute;
   const microbatch_window& away = put.offload.which;
   const auto cells = static_cast<int>(entries.size()) / cost_kinds;
-  std::int64_t most = 0;  // that is copied at once, of the rank's chunks
+  scratch<std::int64_t> copied(ranks);  // the most at once of each rank's chunks, of any class
   for (int cell = 0; cell < cells; ++cell) {
     job_cost* const costs = entries.data() + cell * cost_kinds;
     if (again.holds(cell % chunks)) {
@@ -79,19 +80,18 @@ constexpr void fold(const windows& put, std::span<job_cost> entries, int chunks,
     }
     if (away.all() && away.holds(cell % chunks)) {
       const std::int64_t back = costs[static_cast<int>(job_kind::reload)].change;
+      std::int64_t& most = copied[cell / chunks % ranks];
       if (back > most) most = back;
       detail::put_off(costs, back, 0, 0);
     }
-    if ((cell + 1) % chunks != 0) continue;
-    if (!limits.empty()) {
-      std::int64_t& limit = limits[static_cast<std::size_t>(cell / chunks)];
-      const std::int64_t copies = std::int64_t{put.offload.lag} + put.offload.prefetch;
-      // More than that no limit has room for, and the product would not fit.
-      constexpr std::int64_t beyond = std::int64_t{1} << 62;
-      if (limit != unlimited)
-        limit -= most > 0 && copies > beyond / most ? beyond : most * copies;
-    }
-    most = 0;
+  }
+  for (int rank = 0; rank < ranks && !limits.empty(); ++rank) {
+    std::int64_t& limit = limits[static_cast<std::size_t>(rank)];
+    const std::int64_t most = copied[rank];
+    const std::int64_t copies = std::int64_t{put.offload.lag} + put.offload.prefetch;
+    // More than that no limit has room for, and the product would not fit.
+    constexpr std::int64_t beyond = std::int64_t{1} << 62;
+    if (limit != unlimited) limit -= most > 0 && copies > beyond / most ? beyond : most * copies;
   }
 }
 

@@ -113,6 +113,17 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
   }
 }
 
+//! Micro-batches, or slices, of a class that go one way.
+constexpr int count_of(const placement& where, const job_table_view& costs, std::int64_t of_class,
+                       int direction) {
+  int count = 0;
+  for (std::size_t at = 0; at < costs.classes.size(); ++at)
+    if (costs.classes[at] == of_class &&
+        where.direction(static_cast<int>(at) / costs.slices) == direction)
+      ++count;
+  return count;
+}
+
 constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_t count) {
   if (each <= 0 || room / each >= count) return count;
   return room < 0 ? 0 : room / each;
@@ -137,20 +148,24 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! The extension to limits, and to whole backwards, of the bubble formulas of Qi et al. 2023.
 constexpr step_bound lower_bound(const placement& where, const job_table_view& costs) {
   using namespace detail;
-  const int count = where.microbatches;
-  const bool two_ways = where.kind == placement_kind::bidirectional && count > 1;
+  const bool alike = costs.classes.empty();
+  const int count = alike ? where.microbatches : static_cast<int>(costs.classes.size());
+  const bool two_ways = where.kind == placement_kind::bidirectional && where.microbatches > 1;
   scratch<rank_bound> ranks(where.ranks);
   scratch<bool> seen(where.ranks);
-  const int back = two_ways ? count / 2 : 0;
-  add_chain({where, costs, 0}, count - back, ranks, seen);
-  if (two_ways) add_chain({where, costs, count - 1}, back, ranks, seen);
-
   // The last backward of a chain ends on the rank of a first stage.
   std::int64_t last_deferred = unlimited;
-  for (int chunk = 0; chunk < costs.chunks; ++chunk) {
-    keep_less(last_deferred, backward_time(costs, 0, chunk).deferred, false);
-    if (two_ways)
-      keep_less(last_deferred, backward_time(costs, where.ranks - 1, chunk).deferred, false);
+  for (std::int64_t one = 0; one < costs.class_count(); ++one) {
+    const job_table_view of = costs.of_class(one);
+    const int back = !two_ways ? 0 : alike ? count / 2 : count_of(where, costs, one, 1);
+    const int ahead = alike ? count - back : count_of(where, costs, one, 0);
+    if (ahead > 0) add_chain({where, of, 0}, ahead, ranks, seen);
+    if (back > 0) add_chain({where, of, where.microbatches - 1}, back, ranks, seen);
+    for (int chunk = 0; chunk < costs.chunks && ahead + back > 0; ++chunk) {
+      keep_less(last_deferred, backward_time(of, 0, chunk).deferred, false);
+      if (two_ways)
+        keep_less(last_deferred, backward_time(of, where.ranks - 1, chunk).deferred, false);
+    }
   }
   const std::int64_t stages = where.stages();
   const std::int64_t jobs = two_ways ? count : count * ((stages + where.ranks - 1) / where.ranks);
@@ -176,8 +191,8 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
     if (!two_ways) keep_more(found.span, chained);
 
     const auto change = [&](job_kind kind) { return costs.at(rank, 0, kind).change; };
-    if (stages != where.ranks || two_ways || !of.balanced || ahead >= count || ahead < 1 ||
-        change(job_kind::backward_input) < 0)
+    if (stages != where.ranks || two_ways || !alike || !of.balanced || ahead >= count ||
+        ahead < 1 || change(job_kind::backward_input) < 0)
       continue;
     const std::int64_t f = costs.at(rank, 0, job_kind::forward).time;
     const std::int64_t held = of.back - of.start + backward_time(costs, rank, 0).all;

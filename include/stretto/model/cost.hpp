@@ -43,6 +43,12 @@ struct job_table_view {
   std::span<const std::int64_t> base;
   std::span<const std::int64_t> limit;
   int pair_hides = 0;  //!< see unit_costs
+  //! Micro-batches of different lengths, or slices of one, are of different classes: which each is
+  //! of, by microbatch * slices + slice; empty: all are of class 0. `entries` then has a table for
+  //! each class, one behind another. Passes of searches plan by that of class 0, which is best the
+  //! largest; times, memory, bounds and the choice between orders go by each job's own.
+  std::span<const std::int32_t> classes{};
+  int slices = 1;  //!< of a micro-batch, in `classes`
 
   //! No time is longer, and with more than 2^14 jobs of a kind none than 2^60 over their number: sums
   //! over all jobs, of whatever kind, and their messages then stay in 64 bits.
@@ -53,8 +59,10 @@ struct job_table_view {
   //! Whether it speaks of so many ranks, with so many chunks each, of no time below 0 or above
   //! most_time (less with many jobs of a kind), of no memory beyond most_memory, and of no limit as
   //! far below 0.
-  //! @param jobs  of a kind: stages, micro-batches and slices multiplied
-  constexpr bool fits(int ranks_of, int chunks_of, std::int64_t jobs) const {
+  //! @param stages  of the placement
+  //! @param cells   micro-batches times slices
+  constexpr bool fits(int ranks_of, int chunks_of, int stages, std::int64_t cells) const {
+    const std::int64_t jobs = stages * cells;  // of a kind
     const std::int64_t longest = jobs > 1 << 14 ? (std::int64_t{1} << 60) / jobs : most_time;
     const auto has = [](std::span<const std::int64_t> each, int count) {
       return each.empty() || each.size() == static_cast<std::size_t>(count);
@@ -68,10 +76,27 @@ struct job_table_view {
       if (!sized(one)) return false;
     for (const std::int64_t one : limit)
       if (one < -most_memory) return false;
+    for (const std::int32_t one : classes)
+      if (one < 0 || one >= class_count()) return false;
+    if (!classes.empty() && (slices < 1 || static_cast<std::int64_t>(classes.size()) != cells))
+      return false;
     return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
            communication >= 0 && communication <= longest && pair_hides >= 0 && pair_hides <= 100 &&
-           entries.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(chunks) *
-                                 static_cast<std::size_t>(cost_kinds);
+           static_cast<std::int64_t>(entries.size()) == class_count() * class_entries();
+  }
+  //! Entries of one class.
+  constexpr std::int64_t class_entries() const { return std::int64_t{ranks} * chunks * cost_kinds; }
+  constexpr std::int64_t class_count() const {
+    const std::int64_t each = class_entries();
+    return classes.empty() || each <= 0 ? 1 : static_cast<std::int64_t>(entries.size()) / each;
+  }
+  //! The table of one class, as if all were of it.
+  constexpr job_table_view of_class(std::int64_t number) const {
+    job_table_view made = *this;
+    made.entries = entries.subspan(static_cast<std::size_t>(number * class_entries()),
+                                   static_cast<std::size_t>(class_entries()));
+    made.classes = {};
+    return made;
   }
   //! Time of a pair whose halves take so long alone.
   constexpr std::int64_t pair_time(std::int64_t one, std::int64_t other) const {
@@ -80,6 +105,15 @@ struct job_table_view {
   }
   constexpr const job_cost& at(int rank, int chunk, job_kind kind) const {
     return entries.data()[(rank * chunks + chunk) * cost_kinds + static_cast<int>(kind)];
+  }
+  //! What a job takes, by the class of its micro-batch and slice, which there are.
+  constexpr const job_cost& of(int rank, int chunk, const job& work) const {
+    const job_cost& first = at(rank, chunk, work.kind);
+    return classes.empty() ? first : (&first)[class_offset(work)];
+  }
+  //! From the entries of class 0 to those of the job's.
+  constexpr std::int64_t class_offset(const job& work) const {
+    return classes.data()[std::int64_t{work.microbatch} * slices + work.slice] * class_entries();
   }
   constexpr std::int64_t base_of(int rank) const {
     return base.empty() ? 0 : base[static_cast<std::size_t>(rank)];
@@ -166,6 +200,8 @@ struct job_table {
   std::vector<std::int64_t> base;
   std::vector<std::int64_t> limit;
   int pair_hides = 0;
+  std::vector<std::int32_t> classes;  //!< see job_table_view; add_class() makes room for one
+  int slices = 1;
 
   constexpr job_table() = default;
   constexpr job_table(int ranks_, int chunks_, const unit_costs& costs = {})
@@ -183,8 +219,21 @@ struct job_table {
     return entries[static_cast<std::size_t>((rank * chunks + chunk) * cost_kinds +
                                             static_cast<int>(kind))];
   }
+  //! A class more, which takes what class 0 does until its entries say otherwise. @return its
+  //! number
+  constexpr int add_class() {
+    const auto each = static_cast<std::size_t>(ranks * chunks * cost_kinds);
+    const std::size_t before = entries.size();
+    for (std::size_t at = 0; at < each; ++at) entries.push_back(job_cost{entries[at]});
+    return static_cast<int>(before / each);
+  }
+  constexpr job_cost& at(int of_class, int rank, int chunk, job_kind kind) {
+    return entries[static_cast<std::size_t>(
+        ((of_class * ranks + rank) * chunks + chunk) * cost_kinds + static_cast<int>(kind))];
+  }
   constexpr job_table_view view() const {
-    return {viewed(entries), ranks, chunks, communication, viewed(base), viewed(limit), pair_hides};
+    return {viewed(entries), ranks,      chunks,          communication, viewed(base),
+            viewed(limit),   pair_hides, viewed(classes), slices};
   }
 };
 

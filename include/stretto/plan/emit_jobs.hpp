@@ -47,7 +47,8 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
                                              const job_table_view& costs,
                                              const job_table_view& seen, int tried,
                                              job_sink* out = nullptr) {
-  if (put.folded_whole() || !put.sound()) return made.score(sizes, seen, tried, out);
+  if ((put.folded_whole() && costs.classes.empty()) || !put.sound())
+    return made.score(sizes, seen, tried, out);
   const int room = made.capacity(sizes);
   verdict unread{};
   verdict* const refused = out == nullptr ? &unread : out->refused;
@@ -81,7 +82,8 @@ template <class Schedule>
 constexpr schedule::variant_score possible_with(const Schedule& made, const shape& sizes,
                                                 const memory::windows& put, job_table_view costs,
                                                 const job_table_view& seen) {
-  if (put.folded_whole()) return schedule::best_possible(made, sizes, seen);
+  if (put.folded_whole() && costs.classes.empty())
+    return schedule::best_possible(made, sizes, seen);
   costs.limit = {};
   return schedule::best_possible(made, sizes, costs);
 }
@@ -98,9 +100,11 @@ template <schedule::Policy Schedule>
 constexpr verdict emit_jobs(const Schedule& made, const shape& sizes, const memory::windows& put,
                             const job_table_view& costs, const job_table_view& seen,
                             job_sink& out) {
-  if (!put.any() && put.sound()) return made.emit(sizes, costs, out);
+  const bool alike = costs.classes.empty();
+  if (!put.any() && put.sound() && alike) return made.emit(sizes, costs, out);
   if constexpr (requires { made.score(sizes, seen, 0, &out); }) {
-    const int orders = put.sound() && !put.folded_whole() ? schedule::orders_of(made) : 0;
+    const int orders =
+        put.sound() && (!put.folded_whole() || !alike) ? schedule::orders_of(made) : 0;
     const schedule::variant_score possible = possible_with(made, sizes, put, costs, seen);
     schedule::variant_choice choice;
     for (int tried = 0; tried < orders && !choice.is_settled(possible); ++tried)
@@ -142,7 +146,8 @@ verdict emit_jobs(const Schedule& made, const shape& sizes, const memory::window
     return sound;
   std::vector<job_cost> entries(costs.entries.begin(), costs.entries.end());
   std::vector<std::int64_t> limits(costs.limit.begin(), costs.limit.end());
-  memory::fold(put, {entries.data(), entries.size()}, costs.chunks, {limits.data(), limits.size()});
+  memory::fold(put, {entries.data(), entries.size()}, costs.ranks, costs.chunks,
+               {limits.data(), limits.size()});
   job_table_view seen = costs;
   seen.entries = viewed(entries);
   seen.limit = viewed(limits);

@@ -122,15 +122,15 @@ struct merged : Schedule {
   }
   //! Whether a whole backward of any rank takes less than its halves.
   static constexpr bool saves(const job_table_view& table) {
-    const auto time = [&](int rank, int chunk, job_kind kind) {
-      return table.at(rank, chunk, kind).time;
-    };
-    for (int rank = 0; rank < table.ranks; ++rank)
-      for (int chunk = 0; chunk < table.chunks; ++chunk)
-        if (time(rank, chunk, job_kind::backward) <
-            time(rank, chunk, job_kind::backward_input) +
-                time(rank, chunk, job_kind::backward_weight))
-          return true;
+    const auto count = static_cast<std::int64_t>(table.entries.size());
+    for (std::int64_t chunk = 0; chunk < count; chunk += cost_kinds) {
+      const auto time = [&](job_kind kind) {
+        return table.entries.data()[chunk + static_cast<int>(kind)].time;
+      };
+      if (time(job_kind::backward) <
+          time(job_kind::backward_input) + time(job_kind::backward_weight))
+        return true;
+    }
     return false;
   }
   //! Of a search no order of which fits: what would do. Where one fits split, and what is adjacent

@@ -172,7 +172,7 @@ class half_merge {
       here.last = step + 1 == lists_.counts[here.rank];
       here.paired = work.paired && !here.last;
       here.second = step > 0 && lists_.items[at - 1].paired;
-      here.cost = &table_.at(here.rank, where_.chunk_of(work.stage, work.microbatch), work.kind);
+      here.cost = &table_.of(here.rank, where_.chunk_of(work.stage, work.microbatch), work);
       here.time = here.cost->time;
       const std::int64_t cell =
           work.stage * from_stage + std::int64_t{work.microbatch} * sizes.slices + work.slice;

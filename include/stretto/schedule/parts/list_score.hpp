@@ -33,7 +33,7 @@ struct list_observer : replay_observer {
   constexpr void ran(int rank, int /*step*/, const job& work, std::int64_t start,
                      std::int64_t end) {
     rank_state& at = ranks[rank];
-    const job_cost& cost = table.at(rank, where.chunk_of(work.stage, work.microbatch), work.kind);
+    const job_cost& cost = table.of(rank, where.chunk_of(work.stage, work.microbatch), work);
     const std::int64_t need = cost.change > cost.peak ? cost.change : cost.peak;
     if (at.level + need > table.limit_of(rank)) fits = false;
     at.level += cost.change;

@@ -30,7 +30,7 @@ constexpr bool zb_form_fits(const job_table_view& table, const job_sink& lists, 
   if (limit == unlimited) return true;
   std::int64_t level = table.base_of(rank);
   for (const job& work : lists.rows().row(rank)) {
-    const job_cost& cost = table.at(rank, 0, work.kind);
+    const job_cost& cost = table.of(rank, 0, work);
     if (level + (cost.peak > cost.change ? cost.peak : cost.change) > limit) return false;
     level += cost.change;
   }

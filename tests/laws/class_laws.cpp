@@ -1,0 +1,296 @@
+// Micro-batches and slices that take different times and memory: replays, curves and bounds against
+// an oracle of this file's own, and what searches and merged backwards make of them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "laws/order_laws.hpp"
+#include "stretto/check/all.hpp"
+#include "stretto/model/bound.hpp"
+#include "stretto/plan/emit_jobs.hpp"
+#include "stretto/plan/report.hpp"
+#include "stretto/schedule/by_name.hpp"
+#include "stretto/schedule/merged.hpp"
+#include "stretto/schedule/seq_1f1b.hpp"
+#include "stretto/schedule/v_auto.hpp"
+#include "stretto/schedule/zb_auto.hpp"
+#include "stretto/schedule/zbv.hpp"
+
+namespace {
+
+using stretto::job;
+using stretto::job_kind;
+using stretto::shape;
+namespace schedule = stretto::schedule;
+
+std::int64_t pick(std::mt19937& random, std::int64_t from, std::int64_t to) {
+  return from + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(to - from + 1));
+}
+
+//! Classes that differ from rank to rank, each micro-batch and slice of any.
+stretto::job_table drawn(std::mt19937& random, const stretto::placement& where, int slices) {
+  stretto::job_table table(where.ranks, where.chunks, {.communication = pick(random, 0, 4)});
+  const int classes = static_cast<int>(pick(random, 1, 4));
+  for (int more = 1; more < classes; ++more) table.add_class();
+  for (int one = 0; one < classes; ++one)
+    for (int rank = 0; rank < where.ranks; ++rank)
+      for (int chunk = 0; chunk < where.chunks; ++chunk) {
+        const std::int64_t taken = pick(random, 1, 9);
+        const std::int64_t early = pick(random, 0, taken);
+        table.at(one, rank, chunk, job_kind::forward) = {pick(random, 1, 9), taken, 0};
+        table.at(one, rank, chunk, job_kind::backward_input) = {pick(random, 1, 9), -early, 0};
+        table.at(one, rank, chunk, job_kind::backward_weight) = {pick(random, 0, 9), early - taken,
+                                                                 0};
+        const std::int64_t halves = table.at(one, rank, chunk, job_kind::backward_input).time +
+                                    table.at(one, rank, chunk, job_kind::backward_weight).time;
+        table.at(one, rank, chunk, job_kind::backward) = {halves - pick(random, 0, halves / 3),
+                                                          -taken, 0};
+      }
+  table.slices = slices;
+  for (int cell = 0; cell < where.microbatches * slices; ++cell)
+    table.classes.push_back(static_cast<std::int32_t>(pick(random, 0, classes - 1)));
+  return table;
+}
+
+//! What a job takes, looked up without the library's help.
+const stretto::job_cost& cost_of(const stretto::job_table& table, const stretto::placement& where,
+                                 int rank, const job& work) {
+  const auto cell = static_cast<std::size_t>(work.microbatch * table.slices + work.slice);
+  const int chunk = where.chunk_of(work.stage, work.microbatch);
+  const int first = (table.classes[cell] * table.ranks + rank) * table.chunks + chunk;
+  return table.entries[static_cast<std::size_t>(first * stretto::cost_kinds) +
+                       static_cast<std::size_t>(work.kind)];
+}
+
+struct outcome {
+  std::int64_t makespan = 0;
+  std::vector<std::int64_t> peaks;
+};
+
+//! Rank by rank, again and again, until all have run.
+outcome oracle(const stretto::job_rows& rows, const stretto::placement& where, const shape& sizes,
+               const stretto::job_table& table) {
+  const int stages = where.stages();
+  const auto cell = [&](int stage, const job& work) {
+    return static_cast<std::size_t>((stage * sizes.microbatches + work.microbatch) * sizes.slices +
+                                    work.slice);
+  };
+  std::vector<std::int64_t> made(cell(stages, {}) * 2, -1);  // ends of F, then of B or I
+  std::vector<int> next(static_cast<std::size_t>(sizes.ranks));
+  std::vector<std::int64_t> clock(next.size());
+  outcome found{0, std::vector<std::int64_t>(next.size())};
+  std::vector<std::int64_t> level(next.size());
+  for (bool ran = true; ran;) {
+    ran = false;
+    for (int rank = 0; rank < sizes.ranks; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      while (next[at] < rows.counts[rank]) {
+        const int jobs = rows.at(rank, next[at]).paired ? 2 : 1;
+        std::int64_t start = clock[at];
+        bool ready = true;
+        for (int one = 0; one < jobs; ++one) {
+          const job& work = rows.at(rank, next[at] + one);
+          if (work.kind == job_kind::backward_weight) continue;
+          const bool ahead = work.kind == job_kind::forward;
+          const int from = work.stage + (ahead ? -1 : 1);
+          if (from < 0 || from >= stages) continue;
+          const std::int64_t end = made[2 * cell(from, work) + (ahead ? 0 : 1)];
+          ready = ready && end >= 0;
+          const bool hops = where.rank_of(from, work.microbatch) != rank;
+          start = std::max(start, end + (hops ? table.communication : 0));
+        }
+        if (!ready) break;
+        std::int64_t time = 0;
+        std::int64_t shorter = INT64_MAX;
+        std::int64_t used = level[at];
+        for (int one = 0; one < jobs; ++one) {
+          const job& work = rows.at(rank, next[at] + one);
+          const stretto::job_cost& cost = cost_of(table, where, rank, work);
+          time += cost.time;
+          shorter = std::min(shorter, cost.time);
+          used += std::max<std::int64_t>(cost.change, 0);
+          level[at] += cost.change;
+        }
+        if (jobs == 2) time -= shorter * table.pair_hides / 100;
+        found.peaks[at] = std::max(found.peaks[at], used);
+        clock[at] = start + time;
+        for (int one = 0; one < jobs; ++one) {
+          const job& work = rows.at(rank, next[at] + one);
+          if (work.kind != job_kind::backward_weight)
+            made[2 * cell(work.stage, work) + (work.kind == job_kind::forward ? 0 : 1)] = clock[at];
+        }
+        next[at] += jobs;
+        ran = true;
+      }
+    }
+  }
+  for (int rank = 0; rank < sizes.ranks; ++rank)
+    REQUIRE(next[static_cast<std::size_t>(rank)] == rows.counts[rank]);
+  found.makespan = *std::ranges::max_element(clock);
+  return found;
+}
+
+//! A schedule's lists under the table, and what the library says of them.
+struct emitted {
+  stretto::job_lists lists;
+  stretto::verdict answer{};
+  std::int64_t makespan = 0;
+  std::vector<stretto::rank_report> ranks;
+
+  template <class Schedule>
+  emitted(const Schedule& made, const shape& sizes, const stretto::job_table& table)
+      : ranks(static_cast<std::size_t>(sizes.ranks)) {
+    answer = stretto::emit_jobs(made, sizes, {}, table.view(), lists);
+    if (!answer.ok()) return;
+    const stretto::replay_input input{.rows = lists.rows(),
+                                      .where = place(made.placed(), sizes),
+                                      .microbatches = sizes.microbatches,
+                                      .slices = sizes.slices,
+                                      .costs = table.view()};
+    answer = stretto::check::schedule(input, schedule::forward_only(made)
+                                                 ? stretto::check::lists_of::forwards
+                                                 : stretto::check::lists_of::training);
+    if (answer.ok()) makespan = stretto::measure(input, ranks).makespan;
+  }
+};
+
+shape drawn_shape(std::mt19937& random) {
+  return {.ranks = static_cast<int>(pick(random, 1, 5)),
+          .microbatches = static_cast<int>(pick(random, 1, 12)),
+          .chunks = static_cast<int>(pick(random, 1, 3)),
+          .slices = static_cast<int>(pick(random, 0, 2) == 0 ? pick(random, 2, 4) : 1)};
+}
+
+}  // namespace
+
+TEST_CASE("classes: times, memory and bounds go by each job's own") {
+  std::mt19937 random(20261126);
+  int several = 0;
+  for (int round = 0; round < 400; ++round) {
+    const shape sizes = drawn_shape(random);
+    for (const schedule::any& made : schedule::catalogue()) {
+      if (!made.supports(sizes).ok()) continue;
+      INFO("round ", round, ", ", std::string(made.name), " ", laws::words(sizes));
+      const stretto::placement where = place(made.placed(), sizes);
+      stretto::job_table table = drawn(random, where, sizes.slices);
+      table.pair_hides = static_cast<int>(pick(random, 0, 2) * 50);
+      const emitted ours(made, sizes, table);
+      REQUIRE(ours.answer == stretto::verdict{});
+      const outcome theirs = oracle(ours.lists.rows(), where, sizes, table);
+      CHECK(ours.makespan == theirs.makespan);
+      for (int rank = 0; rank < sizes.ranks; ++rank)
+        CHECK(ours.ranks[static_cast<std::size_t>(rank)].peak ==
+              theirs.peaks[static_cast<std::size_t>(rank)]);
+      if (!schedule::forward_only(made))
+        CHECK(stretto::lower_bound(where, table.view()).flush <= ours.makespan);
+      several += table.view().class_count() > 1 ? 1 : 0;
+    }
+  }
+  CHECK(several > 1'000);
+}
+
+TEST_CASE("classes that are alike change nothing") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    const shape sizes = drawn_shape(random);
+    for (const schedule::any& made : schedule::catalogue()) {
+      if (!made.supports(sizes).ok()) continue;
+      INFO("round ", round, ", ", std::string(made.name), " ", laws::words(sizes));
+      const stretto::placement where = place(made.placed(), sizes);
+      stretto::job_table one = drawn(random, where, sizes.slices);
+      one.classes.clear();
+      one.entries.resize(
+          static_cast<std::size_t>(where.ranks * where.chunks * stretto::cost_kinds));
+      stretto::job_table two = one;
+      two.add_class();
+      for (int cell = 0; cell < sizes.microbatches * sizes.slices; ++cell)
+        two.classes.push_back(static_cast<std::int32_t>(pick(random, 0, 1)));
+      const emitted first(made, sizes, one);
+      const emitted second(made, sizes, two);
+      REQUIRE(second.answer == first.answer);
+      CHECK(second.makespan == first.makespan);
+      CHECK(second.ranks == first.ranks);
+      const stretto::step_bound bound = stretto::lower_bound(where, two.view());
+      if (!schedule::forward_only(made)) CHECK(bound.flush <= first.makespan);
+      if (sizes.slices == 1) CHECK(bound.flush <= stretto::lower_bound(where, one.view()).flush);
+    }
+  }
+}
+
+TEST_CASE(
+    "classes: a search takes the order that is best for them, within limits by their memory") {
+  std::mt19937 random(11);
+  int limited = 0;
+  const auto hold = [&]<class Search>(Search search, int chunks) {
+    for (int round = 0; round < 25; ++round) {
+      const shape sizes{.ranks = static_cast<int>(pick(random, 2, 4)),
+                        .microbatches = static_cast<int>(pick(random, 2, 8)),
+                        .chunks = chunks};
+      INFO("round ", round, " ", laws::words(sizes));
+      const stretto::placement where = place(search.placed(), sizes);
+      stretto::job_table table = drawn(random, where, 1);
+      if (round % 2 == 1) table.limit.assign(static_cast<std::size_t>(sizes.ranks), 30);
+      const emitted best(search, sizes, table);
+      for (int variant = 0; variant < Search::variants; ++variant) {
+        Search one = search;
+        one.variant = variant;
+        const emitted other(one, sizes, table);
+        if (!other.answer.ok()) continue;
+        REQUIRE(best.answer.ok());
+        CHECK(best.makespan <= other.makespan);
+      }
+      if (!best.answer.ok()) continue;
+      for (const stretto::rank_report& each : best.ranks)
+        if (round % 2 == 1) CHECK(each.peak <= 30);
+      limited += round % 2;
+    }
+  };
+  hold(schedule::zb_auto{}, 1);
+  hold(schedule::v_auto{}, 2);
+  CHECK(limited > 10);
+}
+
+TEST_CASE("classes: backwards made whole again lengthen no step") {
+  std::mt19937 random(13);
+  int shorter = 0;
+  for (int round = 0; round < 200; ++round) {
+    const shape sizes{.ranks = static_cast<int>(pick(random, 1, 5)),
+                      .microbatches = static_cast<int>(pick(random, 1, 10)),
+                      .chunks = 2};
+    INFO("round ", round, " ", laws::words(sizes));
+    const stretto::job_table table = drawn(random, place(schedule::zbv{}.placed(), sizes), 1);
+    const emitted split(schedule::zbv{}, sizes, table);
+    const emitted whole(schedule::merged<schedule::zbv>(schedule::zbv{}), sizes, table);
+    REQUIRE(whole.answer.ok());
+    CHECK(whole.makespan <= split.makespan);
+    shorter += whole.makespan < split.makespan ? 1 : 0;
+  }
+  CHECK(shorter > 50);
+}
+
+TEST_CASE("classes that are not there, or not of every micro-batch, do not fit") {
+  stretto::job_table table(2, 1);
+  const auto fits = [&](int microbatches, int slices) {
+    return table.view().fits(2, 1, 2, std::int64_t{microbatches} * slices);
+  };
+  CHECK(fits(3, 1));
+  table.classes = {0, 1, 0};
+  CHECK_FALSE(fits(3, 1));  // one table for two classes
+  CHECK(table.add_class() == 1);
+  CHECK(fits(3, 1));
+  CHECK_FALSE(fits(4, 1));
+  CHECK_FALSE(fits(3, 2));
+  table.classes[1] = -1;
+  CHECK_FALSE(fits(3, 1));
+  table.classes[1] = 2;
+  CHECK_FALSE(fits(3, 1));
+  table.classes[1] = 1;
+  table.entries.pop_back();
+  CHECK_FALSE(fits(3, 1));
+}
