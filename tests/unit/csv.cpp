@@ -4,18 +4,19 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "stretto/check/standstill.hpp"
 #include "stretto/schedule/gpipe.hpp"
+#include "support/csv_files.hpp"
 
 namespace {
 
+using csv_files::accept;
+using csv_files::contents;
+using csv_files::files;
 using stretto::csv_fault;
 using stretto::csv_format;
 using stretto::csv_result;
@@ -26,29 +27,7 @@ using stretto::job_lists;
 using stretto::job_table;
 using stretto::read_csv;
 using stretto::reason;
-using stretto::verify;
 using stretto::write_csv;
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  REQUIRE(file.good());
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::vector<std::filesystem::path> files(std::string_view folder) {
-  std::vector<std::filesystem::path> found;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(STRETTO_CSV_DIR "/") + std::string(folder)))
-    if (entry.path().extension() == ".csv") found.push_back(entry.path());
-  return found;
-}
-
-csv_fault accept(std::string_view text) {
-  const csv_result read = read_csv(text);
-  if (!read.answer.ok()) return read.answer;
-  const int ranks = read.schedule.lists.rows().ranks;
-  return verify(read.schedule, job_table(ranks, read.schedule.chunks).view());
-}
 
 TEST_CASE("every file that PyTorch wrote is valid, and is written back byte for byte") {
   const auto good = files("csv");
@@ -66,44 +45,6 @@ TEST_CASE("every file that PyTorch wrote is valid, and is written back byte for 
     REQUIRE(write_csv(read.schedule.lists.rows(), read.schedule.where(), written).ok());
     if (text.find(",,") == std::string::npos) CHECK(written == text);
     CHECK(accept(written).ok());
-  }
-}
-
-TEST_CASE("every broken file is refused, with row, cell and rule") {
-  struct expected {
-    fault what;
-    reason why;
-    int row;
-    int cell;
-  };
-  const std::map<std::string, expected> all{
-      {"b_without_w.csv", {fault::incomplete, reason::weight_gradient_missing, 1, 2}},
-      {"backward_before_forward.csv", {fault::disordered, reason::needs_earlier, 1, 3}},
-      {"bad_token.csv", {fault::syntax, reason::bad_token, 1, 2}},
-      {"comm_in_compute_only.csv", {fault::rendezvous, reason::unexpected_communication, 1, 2}},
-      {"cross_rank_deadlock.csv", {fault::deadlocked, reason::waits_forever, 1, 2}},
-      {"duplicate_backward.csv", {fault::incomplete, reason::duplicate, 1, 4}},
-      {"duplicate_forward.csv", {fault::incomplete, reason::duplicate, 1, 2}},
-      {"empty_rank_row.csv", {fault::syntax, reason::empty_row, 2, 0}},
-      {"i_w_and_b_both.csv", {fault::incomplete, reason::both_whole_and_split, 1, 4}},
-      {"microbatch_out_of_range.csv", {fault::incomplete, reason::missing, 1, 2}},
-      {"missing_microbatch.csv", {fault::incomplete, reason::missing, 1, 0}},
-      {"stage_on_two_ranks.csv", {fault::incomplete, reason::wrong_rank, 2, 5}},
-      {"torch_1f1b_ir_last_rank.csv", {fault::incomplete, reason::missing, 1, 0}},
-      {"trailing_garbage.csv", {fault::syntax, reason::trailing_text, 1, 1}},
-      {"w_before_i.csv", {fault::disordered, reason::needs_earlier, 1, 2}}};
-  const auto bad = files("csv_invalid");
-  CHECK(bad.size() == all.size());
-  for (const auto& path : bad) {
-    INFO(path.filename().string());
-    const csv_fault found = accept(contents(path));
-    const auto at = all.find(path.filename().string());
-    REQUIRE(at != all.end());
-    INFO(found.sentence());
-    CHECK(found.what.what == at->second.what);
-    CHECK(found.what.why == at->second.why);
-    CHECK(found.row == at->second.row);
-    CHECK(found.cell == at->second.cell);
   }
 }
 
