@@ -22,6 +22,7 @@ enum class fault : int {  // of 8 bits it is a letter in what clang says
   not_resident,  //!< rule `resident`: computation may begin before communication that it must find
   untimely,      //!< rule `timely`: a receive may be posted further ahead than the plan's lead
   miscut,        //!< rule `cut`: pieces of an op overlap, leave a gap or are missing
+  missharded,    //!< rule `sharded`: weights not gathered and dropped, or gradients not reduced
 };
 
 //! Why, in the words of the rule. Structural, so that it can stand in a template argument.
@@ -119,6 +120,11 @@ enum class reason : int {
   too_many_ops,
   op_out_of_range,
   graph_of_others,
+  not_gathered,
+  gathered_twice,
+  never_dropped,
+  too_many_gathered,
+  nothing_to_reduce,
 };
 
 //! The enumerator's name, as written above.
@@ -126,7 +132,8 @@ constexpr std::string_view name(fault what) {
   constexpr std::string_view names[] = {"none",       "unsupported", "capacity",   "syntax",
                                         "misassigned", "incomplete",  "disordered", "deadlocked",
                                         "rendezvous", "over_limit",  "race",       "idle_event",
-                                        "unsound_program", "not_resident", "untimely", "miscut"};
+                                        "unsound_program", "not_resident", "untimely", "miscut",
+                                        "missharded"};
   return names[static_cast<unsigned>(what)];
 }
 
@@ -263,6 +270,12 @@ constexpr std::string_view describe(reason why) {
       return "an op's time is a number from 0 to 2^46, and multiprocessors and parts none below 0";
     case reason::graph_of_others:
       return "the policy's order has left a graph of other ops than the job's, or edges to none";
+    case reason::not_gathered: return "the weights of its stage are not gathered here";
+    case reason::gathered_twice: return "the weights of its stage are gathered already";
+    case reason::never_dropped: return "the weights that it gathers are never dropped";
+    case reason::too_many_gathered:
+      return "the rank holds the weights of more stages at once than it may";
+    case reason::nothing_to_reduce: return "its stage has no gradients to reduce";
     case reason::capacity_out_of_range:
       return "the schedule's capacity is below 0, or above eight jobs for each stage, micro-batch and "
              "slice of a rank (of which there can be three)";

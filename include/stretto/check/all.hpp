@@ -13,6 +13,7 @@
 #include "stretto/check/race_free.hpp"
 #include "stretto/check/rendezvous.hpp"
 #include "stretto/check/resident.hpp"
+#include "stretto/check/sharded.hpp"
 #include "stretto/check/spare.hpp"
 #include "stretto/check/timely.hpp"
 

@@ -31,6 +31,8 @@ constexpr std::string_view rule_of(fault what) {
       return "timely";
     case fault::miscut:
       return "cut";
+    case fault::missharded:
+      return "sharded";
     default:
       return "";
   }

@@ -104,6 +104,9 @@ struct accepted {
   static_assert(
       What != fault::miscut,
       "stretto: miscut: a piece of this op is missing, or does not begin where another ends");
+  static_assert(What != fault::missharded,
+                "stretto: missharded: weights are not gathered and dropped around their use, or "
+                "gradients not reduced once");
   static constexpr bool value = What == fault::none;
 };
 
