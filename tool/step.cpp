@@ -352,6 +352,7 @@ void check_messages(const step& from, const replay_input& compute, verdict answe
     lowered.rows = lists.rows();
     lowered.messages = true;
     answer = check::schedule(lowered);
+    if (answer.ok()) answer = check::sharded(lowered);
   }
   if (!answer.ok())
     throw broken_schedule(from.schedule +

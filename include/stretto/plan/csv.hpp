@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <string>
 
 #include "stretto/check/all.hpp"
@@ -12,9 +13,14 @@
 namespace stretto {
 
 //! Holds an imported schedule against the rules, and its memory against the limits in `costs`.
+//! @param most_gathered  of how many stages at once a rank may hold the weights
 //! @return ok, or the first broken rule with its row and cell
-inline csv_fault verify(const imported_schedule& schedule, const job_table_view& costs) {
-  return schedule.locate(check::schedule(schedule.input(costs)));
+inline csv_fault verify(const imported_schedule& schedule, const job_table_view& costs,
+                        int most_gathered = std::numeric_limits<int>::max()) {
+  const replay_input input = schedule.input(costs);
+  verdict found = check::schedule(input);
+  if (found.ok()) found = check::sharded(input, most_gathered);
+  return schedule.locate(found);
 }
 
 //! Appends a schedule in PyTorch's CSV: one row per rank, CRLF. Compute-only lists give
