@@ -1,10 +1,35 @@
+#include <algorithm>
 #include <iostream>
+#include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "command.hpp"
+#include "errors.hpp"
 #include "step.hpp"
+#include "stretto/check/sharded.hpp"
 
 namespace stretto::tool {
+
+namespace {
+
+//! On which rank weights of the most stages are there at once, and of how many.
+std::string gathered_in_words(const step& made, const step_options& options) {
+  const job_rows rows = made.input().rows;
+  std::vector<int> most;
+  for (int rank = 0; rank < rows.ranks; ++rank) most.push_back(check::most_gathered(rows, rank));
+  const auto top = std::max_element(most.begin(), most.end());
+  if (*top > 0)
+    return "; rank " + std::to_string(top - most.begin()) + " holds the weights of " +
+           count_of(*top, "stage") + " at once, and no rank of more";
+  if (options.gathered)
+    throw bad_option("--gathered", std::to_string(*options.gathered),
+                     options.csv + " gathers no weights (UNSHARD)");
+  return {};
+}
+
+}  // namespace
 
 void add_check(CLI::App& app) {
   auto* command = app.add_subcommand(
@@ -13,11 +38,17 @@ void add_check(CLI::App& app) {
   command->add_option("FILE.csv", mine->csv, "compute_only or compute_comms, as the file shows; - for standard input")
       ->required();
   mine->csv_option = "FILE.csv";
+  command
+      ->add_option("--gathered", mine->gathered,
+                   "Of how many stages at once a rank may hold the weights (between UNSHARD and "
+                   "RESHARD; default: any number)")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
   mine->costs.add(*command, {.copies = false, .pairs = true});
   command->callback([mine] {
     const step made = make_step(*mine, true);
+    const std::string gathered = gathered_in_words(made, *mine);
     std::cout << made.title << ", " << count_of(made.made.where.stages(), "stage") << ", "
-              << (made.messages ? "compute_comms" : "compute_only") << ": ok\n";
+              << (made.messages ? "compute_comms" : "compute_only") << ": ok" << gathered << '\n';
   });
 }
 

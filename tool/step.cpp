@@ -96,7 +96,8 @@ step read_step(const step_options& options, finer_unit time) {
                count_of(made.made.where.ranks, "rank") + ", " +
                count_of(made.microbatches, "micro-batch");
   if (made.chunks > 1) made.title += ", " + count_of(made.chunks, "chunk");
-  const csv_fault found = verify(*made.imported, made.made.costs.view());
+  const csv_fault found = verify(*made.imported, made.made.costs.view(),
+                                 options.gathered.value_or(std::numeric_limits<int>::max()));
   if (found.ok()) return made;
   const replay_input order = made.imported->input(made.made.costs.view());
   throw broken_schedule(options.csv + ": " + found.sentence() +

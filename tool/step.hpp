@@ -61,6 +61,7 @@ struct step_options {
   std::optional<int> group;
   std::optional<int> variant;
   std::optional<int> receive_lead;
+  std::optional<int> gathered;  //!< of a file: of how many stages at once a rank may hold weights
   cost_options costs;
 
   //! @param from_file whether --csv may stand in for a name and a shape

@@ -1,0 +1,120 @@
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::temporary;
+
+TEST_CASE("what the tool writes with messages passes its own check, of every schedule") {
+  std::istringstream names(run("list").out);
+  const temporary file("lowered.csv");
+  int plain = 0;
+  int chunked = 0;
+  for (std::string line; std::getline(names, line);) {
+    const std::string name = line.substr(0, line.find(' '));
+    for (const std::string chunks : {"", " --chunks 5"}) {
+      INFO(name, chunks);
+      const outcome made = run("schedule " + name + " --ranks 4 --microbatches 8 --comms" + chunks +
+                               " --format csv -o " + file.path());
+      if (made.exit != 0) {
+        const bool both_ways = made.err.find("has no form in PyTorch's CSV") != std::string::npos;
+        CHECK((both_ways || made.err.find("--chunks 5") != std::string::npos));
+        continue;
+      }
+      const outcome checked = run("check " + file.path());
+      INFO(checked.err);
+      CHECK(checked.exit == 0);
+      CHECK(checked.out.find("compute_comms: ok; rank 0 holds the weights of ") !=
+            std::string::npos);
+      CHECK(run("check " + file.path() + " --gathered 3").exit == 0);
+      ++(chunks.empty() ? plain : chunked);
+    }
+  }
+  CHECK(plain == 22);  // all but two that run both ways
+  CHECK(chunked >= 8);
+}
+
+TEST_CASE("where weights are gathered and gradients reduced: what is wrong, with its cell") {
+  const std::string dir = STRETTO_CSV_DIR "/csv_invalid/";
+  const struct {
+    const char* file;
+    const char* says;
+  } cases[] = {
+      {"dropped_before_forward.csv",
+       "row 1 (rank 0), cell 4, \"0F0\": rule sharded broken: the weights of its stage are not "
+       "gathered here"},
+      {"gathered_on_one_rank.csv",
+       "row 1 (rank 0), cell 1, \"0F0\": rule sharded broken: the weights of its stage are not "
+       "gathered here"},
+      {"dropped_twice.csv",
+       "row 2 (rank 1), cell 12, \"1RESHARD\": rule sharded broken: the weights of its stage are "
+       "not gathered here"},
+      {"gathered_for_reduced.csv",
+       "row 1 (rank 0), cell 45, \"0UNSHARD\": rule sharded broken: the weights of its stage are "
+       "gathered already"},
+      {"never_dropped.csv",
+       "row 2 (rank 1), cell 1, \"1UNSHARD\": rule sharded broken: the weights that it gathers are "
+       "never dropped"},
+      {"not_reduced.csv",
+       "row 1 (rank 0), cell 44, \"0B3\": rule sharded broken, job 0REDUCE_GRAD: the job is "
+       "missing, which this cell asks for"},
+      {"reduced_twice.csv",
+       "row 1 (rank 0), cell 11, \"0REDUCE_GRAD\": rule sharded broken: the job stands here a "
+       "second time"},
+      {"reduced_before_backward.csv",
+       "row 1 (rank 0), cell 9, \"0REDUCE_GRAD\": rule ordered broken: it stands before a job of "
+       "its own rank that it needs: 0B1"},
+      {"reduced_without_backward.csv",
+       "row 2 (rank 1), cell 7, \"1REDUCE_GRAD\": rule sharded broken: its stage has no gradients "
+       "to reduce"}};
+  for (const auto& one : cases)
+    CHECK(run("check " + dir + one.file).err ==
+          "stretto: " + dir + one.file + ": " + one.says + "\n");
+}
+
+TEST_CASE("of how many stages a rank holds the weights, if a file says so at all") {
+  const temporary file("mine.csv");
+  const auto check = [&](const std::string& text, const std::string& options) {
+    file.write(text);
+    return run("check " + file.path() + options);
+  };
+  const std::string ok = "mine.csv: 1 rank, 1 micro-batch, 2 chunks, 2 stages, compute_comms: ok";
+  // Both at once, and one at a time.
+  const std::string both =
+      "0UNSHARD,1UNSHARD,0F0,1F0,1B0,1REDUCE_GRAD,1RESHARD,0B0,0REDUCE_GRAD,0RESHARD\n";
+  const std::string each =
+      "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1B0,1RESHARD,0UNSHARD,0B0,0RESHARD\n";
+  CHECK(check(both, "").out.ends_with(
+      ok + "; rank 0 holds the weights of 2 stages at once, and no rank of more\n"));
+  CHECK(check(each, " --gathered 1")
+            .out.ends_with(ok +
+                           "; rank 0 holds the weights of 1 stage at once, and no rank of more\n"));
+  const outcome above = check(both, " --gathered 1");
+  CHECK(above.exit == 1);
+  CHECK(above.err ==
+        "stretto: " + file.path() +
+            ": row 1 (rank 0), cell 2, \"1UNSHARD\": rule sharded broken: the rank holds the "
+            "weights of more stages at once than it may (2, at most 1)\n");
+  CHECK(
+      check("0UNSHARD,0F0,0SEND_F0,0RESHARD\n"
+            "1UNSHARD,2UNSHARD,1RECV_F0,1F0,2F0,1RESHARD,2RESHARD\n",
+            "")
+          .out.ends_with("; rank 1 holds the weights of 2 stages at once, and no rank of more\n"));
+  // Gradients alone, or neither.
+  for (const std::string plain :
+       {"0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD\n", "0F0,1F0,1B0,0B0\n"}) {
+    CHECK(check(plain, "").out.ends_with(": ok\n"));
+    const outcome idle = check(plain, " --gathered 2");
+    CHECK(idle.exit == 2);
+    CHECK(idle.err == "stretto: --gathered 2: " + file.path() + " gathers no weights (UNSHARD)\n");
+  }
+  CHECK(check(both, " --gathered 0").exit == 2);
+}
+
+}  // namespace
