@@ -148,6 +148,7 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! The extension to limits, and to whole backwards, of the bubble formulas of Qi et al. 2023.
 constexpr step_bound lower_bound(const placement& where, const job_table_view& costs) {
   using namespace detail;
+  if (where.ranks < 1) return {};
   const bool alike = costs.classes.empty();
   const int count = alike ? where.microbatches : static_cast<int>(costs.classes.size());
   const bool two_ways = where.kind == placement_kind::bidirectional && where.microbatches > 1;
@@ -160,7 +161,7 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
     const int back = !two_ways ? 0 : alike ? count / 2 : count_of(where, costs, one, 1);
     const int ahead = alike ? count - back : count_of(where, costs, one, 0);
     if (ahead > 0) add_chain({where, of, 0}, ahead, ranks, seen);
-    if (back > 0) add_chain({where, of, where.microbatches - 1}, back, ranks, seen);
+    if (two_ways && back > 0) add_chain({where, of, where.microbatches - 1}, back, ranks, seen);
     for (int chunk = 0; chunk < costs.chunks && ahead + back > 0; ++chunk) {
       keep_less(last_deferred, backward_time(of, 0, chunk).deferred, false);
       if (two_ways)
