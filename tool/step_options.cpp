@@ -1,0 +1,181 @@
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "errors.hpp"
+#include "step.hpp"
+#include "stretto/memory/window_text.hpp"
+#include "stretto/schedule/by_name.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+// Bounds memory and, with the bounds on costs, every sum of times.
+constexpr std::int64_t most_cells = 4'000'000;
+
+//! The option that a refusal of a shape speaks of.
+std::string option_of(reason why, const shape& sizes, const schedule_options& options) {
+  switch (why) {
+    case reason::ranks_below_one:
+    case reason::ranks_odd:
+      return "--ranks " + std::to_string(sizes.ranks);
+    case reason::microbatches_below_one:
+      return "--microbatches " + std::to_string(sizes.microbatches);
+    case reason::chunks_below_one:
+    case reason::chunks_not_one:
+    case reason::chunks_not_two:
+      if (options.variant)  // without it, others may do
+        return "--variant " + std::to_string(*options.variant) + " with --chunks " +
+               std::to_string(sizes.chunks);
+      return "--chunks " + std::to_string(sizes.chunks);
+    case reason::slices_below_one:
+    case reason::slices_not_one:
+      return "--slices " + std::to_string(sizes.slices);
+    case reason::group_below_one:
+    case reason::group_below_ranks:
+    case reason::group_above_microbatches:
+    case reason::group_above_ranks:
+      return "--group " + std::to_string(options.group.value_or(0));
+    case reason::variant_out_of_range:
+      return "--variant " + std::to_string(options.variant.value_or(-1));
+    case reason::placement_not_served:
+      return "--placement " + schedule::word_for(options.placement.value_or(placement_kind::looped)) +
+             (options.group ? " --group " + std::to_string(*options.group) : "");
+    default:
+      return "shape";
+  }
+}
+
+}  // namespace
+
+void refuse_shape(const std::string& name, reason why, const shape& sizes,
+                  const schedule_options& options) {
+  std::string rule = std::string(describe(why));
+  if (const auto made = schedule::by_name(name); why == reason::variant_out_of_range && made)
+    rule += "; there are " + std::to_string(made->orders()) + ", numbered from 0";
+  throw bad_input(option_of(why, sizes, options) + ": " + name + " does not serve this: " + rule);
+}
+
+void shape_options::add(CLI::App& command, bool required) {
+  constexpr int greatest = std::numeric_limits<int>::max();
+  command.add_option("--ranks", ranks, "Ranks of the pipeline")
+      ->check(CLI::Range(1, greatest).description(""))
+      ->required(required);
+  command.add_option("--microbatches", microbatches, "Micro-batches in a step")
+      ->check(CLI::Range(1, greatest).description(""))
+      ->required(required);
+  command
+      .add_option("--chunks", chunks,
+                  "Stages per rank (default 1, or 2 where a schedule needs two)")
+      ->check(CLI::Range(1, greatest).description(""));
+  command
+      .add_option("--slices", slices, "Slices per micro-batch; costs are those of one (default 1)")
+      ->check(
+          CLI::Range(1, std::int32_t{std::numeric_limits<std::int16_t>::max()}).description(""));
+}
+
+shape shape_options::sizes(const std::string& schedule) const {
+  int each = chunks.value_or(1);
+  for (const schedule_facts& facts : catalogue())
+    if (!chunks && facts.name == schedule && !facts.chunks.empty()) each = facts.chunks.front();
+  // Each is below 2^31, so two of them multiply in 64 bits.
+  const std::int64_t stages = std::int64_t{ranks} * each;
+  const std::int64_t parts = std::int64_t{microbatches} * slices;
+  if (stages > most_cells || parts > most_cells || stages * parts > most_cells)
+    throw bad_input("--ranks " + std::to_string(ranks) + " --microbatches " +
+                    std::to_string(microbatches) + " --chunks " + std::to_string(each) +
+                    (slices > 1 ? " --slices " + std::to_string(slices) : "") +
+                    ": their product must be at most " + std::to_string(most_cells));
+  return {.ranks = ranks, .microbatches = microbatches, .chunks = each, .slices = slices};
+}
+
+CLI::Option* add_merge(CLI::App& command, std::string& word) {
+  return command
+      .add_option("--merge", word,
+                  "Backwards that a schedule splits and that are whole again: none, adjacent "
+                  "(wherever both halves stand side by side) or shortest (as many as the shortest "
+                  "step has that is found)")
+      ->check(CLI::IsMember({"none", "adjacent", "shortest"}))
+      ->capture_default_str();
+}
+
+CLI::Option* add_offload(CLI::App& command, std::string& text) {
+  return command
+      .add_option("--offload", text,
+                  "What forwards save and the host keeps until shortly before their backward: "
+                  "none, all, or 2/3 for two of every three micro-batches; 2/3,lag=1,prefetch=1 "
+                  "also says for how many jobs the copy there may take, and how many jobs ahead "
+                  "the copy back begins")
+      ->capture_default_str();
+}
+
+memory::offload_window read_offload(const std::string& text, const std::string& schedule) {
+  const auto made = memory::read_offload(text);
+  if (!made)
+    throw bad_option("--offload", text,
+                     "is not none, all or a part as 2/3, and ,lag=1 or ,prefetch=1 behind it");
+  if (made->any() && is_forward_only(schedule))
+    throw bad_option("--offload", text,
+                     schedule + " has no backward, and so its forwards save nothing to copy");
+  return *made;
+}
+
+void step_options::add(CLI::App& command, bool from_file) {
+  auto* schedule = command.add_option("NAME", name, "Schedule: " + schedule_names());
+  schedule->required(!from_file);
+  sizes.add(command, !from_file);
+  command
+      .add_option("--placement", placement,
+                  "How stages are laid over ranks: looped, wave or bidirectional")
+      ->check(CLI::IsMember({"looped", "wave", "bidirectional"}));
+  command.add_option("--group", group, "Micro-batches per group (where `list` says so)")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
+  command.add_option("--remainder", remainder, "Which group is the odd one: first or last")
+      ->check(CLI::IsMember({"first", "last"}));
+  command.add_option("--warmup", warmup, "Forwards before the first backward: standard or all")
+      ->check(CLI::IsMember({"standard", "all"}));
+  command.add_option("--split", split, "Which backwards are split (zb_h1): full or partial")
+      ->check(CLI::IsMember({"full", "partial"}));
+  command
+      .add_option("--objective", objective,
+                  "What a search makes short: flush (the makespan) or span (the longest rank's "
+                  "first to last job)")
+      ->check(CLI::IsMember({"flush", "span"}));
+  command.add_option("--variant", variant, "One variant of a search, from 0 (default: the best)")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
+  add_merge(command, merge);
+  add_offload(command, offload);
+  command
+      .add_option(
+          "--receive-lead", receive_lead,
+          "How many jobs (or pairs) of its rank may still be to run before the one that a "
+          "message is for when its receive is posted (default: any number); a message leaves "
+          "no sooner")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max() - 1).description(""));
+  if (from_file) {
+    auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
+    for (const char* other :
+         {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
+          "--remainder", "--warmup", "--split", "--objective", "--variant", "--merge", "--offload"})
+      file->excludes(command.get_option(other));
+  }
+  costs.add(command, {.copies = true, .pairs = true});
+}
+
+schedule_options step_options::schedule() const {
+  schedule_options made;
+  made.group = group;
+  made.variant = variant;
+  made.offload = read_offload(offload, name);
+  made.placement = schedule::spelt<placement_kind>(placement);
+  made.remainder = schedule::spelt<schedule::remainder_kind>(remainder);
+  made.warmup = schedule::spelt<schedule::warmup_kind>(warmup);
+  made.split = schedule::spelt<schedule::split_kind>(split);
+  made.objective = schedule::spelt<schedule::objective_kind>(objective);
+  made.merge = schedule::spelt<schedule::merge_kind>(merge);
+  return made;
+}
+
+}  // namespace stretto::tool
