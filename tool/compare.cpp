@@ -22,8 +22,10 @@ namespace stretto::tool {
 
 namespace {
 
-// Each holds a step, of the largest shapes up to half a gigabyte.
+// Each holds a step, which takes some 150 bytes a job of a kind: of all together no more than two
+// of the largest.
 constexpr unsigned most_threads = 8;
+constexpr std::int64_t most_jobs_held = 2 * shape::most_jobs;
 
 struct compared {
   std::string name;
@@ -115,7 +117,11 @@ struct compare_command {
       }
     };
     {
-      const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, most_threads);
+      const std::int64_t jobs = std::int64_t{wanted_.ranks} * wanted_.chunks *
+                                wanted_.microbatches * wanted_.slices;
+      const auto most = static_cast<unsigned>(
+          std::clamp<std::int64_t>(most_jobs_held / jobs, 1, most_threads));
+      const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, most);
       std::vector<std::jthread> others;
       for (unsigned other = 1; other < threads; ++other) others.emplace_back(work);
       work();

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -144,24 +145,45 @@ job_cost share(const job_table& table, int rank, job_kind kind, int parts) {
   return {sum.time / parts, sum.change / parts, sum.peak / parts};
 }
 
-//! Sums of times must stay in 64 bits, in a finer unit, too. Upwards of the real sum: no step is
-//! longer than all that its jobs and messages take one after another.
+//! Sums of times and of memory must stay in 64 bits, in a finer unit, too. Upwards of the real sums:
+//! no step is longer than all that its jobs and messages take one after another, and no rank holds
+//! more than if none of its jobs gave anything back.
 //! @param given  before it is refined, and the loss added: to four jobs, of replicas twice
 void refuse_long_sums(const cost_options& options, const job_table& given, const placement& where,
                       const cost_cut& cut, std::int64_t loss) {
+  const double jobs = 1.0 * where.microbatches * cut.slices * cut.joined;  // of a stage and kind
   double each = 8.0 * static_cast<double>(loss);  // what a micro-batch takes, or a slice of it
   for (const job_cost& one : given.entries) each += static_cast<double>(one.time);
   each += 2.0 * where.ranks * std::max(where.chunks, given.chunks) *
           static_cast<double>(given.communication);
-  const double all = each * where.microbatches * cut.slices * cut.joined;
-  if (all * static_cast<double>(cut.times) < static_cast<double>(unlimited)) return;
-  const auto [option, value] =
-      options.layers.given()        ? std::pair{"--layers", options.layers.text}
-      : !options.costs_file.empty() ? std::pair{"--costs", options.costs_file}
-                                    : std::pair{"--cost", options.cost};
-  throw bad_option(option, value,
-                   "with so many jobs, times of 1/" + std::to_string(cut.times) +
-                       " (lest parts be rounded) sum to more than 64 bits hold; give smaller ones");
+  double held = 0;
+  const job_table_view table = given.view();
+  for (int rank = 0; rank < given.ranks; ++rank) {
+    double sum = static_cast<double>(table.base_of(rank));
+    for (int chunk = 0; chunk < given.chunks; ++chunk)
+      for (int kind = 0; kind < cost_kinds; ++kind) {
+        const job_cost& one = table.at(rank, chunk, static_cast<job_kind>(kind));
+        sum += std::abs(static_cast<double>(one.change)) * jobs + static_cast<double>(one.peak);
+      }
+    held = std::max(held, sum);
+  }
+  const auto refuse = [&](const char* what, const char* option, const std::string& typed,
+                          std::int64_t parts) {
+    const auto [name, value] =
+        options.layers.given()        ? std::pair{"--layers", options.layers.text}
+        : !options.costs_file.empty() ? std::pair{"--costs", options.costs_file}
+                                      : std::pair{option, typed};
+    throw bad_option(name, value,
+                     "with so many jobs, " + std::string(what) +
+                         (parts > 1 ? " of 1/" + std::to_string(parts) + " (lest parts be rounded)"
+                                    : "") +
+                         " sum to more than 64 bits hold; give smaller ones");
+  };
+  const auto fits = [](double sum, std::int64_t parts) {
+    return sum * static_cast<double>(parts) < static_cast<double>(unlimited);
+  };
+  if (!fits(each * jobs, cut.times)) refuse("times", "--cost", options.cost, cut.times);
+  if (!fits(held, cut.amounts)) refuse("amounts of memory", "--memory", options.memory, cut.amounts);
 }
 
 //! A whole backward takes no less than no time.
@@ -245,7 +267,8 @@ job_table layer_table(const cost_options& options, const placement& where, const
   table.base.assign(static_cast<std::size_t>(where.ranks), 0);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
   refuse_saving_too_much(options, table);
-  refuse_long_sums(options, table, where, {.slices = cut.slices, .times = cut.times}, 0);
+  refuse_long_sums(options, table, where,
+                   {.slices = cut.slices, .times = cut.times, .amounts = cut.amounts}, 0);
   refine(table, cut);
   return table;
 }

@@ -15,8 +15,8 @@
 
 namespace stretto::tool {
 
-//! The largest time or change of memory that an option may give: no sum over the jobs that the tool
-//! takes on then leaves 64 bits.
+//! The largest time or change of memory that an option may give: what is made of it for one job
+//! stays in 64 bits. Sums over all jobs are looked at by themselves (make_costs).
 inline constexpr std::int64_t most_cost = 10'000'000'000;
 
 //! Exactly `Count` integers between commas, each from `least` to most_cost.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +29,15 @@ struct shape_options {
   //! @param required whether the command cannot do without
   void add(CLI::App& command, bool required);
   //! @param schedule  whose shape it is; empty: of none in particular
-  //! @throws bad_input for a shape with more jobs than the tool takes on
+  //! @throws bad_input for a shape with more jobs than the library serves
   shape sizes(const std::string& schedule = {}) const;
 };
+
+//! Plans take a kilobyte for each job of a kind, and all ranks' are held at once.
+inline constexpr std::int64_t most_planned = 4'000'000;
+//! @param title  what an error calls the step
+//! @throws bad_input for a step with more jobs of a kind than that
+void refuse_unplanned(const std::string& title, const shape& sizes);
 
 //! @throws bad_input naming the option that the refusal of a shape speaks of
 [[noreturn]] void refuse_shape(const std::string& name, reason why, const shape& sizes,

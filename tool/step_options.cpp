@@ -12,8 +12,8 @@ namespace stretto::tool {
 
 namespace {
 
-// Bounds memory and, with the bounds on costs, every sum of times.
-constexpr std::int64_t most_cells = 4'000'000;
+// Each has a table of costs: of more of them that alone takes gigabytes.
+constexpr std::int64_t most_stages = 4'000'000;
 
 //! The option that a refusal of a shape speaks of.
 std::string option_of(reason why, const shape& sizes, const schedule_options& options) {
@@ -83,12 +83,25 @@ shape shape_options::sizes(const std::string& schedule) const {
   // Each is below 2^31, so two of them multiply in 64 bits.
   const std::int64_t stages = std::int64_t{ranks} * each;
   const std::int64_t parts = std::int64_t{microbatches} * slices;
-  if (stages > most_cells || parts > most_cells || stages * parts > most_cells)
-    throw bad_input("--ranks " + std::to_string(ranks) + " --microbatches " +
-                    std::to_string(microbatches) + " --chunks " + std::to_string(each) +
-                    (slices > 1 ? " --slices " + std::to_string(slices) : "") +
-                    ": their product must be at most " + std::to_string(most_cells));
+  const std::string of_stages =
+      "--ranks " + std::to_string(ranks) + " --chunks " + std::to_string(each);
+  const auto refuse = [](const std::string& words, std::int64_t most) {
+    throw bad_input(words + ": their product must be at most " + std::to_string(most));
+  };
+  if (stages > most_stages) refuse(of_stages, most_stages);
+  if (parts > shape::most_jobs || stages * parts > shape::most_jobs)
+    refuse(of_stages + " --microbatches " + std::to_string(microbatches) +
+               (slices > 1 ? " --slices " + std::to_string(slices) : ""),
+           shape::most_jobs);
   return {.ranks = ranks, .microbatches = microbatches, .chunks = each, .slices = slices};
+}
+
+void refuse_unplanned(const std::string& title, const shape& sizes) {
+  const std::int64_t jobs =
+      std::int64_t{sizes.ranks} * sizes.chunks * sizes.microbatches * sizes.slices;
+  if (jobs > most_planned)
+    throw bad_input(title + ": " + std::to_string(jobs) + " jobs of a kind, at most " +
+                    std::to_string(most_planned) + " can be planned");
 }
 
 CLI::Option* add_merge(CLI::App& command, std::string& word) {

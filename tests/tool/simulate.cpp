@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "run_tool.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
@@ -148,6 +149,14 @@ TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
           doctest::Approx(text["bubble"].get<double>()));
   }
 }
+
+#ifndef STRETTO_TEST_SANITIZED
+TEST_CASE("shapes as large as the library's are simulated, seldom as they are") {
+  const json large = run_json("simulate 1f1b --ranks 1024 --microbatches 4100 --format json");
+  CHECK(large["makespan"] == 3 * (4100 + 1023));
+  CHECK(large["peak"][0] == 1024);
+}
+#endif
 
 TEST_CASE("every file of PyTorch's is accepted and simulated") {
   for (const auto& path : files("csv")) {
