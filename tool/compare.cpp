@@ -5,18 +5,13 @@
 #include <exception>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
 
 #include "command.hpp"
+#include "compare_table.hpp"
 #include "errors.hpp"
-#include "finer_unit.hpp"
-#include "limits.hpp"
 #include "step.hpp"
-#include "stretto/model/bound.hpp"
-#include "stretto/model/verdict_text.hpp"
-#include "table.hpp"
 
 namespace stretto::tool {
 
@@ -27,22 +22,6 @@ namespace {
 constexpr unsigned most_threads = 8;
 constexpr std::int64_t most_jobs_held = 2 * shape::most_jobs;
 
-struct compared {
-  std::string name;
-  bool forward_only = false;
-  int chunks = 1;
-  int slices = 1;
-  verdict why;  //!< it is not there
-  simulated all;
-  step_bound bound;
-
-  std::int64_t peak() const {
-    std::int64_t greatest = 0;
-    for (const rank_report& rank : all.ranks) greatest = std::max(greatest, rank.peak);
-    return greatest;
-  }
-};
-
 struct compare_command {
   shape_options sizes;
   cost_options costs;
@@ -52,22 +31,24 @@ struct compare_command {
   std::string format = "table";
 
   void run() {
-    wanted_ = sizes.sizes();
+    common_.wanted = sizes.sizes();
+    common_.spans = objective == "span";
+    common_.layers = costs.layers.given();
     std::vector<compared> all;
     std::vector<compared> absent;
     for (const schedule_facts& facts : catalogue())
-      memory_.times = std::lcm(memory_.times, cut_of(facts));
+      common_.memory.times = std::lcm(common_.memory.times, cut_of(facts));
     // Nor is a part of what a pair hides.
-    time_.times = std::lcm(memory_.times, finer_unit::of_hidden(costs.hides).times);
+    common_.time.times = std::lcm(common_.memory.times, finer_unit::of_hidden(costs.hides).times);
     for (compared& one : run_all()) (one.why.ok() ? all : absent).push_back(std::move(one));
     std::stable_sort(all.begin(), all.end(), [&](const compared& one, const compared& other) {
       if (one.forward_only != other.forward_only) return other.forward_only;
       return before(one, other);
     });
     if (format == "json")
-      print_json(all, absent);
+      common_.print_json(all, absent);
     else
-      print(all, absent);
+      common_.print(all, absent);
     std::cout.flush();
     if (all.empty())
       throw bad_input("no schedule serves this shape within its limits; standard output says why");
@@ -79,19 +60,12 @@ struct compare_command {
     static const bool terminal = isatty(STDERR_FILENO) == 1;
     if (terminal) std::cerr << "\r\x1b[K" + name + "\r" << std::flush;
   }
-  bool spans() const { return objective == "span"; }
-  std::int64_t length(const compared& one) const {
-    return spans() ? one.all.all.span : one.all.all.makespan;
-  }
-  std::int64_t bound(const compared& one) const {
-    return spans() ? one.bound.span : one.bound.flush;
-  }
   bool before(const compared& one, const compared& other) const {
     if (sort == "name") return one.name < other.name;
     if (sort == "peak" && one.peak() != other.peak()) return one.peak() < other.peak();
     const double bubbles[] = {one.all.all.bubble.value(), other.all.all.bubble.value()};
     if (sort == "bubble" && bubbles[0] != bubbles[1]) return bubbles[0] < bubbles[1];
-    return length(one) < length(other);
+    return common_.length(one) < common_.length(other);
   }
 
   //! All schedules, in the order of the catalogue, by as many threads as the machine runs at once:
@@ -117,8 +91,8 @@ struct compare_command {
       }
     };
     {
-      const std::int64_t jobs = std::int64_t{wanted_.ranks} * wanted_.chunks *
-                                wanted_.microbatches * wanted_.slices;
+      const std::int64_t jobs = std::int64_t{common_.wanted.ranks} * common_.wanted.chunks *
+                                common_.wanted.microbatches * common_.wanted.slices;
       const auto most = static_cast<unsigned>(
           std::clamp<std::int64_t>(most_jobs_held / jobs, 1, most_threads));
       const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, most);
@@ -137,20 +111,20 @@ struct compare_command {
 
   //! The shape that a schedule runs with: the one asked for, in slices and chunks that it has.
   shape shape_of(const schedule_facts& facts) const {
-    shape tried = wanted_;
+    shape tried = common_.wanted;
     if (!facts.slices) tried.slices = 1;
     if (serves(facts.name, tried).ok()) return tried;
     for (const int chunks : facts.chunks) {
       tried.chunks = chunks;
       if (serves(facts.name, tried).ok()) return tried;
     }
-    tried.chunks = wanted_.chunks;
+    tried.chunks = common_.wanted.chunks;
     return tried;
   }
   //! What its costs must be multiplied by lest a part of them be rounded.
   std::int64_t cut_of(const schedule_facts& facts) const {
     const int chunks = shape_of(facts).chunks;
-    return chunks == wanted_.chunks || costs.layers.given() ? 1 : chunks;
+    return chunks == common_.wanted.chunks || costs.layers.given() ? 1 : chunks;
   }
 
   compared run(const schedule_facts& facts) const {
@@ -162,7 +136,7 @@ struct compare_command {
     result.slices = cut.slices;
     schedule_options options;
     options.merge = schedule::spelt<schedule::merge_kind>(merge);
-    if (spans() && (merge != "none" ||
+    if (common_.spans && (merge != "none" ||
                     std::count(facts.options.begin(), facts.options.end(), "--objective") > 0))
       options.objective = schedule::objective_kind::span;
     const cost_options mine = costs.for_step(facts.forward_only);
@@ -172,11 +146,11 @@ struct compare_command {
           facts.name, cut, options,
           [&](const placement& where) {
             return make_costs(mine, where,
-                              {.given = wanted_.chunks,
+                              {.given = common_.wanted.chunks,
                                .slices = cut.slices,
-                               .joined = wanted_.slices / cut.slices,
-                               .times = time_.times,
-                               .amounts = memory_.times});
+                               .joined = common_.wanted.slices / cut.slices,
+                               .times = common_.time.times,
+                               .amounts = common_.memory.times});
           },
           &result.why);
     } catch (const layers_refused& refused) {
@@ -191,74 +165,7 @@ struct compare_command {
     return result;
   }
 
-  //! `1/2`: its job's cost over that of a job of the shape.
-  std::string scale(const compared& one) const {
-    const int above = wanted_.chunks * (wanted_.slices / one.slices);
-    const int common = std::gcd(above, one.chunks);
-    const int below = one.chunks / common;
-    return std::to_string(above / common) + (below == 1 ? "" : "/" + std::to_string(below));
-  }
-  std::string reason_of(const compared& one) const {
-    if (one.why.what == fault::unsupported) return std::string(describe(one.why.why));
-    if (one.why.what == fault::misassigned) return std::string(to_text(one.why).view());
-    if (one.why.what == fault::over_limit)
-      return needs_in_words(one.why, [&](std::int64_t amount) { return memory_.text(amount); });
-    return std::string(to_text(one.why).view());
-  }
-  double above(const compared& one) const {
-    return static_cast<double>(length(one) - bound(one)) / static_cast<double>(bound(one));
-  }
-
-  void print(const std::vector<compared>& all, const std::vector<compared>& absent) const {
-    std::vector<std::vector<std::string>> rows{
-        {"schedule", "chunks", "job", "makespan", "bubble", "peak", "bound", "above it"}};
-    const bool sliced = wanted_.slices > 1;
-    if (spans()) rows[0].insert(rows[0].begin() + 4, "span");
-    if (sliced) rows[0].insert(rows[0].begin() + 2, "slices");
-    // Dealt layers are not cut anew: the sum of all jobs is the model's whatever the chunks.
-    const std::ptrdiff_t job = costs.layers.given() ? (sliced ? 3 : 2) : 0;
-    if (job > 0) rows[0].erase(rows[0].begin() + job);
-    for (const compared& one : all) {
-      const bool bounded = !one.forward_only && bound(one) > 0;
-      rows.push_back({one.name, std::to_string(one.chunks), "x " + scale(one),
-                      time_.text(one.all.all.makespan), percent(one.all.all.bubble.value()),
-                      memory_.text(one.peak()), bounded ? time_.text(bound(one)) : "-",
-                      bounded ? percent(above(one)) : "-"});
-      if (spans()) rows.back().insert(rows.back().begin() + 4, time_.text(one.all.all.span));
-      if (sliced) rows.back().insert(rows.back().begin() + 2, std::to_string(one.slices));
-      if (job > 0) rows.back().erase(rows.back().begin() + job);
-    }
-    std::cout << print_table(rows);
-    for (const compared& one : absent) std::cout << one.name << ": " << reason_of(one) << '\n';
-  }
-  void print_json(const std::vector<compared>& all, const std::vector<compared>& absent) const {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const compared& one : all) {
-      nlohmann::ordered_json entry{{"schedule", one.name},
-                                   {"chunks", one.chunks},
-                                   {"makespan", time_.json(one.all.all.makespan)},
-                                   {"span", time_.json(one.all.all.span)},
-                                   {"bubble", one.all.all.bubble.value()}};
-      if (wanted_.slices > 1) entry["slices"] = one.slices;
-      if (!one.forward_only) {
-        entry["bound"] = time_.json(one.bound.flush);
-        entry["span_bound"] = time_.json(one.bound.span);
-      }
-      for (const rank_report& rank : one.all.ranks) {
-        entry["idle"].push_back(time_.json(rank.idle));
-        entry["peak"].push_back(memory_.json(rank.peak));
-      }
-      list.push_back(std::move(entry));
-    }
-    for (const compared& one : absent)
-      list.push_back({{"schedule", one.name}, {"chunks", one.chunks}, {"refused", reason_of(one)}});
-    std::cout << list.dump(1) << '\n';
-  }
-
-  shape wanted_;
-  // Of all that is compared.
-  finer_unit time_;
-  finer_unit memory_;
+  comparison common_;
 };
 
 }  // namespace
