@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -21,10 +22,13 @@ namespace {
 // of the largest.
 constexpr unsigned most_threads = 8;
 constexpr std::int64_t most_jobs_held = 2 * shape::most_jobs;
+// In which costs are cut: limits and bases, up to 10^15 times that, stay in 64 bits.
+constexpr std::int64_t most_parts = 1000;
 
 struct compare_command {
   shape_options sizes;
   cost_options costs;
+  std::vector<std::string> csv;
   std::string objective = "flush";
   std::string merge = "none";
   std::string sort;
@@ -37,7 +41,12 @@ struct compare_command {
     std::vector<compared> all;
     std::vector<compared> absent;
     for (const schedule_facts& facts : catalogue())
-      common_.memory.times = std::lcm(common_.memory.times, cut_of(facts));
+      common_.memory.times = std::lcm(common_.memory.times, cut_of(shape_of(facts).chunks));
+    read_.reserve(csv.size());  // steps are not copied
+    for (const std::string& path : csv) {
+      read_.push_back(read_order("--csv", path));
+      fit(path, read_.back());
+    }
     // Nor is a part of what a pair hides.
     common_.time.times = std::lcm(common_.memory.times, finer_unit::of_hidden(costs.hides).times);
     for (compared& one : run_all()) (one.why.ok() ? all : absent).push_back(std::move(one));
@@ -68,23 +77,24 @@ struct compare_command {
     return common_.length(one) < common_.length(other);
   }
 
-  //! All schedules, in the order of the catalogue, by as many threads as the machine runs at once:
-  //! none knows of another. Searches take longest and begin first.
-  std::vector<compared> run_all() const {
+  //! All schedules, in the order of the catalogue, and then what is read, by as many threads as the
+  //! machine runs at once: none knows of another. Searches take longest and begin first.
+  std::vector<compared> run_all() {
     const std::vector<schedule_facts>& every = catalogue();
-    std::vector<std::size_t> order(every.size());
+    std::vector<std::size_t> order(every.size() + read_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_partition(order.begin(), order.end(),
-                          [&](std::size_t at) { return searches(every[at]); });
-    std::vector<compared> made(every.size());
-    std::vector<std::exception_ptr> failed(every.size());
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t at) {
+      return at < every.size() && searches(every[at]);
+    });
+    std::vector<compared> made(order.size());
+    std::vector<std::exception_ptr> failed(order.size());
     std::atomic<std::size_t> next = 0;
     const auto work = [&] {
       for (std::size_t taken = next++; taken < order.size(); taken = next++) {
         const std::size_t at = order[taken];
-        tell(every[at].name);
         try {
-          made[at] = run(every[at]);
+          if (at < every.size()) tell(every[at].name);
+          made[at] = at < every.size() ? run(every[at]) : run(read_[at - every.size()]);
         } catch (...) {
           failed[at] = std::current_exception();
         }
@@ -121,10 +131,37 @@ struct compare_command {
     tried.chunks = common_.wanted.chunks;
     return tried;
   }
-  //! What its costs must be multiplied by lest a part of them be rounded.
-  std::int64_t cut_of(const schedule_facts& facts) const {
-    const int chunks = shape_of(facts).chunks;
+  //! What costs must be multiplied by lest a part of them be rounded.
+  std::int64_t cut_of(int chunks) const {
     return chunks == common_.wanted.chunks || costs.layers.given() ? 1 : chunks;
+  }
+  cost_cut cut_into(int slices) const {
+    return {.given = common_.wanted.chunks,
+            .slices = slices,
+            .joined = common_.wanted.slices / slices,
+            .times = common_.time.times,
+            .amounts = common_.memory.times};
+  }
+
+  //! @throws bad_input for an order of another shape, and where it cannot be cut
+  void fit(const std::string& path, const step& read) {
+    const placement& where = read.made.where;
+    const auto refuse = [&](const std::string& rule) { throw bad_option("--csv", path, rule); };
+    const auto same = [&](int has, const char* what, const char* option, int asked) {
+      if (has != asked)
+        refuse("has " + count_of(has, what) + ", not the " + std::to_string(asked) + " of " + option);
+    };
+    same(where.ranks, "rank", "--ranks", common_.wanted.ranks);
+    same(read.microbatches, "micro-batch", "--microbatches", common_.wanted.microbatches);
+    if (!costs.layers.given() && where.stages() != where.ranks * read.chunks)
+      refuse("has " + count_of(where.stages(), "stage") + " on " + count_of(where.ranks, "rank") +
+             ", not as many on each; --layers says what uneven ones take");
+    common_.memory.times = std::lcm(common_.memory.times, cut_of(read.chunks));
+    if (common_.memory.times > most_parts)
+      refuse("has " + count_of(read.chunks, "chunk") + ", for which costs would be cut in " +
+             std::to_string(common_.memory.times) + " parts, at most " +
+             std::to_string(most_parts) + "; give costs of one by --chunks " +
+             std::to_string(read.chunks));
   }
 
   compared run(const schedule_facts& facts) const {
@@ -145,26 +182,41 @@ struct compare_command {
       made = make_step(
           facts.name, cut, options,
           [&](const placement& where) {
-            return make_costs(mine, where,
-                              {.given = common_.wanted.chunks,
-                               .slices = cut.slices,
-                               .joined = common_.wanted.slices / cut.slices,
-                               .times = common_.time.times,
-                               .amounts = common_.memory.times});
+            return make_costs(mine, where, cut_into(cut.slices));
           },
           &result.why);
     } catch (const layers_refused& refused) {
       result.why = refused.why;
     }
     if (!made) return result;
-    result.all = simulate(*made, false);
-    // Slices run as micro-batches would, but for what more orders them.
-    placement parts = made->made.where;
-    parts.microbatches *= cut.slices;
-    if (!facts.forward_only) result.bound = lower_bound(parts, made->made.costs.view());
+    measure(*made, result);
     return result;
   }
+  //! An order of one's own, which is as it is.
+  compared run(step& read) const {
+    compared result;
+    result.name = std::filesystem::path(read.schedule).filename().string();
+    result.file = read.schedule;
+    result.forward_only = read.forward_only;
+    result.chunks = read.chunks;
+    try {
+      prove_order(read, make_costs(costs.for_step(read.forward_only), read.made.where, cut_into(1)),
+                  &result.why);
+    } catch (const layers_refused& refused) {
+      result.why = refused.why;
+    }
+    if (result.why.ok()) measure(read, result);
+    return result;
+  }
+  static void measure(const step& made, compared& result) {
+    result.all = simulate(made, false);
+    // Slices run as micro-batches would, but for what more orders them.
+    placement parts = made.made.where;
+    parts.microbatches *= made.slices;
+    if (!result.forward_only) result.bound = lower_bound(parts, made.made.costs.view());
+  }
 
+  std::vector<step> read_;
   comparison common_;
 };
 
@@ -181,7 +233,12 @@ void add_compare(CLI::App& app) {
                    "What is to be short: flush (the makespan) or span (the longest rank's first to "
                    "last job, for steps that no barrier separates)")
       ->check(CLI::IsMember({"flush", "span"}));
-  add_merge(*command, mine->merge);
+  auto* merge = add_merge(*command, mine->merge);
+  command
+      ->add_option("--csv", mine->csv,
+                   "A schedule in PyTorch's CSV to stand beside them; may be given several times")
+      ->allow_extra_args(false)
+      ->excludes(merge);
   command
       ->add_option("--sort", mine->sort, "makespan (or span, by --objective), bubble, peak or name")
       ->check(CLI::IsMember({"makespan", "span", "bubble", "peak", "name"}));
@@ -198,6 +255,8 @@ void add_compare(CLI::App& app) {
       "this limit is shorter, its backwards whole or split. Forward-only schedules stand last,\n"
       "schedules that do not serve the shape or fit the limit below the table, with the reason; when\n"
       "there are no others, that is wrong input.\n"
+      "With --csv, an order of one's own stands beside them: its ranks and micro-batches are those\n"
+      "asked for, and its chunks cut the model as a schedule's do.\n"
       "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"
       "own stages: --layers even:34 beside --layers balanced:34 shows what balancing gains.\n" +
       std::string(exits));

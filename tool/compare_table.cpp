@@ -68,6 +68,7 @@ void comparison::print_json(const std::vector<compared>& all,
                                  {"makespan", time.json(one.all.all.makespan)},
                                  {"span", time.json(one.all.all.span)},
                                  {"bubble", one.all.all.bubble.value()}};
+    if (!one.file.empty()) entry["file"] = one.file;
     if (wanted.slices > 1) entry["slices"] = one.slices;
     if (!one.forward_only) {
       entry["bound"] = time.json(one.bound.flush);
@@ -79,8 +80,10 @@ void comparison::print_json(const std::vector<compared>& all,
     }
     list.push_back(std::move(entry));
   }
-  for (const compared& one : absent)
+  for (const compared& one : absent) {
     list.push_back({{"schedule", one.name}, {"chunks", one.chunks}, {"refused", reason_of(one)}});
+    if (!one.file.empty()) list.back()["file"] = one.file;
+  }
   std::cout << list.dump(1) << '\n';
 }
 

@@ -13,6 +13,7 @@ namespace stretto::tool {
 //! One row of `compare`.
 struct compared {
   std::string name;
+  std::string file;  //!< that an order is read from, as typed; empty: it is a schedule's
   bool forward_only = false;
   int chunks = 1;
   int slices = 1;

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// Times what `compare` multiplies by lest parts be rounded, at most 600, still a number.
+// Times what `compare` multiplies by lest parts be rounded, at most 1000, still a number.
 constexpr std::int64_t most_memory = 1'000'000'000'000'000;
 
 //! Reads the file of --costs into a table.

@@ -38,36 +38,43 @@ bool forwards_alone(const imported_schedule& read) {
   return true;
 }
 
-step read_step(const step_options& options, finer_unit time) {
-  const std::string file = read_file(options.csv_option, options.csv);
+}  // namespace
+
+step read_order(const std::string& option, const std::string& path) {
+  const std::string file = read_file(option, path);
   const std::string_view text = without_mark(file);
-  if (text.empty()) throw broken_schedule(options.csv + ": the file is empty");
-  csv_result read = read_csv(text);
-  if (!read.answer.ok()) throw broken_schedule(options.csv + ": " + read.answer.sentence());
   step made;
-  made.schedule = printable(options.csv);
+  made.schedule = printable(path);
+  if (text.empty()) throw broken_schedule(made.schedule + ": the file is empty");
+  csv_result read = read_csv(text);
+  if (!read.answer.ok()) throw broken_schedule(made.schedule + ": " + read.answer.sentence());
   made.imported = std::move(read.schedule);
   made.made.where = made.imported->where();
   made.microbatches = made.imported->microbatches;
   made.chunks = made.imported->chunks;
   made.messages = made.imported->format == csv_format::compute_comms;
-  made.made.costs = make_costs(options.costs.for_step(forwards_alone(*made.imported)),
-                               made.made.where, {.times = time.times});
-  made.title = printable(std::filesystem::path(options.csv).filename().string()) + ": " +
+  made.forward_only = forwards_alone(*made.imported);
+  made.title = printable(std::filesystem::path(path).filename().string()) + ": " +
                count_of(made.made.where.ranks, "rank") + ", " +
                count_of(made.microbatches, "micro-batch");
   if (made.chunks > 1) made.title += ", " + count_of(made.chunks, "chunk");
-  const csv_fault found = verify(*made.imported, made.made.costs.view(),
-                                 options.gathered.value_or(std::numeric_limits<int>::max()));
-  if (found.ok()) return made;
-  const replay_input order = made.imported->input(made.made.costs.view());
-  throw broken_schedule(options.csv + ": " + found.sentence() +
-                        (found.what.what == fault::over_limit
-                             ? "; the order " + needs_in_words(fullest(order, found.what))
-                             : standing_still(order, found.what)));
+  return made;
 }
 
-}  // namespace
+void prove_order(step& read, job_table costs, verdict* why, int most_gathered) {
+  read.made.costs = std::move(costs);
+  const csv_fault found = verify(*read.imported, read.made.costs.view(), most_gathered);
+  if (found.ok()) return;
+  const replay_input order = read.imported->input(read.made.costs.view());
+  const bool above = found.what.what == fault::over_limit;
+  if (above && why != nullptr) {
+    *why = fullest(order, found.what);
+    return;
+  }
+  throw broken_schedule(read.schedule + ": " + found.sentence() +
+                        (above ? "; the order " + needs_in_words(fullest(order, found.what))
+                               : standing_still(order, found.what)));
+}
 
 std::string count_of(int count, const std::string& what) {
   return std::to_string(count) + " " + what +
@@ -96,6 +103,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   made.microbatches = sizes.microbatches;
   made.chunks = sizes.chunks;
   made.slices = sizes.slices;
+  made.forward_only = is_forward_only(name);
   made.made = generate(name, sizes, options, costs);
   made.title = name + ": " + count_of(sizes.ranks, "rank") + ", " +
                count_of(sizes.microbatches, "micro-batch");
@@ -147,7 +155,13 @@ void refuse_hidden_parts(const step& made) {
 }
 
 step plain_step(const step_options& options, finer_unit time) {
-  if (!options.csv.empty()) return read_step(options, time);
+  if (!options.csv.empty()) {
+    step read = read_order(options.csv_option, options.csv);
+    const cost_options costs = options.costs.for_step(read.forward_only);
+    prove_order(read, make_costs(costs, read.made.where, {.times = time.times}), nullptr,
+                options.gathered.value_or(std::numeric_limits<int>::max()));
+    return read;
+  }
   if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
   if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
   if (options.sizes.microbatches == 0)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,6 +86,7 @@ struct step {
   int chunks = 1;
   int slices = 1;
   bool messages = false;
+  bool forward_only = false;
   int receive_lead = -1;  //!< see replay_input
   finer_unit time{};      //!< of its costs
   std::optional<imported_schedule> imported;
@@ -103,6 +105,16 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options,
                               const std::function<job_table(const placement&)>& costs,
                               verdict* why = nullptr);
+//! What a file in PyTorch's CSV holds, without costs, and held against no rule yet.
+//! @param option  which names it
+//! @throws bad_input, broken_schedule
+step read_order(const std::string& option, const std::string& path);
+//! Gives what is read its costs and holds it against every rule.
+//! @param why  as above; null: limits that it does not keep are thrown, too
+//! @param most_gathered  see verify()
+//! @throws broken_schedule
+void prove_order(step& read, job_table costs, verdict* why = nullptr,
+                 int most_gathered = std::numeric_limits<int>::max());
 //! The compute lists with sends and receives; the lists themselves if they hold messages.
 //! @throws broken_schedule when the messages break a rule
 job_lists with_messages(const step& from);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "run_tool.hpp"
@@ -153,4 +154,102 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
         find(tight + "flush", "zb_auto")["span"].get<std::int64_t>());
   CHECK(run("compare --ranks 4 --microbatches 8 --objective span").out.find("span") !=
         std::string::npos);
+}
+
+TEST_CASE("compare puts orders from files beside the schedules, which are told as their own would be") {
+  const auto row = [](const json& all, const char* key, const std::string& value) {
+    for (const json& one : all)
+      if (one.value(key, "") == value) return one;
+    return json{};
+  };
+  const struct {
+    const char* name;
+    const char* chunks;
+  } orders[] = {{"1f1b", "1"}, {"zbv", "2"}, {"interleaved", "2"}, {"dualpipe_v", "2"}};
+  for (const auto& order : orders) {
+    const temporary file(std::string(order.name) + "_of_ones_own.csv");
+    REQUIRE(run("schedule " + std::string(order.name) + " --ranks 4 --microbatches 8 --chunks " +
+                order.chunks + " --format csv -o " + file.path())
+                .exit == 0);
+    for (const char* with :
+         {"--chunks 2", "--cost 10,12,8,1 --chunks 2", "--cost 5,6,7,2 --chunks 2 --hides 75",
+          "--limit 9 --chunks 2", "--slices 2 --chunks 2", "--layers 16 --cost 3,4,2,1 --chunks 2",
+          "--objective span --weights 3 --chunks 2 --sort bubble"}) {
+      INFO((std::string(order.name) + " " + with));
+      const json all = run_json("compare --ranks 4 --microbatches 8 --format json " +
+                                std::string(with) + " --csv " + file.path());
+      json mine = row(all, "file", file.path());
+      CHECK(mine["schedule"] == std::filesystem::path(file.path()).filename().string());
+      json theirs = row(all, "schedule", order.name);
+      REQUIRE(theirs.is_object());
+      for (const char* key : {"schedule", "file"}) mine.erase(key), theirs.erase(key);
+      CHECK(mine == theirs);
+    }
+  }
+  // Another number of chunks cuts the model anew, as a schedule's does.
+  const temporary two("two chunks.csv");
+  REQUIRE(run("schedule zbv --ranks 4 --microbatches 8 --format csv -o '" + two.path() + "'").exit ==
+          0);
+  const std::string step = "compare --ranks 4 --microbatches 8 --cost 3,5,7,1 ";
+  const json halves = run_json(step + "--format json --csv '" + two.path() + "'");
+  CHECK(row(halves, "file", two.path())["makespan"] == row(halves, "schedule", "zbv")["makespan"]);
+  CHECK(row(halves, "file", two.path())["chunks"] == 2);
+  const json piped = json::parse(test_support::run("sh", "-c 'cat \"" + two.path() +
+                                                             "\" | \"" STRETTO_TOOL_PATH "\" " +
+                                                             step + "--csv - --format json'")
+                                     .out);
+  CHECK(row(piped, "file", "-")["makespan"] == row(halves, "schedule", "zbv")["makespan"]);
+  // Several, in the table and, above a limit, below it; forwards alone last.
+  const temporary forwards("forwards.csv");
+  REQUIRE(run("schedule inference --ranks 4 --microbatches 8 --format csv -o " + forwards.path())
+              .exit == 0);
+  const std::string name = std::filesystem::path(two.path()).filename().string();
+  const std::string both =
+      run(step + "--limit 3 --csv '" + two.path() + "' --csv " + forwards.path()).out;
+  CHECK(both.find("\n" + name + ": needs 4 on rank 0, whose limit is 3\n") != std::string::npos);
+  const auto last = both.find(std::filesystem::path(forwards.path()).filename().string());
+  CHECK(last > both.find("\ninference "));
+  CHECK(both.substr(last, both.find('\n', last) - last).ends_with(" -"));
+}
+
+TEST_CASE("compare refuses files of other shapes, by name") {
+  const temporary small("small.csv");
+  const temporary uneven("uneven.csv");
+  const temporary stuck("stuck.csv");
+  small.write("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  uneven.write("0F0,2F0,2B0,0B0\n1F0,1B0\n");
+  stuck.write("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n");
+  const std::string step = "compare --ranks 2 --microbatches 2 ";
+  const std::string refused = "stretto: --csv " + small.path() + ": has 2 ";
+  CHECK(run(step + "--csv " + small.path()).exit == 0);
+  const auto says = [](const std::string& arguments, int exit, const std::string& words) {
+    const outcome ran = run(arguments);
+    INFO(arguments, ran.err);
+    CHECK(ran.exit == exit);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.find(words) != std::string::npos);
+  };
+  says("compare --ranks 3 --microbatches 2 --csv " + small.path(), 2,
+       refused + "ranks, not the 3 of --ranks\n");
+  says("compare --ranks 2 --microbatches 1 --csv " + small.path(), 2,
+       refused + "micro-batches, not the 1 of --microbatches\n");
+  says("compare --ranks 2 --microbatches 1 --csv " + uneven.path(), 2,
+       uneven.path() + ": has 3 stages on 2 ranks, not as many on each");
+  CHECK(run("compare --ranks 2 --microbatches 1 --layers 6 --csv " + uneven.path()).exit == 0);
+  says(step + "--csv " + stuck.path(), 1, stuck.path() + ": row 1 (rank 0), cell 2, \"0B0\": rule live");
+  says(step + "--csv /no/such.csv", 2, "--csv /no/such.csv: cannot be read");
+  says(step + "--csv " + small.path() + " --merge shortest", 2, "--merge excludes --csv");
+  says(step + "--csv ''", 2, "--csv: its value is empty");
+  // Costs are cut no finer than they can be told.
+  std::string many = "compare --ranks 1 --microbatches 1";
+  const temporary files[] = {temporary("7.csv"), temporary("11.csv"), temporary("13.csv")};
+  const char* chunks[] = {"7", "11", "13"};
+  for (int at = 0; at < 3; ++at) {
+    many += " --csv " + files[at].path();
+    CHECK(run("schedule interleaved --ranks 1 --microbatches 1 --format csv -o " +
+              files[at].path() + " --chunks " + chunks[at])
+              .exit == 0);
+  }
+  says(many, 2, files[2].path() + ": has 13 chunks, for which costs would be cut in 2002 parts");
+  CHECK(run(many + " --layers 26").exit == 0);
 }
