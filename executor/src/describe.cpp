@@ -1,9 +1,9 @@
-#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "stretto/executor/validate.hpp"
 #include "stretto/model/job_text.hpp"
+#include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {
 
@@ -30,16 +30,11 @@ std::string describe(const plan_view& plan, int instruction) {
 }
 
 std::string label(const plan_view& plan, int instruction) {
-  std::string name(to_text(plan.instructions[static_cast<std::size_t>(instruction)].what).view());
-  const op_part part = plan.part_of(instruction);
-  if (part.op >= 0) name += " op " + std::to_string(part.op);
-  if (part.pieces > 1)
-    name += " piece " + std::to_string(part.piece + 1) + "/" + std::to_string(part.pieces);
-  return name;
+  return std::string(to_text(plan, instruction).view());
 }
 
 std::string_view label(const stream_info& stream) {
-  return {stream.name, strnlen(stream.name, sizeof stream.name)};
+  return name(stream);
 }
 
 }  // namespace stretto::executor
