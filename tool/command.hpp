@@ -18,6 +18,7 @@ void add_costs(CLI::App& app);
 void add_list(CLI::App& app);
 void add_memory(CLI::App& app);
 void add_overlap(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_plot(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_schedule(CLI::App& app);

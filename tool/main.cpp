@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
     add_list(app);
     add_schedule(app);
     add_check(app);
+    add_plan(app);
     add_simulate(app);
     add_compare(app);
     add_assign(app);

@@ -404,7 +404,7 @@ TEST_CASE("help is no error, a full disk is") {
   CHECK(run("--help").exit == 0);
   CHECK(run("--version").out.starts_with("stretto 0."));
   CHECK(run("schedule --help").out.find("--remainder") != std::string::npos);
-  std::istringstream names("list schedule check simulate compare assign memory plot trace");
+  std::istringstream names("list schedule check plan simulate compare assign memory plot trace");
   for (std::string name; names >> name;)
     CHECK(run(name + " --help").out.find("\nExit: 0 when") != std::string::npos);
   if (std::filesystem::exists("/dev/full"))
