@@ -66,6 +66,7 @@ ordered_json json_of(const plan_view& plan, std::int32_t index,
                    {"kind", letters(mine.what.kind)},
                    {"microbatch", mine.what.microbatch},
                    {"slice", mine.what.slice},
+                   {"paired", mine.what.paired},
                    {"action", name(mine.act)},
                    {"stream", name(plan.streams[mine.stream])}};
   if (mine.act == action::send || mine.act == action::receive) one["peer"] = mine.peer;

@@ -33,6 +33,7 @@ void check_instruction(const json& told, const plan_view& plan, std::size_t inde
   CHECK(told["stage"] == mine.what.stage);
   CHECK(told["microbatch"] == mine.what.microbatch);
   CHECK(told["slice"] == mine.what.slice);
+  CHECK(told["paired"] == mine.what.paired);
   CHECK(told["action"] == name(mine.act));
   CHECK(told["stream"] == name(plan.streams[mine.stream]));
   const bool message = mine.act == stretto::action::send || mine.act == stretto::action::receive;
@@ -220,6 +221,9 @@ TEST_CASE("plans of files, copies, replicas, slices, forwards alone and late rec
                  "--bytes 64,64,0,400 --format json")["plans"][0]["groups"] ==
         json::parse(R"([{"ranks":[0,1],"elements":100,"bytes":400,"stage":0},
                         {"ranks":[0,1],"elements":100,"bytes":400,"stage":1}])"));
+  CHECK(run("plan paired_1f1b" + shape).out.find("  run, paired  ") != std::string::npos);
+  CHECK(run_json("plan paired_1f1b" + shape + "--format json").dump().find("\"paired\":true") !=
+        std::string::npos);
   CHECK(run("plan seq_1f1b --slices 2" + shape).out.find("  1F0.1  ") != std::string::npos);
   CHECK(run("plan inference" + shape).out.find("OPTIMIZER") == std::string::npos);
   const outcome late = run("plan 1f1b" + shape + "--receive-lead 0");

@@ -130,6 +130,7 @@ class plan_writer {
     if (mine.act == action::send) text += " to rank " + peer;
     if (mine.act == action::receive) text += " from rank " + peer;
     if (mine.act == action::all_reduce) text += " of group " + peer;
+    if (mine.what.paired) text += ", paired";
     return text;
   }
   std::string stream_of(const instruction& mine) const {
@@ -179,11 +180,11 @@ class plan_writer {
 }  // namespace detail
 
 //! Appends a rank's plan as text for people: what it is made of, then a line for each instruction,
-//! in order. An instruction has its number, what it does, its stream and the event that it records
-//! when it is done; what it waits for, which is who records the event, why and which event; the
-//! buffers that it touches, each as `read 3 stash 64+128`: of its 128 bytes from the arena's 64th
-//! on (of the host's memory from arena_bytes on); and which are released before it starts (see
-//! plan_view::released_as_ends).
+//! in order. An instruction has its number, what it does (`paired`: as one with the next one's job),
+//! its stream and the event that it records when it is done; what it waits for, which is who
+//! records the event, why and which event; the buffers that it touches, each as
+//! `read 3 stash 64+128`: of its 128 bytes from the arena's 64th on (of the host's memory from
+//! arena_bytes on); and which are released before it starts (see plan_view::released_as_ends).
 //! @param plan  a sound one: its indices are not looked at
 inline void write_plan(const plan_view& plan, std::string& out) {
   detail::plan_writer(plan).write(out);
