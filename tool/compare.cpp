@@ -149,7 +149,8 @@ struct compare_command {
     const auto refuse = [&](const std::string& rule) { throw bad_option("--csv", path, rule); };
     const auto same = [&](int has, const char* what, const char* option, int asked) {
       if (has != asked)
-        refuse("has " + count_of(has, what) + ", not the " + std::to_string(asked) + " of " + option);
+        refuse("has " + count_of(has, what) + ", not the " + std::to_string(asked) + " of " +
+               option);
     };
     same(where.ranks, "rank", "--ranks", common_.wanted.ranks);
     same(read.microbatches, "micro-batch", "--microbatches", common_.wanted.microbatches);
@@ -255,8 +256,8 @@ void add_compare(CLI::App& app) {
       "this limit is shorter, its backwards whole or split. Forward-only schedules stand last,\n"
       "schedules that do not serve the shape or fit the limit below the table, with the reason; when\n"
       "there are no others, that is wrong input.\n"
-      "With --csv, an order of one's own stands beside them: its ranks and micro-batches are those\n"
-      "asked for, and its chunks cut the model as a schedule's do.\n"
+      "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"
+      "those asked for, and its chunks cut the model as a schedule's do.\n"
       "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"
       "own stages: --layers even:34 beside --layers balanced:34 shows what balancing gains.\n" +
       std::string(exits));

@@ -1,6 +1,5 @@
 #include "costs.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,9 +17,6 @@ namespace stretto::tool {
 namespace {
 
 using nlohmann::json;
-
-// Times what `compare` multiplies by lest parts be rounded, at most 1000, still a number.
-constexpr std::int64_t most_memory = 1'000'000'000'000'000;
 
 //! Reads the file of --costs into a table.
 class costs_file {
@@ -145,9 +141,9 @@ job_cost share(const job_table& table, int rank, job_kind kind, int parts) {
   return {sum.time / parts, sum.change / parts, sum.peak / parts};
 }
 
-//! Sums of times and of memory must stay in 64 bits, in a finer unit, too. Upwards of the real sums:
-//! no step is longer than all that its jobs and messages take one after another, and no rank holds
-//! more than if none of its jobs gave anything back.
+//! Sums of times and of memory must stay in 64 bits, in a finer unit, too. Upwards of the real
+//! sums: no step is longer than all that its jobs and messages take one after another, and no rank
+//! holds more than if none of its jobs gave anything back.
 //! @param given  before it is refined, and the loss added: to four jobs, of replicas twice
 void refuse_long_sums(const cost_options& options, const job_table& given, const placement& where,
                       const cost_cut& cut, std::int64_t loss) {
@@ -183,7 +179,8 @@ void refuse_long_sums(const cost_options& options, const job_table& given, const
     return sum * static_cast<double>(parts) < static_cast<double>(unlimited);
   };
   if (!fits(each * jobs, cut.times)) refuse("times", "--cost", options.cost, cut.times);
-  if (!fits(held, cut.amounts)) refuse("amounts of memory", "--memory", options.memory, cut.amounts);
+  if (!fits(held, cut.amounts))
+    refuse("amounts of memory", "--memory", options.memory, cut.amounts);
 }
 
 //! A whole backward takes no less than no time.
@@ -274,78 +271,6 @@ job_table layer_table(const cost_options& options, const placement& where, const
 }
 
 }  // namespace
-
-void cost_options::add(CLI::App& command, const kinds& beside) {
-  command.add_option("--cost", cost,
-                     "Times F,I,W,C: forward, backward for the input, backward for the weights, "
-                     "hop between ranks (default 1,1,1,0; a whole backward costs I+W, less "
-                     "--whole-saves)");
-  command
-      .add_option("--whole-saves", whole_saves,
-                  "Time that a whole backward takes less than I+W, because what both read is read "
-                  "once (default 0)")
-      ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
-  command.add_option("--memory", memory,
-                     "Memory changes F,I,W: at a forward's start, at the others' end "
-                     "(default 1,0,-1; of forwards alone 0,0,0)");
-  if (beside.copies)
-    command.add_option("--copy", copy,
-                       "What --offload's copies, to the host or back, take and move: T,M (default "
-                       "1,1)");
-  command
-      .add_option("--weights", weights,
-                  "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
-                  "all the time, those of both directions where there are two (default 0)")
-      ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
-  command.add_option("--limit", limit, "Memory that no rank may exceed")
-      ->check(CLI::Range(std::int64_t{0}, most_memory).description(""));
-  if (beside.pairs)
-    command
-        .add_option("--hides", hides,
-                    "How much of the shorter half of a pair the longer one hides, in percent "
-                    "(default 0)")
-        ->check(CLI::Range(0, 100).description(""));
-  command.add_option("--costs", costs_file,
-                     "JSON file with times and memory per rank, chunk and kind");
-  layers.add(command);
-}
-
-cost_options cost_options::for_step(bool forward_only) const {
-  cost_options costs = *this;
-  if (memory.empty() && forward_only) costs.memory = "0,0,0";
-  if (forward_only) costs.whole_saves = 0;
-  return costs;
-}
-
-unit_costs cost_options::units() const {
-  unit_costs units;
-  units.pair_hides = hides;
-  if (!cost.empty()) {
-    const auto given = read_numbers<4>("--cost", cost, "F,I,W,C", 0);
-    units.forward = given[0];
-    units.backward_input = given[1];
-    units.backward_weight = given[2];
-    units.communication = given[3];
-  }
-  units.whole_saves = whole_saves;
-  if (!memory.empty()) {
-    const auto given = read_numbers<3>("--memory", memory, "F,I,W", -most_cost);
-    units.memory_forward = given[0];
-    units.memory_backward_input = given[1];
-    units.memory_backward_weight = given[2];
-  }
-  if (!copy.empty()) {
-    const auto given = read_numbers<2>("--copy", copy, "T,M", 0);
-    units.offload = given[0];
-    units.memory_offload = given[1];
-  }
-  return units;
-}
-
-std::vector<std::int64_t> cost_options::limits(int ranks) const {
-  if (!limit) return {};
-  return std::vector<std::int64_t>(static_cast<std::size_t>(ranks), *limit);
-}
 
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut) {
   if (options.layers.given()) return layer_table(options, where, cut);

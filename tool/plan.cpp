@@ -174,9 +174,9 @@ void add_plan(CLI::App& app) {
   command->add_option("--rank", mine->rank, "Of this rank alone, from 0 (default: of all)")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   command->add_option("--bytes", mine->bytes,
-                      "Bytes of a stage M,S,K,G: a message; what a forward saves for its backward; what it "
-                  "saves beside that for the backward for the weights; gradients that replicas sum "
-                  "(default 64,64,0,64)");
+                      "Bytes of a stage M,S,K,G: a message; what a forward saves for its backward; "
+                      "what it saves beside that for the backward for the weights; gradients that "
+                      "replicas sum (default 64,64,0,64)");
   command->add_option("--format", mine->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");

@@ -156,7 +156,7 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
         std::string::npos);
 }
 
-TEST_CASE("compare puts orders from files beside the schedules, which are told as their own would be") {
+TEST_CASE("compare puts orders from files beside schedules, told as the schedules' own would be") {
   const auto row = [](const json& all, const char* key, const std::string& value) {
     for (const json& one : all)
       if (one.value(key, "") == value) return one;
@@ -188,8 +188,8 @@ TEST_CASE("compare puts orders from files beside the schedules, which are told a
   }
   // Another number of chunks cuts the model anew, as a schedule's does.
   const temporary two("two chunks.csv");
-  REQUIRE(run("schedule zbv --ranks 4 --microbatches 8 --format csv -o '" + two.path() + "'").exit ==
-          0);
+  const std::string written = "schedule zbv --ranks 4 --microbatches 8 --format csv -o '";
+  REQUIRE(run(written + two.path() + "'").exit == 0);
   const std::string step = "compare --ranks 4 --microbatches 8 --cost 3,5,7,1 ";
   const json halves = run_json(step + "--format json --csv '" + two.path() + "'");
   CHECK(row(halves, "file", two.path())["makespan"] == row(halves, "schedule", "zbv")["makespan"]);
@@ -236,7 +236,8 @@ TEST_CASE("compare refuses files of other shapes, by name") {
   says("compare --ranks 2 --microbatches 1 --csv " + uneven.path(), 2,
        uneven.path() + ": has 3 stages on 2 ranks, not as many on each");
   CHECK(run("compare --ranks 2 --microbatches 1 --layers 6 --csv " + uneven.path()).exit == 0);
-  says(step + "--csv " + stuck.path(), 1, stuck.path() + ": row 1 (rank 0), cell 2, \"0B0\": rule live");
+  says(step + "--csv " + stuck.path(), 1,
+       stuck.path() + ": row 1 (rank 0), cell 2, \"0B0\": rule live");
   says(step + "--csv /no/such.csv", 2, "--csv /no/such.csv: cannot be read");
   says(step + "--csv " + small.path() + " --merge shortest", 2, "--merge excludes --csv");
   says(step + "--csv ''", 2, "--csv: its value is empty");

@@ -180,8 +180,8 @@ class plan_writer {
 }  // namespace detail
 
 //! Appends a rank's plan as text for people: what it is made of, then a line for each instruction,
-//! in order. An instruction has its number, what it does (`paired`: as one with the next one's job),
-//! its stream and the event that it records when it is done; what it waits for, which is who
+//! in order. An instruction has its number, what it does (`paired`: as one with the next one's
+//! job), its stream and the event that it records when it is done; what it waits for, which is who
 //! records the event, why and which event; the buffers that it touches, each as
 //! `read 3 stash 64+128`: of its 128 bytes from the arena's 64th on (of the host's memory from
 //! arena_bytes on); and which are released before it starts (see plan_view::released_as_ends).

@@ -1,0 +1,83 @@
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "costs.hpp"
+#include "errors.hpp"
+#include "numbers.hpp"
+
+namespace stretto::tool {
+
+void cost_options::add(CLI::App& command, const kinds& beside) {
+  command.add_option("--cost", cost,
+                     "Times F,I,W,C: forward, backward for the input, backward for the weights, "
+                     "hop between ranks (default 1,1,1,0; a whole backward costs I+W, less "
+                     "--whole-saves)");
+  command
+      .add_option("--whole-saves", whole_saves,
+                  "Time that a whole backward takes less than I+W, because what both read is read "
+                  "once (default 0)")
+      ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
+  command.add_option("--memory", memory,
+                     "Memory changes F,I,W: at a forward's start, at the others' end "
+                     "(default 1,0,-1; of forwards alone 0,0,0)");
+  if (beside.copies)
+    command.add_option("--copy", copy,
+                       "What --offload's copies, to the host or back, take and move: T,M (default "
+                       "1,1)");
+  command
+      .add_option("--weights", weights,
+                  "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
+                  "all the time, those of both directions where there are two (default 0)")
+      ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
+  command.add_option("--limit", limit, "Memory that no rank may exceed")
+      ->check(CLI::Range(std::int64_t{0}, most_memory).description(""));
+  if (beside.pairs)
+    command
+        .add_option("--hides", hides,
+                    "How much of the shorter half of a pair the longer one hides, in percent "
+                    "(default 0)")
+        ->check(CLI::Range(0, 100).description(""));
+  command.add_option("--costs", costs_file,
+                     "JSON file with times and memory per rank, chunk and kind");
+  layers.add(command);
+}
+
+cost_options cost_options::for_step(bool forward_only) const {
+  cost_options costs = *this;
+  if (memory.empty() && forward_only) costs.memory = "0,0,0";
+  if (forward_only) costs.whole_saves = 0;
+  return costs;
+}
+
+unit_costs cost_options::units() const {
+  unit_costs units;
+  units.pair_hides = hides;
+  if (!cost.empty()) {
+    const auto given = read_numbers<4>("--cost", cost, "F,I,W,C", 0);
+    units.forward = given[0];
+    units.backward_input = given[1];
+    units.backward_weight = given[2];
+    units.communication = given[3];
+  }
+  units.whole_saves = whole_saves;
+  if (!memory.empty()) {
+    const auto given = read_numbers<3>("--memory", memory, "F,I,W", -most_cost);
+    units.memory_forward = given[0];
+    units.memory_backward_input = given[1];
+    units.memory_backward_weight = given[2];
+  }
+  if (!copy.empty()) {
+    const auto given = read_numbers<2>("--copy", copy, "T,M", 0);
+    units.offload = given[0];
+    units.memory_offload = given[1];
+  }
+  return units;
+}
+
+std::vector<std::int64_t> cost_options::limits(int ranks) const {
+  if (!limit) return {};
+  return std::vector<std::int64_t>(static_cast<std::size_t>(ranks), *limit);
+}
+
+}  // namespace stretto::tool
