@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "numbers.hpp"
+#include "stretto/model/cost.hpp"
+
+namespace stretto::tool {
+
+//! Reads the file of --costs into a table: see make_costs.
+class costs_file {
+ public:
+  //! @param whole_saves  time that a whole backward that no entry gives takes less than its halves
+  costs_file(const std::string& path, job_table& table, std::int64_t whole_saves);
+
+  //! @throws bad_input naming the file, the place in it and the rule
+  void apply();
+  //! What the loss takes; apply() does not add it.
+  std::int64_t loss() const { return loss_; }
+
+ private:
+  //! What an entry says of a whole backward.
+  struct given_parts {
+    bool time = false;
+    bool memory = false;
+  };
+
+  void only(const nlohmann::json& object, const std::string& place,
+            const std::vector<std::string_view>& keys) const;
+  std::vector<std::int64_t> per_rank(const nlohmann::json& value, const std::string& place) const;
+  job_kind kind_of(const nlohmann::json& entry, const std::string& place) const;
+  void job_entry(const nlohmann::json& entry, const std::string& place);
+  //! What no entry gives of a whole backward is that of I, then W.
+  void join_backwards();
+
+  json_file file_;
+  job_table& table_;
+  std::int64_t whole_saves_;
+  std::int64_t loss_ = 0;
+  std::vector<given_parts> whole_given_;  // of each rank's chunks
+};
+
+}  // namespace stretto::tool
