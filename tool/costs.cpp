@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,10 @@ namespace stretto::tool {
 namespace {
 
 //! Of one chunk of `parts`, what `chunks` chunks of the table do one after another.
-job_cost share(const job_table& table, int rank, job_kind kind, int parts) {
+job_cost share(const job_table_view& table, int rank, job_kind kind, int parts) {
   job_cost sum;
   for (int chunk = 0; chunk < table.chunks; ++chunk) {
-    const job_cost& one = table.view().at(rank, chunk, kind);
+    const job_cost& one = table.at(rank, chunk, kind);
     sum.peak = std::max({sum.peak, sum.change + one.peak, sum.change + one.change});
     sum.time += one.time;
     sum.change += one.change;
@@ -33,21 +34,26 @@ job_cost share(const job_table& table, int rank, job_kind kind, int parts) {
 void refuse_long_sums(const cost_options& options, const job_table& given, const placement& where,
                       const cost_cut& cut, std::int64_t loss) {
   const double jobs = 1.0 * where.microbatches * cut.slices * cut.joined;  // of a stage and kind
-  double each = 8.0 * static_cast<double>(loss);  // what a micro-batch takes, or a slice of it
-  for (const job_cost& one : given.entries) each += static_cast<double>(one.time);
-  each += 2.0 * where.ranks * std::max(where.chunks, given.chunks) *
-          static_cast<double>(given.communication);
+  double longest = 0;  // what a micro-batch takes, or a slice of it
   double held = 0;
-  const job_table_view table = given.view();
-  for (int rank = 0; rank < given.ranks; ++rank) {
-    double sum = static_cast<double>(table.base_of(rank));
-    for (int chunk = 0; chunk < given.chunks; ++chunk)
-      for (int kind = 0; kind < cost_kinds; ++kind) {
-        const job_cost& one = table.at(rank, chunk, static_cast<job_kind>(kind));
-        sum += std::abs(static_cast<double>(one.change)) * jobs + static_cast<double>(one.peak);
-      }
-    held = std::max(held, sum);
+  for (std::int64_t number = 0; number < given.view().class_count(); ++number) {
+    const job_table_view table = given.view().of_class(number);
+    double each = 0;
+    for (const job_cost& one : table.entries) each += static_cast<double>(one.time);
+    longest = std::max(longest, each);
+    for (int rank = 0; rank < given.ranks; ++rank) {
+      double sum = static_cast<double>(table.base_of(rank));
+      for (int chunk = 0; chunk < given.chunks; ++chunk)
+        for (int kind = 0; kind < cost_kinds; ++kind) {
+          const job_cost& one = table.at(rank, chunk, static_cast<job_kind>(kind));
+          sum += std::abs(static_cast<double>(one.change)) * jobs + static_cast<double>(one.peak);
+        }
+      held = std::max(held, sum);
+    }
   }
+  longest += 8.0 * static_cast<double>(loss) + 2.0 * where.ranks *
+                                                   std::max(where.chunks, given.chunks) *
+                                                   static_cast<double>(given.communication);
   const auto refuse = [&](const char* what, const char* option, const std::string& typed,
                           std::int64_t parts) {
     const auto [name, value] =
@@ -63,20 +69,23 @@ void refuse_long_sums(const cost_options& options, const job_table& given, const
   const auto fits = [](double sum, std::int64_t parts) {
     return sum * static_cast<double>(parts) < static_cast<double>(unlimited);
   };
-  if (!fits(each * jobs, cut.times)) refuse("times", "--cost", options.cost, cut.times);
+  if (!fits(longest * jobs, cut.times)) refuse("times", "--cost", options.cost, cut.times);
   if (!fits(held, cut.amounts))
     refuse("amounts of memory", "--memory", options.memory, cut.amounts);
 }
 
 //! A whole backward takes no less than no time.
 void refuse_saving_too_much(const cost_options& options, const job_table& given) {
-  for (int rank = 0; rank < given.ranks; ++rank)
-    for (int chunk = 0; chunk < given.chunks; ++chunk)
-      if (const auto left = given.view().at(rank, chunk, job_kind::backward).time; left < 0)
-        throw bad_option("--whole-saves", std::to_string(options.whole_saves),
-                         "is more than both halves take, I+W = " +
-                             std::to_string(options.whole_saves + left) + " on rank " +
-                             std::to_string(rank));
+  for (std::int64_t number = 0; number < given.view().class_count(); ++number)
+    for (int rank = 0; rank < given.ranks; ++rank)
+      for (int chunk = 0; chunk < given.chunks; ++chunk)
+        if (const auto left =
+                given.view().of_class(number).at(rank, chunk, job_kind::backward).time;
+            left < 0)
+          throw bad_option(
+              "--whole-saves", std::to_string(options.whole_saves),
+              "is more than both halves take, I+W = " + std::to_string(options.whole_saves + left) +
+                  " on rank " + std::to_string(rank));
 }
 
 //! Every number in a finer unit.
@@ -88,29 +97,78 @@ void refine(job_table& table, const cost_cut& cut) {
     for (std::int64_t& one : *all) one *= cut.amounts;
 }
 
+//! What a job takes that does the work of several slices, one after another.
+//! @param classes  of the slices
+job_cost joined(const job_table& given, const placement& where, int rank, int chunk, job_kind kind,
+                const std::vector<std::int32_t>& classes) {
+  const bool replicas = where.kind == placement_kind::bidirectional;
+  job_cost sum;
+  for (const std::int32_t number : classes) {
+    const job_table_view table = given.view().of_class(number);
+    const job_cost one = given.chunks != where.chunks || replicas
+                             ? share(table, rank, kind, replicas ? 1 : where.chunks)
+                             : table.at(rank, chunk, kind);
+    if (one.peak > 0) sum.peak = std::max(sum.peak, sum.change + one.peak);
+    sum.time += one.time;
+    sum.change += one.change;
+  }
+  return sum;
+}
+
 //! The same rank's work in the chunks of a placement, by jobs of so many slices.
 job_table cut_anew(const job_table& given, const placement& where, const cost_cut& cut) {
-  const bool replicas = where.kind == placement_kind::bidirectional;
   job_table table(where.ranks, where.chunks);
   table.communication = given.communication;
   table.pair_hides = given.pair_hides;
   table.base = given.base;
   table.limit = given.limit;
-  for (int rank = 0; rank < where.ranks; ++rank)
-    for (int chunk = 0; chunk < where.chunks; ++chunk)
-      for (int at = 0; at < cost_kinds; ++at) {
-        const auto kind = static_cast<job_kind>(at);
-        job_cost& cost = table.at(rank, chunk, kind);
-        if (given.chunks != where.chunks || replicas) {
-          cost = share(given, rank, kind, replicas ? 1 : where.chunks);
-        } else {
-          cost = given.view().at(rank, chunk, kind);
-        }
-        cost.peak = std::max(cost.peak, (cut.joined - 1) * cost.change + cost.peak);
-        cost.time *= cut.joined;
-        cost.change *= cut.joined;
-      }
+  table.slices = cut.slices;
+  const auto many = static_cast<std::size_t>(cut.joined);
+  std::vector<std::vector<std::int32_t>> made;  // of each class: those of a job's slices
+  std::map<std::vector<std::int32_t>, std::int32_t> numbers;
+  for (std::size_t first = 0; first < given.classes.size(); first += many) {
+    const auto from = given.classes.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto [found, fresh] = numbers.try_emplace(std::vector(from, from + cut.joined),
+                                                    static_cast<std::int32_t>(made.size()));
+    if (fresh) made.push_back(found->first);
+    table.classes.push_back(found->second);
+  }
+  if (made.empty()) made.emplace_back(many);
+  for (std::size_t more = 1; more < made.size(); ++more) table.add_class();
+  for (std::size_t number = 0; number < made.size(); ++number)
+    for (int at = 0; at < cost_kinds; ++at) {
+      const auto kind = static_cast<job_kind>(at);
+      std::vector<std::int32_t> classes = made[number];
+      if (kind >= job_kind::backward && kind <= job_kind::backward_weight)
+        std::ranges::reverse(classes);
+      for (int rank = 0; rank < where.ranks; ++rank)
+        for (int chunk = 0; chunk < where.chunks; ++chunk)
+          table.at(static_cast<int>(number), rank, chunk, kind) =
+              joined(given, where, rank, chunk, kind, classes);
+    }
   return table;
+}
+
+//! Searches plan by class 0: that which keeps most, of such the longest.
+void put_largest_first(job_table& table) {
+  const std::int64_t each = table.view().class_entries();
+  const auto size = [&](std::int64_t number) {
+    std::pair<std::int64_t, std::int64_t> sum;
+    for (std::int64_t at = number * each; at < (number + 1) * each; at += cost_kinds) {
+      const job_cost& forward = table.entries[static_cast<std::size_t>(at)];
+      sum.first += forward.change;
+      sum.second += forward.time;
+    }
+    return sum;
+  };
+  std::int64_t largest = 0;
+  for (std::int64_t one = 1; one < table.view().class_count(); ++one)
+    if (size(one) > size(largest)) largest = one;
+  if (largest == 0) return;
+  std::swap_ranges(table.entries.begin(), table.entries.begin() + each,
+                   table.entries.begin() + largest * each);
+  for (std::int32_t& one : table.classes)
+    one = one == 0 ? static_cast<std::int32_t>(largest) : one == largest ? 0 : one;
 }
 
 //! The loss falls on the last stage.
@@ -121,10 +179,12 @@ void add_loss(job_table& table, const placement& where, std::int64_t time) {
     const int last = where.stages() - 1;
     const int rank = where.rank_of(last, microbatch);
     const int chunk = where.chunk_of(last, microbatch);
-    for (const job_kind kind :
-         {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
-      table.at(rank, chunk, kind).time += time;
-    table.at(rank, chunk, job_kind::backward).time += 2 * time;
+    for (int number = 0; number < table.view().class_count(); ++number) {
+      for (const job_kind kind :
+           {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
+        table.at(number, rank, chunk, kind).time += time;
+      table.at(number, rank, chunk, job_kind::backward).time += 2 * time;
+    }
   }
 }
 
@@ -163,7 +223,8 @@ job_table make_costs(const cost_options& options, const placement& where, const 
   job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
   std::int64_t loss = 0;
   if (!options.costs_file.empty()) {
-    costs_file file(options.costs_file, table, options.whole_saves);
+    costs_file file(options.costs_file, table, where.microbatches, cut.slices * cut.joined,
+                    options.whole_saves);
     file.apply();
     loss = file.loss();
   }
@@ -179,6 +240,7 @@ job_table make_costs(const cost_options& options, const placement& where, const 
   refine(table, cut);
   if (cut.given > 0) table = cut_anew(table, where, cut);
   add_loss(table, where, loss * cut.joined * cut.times);
+  put_largest_first(table);
   return table;
 }
 

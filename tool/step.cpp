@@ -136,7 +136,7 @@ void refuse_hidden_parts(const step& made) {
   const replay_input input = made.input();
   const int hides = input.costs.pair_hides;
   const auto time = [&](int rank, const job& work) {
-    return input.costs.at(rank, input.where.chunk_of(work.stage, work.microbatch), work.kind).time;
+    return input.costs.of(rank, input.where.chunk_of(work.stage, work.microbatch), work).time;
   };
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
     const std::span<const job> row = input.rows.row(rank);

@@ -1,6 +1,7 @@
 // What jobs take: by options, by a file, of pairs and replicas.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -196,4 +197,91 @@ TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to
   const std::string search =
       "simulate v_auto --ranks 1 --microbatches 2 --cost 434,5,8,2 --format json";
   CHECK(run_json(search + " --hides 1") == run_json(search));
+}
+
+TEST_CASE("micro-batches and slices may take different times and memory") {
+  const temporary costs("lengths.json");
+  const auto step = [&](const std::string& words) {
+    return run_json(words + " --format json --costs " + costs.path());
+  };
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 2}, {"kind": "B", "cost": 3},
+    {"kind": "F", "microbatch": [1, 3], "cost": 7, "change": 4},
+    {"kind": "B", "microbatch": [1, 3], "cost": 10, "change": -4},
+    {"kind": "F", "microbatch": 3, "rank": 0, "cost": 9}]})");
+  const json alone = step("simulate gpipe --ranks 1 --microbatches 4");
+  CHECK(alone["makespan"] == 2 + 7 + 2 + 9 + 2 * (3 + 10));
+  CHECK(alone["peak"] == json({1 + 4 + 1 + 4}));
+  const json lists = step("schedule 1f1b --ranks 2 --microbatches 4")["lists"];
+  for (const json& list : lists)
+    for (const json& one : list["jobs"]) {
+      const std::int64_t time = one["end"].get<std::int64_t>() - one["start"].get<std::int64_t>();
+      const bool longer = one["microbatch"] == 1 || one["microbatch"] == 3;
+      CAPTURE(one.dump());
+      if (one["kind"] == "F")
+        CHECK(time == (!longer ? 2 : one["microbatch"] == 3 && list["rank"] == 0 ? 9 : 7));
+      else
+        CHECK(time == (longer ? 10 : 3));
+    }
+  // By hand: F at 0-2 and 2-9, and 2-4 and 9-16; B at 4-7 and 16-26, and 9-12 and 26-36.
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 2}, {"kind": "B", "cost": 3},
+    {"kind": "F", "microbatch": 1, "cost": 7, "change": 4},
+    {"kind": "B", "microbatch": 1, "cost": 10, "change": -4}]})");
+  const json two = step("simulate 1f1b --ranks 2 --microbatches 2");
+  CHECK(two["makespan"] == 36);
+  CHECK(two["peak"] == json({5, 4}));
+
+  // What names all says no more than what names none.
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 3}, {"kind": "I", "cost": 4}]})");
+  const json plain = step("simulate zb_auto --ranks 3 --microbatches 5");
+  costs.write(R"({"jobs": [{"kind": "F", "microbatch": [0, 1, 2, 3, 4], "cost": 3},
+    {"kind": "F", "microbatch": 2, "slice": 0, "cost": 3}, {"kind": "I", "cost": 4}]})");
+  CHECK(step("simulate zb_auto --ranks 3 --microbatches 5") == plain);
+}
+
+TEST_CASE("slices that take different times are joined where a schedule knows none") {
+  const temporary costs("slices.json");
+  costs.write(R"({"jobs": [{"kind": "F", "slice": 1, "cost": 3, "change": 2, "peak": 5},
+    {"kind": "W", "slice": 1, "change": -2}, {"kind": "F", "slice": 2, "cost": 6},
+    {"kind": "F", "slice": [0, 2], "microbatch": 4, "cost": 10}]})");
+  const std::string shape = " --ranks 3 --microbatches 6 --format json --costs " + costs.path();
+  const json sliced = run_json("simulate seq_1f1b --slices 3" + shape);
+  const json all = run_json("compare --slices 3" + shape);
+  const auto row = [&](const std::string& name) {
+    for (const json& one : all)
+      if (one["schedule"] == name) return one;
+    return json();
+  };
+  CHECK(row("seq_1f1b")["makespan"] == sliced["makespan"]);
+  CHECK(row("seq_1f1b")["bound"] <= sliced["makespan"]);
+  // One job a micro-batch: what its slices take one after another.
+  const temporary joined("joined.json");
+  joined.write(R"({"jobs": [{"kind": "F", "cost": 10, "change": 4, "peak": 6},
+    {"kind": "I", "cost": 3}, {"kind": "W", "cost": 3, "change": -4},
+    {"kind": "F", "microbatch": 4, "cost": 23}]})");
+  const json whole =
+      run_json("simulate 1f1b --ranks 3 --microbatches 6 --format json --costs " + joined.path());
+  CHECK(row("1f1b")["makespan"] == whole["makespan"]);
+  CHECK(row("1f1b")["peak"] == whole["peak"]);
+  // And half of that in each of two chunks: the same, where nothing else is to be done.
+  CHECK(row("gpipe")["makespan"] <= row("1f1b")["makespan"].get<std::int64_t>() + 23);
+  CHECK(row("zbv")["chunks"] == 2);
+}
+
+TEST_CASE("costs of micro-batches and slices that are not there are refused") {
+  const temporary costs("wrong.json");
+  const auto refused = [&](const std::string& entry, const std::string& words) {
+    costs.write("{\"jobs\": [" + entry + "]}");
+    const outcome ran = run("simulate 1f1b --ranks 2 --microbatches 4 --costs " + costs.path());
+    CHECK(ran.exit == 2);
+    CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
+  };
+  refused(R"({"kind": "F", "microbatch": 4, "cost": 1})",
+          "jobs[0].microbatch is 4, must be an integer from 0 to 3");
+  refused(R"({"kind": "F", "microbatch": [0, -1], "cost": 1})",
+          "jobs[0].microbatch is -1, must be an integer from 0 to 3");
+  refused(R"({"kind": "F", "slice": 1, "cost": 1})",
+          "jobs[0].slice is 1, must be an integer from 0 to 0");
+  refused(R"({"kind": "F", "microbatches": 1, "cost": 1})",
+          "jobs[0] has an unknown key, \"microbatches\"");
+  refused(R"({"microbatch": 1, "cost": 1})", "jobs[0] needs a kind");
 }
