@@ -51,8 +51,9 @@ TEST_CASE("plans that differ are refused before the first step, by every process
   expect_failure(sizes);
   for (const char* process : {"process 0", "process 1"})
     expect(sizes,
-           process + std::string(" refuses: rank 1, in process 1, runs another schedule than "
-                                 "rank 0: their digests differ; first in channel 0 -> 1: "));
+           process + std::string(
+                         " refuses: rank 1, in process 1, runs another schedule than "
+                         "rank 0, in process 0: their digests differ; first in channel 0 -> 1: "));
   expect(sizes, "both message 0 of the channel: 256 bytes are sent, 128 received");
   const outcome schedules = start(2, "schedules");
   expect_failure(schedules);

@@ -147,16 +147,25 @@ struct within_limit {
   static constexpr bool value = true;
 };
 
+//! The same for the slice of the job that `accepted` names, of micro-batches in slices; the first
+//! one goes without saying.
+template <int Rank, int Step, int Slice>
+struct of_slice {
+  static_assert(Slice <= 0,
+                "stretto: of_slice<rank, step, slice> says which slice of the job it is");
+  static constexpr bool value = true;
+};
+
 namespace detail {
 
 //! All of the above, of the members of a verdict.
 template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, int Microbatch,
-          std::int64_t Amount, std::int64_t Limit>
-inline constexpr bool sound =
-    accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value &&
-    assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value &&
-    within_limit<Rank, What == fault::over_limit ? Amount : 0,
-                 What == fault::over_limit ? Limit : 0>::value;
+          int Slice, std::int64_t Amount, std::int64_t Limit>
+inline constexpr bool sound = accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value&&
+    of_slice<Rank, Step, What == fault::none ? 0 : Slice>::value&&
+        assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value&&
+            within_limit<Rank, What == fault::over_limit ? Amount : 0,
+                         What == fault::over_limit ? Limit : 0>::value;
 
 }  // namespace detail
 
@@ -164,7 +173,8 @@ inline constexpr bool sound =
 template <const verdict& Found>
 inline constexpr bool accepted_verdict =
     detail::sound<Found.what, Found.why, Found.rank, Found.step, Found.where.kind,
-                  Found.where.stage, Found.where.microbatch, Found.amount, Found.limit>;
+                  Found.where.stage, Found.where.microbatch, Found.where.slice, Found.amount,
+                  Found.limit>;
 
 namespace detail {
 
@@ -173,7 +183,8 @@ template <class Checked>
 inline constexpr bool proven =  // written out: nvcc's host pass loses a member's reference
     sound<Checked::checked.what, Checked::checked.why, Checked::checked.rank, Checked::checked.step,
           Checked::checked.where.kind, Checked::checked.where.stage,
-          Checked::checked.where.microbatch, Checked::checked.amount, Checked::checked.limit>;
+          Checked::checked.where.microbatch, Checked::checked.where.slice, Checked::checked.amount,
+          Checked::checked.limit>;
 
 //! The same, proven when the body is made.
 template <class Checked>
