@@ -64,25 +64,8 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
   model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
   model.slices = slices;
-  const std::int64_t t = model.tensor_parallel;
-  if (model.hidden % model.heads != 0)
-    throw bad_option("--heads", std::to_string(model.heads), "--hidden is no multiple of it");
-  if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)
-    throw bad_option("--kv-heads", std::to_string(model.kv_heads), "--heads is no multiple of it");
-  if (model.sequence % slices != 0)
-    throw bad_option("--slices", std::to_string(slices),
-                     "--sequence " + std::to_string(model.sequence) + " is no multiple of it");
-  if (model.heads % t != 0 || model.vocabulary % t != 0 ||
-      (model.sequence_parallel && model.sequence / slices % t != 0))
-    throw bad_option(
-        "--tensor-parallel", std::to_string(t),
-        "--heads and --vocabulary, and --sequence (of a slice) where it is split, must "
-        "be multiples of it");
-  if (model.kv_heads % t != 0 || model.feed_forward_width() % t != 0)
-    throw bad_option("--tensor-parallel", std::to_string(t),
-                     "--kv-heads and --feed-forward (" +
-                         std::to_string(model.feed_forward_width()) + ") must be multiples of it");
-  settle_experts();
+  refuse_experts_alone();
+  refuse(model.broken_rule());
   // What one micro-batch keeps in all layers, and the weights.
   const double tokens = static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
   const double hidden = static_cast<double>(model.hidden);
@@ -105,29 +88,60 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
                     ": the model passes 1e15 bytes");
 }
 
-void transformer_options::settle_experts() const {
+void transformer_options::refuse_experts_alone() const {
   const expert_mixture& mixed = model.experts;
-  const auto refuse = [](const char* option, std::int64_t value, const std::string& why) {
+  if (mixed.count > 0) return;
+  const auto alone = [](const char* option, std::int64_t value) {
+    throw bad_option(option, std::to_string(value), "says of what only with --experts");
+  };
+  if (mixed.shared > 0) alone("--shared-experts", mixed.shared);
+  if (mixed.parallel > 1) alone("--expert-parallel", mixed.parallel);
+  if (mixed.per_token != expert_mixture{}.per_token) alone("--experts-per-token", mixed.per_token);
+}
+
+void transformer_options::refuse(transformer_rule broken) const {
+  const expert_mixture& mixed = model.experts;
+  const auto because = [](const char* option, std::int64_t value, const std::string& why) {
     throw bad_option(option, std::to_string(value), why);
   };
-  if (mixed.count == 0) {
-    const char* const alone = "says of what only with --experts";
-    if (mixed.shared > 0) refuse("--shared-experts", mixed.shared, alone);
-    if (mixed.parallel > 1) refuse("--expert-parallel", mixed.parallel, alone);
-    if (mixed.per_token != expert_mixture{}.per_token)
-      refuse("--experts-per-token", mixed.per_token, alone);
-    return;
+  switch (broken) {
+    case transformer_rule::none:
+      return;
+    case transformer_rule::sizes_positive:  // whose options say so
+      throw bad_input(std::string(describe(broken)));
+    case transformer_rule::heads_divide_hidden:
+      because("--heads", model.heads, "--hidden is no multiple of it");
+      return;
+    case transformer_rule::kv_heads_divide_heads:
+      because("--kv-heads", model.kv_heads, "--heads is no multiple of it");
+      return;
+    case transformer_rule::slices_divide_sequence:
+      because("--slices", model.slices,
+              "--sequence " + std::to_string(model.sequence) + " is no multiple of it");
+      return;
+    case transformer_rule::shards_divide_heads:
+      because("--tensor-parallel", model.tensor_parallel,
+              "--heads and --vocabulary, and --sequence (of a slice) where it is split, must "
+              "be multiples of it");
+      return;
+    case transformer_rule::shards_divide_widths:
+      because("--tensor-parallel", model.tensor_parallel,
+              "--kv-heads and --feed-forward (" + std::to_string(model.feed_forward_width()) +
+                  ") must be multiples of it");
+      return;
+    case transformer_rule::experts_whole:
+      because("--experts", mixed.count,
+              "layers with experts are not shared: --tensor-parallel " +
+                  std::to_string(model.tensor_parallel) + " must be 1");
+      return;
+    case transformer_rule::experts_for_token:
+      because("--experts-per-token", mixed.per_token,
+              "there are --experts " + std::to_string(mixed.count));
+      return;
+    case transformer_rule::experts_dealt:
+      because("--expert-parallel", mixed.parallel,
+              "--experts " + std::to_string(mixed.count) + " is no multiple of it");
   }
-  if (model.tensor_parallel > 1)
-    refuse("--experts", mixed.count,
-           "layers with experts are not shared: --tensor-parallel " +
-               std::to_string(model.tensor_parallel) + " must be 1");
-  if (mixed.per_token > mixed.count)
-    refuse("--experts-per-token", mixed.per_token,
-           "there are --experts " + std::to_string(mixed.count));
-  if (mixed.count % mixed.parallel != 0)
-    refuse("--expert-parallel", mixed.parallel,
-           "--experts " + std::to_string(mixed.count) + " is no multiple of it");
 }
 
 }  // namespace stretto::tool

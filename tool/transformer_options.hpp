@@ -29,7 +29,8 @@ struct transformer_options {
   void settle(int count, const std::string& layers_text, int slices);
 
  private:
-  void settle_experts() const;
+  void refuse_experts_alone() const;
+  void refuse(transformer_rule broken) const;
 };
 
 }  // namespace stretto::tool

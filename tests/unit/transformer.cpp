@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,6 +59,44 @@ std::int64_t published_bytes(const transformer& model) {
   const std::int64_t t = model.tensor_parallel;
   if (model.sequence_parallel) return (34 * sbh + 5 * as2b) / t;
   return 10 * sbh + (24 * sbh + 5 * as2b) / t;
+}
+
+TEST_CASE("sizes that do not go together are told by their rule, and make no chain") {
+  using enum stretto::transformer_rule;
+  const auto broken = [](const transformer& model, stretto::transformer_rule rule) {
+    CHECK(model.broken_rule() == rule);
+    if (rule == none) {
+      CHECK(!chain_of(model, 1, true).programs.empty());
+      return;
+    }
+    const std::string words = "stretto::transformer: " + std::string(describe(rule));
+    CHECK_THROWS_WITH_AS(chain_of(model, 1, true), words.c_str(), std::invalid_argument);
+  };
+  broken({}, none);
+  for (const auto member : {&transformer::hidden, &transformer::heads, &transformer::sequence,
+                            &transformer::microbatch, &transformer::vocabulary}) {
+    transformer model;
+    model.*member = 0;
+    broken(model, sizes_positive);
+  }
+  broken({.tensor_parallel = 0}, sizes_positive);
+  broken({.kv_heads = -1}, sizes_positive);
+  broken({.slices = 0}, sizes_positive);
+  broken({.experts = {.count = 2, .parallel = 0}}, sizes_positive);
+  broken({.heads = 7}, heads_divide_hidden);
+  broken({.kv_heads = 5}, kv_heads_divide_heads);
+  broken({.kv_heads = 8}, none);
+  broken({.slices = 3}, slices_divide_sequence);
+  broken({.tensor_parallel = 3}, shards_divide_heads);
+  broken({.vocabulary = 50257, .tensor_parallel = 2}, shards_divide_heads);
+  broken({.tensor_parallel = 16, .sequence_parallel = true, .slices = 128}, shards_divide_heads);
+  broken({.tensor_parallel = 16, .slices = 128}, none);
+  broken({.tensor_parallel = 8, .kv_heads = 4}, shards_divide_widths);
+  broken({.tensor_parallel = 8, .feed_forward = 4098}, shards_divide_widths);
+  broken({.tensor_parallel = 2, .experts = {.count = 4}}, experts_whole);
+  broken({.experts = {.count = 4, .per_token = 5}}, experts_for_token);
+  broken({.experts = {.count = 4, .parallel = 3}}, experts_dealt);
+  broken({.experts = {.count = 4, .parallel = 2}}, none);
 }
 
 TEST_CASE("a layer keeps what is published") {

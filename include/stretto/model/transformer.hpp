@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace stretto {
 
@@ -41,6 +42,49 @@ struct expert_mixture {
   constexpr bool operator==(const expert_mixture&) const = default;
 };
 
+//! What the sizes of a transformer must keep.
+enum class transformer_rule : std::uint8_t {
+  none,                    //!< all are kept
+  sizes_positive,          //!< all sizes are above 0; kv_heads, feed_forward and experts may be 0
+  heads_divide_hidden,     //!< hidden is a multiple of heads
+  kv_heads_divide_heads,   //!< heads is a multiple of kv_heads
+  slices_divide_sequence,  //!< sequence is a multiple of slices
+  shards_divide_heads,  //!< heads and vocabulary are multiples of tensor_parallel, and what a slice
+                        //!< has of the sequence, where that is split
+  shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
+  experts_whole,         //!< layers with experts are not split by tensor parallelism
+  experts_for_token,     //!< a token goes to no more experts than there are
+  experts_dealt,         //!< the experts are a multiple of the replicas that they are dealt to
+};
+
+constexpr std::string_view describe(transformer_rule broken) {
+  switch (broken) {
+    case transformer_rule::none:
+      return "";
+    case transformer_rule::sizes_positive:
+      return "a size is below 1 (or kv_heads, feed_forward or a number of experts below 0)";
+    case transformer_rule::heads_divide_hidden:
+      return "hidden is no multiple of heads";
+    case transformer_rule::kv_heads_divide_heads:
+      return "heads is no multiple of kv_heads";
+    case transformer_rule::slices_divide_sequence:
+      return "sequence is no multiple of slices";
+    case transformer_rule::shards_divide_heads:
+      return "heads and vocabulary, and sequence (of a slice) where it is split, must be multiples "
+             "of "
+             "tensor_parallel";
+    case transformer_rule::shards_divide_widths:
+      return "kv_heads and the feed-forward's width must be multiples of tensor_parallel";
+    case transformer_rule::experts_whole:
+      return "layers with experts are not split: tensor_parallel must be 1";
+    case transformer_rule::experts_for_token:
+      return "there are fewer experts than per_token";
+    case transformer_rule::experts_dealt:
+      return "the experts are no multiple of experts.parallel";
+  }
+  return "";
+}
+
 //! The sizes of a model of transformer layers, each attention and a feed-forward.
 struct transformer {
   std::int64_t hidden = 1024;
@@ -61,6 +105,29 @@ struct transformer {
   expert_mixture experts{};
 
   constexpr bool operator==(const transformer&) const = default;
+  //! The first rule that the sizes break: all else here, and what is made of it, means something
+  //! when there is none.
+  constexpr transformer_rule broken_rule() const {
+    using enum transformer_rule;
+    const std::int64_t shards = tensor_parallel;
+    for (const std::int64_t size : {hidden, heads, sequence, microbatch, vocabulary, shards,
+                                    std::int64_t{slices}, std::int64_t{experts.parallel}})
+      if (size < 1) return sizes_positive;
+    for (const std::int64_t size :
+         {kv_heads, feed_forward, experts.count, experts.per_token, experts.shared})
+      if (size < 0) return sizes_positive;
+    if (hidden % heads != 0) return heads_divide_hidden;
+    if (kv_heads > 0 && heads % kv_heads != 0) return kv_heads_divide_heads;
+    if (sequence % slices != 0) return slices_divide_sequence;
+    if (heads % shards != 0 || vocabulary % shards != 0 ||
+        (sequence_parallel && sequence / slices % shards != 0))
+      return shards_divide_heads;
+    if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
+    if (experts.count == 0) return none;
+    if (shards > 1) return experts_whole;
+    if (experts.per_token > experts.count) return experts_for_token;
+    return experts.count % experts.parallel == 0 ? none : experts_dealt;
+  }
   //! Of one job.
   constexpr std::int64_t tokens() const { return sequence / slices * microbatch; }
   //! Of keys, and of values.

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "stretto/base/filled.hpp"
@@ -14,13 +16,25 @@
 
 namespace stretto {
 
+namespace detail {
+
+// Not constexpr: where a chain is a constant, the name stands in the compiler's message.
+[[noreturn]] inline void transformer_breaks_rule(transformer_rule broken) {
+  throw std::invalid_argument("stretto::transformer: " + std::string(describe(broken)));
+}
+
+}  // namespace detail
+
 //! The chain of a rank: for each of its chunks the forward, then from the last chunk on the
 //! backwards, whole or split. Where the next stage is on the same rank nothing is sent.
 //! @param layers  of each stage
 //! @param on      gives the ops their times in nanoseconds; without a name: they have none
+//! @throws std::invalid_argument naming the rule that the model breaks; see transformer_rule
 constexpr program_chain transformer_chain(const transformer& model, const placement& where,
                                           int rank, std::span<const std::int32_t> layers,
                                           bool split, const machine& on = {}) {
+  if (const transformer_rule broken = model.broken_rule(); broken != transformer_rule::none)
+    detail::transformer_breaks_rule(broken);
   program_chain made;
   transformer_writer write(model, made, on);
   const int stages = where.stages();
