@@ -12,8 +12,10 @@
 
 #include "laws/order_laws.hpp"
 #include "stretto/check/all.hpp"
+#include "stretto/lowering/streams/separate.hpp"
 #include "stretto/model/bound.hpp"
 #include "stretto/plan/emit_jobs.hpp"
+#include "stretto/plan/planned.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/by_name.hpp"
 #include "stretto/schedule/merged.hpp"
@@ -272,6 +274,31 @@ TEST_CASE("classes: backwards made whole again lengthen no step") {
     shorter += whole.makespan < split.makespan ? 1 : 0;
   }
   CHECK(shorter > 50);
+}
+
+TEST_CASE("classes: plans keep every rule, with copies to the host and recomputes, too") {
+  std::mt19937 random(17);
+  for (int round = 0; round < 40; ++round) {
+    const shape sizes{.ranks = static_cast<int>(pick(random, 1, 4)),
+                      .microbatches = static_cast<int>(pick(random, 1, 8)),
+                      .chunks = 2};
+    for (const char* name : {"interleaved", "zbv", "v_half", "chimera"}) {
+      const schedule::any made = *schedule::by_name(name);
+      shape mine = sizes;
+      if (!made.supports(mine).ok()) mine.chunks = 1;
+      if (!made.supports(mine).ok()) continue;
+      INFO("round ", round, ", ", std::string(name), " ", laws::words(mine));
+      const stretto::job_table table = drawn(random, place(made.placed(), mine), 1);
+      for (const int put_in : {0, 1, 2}) {
+        stretto::plan_request request;
+        if (put_in == 1) request.recompute = {.period = 2, .count = 1};
+        if (put_in == 2) request.offload = {.which = {.period = 2, .count = 1}};
+        const stretto::planned plans(made, mine, table.view(), stretto::overlap::separate{},
+                                     std::move(request));
+        CHECK(plans.answer() == stretto::verdict{});
+      }
+    }
+  }
 }
 
 TEST_CASE("classes that are not there, or not of every micro-batch, do not fit") {
