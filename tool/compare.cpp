@@ -18,7 +18,7 @@ namespace stretto::tool {
 
 namespace {
 
-// Each holds a step, which takes some 150 bytes a job of a kind: of all together no more than two
+// Each holds a step, which takes 150 to 350 bytes a job of a kind: of all together no more than two
 // of the largest.
 constexpr unsigned most_threads = 8;
 constexpr std::int64_t most_jobs_held = 2 * shape::most_jobs;

@@ -38,8 +38,9 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
                     "How much of the shorter half of a pair the longer one hides, in percent "
                     "(default 0)")
         ->check(CLI::Range(0, 100).description(""));
-  command.add_option("--costs", costs_file,
-                     "JSON file with times and memory per rank, chunk and kind");
+  command.add_option(
+      "--costs", costs_file,
+      "JSON file with times and memory per rank, chunk, kind, micro-batch and slice");
   layers.add(command);
 }
 

@@ -15,15 +15,17 @@ namespace stretto::tool {
 
 namespace {
 
+//! What two jobs take, one after the other.
+void add_behind(job_cost& sum, const job_cost& one) {
+  sum.peak = std::max({sum.peak, sum.change + one.peak, sum.change + one.change});
+  sum.time += one.time;
+  sum.change += one.change;
+}
+
 //! Of one chunk of `parts`, what `chunks` chunks of the table do one after another.
 job_cost share(const job_table_view& table, int rank, job_kind kind, int parts) {
   job_cost sum;
-  for (int chunk = 0; chunk < table.chunks; ++chunk) {
-    const job_cost& one = table.at(rank, chunk, kind);
-    sum.peak = std::max({sum.peak, sum.change + one.peak, sum.change + one.change});
-    sum.time += one.time;
-    sum.change += one.change;
-  }
+  for (int chunk = 0; chunk < table.chunks; ++chunk) add_behind(sum, table.at(rank, chunk, kind));
   return {sum.time / parts, sum.change / parts, sum.peak / parts};
 }
 
@@ -74,6 +76,15 @@ void refuse_long_sums(const cost_options& options, const job_table& given, const
     refuse("amounts of memory", "--memory", options.memory, cut.amounts);
 }
 
+//! ", of micro-batch 3 (and slice 1)": the first of a class, where there are several.
+std::string one_of_class(const job_table& given, std::int64_t number) {
+  if (given.classes.empty()) return "";
+  const auto at =
+      std::find(given.classes.begin(), given.classes.end(), number) - given.classes.begin();
+  return ", of micro-batch " + std::to_string(at / given.slices) +
+         (given.slices > 1 ? ", slice " + std::to_string(at % given.slices) : "");
+}
+
 //! A whole backward takes no less than no time.
 void refuse_saving_too_much(const cost_options& options, const job_table& given) {
   for (std::int64_t number = 0; number < given.view().class_count(); ++number)
@@ -85,7 +96,7 @@ void refuse_saving_too_much(const cost_options& options, const job_table& given)
           throw bad_option(
               "--whole-saves", std::to_string(options.whole_saves),
               "is more than both halves take, I+W = " + std::to_string(options.whole_saves + left) +
-                  " on rank " + std::to_string(rank));
+                  " on rank " + std::to_string(rank) + one_of_class(given, number));
 }
 
 //! Every number in a finer unit.
@@ -108,9 +119,8 @@ job_cost joined(const job_table& given, const placement& where, int rank, int ch
     const job_cost one = given.chunks != where.chunks || replicas
                              ? share(table, rank, kind, replicas ? 1 : where.chunks)
                              : table.at(rank, chunk, kind);
-    if (one.peak > 0) sum.peak = std::max(sum.peak, sum.change + one.peak);
-    sum.time += one.time;
-    sum.change += one.change;
+    if (classes.size() == 1) return one;
+    add_behind(sum, one);
   }
   return sum;
 }
@@ -149,21 +159,21 @@ job_table cut_anew(const job_table& given, const placement& where, const cost_cu
   return table;
 }
 
-//! Searches plan by class 0: that which keeps most, of such the longest.
+//! Searches plan by class 0: that which keeps most, of such the longest, of such that of the most.
 void put_largest_first(job_table& table) {
   const std::int64_t each = table.view().class_entries();
-  const auto size = [&](std::int64_t number) {
-    std::pair<std::int64_t, std::int64_t> sum;
-    for (std::int64_t at = number * each; at < (number + 1) * each; at += cost_kinds) {
-      const job_cost& forward = table.entries[static_cast<std::size_t>(at)];
-      sum.first += forward.change;
-      sum.second += forward.time;
-    }
-    return sum;
+  struct class_size {
+    std::int64_t kept = 0, time = 0, cells = 0;
+    auto operator<=>(const class_size&) const = default;
   };
-  std::int64_t largest = 0;
-  for (std::int64_t one = 1; one < table.view().class_count(); ++one)
-    if (size(one) > size(largest)) largest = one;
+  std::vector<class_size> sizes(static_cast<std::size_t>(table.view().class_count()));
+  for (const std::int32_t one : table.classes) ++sizes[static_cast<std::size_t>(one)].cells;
+  for (std::size_t at = 0; at < table.entries.size(); at += cost_kinds) {
+    class_size& of = sizes[at / static_cast<std::size_t>(each)];
+    of.kept += table.entries[at].change;
+    of.time += table.entries[at].time + table.entries[at + 1].time;  // F and B
+  }
+  const auto largest = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
   if (largest == 0) return;
   std::swap_ranges(table.entries.begin(), table.entries.begin() + each,
                    table.entries.begin() + largest * each);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "errors.hpp"
@@ -29,7 +30,6 @@ costs_file::costs_file(const std::string& path, job_table& table, int microbatch
       microbatches_(microbatches),
       slices_(slices),
       whole_saves_(whole_saves),
-      spoken_of_(1),
       whole_given_(static_cast<std::size_t>(table.ranks * table.chunks)) {}
 
 void costs_file::apply() {
@@ -83,63 +83,76 @@ std::vector<int> costs_file::chosen(const json& entry, const std::string& place,
                                     int count) const {
   std::vector<int> all;
   if (!entry.contains(key)) {
-    for (int each = 0; each < count; ++each) all.push_back(each);
+    all.resize(static_cast<std::size_t>(count));
+    std::iota(all.begin(), all.end(), 0);
     return all;
   }
   const json& which = entry[key];
+  if (which.is_array() && which.empty()) file_.fail(place + "." + key + " names none");
   for (const json& one : which.is_array() ? which : json::array({which}))
     all.push_back(static_cast<int>(file_.integer(one, place + "." + key, 0, count - 1)));
   return all;
 }
 
+std::vector<std::size_t> costs_file::cells_of(const json& entry, const std::string& place) const {
+  const std::vector<int> slices = chosen(entry, place, "slice", slices_);
+  std::vector<std::size_t> cells;
+  for (const int microbatch : chosen(entry, place, "microbatch", microbatches_))
+    for (const int slice : slices)
+      cells.push_back(static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(slices_) +
+                      static_cast<std::size_t>(slice));
+  std::sort(cells.begin(), cells.end());
+  cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+  return cells;
+}
+
 void costs_file::find_classes(const json& jobs) {
+  classes_of_.resize(jobs.size());
   if (std::none_of(jobs.begin(), jobs.end(), names_some)) return;
-  std::vector<std::int32_t> class_of(static_cast<std::size_t>(microbatches_) *
-                                     static_cast<std::size_t>(slices_));
-  int number = 0;
-  for (const json& entry : jobs) {
-    const int mine = number++;
-    if (!names_some(entry)) continue;
-    const std::string place = "jobs[" + std::to_string(mine) + "]";
-    const std::vector<int> slices = chosen(entry, place, "slice", slices_);
-    std::map<std::int32_t, std::int32_t> parted;  // what each class's chosen ones are from now on
-    std::vector<bool> seen(class_of.size());
-    for (const int microbatch : chosen(entry, place, "microbatch", microbatches_))
-      for (const int slice : slices) {
-        const auto cell = static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(slices_) +
-                          static_cast<std::size_t>(slice);
-        if (seen[cell]) continue;
-        seen[cell] = true;
-        const auto [found, fresh] =
-            parted.try_emplace(class_of[cell], static_cast<std::int32_t>(spoken_of_.size()));
-        if (fresh) {
-          spoken_of_.push_back(spoken_of_[static_cast<std::size_t>(class_of[cell])]);
-          spoken_of_.back().insert(mine);
-        }
-        class_of[cell] = found->second;
-      }
-  }
-  // Without those that nothing is left of.
-  std::vector<std::int32_t> kept(spoken_of_.size(), -1);
-  std::vector<std::set<int>> spoken;
-  for (std::int32_t& one : class_of) {
-    std::int32_t& at = kept[static_cast<std::size_t>(one)];
-    if (at < 0) {
-      at = static_cast<std::int32_t>(spoken.size());
-      spoken.push_back(spoken_of_[static_cast<std::size_t>(one)]);
-    }
-    one = at;
-  }
+  struct found_class {
+    std::int64_t cells = 0;
+    std::vector<int> entries{};  // that speak of it, of those that name some
+  };
+  std::vector<found_class> found(1);
+  found[0].cells = std::int64_t{microbatches_} * slices_;
+  std::vector<std::int32_t> class_of(static_cast<std::size_t>(found[0].cells));
   const std::int64_t most = most_entries / table_.view().class_entries();
-  if (static_cast<std::int64_t>(spoken.size()) > most)
-    file_.fail("jobs tells " + std::to_string(spoken.size()) +
-               " kinds of micro-batches or slices apart; with so many ranks and chunks at most " +
-               std::to_string(most));
-  spoken_of_ = std::move(spoken);
-  for (std::size_t more = 1; more < spoken_of_.size(); ++more) table_.add_class();
+  for (int number = 0; number < static_cast<int>(jobs.size()); ++number) {
+    const json& entry = jobs[static_cast<std::size_t>(number)];
+    if (!names_some(entry)) continue;
+    const std::vector<std::size_t> cells = cells_of(entry, "jobs[" + std::to_string(number) + "]");
+    std::map<std::int32_t, std::int64_t> named;  // cells of each class
+    for (const std::size_t cell : cells) ++named[class_of[cell]];
+    // A class that is named as a whole stays one; of another a part leaves it.
+    std::map<std::int32_t, std::int32_t> leaves_for;
+    for (const auto& [old, count] : named) {
+      std::int32_t mine = old;
+      if (count < found[static_cast<std::size_t>(old)].cells) {
+        mine = static_cast<std::int32_t>(found.size());
+        if (mine >= most)
+          file_.fail("jobs tells more than " + std::to_string(most) +
+                     " kinds of micro-batches or slices apart, of so many ranks and chunks");
+        found[static_cast<std::size_t>(old)].cells -= count;
+        found.push_back({count, found[static_cast<std::size_t>(old)].entries});
+        leaves_for[old] = mine;
+      }
+      found[static_cast<std::size_t>(mine)].entries.push_back(number);
+    }
+    if (leaves_for.empty()) continue;
+    for (const std::size_t cell : cells)
+      if (const auto to = leaves_for.find(class_of[cell]); to != leaves_for.end())
+        class_of[cell] = to->second;
+  }
+  for (std::size_t of = 0; of < found.size(); ++of) {
+    if (of > 0) table_.add_class();
+    for (const int number : found[of].entries)
+      classes_of_[static_cast<std::size_t>(number)].push_back(static_cast<int>(of));
+  }
   table_.classes = std::move(class_of);
   table_.slices = slices_;
-  whole_given_.resize(whole_given_.size() * spoken_of_.size());
+  all_classes_.resize(found.size());
+  std::iota(all_classes_.begin(), all_classes_.end(), 0);
+  whole_given_.resize(whole_given_.size() * found.size());
 }
 
 void costs_file::job_entry(const json& entry, const std::string& place, int number) {
@@ -154,9 +167,8 @@ void costs_file::job_entry(const json& entry, const std::string& place, int numb
   if (entry.contains("chunk"))
     chunks[0] = chunks[1] =
         static_cast<int>(file_.integer(entry["chunk"], place + ".chunk", 0, table_.chunks - 1));
-  const bool some = names_some(entry);
-  for (int of = 0; of < static_cast<int>(spoken_of_.size()); ++of) {
-    if (some && !spoken_of_[static_cast<std::size_t>(of)].contains(number)) continue;
+  for (const int of :
+       names_some(entry) ? classes_of_[static_cast<std::size_t>(number)] : all_classes_) {
     for (int rank = ranks[0]; rank <= ranks[1]; ++rank)
       for (int chunk = chunks[0]; chunk <= chunks[1]; ++chunk) {
         job_cost& cost = table_.at(of, rank, chunk, kind);
@@ -179,7 +191,7 @@ costs_file::given_parts& costs_file::whole_given(int of, int rank, int chunk) {
 }
 
 void costs_file::join_backwards() {
-  for (int of = 0; of < static_cast<int>(spoken_of_.size()); ++of)
+  for (const int of : all_classes_)
     for (int rank = 0; rank < table_.ranks; ++rank)
       for (int chunk = 0; chunk < table_.chunks; ++chunk) {
         const given_parts& given = whole_given(of, rank, chunk);

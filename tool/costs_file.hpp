@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +38,8 @@ class costs_file {
   //! Numbers of micro-batches or slices that an entry names: one, a list, or all.
   std::vector<int> chosen(const nlohmann::json& entry, const std::string& place, const char* key,
                           int count) const;
+  //! Micro-batches times slices that an entry names, in order.
+  std::vector<std::size_t> cells_of(const nlohmann::json& entry, const std::string& place) const;
   //! Tells apart those that the entries do, and gives each class its table.
   void find_classes(const nlohmann::json& jobs);
   //! @param number  of the entry
@@ -53,8 +54,9 @@ class costs_file {
   int slices_;
   std::int64_t whole_saves_;
   std::int64_t loss_ = 0;
-  std::vector<std::set<int>> spoken_of_;  // of each class: by which of the entries that name some
-  std::vector<given_parts> whole_given_;  // of each class's ranks and chunks
+  std::vector<int> all_classes_{0};
+  std::vector<std::vector<int>> classes_of_;  // that an entry speaks of, of those that name some
+  std::vector<given_parts> whole_given_;      // of each class's ranks and chunks
 };
 
 }  // namespace stretto::tool

@@ -169,7 +169,9 @@ std::string print_header(const step& made, const shape& sizes, const std::string
                      "\n// makespan " + std::to_string(all.all.makespan) + ", bubble " +
                      std::to_string(all.all.bubble.numerator) + " of " +
                      std::to_string(all.all.makespan) + ". Proven where it is used";
-  if (!costs) text += ", for its order alone: costs or\n// limits differ by rank or chunk";
+  if (!costs)
+    text +=
+        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice";
   text += ":\n//   static_assert(stretto::valid<stretto::pipeline<\n//       " + type +
           "::made_for, stretto::schedule::frozen<" + type + ">";
   if (!memory.empty()) text += ",\n//       stretto::assignment::unassigned, " + type + "::memory";

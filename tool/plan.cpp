@@ -88,7 +88,9 @@ struct plan_command {
   void run() const {
     const step made = make_step(options, true);
     if (made.messages)
-      throw bad_option("--csv", options.csv, "has messages, and a plan makes its own");
+      throw bad_option(
+          "--csv", options.csv,
+          "is compute_comms, and a plan makes messages of its own: give the jobs alone");
     refuse_unplanned(made.title,
                      {made.made.where.ranks, made.microbatches, made.chunks, made.slices});
     if (rank && *rank >= made.made.where.ranks)

@@ -34,7 +34,7 @@ struct shape_options {
   shape sizes(const std::string& schedule = {}) const;
 };
 
-//! Plans take one to two kilobytes for each job of a kind, and all ranks' are held at once.
+//! Plans take one to three kilobytes for each job of a kind, and all ranks' are held at once.
 inline constexpr std::int64_t most_planned = 4'000'000;
 //! @param title  what an error calls the step
 //! @throws bad_input for a step with more jobs of a kind than that

@@ -1,8 +1,11 @@
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.hpp"
@@ -108,6 +111,17 @@ struct costs_command {
                      .between_nodes = true});
   }
 
+  //! As a shell reads it as one word.
+  static std::string quoted(const std::string& path) {
+    const bool plain = std::ranges::all_of(path, [](unsigned char letter) {
+      return std::isalnum(letter) != 0 ||
+             std::string_view("-_./+").find(static_cast<char>(letter)) != std::string_view::npos;
+    });
+    if (plain) return path;
+    std::string text = "'";
+    for (const char letter : path) text += letter == '\'' ? "'\\''" : std::string(1, letter);
+    return text + "'";
+  }
   static ordered_json json_of(const std::vector<alike>& all) {
     ordered_json list = ordered_json::array();
     const auto add = [&](const alike& one) {
@@ -149,9 +163,9 @@ struct costs_command {
            std::to_string(-one.costs.memory_backward_weight),
            std::to_string(one.costs.memory_weights)});
     std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
-              << ". So, for what ranks and micro-batches you like:\nstretto compare --ranks 8 "
-                 "--microbatches 32 --layers balanced:"
-              << layers << " --layer-costs " << (out.empty() ? "FILE" : out) << " --cost 0,0,0,"
+              << ". So, for what ranks and micro-batches you like:\nstretto compare --ranks "
+              << std::min(layers, 8) << " --microbatches 32 --layers balanced:" << layers
+              << " --layer-costs " << (out.empty() ? "FILE" : quoted(out)) << " --cost 0,0,0,"
               << hop() << '\n';
   }
 

@@ -236,10 +236,12 @@ void agree(std::span<const plan_view> plans, std::span<const component> componen
   must_be_complete(all);
   const int other = differing_rank(all);
   if (other >= 0) {
-    const auto process = [&](int rank) { return static_cast<int>(all.ranks.at(rank).process); };
+    const auto holder = [&](int rank) {
+      return list_holder{rank, static_cast<int>(all.ranks.at(rank).process)};
+    };
     const job_rows lists = plans.empty() ? job_rows{} : plans.front().lists;
     const std::string first =
-        first_difference(lists, process(all.ranks.begin()->first), process(other), by, limit);
+        first_difference(lists, holder(all.ranks.begin()->first), holder(other), by, limit);
     if (!first.empty()) refuse_rank(all, other, first);
   }
   const std::optional<channel> name = differing_channel(all);

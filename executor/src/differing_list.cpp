@@ -28,16 +28,26 @@ std::vector<job> entries_of(const job_rows& lists, int rank, bool messages) {
     if (messages || has_cost(each.kind)) all.push_back(each);
   return all;
 }
-std::string difference_text(int rank, bool messages, std::size_t number, entry_span mine,
-                            entry_span theirs, std::size_t at) {
+//! What is different, by the schedules of two ranks.
+struct two_holders {
+  int one = 0;
+  int other = 0;
+
+  std::string text(const std::string& mine, const std::string& theirs) const {
+    return mine + " by the schedule of rank " + std::to_string(one) + ", " + theirs +
+           " by that of rank " + std::to_string(other);
+  }
+};
+std::string difference_text(const two_holders& of, int rank, bool messages, std::size_t number,
+                            entry_span mine, entry_span theirs, std::size_t at) {
   const auto text = [&](entry_span list) {
     return at < list.size() ? describe(list[at]) : "nothing more";
   };
   return "in the list of rank " + std::to_string(rank) + (messages ? ", entry " : ", job ") +
-         std::to_string(number) + ": " + text(mine) + ", there " + text(theirs);
+         std::to_string(number) + ": " + of.text(text(mine), text(theirs));
 }
-std::string ranks_text(int mine, int theirs) {
-  return "in their ranks: " + std::to_string(mine) + ", there " + std::to_string(theirs);
+std::string ranks_text(const two_holders& of, int mine, int theirs) {
+  return "in their ranks: " + of.text(std::to_string(mine), std::to_string(theirs));
 }
 template <class List>
 std::size_t parting(const List& mine, const List& theirs) {
@@ -81,23 +91,27 @@ std::vector<job> jobs_in(const told_numbers& words) {
 
 }  // namespace
 
-std::string first_difference(const job_rows& mine, const job_rows& theirs) {
+std::string first_difference(const job_rows& mine, int rank_of_one, const job_rows& theirs,
+                             int rank_of_other) {
+  const two_holders of{rank_of_one, rank_of_other};
   if (!is_known(mine) || !is_known(theirs)) return {};
-  if (mine.ranks != theirs.ranks) return ranks_text(mine.ranks, theirs.ranks);
+  if (mine.ranks != theirs.ranks) return ranks_text(of, mine.ranks, theirs.ranks);
   for (const bool messages : {false, true})
     for (int rank = 0; rank < mine.ranks; ++rank) {
       const std::vector<job> here = entries_of(mine, rank, messages);
       const std::vector<job> there = entries_of(theirs, rank, messages);
       if (here == there) continue;
       const std::size_t at = parting(here, there);
-      return difference_text(rank, messages, at, here, there, at);
+      return difference_text(of, rank, messages, at, here, there, at);
     }
   return {};
 }
 
-std::string first_difference(const job_rows& mine, int one, int other, bootstrap& by,
-                             time_point limit) {
-  const bool tells = is_known(mine) && (by.process() == one || by.process() == other);
+std::string first_difference(const job_rows& mine, const list_holder& one, const list_holder& other,
+                             bootstrap& by, time_point limit) {
+  const two_holders of{one.rank, other.rank};
+  const bool tells =
+      is_known(mine) && (by.process() == one.process || by.process() == other.process);
   told_numbers here;
   told_numbers there;
   // What both say of it, after which all know where they part.
@@ -105,8 +119,8 @@ std::string first_difference(const job_rows& mine, int one, int other, bootstrap
     numbers told;
     if (tells) tell(told);
     const std::vector<std::string> all = by.all_gather(what, told.words(), limit);
-    here = numbers_in(all[static_cast<std::size_t>(one)]);
-    there = numbers_in(all[static_cast<std::size_t>(other)]);
+    here = numbers_in(all[static_cast<std::size_t>(one.process)]);
+    there = numbers_in(all[static_cast<std::size_t>(other.process)]);
     return parting(here, there);
   };
   const std::size_t first = exchange("lists that differ", [&](numbers& told) {
@@ -117,7 +131,7 @@ std::string first_difference(const job_rows& mine, int one, int other, bootstrap
   if (here.empty() || there.empty()) return {};
   const std::size_t ranks = here.size() / 2;
   if (here.size() != there.size())
-    return ranks_text(static_cast<int>(ranks), static_cast<int>(there.size() / 2));
+    return ranks_text(of, static_cast<int>(ranks), static_cast<int>(there.size() / 2));
   if (first == here.size()) return {};
   const int rank = static_cast<int>(first % ranks);
   const bool messages = first >= ranks;
@@ -134,7 +148,7 @@ std::string first_difference(const job_rows& mine, int one, int other, bootstrap
   const std::vector<job> ours = jobs_in(here);
   const std::vector<job> theirs = jobs_in(there);
   const std::size_t at = parting(ours, theirs);
-  return difference_text(rank, messages, number * block_entries + at, ours, theirs, at);
+  return difference_text(of, rank, messages, number * block_entries + at, ours, theirs, at);
 }
 
 }  // namespace stretto::executor

@@ -31,7 +31,7 @@ void check_one_job(std::span<const plan_view> plans) {
     if (seen[static_cast<std::size_t>(plan.rank)]) throw plan_error(name + " has two plans");
     seen[static_cast<std::size_t>(plan.rank)] = true;
     if (plan.digest != first.digest) {
-      const std::string found = first_difference(first.lists, plan.lists);
+      const std::string found = first_difference(first.lists, first.rank, plan.lists, plan.rank);
       throw plan_error(name + " runs another schedule than rank " + std::to_string(first.rank) +
                        ": their digests differ" + (found.empty() ? "" : "; first ") + found);
     }

@@ -190,13 +190,15 @@ TEST_CASE("of two schedules whose messages are alike the first entry that differ
   const auto other = step.with([&](job_sink& out) {
     std::swap(out.items[out.stride + late], out.items[out.stride + late + 1]);
   });
-  const std::string first = "in the list of rank 1, job " + std::to_string(late) + ": " +
-                            executor::describe(step.plain.jobs().at(1, late)) + ", there " +
-                            executor::describe(step.plain.jobs().at(1, late + 1));
+  const auto first = [&](const std::string& rank) {
+    return "in the list of rank 1, job " + std::to_string(late) + ": " +
+           executor::describe(step.plain.jobs().at(1, late)) + " by the schedule of rank 0, " +
+           executor::describe(step.plain.jobs().at(1, late + 1)) + " by that of rank " + rank;
+  };
   const auto told = [&](const std::string& rank, const std::string& process) {
     return "rank " + rank + ", in process " + process +
            ", runs another schedule than rank 0, in process 0: their digests differ; first " +
-           first;
+           first(rank);
   };
   // It need not be an entry of a rank that either holds.
   for (const std::string& text : answers({of(step.plain, {0, 1}), {}, of(*other, {2})}))
@@ -209,7 +211,7 @@ TEST_CASE("of two schedules whose messages are alike the first entry that differ
   const std::vector<plan_view> mixed{step.plain.plans()[0], other->plans()[1],
                                      step.plain.plans()[2]};
   CHECK(refusal_of([&] { executor::validate(mixed); }) ==
-        "rank 1 runs another schedule than rank 0: their digests differ; first " + first);
+        "rank 1 runs another schedule than rank 0: their digests differ; first " + first("1"));
 
   // Workers that share a rank's stages have the rank's list.
   const shared ours(step.plain.plans(), 2);
@@ -234,10 +236,13 @@ TEST_CASE("of lists that are not as long, where the shorter ends") {
   counts[0] -= 1;
   less.lists.counts = counts.data();
   less.digest += 1;
-  const std::string text = "; first in the list of rank 0, entry " + std::to_string(counts[0]) +
-                           ": 0END_STEP (end of the step), there nothing more";
+  const std::string text =
+      "; first in the list of rank 0, entry " + std::to_string(counts[0]) +
+      ": 0END_STEP (end of the step) by the schedule of rank 0, nothing more by that of rank 2";
   for (const std::string& each : answers({of(step.plain, {0, 1}), {less}})) expect_part(each, text);
   less.lists.ranks = 2;
   for (const std::string& each : answers({of(step.plain, {0, 1}), {less}}))
-    expect_part(each, "their digests differ; first in their ranks: 3, there 2");
+    expect_part(each,
+                "their digests differ; first in their ranks: 3 by the schedule of rank 0, 2 by "
+                "that of rank 2");
 }

@@ -18,6 +18,7 @@
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/by_name.hpp"
+#include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/merged.hpp"
 #include "stretto/schedule/seq_1f1b.hpp"
 #include "stretto/schedule/v_auto.hpp"
@@ -45,10 +46,13 @@ stretto::job_table drawn(std::mt19937& random, const stretto::placement& where, 
       for (int chunk = 0; chunk < where.chunks; ++chunk) {
         const std::int64_t taken = pick(random, 1, 9);
         const std::int64_t early = pick(random, 0, taken);
-        table.at(one, rank, chunk, job_kind::forward) = {pick(random, 1, 9), taken, 0};
-        table.at(one, rank, chunk, job_kind::backward_input) = {pick(random, 1, 9), -early, 0};
-        table.at(one, rank, chunk, job_kind::backward_weight) = {pick(random, 0, 9), early - taken,
-                                                                 0};
+        // Some take far longer than others.
+        const auto time = [&](std::int64_t least) {
+          return pick(random, least, 9) * (pick(random, 0, 5) == 0 ? pick(random, 10, 90) : 1);
+        };
+        table.at(one, rank, chunk, job_kind::forward) = {time(1), taken, 0};
+        table.at(one, rank, chunk, job_kind::backward_input) = {time(1), -early, 0};
+        table.at(one, rank, chunk, job_kind::backward_weight) = {time(0), early - taken, 0};
         const std::int64_t halves = table.at(one, rank, chunk, job_kind::backward_input).time +
                                     table.at(one, rank, chunk, job_kind::backward_weight).time;
         table.at(one, rank, chunk, job_kind::backward) = {halves - pick(random, 0, halves / 3),
@@ -143,6 +147,7 @@ struct emitted {
   stretto::job_lists lists;
   stretto::verdict answer{};
   std::int64_t makespan = 0;
+  std::int64_t span = 0;
   std::vector<stretto::rank_report> ranks;
 
   template <class Schedule>
@@ -158,7 +163,10 @@ struct emitted {
     answer = stretto::check::schedule(input, schedule::forward_only(made)
                                                  ? stretto::check::lists_of::forwards
                                                  : stretto::check::lists_of::training);
-    if (answer.ok()) makespan = stretto::measure(input, ranks).makespan;
+    if (!answer.ok()) return;
+    const stretto::report all = stretto::measure(input, ranks);
+    makespan = all.makespan;
+    span = all.span;
   }
 };
 
@@ -189,8 +197,11 @@ TEST_CASE("classes: times, memory and bounds go by each job's own") {
       for (int rank = 0; rank < sizes.ranks; ++rank)
         CHECK(ours.ranks[static_cast<std::size_t>(rank)].peak ==
               theirs.peaks[static_cast<std::size_t>(rank)]);
-      if (!schedule::forward_only(made))
-        CHECK(stretto::lower_bound(where, table.view()).flush <= ours.makespan);
+      if (!schedule::forward_only(made)) {
+        const stretto::step_bound bound = stretto::lower_bound(where, table.view());
+        CHECK(bound.flush <= ours.makespan);
+        CHECK(bound.span <= ours.span);
+      }
       several += table.view().class_count() > 1 ? 1 : 0;
     }
   }
@@ -238,6 +249,8 @@ TEST_CASE(
       const stretto::placement where = place(search.placed(), sizes);
       stretto::job_table table = drawn(random, where, 1);
       if (round % 2 == 1) table.limit.assign(static_cast<std::size_t>(sizes.ranks), 30);
+      const bool spans = round % 4 >= 2;
+      search.objective = spans ? schedule::objective_kind::span : schedule::objective_kind::flush;
       const emitted best(search, sizes, table);
       for (int variant = 0; variant < Search::variants; ++variant) {
         Search one = search;
@@ -245,7 +258,7 @@ TEST_CASE(
         const emitted other(one, sizes, table);
         if (!other.answer.ok()) continue;
         REQUIRE(best.answer.ok());
-        CHECK(best.makespan <= other.makespan);
+        CHECK((spans ? best.span <= other.span : best.makespan <= other.makespan));
       }
       if (!best.answer.ok()) continue;
       for (const stretto::rank_report& each : best.ranks)
@@ -256,6 +269,39 @@ TEST_CASE(
   hold(schedule::zb_auto{}, 1);
   hold(schedule::v_auto{}, 2);
   CHECK(limited > 10);
+}
+
+TEST_CASE("classes: no span is below its bound where each micro-batch is slow elsewhere") {
+  std::mt19937 random(19);
+  int reached = 0;
+  for (int round = 0; round < 300; ++round) {
+    const shape sizes{.ranks = static_cast<int>(pick(random, 2, 4)),
+                      .microbatches = static_cast<int>(pick(random, 2, 3))};
+    INFO("round ", round, " ", laws::words(sizes));
+    stretto::job_table table(sizes.ranks, 1);
+    for (int one = 0; one < sizes.microbatches; ++one) {
+      table.classes.push_back(one);
+      if (one > 0) table.add_class();
+    }
+    const int busy = static_cast<int>(pick(random, 0, sizes.ranks - 1));
+    for (int one = 0; one < sizes.microbatches; ++one)
+      for (int rank = 0; rank < sizes.ranks; ++rank) {
+        const std::int64_t weight = rank == busy ? 500 : 1;
+        table.at(one, rank, 0, job_kind::forward).time = pick(random, 0, 2) == 0 ? 100 : 1;
+        table.at(one, rank, 0, job_kind::backward_input).time = 1;
+        table.at(one, rank, 0, job_kind::backward_weight).time = weight;
+        table.at(one, rank, 0, job_kind::backward).time = 1 + weight;
+      }
+    const stretto::step_bound bound =
+        stretto::lower_bound(place(schedule::zb_auto{}.placed(), sizes), table.view());
+    const emitted made(schedule::zb_auto{.objective = schedule::objective_kind::span}, sizes,
+                       table);
+    REQUIRE(made.answer.ok());
+    CHECK(bound.span <= made.span);
+    CHECK(bound.flush <= made.makespan);
+    reached += bound.span == made.span ? 1 : 0;
+  }
+  CHECK(reached > 30);
 }
 
 TEST_CASE("classes: backwards made whole again lengthen no step") {
@@ -304,7 +350,7 @@ TEST_CASE("classes: plans keep every rule, with copies to the host and recompute
 TEST_CASE("classes that are not there, or not of every micro-batch, do not fit") {
   stretto::job_table table(2, 1);
   const auto fits = [&](int microbatches, int slices) {
-    return table.view().fits(2, 1, 2, std::int64_t{microbatches} * slices);
+    return table.view().fits(2, 1, 2, microbatches, slices);
   };
   CHECK(fits(3, 1));
   table.classes = {0, 1, 0};
@@ -313,6 +359,22 @@ TEST_CASE("classes that are not there, or not of every micro-batch, do not fit")
   CHECK(fits(3, 1));
   CHECK_FALSE(fits(4, 1));
   CHECK_FALSE(fits(3, 2));
+  // Nor are jobs of other micro-batches, or slices, looked up there.
+  const stretto::schedule::gpipe made;
+  for (const shape& sizes :
+       {shape{.ranks = 2, .microbatches = 3}, shape{.ranks = 2, .microbatches = 4}}) {
+    const stretto::job_lists lists = laws::emitted(made, sizes);
+    const stretto::replay_input input{.rows = lists.rows(),
+                                      .where = place(made.placed(), sizes),
+                                      .microbatches = sizes.microbatches,
+                                      .costs = table.view()};
+    const bool known = sizes.microbatches == 3;
+    CHECK(stretto::check::schedule(input).ok() == known);
+    CHECK(stretto::check::bounded(input).ok() == known);
+    if (!known) CHECK(stretto::check::bounded(input).why == stretto::reason::out_of_range);
+    std::vector<stretto::rank_report> ranks(2);
+    CHECK(stretto::measure(input, ranks).answer.ok() == known);
+  }
   table.classes[1] = -1;
   CHECK_FALSE(fits(3, 1));
   table.classes[1] = 2;

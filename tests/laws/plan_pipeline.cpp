@@ -307,8 +307,8 @@ TEST_CASE("costs of another shape are refused, not read") {
 
 TEST_CASE("times are as long as sums over all jobs stay in 64 bits") {
   constexpr std::int64_t most = stretto::job_table_view::most_time;
-  const auto fits = [](std::int64_t time, std::int64_t jobs) {
-    return stretto::job_table(1, 1, {.forward = time}).view().fits(1, 1, 1, jobs);
+  const auto fits = [](std::int64_t time, int jobs) {
+    return stretto::job_table(1, 1, {.forward = time}).view().fits(1, 1, 1, jobs, 1);
   };
   CHECK(fits(most, 1 << 14));
   CHECK(!fits(most + 1, 1));

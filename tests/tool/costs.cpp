@@ -267,6 +267,56 @@ TEST_CASE("slices that take different times are joined where a schedule knows no
   CHECK(row("zbv")["chunks"] == 2);
 }
 
+TEST_CASE("what slices take in between counts where they are joined") {
+  const temporary costs("between.json");
+  costs.write(R"({"jobs": [{"kind": "I", "slice": 1, "change": 5},
+    {"kind": "I", "slice": 0, "change": -5}]})");
+  const json all = run_json("compare --ranks 1 --microbatches 1 --slices 2 --format json --costs " +
+                            costs.path());
+  for (const json& one : all)
+    for (const char* name : {"1f1b", "zb_h1", "seq_1f1b"})
+      if (one["schedule"] == name) CHECK(one["peak"] == json({7}));
+}
+
+TEST_CASE("bounds stand below what is there, and searches find the shortest, whatever differs") {
+  const temporary costs("apart.json");
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 1}, {"kind": "I", "cost": 1},
+    {"kind": "W", "cost": 1}, {"kind": "W", "rank": 1, "cost": 500},
+    {"kind": "I", "rank": 1, "microbatch": 0, "cost": 40},
+    {"kind": "F", "microbatch": 0, "rank": 0, "cost": 100},
+    {"kind": "F", "microbatch": 1, "rank": 2, "cost": 100}]})");
+  const std::string step =
+      " --ranks 3 --microbatches 2 --objective span --format json --costs " + costs.path();
+  for (const json& one : run_json("compare" + step))
+    if (one.contains("span_bound")) CHECK(one["span_bound"] <= one["span"]);
+  std::int64_t least = INT64_MAX;
+  for (int variant = 0;; ++variant) {
+    const outcome ran = run("simulate zb_auto --variant " + std::to_string(variant) + step);
+    if (ran.exit == 2) break;
+    if (ran.exit == 0) least = std::min(least, json::parse(ran.out)["span"].get<std::int64_t>());
+  }
+  CHECK(run_json("simulate zb_auto" + step)["span"] == least);
+}
+
+TEST_CASE("of many micro-batches each may be another") {
+  const temporary costs("many.json");
+  std::string entries;
+  std::int64_t sum = 0;
+  for (int microbatch = 0; microbatch < 3000; ++microbatch) {
+    const std::string number = std::to_string(microbatch);
+    const std::int64_t time = 1 + microbatch % 7;
+    sum += time;
+    entries += R"({"kind": "F", "microbatch": )" + number + R"(, "cost": )" + std::to_string(time) +
+               "}," + R"({"kind": "B", "slice": 0, "rank": )" + std::to_string(microbatch % 2) +
+               R"(, "cost": 1},)";
+  }
+  entries.pop_back();
+  costs.write(R"({"jobs": [)" + entries + "]}");
+  const json made =
+      run_json("simulate 1f1b --ranks 2 --microbatches 3000 --format json --costs " + costs.path());
+  CHECK(made["busy"] == json({sum + 3000, sum + 3000}));
+}
+
 TEST_CASE("costs of micro-batches and slices that are not there are refused") {
   const temporary costs("wrong.json");
   const auto refused = [&](const std::string& entry, const std::string& words) {
@@ -284,4 +334,9 @@ TEST_CASE("costs of micro-batches and slices that are not there are refused") {
   refused(R"({"kind": "F", "microbatches": 1, "cost": 1})",
           "jobs[0] has an unknown key, \"microbatches\"");
   refused(R"({"microbatch": 1, "cost": 1})", "jobs[0] needs a kind");
+  refused(R"({"kind": "F", "microbatch": [], "cost": 1})", "jobs[0].microbatch names none");
+  costs.write(R"({"jobs": [{"kind": "I", "microbatch": 3, "cost": 0},
+    {"kind": "W", "microbatch": 3, "cost": 0}]})");
+  CHECK(run("simulate 1f1b --ranks 2 --microbatches 4 --whole-saves 1 --costs " + costs.path())
+            .err.find("I+W = 0 on rank 0, of micro-batch 3") != std::string::npos);
 }

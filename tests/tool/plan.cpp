@@ -255,7 +255,7 @@ TEST_CASE("what cannot be planned is refused by name") {
   REQUIRE(
       run("schedule 1f1b --ranks 2 --microbatches 2 --comms --format csv -o " + file.path()).exit ==
       0);
-  says("plan --csv " + file.path(), 2, "--csv " + file.path() + ": has messages");
+  says("plan --csv " + file.path(), 2, "--csv " + file.path() + ": is compute_comms");
   file.write("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n");
   says("plan --csv " + file.path(), 1, "cell 2, \"0B0\": rule live broken");
 }

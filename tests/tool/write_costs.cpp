@@ -126,6 +126,10 @@ TEST_CASE("costs: bad input is named") {
     CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
   };
   refused("--device h300", "--device h300: no such device");
+  const temporary file("of mine.json");
+  const outcome told = run("costs --layers 3 " + sizes + "-o '" + file.path() + "'");
+  CHECK(told.out.find("compare --ranks 3 ") != std::string::npos);
+  CHECK(told.out.find(" --layer-costs '" + file.path() + "' ") != std::string::npos);
   refused("--layers 0", "--layers");
   refused("--heads 7", "--heads");
   refused("--machine none.json", "none.json");

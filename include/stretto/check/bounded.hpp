@@ -17,15 +17,16 @@ class memory_curve {
       : in_(input),
         where_(input.where),
         stages_(where_.stages()),
-        chunks_(rank < input.costs.ranks ? input.costs.chunks : 0),
+        chunks_(rank < input.costs.ranks && input.costs.knows(input.microbatches, input.slices)
+                    ? input.costs.chunks
+                    : 0),
         costs_(chunks_ > 0 ? &input.costs.at(rank, 0, job_kind::forward) : nullptr),
         list_(input.rows.items + std::int64_t{rank} * input.rows.stride),
         count_(input.rows.counts[rank]),
         level_(input.costs.base_of(rank)),
         highest_(level_),
-        again_(recomputes()
-                   ? std::int64_t{input.where.stages()} * input.microbatches * input.slices
-                   : 0) {
+        again_(recomputes() ? std::int64_t{input.where.stages()} * input.microbatches * input.slices
+                            : 0) {
     for (int step = 0; again_.size() > 0 && step < input.rows.counts[rank]; ++step) {
       const job& work = input.rows.at(rank, step);
       if (work.kind == job_kind::recompute && inside(work)) again_[cell(work)] = true;

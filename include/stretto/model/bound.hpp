@@ -25,6 +25,7 @@ struct rank_bound {
   std::int64_t start = 0;  // the earliest start of its first forward
   std::int64_t back = 0;   // the earliest start of its first backward
   std::int64_t tail = 0;   // from the end of its last one to the end of the first stage's
+  std::int64_t wait = 0;   // the least from a micro-batch's first forward to its first backward
   std::int64_t longest_forward = 0;
   std::int64_t longest_deferred = 0;  // of a backward: what can run when its gradient has gone on
   std::int64_t least_kept = 0;        // memory that a forward takes
@@ -79,6 +80,7 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
   std::int64_t through = 0;
   for (int stage = 0; stage < stages; ++stage)
     through += chain.forward(stage) + (stage + 1 < stages ? chain.hop(stage) : 0);
+  scratch<std::int64_t> enters(chain.where.ranks);  // its first forward there, plus one
   std::int64_t arrives = 0;
   std::int64_t returns = through;  // when stage 0's gradient could be there, less what follows
   std::int64_t tail = 0;
@@ -100,6 +102,8 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
     keep_less(of.start, arrives, first);
     keep_less(of.back, returns, first);
     keep_less(of.tail, tail, first);
+    if (enters[rank] == 0) enters[rank] = arrives + 1;
+    keep_less(of.wait, returns - enters[rank] + 1, first);
     keep_less(of.least_kept, f.change, first);
     keep_less(of.least_pending, -w.change, first);
     keep_more(of.longest_forward, f.time);
@@ -111,17 +115,6 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
     returns -= chain.gradient(stage + 1) + chain.hop(stage);
     tail += least.gradient + chain.hop(stage);
   }
-}
-
-//! Micro-batches, or slices, of a class that go one way.
-constexpr int count_of(const placement& where, const job_table_view& costs, std::int64_t of_class,
-                       int direction) {
-  int count = 0;
-  for (std::size_t at = 0; at < costs.classes.size(); ++at)
-    if (costs.classes[at] == of_class &&
-        where.direction(static_cast<int>(at) / costs.slices) == direction)
-      ++count;
-  return count;
 }
 
 constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_t count) {
@@ -136,7 +129,8 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! gradient is there; the rest, w, can be put off. With, on rank r, P forwards that fit its limit
 //! at once, and Q backwards whose w can be put off while the last gradient is made:
 //! - the rank is idle until its first forward can start, and again for I_r when P forwards are done
-//!   before the first gradient can be back;
+//!   before the first gradient can be back (for the span: that of the micro-batch whose forward
+//!   the gradient follows soonest);
 //! - its last gradient is there no earlier than after its work less (Q + 1) w, and from there the
 //!   chain to stage 0 and one more w follow.
 //! flush >= work + start + I + max(0, tail - Q w), span >= work + max(I, start + I + tail - Q w),
@@ -156,10 +150,17 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
   scratch<bool> seen(where.ranks);
   // The last backward of a chain ends on the rank of a first stage.
   std::int64_t last_deferred = unlimited;
+  scratch<int> counts(alike ? 2 : 2 * costs.class_count());  // of each class, one way and the other
+  if (alike) {
+    counts[1] = two_ways ? count / 2 : 0;
+    counts[0] = count - counts[1];
+  }
+  for (std::size_t at = 0; at < costs.classes.size(); ++at)
+    ++counts[2 * costs.classes[at] + where.direction(static_cast<int>(at) / costs.slices)];
   for (std::int64_t one = 0; one < costs.class_count(); ++one) {
     const job_table_view of = costs.of_class(one);
-    const int back = !two_ways ? 0 : alike ? count / 2 : count_of(where, costs, one, 1);
-    const int ahead = alike ? count - back : count_of(where, costs, one, 0);
+    const int ahead = counts[2 * one];
+    const int back = counts[2 * one + 1];
     if (ahead > 0) add_chain({where, of, 0}, ahead, ranks, seen);
     if (two_ways && back > 0) add_chain({where, of, where.microbatches - 1}, back, ranks, seen);
     for (int chunk = 0; chunk < costs.chunks && ahead + back > 0; ++chunk) {
@@ -180,15 +181,17 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
     const std::int64_t ahead = free ? jobs : at_most(room, of.least_kept, jobs);
     const std::int64_t pending =
         free || !of.balanced ? jobs - 1 : at_most(room - of.least_kept, of.least_pending, jobs - 1);
-    std::int64_t idle = of.back - of.start - ahead * of.longest_forward;
-    if (idle < 0) idle = 0;
+    const auto idle_for = [&](std::int64_t time) {
+      const std::int64_t idle = time - ahead * of.longest_forward;
+      return idle > 0 ? idle : 0;
+    };
     const std::int64_t work = costs.pair_time(of.forwards, of.backwards);  // all paired, at best
-    const std::int64_t early = work + idle;
+    const std::int64_t early = work + idle_for(of.back - of.start);
     const std::int64_t chained =
         of.start + early + of.tail + last_deferred - (pending + 1) * of.longest_deferred;
     keep_more(found.flush, of.start + early);
     keep_more(found.flush, chained);
-    keep_more(found.span, early);
+    keep_more(found.span, work + idle_for(of.wait));
     if (!two_ways) keep_more(found.span, chained);
 
     const auto change = [&](job_kind kind) { return costs.at(rank, 0, kind).change; };

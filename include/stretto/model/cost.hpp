@@ -60,9 +60,9 @@ struct job_table_view {
   //! most_time (less with many jobs of a kind), of no memory beyond most_memory, and of no limit as
   //! far below 0.
   //! @param stages  of the placement
-  //! @param cells   micro-batches times slices
-  constexpr bool fits(int ranks_of, int chunks_of, int stages, std::int64_t cells) const {
-    const std::int64_t jobs = stages * cells;  // of a kind
+  constexpr bool fits(int ranks_of, int chunks_of, int stages, int microbatches,
+                      int slices_of) const {
+    const std::int64_t jobs = std::int64_t{stages} * microbatches * slices_of;  // of a kind
     const std::int64_t longest = jobs > 1 << 14 ? (std::int64_t{1} << 60) / jobs : most_time;
     const auto has = [](std::span<const std::int64_t> each, int count) {
       return each.empty() || each.size() == static_cast<std::size_t>(count);
@@ -78,11 +78,15 @@ struct job_table_view {
       if (one < -most_memory) return false;
     for (const std::int32_t one : classes)
       if (one < 0 || one >= class_count()) return false;
-    if (!classes.empty() && (slices < 1 || static_cast<std::int64_t>(classes.size()) != cells))
-      return false;
+    if (!knows(microbatches, slices_of)) return false;
     return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
            communication >= 0 && communication <= longest && pair_hides >= 0 && pair_hides <= 100 &&
            static_cast<std::int64_t>(entries.size()) == class_count() * class_entries();
+  }
+  //! Whether it says of which class each micro-batch and slice is.
+  constexpr bool knows(int microbatches, int slices_of) const {
+    return classes.empty() || (slices == slices_of && static_cast<std::int64_t>(classes.size()) ==
+                                                          std::int64_t{microbatches} * slices_of);
   }
   //! Entries of one class.
   constexpr std::int64_t class_entries() const { return std::int64_t{ranks} * chunks * cost_kinds; }

@@ -14,7 +14,8 @@ class replay_state {
  public:
   constexpr explicit replay_state(const replay_input& input)
       : in_(input),
-        stages_(input.where.stages()),
+        // No job is one of a table that lacks its class.
+        stages_(input.costs.knows(input.microbatches, input.slices) ? input.where.stages() : 0),
         stride_(input.microbatches * input.slices),
         cells_(stages_ * stride_),
         times_(5 * cells_),

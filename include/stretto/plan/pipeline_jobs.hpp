@@ -214,11 +214,11 @@ class pipeline_jobs {
     return possible_with(Schedule{}, Shape, put_in, costs(), seen());
   }
   // Of the whole step, before any job of it is asked for.
-  static constexpr verdict sound_ = !supported.ok() ? supported
-                                    : !costs().fits(ranks, chunks, where.stages(),
-                                                    std::int64_t{Shape.microbatches} * Shape.slices)
-                                        ? refuse(fault::unsupported, reason::costs_do_not_fit)
-                                        : requested_;
+  static constexpr verdict sound_ =
+      !supported.ok() ? supported
+      : !costs().fits(ranks, chunks, where.stages(), Shape.microbatches, Shape.slices)
+          ? refuse(fault::unsupported, reason::costs_do_not_fit)
+          : requested_;
   //! The best variant; -1 where there are none to choose from, or none fits.
   static constexpr int best_ = [] {
     if constexpr (schedule::Search<Schedule> && sound_.ok())

@@ -120,8 +120,7 @@ class planned {
   bool fit(const job_table_view& costs, int microbatches, int slices) {
     if (!where_.sound())
       answer_ = refuse(fault::unsupported, reason::placement_not_served);
-    else if (!costs.fits(where_.ranks, where_.chunks, where_.stages(),
-                         std::int64_t{microbatches} * slices))
+    else if (!costs.fits(where_.ranks, where_.chunks, where_.stages(), microbatches, slices))
       answer_ = refuse(fault::unsupported, reason::costs_do_not_fit);
     return answer_.ok();
   }

@@ -1,6 +1,7 @@
 #pragma once
 
-// Counts what the program calls of the CUDA runtime: the functions stand here once more, before the
+// Counts what the program calls of the CUDA runtime of the functions that allocate or wait and that
+// the executor or a stage like the tests' could call: they stand here once more, before the
 // runtime's own, and pass on what they are given. For one file of a program.
 
 #include <cuda_runtime_api.h>
