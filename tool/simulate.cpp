@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "arranged_step.hpp"
 #include "command.hpp"
 #include "step.hpp"
 #include "stretto/plan/receive_waits.hpp"
@@ -13,10 +14,14 @@ void add_simulate(CLI::App& app) {
   struct simulate_command {
     step_options options;
     std::string format = "table";
+    bool arrange = false;
   };
   auto* command = app.add_subcommand("simulate", "Makespan, bubble and memory under given costs");
   const auto mine = std::make_shared<simulate_command>();
   mine->options.add(*command, true);
+  command->add_flag("--arrange", mine->arrange,
+                    "Micro-batches that --costs tells apart in the order that makes the step "
+                    "shortest, as far as is found: the first of the step is the first number told");
   command->add_option("--format", mine->format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
   command->footer(
@@ -26,7 +31,9 @@ void add_simulate(CLI::App& app) {
       "is part of no other column, but what waits on a GPU may keep multiprocessors from kernels.\n" +
       std::string(exits));
   command->callback([mine] {
-    const step made = make_step(mine->options, true);
+    step made = make_step(mine->options, true);
+    arrangement found;
+    if (mine->arrange) found = arrange_step(mine->options, made);
     const finer_unit& time = made.time;
     const simulated all = simulate(made);
     // Lists with messages say themselves where receives stand.
@@ -41,6 +48,10 @@ void add_simulate(CLI::App& app) {
                                   {"span", time.json(all.all.span)},
                                   {"bubble", all.all.bubble.value()}};
       if (made.slices > 1) text["slices"] = made.slices;
+      if (mine->arrange) {
+        text["order"] = found.order;
+        text["makespan_as_given"] = time.json(found.as_given);
+      }
       for (const rank_report& rank : all.ranks) {
         text["busy"].push_back(time.json(rank.busy));
         text["idle"].push_back(time.json(rank.idle));
@@ -59,7 +70,13 @@ void add_simulate(CLI::App& app) {
                       percent(idle.value()), std::to_string(of.peak)});
       if (!waits.empty()) rows.back().push_back(time.text(waits[rank]));
     }
-    std::cout << made.title << "\nmakespan " << time.text(all.all.makespan) << "\nbubble   "
+    std::cout << made.title << '\n';
+    if (mine->arrange) {
+      std::cout << "order   ";
+      for (const std::int32_t one : found.order) std::cout << ' ' << one;
+      std::cout << " (as given " << time.text(found.as_given) << ")\n";
+    }
+    std::cout << "makespan " << time.text(all.all.makespan) << "\nbubble   "
               << percent(all.all.bubble.value()) << " (" << time.text(all.all.bubble.numerator)
               << " of " << time.text(all.all.makespan) << ")\n\n"
               << print_table(rows);

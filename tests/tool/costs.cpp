@@ -267,6 +267,39 @@ TEST_CASE("slices that take different times are joined where a schedule knows no
   CHECK(row("zbv")["chunks"] == 2);
 }
 
+TEST_CASE("micro-batches that differ are put in an order that makes the step shorter") {
+  const temporary costs("lengths.json");
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 4}, {"kind": "I", "cost": 5},
+    {"kind": "F", "microbatch": [2, 5], "cost": 8}, {"kind": "I", "microbatch": [2, 5], "cost": 11}]})");
+  const std::string step = "simulate 1f1b --ranks 4 --microbatches 8 --costs " + costs.path();
+  const json plain = run_json(step + " --format json");
+  const json found = run_json(step + " --arrange --format json");
+  CHECK(found["makespan_as_given"] == plain["makespan"]);
+  CHECK(found["makespan"] < plain["makespan"]);
+  // As told: the file's micro-batches at other places.
+  json longer = json::array();
+  for (std::size_t at = 0; at < 8; ++at)
+    if (found["order"][at] == 2 || found["order"][at] == 5) longer.push_back(at);
+  const std::string named = longer.dump();
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 4}, {"kind": "I", "cost": 5},
+    {"kind": "F", "cost": 8, "microbatch": )" +
+              named + R"(},
+    {"kind": "I", "cost": 11, "microbatch": )" +
+              named + "}]}");
+  CHECK(run_json(step + " --format json")["makespan"] == found["makespan"]);
+
+  const temporary order("order.csv");
+  order.write(run("schedule 1f1b --ranks 4 --microbatches 8 --format csv").out);
+  const json imported = run_json("simulate --csv " + order.path() + " --costs " + costs.path() +
+                                 " --arrange --format json");
+  CHECK(imported["makespan"] <= imported["makespan_as_given"]);
+  CHECK(imported["makespan_as_given"] == found["makespan"]);
+
+  const outcome alike = run("simulate 1f1b --ranks 4 --microbatches 8 --arrange");
+  CHECK(alike.exit == 2);
+  CHECK(alike.err.find("--arrange: all micro-batches take the same") != std::string::npos);
+}
+
 TEST_CASE("what slices take in between counts where they are joined") {
   const temporary costs("between.json");
   costs.write(R"({"jobs": [{"kind": "I", "slice": 1, "change": 5},
