@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "stretto/executor/validate.hpp"
+#include "stretto/model/plan_names.hpp"
 #include "trace_index.hpp"
 
 namespace stretto::executor {
@@ -43,21 +44,14 @@ std::string_view category(const instruction& each) {
   switch (each.act) {
     case action::run:
       return "compute";
-    case action::send:
-      return "send";
-    case action::receive:
-      return "receive";
-    case action::offload:
-      return "offload";
-    case action::reload:
-      return "reload";
     case action::all_reduce:
     case action::share_sum:
       return "collective";
     case action::end_step:
       return "end";
+    default:
+      return name(each.act);
   }
-  return "";
 }
 
 std::string slice(const plan_view& plan, const trace_record& each, std::int64_t origin) {
