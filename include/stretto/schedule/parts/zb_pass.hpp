@@ -4,23 +4,9 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/zb_state.hpp"
 
 namespace stretto::schedule {
-
-//! One rank's costs and state in a pass of zb_auto; arrays are for F, I, W.
-struct zb_rank {
-  std::int64_t time[3];
-  std::int64_t change[3];
-  std::int64_t need[3];   //!< most memory in use above the level at the job's start
-  std::int64_t limit;     //!< of memory
-  std::int64_t reserve;   //!< that a forward must leave, so that its backward can follow
-  std::int64_t end;       //!< of the last job
-  std::int64_t start;     //!< of the first
-  std::int64_t bubble;    //!< idle time after the first forward
-  std::int64_t memory;    //!< in use
-  std::int32_t done[3];   //!< jobs so far
-  std::int32_t more;      //!< forwards wanted now
-};
 
 //! One greedy pass of automatic zero bubble with one chunk (Qi et al. 2023, section 3.1): a warm-up
 //! that fills the time before the first backward as far as memory allows, then a forward and a
@@ -36,125 +22,62 @@ class zb_pass {
   constexpr zb_pass(const shape& sizes, const job_table_view& table, int variant,
                     scratch<zb_rank>& ranks, scratch<std::int64_t>& ends, job_sink* out = nullptr)
       : ranks_(ranks),
-        ends_(ends),
-        out_(out),
         count_(sizes.microbatches),
-        stride_(sizes.ranks),
         last_(sizes.ranks - 1),
         hop_(table.communication),
+        state_(sizes, table, ranks, ends, out),
         early_((variant & 4) != 0),
         yielding_((variant & 2) != 0),
-        greedy_((variant & 1) != 0) {
-    constexpr job_kind kinds[] = {job_kind::forward, job_kind::backward_input,
-                                  job_kind::backward_weight};
-    for (int rank = 0; rank < sizes.ranks; ++rank) {
-      zb_rank& at = ranks_[rank];
-      at = {};
-      for (int kind = 0; kind < 3; ++kind) {
-        const job_cost& cost = table.at(rank, 0, kinds[kind]);
-        at.time[kind] = cost.time;
-        at.change[kind] = cost.change;
-        at.need[kind] = cost.peak > cost.change ? cost.peak : cost.change;
-      }
-      const std::int64_t after = at.change[input] + at.need[weight];
-      at.reserve = at.change[forward] + (at.need[input] > after ? at.need[input] : after);
-      if (at.reserve < at.need[forward]) at.reserve = at.need[forward];
-      at.memory = table.base_of(rank);
-      at.limit = table.limit_of(rank);
-    }
-  }
+        greedy_((variant & 1) != 0) {}
 
   //! @return false when a job fits no more
   constexpr bool run() {
     warm_up();
-    for (int turn = 1; turn < count_ && !failed_; ++turn) {
+    for (int turn = 1; turn < count_ && !state_.failed; ++turn) {
       choose_forwards();
       for (int rank = 0; rank <= last_; ++rank)
         if (ranks_[rank].more > 0) put_filled(rank, forward);
       for (int rank = last_; rank >= 0; --rank) {
         if (rank == 0 && ranks_[0].done[forward] == count_)
-          while (pending(ranks_[0])) put(0, weight);
+          while (state_.pending(ranks_[0])) state_.put(0, weight);
         put_filled(rank, input);
       }
     }
     for (int rank = 0; rank <= last_; ++rank)
-      while (pending(ranks_[rank])) put(rank, weight);
-    return !failed_;
+      while (state_.pending(ranks_[rank])) state_.put(rank, weight);
+    return !state_.failed;
   }
 
   //! To the end of the last job.
-  constexpr std::int64_t makespan() const {
-    std::int64_t most = 0;
-    for (int rank = 0; rank <= last_; ++rank)
-      if (ranks_[rank].end > most) most = ranks_[rank].end;
-    return most;
-  }
+  constexpr std::int64_t makespan() const { return state_.makespan(); }
   //! From a rank's first job to its last, the longest.
-  constexpr std::int64_t span() const {
-    std::int64_t most = 0;
-    for (int rank = 0; rank <= last_; ++rank) {
-      const std::int64_t span = ranks_[rank].end - ranks_[rank].start;
-      if (span > most) most = span;
-    }
-    return most;
-  }
+  constexpr std::int64_t span() const { return state_.span(); }
 
  private:
-  static constexpr int forward = 0;
-  static constexpr int input = 1;
-  static constexpr int weight = 2;
+  static constexpr int forward = zb_state::forward;
+  static constexpr int input = zb_state::input;
+  static constexpr int weight = zb_state::weight;
 
-  static constexpr bool pending(const zb_rank& at) { return at.done[weight] < at.done[input]; }
-
-  //! When the input of the rank's next job of the kind is there.
-  constexpr std::int64_t arrival(int rank, int kind) const {
-    if (kind == forward)
-      return rank == 0 ? 0 : ends_[ranks_[rank].done[forward] * stride_ + rank - 1] + hop_;
-    if (rank == last_) return 0;
-    return ends_[(count_ + ranks_[rank].done[input]) * stride_ + rank + 1] + hop_;
-  }
-
-  //! Appends the rank's next job of the kind.
-  constexpr void put(int rank, int kind) {
-    zb_rank& at = ranks_[rank];
-    if (kind != weight) {
-      const std::int64_t input_at = arrival(rank, kind);
-      if (input_at > at.end) {
-        if (at.done[forward] > 0 && (at.bubble += input_at - at.end) > most_) most_ = at.bubble;
-        at.end = input_at;
-      }
-      if (kind == forward && at.done[forward] == 0) at.start = at.end;
-      ends_[(kind * count_ + at.done[kind]) * stride_ + rank] = at.end + at.time[kind];
-    }
-    if (at.memory + at.need[kind] > at.limit) failed_ = true;
-    at.end += at.time[kind];
-    at.memory += at.change[kind];
-    const int microbatch = at.done[kind]++;
-    if (out_ != nullptr)
-      out_->push(rank, {rank, microbatch, 0,
-                        kind == forward ? job_kind::forward
-                        : kind == input ? job_kind::backward_input
-                                        : job_kind::backward_weight});
-  }
-
-  //! The same after the backwards for the weights that make room for it or fill the wait.
+  //! Appends the rank's next job of the kind, after the backwards for the weights that make room
+  //! for it or fill the wait.
   constexpr void put_filled(int rank, int kind) {
     zb_rank& at = ranks_[rank];
     const std::int64_t needed = kind == forward ? at.reserve : at.need[kind];
     // After a forward, what is put off must still fit too.
     const std::int64_t beside = kind == forward ? at.change[forward] + at.need[weight] : 0;
     const std::int64_t room = needed > beside ? needed : beside;
-    while (pending(at) && at.memory + room > at.limit) put(rank, weight);
-    const std::int64_t until = arrival(rank, kind);
-    while (pending(at) && at.end + at.time[weight] <= until) put(rank, weight);
+    while (state_.pending(at) && at.memory + room > at.limit) state_.put(rank, weight);
+    const std::int64_t until = state_.arrival(rank, kind);
+    while (state_.pending(at) && at.end + at.time[weight] <= until) state_.put(rank, weight);
     // One that does not fit delays this rank; that harms nobody while another waits for longer.
-    if (pending(at) && until > at.end && (greedy_ || until - at.end > most_ - at.bubble))
-      put(rank, weight);
-    put(rank, kind);
+    if (state_.pending(at) && until > at.end &&
+        (greedy_ || until - at.end > state_.most_bubble - at.bubble))
+      state_.put(rank, weight);
+    state_.put(rank, kind);
   }
 
   constexpr void warm_up() {
-    for (int rank = 0; rank <= last_; ++rank) put(rank, forward);
+    for (int rank = 0; rank <= last_; ++rank) state_.put(rank, forward);
     // 1. How many more forwards end before the first gradient comes back, from the last rank up.
     std::int64_t first_back = ranks_[last_].end + ranks_[last_].time[input];
     for (int rank = last_ - 1; rank >= 0; --rank) {
@@ -176,7 +99,7 @@ class zb_pass {
       if (ranks_[rank].more > most) ranks_[rank].more = most;
     }
     for (int rank = 0; rank <= last_; ++rank)
-      for (int k = ranks_[rank].more; k > 0; --k) put(rank, forward);
+      for (int k = ranks_[rank].more; k > 0; --k) state_.put(rank, forward);
     for (int rank = last_; rank >= 0; --rank) put_filled(rank, input);
   }
 
@@ -206,23 +129,17 @@ class zb_pass {
       memory += at.change[weight];
       end += at.time[weight];
     }
-    return end > back && back - at.end <= most_ - at.bubble;
+    return end > back && back - at.end <= state_.most_bubble - at.bubble;
   }
 
   scratch<zb_rank>& ranks_;
-  // Of the forwards, then of the backwards for the input: micro-batch by micro-batch, because
-  // neighbouring ranks ask for each other's.
-  scratch<std::int64_t>& ends_;
-  job_sink* out_;
   int count_;
-  std::int64_t stride_;
   int last_;
   std::int64_t hop_;
-  std::int64_t most_ = 0;  // the largest bubble of any rank
+  zb_state state_;
   bool early_;
   bool yielding_;
   bool greedy_;
-  bool failed_ = false;
 };
 
 }  // namespace stretto::schedule
