@@ -8,6 +8,7 @@
 #include "stretto/model/shape.hpp"
 #include "stretto/schedule/parts/kept_room.hpp"
 #include "stretto/schedule/parts/round_pass.hpp"
+#include "stretto/schedule/parts/round_rules.hpp"
 #include "stretto/schedule/variants.hpp"
 
 namespace stretto::schedule {
