@@ -5,6 +5,7 @@
 #include "stretto/model/cost.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
+#include "stretto/schedule/parts/wave_jobs.hpp"
 #include "stretto/schedule/parts/wave_memory.hpp"
 #include "stretto/schedule/parts/wave_rules.hpp"
 #include "stretto/schedule/parts/wave_state.hpp"
@@ -23,39 +24,25 @@ class wave_pass {
   constexpr wave_pass(const shape& sizes, const job_table_view& table, const wave_rules& rules,
                       job_sink* out = nullptr)
       : v_(sizes.chunks),
-        left_(std::int64_t{3} * sizes.ranks * v_ * sizes.microbatches),
-        hop_(table.communication),
         rules_(rules),
-        out_(out),
         memory_(sizes, table),
         state_(sizes, table, rules),
-        clock_(sizes.ranks) {}
+        clock_(sizes.ranks),
+        jobs_(state_, memory_, clock_, table.communication, rules.fixed, out) {}
   constexpr ~wave_pass() = default;  // nvcc needs it written
 
   //! @return false when the pass cannot keep within the limits
   constexpr bool run() {
     clock_.set(0, 1);
-    while (left_ > 0)
+    while (jobs_.left > 0)
       if (clock_.of(clock_.first()) == never || !decide(clock_.first())) return false;
     return true;
   }
 
   //! To the end of the last job.
-  constexpr std::int64_t makespan() const {
-    std::int64_t most = 1;
-    for (int rank = 0; rank < state_.p; ++rank)
-      if (state_.ranks[rank].free > most) most = state_.ranks[rank].free;
-    return most - 1;
-  }
+  constexpr std::int64_t makespan() const { return jobs_.makespan(); }
   //! From a rank's first job to its last, the longest.
-  constexpr std::int64_t span() const {
-    std::int64_t most = 0;
-    for (int rank = 0; rank < state_.p; ++rank) {
-      const std::int64_t span = state_.ranks[rank].free - state_.ranks[rank].start;
-      if (span > most) most = span;
-    }
-    return most;
-  }
+  constexpr std::int64_t span() const { return jobs_.span(); }
 
  private:
   static constexpr std::int64_t never = wave_clock::never;
@@ -117,10 +104,11 @@ class wave_pass {
     const bool forwards = back < 0 || (ahead >= 0 && rules_.alternate && at.last == input + 1);
     const int chunk = forwards ? ahead : back;
     if (at.limited && !memory_.fits(rank, chunk, forwards, oldest >= 0))
-      return oldest >= 0 && put(rank, oldest, weight);
+      return oldest >= 0 && jobs_.put(rank, oldest, weight);
     const std::int64_t until = forwards ? better_wait(rank, now, chunk) : never;
-    if (until == never) return put(rank, chunk, forwards ? forward : input);
-    if (oldest >= 0 && cells[oldest].time[weight] <= until - now) return put(rank, oldest, weight);
+    if (until == never) return jobs_.put(rank, chunk, forwards ? forward : input);
+    if (oldest >= 0 && cells[oldest].time[weight] <= until - now)
+      return jobs_.put(rank, oldest, weight);
     clock_.set(rank, until);
     return true;
   }
@@ -146,7 +134,7 @@ class wave_pass {
     if (oldest >= 0 &&
         (until == never || fills(rank, until - now, state_.cells[rank * v_ + oldest].time[weight],
                                  before_forward ? rules_.before_forward : rules_.before_backward)))
-      return put(rank, oldest, weight);
+      return jobs_.put(rank, oldest, weight);
     clock_.set(rank, until);
     return true;
   }
@@ -154,72 +142,15 @@ class wave_pass {
     const wave_rank& at = state_.ranks[rank];
     return time <= gap || rule == fill_kind::always ||
            ((rule == fill_kind::fifth || at.busiest) && 5 * gap >= time) ||
-           (rule == fill_kind::slack && gap > most_idle_ - at.idle);
-  }
-
-  //! Runs the chunk's next job of the kind; false when it does not fit.
-  constexpr bool put(int rank, int chunk, int kind) {
-    wave_rank& at = state_.ranks[rank];
-    const int here = rank * v_ + chunk;
-    wave_cell& one = state_.cells[here];
-    if (at.limited && !memory_.take(rank, chunk, kind)) return false;
-    // When the rank and the input allow, and not later because the rank had waited for another.
-    const std::int64_t start =
-        kind != weight && one.ready[kind] > at.free ? one.ready[kind] : at.free;
-    if (at.free == 0)
-      at.start = start;
-    else if ((at.idle += start - at.free) > most_idle_)
-      most_idle_ = at.idle;
-    at.free = start + one.time[kind];
-    clock_.set(rank, at.free);
-    const int microbatch = state_.done[3 * here + kind]++;
-    if (out_ != nullptr)
-      out_->push(rank, {one.stage, microbatch, 0,
-                        kind == forward ? job_kind::forward
-                        : kind == input ? job_kind::backward_input
-                                        : job_kind::backward_weight});
-    --left_;
-    if (kind == weight) {
-      ++at.head;
-      return true;
-    }
-    at.last = static_cast<std::int8_t>(kind + 1);
-    one.ready[kind] =
-        state_.arrivals[std::int64_t{2 * here + kind} * (state_.m + 1) + microbatch + 1];
-    if (kind == input) state_.pending[std::int64_t{rank} * v_ * state_.m + at.tail++] = chunk;
-    if (rules_.fixed) {
-      one.open[kind] = 0;
-      state_.open_next(rank);
-    } else if (kind == forward) {
-      --one.open[forward];
-      if (chunk > 0) ++(&one)[-1].open[forward];
-    } else if (chunk + 1 == v_) {
-      ++one.open[forward];
-    }
-    if (one.target[kind] >= 0) send(one.target[kind], microbatch, rank);
-    return true;
-  }
-
-  //! Tells of the input that the job just put will make.
-  constexpr void send(int target, int microbatch, int from) {
-    wave_cell& to = state_.cells[target / 2];
-    const std::int64_t there = state_.ranks[from].free + (to.rank == from ? 0 : hop_);
-    state_.arrivals[std::int64_t{target} * (state_.m + 1) + microbatch] = there;
-    if (state_.done[3 * (target / 2) + target % 2] != microbatch) return;
-    to.ready[target % 2] = there;
-    const std::int64_t free = state_.ranks[to.rank].free;
-    if (there < clock_.of(to.rank)) clock_.set(to.rank, there > free ? there : free);
+           (rule == fill_kind::slack && gap > jobs_.most_idle - at.idle);
   }
 
   int v_;
-  std::int64_t left_;  // jobs
-  std::int64_t hop_;
   const wave_rules& rules_;
-  job_sink* out_;
   wave_memory memory_;
   wave_state state_;
   wave_clock clock_;
-  std::int64_t most_idle_ = 0;
+  wave_jobs jobs_;
 };
 
 }  // namespace stretto::schedule
