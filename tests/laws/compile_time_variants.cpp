@@ -10,6 +10,7 @@
 
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/merged.hpp"
+#include "stretto/schedule/parts/v_block_search.hpp"
 #include "stretto/schedule/v_auto.hpp"
 #include "stretto/schedule/zb_auto.hpp"
 #include "stretto/schedule/zbv_greedy.hpp"
@@ -20,6 +21,7 @@ using stretto::shape;
 using stretto::schedule::merged;
 using stretto::schedule::objective_kind;
 using stretto::schedule::v_auto;
+using stretto::schedule::v_block_search;
 using stretto::schedule::zb_auto;
 using stretto::schedule::zbv_greedy;
 
@@ -103,7 +105,7 @@ TEST_CASE("every variant is emitted at compile time as at run time") {
   alike<zb_auto, 1>(std::make_integer_sequence<int, zb_auto::variants>{});
   alike<zbv_greedy, 2>(std::make_integer_sequence<int, zbv_greedy::variants>{});
   // Of each sort one: they take compilers long.
-  constexpr int launched = v_auto::steady * static_cast<int>(v_auto::fills.size());
+  constexpr int launched = v_block_search::steady * static_cast<int>(v_block_search::fills.size());
   alike<v_auto, 2>(std::integer_sequence<int, 0, launched, v_auto::blocks, v_auto::greedies,
                                          v_auto::passes>{});
 }

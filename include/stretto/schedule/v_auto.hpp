@@ -1,19 +1,12 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string_view>
 
-#include "stretto/base/scratch.hpp"
+#include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/hanayo.hpp"
 #include "stretto/schedule/parts/form_search.hpp"
-#include "stretto/schedule/parts/kept_room.hpp"
 #include "stretto/schedule/parts/v_block.hpp"
-#include "stretto/schedule/parts/v_compaction.hpp"
-#include "stretto/schedule/parts/v_exchange.hpp"
-#include "stretto/schedule/parts/v_fill.hpp"
-#include "stretto/schedule/parts/v_launch.hpp"
-#include "stretto/schedule/parts/v_orders.hpp"
+#include "stretto/schedule/parts/v_block_search.hpp"
 #include "stretto/schedule/parts/wave_serial.hpp"
 #include "stretto/schedule/v_1f1b.hpp"
 #include "stretto/schedule/v_half.hpp"
@@ -34,32 +27,9 @@ struct v_auto {
   objective_kind objective = objective_kind::flush;
   int variant = -1;  //!< a single one, 0 to variants - 1; -1: the best of all
 
-  //! Slots a rank, fast and slow: with these alone, the best is on average within 0.1% of that with
-  //! all from 1 to 5; the first are those that most often cannot be beaten. How many ranks are
-  //! fast, the limit says.
-  static constexpr std::array<v_steps, 5> steps{{
-      {.fast = 5, .slow = 2},
-      {.fast = 2, .slow = 1},
-      {.fast = 3, .slow = 1},
-      {.fast = 5, .slow = 5},
-      {.fast = 3, .slow = 3},
-  }};
-  static constexpr int ways = 2;  //!< in which slots are left free, the fewest first
-  static constexpr int steady = static_cast<int>(steps.size()) * ways;
-  //! The blocks of the least memory, for limits that they just fit or do not: begun when memory
-  //! lets them. Which of them has no two jobs in a slot, depends on the number of ranks.
-  static constexpr std::array<v_steps, 3> launched{{{}, {.back = 2}, {.up = 2, .home = 2}}};
-  static constexpr int orders = steady + static_cast<int>(launched.size());
-  //! When backwards for the weights run; those that keep less come first.
-  static constexpr std::array<v_fill_rules, 4> fills{{
-      {},
-      {.share = 2},
-      {.to_the_limit = true},
-      {.share = 2, .to_the_limit = true},
-  }};
-  static constexpr int blocks = orders * static_cast<int>(fills.size());
-  //! Those within the limits, the greedy V, and once more those with one activation of a chunk
+  //! Blocks within the limits, the greedy V, and once more blocks with one activation of a chunk
   //! less: what is found with a little less memory is then seldom lost.
+  static constexpr int blocks = v_block_search::variants;
   static constexpr int greedies = blocks + zbv_greedy::variants;
   static constexpr int passes = greedies + blocks;
   using forms = form_search<v_half, v_min, v_1f1b, hanayo>;
@@ -74,9 +44,9 @@ struct v_auto {
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
                                 job_sink* out = nullptr) const {
-    return tried < blocks     ? lay_out(sizes, table, tried, out)
+    return tried < blocks     ? laid_blocks().run(sizes, table, tried, out)
            : tried < greedies ? greedy().score(sizes, table, tried - blocks, out)
-           : tried < passes   ? lay_out_less(sizes, table, tried - greedies, out)
+           : tried < passes   ? laid_blocks().run_less(sizes, table, tried - greedies, out)
                               : forms{objective}.run(sizes, table, tried - passes, out);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
@@ -92,100 +62,10 @@ struct v_auto {
   }
 
  private:
-  static constexpr int effort = 1 << 19;  // jobs that are replayed to make a block's order better
-  static constexpr int most_tries = 512;
-
+  constexpr v_block_search laid_blocks() const { return {objective, variant >= 0}; }
   //! One of its variants alone, or, below 0, the search for the best.
   constexpr zbv_greedy greedy() const {
     return {.objective = objective, .variant = variant < 0 ? -1 : variant - blocks};
-  }
-
-  //! A block's order, made better by exchanges; written if there is `out`. Of steps that are too
-  //! large for those, only the order of the first rules, as it is.
-  constexpr variant_score lay_out(const shape& sizes, const job_table_view& table, int tried,
-                                  job_sink* out) const {
-    const std::int64_t jobs = std::int64_t{v_streams} * sizes.ranks * sizes.microbatches;
-    const int tries = effort / jobs < most_tries ? static_cast<int>(effort / jobs) : most_tries;
-    const int rule = tried % static_cast<int>(fills.size());
-    if (tries == 0 && rule > 0 && variant < 0) return {};
-    const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
-    v_orders slots(sizes, activations(sizes, table));
-    if (!arrange(sizes, tried / static_cast<int>(fills.size()), slots)) return {};
-    const int room = rules.to_the_limit ? kept_room::widest(sizes, table) : 0;
-    if (tries > 0) {
-      v_exchange order(sizes, table, slots, objective, rules);
-      order.run(tries, best_possible(*this, sizes, table));
-      variant_score found = order.best();
-      found.room = room;
-      if (out == nullptr || !found.fits) return found;
-    }
-    const v_fill fill(sizes, table, slots, out, rules, tries > 0);
-    if (!fill.fits()) return {};
-    return score_of(objective, fill.makespan(), fill.span(), room);
-  }
-
-  //! The same with one activation of a chunk less than the limits allow.
-  constexpr variant_score lay_out_less(const shape& sizes, const job_table_view& table, int tried,
-                                       job_sink* out) const {
-    if (variant < 0 && !kept_room::is_tight(sizes, table)) return {};
-    const kept_room less(sizes, table, kept_room::one_less);
-    return lay_out(sizes, less.table(), tried, out);
-  }
-
-  //! Activations of a chunk for which every rank has room, at most those of 1F1B.
-  static constexpr int activations(const shape& sizes, const job_table_view& table) {
-    std::int64_t most = std::int64_t{2} * sizes.ranks;
-    for (int rank = 0; rank < sizes.ranks; ++rank) {
-      if (table.limit_of(rank) == unlimited) continue;
-      const kept_memory of = kept_memory_of(table, rank);
-      const std::int64_t room = table.limit_of(rank) - table.base_of(rank) - of.above;
-      if (room < 0) return 0;
-      if (of.one > 0 && room / of.one < most) most = room / of.one;
-    }
-    return static_cast<int>(most);
-  }
-
-  //! Repeats a block within what may be kept.
-  //! @return false when it cannot be
-  constexpr bool arrange(const shape& sizes, int tried, v_orders& to) const {
-    scratch<v_block> laid(sizes.ranks);
-    if (tried >= steady) {
-      for (const v_steps& flat : launched)
-        if (variant < 0 && lay(flat, sizes.ranks, laid.data()) &&
-            most_kept(laid.data(), sizes) < to.most())
-          return false;  // it is not memory that keeps micro-batches from beginning
-      lay(launched[static_cast<std::size_t>(tried - steady)], sizes.ranks, laid.data());
-      return v_launch(sizes, laid.data(), to).fits();
-    }
-    if (!lay_fullest(sizes, to.most(), tried, laid.data())) return false;
-    v_compaction(sizes, laid.data(), false, to);
-    return true;
-  }
-
-  //! The block with the most fast ranks that keeps no more activations.
-  //! @return false when there is none
-  static constexpr bool lay_fullest(const shape& sizes, int most, int tried, v_block* laid) {
-    const int p = sizes.ranks;
-    v_steps made = steps[static_cast<std::size_t>(tried / ways)];
-    const bool mixed = made.fast != made.slow;
-    int way = -1;
-    for (made.ranks = !mixed ? 0 : p > 2 ? p - 2 : 0; made.ranks >= 0; --made.ranks) {
-      for (int free = 0; free <= 3 * (v_period - 1); ++free)
-        for (made.up = 0; made.up < v_period; ++made.up)
-          for (made.back = 0; made.back < v_period; ++made.back) {
-            made.home = free - made.up - made.back;
-            if (made.home < 0 || made.home >= v_period || !keeps(made, sizes, most, laid)) continue;
-            if (++way == tried % ways) return true;
-          }
-    }
-    return false;
-  }
-  static constexpr bool keeps(const v_steps& made, const shape& sizes, int most, v_block* laid) {
-    for (int rank = 0; rank < sizes.ranks; ++rank)
-      if (!made.lay(sizes.ranks, rank, laid[rank]) ||
-          laid[rank].most_kept(sizes.microbatches) > most)
-        return false;
-    return true;
   }
 };
 
