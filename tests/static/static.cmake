@@ -12,7 +12,7 @@ list(APPEND sources "${everything}")
 
 # What proofs cost is gated by counts, which are the same on every machine. Only clang has a limit
 # that counts finely enough, each version in its own way: a pipeline's costliest constant may take a
-# tenth more steps than recorded. Run record_steps where it takes more, or fewer, for a reason.
+# tenth more steps than recorded, and no more than clang allows by itself. Run record_steps where it takes more, or fewer, for a reason.
 set(records "${CMAKE_CURRENT_LIST_DIR}/steps.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${records}")
 set(counts FALSE)
@@ -58,6 +58,9 @@ if(STRETTO_CLANG) # each by itself, under a limit of its own
         message(FATAL_ERROR "${stem} is not recorded in ${records}: run record_steps")
       endif()
       math(EXPR most "${CMAKE_MATCH_1} + ${CMAKE_MATCH_1} / 10")
+      if(most GREATER 1048576)
+        set(most 1048576)  # clang's default
+      endif()
       math(EXPR too_few "${CMAKE_MATCH_1} / 2")
       set(few "${source}")
       set(limit -fconstexpr-steps=${most})

@@ -79,7 +79,10 @@ class replay_engine : replay_state {
   }
 
   constexpr std::int64_t time_of(int rank, const job& work) const {
-    return in_.costs.of(rank, in_.where.chunk_of(work.stage, work.microbatch), work).time;
+    // Asked once whether there are classes: a call a job costs a compiler.
+    if (!alike_)
+      return in_.costs.of(rank, in_.where.chunk_of(work.stage, work.microbatch), work).time;
+    return in_.costs.at(rank, in_.where.chunk_of(work.stage, work.microbatch), work.kind).time;
   }
 
   //! Runs what stands at the rank's cursor; false when it cannot run yet.

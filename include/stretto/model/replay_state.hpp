@@ -23,7 +23,8 @@ class replay_state {
         backward_end_(forward_end_ + cells_),
         input_at_(backward_end_ + cells_),
         gradient_at_(input_at_ + cells_),
-        copied_(gradient_at_ + cells_) {}
+        copied_(gradient_at_ + cells_),
+        alike_(input.costs.classes.empty()) {}
   constexpr ~replay_state() = default;  // nvcc does not find it constexpr by itself
 
  protected:
@@ -100,6 +101,7 @@ class replay_state {
   std::int64_t* input_at_;     // when a stage's input is on its rank
   std::int64_t* gradient_at_;  // when a stage's output gradient is on its rank
   std::int64_t* copied_;       // when a copy to the host ended, below zero; or one back, above
+  bool alike_;                 // all micro-batches and slices take the same
 };
 
 }  // namespace stretto::detail

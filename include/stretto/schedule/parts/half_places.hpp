@@ -91,6 +91,7 @@ class half_places {
   //! From the last job to the first: what an output is for is known before it.
   constexpr void find_places(const shape& sizes) {
     const int stages = where_.stages();
+    bool alike = table_.classes.empty();
     const std::int64_t from_stage = std::int64_t{sizes.microbatches} * sizes.slices;
     scratch<std::int32_t> forwards(from_stage * stages);  // places plus one: 0, there is none
     scratch<std::int32_t> backwards(from_stage * stages);
@@ -103,7 +104,9 @@ class half_places {
       here.last = step + 1 == lists_.counts[here.rank];
       here.paired = work.paired && !here.last;
       here.second = step > 0 && lists_.items[at - 1].paired;
-      here.cost = &table_.of(here.rank, where_.chunk_of(work.stage, work.microbatch), work);
+      here.cost =
+          alike ? &table_.at(here.rank, where_.chunk_of(work.stage, work.microbatch), work.kind)
+                : &table_.of(here.rank, where_.chunk_of(work.stage, work.microbatch), work);
       here.time = here.cost->time;
       const std::int64_t cell =
           work.stage * from_stage + std::int64_t{work.microbatch} * sizes.slices + work.slice;
