@@ -12,7 +12,8 @@ list(APPEND sources "${everything}")
 
 # What proofs cost is gated by counts, which are the same on every machine. Only clang has a limit
 # that counts finely enough, each version in its own way: a pipeline's costliest constant may take a
-# tenth more steps than recorded, and no more than clang allows by itself. Run record_steps where it takes more, or fewer, for a reason.
+# tenth more steps than recorded, and no more than clang allows by itself. Run record_steps where it
+# takes more, or fewer, for a reason.
 set(records "${CMAKE_CURRENT_LIST_DIR}/steps.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${records}")
 set(counts FALSE)

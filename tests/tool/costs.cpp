@@ -270,7 +270,8 @@ TEST_CASE("slices that take different times are joined where a schedule knows no
 TEST_CASE("micro-batches that differ are put in an order that makes the step shorter") {
   const temporary costs("lengths.json");
   costs.write(R"({"jobs": [{"kind": "F", "cost": 4}, {"kind": "I", "cost": 5},
-    {"kind": "F", "microbatch": [2, 5], "cost": 8}, {"kind": "I", "microbatch": [2, 5], "cost": 11}]})");
+    {"kind": "F", "microbatch": [2, 5], "cost": 8},
+    {"kind": "I", "microbatch": [2, 5], "cost": 11}]})");
   const std::string step = "simulate 1f1b --ranks 4 --microbatches 8 --costs " + costs.path();
   const json plain = run_json(step + " --format json");
   const json found = run_json(step + " --arrange --format json");

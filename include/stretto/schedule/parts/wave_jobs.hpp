@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "stretto/model/rows.hpp"
+#include "stretto/schedule/parts/wave_clock.hpp"
 #include "stretto/schedule/parts/wave_memory.hpp"
 #include "stretto/schedule/parts/wave_state.hpp"
 

@@ -5,6 +5,7 @@
 #include "stretto/model/cost.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
+#include "stretto/schedule/parts/wave_clock.hpp"
 #include "stretto/schedule/parts/wave_jobs.hpp"
 #include "stretto/schedule/parts/wave_memory.hpp"
 #include "stretto/schedule/parts/wave_rules.hpp"
