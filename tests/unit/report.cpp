@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
+#include "stretto/check/all.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/inference.hpp"
@@ -226,3 +228,30 @@ TEST_CASE("storage that is too small, and lists that hang, are answered, not run
 }
 
 }  // namespace
+
+TEST_CASE("of a job table that lacks ranks, chunks or all, nothing is replayed") {
+  const stretto::shape sizes{.ranks = 3, .microbatches = 2, .chunks = 2};
+  const stretto::schedule::gpipe made;
+  stretto::job_lists lists(sizes.ranks, made.capacity(sizes));
+  stretto::job_sink out = lists.sink();
+  const stretto::job_table whole(3, 2);
+  const stretto::job_table ranks(2, 2);
+  const stretto::job_table chunks(3, 1);
+  const stretto::job_table none;
+  REQUIRE(made.emit(sizes, whole.view(), out).ok());
+  stretto::job_table short_of_entries(3, 2);
+  short_of_entries.entries.pop_back();
+  for (const stretto::job_table* const table : std::initializer_list<const stretto::job_table*>{
+           &whole, &ranks, &chunks, &none, &short_of_entries}) {
+    const stretto::replay_input input{.rows = lists.rows(),
+                                      .where = place(made.placed(), sizes),
+                                      .microbatches = sizes.microbatches,
+                                      .costs = table->view()};
+    const bool served = table == &whole;
+    stretto::replay_observer nobody;
+    CHECK(stretto::replay(input, nobody).ok() == served);
+    CHECK(stretto::check::live(input).ok() == served);
+    CHECK(stretto::check::schedule(input).ok() == served);
+    if (!served) CHECK(stretto::check::live(input).why == stretto::reason::out_of_range);
+  }
+}

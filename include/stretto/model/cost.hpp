@@ -88,6 +88,11 @@ struct job_table_view {
     return classes.empty() || (slices == slices_of && static_cast<std::int64_t>(classes.size()) ==
                                                           std::int64_t{microbatches} * slices_of);
   }
+  //! Whether every job of such lists has an entry.
+  constexpr bool serves(int ranks_of, int chunks_of, int microbatches, int slices_of) const {
+    return ranks >= ranks_of && chunks >= chunks_of && knows(microbatches, slices_of) &&
+           static_cast<std::int64_t>(entries.size()) >= class_entries();
+  }
   //! Entries of one class.
   constexpr std::int64_t class_entries() const { return std::int64_t{ranks} * chunks * cost_kinds; }
   constexpr std::int64_t class_count() const {

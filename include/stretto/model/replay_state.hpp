@@ -14,8 +14,11 @@ class replay_state {
  public:
   constexpr explicit replay_state(const replay_input& input)
       : in_(input),
-        // No job is one of a table that lacks its class.
-        stages_(input.costs.knows(input.microbatches, input.slices) ? input.where.stages() : 0),
+        // Of a table that lacks some there is no job.
+        stages_(input.costs.serves(input.rows.ranks, input.where.chunks, input.microbatches,
+                                   input.slices)
+                    ? input.where.stages()
+                    : 0),
         stride_(input.microbatches * input.slices),
         cells_(stages_ * stride_),
         times_(5 * cells_),
