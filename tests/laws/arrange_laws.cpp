@@ -113,6 +113,20 @@ TEST_CASE("arrange: an order that there is, and seldom is one shorter") {
   CHECK(gained * 3 >= all);
 }
 
+TEST_CASE(
+    "arrange: micro-batches that are as long, but slow on different ranks, are put in order") {
+  const shape sizes{.ranks = 3, .microbatches = 5};
+  stretto::job_table table(3, 1);
+  table.classes = {0, 1, 0, 1, 0};
+  table.add_class();
+  table.at(0, 0, 0, job_kind::forward).time = 9;
+  table.at(1, 2, 0, job_kind::forward).time = 9;
+  const schedule::one_f_one_b made;
+  const stretto::arrangement found = stretto::arrange(made, sizes, table);
+  CHECK(found.makespan < found.as_given);
+  CHECK(found.makespan == shortest(made, sizes, table));
+}
+
 TEST_CASE("arrange: micro-batches that are alike stay as they are") {
   const stretto::job_table table(3, 1);
   int asked = 0;

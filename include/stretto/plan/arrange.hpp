@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/check/bounded.hpp"
 #include "stretto/memory/windows.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/plan/emit_jobs.hpp"
@@ -52,12 +53,10 @@ class order_search {
   arrangement run(int tries) {
     best_ = {given_, makespan_of_(table_), 0};
     best_.as_given = best_.makespan;
+    if (are_alike()) return best_;
     std::vector<std::int32_t> order = given_;
-    const auto longer = [&](std::int32_t one, std::int32_t other) {
-      return lengths_[index(one)] > lengths_[index(other)];
-    };
-    std::ranges::stable_sort(order, longer);
-    if (!longer(order.front(), order.back())) return best_;
+    std::ranges::stable_sort(order, std::greater<>{},
+                             [&](std::int32_t one) { return lengths_[index(one)]; });
     consider(order);  // the longest first
     consider(ends_of(order));
     std::ranges::reverse(order);
@@ -85,6 +84,10 @@ class order_search {
     if (table_.classes.empty()) return {};
     const auto from = table_.classes.begin() + microbatch * slices;
     return {from, from + slices};
+  }
+  bool are_alike() const {
+    return std::ranges::all_of(
+        given_, [&](std::int32_t one) { return classes_of(one) == classes_of(given_.front()); });
   }
   std::int64_t length_of(std::int32_t microbatch) const {
     std::int64_t sum = 0;
@@ -139,6 +142,7 @@ class order_search {
 //! In which order micro-batches of different classes (job_table::classes) make a short step: as
 //! they are, by length up and down, the long ones in the middle or at both ends, and from the best
 //! of these on by exchanges that make it no longer. Never longer than as they are.
+//! @param table        one that knows the class of each micro-batch
 //! @param makespan_of  (const job_table&): of the step under it; below 0: it is not possible
 //! @param tries        exchanges, each of which asks for it once
 template <class MakespanOf>
