@@ -241,8 +241,11 @@ TEST_CASE("of a job table that lacks ranks, chunks or all, nothing is replayed")
   REQUIRE(made.emit(sizes, whole.view(), out).ok());
   stretto::job_table short_of_entries(3, 2);
   short_of_entries.entries.pop_back();
+  stretto::job_table no_such_class(3, 2);
+  no_such_class.add_class();
+  no_such_class.classes = {1, 2};
   for (const stretto::job_table* const table : std::initializer_list<const stretto::job_table*>{
-           &whole, &ranks, &chunks, &none, &short_of_entries}) {
+           &whole, &ranks, &chunks, &none, &short_of_entries, &no_such_class}) {
     const stretto::replay_input input{.rows = lists.rows(),
                                       .where = place(made.placed(), sizes),
                                       .microbatches = sizes.microbatches,
@@ -252,6 +255,9 @@ TEST_CASE("of a job table that lacks ranks, chunks or all, nothing is replayed")
     CHECK(stretto::replay(input, nobody).ok() == served);
     CHECK(stretto::check::live(input).ok() == served);
     CHECK(stretto::check::schedule(input).ok() == served);
+    CHECK(stretto::check::bounded(input).ok() == served);
+    std::vector<stretto::rank_report> reports(3);
+    CHECK(stretto::measure(input, reports).answer.ok() == served);
     if (!served) CHECK(stretto::check::live(input).why == stretto::reason::out_of_range);
   }
 }

@@ -17,7 +17,7 @@ class memory_curve {
       : in_(input),
         where_(input.where),
         stages_(where_.stages()),
-        chunks_(rank < input.costs.ranks && input.costs.knows(input.microbatches, input.slices)
+        chunks_(input.costs.serves(rank + 1, 0, input.microbatches, input.slices)
                     ? input.costs.chunks
                     : 0),
         costs_(chunks_ > 0 ? &input.costs.at(rank, 0, job_kind::forward) : nullptr),
@@ -25,8 +25,9 @@ class memory_curve {
         count_(input.rows.counts[rank]),
         level_(input.costs.base_of(rank)),
         highest_(level_),
-        again_(recomputes() ? std::int64_t{input.where.stages()} * input.microbatches * input.slices
-                            : 0) {
+        again_(recomputes()
+                   ? std::int64_t{input.where.stages()} * input.microbatches * input.slices
+                   : 0) {
     for (int step = 0; again_.size() > 0 && step < input.rows.counts[rank]; ++step) {
       const job& work = input.rows.at(rank, step);
       if (work.kind == job_kind::recompute && inside(work)) again_[cell(work)] = true;

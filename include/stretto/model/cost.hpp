@@ -76,22 +76,21 @@ struct job_table_view {
       if (!sized(one)) return false;
     for (const std::int64_t one : limit)
       if (one < -most_memory) return false;
-    for (const std::int32_t one : classes)
-      if (one < 0 || one >= class_count()) return false;
-    if (!knows(microbatches, slices_of)) return false;
     return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
-           communication >= 0 && communication <= longest && pair_hides >= 0 && pair_hides <= 100 &&
+           serves(ranks_of, chunks_of, microbatches, slices_of) && communication >= 0 && communication <= longest && pair_hides >= 0 && pair_hides <= 100 &&
            static_cast<std::int64_t>(entries.size()) == class_count() * class_entries();
   }
-  //! Whether it says of which class each micro-batch and slice is.
-  constexpr bool knows(int microbatches, int slices_of) const {
-    return classes.empty() || (slices == slices_of && static_cast<std::int64_t>(classes.size()) ==
-                                                          std::int64_t{microbatches} * slices_of);
-  }
-  //! Whether every job of such lists has an entry.
+  //! Whether every job of so many ranks' lists has an entry: there is its class, too.
   constexpr bool serves(int ranks_of, int chunks_of, int microbatches, int slices_of) const {
-    return ranks >= ranks_of && chunks >= chunks_of && knows(microbatches, slices_of) &&
-           static_cast<std::int64_t>(entries.size()) >= class_entries();
+    if (ranks < ranks_of || chunks < chunks_of ||
+        static_cast<std::int64_t>(entries.size()) < class_entries())
+      return false;
+    if (classes.empty()) return true;
+    const std::int64_t count = class_count();
+    for (const std::int32_t one : classes)
+      if (one < 0 || one >= count) return false;
+    return slices == slices_of &&
+           static_cast<std::int64_t>(classes.size()) == std::int64_t{microbatches} * slices_of;
   }
   //! Entries of one class.
   constexpr std::int64_t class_entries() const { return std::int64_t{ranks} * chunks * cost_kinds; }
