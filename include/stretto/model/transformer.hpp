@@ -71,8 +71,7 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "sequence is no multiple of slices";
     case transformer_rule::shards_divide_heads:
       return "heads and vocabulary, and sequence (of a slice) where it is split, must be multiples "
-             "of "
-             "tensor_parallel";
+             "of tensor_parallel";
     case transformer_rule::shards_divide_widths:
       return "kv_heads and the feed-forward's width must be multiples of tensor_parallel";
     case transformer_rule::experts_whole:
