@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,20 @@ using stretto::job_kind;
 using stretto::placement_kind;
 using stretto::shape;
 
+//! The same with these jobs.
+inline lists with_rows(lists made, const stretto::job_rows& rows) {
+  made.ranks.clear();
+  for (int rank = 0; rank < rows.ranks; ++rank) {
+    const auto row = rows.row(rank);
+    made.ranks.emplace_back(row.begin(), row.end());
+  }
+  return made;
+}
+//! Behind begin().
+inline std::ptrdiff_t at(std::size_t index) {
+  return static_cast<std::ptrdiff_t>(index);
+}
+
 template <class Schedule>
 lists emitted(const Schedule& schedule, const shape& sizes) {
   lists made{.where = stretto::place(schedule.placed(), sizes),
@@ -24,11 +39,7 @@ lists emitted(const Schedule& schedule, const shape& sizes) {
   stretto::job_lists storage(sizes.ranks, schedule.capacity(sizes));
   auto sink = storage.sink();
   (void)schedule.emit(sizes, made.table.view(), sink);
-  for (int rank = 0; rank < sizes.ranks; ++rank) {
-    const auto row = storage.rows().row(rank);
-    made.ranks.emplace_back(row.begin(), row.end());
-  }
-  return made;
+  return with_rows(std::move(made), storage.rows());
 }
 
 //! Whole backwards taken apart; the halves for the weights wait for `delay` more jobs, or the end.

@@ -77,12 +77,8 @@ constexpr std::size_t all_ranks = static_cast<std::size_t>(-1);
 inline lists with_pytorch_comms(const lists& made) {
   const oracle::packed rows(made);
   const stretto::job_lists storage = stretto::with_pytorch_comms(rows.input());
-  lists with = made;
+  lists with = with_rows(made, storage.rows());
   with.messages = true;
-  for (std::size_t rank = 0; rank < with.ranks.size(); ++rank) {
-    const auto row = storage.rows().row(static_cast<int>(rank));
-    with.ranks[rank].assign(row.begin(), row.end());
-  }
   return with;
 }
 

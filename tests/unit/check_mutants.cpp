@@ -15,16 +15,13 @@ namespace {
 
 using oracle::lists;
 using oracle::packed;
+using samples::at;
 using stretto::fault;
 using stretto::job;
 using stretto::job_kind;
 using stretto::reason;
 using stretto::verdict;
 namespace check = stretto::check;
-
-std::ptrdiff_t at(std::size_t index) {
-  return static_cast<std::ptrdiff_t>(index);
-}
 
 //! How often each answer was right, so that a test cannot pass by never asking.
 struct tally {
@@ -79,12 +76,8 @@ lists lowered(const lists& made) {
   stretto::job_lists storage(input.rows.ranks, stretto::lowering::with_messages(input.rows.stride));
   auto sink = storage.sink();
   REQUIRE(stretto::lowering::add_messages(input, sink).ok());
-  lists with = made;
+  lists with = samples::with_rows(made, storage.rows());
   with.messages = true;
-  for (std::size_t rank = 0; rank < with.ranks.size(); ++rank) {
-    const auto row = storage.rows().row(static_cast<int>(rank));
-    with.ranks[rank].assign(row.begin(), row.end());
-  }
   return with;
 }
 

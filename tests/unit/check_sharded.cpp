@@ -18,16 +18,13 @@ namespace {
 
 using oracle::lists;
 using oracle::packed;
+using samples::at;
 using stretto::fault;
 using stretto::job;
 using stretto::job_kind;
 using stretto::reason;
 using stretto::verdict;
 namespace check = stretto::check;
-
-std::ptrdiff_t at(std::size_t index) {
-  return static_cast<std::ptrdiff_t>(index);
-}
 
 bool reduces(const lists& made) {
   for (const auto& row : made.ranks)
