@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
-#include "costs.hpp"
+#include "cost_options.hpp"
 #include "errors.hpp"
 #include "files.hpp"
 #include "layers.hpp"

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "costs.hpp"
+#include "cost_options.hpp"
 #include "errors.hpp"
 #include "numbers.hpp"
 

@@ -1,257 +1,185 @@
-#include "costs.hpp"
-
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <utility>
+#include <cctype>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "costs_file.hpp"
+#include "command.hpp"
 #include "errors.hpp"
-#include "numbers.hpp"
+#include "files.hpp"
+#include "machine_options.hpp"
+#include "op_ways.hpp"
+#include "stretto/memory/liveness.hpp"
+#include "stretto/model/transformer_chain.hpp"
+#include "table.hpp"
+#include "transformer_options.hpp"
 
 namespace stretto::tool {
 
 namespace {
 
-//! What two jobs take, one after the other.
-void add_behind(job_cost& sum, const job_cost& one) {
-  sum.peak = std::max({sum.peak, sum.change + one.peak, sum.change + one.change});
-  sum.time += one.time;
-  sum.change += one.change;
+using nlohmann::ordered_json;
+
+constexpr std::int64_t kib = 1024;  // bytes: of whole models in bytes, sums would be too large
+
+std::int64_t in_kib(std::int64_t bytes) {
+  return (bytes + kib - 1) / kib;
 }
 
-//! Of one chunk of `parts`, what `chunks` chunks of the table do one after another.
-job_cost share(const job_table_view& table, int rank, job_kind kind, int parts) {
-  job_cost sum;
-  for (int chunk = 0; chunk < table.chunks; ++chunk) add_behind(sum, table.at(rank, chunk, kind));
-  return {sum.time / parts, sum.change / parts, sum.peak / parts};
-}
+//! Layers that take the same.
+struct alike {
+  std::string which;  // "0", "1-30"
+  int layer = -1;     // the one; -1: all that nothing else is said of
+  unit_costs costs{};
+};
 
-//! Sums of times and of memory must stay in 64 bits, in a finer unit, too. Upwards of the real
-//! sums: no step is longer than all that its jobs and messages take one after another, and no rank
-//! holds more than if none of its jobs gave anything back.
-//! @param given  before it is refined, and the loss added: to four jobs, of replicas twice
-void refuse_long_sums(const cost_options& options, const job_table& given, const placement& where,
-                      const cost_cut& cut, std::int64_t loss) {
-  const double jobs = 1.0 * where.microbatches * cut.slices * cut.joined;  // of a stage and kind
-  double longest = 0;  // what a micro-batch takes, or a slice of it
-  double held = 0;
-  for (std::int64_t number = 0; number < given.view().class_count(); ++number) {
-    const job_table_view table = given.view().of_class(number);
-    double each = 0;
-    for (const job_cost& one : table.entries) each += static_cast<double>(one.time);
-    longest = std::max(longest, each);
-    for (int rank = 0; rank < given.ranks; ++rank) {
-      double sum = static_cast<double>(table.base_of(rank));
-      for (int chunk = 0; chunk < given.chunks; ++chunk)
-        for (int kind = 0; kind < cost_kinds; ++kind) {
-          const job_cost& one = table.at(rank, chunk, static_cast<job_kind>(kind));
-          sum += std::abs(static_cast<double>(one.change)) * jobs + static_cast<double>(one.peak);
-        }
-      held = std::max(held, sum);
-    }
+struct costs_command {
+  transformer_options of_model;
+  machine_options of_machine;
+  int layers = 24;
+  std::string out;
+
+  void add(CLI::App& command) {
+    command.add_option("--layers", layers, "Transformer layers of the whole model")
+        ->check(CLI::Range(1, 1 << 20).description(""))
+        ->capture_default_str();
+    of_model.add(command);
+    of_machine.add(command, "neighbouring ranks and ");
+    command.add_option("-o,--output", out,
+                       "File to write for --layer-costs; - for standard output, without the table");
   }
-  longest += 8.0 * static_cast<double>(loss) + 2.0 * where.ranks *
-                                                   std::max(where.chunks, given.chunks) *
-                                                   static_cast<double>(given.communication);
-  const auto refuse = [&](const char* what, const char* option, const std::string& typed,
-                          std::int64_t parts) {
-    const auto [name, value] =
-        options.layers.given()        ? std::pair{"--layers", options.layers.text}
-        : !options.costs_file.empty() ? std::pair{"--costs", options.costs_file}
-                                      : std::pair{option, typed};
-    throw bad_option(name, value,
-                     "with so many jobs, " + std::string(what) +
-                         (parts > 1 ? " of 1/" + std::to_string(parts) + " (lest parts be rounded)"
-                                    : "") +
-                         " sum to more than 64 bits hold; give smaller ones");
-  };
-  const auto fits = [](double sum, std::int64_t parts) {
-    return sum * static_cast<double>(parts) < static_cast<double>(unlimited);
-  };
-  if (!fits(longest * jobs, cut.times)) refuse("times", "--cost", options.cost, cut.times);
-  if (!fits(held, cut.amounts))
-    refuse("amounts of memory", "--memory", options.memory, cut.amounts);
-}
 
-//! ", of micro-batch 3 (and slice 1)": the first of a class, where there are several.
-std::string one_of_class(const job_table& given, std::int64_t number) {
-  if (given.classes.empty()) return "";
-  const auto at =
-      std::find(given.classes.begin(), given.classes.end(), number) - given.classes.begin();
-  return ", of micro-batch " + std::to_string(at / given.slices) +
-         (given.slices > 1 ? ", slice " + std::to_string(at % given.slices) : "");
-}
-
-//! A whole backward takes no less than no time.
-void refuse_saving_too_much(const cost_options& options, const job_table& given) {
-  for (std::int64_t number = 0; number < given.view().class_count(); ++number)
-    for (int rank = 0; rank < given.ranks; ++rank)
-      for (int chunk = 0; chunk < given.chunks; ++chunk)
-        if (const auto left =
-                given.view().of_class(number).at(rank, chunk, job_kind::backward).time;
-            left < 0)
-          throw bad_option(
-              "--whole-saves", std::to_string(options.whole_saves),
-              "is more than both halves take, I+W = " + std::to_string(options.whole_saves + left) +
-                  " on rank " + std::to_string(rank) + one_of_class(given, number));
-}
-
-//! Every number in a finer unit.
-void refine(job_table& table, const cost_cut& cut) {
-  table.communication *= cut.times;
-  for (job_cost& one : table.entries)
-    one = {one.time * cut.times, one.change * cut.amounts, one.peak * cut.amounts};
-  for (auto* all : {&table.base, &table.limit})
-    for (std::int64_t& one : *all) one *= cut.amounts;
-}
-
-//! What a job takes that does the work of several slices, one after another.
-//! @param classes  of the slices
-job_cost joined(const job_table& given, const placement& where, int rank, int chunk, job_kind kind,
-                const std::vector<std::int32_t>& classes) {
-  const bool replicas = where.kind == placement_kind::bidirectional;
-  job_cost sum;
-  for (const std::int32_t number : classes) {
-    const job_table_view table = given.view().of_class(number);
-    const job_cost one = given.chunks != where.chunks || replicas
-                             ? share(table, rank, kind, replicas ? 1 : where.chunks)
-                             : table.at(rank, chunk, kind);
-    if (classes.size() == 1) return one;
-    add_behind(sum, one);
+  void run() {
+    of_model.settle(layers, std::to_string(layers), 1);
+    on_ = of_machine.settle();
+    const std::vector<alike> all = kinds_of_layers();
+    if (!out.empty()) write_file("-o", out, json_of(all).dump(1) + "\n");
+    if (out != "-") print(all);
   }
-  return sum;
-}
 
-//! The same rank's work in the chunks of a placement, by jobs of so many slices.
-job_table cut_anew(const job_table& given, const placement& where, const cost_cut& cut) {
-  job_table table(where.ranks, where.chunks);
-  table.communication = given.communication;
-  table.pair_hides = given.pair_hides;
-  table.base = given.base;
-  table.limit = given.limit;
-  table.slices = cut.slices;
-  const auto many = static_cast<std::size_t>(cut.joined);
-  std::vector<std::vector<std::int32_t>> made;  // of each class: those of a job's slices
-  std::map<std::vector<std::int32_t>, std::int32_t> numbers;
-  for (std::size_t first = 0; first < given.classes.size(); first += many) {
-    const auto from = given.classes.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto [found, fresh] = numbers.try_emplace(std::vector(from, from + cut.joined),
-                                                    static_cast<std::int32_t>(made.size()));
-    if (fresh) made.push_back(found->first);
-    table.classes.push_back(found->second);
+ private:
+  std::vector<alike> kinds_of_layers() const {
+    if (layers == 1) return {{"0", 0, costs_of(0, 1)}};
+    const int last = layers - 1;
+    std::vector<alike> all{{"0", 0, costs_of(0, 3)}};
+    if (layers > 2)
+      all.push_back({layers == 3 ? "1" : "1-" + std::to_string(last - 1), -1, costs_of(1, 3)});
+    all.push_back({std::to_string(last), last, costs_of(2, 3)});
+    return all;
   }
-  if (made.empty()) made.emplace_back(many);
-  for (std::size_t more = 1; more < made.size(); ++more) table.add_class();
-  for (std::size_t number = 0; number < made.size(); ++number)
-    for (int at = 0; at < cost_kinds; ++at) {
-      const auto kind = static_cast<job_kind>(at);
-      std::vector<std::int32_t> classes = made[number];
-      if (kind >= job_kind::backward && kind <= job_kind::backward_weight)
-        std::ranges::reverse(classes);
-      for (int rank = 0; rank < where.ranks; ++rank)
-        for (int chunk = 0; chunk < where.chunks; ++chunk)
-          table.at(static_cast<int>(number), rank, chunk, kind) =
-              joined(given, where, rank, chunk, kind, classes);
-    }
-  return table;
-}
 
-//! Searches plan by class 0: that which keeps most, of such the longest, of such that of the most.
-void put_largest_first(job_table& table) {
-  const std::int64_t each = table.view().class_entries();
-  struct class_size {
-    std::int64_t kept = 0, time = 0, cells = 0;
-    auto operator<=>(const class_size&) const = default;
-  };
-  std::vector<class_size> sizes(static_cast<std::size_t>(table.view().class_count()));
-  for (const std::int32_t one : table.classes) ++sizes[static_cast<std::size_t>(one)].cells;
-  for (std::size_t at = 0; at < table.entries.size(); at += cost_kinds) {
-    class_size& of = sizes[at / static_cast<std::size_t>(each)];
-    of.kept += table.entries[at].change;
-    of.time += table.entries[at].time + table.entries[at + 1].time;  // F and B
+  //! Of the layer at such a place in a pipeline with one on each rank.
+  unit_costs costs_of(int rank, int ranks) const {
+    const std::vector<std::int32_t> counts(static_cast<std::size_t>(ranks), 1);
+    const placement where{.ranks = ranks, .chunks = 1};
+    const program_chain halves = transformer_chain(of_model.model, where, rank, counts, true, on_);
+    const program_chain whole = transformer_chain(of_model.model, where, rank, counts, false, on_);
+    const auto time = [&](const program_chain& chain, std::size_t job) {
+      const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));
+      return ways_of("", graph, chain, on_, {.multiprocessors = on_.multiprocessors})
+          .best()
+          .makespan;
+    };
+    unit_costs made;
+    made.forward = time(halves, 0);
+    made.backward_input = time(halves, 1);
+    made.backward_weight = time(halves, 2);
+    const std::int64_t apart = made.backward_input + made.backward_weight;
+    made.whole_saves = std::max(std::int64_t{0}, apart - time(whole, 1));
+    std::vector<job_cost> kept(halves.programs.size());
+    const verdict answer = memory::measure_chain(halves, {kept.data(), kept.size()});
+    if (!answer.ok()) throw bad_input(std::string(memory::explain(answer, halves).view()));
+    made.memory_forward = in_kib(kept[0].change);
+    // Between the halves: of what the forward keeps, and of gradients.
+    const std::int64_t left = in_kib(kept[0].change + kept[1].change);
+    made.memory_backward_input = left - made.memory_forward;
+    made.memory_backward_weight = -left;
+    std::int64_t weights = of_model.model.layer_weights();
+    if (rank == 0) weights += of_model.model.embedding_weights();
+    if (rank + 1 == ranks) weights += of_model.model.head_weights();
+    made.memory_weights = in_kib(of_model.model.state_bytes(weights));
+    return made;
   }
-  const auto largest = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
-  if (largest == 0) return;
-  std::swap_ranges(table.entries.begin(), table.entries.begin() + each,
-                   table.entries.begin() + largest * each);
-  for (std::int32_t& one : table.classes)
-    one = one == 0 ? static_cast<std::int32_t>(largest) : one == largest ? 0 : one;
-}
-
-//! The loss falls on the last stage.
-void add_loss(job_table& table, const placement& where, std::int64_t time) {
-  const int ways = where.direction(where.microbatches - 1) + 1;
-  for (int way = 0; way < ways; ++way) {
-    const int microbatch = way == 0 ? 0 : where.microbatches - 1;
-    const int last = where.stages() - 1;
-    const int rank = where.rank_of(last, microbatch);
-    const int chunk = where.chunk_of(last, microbatch);
-    for (int number = 0; number < table.view().class_count(); ++number) {
-      for (const job_kind kind :
-           {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
-        table.at(number, rank, chunk, kind).time += time;
-      table.at(number, rank, chunk, job_kind::backward).time += 2 * time;
-    }
+  //! A message from one stage to the next.
+  std::int64_t hop() const {
+    program_chain none_yet;
+    return on_.time({.message = transformer_writer(of_model.model, none_yet).message_bytes(),
+                     .between_nodes = true});
   }
-}
 
-//! The table of dealt layers.
-job_table layer_table(const cost_options& options, const placement& where, const cost_cut& cut) {
-  if (!options.costs_file.empty())
-    throw bad_option("--costs", options.costs_file,
-                     "speaks of ranks and chunks; with --layers, --layer-costs speaks of layers");
-  unit_costs layer = options.units();
-  layer.memory_weights = options.weights;
-  job_table table(where.ranks, where.chunks, layer);
-  table.limit = options.limits(where.ranks);
-  dealt_layers dealt = deal_layers(options.layers, where, layer, table.limit, false);
-  for (unit_costs& one : dealt.costs)
-    for (const auto member :
-         {&unit_costs::forward, &unit_costs::backward_input, &unit_costs::backward_weight,
-          &unit_costs::whole_saves,
-          &unit_costs::memory_forward, &unit_costs::memory_backward_input,
-          &unit_costs::memory_backward_weight, &unit_costs::offload,
-          &unit_costs::memory_offload})
-      one.*member *= cut.joined;
-  table.base.assign(static_cast<std::size_t>(where.ranks), 0);
-  write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
-  refuse_saving_too_much(options, table);
-  refuse_long_sums(options, table, where,
-                   {.slices = cut.slices, .times = cut.times, .amounts = cut.amounts}, 0);
-  refine(table, cut);
-  return table;
-}
+  //! As a shell reads it as one word.
+  static std::string quoted(const std::string& path) {
+    const bool plain = std::ranges::all_of(path, [](unsigned char letter) {
+      return std::isalnum(letter) != 0 ||
+             std::string_view("-_./+").find(static_cast<char>(letter)) != std::string_view::npos;
+    });
+    if (plain) return path;
+    std::string text = "'";
+    for (const char letter : path) text += letter == '\'' ? "'\\''" : std::string(1, letter);
+    return text + "'";
+  }
+  static ordered_json json_of(const std::vector<alike>& all) {
+    ordered_json list = ordered_json::array();
+    const auto add = [&](const alike& one) {
+      ordered_json entry;
+      if (one.layer >= 0) entry["layer"] = one.layer;
+      entry["forward"] = one.costs.forward;
+      entry["backward_input"] = one.costs.backward_input;
+      entry["backward_weight"] = one.costs.backward_weight;
+      entry["whole_saves"] = one.costs.whole_saves;
+      entry["memory_forward"] = one.costs.memory_forward;
+      entry["memory_backward_input"] = one.costs.memory_backward_input;
+      entry["memory_backward_weight"] = one.costs.memory_backward_weight;
+      entry["memory_weights"] = one.costs.memory_weights;
+      list.push_back(entry);
+    };
+    // Later entries win.
+    for (const alike& one : all)
+      if (one.layer < 0) add(one);
+    for (const alike& one : all)
+      if (one.layer >= 0) add(one);
+    return list;
+  }
+
+  void print(const std::vector<alike>& all) const {
+    const transformer& model = of_model.model;
+    std::cout << layers << (layers == 1 ? " layer" : " layers") << ", each on "
+              << std::max(model.tensor_parallel, model.experts.parallel) << " of "
+              << of_machine.device
+              << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
+                 "Kept: from the forward on, and from I to W. State: weights,\ngradients and "
+                 "optimizer. The first layer has the embedding, the last the head.\n\n";
+    std::vector<std::vector<std::string>> rows{
+        {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};
+    for (const alike& one : all)
+      rows.push_back(
+          {one.which, std::to_string(one.costs.forward), std::to_string(one.costs.backward_input),
+           std::to_string(one.costs.backward_weight), std::to_string(one.costs.whole_saves),
+           std::to_string(one.costs.memory_forward),
+           std::to_string(-one.costs.memory_backward_weight),
+           std::to_string(one.costs.memory_weights)});
+    std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
+              << ". So, for what ranks and micro-batches you like:\nstretto compare --ranks "
+              << std::min(layers, 8) << " --microbatches 32 --layers balanced:" << layers
+              << " --layer-costs " << (out.empty() ? "FILE" : quoted(out)) << " --cost 0,0,0,"
+              << hop() << '\n';
+  }
+
+  machine on_{};
+};
 
 }  // namespace
 
-job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut) {
-  if (options.layers.given()) return layer_table(options, where, cut);
-  const unit_costs units = options.units();
-  job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
-  std::int64_t loss = 0;
-  if (!options.costs_file.empty()) {
-    costs_file file(options.costs_file, table, where.microbatches, cut.slices * cut.joined,
-                    options.whole_saves);
-    file.apply();
-    loss = file.loss();
-  }
-  if (options.weights > 0) {
-    // Those of every chunk that the options speak of, on a rank of replicas twice.
-    const bool replicas = where.kind == placement_kind::bidirectional && cut.given > 0;
-    table.base.resize(static_cast<std::size_t>(where.ranks));
-    for (std::int64_t& one : table.base) one += options.weights * table.chunks * (replicas ? 2 : 1);
-  }
-  if (options.limit) table.limit = options.limits(where.ranks);
-  refuse_saving_too_much(options, table);
-  refuse_long_sums(options, table, where, cut, loss);
-  refine(table, cut);
-  if (cut.given > 0) table = cut_anew(table, where, cut);
-  add_loss(table, where, loss * cut.joined * cut.times);
-  put_largest_first(table);
-  return table;
+void add_costs(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "costs", "What each layer of a transformer takes and keeps, as --layer-costs reads it");
+  const auto mine = std::make_shared<costs_command>();
+  mine->add(*command);
+  command->callback([mine] { mine->run(); });
 }
 
 }  // namespace stretto::tool

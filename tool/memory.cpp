@@ -15,7 +15,7 @@
 #include "errors.hpp"
 #include "limits.hpp"
 #include "rank_memory.hpp"
-#include "step.hpp"
+#include "step_options.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/memory/all.hpp"

@@ -13,7 +13,6 @@
 #include "files.hpp"
 #include "machine_options.hpp"
 #include "op_ways.hpp"
-#include "step.hpp"
 #include "stretto/memory/estimate.hpp"
 #include "stretto/model/machine.hpp"
 #include "stretto/model/op_graph.hpp"

@@ -76,13 +76,6 @@ void prove_order(step& read, job_table costs, verdict* why, int most_gathered) {
                                : standing_still(order, found.what)));
 }
 
-std::string count_of(int count, const std::string& what) {
-  return std::to_string(count) + " " + what +
-         (count == 1              ? ""
-          : what == "micro-batch" ? "es"
-                                  : "s");
-}
-
 replay_input step::input() const {
   replay_input input = imported ? imported->input(made.costs.view())
                                 : replay_input{.rows = made.lists.rows(),

@@ -1,10 +1,11 @@
+#include "step_options.hpp"
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
 #include <string>
 
 #include "errors.hpp"
-#include "step.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/schedule/by_name.hpp"
 
@@ -49,6 +50,13 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
 }
 
 }  // namespace
+
+std::string count_of(int count, const std::string& what) {
+  return std::to_string(count) + " " + what +
+         (count == 1              ? ""
+          : what == "micro-batch" ? "es"
+                                  : "s");
+}
 
 void refuse_shape(const std::string& name, reason why, const shape& sizes,
                   const schedule_options& options) {

@@ -1,45 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 
-#include "layers.hpp"
+#include "cost_options.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace stretto::tool {
-
-//! --cost, --whole-saves, --memory, --copy, --weights, --limit, --hides, --costs, and the model by
-//! layers.
-struct cost_options {
-  std::string cost;
-  std::string memory;
-  std::string copy;
-  std::string costs_file;
-  std::optional<std::int64_t> limit;
-  std::int64_t weights = 0;
-  int hides = 0;  //!< percent of a pair's shorter half
-  std::int64_t whole_saves = 0;  //!< time that a whole backward takes less than its halves
-  layer_options layers;
-
-  //! What a command knows besides jobs that compute one by one.
-  struct kinds {
-    bool copies;  //!< to the host
-    bool pairs;
-  };
-  void add(CLI::App& command, const kinds& beside);
-  //! The same for a step; one of forwards alone keeps nothing unless --memory says so.
-  cost_options for_step(bool forward_only) const;
-  //! What --cost, --whole-saves, --memory, --copy, --weights and --hides say of one job or layer.
-  unit_costs units() const;
-  //! --limit for every rank; empty: none.
-  std::vector<std::int64_t> limits(int ranks) const;
-};
 
 //! How a rank's share of the model is cut, when not as the options say.
 struct cost_cut {

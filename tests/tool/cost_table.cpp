@@ -1,0 +1,376 @@
+// What jobs take: by options, by a file, of pairs and replicas.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+}  // namespace
+
+TEST_CASE("what a whole backward holds between its halves counts, with a file of costs and without") {
+  const temporary costs("no_costs.json");
+  costs.write("{}");
+  const std::string step =
+      "simulate gpipe --ranks 1 --microbatches 2 --memory 5,2,-7 --format json";
+  CHECK(run_json(step)["peak"] == json({12}));
+  CHECK(run_json(step + " --costs " + costs.path())["peak"] == json({12}));
+  CHECK(run_json(step + " --layers 1")["peak"] == json({12}));
+}
+
+TEST_CASE("times whose sum leaves 64 bits in a finer unit are refused, and no others") {
+  const auto step = [](const char* command, const char* microbatches) {
+    return std::string(command) + " --ranks 1 --chunks 4 --hides 1 --microbatches " + microbatches +
+           " --cost 10000000000,10000000000,10000000000,0";
+  };
+  for (const char* command : {"simulate gpipe", "compare"}) {
+    const outcome ran = run(step(command, "1000000"));
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.starts_with(
+        "stretto: --cost 10000000000,10000000000,10000000000,0: with so many jobs, times of 1/100 "));
+  }
+  CHECK(run_json(step("simulate gpipe", "10000") + " --format json")["makespan"] ==
+        std::int64_t{1'200'000'000'000'000});
+}
+
+// From sail-sg's zero-bubble evaluator, which replays the same orders.
+
+TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and loss") {
+  const temporary file("costs.json");
+  const auto simulate = [&](const std::string& text, const std::string& more = "") {
+    file.write(text);
+    return run_json("simulate gpipe --ranks 2 --microbatches 1 --chunks 2 --format json --costs " +
+                    file.path() + " " + more);
+  };
+  CHECK(simulate("{}")["makespan"] == 12);
+  CHECK(simulate("{}", "--cost 2,1,1,0")["makespan"] == 16);
+  CHECK(simulate(R"({"communication": 4})")["makespan"] == 12 + 6 * 4);
+  // The loss falls on F, I and W of stage 3: one forward and, as I + W, one backward.
+  CHECK(simulate(R"({"loss": 5})")["makespan"] == 12 + 15);
+  CHECK(simulate(R"({"base": [10, 20]})")["peak"] == json({12, 22}));
+  CHECK(simulate(R"({"base": 7})")["peak"] == json({9, 9}));
+  CHECK(simulate(R"({"jobs": [{"kind": "F", "cost": 10}]})")["makespan"] == 48);
+  CHECK(simulate(R"({"jobs": [{"rank": 1, "kind": "I", "cost": 10}]})")["makespan"] == 12 + 18);
+  CHECK(simulate(R"({"jobs": [{"rank": 1, "chunk": 0, "kind": "I", "cost": 10},
+                              {"rank": 1, "chunk": 0, "kind": "B", "cost": 1}]})")["makespan"] ==
+        11);
+  CHECK(simulate(R"({"jobs": [{"kind": "F", "change": 3, "peak": 8}]})")["peak"] == json({11, 11}));
+  // A whole backward's peak is that of I, then W.
+  CHECK(simulate(R"({"jobs": [{"kind": "I", "change": 1, "peak": 1},
+                              {"kind": "W", "change": -2, "peak": 6}]})")["peak"] == json({9, 9}));
+
+  const auto refused = [&](const std::string& text, const std::string& words, int exit = 2) {
+    INFO(text);
+    const json answer = simulate(text);
+    REQUIRE(answer.contains("failed"));
+    INFO(answer["failed"].get<std::string>());
+    CHECK(answer["failed"].get<std::string>().find(words) != std::string::npos);
+    CHECK(run("simulate gpipe --ranks 2 --microbatches 1 --chunks 2 --costs " + file.path()).exit ==
+          exit);
+  };
+  refused(R"({"limit": [2, 1]})", "rule bounded broken on rank 1", 1);
+  refused("", "the file is empty");
+  refused("{", "not JSON: parse error at line 1");
+  refused("[]", "one object");
+  refused(R"({"cost": 1})", "unknown key, \"cost\"");
+  refused(R"({"base": 1, "base": 2})", "the key \"base\" stands twice");
+  refused(R"({"jobs": [{"kind": "F"}, {"kind": "F", "cost": 1, "cost": 1}]})",
+          "the key \"cost\" stands twice in one object");
+  refused(R"({"base": [1]})", "base has 1 entries for 2 ranks");
+  refused(R"({"base": "1"})", "base is \"1\"");
+  refused(R"({"limit": 1.5})", "limit is 1.5");
+  refused(R"({"loss": -1})", "loss is -1");
+  refused(R"({"communication": 18446744073709551615})", "communication is 18446744073709551615");
+  refused(R"({"jobs": {}})", "jobs must be a list");
+  refused(R"({"jobs": [1]})", "jobs[0] must be an object");
+  refused(R"({"jobs": [{"cost": 1}]})", "jobs[0] needs a kind");
+  refused(R"({"jobs": [{"kind": "F"}, {"kind": "Q"}]})", "jobs[1] needs a kind");
+  refused(R"({"jobs": [{"kind": "F", "rank": 2}]})", "jobs[0].rank is 2");
+  refused(R"({"jobs": [{"kind": "F", "chunk": 2}]})", "jobs[0].chunk is 2");
+  refused(R"({"jobs": [{"kind": "F", "cost": -1}]})", "jobs[0].cost is -1");
+  refused(R"({"jobs": [{"kind": "F", "time": 1}]})", "unknown key, \"time\"");
+}
+
+TEST_CASE("whole backwards may take less than their halves, and be chosen by that") {
+  const auto length = [](const std::string& more) {
+    const json answer = run_json("simulate " + more + " --format json");
+    INFO(more, answer.dump());
+    return answer.at("makespan").get<std::int64_t>();
+  };
+  const std::string one = " --ranks 1 --microbatches 4 --cost 10,12,8,1";
+  CHECK(length("1f1b" + one) == 4 * 30);
+  CHECK(length("1f1b" + one + " --whole-saves 3") == 4 * 27);
+  CHECK(length("zb_h1" + one + " --whole-saves 3") == 4 * 30);
+  CHECK(length("zb_h1" + one + " --whole-saves 3 --merge adjacent") == 4 * 27);
+  CHECK(length("zb_auto" + one + " --whole-saves 3 --merge shortest") == 4 * 27);
+  // Of a file of costs, where no entry gives a whole one; the loss falls on both halves.
+  const temporary file("costs.json");
+  file.write(R"({"loss": 2, "jobs": [{"kind": "F", "cost": 11}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * (11 + 17 + 6));
+  file.write(R"({"jobs": [{"kind": "B", "cost": 13}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * 23);
+  // Of layers each; the embedding's times are its own, and a file may say what another saves.
+  CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --embedding 1,1,1") == 4 * (27 + 3 + 27));
+  file.write(R"([{"layer": 2, "whole_saves": 5}])");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --layer-costs " + file.path()) ==
+        4 * (27 + 27 + 25));
+  file.write(R"([{"layer": 1, "whole_saves": 21}])");
+  const auto refused =
+      run("simulate 1f1b" + one + " --layers 3 --layer-costs " + file.path());
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("layer 1 of --layers 3 saves 21 of a whole backward, whose halves take 20") !=
+        std::string::npos);
+  // Dealt by whole backwards; a file's entry says of one what it says and no more.
+  const std::string dealt = " --ranks 2 --cost 10,12,8,0 --whole-saves 8 --head 30,30,30 --layers ";
+  CHECK(length("1f1b --microbatches 16" + dealt + "balanced:5") ==
+        length("1f1b --microbatches 16" + dealt + "4,1"));
+  CHECK(run("assign" + dealt + "balanced:5").out.find("slowest rank 90; ") != std::string::npos);
+  file.write(R"({"jobs": [{"kind": "B", "change": -1}, {"kind": "I", "cost": 5}]})");
+  CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * (10 + 5 + 8 - 3));
+  CHECK(length("inference --ranks 2 --microbatches 3 --whole-saves 3") == 4);
+  // Compared, and cut anew: jobs of half of it.
+  for (const json& entry :
+       run_json("compare --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 --merge shortest "
+                "--format json"))
+    if (entry["schedule"] == "zb_h1" || entry["schedule"] == "zbv")
+      CHECK(2 * entry["makespan"].get<double>() ==
+            static_cast<double>(
+                entry["schedule"] == "zbv"
+                    ? length("zbv --ranks 4 --microbatches 8 --cost 10,12,8,2 --whole-saves 3 "
+                             "--merge shortest")
+                    : 2 * length("zb_h1 --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 "
+                                 "--merge shortest")));
+}
+
+TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to") {
+  const auto peaks = [](const std::string& arguments) {
+    return run_json("simulate --format json --ranks 4 --microbatches 8 " + arguments)["peak"];
+  };
+  CHECK(peaks("1f1b --weights 4") == json({8, 7, 6, 5}));
+  CHECK(peaks("zbv --chunks 2 --weights 4") == json({16, 16, 16, 16}));
+  CHECK(peaks("dualpipe --weights 4") == json({13, 13, 13, 13}));
+  const auto makespan = [](const std::string& arguments) {
+    return run_json("simulate --format json --ranks 4 --microbatches 8 --cost 10,10,10,0 " +
+                    arguments)["makespan"]
+        .get<int>();
+  };
+  CHECK(makespan("1f1b --hides 100") == makespan("1f1b"));
+  CHECK(makespan("dualpipe") == 260);
+  CHECK(makespan("dualpipe --hides 50") < 260);
+  CHECK(makespan("dualpipe --hides 100") < makespan("dualpipe --hides 50"));
+  CHECK(run("simulate dualpipe --ranks 4 --microbatches 8 --hides 101").err.find(
+            "--hides") != std::string::npos);
+  // A part of a unit is not rounded away: it is told, or refused where there is no place for it.
+  const std::string small = " paired_1f1b --ranks 4 --microbatches 8 --receive-lead 2 --hides 75";
+  const json parts = run_json("simulate --format json --cost 1,1,1,0 --memory 3,0,-3" + small);
+  const json whole = run_json("simulate --format json --cost 4,4,4,0 --memory 3,0,-3" + small);
+  for (const char* time : {"makespan", "span"})
+    CHECK(4 * parts[time].get<double>() == whole[time].get<double>());
+  for (const char* times : {"busy", "idle", "receives_wait"})
+    for (std::size_t rank = 0; rank < 4; ++rank)
+      CHECK(4 * parts[times][rank].get<double>() == whole[times][rank].get<double>());
+  CHECK(parts["makespan"] == 27.75);
+  CHECK(parts["bubble"] == whole["bubble"]);
+  CHECK(parts["peak"] == whole["peak"]);
+  CHECK(run("simulate" + small).out.find("makespan 27.75\n") != std::string::npos);
+  // A header has no place for it.
+  const std::string pairs = small.substr(0, small.find(" --receive")) + " --hides 75";
+  const auto header = run("schedule --emit header" + pairs);
+  CHECK(header.exit == 2);
+  CHECK(header.err ==
+        "stretto: --hides 75: hides 75 % of 1, which is no integer; give times in a finer unit (4 "
+        "times the numbers will do)\n");
+  CHECK(run("schedule dualpipe --ranks 4 --microbatches 8 --cost 4,4,4,0 --hides 75").exit == 0);
+  CHECK(run("schedule 1f1b --ranks 4 --microbatches 8 --hides 75").exit == 0);  // it has no pairs
+  // Nor has a search any, which therefore finds the same order in whatever unit it is asked.
+  const std::string search =
+      "simulate v_auto --ranks 1 --microbatches 2 --cost 434,5,8,2 --format json";
+  CHECK(run_json(search + " --hides 1") == run_json(search));
+}
+
+TEST_CASE("micro-batches and slices may take different times and memory") {
+  const temporary costs("lengths.json");
+  const auto step = [&](const std::string& words) {
+    return run_json(words + " --format json --costs " + costs.path());
+  };
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 2}, {"kind": "B", "cost": 3},
+    {"kind": "F", "microbatch": [1, 3], "cost": 7, "change": 4},
+    {"kind": "B", "microbatch": [1, 3], "cost": 10, "change": -4},
+    {"kind": "F", "microbatch": 3, "rank": 0, "cost": 9}]})");
+  const json alone = step("simulate gpipe --ranks 1 --microbatches 4");
+  CHECK(alone["makespan"] == 2 + 7 + 2 + 9 + 2 * (3 + 10));
+  CHECK(alone["peak"] == json({1 + 4 + 1 + 4}));
+  const json lists = step("schedule 1f1b --ranks 2 --microbatches 4")["lists"];
+  for (const json& list : lists)
+    for (const json& one : list["jobs"]) {
+      const std::int64_t time = one["end"].get<std::int64_t>() - one["start"].get<std::int64_t>();
+      const bool longer = one["microbatch"] == 1 || one["microbatch"] == 3;
+      CAPTURE(one.dump());
+      if (one["kind"] == "F")
+        CHECK(time == (!longer ? 2 : one["microbatch"] == 3 && list["rank"] == 0 ? 9 : 7));
+      else
+        CHECK(time == (longer ? 10 : 3));
+    }
+  // By hand: F at 0-2 and 2-9, and 2-4 and 9-16; B at 4-7 and 16-26, and 9-12 and 26-36.
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 2}, {"kind": "B", "cost": 3},
+    {"kind": "F", "microbatch": 1, "cost": 7, "change": 4},
+    {"kind": "B", "microbatch": 1, "cost": 10, "change": -4}]})");
+  const json two = step("simulate 1f1b --ranks 2 --microbatches 2");
+  CHECK(two["makespan"] == 36);
+  CHECK(two["peak"] == json({5, 4}));
+
+  // What names all says no more than what names none.
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 3}, {"kind": "I", "cost": 4}]})");
+  const json plain = step("simulate zb_auto --ranks 3 --microbatches 5");
+  costs.write(R"({"jobs": [{"kind": "F", "microbatch": [0, 1, 2, 3, 4], "cost": 3},
+    {"kind": "F", "microbatch": 2, "slice": 0, "cost": 3}, {"kind": "I", "cost": 4}]})");
+  CHECK(step("simulate zb_auto --ranks 3 --microbatches 5") == plain);
+}
+
+TEST_CASE("slices that take different times are joined where a schedule knows none") {
+  const temporary costs("slices.json");
+  costs.write(R"({"jobs": [{"kind": "F", "slice": 1, "cost": 3, "change": 2, "peak": 5},
+    {"kind": "W", "slice": 1, "change": -2}, {"kind": "F", "slice": 2, "cost": 6},
+    {"kind": "F", "slice": [0, 2], "microbatch": 4, "cost": 10}]})");
+  const std::string shape = " --ranks 3 --microbatches 6 --format json --costs " + costs.path();
+  const json sliced = run_json("simulate seq_1f1b --slices 3" + shape);
+  const json all = run_json("compare --slices 3" + shape);
+  const auto row = [&](const std::string& name) {
+    for (const json& one : all)
+      if (one["schedule"] == name) return one;
+    return json();
+  };
+  CHECK(row("seq_1f1b")["makespan"] == sliced["makespan"]);
+  CHECK(row("seq_1f1b")["bound"] <= sliced["makespan"]);
+  // One job a micro-batch: what its slices take one after another.
+  const temporary joined("joined.json");
+  joined.write(R"({"jobs": [{"kind": "F", "cost": 10, "change": 4, "peak": 6},
+    {"kind": "I", "cost": 3}, {"kind": "W", "cost": 3, "change": -4},
+    {"kind": "F", "microbatch": 4, "cost": 23}]})");
+  const json whole =
+      run_json("simulate 1f1b --ranks 3 --microbatches 6 --format json --costs " + joined.path());
+  CHECK(row("1f1b")["makespan"] == whole["makespan"]);
+  CHECK(row("1f1b")["peak"] == whole["peak"]);
+  // And half of that in each of two chunks: the same, where nothing else is to be done.
+  CHECK(row("gpipe")["makespan"] <= row("1f1b")["makespan"].get<std::int64_t>() + 23);
+  CHECK(row("zbv")["chunks"] == 2);
+}
+
+TEST_CASE("micro-batches that differ are put in an order that makes the step shorter") {
+  const temporary costs("lengths.json");
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 4}, {"kind": "I", "cost": 5},
+    {"kind": "F", "microbatch": [2, 5], "cost": 8},
+    {"kind": "I", "microbatch": [2, 5], "cost": 11}]})");
+  const std::string step = "simulate 1f1b --ranks 4 --microbatches 8 --costs " + costs.path();
+  const json plain = run_json(step + " --format json");
+  const json found = run_json(step + " --arrange --format json");
+  CHECK(found["makespan_as_given"] == plain["makespan"]);
+  CHECK(found["makespan"] < plain["makespan"]);
+  // As told: the file's micro-batches at other places.
+  json longer = json::array();
+  for (std::size_t at = 0; at < 8; ++at)
+    if (found["order"][at] == 2 || found["order"][at] == 5) longer.push_back(at);
+  const std::string named = longer.dump();
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 4}, {"kind": "I", "cost": 5},
+    {"kind": "F", "cost": 8, "microbatch": )" +
+              named + R"(},
+    {"kind": "I", "cost": 11, "microbatch": )" +
+              named + "}]}");
+  CHECK(run_json(step + " --format json")["makespan"] == found["makespan"]);
+
+  const temporary order("order.csv");
+  order.write(run("schedule 1f1b --ranks 4 --microbatches 8 --format csv").out);
+  const json imported = run_json("simulate --csv " + order.path() + " --costs " + costs.path() +
+                                 " --arrange --format json");
+  CHECK(imported["makespan"] <= imported["makespan_as_given"]);
+  CHECK(imported["makespan_as_given"] == found["makespan"]);
+
+  const outcome alike = run("simulate 1f1b --ranks 4 --microbatches 8 --arrange");
+  CHECK(alike.exit == 2);
+  CHECK(alike.err.find("--arrange: all micro-batches take the same") != std::string::npos);
+}
+
+TEST_CASE("what slices take in between counts where they are joined") {
+  const temporary costs("between.json");
+  costs.write(R"({"jobs": [{"kind": "I", "slice": 1, "change": 5},
+    {"kind": "I", "slice": 0, "change": -5}]})");
+  const json all = run_json("compare --ranks 1 --microbatches 1 --slices 2 --format json --costs " +
+                            costs.path());
+  for (const json& one : all)
+    for (const char* name : {"1f1b", "zb_h1", "seq_1f1b"})
+      if (one["schedule"] == name) CHECK(one["peak"] == json({7}));
+}
+
+TEST_CASE("bounds stand below what is there, and searches find the shortest, whatever differs") {
+  const temporary costs("apart.json");
+  costs.write(R"({"jobs": [{"kind": "F", "cost": 1}, {"kind": "I", "cost": 1},
+    {"kind": "W", "cost": 1}, {"kind": "W", "rank": 1, "cost": 500},
+    {"kind": "I", "rank": 1, "microbatch": 0, "cost": 40},
+    {"kind": "F", "microbatch": 0, "rank": 0, "cost": 100},
+    {"kind": "F", "microbatch": 1, "rank": 2, "cost": 100}]})");
+  const std::string step =
+      " --ranks 3 --microbatches 2 --objective span --format json --costs " + costs.path();
+  for (const json& one : run_json("compare" + step))
+    if (one.contains("span_bound")) CHECK(one["span_bound"] <= one["span"]);
+  std::int64_t least = INT64_MAX;
+  for (int variant = 0;; ++variant) {
+    const outcome ran = run("simulate zb_auto --variant " + std::to_string(variant) + step);
+    if (ran.exit == 2) break;
+    if (ran.exit == 0) least = std::min(least, json::parse(ran.out)["span"].get<std::int64_t>());
+  }
+  CHECK(run_json("simulate zb_auto" + step)["span"] == least);
+}
+
+TEST_CASE("of many micro-batches each may be another") {
+  const temporary costs("many.json");
+  std::string entries;
+  std::int64_t sum = 0;
+  for (int microbatch = 0; microbatch < 3000; ++microbatch) {
+    const std::string number = std::to_string(microbatch);
+    const std::int64_t time = 1 + microbatch % 7;
+    sum += time;
+    entries += R"({"kind": "F", "microbatch": )" + number + R"(, "cost": )" + std::to_string(time) +
+               "}," + R"({"kind": "B", "slice": 0, "rank": )" + std::to_string(microbatch % 2) +
+               R"(, "cost": 1},)";
+  }
+  entries.pop_back();
+  costs.write(R"({"jobs": [)" + entries + "]}");
+  const json made =
+      run_json("simulate 1f1b --ranks 2 --microbatches 3000 --format json --costs " + costs.path());
+  CHECK(made["busy"] == json({sum + 3000, sum + 3000}));
+}
+
+TEST_CASE("costs of micro-batches and slices that are not there are refused") {
+  const temporary costs("wrong.json");
+  const auto refused = [&](const std::string& entry, const std::string& words) {
+    costs.write("{\"jobs\": [" + entry + "]}");
+    const outcome ran = run("simulate 1f1b --ranks 2 --microbatches 4 --costs " + costs.path());
+    CHECK(ran.exit == 2);
+    CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
+  };
+  refused(R"({"kind": "F", "microbatch": 4, "cost": 1})",
+          "jobs[0].microbatch is 4, must be an integer from 0 to 3");
+  refused(R"({"kind": "F", "microbatch": [0, -1], "cost": 1})",
+          "jobs[0].microbatch is -1, must be an integer from 0 to 3");
+  refused(R"({"kind": "F", "slice": 1, "cost": 1})",
+          "jobs[0].slice is 1, must be an integer from 0 to 0");
+  refused(R"({"kind": "F", "microbatches": 1, "cost": 1})",
+          "jobs[0] has an unknown key, \"microbatches\"");
+  refused(R"({"microbatch": 1, "cost": 1})", "jobs[0] needs a kind");
+  refused(R"({"kind": "F", "microbatch": [], "cost": 1})", "jobs[0].microbatch names none");
+  costs.write(R"({"jobs": [{"kind": "I", "microbatch": 3, "cost": 0},
+    {"kind": "W", "microbatch": 3, "cost": 0}]})");
+  CHECK(run("simulate 1f1b --ranks 2 --microbatches 4 --whole-saves 1 --costs " + costs.path())
+            .err.find("I+W = 0 on rank 0, of micro-batch 3") != std::string::npos);
+}

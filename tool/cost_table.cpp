@@ -1,0 +1,257 @@
+#include "cost_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "costs_file.hpp"
+#include "errors.hpp"
+#include "numbers.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+//! What two jobs take, one after the other.
+void add_behind(job_cost& sum, const job_cost& one) {
+  sum.peak = std::max({sum.peak, sum.change + one.peak, sum.change + one.change});
+  sum.time += one.time;
+  sum.change += one.change;
+}
+
+//! Of one chunk of `parts`, what `chunks` chunks of the table do one after another.
+job_cost share(const job_table_view& table, int rank, job_kind kind, int parts) {
+  job_cost sum;
+  for (int chunk = 0; chunk < table.chunks; ++chunk) add_behind(sum, table.at(rank, chunk, kind));
+  return {sum.time / parts, sum.change / parts, sum.peak / parts};
+}
+
+//! Sums of times and of memory must stay in 64 bits, in a finer unit, too. Upwards of the real
+//! sums: no step is longer than all that its jobs and messages take one after another, and no rank
+//! holds more than if none of its jobs gave anything back.
+//! @param given  before it is refined, and the loss added: to four jobs, of replicas twice
+void refuse_long_sums(const cost_options& options, const job_table& given, const placement& where,
+                      const cost_cut& cut, std::int64_t loss) {
+  const double jobs = 1.0 * where.microbatches * cut.slices * cut.joined;  // of a stage and kind
+  double longest = 0;  // what a micro-batch takes, or a slice of it
+  double held = 0;
+  for (std::int64_t number = 0; number < given.view().class_count(); ++number) {
+    const job_table_view table = given.view().of_class(number);
+    double each = 0;
+    for (const job_cost& one : table.entries) each += static_cast<double>(one.time);
+    longest = std::max(longest, each);
+    for (int rank = 0; rank < given.ranks; ++rank) {
+      double sum = static_cast<double>(table.base_of(rank));
+      for (int chunk = 0; chunk < given.chunks; ++chunk)
+        for (int kind = 0; kind < cost_kinds; ++kind) {
+          const job_cost& one = table.at(rank, chunk, static_cast<job_kind>(kind));
+          sum += std::abs(static_cast<double>(one.change)) * jobs + static_cast<double>(one.peak);
+        }
+      held = std::max(held, sum);
+    }
+  }
+  longest += 8.0 * static_cast<double>(loss) + 2.0 * where.ranks *
+                                                   std::max(where.chunks, given.chunks) *
+                                                   static_cast<double>(given.communication);
+  const auto refuse = [&](const char* what, const char* option, const std::string& typed,
+                          std::int64_t parts) {
+    const auto [name, value] =
+        options.layers.given()        ? std::pair{"--layers", options.layers.text}
+        : !options.costs_file.empty() ? std::pair{"--costs", options.costs_file}
+                                      : std::pair{option, typed};
+    throw bad_option(name, value,
+                     "with so many jobs, " + std::string(what) +
+                         (parts > 1 ? " of 1/" + std::to_string(parts) + " (lest parts be rounded)"
+                                    : "") +
+                         " sum to more than 64 bits hold; give smaller ones");
+  };
+  const auto fits = [](double sum, std::int64_t parts) {
+    return sum * static_cast<double>(parts) < static_cast<double>(unlimited);
+  };
+  if (!fits(longest * jobs, cut.times)) refuse("times", "--cost", options.cost, cut.times);
+  if (!fits(held, cut.amounts))
+    refuse("amounts of memory", "--memory", options.memory, cut.amounts);
+}
+
+//! ", of micro-batch 3 (and slice 1)": the first of a class, where there are several.
+std::string one_of_class(const job_table& given, std::int64_t number) {
+  if (given.classes.empty()) return "";
+  const auto at =
+      std::find(given.classes.begin(), given.classes.end(), number) - given.classes.begin();
+  return ", of micro-batch " + std::to_string(at / given.slices) +
+         (given.slices > 1 ? ", slice " + std::to_string(at % given.slices) : "");
+}
+
+//! A whole backward takes no less than no time.
+void refuse_saving_too_much(const cost_options& options, const job_table& given) {
+  for (std::int64_t number = 0; number < given.view().class_count(); ++number)
+    for (int rank = 0; rank < given.ranks; ++rank)
+      for (int chunk = 0; chunk < given.chunks; ++chunk)
+        if (const auto left =
+                given.view().of_class(number).at(rank, chunk, job_kind::backward).time;
+            left < 0)
+          throw bad_option(
+              "--whole-saves", std::to_string(options.whole_saves),
+              "is more than both halves take, I+W = " + std::to_string(options.whole_saves + left) +
+                  " on rank " + std::to_string(rank) + one_of_class(given, number));
+}
+
+//! Every number in a finer unit.
+void refine(job_table& table, const cost_cut& cut) {
+  table.communication *= cut.times;
+  for (job_cost& one : table.entries)
+    one = {one.time * cut.times, one.change * cut.amounts, one.peak * cut.amounts};
+  for (auto* all : {&table.base, &table.limit})
+    for (std::int64_t& one : *all) one *= cut.amounts;
+}
+
+//! What a job takes that does the work of several slices, one after another.
+//! @param classes  of the slices
+job_cost joined(const job_table& given, const placement& where, int rank, int chunk, job_kind kind,
+                const std::vector<std::int32_t>& classes) {
+  const bool replicas = where.kind == placement_kind::bidirectional;
+  job_cost sum;
+  for (const std::int32_t number : classes) {
+    const job_table_view table = given.view().of_class(number);
+    const job_cost one = given.chunks != where.chunks || replicas
+                             ? share(table, rank, kind, replicas ? 1 : where.chunks)
+                             : table.at(rank, chunk, kind);
+    if (classes.size() == 1) return one;
+    add_behind(sum, one);
+  }
+  return sum;
+}
+
+//! The same rank's work in the chunks of a placement, by jobs of so many slices.
+job_table cut_anew(const job_table& given, const placement& where, const cost_cut& cut) {
+  job_table table(where.ranks, where.chunks);
+  table.communication = given.communication;
+  table.pair_hides = given.pair_hides;
+  table.base = given.base;
+  table.limit = given.limit;
+  table.slices = cut.slices;
+  const auto many = static_cast<std::size_t>(cut.joined);
+  std::vector<std::vector<std::int32_t>> made;  // of each class: those of a job's slices
+  std::map<std::vector<std::int32_t>, std::int32_t> numbers;
+  for (std::size_t first = 0; first < given.classes.size(); first += many) {
+    const auto from = given.classes.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto [found, fresh] = numbers.try_emplace(std::vector(from, from + cut.joined),
+                                                    static_cast<std::int32_t>(made.size()));
+    if (fresh) made.push_back(found->first);
+    table.classes.push_back(found->second);
+  }
+  if (made.empty()) made.emplace_back(many);
+  for (std::size_t more = 1; more < made.size(); ++more) table.add_class();
+  for (std::size_t number = 0; number < made.size(); ++number)
+    for (int at = 0; at < cost_kinds; ++at) {
+      const auto kind = static_cast<job_kind>(at);
+      std::vector<std::int32_t> classes = made[number];
+      if (kind >= job_kind::backward && kind <= job_kind::backward_weight)
+        std::ranges::reverse(classes);
+      for (int rank = 0; rank < where.ranks; ++rank)
+        for (int chunk = 0; chunk < where.chunks; ++chunk)
+          table.at(static_cast<int>(number), rank, chunk, kind) =
+              joined(given, where, rank, chunk, kind, classes);
+    }
+  return table;
+}
+
+//! Searches plan by class 0: that which keeps most, of such the longest, of such that of the most.
+void put_largest_first(job_table& table) {
+  const std::int64_t each = table.view().class_entries();
+  struct class_size {
+    std::int64_t kept = 0, time = 0, cells = 0;
+    auto operator<=>(const class_size&) const = default;
+  };
+  std::vector<class_size> sizes(static_cast<std::size_t>(table.view().class_count()));
+  for (const std::int32_t one : table.classes) ++sizes[static_cast<std::size_t>(one)].cells;
+  for (std::size_t at = 0; at < table.entries.size(); at += cost_kinds) {
+    class_size& of = sizes[at / static_cast<std::size_t>(each)];
+    of.kept += table.entries[at].change;
+    of.time += table.entries[at].time + table.entries[at + 1].time;  // F and B
+  }
+  const auto largest = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
+  if (largest == 0) return;
+  std::swap_ranges(table.entries.begin(), table.entries.begin() + each,
+                   table.entries.begin() + largest * each);
+  for (std::int32_t& one : table.classes)
+    one = one == 0 ? static_cast<std::int32_t>(largest) : one == largest ? 0 : one;
+}
+
+//! The loss falls on the last stage.
+void add_loss(job_table& table, const placement& where, std::int64_t time) {
+  const int ways = where.direction(where.microbatches - 1) + 1;
+  for (int way = 0; way < ways; ++way) {
+    const int microbatch = way == 0 ? 0 : where.microbatches - 1;
+    const int last = where.stages() - 1;
+    const int rank = where.rank_of(last, microbatch);
+    const int chunk = where.chunk_of(last, microbatch);
+    for (int number = 0; number < table.view().class_count(); ++number) {
+      for (const job_kind kind :
+           {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
+        table.at(number, rank, chunk, kind).time += time;
+      table.at(number, rank, chunk, job_kind::backward).time += 2 * time;
+    }
+  }
+}
+
+//! The table of dealt layers.
+job_table layer_table(const cost_options& options, const placement& where, const cost_cut& cut) {
+  if (!options.costs_file.empty())
+    throw bad_option("--costs", options.costs_file,
+                     "speaks of ranks and chunks; with --layers, --layer-costs speaks of layers");
+  unit_costs layer = options.units();
+  layer.memory_weights = options.weights;
+  job_table table(where.ranks, where.chunks, layer);
+  table.limit = options.limits(where.ranks);
+  dealt_layers dealt = deal_layers(options.layers, where, layer, table.limit, false);
+  for (unit_costs& one : dealt.costs)
+    for (const auto member :
+         {&unit_costs::forward, &unit_costs::backward_input, &unit_costs::backward_weight,
+          &unit_costs::whole_saves,
+          &unit_costs::memory_forward, &unit_costs::memory_backward_input,
+          &unit_costs::memory_backward_weight, &unit_costs::offload,
+          &unit_costs::memory_offload})
+      one.*member *= cut.joined;
+  table.base.assign(static_cast<std::size_t>(where.ranks), 0);
+  write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
+  refuse_saving_too_much(options, table);
+  refuse_long_sums(options, table, where,
+                   {.slices = cut.slices, .times = cut.times, .amounts = cut.amounts}, 0);
+  refine(table, cut);
+  return table;
+}
+
+}  // namespace
+
+job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut) {
+  if (options.layers.given()) return layer_table(options, where, cut);
+  const unit_costs units = options.units();
+  job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
+  std::int64_t loss = 0;
+  if (!options.costs_file.empty()) {
+    costs_file file(options.costs_file, table, where.microbatches, cut.slices * cut.joined,
+                    options.whole_saves);
+    file.apply();
+    loss = file.loss();
+  }
+  if (options.weights > 0) {
+    // Those of every chunk that the options speak of, on a rank of replicas twice.
+    const bool replicas = where.kind == placement_kind::bidirectional && cut.given > 0;
+    table.base.resize(static_cast<std::size_t>(where.ranks));
+    for (std::int64_t& one : table.base) one += options.weights * table.chunks * (replicas ? 2 : 1);
+  }
+  if (options.limit) table.limit = options.limits(where.ranks);
+  refuse_saving_too_much(options, table);
+  refuse_long_sums(options, table, where, cut, loss);
+  refine(table, cut);
+  if (cut.given > 0) table = cut_anew(table, where, cut);
+  add_loss(table, where, loss * cut.joined * cut.times);
+  put_largest_first(table);
+  return table;
+}
+
+}  // namespace stretto::tool
