@@ -93,6 +93,12 @@ void compare() {
     CHECK(one.arena_bytes == other.arena_bytes);
     CHECK(one.digest == other.digest);
     CHECK(one.digest == step::plans()[0].digest);
+    // What the digest is of.
+    for (const stretto::job_rows& lists : {one.lists, other.lists}) {
+      REQUIRE(lists.ranks == step::lists().ranks);
+      for (int each = 0; each < lists.ranks; ++each)
+        CHECK(same(lists.row(each), step::lists().row(each)));
+    }
     CHECK(one.instructions.size() == static_cast<std::size_t>(step::lists().counts[rank]));
     CHECK(same(one.instructions, other.instructions));
     CHECK(same(one.waits, other.waits));

@@ -332,6 +332,34 @@ TEST_CASE("bounds stand below what is there, and searches find the shortest, wha
   CHECK(run_json("simulate zb_auto" + step)["span"] == least);
 }
 
+TEST_CASE("searches plan by the largest micro-batch, however the file tells which that is") {
+  const temporary costs("either_way.json");
+  const auto found = [&](const std::string& entries, const std::string& schedule) {
+    costs.write(R"({"communication": 1, "jobs": [{"kind": "F", "cost": 10}, )" + entries + "]}");
+    return run_json("simulate " + schedule + " --ranks 4 --microbatches 10 --format json --costs " +
+                    costs.path());
+  };
+  for (const char* schedule : {"zb_auto", "zbv_greedy", "v_auto"}) {
+    CAPTURE(schedule);
+    const json small_first = found(R"({"kind": "I", "cost": 5}, {"kind": "W", "cost": 5},
+      {"kind": "I", "microbatch": [1, 2, 3, 4, 5, 6, 7, 8, 9], "cost": 40},
+      {"kind": "W", "microbatch": [1, 2, 3, 4, 5, 6, 7, 8, 9], "cost": 10})",
+                                   schedule);
+    const json large_first = found(R"({"kind": "I", "cost": 40}, {"kind": "W", "cost": 10},
+      {"kind": "I", "microbatch": 0, "cost": 5}, {"kind": "W", "microbatch": 0, "cost": 5})",
+                                   schedule);
+    CHECK(small_first == large_first);
+    // As if it also took more memory, which nothing limits.
+    const json more = found(R"({"kind": "I", "cost": 40}, {"kind": "W", "cost": 10, "change": -2},
+      {"kind": "F", "cost": 10, "change": 2},
+      {"kind": "F", "microbatch": 0, "cost": 10, "change": 1},
+      {"kind": "I", "microbatch": 0, "cost": 5},
+      {"kind": "W", "microbatch": 0, "cost": 5, "change": -1})",
+                            schedule);
+    CHECK(small_first["makespan"] == more["makespan"]);
+  }
+}
+
 TEST_CASE("of many micro-batches each may be another") {
   const temporary costs("many.json");
   std::string entries;

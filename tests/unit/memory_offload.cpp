@@ -344,3 +344,23 @@ TEST_CASE("windows of far too much keep everything") {
 }
 
 }  // namespace
+
+TEST_CASE("each rank's limit leaves room for what it copies at once, of the class that moves most") {
+  job_table table(3, 2);
+  table.add_class();
+  const auto moves = [&](int of, int rank, int chunk, std::int64_t bytes) {
+    table.at(of, rank, chunk, job_kind::reload).change = bytes;
+    table.at(of, rank, chunk, job_kind::forward).change = 20;
+  };
+  moves(0, 0, 0, 3), moves(0, 0, 1, 4), moves(0, 1, 0, 5), moves(0, 1, 1, 1);
+  moves(0, 2, 0, 2), moves(0, 2, 1, 2);
+  moves(1, 0, 0, 1), moves(1, 0, 1, 1), moves(1, 1, 0, 1), moves(1, 1, 1, 9);
+  moves(1, 2, 0, 1), moves(1, 2, 1, 3);
+  std::vector<std::int64_t> limits{100, 100, stretto::unlimited};
+  memory::fold({{}, {{1, 1}, 2, 1}}, table.entries, 3, 2, limits);
+  CHECK(limits == std::vector<std::int64_t>{100 - 3 * 4, 100 - 3 * 9, stretto::unlimited});
+  // A forward leaves that to its backward, each class its own.
+  CHECK(table.at(0, 1, 0, job_kind::forward).change == 20 - 5);
+  CHECK(table.at(1, 1, 1, job_kind::forward).change == 20 - 9);
+  CHECK(table.at(1, 2, 1, job_kind::forward).change == 20 - 3);
+}
