@@ -1,17 +1,16 @@
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "command.hpp"
 #include "errors.hpp"
 #include "files.hpp"
+#include "layer_costs.hpp"
 #include "machine_options.hpp"
+#include "measured_stages.hpp"
 #include "op_ways.hpp"
 #include "stretto/memory/liveness.hpp"
 #include "stretto/model/transformer_chain.hpp"
@@ -22,25 +21,18 @@ namespace stretto::tool {
 
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr std::int64_t kib = 1024;  // bytes: of whole models in bytes, sums would be too large
 
 std::int64_t in_kib(std::int64_t bytes) {
   return (bytes + kib - 1) / kib;
 }
 
-//! Layers that take the same.
-struct alike {
-  std::string which;  // "0", "1-30"
-  int layer = -1;     // the one; -1: all that nothing else is said of
-  unit_costs costs{};
-};
-
 struct costs_command {
   transformer_options of_model;
   machine_options of_machine;
   int layers = 24;
+  std::string trace;
+  int ranks = 0;
   std::string out;
 
   void add(CLI::App& command) {
@@ -49,23 +41,39 @@ struct costs_command {
         ->capture_default_str();
     of_model.add(command);
     of_machine.add(command, "neighbouring ranks and ");
+    const auto of_layers =
+        command.get_options([](const CLI::Option* one) { return one->get_name() != "--help"; });
+    auto* const measured = command.add_option("--trace", trace,
+                                              "Instead: what each stage took, as a layer of its "
+                                              "own, in the steps of a file that the executor "
+                                              "has written (the trainer's trace.json)");
+    for (CLI::Option* one : of_layers) measured->excludes(one);
+    command.add_option("--ranks", ranks, "Of the pipeline in --trace [as many as it has workers]")
+        ->check(CLI::Range(1, 1 << 20).description(""))
+        ->needs(measured);
     command.add_option("-o,--output", out,
                        "File to write for --layer-costs; - for standard output, without the table");
   }
 
   void run() {
+    if (!trace.empty()) return tell_measured();
     of_model.settle(layers, std::to_string(layers), 1);
     on_ = of_machine.settle();
-    const std::vector<alike> all = kinds_of_layers();
-    if (!out.empty()) write_file("-o", out, json_of(all).dump(1) + "\n");
+    const std::vector<layer_costs> all = kinds_of_layers();
+    if (!out.empty()) write_file("-o", out, layer_costs_file(all, true));
     if (out != "-") print(all);
   }
 
  private:
-  std::vector<alike> kinds_of_layers() const {
+  void tell_measured() const {
+    const measured_stages found(measured_trace("--trace", trace, ranks));
+    if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, false));
+    if (out != "-") print(found);
+  }
+  std::vector<layer_costs> kinds_of_layers() const {
     if (layers == 1) return {{"0", 0, costs_of(0, 1)}};
     const int last = layers - 1;
-    std::vector<alike> all{{"0", 0, costs_of(0, 3)}};
+    std::vector<layer_costs> all{{"0", 0, costs_of(0, 3)}};
     if (layers > 2)
       all.push_back({layers == 3 ? "1" : "1-" + std::to_string(last - 1), -1, costs_of(1, 3)});
     all.push_back({std::to_string(last), last, costs_of(2, 3)});
@@ -111,41 +119,7 @@ struct costs_command {
                      .between_nodes = true});
   }
 
-  //! As a shell reads it as one word.
-  static std::string quoted(const std::string& path) {
-    const bool plain = std::ranges::all_of(path, [](unsigned char letter) {
-      return std::isalnum(letter) != 0 ||
-             std::string_view("-_./+").find(static_cast<char>(letter)) != std::string_view::npos;
-    });
-    if (plain) return path;
-    std::string text = "'";
-    for (const char letter : path) text += letter == '\'' ? "'\\''" : std::string(1, letter);
-    return text + "'";
-  }
-  static ordered_json json_of(const std::vector<alike>& all) {
-    ordered_json list = ordered_json::array();
-    const auto add = [&](const alike& one) {
-      ordered_json entry;
-      if (one.layer >= 0) entry["layer"] = one.layer;
-      entry["forward"] = one.costs.forward;
-      entry["backward_input"] = one.costs.backward_input;
-      entry["backward_weight"] = one.costs.backward_weight;
-      entry["whole_saves"] = one.costs.whole_saves;
-      entry["memory_forward"] = one.costs.memory_forward;
-      entry["memory_backward_input"] = one.costs.memory_backward_input;
-      entry["memory_backward_weight"] = one.costs.memory_backward_weight;
-      entry["memory_weights"] = one.costs.memory_weights;
-      list.push_back(entry);
-    };
-    // Later entries win.
-    for (const alike& one : all)
-      if (one.layer < 0) add(one);
-    for (const alike& one : all)
-      if (one.layer >= 0) add(one);
-    return list;
-  }
-
-  void print(const std::vector<alike>& all) const {
+  void print(const std::vector<layer_costs>& all) const {
     const transformer& model = of_model.model;
     std::cout << layers << (layers == 1 ? " layer" : " layers") << ", each on "
               << std::max(model.tensor_parallel, model.experts.parallel) << " of "
@@ -155,7 +129,7 @@ struct costs_command {
                  "optimizer. The first layer has the embedding, the last the head.\n\n";
     std::vector<std::vector<std::string>> rows{
         {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};
-    for (const alike& one : all)
+    for (const layer_costs& one : all)
       rows.push_back(
           {one.which, std::to_string(one.costs.forward), std::to_string(one.costs.backward_input),
            std::to_string(one.costs.backward_weight), std::to_string(one.costs.whole_saves),
@@ -163,10 +137,27 @@ struct costs_command {
            std::to_string(-one.costs.memory_backward_weight),
            std::to_string(one.costs.memory_weights)});
     std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
-              << ". So, for what ranks and micro-batches you like:\nstretto compare --ranks "
-              << std::min(layers, 8) << " --microbatches 32 --layers balanced:" << layers
-              << " --layer-costs " << (out.empty() ? "FILE" : quoted(out)) << " --cost 0,0,0,"
-              << hop() << '\n';
+              << ". So, for what ranks and micro-batches you like:\n"
+              << comparing_command(std::min(layers, 8), 1, layers, hop(), out) << '\n';
+  }
+  void print(const measured_stages& found) const {
+    const auto count = static_cast<int>(found.stages.size());
+    std::cout << count << (count == 1 ? " stage" : " stages") << " of " << found.ranks
+              << (found.ranks == 1 ? " rank" : " ranks")
+              << ", ns, medians of all jobs in the trace. Whole saves: what a whole backward\n"
+                 "takes less than its halves."
+              << (found.guessed_halves
+                      ? " Halves that it has not are taken as equal: a schedule that splits\n"
+                        "backwards (zb_h1) tells both.\n\n"
+                      : "\n\n");
+    std::vector<std::vector<std::string>> rows{{"stage", "F", "I", "W", "whole saves"}};
+    for (const layer_costs& one : found.stages)
+      rows.push_back(
+          {one.which, std::to_string(one.costs.forward), std::to_string(one.costs.backward_input),
+           std::to_string(one.costs.backward_weight), std::to_string(one.costs.whole_saves)});
+    std::cout << print_table(rows) << "\nBetween ranks a message takes " << found.hop
+              << ". So, for what micro-batches you like:\n"
+              << comparing_command(found.ranks, found.slices, count, found.hop, out) << '\n';
   }
 
   machine on_{};
@@ -176,7 +167,9 @@ struct costs_command {
 
 void add_costs(CLI::App& app) {
   auto* command = app.add_subcommand(
-      "costs", "What each layer of a transformer takes and keeps, as --layer-costs reads it");
+      "costs",
+      "What each layer of a transformer takes and keeps, or each stage took, as --layer-costs "
+      "reads it");
   const auto mine = std::make_shared<costs_command>();
   mine->add(*command);
   command->callback([mine] { mine->run(); });

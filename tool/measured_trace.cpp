@@ -122,6 +122,7 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
   for (const json& event : all["traceEvents"])
     if (event.is_object() && event.contains("pid"))
       processes = std::max(processes, 1 + from.integer(event["pid"], "\"pid\"", 0, 1 << 20));
+  if (ranks == 0) ranks = static_cast<int>(processes);
   if (processes == 0 || processes % ranks != 0)
     from.fail("it has " + std::to_string(processes) + " ranks, and the schedule " +
               std::to_string(ranks));
@@ -181,6 +182,10 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
   std::ranges::sort(steps_);
 }
 
+void measured_trace::fail(const std::string& words) const {
+  throw bad_option(option_, path_, words);
+}
+
 const std::string& measured_trace::stream_name(int rank, int stream) const {
   return streams_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stream)];
 }
@@ -211,7 +216,6 @@ std::vector<traced> measured_trace::last_step() const {
 }
 
 std::string measured_trace::broken_order(const job_rows& rows) const {
-  const auto fail = [&](const std::string& words) { throw bad_option(option_, path_, words); };
   for (const std::int64_t number : steps_) {
     std::vector<traced> all = step(number);
     std::erase_if(all,

@@ -24,13 +24,21 @@ struct traced {
 //! What the executor measured, as write_chrome_trace wrote it.
 class measured_trace {
  public:
-  //! @param ranks  of the pipeline; where several workers share each, the first one's are read
+  //! @param ranks  of the pipeline; where several workers share each, the first one's are read;
+  //!               0: as many as there are workers
   //! @throws bad_input naming the option, the file, the event and the rule
   measured_trace(const std::string& option, const std::string& path, int ranks);
 
   //! The last step, jobs and messages in the order of their starts; ops of a job are joined.
   std::vector<traced> last_step() const;
   std::int64_t last() const { return steps_.back(); }
+  //! The numbers of the steps, ascending.
+  const std::vector<std::int64_t>& steps() const { return steps_; }
+  //! Jobs and messages of one of them, as of the last.
+  std::vector<traced> step(std::int64_t number) const;
+  int ranks() const { return static_cast<int>(streams_.size()); }
+  //! @throws bad_input that names the file
+  [[noreturn]] void fail(const std::string& words) const;
   //! From the first job's start to the last one's end of the last step, in nanoseconds.
   std::int64_t makespan() const;
   const std::string& stream_name(int rank, int stream) const;
@@ -44,8 +52,6 @@ class measured_trace {
   std::int64_t median(const placement& where, int rank, int chunk, job_kind kind) const;
 
  private:
-  std::vector<traced> step(std::int64_t number) const;
-
   std::string option_, path_;
   std::vector<traced> events_;
   std::vector<std::int64_t> steps_;

@@ -1,0 +1,61 @@
+#include "layer_costs.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace stretto::tool {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+//! As a shell reads it as one word.
+std::string quoted(const std::string& path) {
+  const bool plain = std::ranges::all_of(path, [](unsigned char letter) {
+    return std::isalnum(letter) != 0 ||
+           std::string_view("-_./+").find(static_cast<char>(letter)) != std::string_view::npos;
+  });
+  if (plain) return path;
+  std::string text = "'";
+  for (const char letter : path) text += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return text + "'";
+}
+
+}  // namespace
+
+std::string layer_costs_file(std::span<const layer_costs> all, bool with_memory) {
+  ordered_json list = ordered_json::array();
+  const auto add = [&](const layer_costs& one) {
+    ordered_json entry;
+    if (one.layer >= 0) entry["layer"] = one.layer;
+    entry["forward"] = one.costs.forward;
+    entry["backward_input"] = one.costs.backward_input;
+    entry["backward_weight"] = one.costs.backward_weight;
+    entry["whole_saves"] = one.costs.whole_saves;
+    if (with_memory) {
+      entry["memory_forward"] = one.costs.memory_forward;
+      entry["memory_backward_input"] = one.costs.memory_backward_input;
+      entry["memory_backward_weight"] = one.costs.memory_backward_weight;
+      entry["memory_weights"] = one.costs.memory_weights;
+    }
+    list.push_back(entry);
+  };
+  // Later entries win.
+  for (const layer_costs& one : all)
+    if (one.layer < 0) add(one);
+  for (const layer_costs& one : all)
+    if (one.layer >= 0) add(one);
+  return list.dump(1) + "\n";
+}
+
+std::string comparing_command(int ranks, int slices, int layers, std::int64_t hop,
+                              const std::string& file) {
+  return "stretto compare --ranks " + std::to_string(ranks) + " --microbatches 32 " +
+         (slices > 1 ? "--slices " + std::to_string(slices) + " " : "") +
+         "--layers balanced:" + std::to_string(layers) + " --layer-costs " +
+         (file.empty() ? "FILE" : quoted(file)) + " --cost 0,0,0," + std::to_string(hop);
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "stretto/model/cost.hpp"
+
+namespace stretto::tool {
+
+//! Layers that take the same, as `stretto costs` tells of them.
+struct layer_costs {
+  std::string which{};  //!< "0", "1-30"
+  int layer = -1;       //!< the one; -1: all that nothing else is said of
+  unit_costs costs{};
+};
+
+//! The file of --layer-costs.
+//! @param with_memory  whether what they keep is known
+std::string layer_costs_file(std::span<const layer_costs> all, bool with_memory);
+
+//! The command that compares schedules by such a file.
+//! @param ranks   and
+//! @param slices  that are suggested
+//! @param layers  that there are
+//! @param hop     time of a message between ranks
+//! @param file    as the shell finds it; empty: not written
+std::string comparing_command(int ranks, int slices, int layers, std::int64_t hop,
+                              const std::string& file);
+
+}  // namespace stretto::tool

@@ -1,0 +1,93 @@
+#include "measured_stages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "numbers.hpp"
+#include "stretto/model/job_text.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+//! 0: there are none.
+std::int64_t median(std::vector<std::int64_t>& times) {
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle;
+}
+
+//! What the messages of a step took, each from when both its ranks are at it.
+void add_hops(const std::vector<traced>& step, std::vector<std::int64_t>& hops) {
+  const auto key = [](const job& work) {
+    return std::tuple(work.kind, work.stage, work.microbatch, work.slice);
+  };
+  std::map<decltype(key(job{})), job_time> received;
+  for (const traced& one : step)
+    if (is_receive(one.what.kind)) received[key(one.what)] = one.when;
+  for (const traced& one : step) {
+    if (!is_send(one.what.kind)) continue;
+    const auto found = received.find(key(matching_receive(one.what)));
+    if (found == received.end()) continue;
+    const std::int64_t both = std::max(one.when.start, found->second.start);
+    hops.push_back(std::max(std::int64_t{0}, found->second.end - both));
+  }
+}
+
+}  // namespace
+
+measured_stages::measured_stages(const measured_trace& trace) : ranks(trace.ranks()) {
+  using times = std::array<std::vector<std::int64_t>, cost_kinds>;
+  std::map<int, times> of;
+  std::vector<std::int64_t> hops;
+  for (const std::int64_t number : trace.steps()) {
+    const std::vector<traced> step = trace.step(number);
+    add_hops(step, hops);
+    for (const traced& one : step) {
+      const auto kind = static_cast<std::size_t>(one.what.kind);
+      if (!one.computes || kind >= cost_kinds || one.what.stage < 0) continue;
+      of[one.what.stage][kind].push_back(one.when.end - one.when.start);
+      slices = std::max(slices, one.what.slice + 1);
+    }
+  }
+  if (of.empty()) trace.fail("it has no jobs of stages");
+  hop = median(hops);
+  for (auto& [number, jobs] : of) {
+    const auto stage = static_cast<int>(stages.size());
+    const auto took = [&](job_kind kind) {
+      const std::int64_t time = median(jobs[static_cast<std::size_t>(kind)]);
+      if (time > most_cost)
+        trace.fail("a " + std::string(letters(kind)) + " of stage " + std::to_string(stage) +
+                   " took " + std::to_string(time) + " ns, which is more than " +
+                   std::to_string(most_cost));
+      return time;
+    };
+    const auto has = [&](job_kind kind) { return !jobs[static_cast<std::size_t>(kind)].empty(); };
+    if (number != stage || !has(job_kind::forward))
+      trace.fail("it has no forward of stage " + std::to_string(stage));
+    if (has(job_kind::backward_input) != has(job_kind::backward_weight))
+      trace.fail("of the backwards of stage " + std::to_string(stage) + " it has but one half");
+    layer_costs made{.which = std::to_string(stage), .layer = stage};
+    made.costs.forward = took(job_kind::forward);
+    made.costs.backward_input = took(job_kind::backward_input);
+    made.costs.backward_weight = took(job_kind::backward_weight);
+    made.costs.whole_saves = 0;
+    if (has(job_kind::backward)) {
+      const std::int64_t whole = took(job_kind::backward);
+      if (!has(job_kind::backward_input)) {
+        guessed_halves = true;
+        made.costs.backward_weight = whole / 2;
+        made.costs.backward_input = whole - whole / 2;
+      }
+      made.costs.whole_saves =
+          std::max(std::int64_t{0}, made.costs.backward_input + made.costs.backward_weight - whole);
+    }
+    stages.push_back(made);
+  }
+}
+
+}  // namespace stretto::tool

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layer_costs.hpp"
+#include "measured_trace.hpp"
+
+namespace stretto::tool {
+
+//! What the stages of a measured pipeline take: medians over all jobs of its steps, in nanoseconds.
+struct measured_stages {
+  int ranks = 0;
+  int slices = 1;
+  std::vector<layer_costs> stages{};  //!< in pipeline order, each as a layer
+  std::int64_t hop = 0;         //!< a message, from when both its ranks are at it; 0: there is none
+  bool guessed_halves = false;  //!< some stage's backwards are whole: its halves are taken as equal
+
+  //! @throws bad_input for a stage without a forward, or with half of a backward
+  explicit measured_stages(const measured_trace& trace);
+};
+
+}  // namespace stretto::tool
