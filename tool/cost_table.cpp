@@ -198,6 +198,45 @@ void add_loss(job_table& table, const placement& where, std::int64_t time) {
   }
 }
 
+//! Layers that take the same for every slice: those that a job does together take so many times
+//! that.
+void join_alike(dealt_layers& dealt, int joined) {
+  for (unit_costs& one : dealt.costs)
+    for (const auto member :
+         {&unit_costs::forward, &unit_costs::backward_input, &unit_costs::backward_weight,
+          &unit_costs::whole_saves, &unit_costs::memory_forward, &unit_costs::memory_backward_input,
+          &unit_costs::memory_backward_weight, &unit_costs::offload, &unit_costs::memory_offload})
+      one.*member *= joined;
+}
+
+//! Classes of the jobs of each slice, or of those that a job does together, one after another.
+void write_slices(job_table& table, const dealt_layers& dealt, const placement& where,
+                  const cost_cut& cut) {
+  const auto many = static_cast<std::size_t>(cut.joined);
+  std::vector<job_cost> one(static_cast<std::size_t>(table.view().class_entries()));
+  std::vector<std::int64_t> base(table.base.size());
+  for (int of = 1; of < cut.slices; ++of) table.add_class();
+  std::fill(table.entries.begin(), table.entries.end(), job_cost{});
+  const auto add = [&](int of, std::size_t slice, bool backwards) {
+    write_layer_costs(where, dealt.stages, dealt.cost_of_slice(slice), one, base);
+    for (std::size_t at = 0; at < one.size(); ++at) {
+      const auto kind = static_cast<job_kind>(at % cost_kinds);
+      if ((kind >= job_kind::backward && kind <= job_kind::backward_weight) == backwards)
+        add_behind(table.entries[static_cast<std::size_t>(of) * one.size() + at], one[at]);
+    }
+  };
+  for (int of = 0; of < cut.slices; ++of)
+    for (std::size_t at = 0; at < many; ++at) {
+      const std::size_t first = static_cast<std::size_t>(of) * many;
+      add(of, first + at, false);
+      add(of, first + many - 1 - at, true);
+    }
+  table.slices = cut.slices;
+  if (cut.slices == 1) return;
+  for (int microbatch = 0; microbatch < where.microbatches; ++microbatch)
+    for (int slice = 0; slice < cut.slices; ++slice) table.classes.push_back(slice);
+}
+
 //! The table of dealt layers.
 job_table layer_table(const cost_options& options, const placement& where, const cost_cut& cut) {
   if (!options.costs_file.empty())
@@ -208,20 +247,25 @@ job_table layer_table(const cost_options& options, const placement& where, const
   job_table table(where.ranks, where.chunks, layer);
   table.limit = options.limits(where.ranks);
   dealt_layers dealt = deal_layers(options.layers, where, layer, table.limit, false);
-  for (unit_costs& one : dealt.costs)
-    for (const auto member :
-         {&unit_costs::forward, &unit_costs::backward_input, &unit_costs::backward_weight,
-          &unit_costs::whole_saves,
-          &unit_costs::memory_forward, &unit_costs::memory_backward_input,
-          &unit_costs::memory_backward_weight, &unit_costs::offload,
-          &unit_costs::memory_offload})
-      one.*member *= cut.joined;
+  const std::size_t slices =
+      static_cast<std::size_t>(cut.slices) * static_cast<std::size_t>(cut.joined);
+  if (!dealt.slices.empty() && dealt.slices.size() != slices)
+    throw bad_option("--layer-costs", options.layers.file,
+                     "tells " + std::to_string(dealt.slices.size()) +
+                         " slices apart, and a micro-batch has " + std::to_string(slices));
+  if (!dealt.slices.empty() && cut.slices * table.view().class_entries() > most_entries)
+    throw bad_option("--layer-costs", options.layers.file,
+                     "tells " + std::to_string(dealt.slices.size()) +
+                         " slices apart, which is too many for so many stages");
   table.base.assign(static_cast<std::size_t>(where.ranks), 0);
+  if (dealt.slices.empty()) join_alike(dealt, cut.joined);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table.entries, table.base);
+  if (!dealt.slices.empty()) write_slices(table, dealt, where, cut);
   refuse_saving_too_much(options, table);
   refuse_long_sums(options, table, where,
                    {.slices = cut.slices, .times = cut.times, .amounts = cut.amounts}, 0);
   refine(table, cut);
+  put_largest_first(table);
   return table;
 }
 

@@ -12,6 +12,7 @@
 #include "machine_options.hpp"
 #include "measured_stages.hpp"
 #include "op_ways.hpp"
+#include "slice_options.hpp"
 #include "stretto/memory/liveness.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "table.hpp"
@@ -29,6 +30,7 @@ std::int64_t in_kib(std::int64_t bytes) {
 
 struct costs_command {
   transformer_options of_model;
+  slice_options of_slices;
   machine_options of_machine;
   int layers = 24;
   std::string trace;
@@ -40,6 +42,7 @@ struct costs_command {
         ->check(CLI::Range(1, 1 << 20).description(""))
         ->capture_default_str();
     of_model.add(command);
+    of_slices.add(command);
     of_machine.add(command, "neighbouring ranks and ");
     const auto of_layers =
         command.get_options([](const CLI::Option* one) { return one->get_name() != "--help"; });
@@ -58,8 +61,9 @@ struct costs_command {
   void run() {
     if (!trace.empty()) return tell_measured();
     of_model.settle(layers, std::to_string(layers), 1);
+    slices_ = of_slices.cut(of_model.model);
     on_ = of_machine.settle();
-    const std::vector<layer_costs> all = kinds_of_layers();
+    const std::vector<layer_entry> all = kinds_of_layers();
     if (!out.empty()) write_file("-o", out, layer_costs_file(all, true));
     if (out != "-") print(all);
   }
@@ -70,22 +74,26 @@ struct costs_command {
     if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, false));
     if (out != "-") print(found);
   }
-  std::vector<layer_costs> kinds_of_layers() const {
-    if (layers == 1) return {{"0", 0, costs_of(0, 1)}};
+  std::vector<layer_entry> kinds_of_layers() const {
+    std::vector<layer_entry> all;
+    const auto add = [&](const std::string& which, int layer, int rank, int of_ranks) {
+      for (std::size_t slice = 0; slice < slices_.size(); ++slice)
+        all.push_back({which, layer, slices_.size() == 1 ? -1 : static_cast<int>(slice),
+                       costs_of(slices_[slice], rank, of_ranks)});
+    };
     const int last = layers - 1;
-    std::vector<layer_costs> all{{"0", 0, costs_of(0, 3)}};
-    if (layers > 2)
-      all.push_back({layers == 3 ? "1" : "1-" + std::to_string(last - 1), -1, costs_of(1, 3)});
-    all.push_back({std::to_string(last), last, costs_of(2, 3)});
+    add("0", 0, 0, std::min(layers, 3));
+    if (layers > 2) add(layers == 3 ? "1" : "1-" + std::to_string(last - 1), -1, 1, 3);
+    if (layers > 1) add(std::to_string(last), last, 2, 3);
     return all;
   }
 
   //! Of the layer at such a place in a pipeline with one on each rank.
-  unit_costs costs_of(int rank, int ranks) const {
-    const std::vector<std::int32_t> counts(static_cast<std::size_t>(ranks), 1);
-    const placement where{.ranks = ranks, .chunks = 1};
-    const program_chain halves = transformer_chain(of_model.model, where, rank, counts, true, on_);
-    const program_chain whole = transformer_chain(of_model.model, where, rank, counts, false, on_);
+  unit_costs costs_of(const transformer& model, int rank, int of_ranks) const {
+    const std::vector<std::int32_t> counts(static_cast<std::size_t>(of_ranks), 1);
+    const placement where{.ranks = of_ranks, .chunks = 1};
+    const program_chain halves = transformer_chain(model, where, rank, counts, true, on_);
+    const program_chain whole = transformer_chain(model, where, rank, counts, false, on_);
     const auto time = [&](const program_chain& chain, std::size_t job) {
       const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));
       return ways_of("", graph, chain, on_, {.multiprocessors = on_.multiprocessors})
@@ -106,20 +114,25 @@ struct costs_command {
     const std::int64_t left = in_kib(kept[0].change + kept[1].change);
     made.memory_backward_input = left - made.memory_forward;
     made.memory_backward_weight = -left;
-    std::int64_t weights = of_model.model.layer_weights();
-    if (rank == 0) weights += of_model.model.embedding_weights();
-    if (rank + 1 == ranks) weights += of_model.model.head_weights();
-    made.memory_weights = in_kib(of_model.model.state_bytes(weights));
+    std::int64_t weights = model.layer_weights();
+    if (rank == 0) weights += model.embedding_weights();
+    if (rank + 1 == of_ranks) weights += model.head_weights();
+    made.memory_weights = in_kib(model.state_bytes(weights));
     return made;
   }
-  //! A message from one stage to the next.
+  //! A message from one stage to the next, of the longest slice.
   std::int64_t hop() const {
-    program_chain none_yet;
-    return on_.time({.message = transformer_writer(of_model.model, none_yet).message_bytes(),
-                     .between_nodes = true});
+    std::int64_t longest = 0;
+    for (const transformer& slice : slices_) {
+      program_chain none_yet;
+      longest = std::max(longest,
+                         on_.time({.message = transformer_writer(slice, none_yet).message_bytes(),
+                                   .between_nodes = true}));
+    }
+    return longest;
   }
 
-  void print(const std::vector<layer_costs>& all) const {
+  void print(const std::vector<layer_entry>& all) const {
     const transformer& model = of_model.model;
     std::cout << layers << (layers == 1 ? " layer" : " layers") << ", each on "
               << std::max(model.tensor_parallel, model.experts.parallel) << " of "
@@ -129,16 +142,25 @@ struct costs_command {
                  "optimizer. The first layer has the embedding, the last the head.\n\n";
     std::vector<std::vector<std::string>> rows{
         {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};
-    for (const layer_costs& one : all)
+    for (const layer_entry& one : all)
       rows.push_back(
-          {one.which, std::to_string(one.costs.forward), std::to_string(one.costs.backward_input),
-           std::to_string(one.costs.backward_weight), std::to_string(one.costs.whole_saves),
-           std::to_string(one.costs.memory_forward),
+          {one.slice > 0 ? "" : one.which, std::to_string(one.costs.forward),
+           std::to_string(one.costs.backward_input), std::to_string(one.costs.backward_weight),
+           std::to_string(one.costs.whole_saves), std::to_string(one.costs.memory_forward),
            std::to_string(-one.costs.memory_backward_weight),
-           std::to_string(one.costs.memory_weights)});
+           one.slice > 0 ? "" : std::to_string(one.costs.memory_weights)});
+    const auto slices = static_cast<int>(slices_.size());
+    if (slices > 1) {  // behind the layers: which, and how long
+      rows[0].insert(rows[0].begin() + 1, {"slice", "tokens"});
+      for (std::size_t at = 0; at < all.size(); ++at) {
+        const auto slice = static_cast<std::size_t>(all[at].slice);
+        rows[at + 1].insert(rows[at + 1].begin() + 1,
+                            {std::to_string(slice), std::to_string(slices_[slice].length())});
+      }
+    }
     std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
               << ". So, for what ranks and micro-batches you like:\n"
-              << comparing_command(std::min(layers, 8), 1, layers, hop(), out) << '\n';
+              << comparing_command(std::min(layers, 8), slices, layers, hop(), out) << '\n';
   }
   void print(const measured_stages& found) const {
     const auto count = static_cast<int>(found.stages.size());
@@ -151,7 +173,7 @@ struct costs_command {
                         "backwards (zb_h1) tells both.\n\n"
                       : "\n\n");
     std::vector<std::vector<std::string>> rows{{"stage", "F", "I", "W", "whole saves"}};
-    for (const layer_costs& one : found.stages)
+    for (const layer_entry& one : found.stages)
       rows.push_back(
           {one.which, std::to_string(one.costs.forward), std::to_string(one.costs.backward_input),
            std::to_string(one.costs.backward_weight), std::to_string(one.costs.whole_saves)});
@@ -160,6 +182,7 @@ struct costs_command {
               << comparing_command(found.ranks, found.slices, count, found.hop, out) << '\n';
   }
 
+  std::vector<transformer> slices_;  // a model of each
   machine on_{};
 };
 

@@ -14,9 +14,6 @@ using nlohmann::json;
 
 namespace {
 
-// Entries of all classes together; some 200 MB.
-constexpr std::int64_t most_entries = std::int64_t{1} << 23U;
-
 bool names_some(const json& entry) {
   return entry.is_object() && (entry.contains("microbatch") || entry.contains("slice"));
 }

@@ -25,11 +25,17 @@ std::string quoted(const std::string& path) {
 
 }  // namespace
 
-std::string layer_costs_file(std::span<const layer_costs> all, bool with_memory) {
+std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory) {
   ordered_json list = ordered_json::array();
-  const auto add = [&](const layer_costs& one) {
+  const auto add = [&](const layer_entry& one) {
     ordered_json entry;
     if (one.layer >= 0) entry["layer"] = one.layer;
+    if (with_memory && one.slice == 0) {  // weights are of all slices
+      entry["memory_weights"] = one.costs.memory_weights;
+      list.push_back(entry);
+      entry.erase("memory_weights");
+    }
+    if (one.slice >= 0) entry["slice"] = one.slice;
     entry["forward"] = one.costs.forward;
     entry["backward_input"] = one.costs.backward_input;
     entry["backward_weight"] = one.costs.backward_weight;
@@ -38,14 +44,14 @@ std::string layer_costs_file(std::span<const layer_costs> all, bool with_memory)
       entry["memory_forward"] = one.costs.memory_forward;
       entry["memory_backward_input"] = one.costs.memory_backward_input;
       entry["memory_backward_weight"] = one.costs.memory_backward_weight;
-      entry["memory_weights"] = one.costs.memory_weights;
+      if (one.slice < 0) entry["memory_weights"] = one.costs.memory_weights;
     }
     list.push_back(entry);
   };
   // Later entries win.
-  for (const layer_costs& one : all)
+  for (const layer_entry& one : all)
     if (one.layer < 0) add(one);
-  for (const layer_costs& one : all)
+  for (const layer_entry& one : all)
     if (one.layer >= 0) add(one);
   return list.dump(1) + "\n";
 }

@@ -9,15 +9,16 @@
 namespace stretto::tool {
 
 //! Layers that take the same, as `stretto costs` tells of them.
-struct layer_costs {
+struct layer_entry {
   std::string which{};  //!< "0", "1-30"
   int layer = -1;       //!< the one; -1: all that nothing else is said of
+  int slice = -1;       //!< -1: all
   unit_costs costs{};
 };
 
 //! The file of --layer-costs.
 //! @param with_memory  whether what they keep is known
-std::string layer_costs_file(std::span<const layer_costs> all, bool with_memory);
+std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory);
 
 //! The command that compares schedules by such a file.
 //! @param ranks   and

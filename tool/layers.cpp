@@ -30,22 +30,50 @@ void read_times(const std::string& option, const std::string& text, unit_costs& 
 //! The file of --layer-costs.
 class layer_file {
  public:
-  layer_file(const std::string& path, std::vector<unit_costs>& layers)
-      : file_{"--layer-costs", path}, layers_(layers) {}
+  layer_file(const std::string& path, dealt_layers& to) : file_{"--layer-costs", path}, to_(to) {}
 
   void apply() {
     const json all = file_.parse();
     if (!all.is_array()) file_.fail("must hold a list");
-    int count = 0;
-    for (const json& entry : all) apply(entry, "[" + std::to_string(count++) + "]");
+    to_.slices.assign(slices_of(all), to_.costs);
+    std::size_t count = 0;
+    for (const json& entry : all) apply(entry, place_of(count++));
+    for (std::size_t layer = 0; layer < to_.costs.size() && !to_.slices.empty(); ++layer)
+      to_.costs[layer] = sum_of_slices(layer);
   }
 
  private:
+  static std::string place_of(std::size_t entry) { return "[" + std::to_string(entry) + "]"; }
+
+  //! One more than the last that an entry names.
+  std::size_t slices_of(const json& all) const {
+    constexpr std::int64_t most = 1 << 14;
+    std::size_t count = 0;
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      const json& entry = all[at];
+      if (!entry.is_object() || !entry.contains("slice")) continue;
+      for (const std::int64_t one : numbers(entry["slice"], place_of(at) + ".slice", most - 1))
+        count = std::max(count, static_cast<std::size_t>(one) + 1);
+    }
+    if (count * to_.costs.size() > most_costs)
+      file_.fail("tells " + std::to_string(count) +
+                 " slices of so many layers apart, which is more "
+                 "than " +
+                 std::to_string(most_costs) + " of both multiplied");
+    return count;
+  }
   void apply(const json& entry, const std::string& place) {
     if (!entry.is_object()) file_.fail(place + " must be an object");
-    const std::vector<std::size_t> chosen = chosen_by(entry, place);
+    const auto layers = static_cast<std::int64_t>(to_.costs.size());
+    const std::vector<std::int64_t> chosen =
+        entry.contains("layer") ? numbers(entry["layer"], place + ".layer", layers - 1)
+                                : all_below(layers);
+    const auto slices = static_cast<std::int64_t>(to_.slices.size());
+    const std::vector<std::int64_t> of_slices =
+        entry.contains("slice") ? numbers(entry["slice"], place + ".slice", slices - 1)
+                                : all_below(slices);
     for (const auto& [key, value] : entry.items()) {
-      if (key == "layer") continue;
+      if (key == "layer" || key == "slice") continue;
       std::int64_t unit_costs::*const member =
           key == "forward"                  ? &unit_costs::forward
           : key == "backward_input"         ? &unit_costs::backward_input
@@ -57,27 +85,46 @@ class layer_file {
           : key == "memory_weights"         ? &unit_costs::memory_weights
                                             : nullptr;
       if (member == nullptr) file_.fail(place + " has an unknown key, \"" + key + "\"");
+      if (key == "memory_weights" && entry.contains("slice"))
+        file_.fail(place + ".memory_weights is of all slices; an entry of some cannot give it");
       const bool signs = key == "memory_backward_input" || key == "memory_backward_weight";
       const std::int64_t number =
           file_.integer(value, place + "." + key, signs ? -most_cost : 0, most_cost);
-      for (const std::size_t layer : chosen) layers_[layer].*member = number;
+      for (const std::int64_t layer : chosen) {
+        to_.costs[static_cast<std::size_t>(layer)].*member = number;
+        for (const std::int64_t slice : of_slices)
+          to_.slices[static_cast<std::size_t>(slice)][static_cast<std::size_t>(layer)].*member =
+              number;
+      }
     }
   }
-  //! The layers that it names; all, where it names none.
-  std::vector<std::size_t> chosen_by(const json& entry, const std::string& place) const {
-    std::vector<std::size_t> chosen(layers_.size());
-    std::iota(chosen.begin(), chosen.end(), std::size_t{0});
-    if (!entry.contains("layer")) return chosen;
-    const json& which = entry["layer"];
-    chosen.clear();
+  //! Numbers from 0 to `most` that a value names: one, or a list.
+  std::vector<std::int64_t> numbers(const json& which, const std::string& place,
+                                    std::int64_t most) const {
+    std::vector<std::int64_t> all;
     for (const json& one : which.is_array() ? which : json::array({which}))
-      chosen.push_back(static_cast<std::size_t>(file_.integer(
-          one, place + ".layer", 0, static_cast<std::int64_t>(layers_.size()) - 1)));
-    return chosen;
+      all.push_back(file_.integer(one, place, 0, most));
+    return all;
+  }
+  static std::vector<std::int64_t> all_below(std::int64_t count) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+    std::iota(all.begin(), all.end(), std::int64_t{0});
+    return all;
+  }
+  //! What a layer takes for all slices of a micro-batch; its weights are there once.
+  unit_costs sum_of_slices(std::size_t layer) const {
+    unit_costs sum = sum_of_layers(
+        {0, static_cast<std::int32_t>(to_.slices.size())},
+        [&](int slice) { return to_.slices[static_cast<std::size_t>(slice)][layer]; });
+    sum.memory_weights = to_.costs[layer].memory_weights;
+    return sum;
   }
 
+  // Of all layers and slices; some 200 MB.
+  static constexpr std::size_t most_costs = std::size_t{1} << 21;
+
   json_file file_;
-  std::vector<unit_costs>& layers_;
+  dealt_layers& to_;
 };
 
 //! Layers that are dealt whatever they take may take more than there is.
@@ -113,7 +160,8 @@ void layer_options::add(CLI::App& command) {
   command
       .add_option("--layer-costs", file,
                   "JSON file with times and memory of some of --layers: [{\"layer\": 3, or [3, 7] "
-                  "for both, \"forward\": 2, \"memory_weights\": 5, ...}]")
+                  "for both, \"forward\": 2, \"memory_weights\": 5, ...}]; with \"slice\" of "
+                  "some of --slices")
       ->needs("--layers");
 }
 
@@ -127,7 +175,7 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   made.costs.assign(static_cast<std::size_t>(made.how.layers()), layer);
   read_times("--embedding", options.embedding, made.costs.front());
   read_times("--head", options.head, made.costs.back());
-  if (!options.file.empty()) layer_file(options.file, made.costs).apply();
+  if (!options.file.empty()) layer_file(options.file, made).apply();
 
   double sum = 0;  // of what one micro-batch takes
   bool takes = true;

@@ -34,11 +34,17 @@ struct layers_refused : bad_input {
 struct dealt_layers {
   assignment::described how;
   std::vector<unit_costs> costs;    //!< of every layer
+  //! Of every slice of a micro-batch, where --layer-costs tells them apart: of every layer; `costs`
+  //! are then of all slices together.
+  std::vector<std::vector<unit_costs>> slices;
   std::vector<layer_range> stages;  //!< in pipeline order
   std::int64_t bound = 0;           //!< no slowest rank is faster; 0: nothing is known
 
   auto cost_of() const {
     return [this](int layer) { return costs[static_cast<std::size_t>(layer)]; };
+  }
+  auto cost_of_slice(std::size_t slice) const {
+    return [this, slice](int layer) { return slices[slice][static_cast<std::size_t>(layer)]; };
   }
 };
 

@@ -12,7 +12,7 @@ namespace stretto::tool {
 struct measured_stages {
   int ranks = 0;
   int slices = 1;
-  std::vector<layer_costs> stages{};  //!< in pipeline order, each as a layer
+  std::vector<layer_entry> stages{};  //!< in pipeline order, each as a layer
   std::int64_t hop = 0;         //!< a message, from when both its ranks are at it; 0: there is none
   bool guessed_halves = false;  //!< some stage's backwards are whole: its halves are taken as equal
 

@@ -22,6 +22,9 @@ inline constexpr std::int64_t most_cost = 10'000'000'000;
 //! rounded, at most 1000, still a number.
 inline constexpr std::int64_t most_memory = 1'000'000'000'000'000;
 
+//! The most entries of a job table, of all its classes together; some 200 MB.
+inline constexpr std::int64_t most_entries = std::int64_t{1} << 23U;
+
 //! Exactly `Count` integers between commas, each from `least` to most_cost.
 //! @param form as the error spells what is expected: F,I,W
 //! @throws bad_input naming option, value and rule

@@ -119,6 +119,8 @@ void transformer_options::refuse(transformer_rule broken) const {
       because("--slices", model.slices,
               "--sequence " + std::to_string(model.sequence) + " is no multiple of it");
       return;
+    case transformer_rule::part_of_sequence:  // which commands choose within it
+      throw bad_input(std::string(describe(broken)));
     case transformer_rule::shards_divide_heads:
       because("--tensor-parallel", model.tensor_parallel,
               "--heads and --vocabulary, and --sequence (of a slice) where it is split, must "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -116,6 +117,117 @@ TEST_CASE("costs: of few layers those that have embedding and head; the network 
   const std::int64_t bytes = 2048 * 4096 * 2 / 4;
   CHECK(hop("") == bytes / 370 + 1 + 6000);
   CHECK(hop("--network 50") == bytes / 50 + 1 + 6000);
+}
+
+TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
+  const std::string model =
+      "--hidden 1024 --heads 16 --sequence 16384 --attention fused --tensor-parallel 2 ";
+  const auto times = [&](const std::string& cut) {
+    std::vector<std::int64_t> made;  // of the middle layers' forwards
+    for (const json& one : run_json("costs --layers 8 -o - " + model + cut))
+      if (!one.contains("layer") && one.contains("forward")) made.push_back(number(one, "forward"));
+    return made;
+  };
+  const auto spread = [](const std::vector<std::int64_t>& all) {
+    const auto [least, most] = std::minmax_element(all.begin(), all.end());
+    return static_cast<double>(*most) / static_cast<double>(*least);
+  };
+  const auto equal = times("--slices 4 --slice-lengths equal");
+  REQUIRE(equal.size() == 4);
+  CHECK(std::is_sorted(equal.begin(), equal.end()));
+  CHECK(equal == times("--slices 4 --slice-lengths 4096,4096,4096,4096"));
+  const auto balanced = times("--slices 4");
+  CHECK(spread(balanced) < 1.25);
+  CHECK(spread(equal) > 1.5);
+  CHECK(times("--slices 4 --slice-lengths balanced:128").size() == 4);
+  CHECK(times("--slices 1") == times(""));
+
+  // What compare makes of them is what it makes of the same said by ranks and slices.
+  const temporary file("slices.json"), jobs("jobs.json");
+  const outcome told = run("costs --layers 8 --slices 4 -o " + file.path() + " " + model);
+  CHECK(told.out.find(" --slices 4 ") != std::string::npos);
+  const json list = json::parse(contents(file.path()));
+  json entries = json::array();
+  for (const json& one : list) {
+    if (!one.contains("slice")) continue;
+    for (int layer = 0; layer < 8; ++layer) {
+      if (one.contains("layer") ? number(one, "layer") != layer : layer == 0 || layer == 7)
+        continue;
+      const auto add = [&](const char* kind, const char* time, const char* memory) {
+        entries.push_back({{"rank", layer},
+                           {"slice", one["slice"]},
+                           {"kind", kind},
+                           {"cost", one[time]},
+                           {"change", one[memory]}});
+      };
+      add("F", "forward", "memory_forward");
+      add("I", "backward_input", "memory_backward_input");
+      add("W", "backward_weight", "memory_backward_weight");
+      entries.push_back({{"rank", layer},
+                         {"slice", one["slice"]},
+                         {"kind", "B"},
+                         {"cost", number(one, "backward_input") + number(one, "backward_weight") -
+                                      number(one, "whole_saves")}});
+    }
+  }
+  jobs.write(json{{"jobs", entries}, {"communication", 7}}.dump());
+  const std::string step = "simulate seq_1f1b --ranks 8 --microbatches 3 --format json ";
+  const std::string by_layers = "--layers even:8 --layer-costs " + file.path() + " --cost 0,0,0,7 ";
+  const json sliced = run_json(step + "--slices 4 " + by_layers);
+  CHECK(sliced["makespan"] == run_json(step + "--slices 4 --costs " + jobs.path())["makespan"]);
+  const outcome halves = run(step + "--slices 2 " + by_layers);
+  CHECK(halves.exit == 2);
+  CHECK(halves.err.find("tells 4 slices apart, and a micro-batch has 2") != std::string::npos);
+  const auto compared = [&](const std::string& costs) {
+    std::map<std::string, std::int64_t> made;
+    for (const json& one :
+         run_json("compare --ranks 8 --microbatches 3 --slices 4 --format json " + costs))
+      if (one.contains("makespan") && one["chunks"] == 1)
+        made[one["schedule"].get<std::string>()] = number(one, "makespan");
+    return made;
+  };
+  const auto layers = compared(by_layers);
+  CHECK(layers.size() > 10);
+  const auto ranks = compared("--costs " + jobs.path());
+  for (const auto& [name, makespan] : layers) {
+    CAPTURE(name);
+    // Two replicas hold two stages a rank, of which --costs tells the whole alone.
+    if (name != "chimera" && name != "dualpipe") CHECK(ranks.at(name) == makespan);
+  }
+
+  const auto refused = [&](const std::string& cut, const char* words) {
+    CAPTURE(cut);
+    const outcome ran = run("costs -o - " + model + cut);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
+  };
+  refused("--slice-lengths equal", "--slices");
+  refused("--slices 3 --slice-lengths equal", "--sequence 16384 is no multiple of --slices 3");
+  refused("--slices 2 --slice-lengths 1,2", "has 2 slices of 3 tokens");
+  refused("--slices 2 --slice-lengths 16384", "has 1 slices of 16384 tokens");
+  refused("--slices 2 --slice-lengths 16384,1", "which sum to --sequence 16384");
+  refused("--slices 2 --slice-lengths 8192,-8192", "expected balanced, balanced:N, equal");
+  refused("--slices 2 --slice-lengths balanced:0", "after balanced comes nothing, or :N");
+  refused("--slices 2 --slice-lengths balanced128", "after balanced comes nothing, or :N");
+  refused("--slices 3 --slice-lengths balanced:8192", "fewer multiples of 8192 than --slices 3");
+  refused("--slices 2 --sequence-parallel --slice-lengths 8191,8193",
+          "gives a slice 8191 tokens, but");
+  CHECK(times("--slices 3 --sequence-parallel").size() == 3);
+  const auto file_refused = [&](const std::string& text, const char* words) {
+    CAPTURE(text);
+    file.write(text);
+    const outcome ran =
+        run("simulate seq_1f1b --ranks 2 --microbatches 2 --slices 2 --layers 2 "
+            "--layer-costs " +
+            file.path());
+    CHECK(ran.exit == 2);
+    CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
+  };
+  file_refused(R"([{"slice": 2, "forward": 1}])", "tells 3 slices apart, and a micro-batch has 2");
+  file_refused(R"([{"slice": -1, "forward": 1}])", "[0].slice is -1");
+  file_refused(R"([{"slice": 1, "memory_weights": 1}])", "[0].memory_weights is of all slices");
+  file_refused(R"([{"forward": 1}, {"slice": [0, 1], "cost": 1}])", "[1] has an unknown key");
 }
 
 //! A measured step: events of a name, a process, and from when to when, in microseconds.

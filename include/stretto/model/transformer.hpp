@@ -48,7 +48,8 @@ enum class transformer_rule : std::uint8_t {
   sizes_positive,          //!< all sizes are above 0; kv_heads, feed_forward and experts may be 0
   heads_divide_hidden,     //!< hidden is a multiple of heads
   kv_heads_divide_heads,   //!< heads is a multiple of kv_heads
-  slices_divide_sequence,  //!< sequence is a multiple of slices
+  slices_divide_sequence,  //!< sequence is a multiple of slices, unless one of them is given
+  part_of_sequence,     //!< the given slice begins and ends within the sequence, and is not empty
   shards_divide_heads,  //!< heads and vocabulary are multiples of tensor_parallel, and what a slice
                         //!< has of the sequence, where that is split
   shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
@@ -69,6 +70,8 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "heads is no multiple of kv_heads";
     case transformer_rule::slices_divide_sequence:
       return "sequence is no multiple of slices";
+    case transformer_rule::part_of_sequence:
+      return "the slice is no part of the sequence: 0 <= begin < end <= sequence";
     case transformer_rule::shards_divide_heads:
       return "heads and vocabulary, and sequence (of a slice) where it is split, must be multiples "
              "of tensor_parallel";
@@ -83,6 +86,14 @@ constexpr std::string_view describe(transformer_rule broken) {
   }
   return "";
 }
+
+//! Tokens [begin, end) of a sequence.
+struct sequence_part {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  constexpr bool operator==(const sequence_part&) const = default;
+};
 
 //! The sizes of a model of transformer layers, each attention and a feed-forward.
 struct transformer {
@@ -99,8 +110,10 @@ struct transformer {
   std::int64_t kv_heads = 0;  //!< heads of keys and values, each shared by several; 0: as many
   //! Its width; 0: 4 hidden, or, in a SwiGLU, 8/3 hidden rounded up to a multiple of 256.
   std::int64_t feed_forward = 0;
-  //! Equal parts of every sequence, which are a job each: numbers are those of one.
+  //! Parts of every sequence, which are a job each: numbers are those of one, the mean of equal
+  //! ones unless it is given.
   int slices = 1;
+  sequence_part slice{};  //!< which later ones attend to, unless it is the last; empty: not given
   expert_mixture experts{};
 
   constexpr bool operator==(const transformer&) const = default;
@@ -117,9 +130,14 @@ struct transformer {
       if (size < 0) return sizes_positive;
     if (hidden % heads != 0) return heads_divide_hidden;
     if (kv_heads > 0 && heads % kv_heads != 0) return kv_heads_divide_heads;
-    if (sequence % slices != 0) return slices_divide_sequence;
+    if (slice != sequence_part{}) {
+      if (slice.begin < 0 || slice.begin >= slice.end || slice.end > sequence)
+        return part_of_sequence;
+    } else if (sequence % slices != 0) {
+      return slices_divide_sequence;
+    }
     if (heads % shards != 0 || vocabulary % shards != 0 ||
-        (sequence_parallel && sequence / slices % shards != 0))
+        (sequence_parallel && length() % shards != 0))
       return shards_divide_heads;
     if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
     if (experts.count == 0) return none;
@@ -127,8 +145,20 @@ struct transformer {
     if (experts.per_token > experts.count) return experts_for_token;
     return experts.count % experts.parallel == 0 ? none : experts_dealt;
   }
+  //! Tokens of a sequence in one job.
+  constexpr std::int64_t length() const {
+    return slice.end > 0 ? slice.end - slice.begin : sequence / slices;
+  }
   //! Of one job.
-  constexpr std::int64_t tokens() const { return sequence / slices * microbatch; }
+  constexpr std::int64_t tokens() const { return length() * microbatch; }
+  //! A job has but a part of each sequence.
+  constexpr bool sliced() const { return length() < sequence; }
+  //! The sequence from its beginning to the end of what the job has of it; of equal slices to that
+  //! of the last.
+  constexpr std::int64_t seen() const { return slice.end > 0 ? slice.end : sequence; }
+  //! Twice the keys that a token attends to, on the average, where each sees itself and those
+  //! before.
+  constexpr std::int64_t attends_twice() const { return seen() + slice.begin; }
   //! Of keys, and of values.
   constexpr std::int64_t kv_width() const {
     return kv_heads == 0 ? hidden : hidden / heads * kv_heads;
@@ -145,7 +175,7 @@ struct transformer {
   //! Multiply-adds of a token in one layer, ranks that share it taken together.
   constexpr std::int64_t layer_products() const {
     return attention_matrices() + feed_forwards(experts.per_token) +
-           (attention == attention_kernel::fused ? 1 : 2) * sequence * hidden;
+           (attention == attention_kernel::fused ? attends_twice() : 2 * seen()) * hidden;
   }
   //! Weights of one layer on each rank; of GPT's default widths 12 h^2 + 13 h. Tensor parallelism
   //! leaves the norms and the biases of the row-split products whole.

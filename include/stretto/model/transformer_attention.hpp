@@ -14,7 +14,8 @@ namespace stretto {
 //! kernel 13 s b h + 4 a s b.
 //!
 //! A slice reads the keys and values of those before it, and adds to their gradients, which each
-//! therefore keeps room for from its forward on; scores have room for as many keys as the last has.
+//! therefore keeps room for from its forward on. Scores have room for the keys that a given slice
+//! sees; of equal ones, for as many as the last has.
 class transformer_attention {
  public:
   //! @return the residual's sum
@@ -34,7 +35,7 @@ class transformer_attention {
     to.add("qkv", {reads(norm), writes(q_), writes(k_), writes(v_)}, to.linear(qkv_width(to)));
     if (model.layers == architecture::llama)
       to.add("rotary", {reads(q_), reads(k_), writes(q_), writes(k_)}, to.moved(2 * (share + kv)));
-    if (model.slices > 1) {
+    if (model.sliced()) {
       make_kv_gradients(to);
       to.add("clear gradients", {writes(d_k_), writes(d_v_)}, to.moved(2 * kv));
     }
@@ -60,7 +61,7 @@ class transformer_attention {
     d_attended_ = to.residual_back(gradient, attended_mask_, "attended gradient");
     const std::int32_t d_context = to.buffer("context gradient", share);
     d_q_ = to.buffer("queries gradient", share);
-    if (model.slices == 1) make_kv_gradients(to);
+    if (!model.sliced()) make_kv_gradients(to);
     const std::int32_t d_norm = to.buffer("attention norm gradient", to.row());
 
     const std::int32_t d_attended = to.gathered(d_attended_);
@@ -89,7 +90,7 @@ class transformer_attention {
   }
   //! Of a score for every key, of all the rank's heads; and its mask's bytes.
   static constexpr std::int64_t scores(const transformer_ops& to) {
-    return to.model().heads * to.model().sequence * to.rows() / to.shards();
+    return to.model().heads * to.model().seen() * to.rows() / to.shards();
   }
   static constexpr std::int64_t score_bytes(const transformer_ops& to) {
     return scores(to) * to.model().bytes.activation;
@@ -130,13 +131,12 @@ class transformer_attention {
                                std::initializer_list<op_use> touched, int products,
                                std::int64_t bytes = 0) {
     const transformer& model = to.model();
-    const std::int64_t read = to.share(model.hidden) + to.share(model.kv_width()) * model.slices;
+    const std::int64_t read = to.share(model.hidden) + keys(to, model.seen());
     to.add(name, touched,
-           {products * 2 * to.rows() * model.sequence * (model.hidden / to.shards()),
+           {products * 2 * to.rows() * model.seen() * (model.hidden / to.shards()),
             bytes + products * (score_bytes(to) + read),
             0,
-            {products > 0 ? model.sequence / model.slices : 0, model.hidden / model.heads,
-             model.sequence},
+            {products > 0 ? model.length() : 0, model.hidden / model.heads, model.seen()},
             products * model.microbatch * model.heads / to.shards()},
            pieces_of::result);
   }
@@ -161,17 +161,24 @@ class transformer_attention {
            in_one(to, 5, 4 * share + 2 * read_kv(to) + 2 * wide + 3 * sum_bytes(to)),
            pieces_of::result);
   }
-  //! Keys and values that a slice reads, on the average: its own, and those before.
+  //! The rank's share of the keys of so many tokens of each sequence.
+  static constexpr std::int64_t keys(const transformer_ops& to, std::int64_t tokens) {
+    const transformer& model = to.model();
+    return tokens * model.microbatch * model.kv_width() * model.bytes.activation / to.shards();
+  }
+  //! Keys and values that a slice reads: its own, and those before; of equal ones the mean.
   static constexpr std::int64_t read_kv(const transformer_ops& to) {
-    return to.share(to.model().kv_width()) * (to.model().slices + 1);
+    const transformer& model = to.model();
+    return model.slice.end > 0 ? 2 * keys(to, model.seen())
+                               : to.share(model.kv_width()) * (model.slices + 1);
   }
   //! On the average half of the scores are masked, and skipped.
   static constexpr op_work in_one(const transformer_ops& to, int products, std::int64_t bytes) {
     const transformer& model = to.model();
-    return {products * to.rows() * model.sequence * (model.hidden / to.shards()),
+    return {products * to.rows() * model.attends_twice() * (model.hidden / to.shards()),
             bytes,
             0,
-            {model.sequence / model.slices, model.hidden / model.heads, (model.sequence + 1) / 2},
+            {model.length(), model.hidden / model.heads, (model.attends_twice() + 1) / 2},
             products * model.microbatch * model.heads / to.shards()};
   }
   //! A number in single precision for each row and head.
