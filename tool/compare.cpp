@@ -180,12 +180,7 @@ struct compare_command {
     const cost_options mine = costs.for_step(facts.forward_only);
     std::optional<step> made;
     try {
-      made = make_step(
-          facts.name, cut, options,
-          [&](const placement& where) {
-            return make_costs(mine, where, cut_into(cut.slices));
-          },
-          &result.why);
+      made = make_step(facts.name, cut, options, mine, cut_into(cut.slices), &result.why);
     } catch (const layers_refused& refused) {
       result.why = refused.why;
     }
@@ -201,8 +196,7 @@ struct compare_command {
     result.forward_only = read.forward_only;
     result.chunks = read.chunks;
     try {
-      prove_order(read, make_costs(costs.for_step(read.forward_only), read.made.where, cut_into(1)),
-                  &result.why);
+      prove_order(read, costs.for_step(read.forward_only), cut_into(1), &result.why);
     } catch (const layers_refused& refused) {
       result.why = refused.why;
     }

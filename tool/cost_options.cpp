@@ -76,6 +76,10 @@ unit_costs cost_options::units() const {
   return units;
 }
 
+bool cost_options::deals_by_limit() const {
+  return limit && layers.given() && assignment::described(layers.text).name() == "balanced";
+}
+
 std::vector<std::int64_t> cost_options::limits(int ranks) const {
   if (!limit) return {};
   return std::vector<std::int64_t>(static_cast<std::size_t>(ranks), *limit);

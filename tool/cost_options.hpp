@@ -37,6 +37,8 @@ struct cost_options {
   cost_options for_step(bool forward_only) const;
   //! What --cost, --whole-saves, --memory, --copy, --weights and --hides say of one job or layer.
   unit_costs units() const;
+  //! Whether there is a choice of how layers are dealt: balanced ones, under a limit.
+  bool deals_by_limit() const;
   //! --limit for every rank; empty: none.
   std::vector<std::int64_t> limits(int ranks) const;
 };

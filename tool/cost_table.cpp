@@ -238,7 +238,8 @@ void write_slices(job_table& table, const dealt_layers& dealt, const placement& 
 }
 
 //! The table of dealt layers.
-job_table layer_table(const cost_options& options, const placement& where, const cost_cut& cut) {
+job_table layer_table(const cost_options& options, const placement& where, const cost_cut& cut,
+                      std::vector<std::int32_t>* counts) {
   if (!options.costs_file.empty())
     throw bad_option("--costs", options.costs_file,
                      "speaks of ranks and chunks; with --layers, --layer-costs speaks of layers");
@@ -247,6 +248,10 @@ job_table layer_table(const cost_options& options, const placement& where, const
   job_table table(where.ranks, where.chunks, layer);
   table.limit = options.limits(where.ranks);
   dealt_layers dealt = deal_layers(options.layers, where, layer, table.limit, false);
+  if (counts != nullptr) {
+    counts->clear();
+    for (const layer_range& stage : dealt.stages) counts->push_back(stage.count);
+  }
   const std::size_t slices =
       static_cast<std::size_t>(cut.slices) * static_cast<std::size_t>(cut.joined);
   if (!dealt.slices.empty() && dealt.slices.size() != slices)
@@ -271,8 +276,9 @@ job_table layer_table(const cost_options& options, const placement& where, const
 
 }  // namespace
 
-job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut) {
-  if (options.layers.given()) return layer_table(options, where, cut);
+job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut,
+                     std::vector<std::int32_t>* dealt) {
+  if (options.layers.given()) return layer_table(options, where, cut, dealt);
   const unit_costs units = options.units();
   job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
   std::int64_t loss = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "cost_options.hpp"
 #include "stretto/model/cost.hpp"
@@ -33,7 +34,9 @@ struct cost_cut {
 //! --cost, --memory and --copy. Kinds are F, B, I, W, R, OFFLOAD, RELOAD. A whole backward takes
 //! what I and W take together, less --whole-saves, unless an entry gives its cost, and keeps what
 //! they keep, unless one gives its change or peak.
+//! @param dealt  is given how many layers each stage has, with --layers
 //! @throws bad_input naming option, value and rule
-job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {});
+job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {},
+                     std::vector<std::int32_t>* dealt = nullptr);
 
 }  // namespace stretto::tool

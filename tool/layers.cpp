@@ -201,7 +201,11 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   std::vector<std::int32_t> alive;
   for (int stage = 0; takes && stage < where.stages(); ++stage)
     alive.push_back(std::min(where.microbatches, where.stages() - stage));
-  verdict answer = made.how.assign(where, made.stages, made.cost_of(), {limit, alive}, &made.bound);
+  const bool within = strict || options.within_limit;
+  verdict answer = made.how.assign(
+      where, made.stages, made.cost_of(),
+      within ? assignment::balance_limits{limit, alive} : assignment::balance_limits{},
+      &made.bound);
   // A schedule may keep less than 1F1B: whether it fits is then its own to say.
   if (answer.what == fault::over_limit && !strict)
     answer = made.how.assign(where, made.stages, made.cost_of(), {}, &made.bound);

@@ -19,6 +19,9 @@ struct layer_options {
   std::string embedding;
   std::string head;
   std::string file;
+  //! Whether balanced layers that must not keep to a limit are dealt so that 1F1B would, where they
+  //! can; else they are dealt as if there were none.
+  bool within_limit = true;
 
   void add(CLI::App& command);
   bool given() const { return !text.empty(); }
@@ -52,7 +55,7 @@ struct dealt_layers {
 //! @param layer what a layer takes unless the options say otherwise
 //! @param limit most memory of every rank; empty: none. Balanced layers keep to it where they can,
 //!        counting the activations of as many micro-batches as stages follow, as 1F1B keeps them
-//! @param strict whether a limit that they cannot keep to is refused
+//! @param strict whether a limit that they cannot keep to is refused; else see within_limit
 //! @throws layers_refused, bad_input
 dealt_layers deal_layers(const layer_options& options, const placement& where,
                          const unit_costs& layer, const std::vector<std::int64_t>& limit,

@@ -48,6 +48,7 @@ void add_simulate(CLI::App& app) {
                                   {"span", time.json(all.all.span)},
                                   {"bubble", all.all.bubble.value()}};
       if (made.slices > 1) text["slices"] = made.slices;
+      if (!made.layers.empty()) text["layers"] = made.layers;
       if (mine->arrange) {
         text["order"] = found.order;
         text["makespan_as_given"] = time.json(found.as_given);
@@ -75,6 +76,11 @@ void add_simulate(CLI::App& app) {
       std::cout << "order   ";
       for (const std::int32_t one : found.order) std::cout << ' ' << one;
       std::cout << " (as given " << time.text(found.as_given) << ")\n";
+    }
+    if (!made.layers.empty()) {
+      std::cout << "layers  ";
+      for (const std::int32_t count : made.layers) std::cout << ' ' << count;
+      std::cout << " (of each stage)\n";
     }
     std::cout << "makespan " << time.text(all.all.makespan) << "\nbubble   "
               << percent(all.all.bubble.value()) << " (" << time.text(all.all.bubble.numerator)

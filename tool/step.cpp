@@ -61,7 +61,15 @@ step read_order(const std::string& option, const std::string& path) {
   return made;
 }
 
-void prove_order(step& read, job_table costs, verdict* why, int most_gathered) {
+namespace {
+
+//! Balanced layers are dealt as if there were no limit.
+cost_options without_limit(cost_options costs) {
+  costs.layers.within_limit = false;
+  return costs;
+}
+
+void prove_by(step& read, job_table costs, verdict* why, int most_gathered) {
   read.made.costs = std::move(costs);
   const csv_fault found = verify(*read.imported, read.made.costs.view(), most_gathered);
   if (found.ok()) return;
@@ -74,6 +82,25 @@ void prove_order(step& read, job_table costs, verdict* why, int most_gathered) {
   throw broken_schedule(read.schedule + ": " + found.sentence() +
                         (above ? "; the order " + needs_in_words(fullest(order, found.what))
                                : standing_still(order, found.what)));
+}
+
+}  // namespace
+
+void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why,
+                 int most_gathered) {
+  const auto prove = [&](const cost_options& way, verdict* told) {
+    prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, most_gathered);
+  };
+  if (!costs.deals_by_limit()) return prove(costs, why);
+  const cost_options ways[] = {without_limit(costs), costs};
+  std::optional<std::int64_t> lengths[2];
+  for (int way = 0; way < 2; ++way) {
+    verdict told;
+    prove(ways[way], &told);
+    if (told.ok()) lengths[way] = simulate(read, false).all.makespan;
+  }
+  const bool free = lengths[0] && (!lengths[1] || *lengths[0] <= *lengths[1]);
+  prove(ways[free ? 0 : 1], why);
 }
 
 replay_input step::input() const {
@@ -122,6 +149,30 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   return std::nullopt;
 }
 
+std::optional<step> make_step(const std::string& name, const shape& sizes,
+                              const schedule_options& options, const cost_options& costs,
+                              const cost_cut& cut, verdict* why) {
+  const auto make = [&](const cost_options& way, verdict* told) {
+    std::vector<std::int32_t> layers;
+    std::optional<step> made = make_step(
+        name, sizes, options,
+        [&](const placement& where) { return make_costs(way, where, cut, &layers); }, told);
+    if (made) made->layers = std::move(layers);
+    return made;
+  };
+  if (!costs.deals_by_limit()) return make(costs, why);
+  const auto length = [&](const step& one) {
+    const report all = simulate(one, false).all;
+    return options.objective == schedule::objective_kind::span ? all.span : all.makespan;
+  };
+  verdict told;
+  std::optional<step> free = make(without_limit(costs), &told);
+  std::optional<step> kept = make(costs, &told);
+  if (!free && !kept) return make(costs, why);
+  if (!free || (kept && length(*kept) < length(*free))) return kept;
+  return free;
+}
+
 namespace {
 
 //! Times are integers, and a part that a pair hides would be lost without a word.
@@ -150,8 +201,7 @@ void refuse_hidden_parts(const step& made) {
 step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
     step read = read_order(options.csv_option, options.csv);
-    const cost_options costs = options.costs.for_step(read.forward_only);
-    prove_order(read, make_costs(costs, read.made.where, {.times = time.times}), nullptr,
+    prove_order(read, options.costs.for_step(read.forward_only), {.times = time.times}, nullptr,
                 options.gathered.value_or(std::numeric_limits<int>::max()));
     return read;
   }
@@ -161,9 +211,8 @@ step plain_step(const step_options& options, finer_unit time) {
     throw bad_input("--microbatches: required with a schedule's name");
   const shape sizes = options.sizes.sizes(options.name);
   const cost_options costs = options.costs.for_step(is_forward_only(options.name));
-  return *make_step(options.name, sizes, options.schedule(), [&](const placement& where) {
-    return make_costs(costs, where, {.slices = sizes.slices, .times = time.times});
-  });
+  return *make_step(options.name, sizes, options.schedule(), costs,
+                    {.slices = sizes.slices, .times = time.times});
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct step {
   bool forward_only = false;
   int receive_lead = -1;  //!< see replay_input
   finer_unit time{};      //!< of its costs
+  std::vector<std::int32_t> layers{};  //!< of every stage, where the costs are layers'
   std::optional<imported_schedule> imported;
 
   replay_input input() const;
@@ -44,15 +45,20 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options,
                               const std::function<job_table(const placement&)>& costs,
                               verdict* why = nullptr);
+//! The same by the options' costs. Where they leave a choice of how layers are dealt, what makes
+//! the step shorter is taken.
+std::optional<step> make_step(const std::string& name, const shape& sizes,
+                              const schedule_options& options, const cost_options& costs,
+                              const cost_cut& cut, verdict* why = nullptr);
 //! What a file in PyTorch's CSV holds, without costs, and held against no rule yet.
 //! @param option  which names it
 //! @throws bad_input, broken_schedule
 step read_order(const std::string& option, const std::string& path);
-//! Gives what is read its costs and holds it against every rule.
+//! Gives what is read its costs, as make_step does, and holds it against every rule.
 //! @param why  as above; null: limits that it does not keep are thrown, too
 //! @param most_gathered  see verify()
 //! @throws broken_schedule
-void prove_order(step& read, job_table costs, verdict* why = nullptr,
+void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why = nullptr,
                  int most_gathered = std::numeric_limits<int>::max());
 //! The compute lists with sends and receives; the lists themselves if they hold messages.
 //! @throws broken_schedule when the messages break a rule

@@ -178,6 +178,43 @@ TEST_CASE("with limits of memory: the fastest cut that keeps to them, or a limit
   CHECK(refused > 100);
 }
 
+// Too large to try all cuts of. The search is none of all cuts, so a little is allowed for.
+TEST_CASE(
+    "models of useful size under limits: what is said to be enough is, and more seldom slows") {
+  std::mt19937 random(31);
+  int slower = 0;
+  int asked = 0;
+  for (const placement where :
+       {placement{placement_kind::wave, 8, 2}, placement{placement_kind::wave, 4, 2},
+        placement{placement_kind::looped, 4, 3},
+        placement{placement_kind::bidirectional, 8, 2, 16}})
+    for (int turn = 0; turn < 6; ++turn) {
+      const int layers = 3 * where.stages();
+      layer_list model = random_model(random, layers);
+      if (turn == 0) std::fill(model.begin(), model.end(), unit_costs{});
+      const auto costs = [&](int layer) { return model[static_cast<std::size_t>(layer)]; };
+      std::vector<std::int32_t> alive;
+      for (int stage = 0; stage < where.stages(); ++stage) alive.push_back(where.stages() - stage);
+      std::vector<layer_range> stages(static_cast<std::size_t>(where.stages()));
+      const auto dealt = [&](std::int64_t limit) {
+        const std::vector<std::int64_t> memory(static_cast<std::size_t>(where.ranks), limit);
+        return deal_balanced(layers, where, stages, costs, {memory, alive});
+      };
+      const std::int64_t enough = dealt(0).answer.amount;
+      INFO("ranks " << where.ranks << " chunks " << where.chunks << " turn " << turn);
+      std::int64_t fastest = std::numeric_limits<std::int64_t>::max();
+      for (std::int64_t limit = enough; limit < 2 * enough; limit += 1 + enough / 40) {
+        const balance_result made = dealt(limit);
+        REQUIRE(made.answer.ok());
+        ++asked;
+        slower += static_cast<double>(made.slowest) > 1.1 * static_cast<double>(fastest);
+        fastest = std::min(fastest, made.slowest);
+      }
+    }
+  CHECK(asked > 500);
+  CHECK(100 * slower <= 5 * asked);
+}
+
 TEST_CASE("models of useful size: never worse than even, and nearly always proven") {
   std::mt19937 random(5);
   int proven = 0;

@@ -230,3 +230,50 @@ TEST_CASE("one variant of a search is no shorter than the best") {
   CHECK(refused.err.find("--variant 99") != std::string::npos);
   CHECK(run("simulate zbv" + shape + "2 --variant 0").exit == 2);
 }
+
+TEST_CASE("balanced layers under a limit are dealt as suits the schedule") {
+  const temporary file("order.csv");
+  for (const std::string schedule : {"v_auto", "zb_auto", "zbv_greedy", "zbv", "dualpipe", "1f1b"})
+    for (const int limit : {12, 13, 14, 15, 16, 18, 22, 30}) {
+      const bool two = schedule == "v_auto" || schedule == "zbv" || schedule == "zbv_greedy";
+      const std::string step = "simulate " + schedule + " --ranks 4 --microbatches 16 --chunks " +
+                               (two ? "2" : "1") + " --limit " + std::to_string(limit) +
+                               " --format json --layers ";
+      CAPTURE(step);
+      const auto balanced = run(step + "balanced:16");
+      const auto even = run(step + "even:16");
+      // Layers that take the same are dealt evenly, unless another way keeps to the limit or is
+      // faster within it.
+      if (even.exit != 0) continue;
+      REQUIRE_MESSAGE(balanced.exit == 0, balanced.err);
+      const json mine = json::parse(balanced.out), other = json::parse(even.out);
+      CHECK(mine["makespan"] <= other["makespan"]);
+      std::string table;
+      int layers = 0;
+      for (const json& count : mine["layers"]) {
+        table += (table.empty() ? "table:" : ",") + count.dump();
+        layers += count.get<int>();
+      }
+      CHECK(layers == 16);
+      // What is told can be asked for.
+      CHECK(run_json(step + table)["makespan"] == mine["makespan"]);
+      // The same order from a file, and beside the others.
+      if (schedule == "dualpipe") continue;
+      REQUIRE(run("schedule" + step.substr(8, step.find(" --format") - 8) +
+                  " --layers balanced:16 --format csv -o " + file.path())
+                  .exit == 0);
+      CHECK(run_json("simulate --csv " + file.path() + " --limit " + std::to_string(limit) +
+                     " --layers balanced:16 --format json")["makespan"] <= mine["makespan"]);
+      for (const json& one : run_json(
+               "compare --ranks 4 --microbatches 16 --format json --layers balanced:16 --chunks " +
+               std::string(two ? "2" : "1") + " --limit " + std::to_string(limit)))
+        if (one["schedule"] == schedule) CHECK(one["makespan"] == mine["makespan"]);
+      if (limit > 14 && schedule != "zb_auto") break;  // compare takes a while
+    }
+  // Only a way that fills early ranks keeps to it.
+  const json tight = run_json(
+      "simulate 1f1b --ranks 4 --microbatches 16 --limit 13 --layers "
+      "balanced:16 --format json");
+  CHECK(tight["layers"] != json({4, 4, 4, 4}));
+  CHECK(run("simulate 1f1b --ranks 4 --microbatches 16 --limit 13 --layers even:16").exit == 1);
+}

@@ -31,26 +31,59 @@ struct balance_result {
 
 namespace detail {
 
+//! The search, from a cut in `ends`.
+constexpr balance_result improve(const share_problem& problem, std::int32_t* ends) {
+  share_search search(problem, ends);
+  search.run();
+  balance_result made{{}, search.slowest(), search.bound()};
+  if (!search.fits()) made.answer = refuse(fault::over_limit, reason::above_limit);
+  return made;
+}
+
+//! The same problem with memory in place of time, and without limits.
+constexpr share_problem least_memory(const share_problem& problem) {
+  share_problem made = problem;
+  made.cost = problem.held;
+  made.caps = nullptr;
+  return made;
+}
+
 //! One run of the exact cut or the search, whichever the placement needs.
 constexpr balance_result cut(const share_problem& problem, std::int32_t* ends) {
-  balance_result made;
-  const auto refuse_memory = [&] { made.answer = refuse(fault::over_limit, reason::above_limit); };
   if (problem.groups == problem.stages) {
+    balance_result made;
     scratch<std::int64_t> caps(problem.stages);
     for (int stage = 0; stage < problem.stages && problem.caps != nullptr; ++stage)
       caps[stage] = problem.caps[problem.group[stage]];
     made.slowest = made.bound =
         partition(problem.layers, problem.stages, problem.cost, problem.held,
                   problem.caps == nullptr ? nullptr : caps.data(), ends);
-    if (made.slowest < 0) refuse_memory();
+    if (made.slowest < 0) made.answer = refuse(fault::over_limit, reason::above_limit);
     return made;
   }
   (void)partition(problem.layers, problem.stages, problem.cost, {}, nullptr, ends);
-  share_search search(problem, ends);
-  search.run();
-  made.slowest = search.slowest();
-  made.bound = search.bound();
-  if (!search.fits()) refuse_memory();
+  if (problem.caps == nullptr) return improve(problem, ends);
+  // Limits leave the search in holes. It begins where ranks are fast; and where they hold little,
+  // of which they are let have more step by step.
+  balance_result made = improve(problem, ends);
+  scratch<std::int32_t> others(problem.stages);
+  scratch<std::int64_t> caps(problem.groups);
+  const share_problem least = least_memory(problem);
+  (void)partition(problem.layers, problem.stages, least.cost, {}, nullptr, others.data());
+  const std::int64_t enough = improve(least, others.data()).slowest;
+  share_problem narrowed = problem;
+  narrowed.caps = caps.data();
+  constexpr int steps = 8;
+  for (int left = steps; left >= 0; --left) {
+    for (int group = 0; group < problem.groups; ++group) {
+      const std::int64_t room = problem.caps[group] - enough;
+      caps[group] = problem.caps[group] - (room > 0 ? room / steps * left : 0);
+    }
+    const balance_result other = improve(narrowed, others.data());
+    if (!other.answer.ok() || (made.answer.ok() && other.slowest >= made.slowest)) continue;
+    made = other;
+    for (int stage = 0; stage < problem.stages; ++stage) ends[stage] = others[stage];
+  }
   return made;
 }
 
@@ -137,12 +170,7 @@ constexpr balance_result deal_balanced(int layers, const placement& where,
   if (!made.answer.ok()) {
     for (int at = 0; at < groups; ++at)
       if (at == 0 || caps[at] < made.answer.limit) made.answer.limit = caps[at];
-    const share_problem smallest{.layers = layers,
-                                 .stages = count,
-                                 .groups = groups,
-                                 .cost = problem.held,
-                                 .group = problem.group};
-    made.answer.amount = detail::cut(smallest, ends.data()).slowest;
+    made.answer.amount = detail::cut(detail::least_memory(problem), ends.data()).slowest;
     return made;
   }
   if (detail::as_good(problem, stages, made.slowest)) return made;
