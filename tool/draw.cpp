@@ -156,7 +156,7 @@ struct draw_command {
   void plot_measured() const {
     step made = make_step(options);
     const placement& where = made.made.where;
-    const measured_trace trace("--trace", measured, where.ranks);
+    const measured_trace trace("--trace", measured, where.ranks, where.stages());
     if (!own_costs) {
       made.made.costs = job_table(where.ranks, where.chunks);
       for (int rank = 0; rank < where.ranks; ++rank)

@@ -111,7 +111,8 @@ class order_check {
 
 }  // namespace
 
-measured_trace::measured_trace(const std::string& option, const std::string& path, int ranks)
+measured_trace::measured_trace(const std::string& option, const std::string& path, int ranks,
+                               int stages)
     : option_(option), path_(path) {
   const json_file from{option, path};
   const json all = from.parse();
@@ -161,6 +162,9 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
     }
     const parsed_job read = parse_job(std::string_view(name).substr(0, name.find(" op ")));
     if (!read.answer.ok()) from.fail(place + ".name is \"" + name + "\", which is no job");
+    if (has_cost(read.job.kind) && read.job.stage >= stages)
+      from.fail(place + ".name is \"" + name + "\", and the schedule has " +
+                std::to_string(stages) + " stages");
     const auto time = [&](const char* called) {
       const json& value = field(event, called);
       if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > 1e13)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,10 +25,12 @@ struct traced {
 //! What the executor measured, as write_chrome_trace wrote it.
 class measured_trace {
  public:
-  //! @param ranks  of the pipeline; where several workers share each, the first one's are read;
-  //!               0: as many as there are workers
+  //! @param ranks   of the pipeline; where several workers share each, the first one's are read;
+  //!                0: as many as there are workers
+  //! @param stages  of the pipeline: no job is of another
   //! @throws bad_input naming the option, the file, the event and the rule
-  measured_trace(const std::string& option, const std::string& path, int ranks);
+  measured_trace(const std::string& option, const std::string& path, int ranks,
+                 int stages = std::numeric_limits<int>::max());
 
   //! The last step, jobs and messages in the order of their starts; ops of a job are joined.
   std::vector<traced> last_step() const;

@@ -237,6 +237,8 @@ TEST_CASE("an order that a trace breaks is named, a trace of something else refu
         "2 step 7 has 0F1, and the schedule has not\n");
   CHECK(said([](json& trace) { event(trace, "1B0")["name"] = "B"; }) ==
         "2 traceEvents[12].name is \"B\", which is no job\n");
+  CHECK(said([](json& trace) { event(trace, "0OPTIMIZER")["name"] = "9R0"; }) ==
+        "2 traceEvents[16].name is \"9R0\", and the schedule has 2 stages\n");
   CHECK(said([](json& trace) { event(trace, "1B0").erase("dur"); }) ==
         "2 traceEvents[12]: there is no field \"dur\"\n");
   CHECK(said([](json& trace) { trace.erase("traceEvents"); }) ==
