@@ -12,6 +12,15 @@ if(STRETTO_SANITIZE)
   endif()
 endif()
 
+# Which branches were taken is told to libFuzzer, which only the fuzzers link.
+if(STRETTO_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "STRETTO_FUZZ: libFuzzer is clang's; set CMAKE_CXX_COMPILER to clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # For what does not handle untyped bytes, as the executor does, and takes long to compile: whether
 # pointers are null, which AddressSanitizer sees too, or misaligned takes a quarter of the time.
 set(STRETTO_SANITIZE_LESS "")

@@ -1,0 +1,37 @@
+// A trace beside which a step is drawn, of any bytes: as `stretto plot --trace` reads and draws it.
+#include "fuzz/support/tool_file.hpp"
+#include "stretto/plan/csv.hpp"
+#include "stretto/plan/report.hpp"
+#include "stretto/plan/svg.hpp"
+#include "tool/measured_trace.hpp"
+
+namespace {
+
+void draw_beside(const stretto::imported_schedule& order) {
+  const stretto::placement where = order.where();
+  const stretto::tool::measured_trace trace("--trace", "trace.json", where);
+  stretto::job_table costs(where.ranks, where.chunks);
+  for (int rank = 0; rank < where.ranks; ++rank)
+    for (int chunk = 0; chunk < where.chunks; ++chunk)
+      for (int at = 0; at < stretto::cost_kinds; ++at) {
+        const auto kind = static_cast<stretto::job_kind>(at);
+        costs.at(rank, chunk, kind).time = trace.median(where, rank, chunk, kind) / 1000;
+      }
+  const stretto::replay_input input = order.input(costs.view());
+  (void)trace.broken_order(input.rows);
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(where.ranks));
+  std::vector<stretto::job_time> times(ranks.size() * static_cast<std::size_t>(input.rows.stride));
+  const stretto::report all = stretto::measure(input, ranks, times);
+  const stretto::timeline_picture drawn = stretto::tool::beside_measured(
+      stretto::draw_simulated(input, all, times, false), trace, where);
+  fuzz::require(trace.makespan() >= 0, "a makespan");
+  fuzz::require(stretto::to_svg(drawn).ends_with("</svg>\n"), "a picture");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const stretto::csv_result order = stretto::read_csv("0F0,2F0,2B0,0B0\n1F0,1B0\n");
+  fuzz::read_with(fuzz::text(data, size), [] { draw_beside(order.schedule); });
+  return 0;
+}
