@@ -179,3 +179,27 @@ TEST_CASE("costs whose sums leave 64 bits are refused at either time") {
               .why == reason::costs_do_not_fit);
   }
 }
+
+namespace {
+
+constexpr std::int32_t last = std::numeric_limits<std::int32_t>::max();
+
+//! What rendezvous says of one job, at compile time, when an overflow is an error.
+constexpr stretto::verdict met(const stretto::job& work) {
+  stretto::fixed_job_lists<1, 1> lists;
+  lists.sink().push(0, work);
+  const stretto::fixed_job_table<1, 1> costs;
+  const stretto::replay_input input{.rows = lists.rows(), .where = {}, .costs = costs.view()};
+  return stretto::check::rendezvous(input);
+}
+
+}  // namespace
+
+TEST_CASE("of a job of the highest stage or micro-batch nothing is computed that is not a number") {
+  using enum stretto::job_kind;
+  static_assert(met({.stage = last, .kind = send_forward}).why == reason::out_of_range);
+  static_assert(met({.stage = last, .kind = receive_backward}).why == reason::out_of_range);
+  using stretto::placement_kind;
+  constexpr stretto::placement ways{.kind = placement_kind::bidirectional, .microbatches = 5};
+  static_assert(ways.direction(last) == 1 && ways.direction(3) == 1 && ways.direction(2) == 0);
+}

@@ -42,7 +42,7 @@ struct placement {
   }
   //! 0 or 1: which way through the ranks this micro-batch goes.
   constexpr int direction(int microbatch) const {
-    return kind == placement_kind::bidirectional && 2 * microbatch >= microbatches ? 1 : 0;
+    return kind == placement_kind::bidirectional && microbatch > (microbatches - 1) / 2 ? 1 : 0;
   }
   constexpr int rank_of(int stage, int microbatch) const {
     switch (kind) {

@@ -169,9 +169,9 @@ class replay_engine : replay_state {
   //! A message runs when both ranks stand at its halves.
   constexpr bool meet(int rank, int step, const job& work) {
     const bool sends = is_send(work.kind);
+    if (!inside(work)) return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
     const job partner = sends ? matching_receive(work) : matching_send(work);
-    if (!inside(work) || !inside(partner))
-      return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
+    if (!inside(partner)) return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
     const int peer = in_.where.rank_of(partner);
     if (cursor_[peer] >= in_.rows.counts[peer]) return false;
     const job& found = in_.rows.at(peer, cursor_[peer]);
