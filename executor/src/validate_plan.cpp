@@ -200,6 +200,9 @@ class plan_check {
     if (sends ? !is_send(each.what.kind) : !is_receive(each.what.kind))
       refuse(index,
              sends ? "it sends, but its job is no send" : "it receives, but its job does not");
+    // Its other end is a stage on or back.
+    if (each.what.stage < 0 || each.what.stage == std::numeric_limits<std::int32_t>::max())
+      refuse(index, "its stage " + std::to_string(each.what.stage) + " does not exist");
     if (each.peer < 0 || each.peer >= plan_.ranks || each.peer == plan_.rank)
       refuse(index, "its peer " + std::to_string(each.peer) + " is no other rank");
     if (each.use_count != 1) refuse(index, "a message has exactly one buffer");

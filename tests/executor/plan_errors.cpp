@@ -88,6 +88,10 @@ TEST_CASE("numbers out of range") {
       {[](plans& p) { p[1].uses[1].role = static_cast<buffer_role>(99); }, "unknown role"},
       {[](plans& p) { p[1].at(2).act = static_cast<action>(99); }, "job kind or action is unknown"},
       {[](plans& p) { p[1].at(2).what.kind = static_cast<job_kind>(99); }, "unknown"},
+      {[](plans& p) { p[1].at(nth(p[1], action::send)).what.stage = INT32_MAX; },
+       "its stage 2147483647 does not exist"},
+      {[](plans& p) { p[1].at(nth(p[1], action::receive)).what.stage = -1; },
+       "its stage -1 does not exist"},
   });
 }
 

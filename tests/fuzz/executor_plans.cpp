@@ -140,8 +140,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const stretto::planned* const made = fuzz::plans_of(by);
   if (made == nullptr) return 0;
   oracle::loose_plans plans(made->plans());
-  for (int times = 0; by.left() && times < 4; ++times)
-    by.flip() ? fuzz::spoil(by, plans) : put_anything(by, by.one_of(plans.ranks));
+  for (int times = by.below(4); times > 0; --times) fuzz::spoil(by, plans);
+  for (int times = by.below(4); times > 0; --times) put_anything(by, by.one_of(plans.ranks));
   const auto packed = plans.views();
   std::vector<stretto::plan_view> views(packed.begin(), packed.end());
   std::vector<stretto::instruction> changed;

@@ -47,7 +47,7 @@ job_table any_table(choices& by, const stretto::placement& where, const shape& s
   if (by.flip()) {
     const std::int64_t limit = large ? by.number() : by.below(64);
     made.limit.assign(static_cast<std::size_t>(where.ranks), limit);
-    by.one_of(made.limit) += by.below(8);
+    by.one_of(made.limit) /= 2;
   }
   return made;
 }
