@@ -7,6 +7,7 @@
 #include <string>
 
 #include "stretto/assignment/even.hpp"
+#include "stretto/model/measured.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/interleaved.hpp"
@@ -202,4 +203,11 @@ TEST_CASE("of a job of the highest stage or micro-batch nothing is computed that
   using stretto::placement_kind;
   constexpr stretto::placement ways{.kind = placement_kind::bidirectional, .microbatches = 5};
   static_assert(ways.direction(last) == 1 && ways.direction(3) == 1 && ways.direction(2) == 0);
+}
+
+TEST_CASE("a kernel's time far beyond what was measured is a number that no op may take") {
+  static constexpr std::int64_t size[] = {1}, time[] = {10'000'000'000};
+  static constexpr stretto::measured_kernel slow{"product", {size, size, size}, time};
+  static_assert(slow.time({1, 1, 1}) == 10'000'000'000);
+  static_assert(slow.time({1 << 20, 1 << 20, 1 << 20}) > std::int64_t{1} << 46);
 }

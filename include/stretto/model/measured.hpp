@@ -57,7 +57,7 @@ struct measured_kernel {
   //! Nanoseconds for any sizes: linear in each of them between two points of the grid, so that a
   //! sum of products of sizes, as most kernels' times are, comes out as it is; at the rate of the
   //! last point beyond it, and never less than at the first. Hence exact at the points, and nowhere
-  //! less for a larger size.
+  //! less for a larger size. Of what is longer than any op may be it says no more than that.
   constexpr std::int64_t time(const kernel_sizes& sizes) const {
     std::size_t lower[most_axes]{}, upper[most_axes]{};
     double part[most_axes]{};  // of the way from lower to upper
@@ -89,7 +89,9 @@ struct measured_kernel {
     for (std::size_t axis = most_axes; axis-- > 0;)
       for (std::size_t at = 0; at < std::size_t{1} << axis; ++at)
         corners[at] = corners[2 * at] + part[axis] * (corners[2 * at + 1] - corners[2 * at]);
-    return static_cast<std::int64_t>(corners[0] * beyond + 0.5);
+    constexpr auto longest = static_cast<double>(std::int64_t{1} << 47);
+    const double all = corners[0] * beyond + 0.5;
+    return static_cast<std::int64_t>(all < longest ? all : longest);
   }
 };
 
