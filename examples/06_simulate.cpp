@@ -21,7 +21,9 @@ int main() {
         continue;
       }
       const int time = 2 / chunks;
-      const stretto::job_table table(sizes.ranks, chunks,
+      // In two directions a rank holds two stages, whatever `chunks` says.
+      const stretto::placement where = place(schedule.placed(), sizes);
+      const stretto::job_table table(sizes.ranks, where.chunks,
                                      {.forward = time,
                                       .backward_input = time,
                                       .backward_weight = time,
@@ -31,10 +33,11 @@ int main() {
       stretto::job_sink out = lists.sink();
       if (!schedule.emit(sizes, table.view(), out).ok()) continue;
 
-      const stretto::replay_input jobs{lists.rows(), place(schedule.placed(), sizes),
-                                       sizes.microbatches, sizes.slices, table.view()};
+      const stretto::replay_input jobs{lists.rows(), where, sizes.microbatches, sizes.slices,
+                                       table.view()};
       std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
       const stretto::report found = stretto::measure(jobs, ranks);
+      if (!found.answer.ok()) continue;
       const auto fullest = std::max_element(ranks.begin(), ranks.end(),
                                             [](auto& a, auto& b) { return a.peak < b.peak; });
       std::printf("%-15s %6d %9d %6.1f%% %5.1f\n", schedule.name.data(), chunks,

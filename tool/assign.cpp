@@ -186,7 +186,7 @@ void add_assign(CLI::App& app) {
       "--limit\n"
       "if given, and what else takes more is refused: --weights and --memory of its layers,\n"
       "activations as 1F1B keeps them.\n" +
-      std::string(exits));
+      exits);
   command->callback([mine] { mine->run(); });
 }
 

@@ -209,6 +209,7 @@ struct predict_command {
 void add_calibrate(CLI::App& app) {
   auto* command = app.add_subcommand(
       "calibrate", "Measure the trainer's kernels on this machine, for predictions of ops' times");
+  command->footer(exit_codes);
   const auto mine = std::make_shared<calibrate_command>();
   auto* file =
       command->add_option("--machine", mine->path, "File of a machine that was measured, to convert");
@@ -229,6 +230,7 @@ void add_calibrate(CLI::App& app) {
 void add_predict(CLI::App& app) {
   auto* command = app.add_subcommand(
       "predict", "The trainer's ops as a calibration predicts them, and as they are measured");
+  command->footer(exit_codes);
   const auto mine = std::make_shared<predict_command>();
   command->add_option("--machine", mine->path, "File that calibrate has written")->required();
   const auto count = [&](const char* option, int& value, const char* says) {

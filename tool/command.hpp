@@ -1,13 +1,17 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 namespace stretto::tool {
 
-//! How the help of every command ends.
-inline constexpr const char* exits =
-    "Exit: 0 when all is well, 1 when a schedule breaks a rule or cannot be read, 2 for wrong input.\n"
-    "Times are integers in any unit, per chunk job.";
+//! How the help of a command ends whose times are its own.
+inline constexpr const char* exit_codes =
+    "Exit: 0 when all is well, 1 when a schedule breaks a rule or cannot be read, 2 for wrong "
+    "input.";
+//! How that of the others does.
+inline const std::string exits =
+    std::string(exit_codes) + "\nTimes are integers in any unit, per chunk job.";
 
 //! The subcommands: each adds itself to `app` and runs as CLI11 calls it back.
 void add_assign(CLI::App& app);

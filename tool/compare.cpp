@@ -248,13 +248,14 @@ void add_compare(CLI::App& app) {
       "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
       "bubble and peak are those of the worst rank. bound: no order on this placement and within\n"
       "this limit is shorter, its backwards whole or split. Forward-only schedules stand last,\n"
-      "schedules that do not serve the shape or fit the limit below the table, with the reason; when\n"
+      "schedules that do not serve the shape or fit the limit below the table, with the reason; "
+      "when\n"
       "there are no others, that is wrong input.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"
       "those asked for, and its chunks cut the model as a schedule's do.\n"
       "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"
       "own stages: --layers even:34 beside --layers balanced:34 shows what balancing gains.\n" +
-      std::string(exits));
+      exits);
   command->callback([mine] { mine->run(); });
 }
 

@@ -51,7 +51,7 @@ struct costs_command {
                                               "own, in the steps of a file that the executor "
                                               "has written (the trainer's trace.json)");
     for (CLI::Option* one : of_layers) measured->excludes(one);
-    command.add_option("--ranks", ranks, "Of the pipeline in --trace [as many as it has workers]")
+    command.add_option("--ranks", ranks, "Of the pipeline in --trace [as many as share no jobs]")
         ->check(CLI::Range(1, 1 << 20).description(""))
         ->needs(measured);
     command.add_option("-o,--output", out,
@@ -193,6 +193,7 @@ void add_costs(CLI::App& app) {
       "costs",
       "What each layer of a transformer takes and keeps, or each stage took, as --layer-costs "
       "reads it");
+  command->footer(exit_codes);
   const auto mine = std::make_shared<costs_command>();
   mine->add(*command);
   command->callback([mine] { mine->run(); });

@@ -192,7 +192,7 @@ struct draw_command {
 void add_plot(CLI::App& app) {
   auto* command = app.add_subcommand("plot", "Draw a simulated step as SVG");
   const auto mine = std::make_shared<draw_command>();
-  mine->options.add(*command, true);
+  mine->options.add(*command);
   auto* memory = command->add_flag("--show-memory", mine->show_memory,
                                    "With each rank's memory below its lane");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
@@ -213,7 +213,7 @@ void add_trace(CLI::App& app) {
   auto* command =
       app.add_subcommand("trace", "Write a simulated step as a Chrome/Perfetto trace (JSON)");
   const auto mine = std::make_shared<draw_command>();
-  mine->options.add(*command, true);
+  mine->options.add(*command);
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->callback([mine] { mine->trace(); });
 }

@@ -1,11 +1,13 @@
 #include "header.hpp"
 
+#include <cctype>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <vector>
 
-#include "catalogue.hpp"
+#include "errors.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/report.hpp"
@@ -67,9 +69,24 @@ std::string spelt(const job& work) {
   return text + (work.paired ? ", true}," : "},");
 }
 
+//! A schedule's name, or what there is of letters and digits in that of a file.
+std::string name_of(const step& made) {
+  if (!made.imported) return made.schedule;
+  std::string name;
+  for (const char letter : std::filesystem::path(made.schedule).stem().string()) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(letter)) != 0;
+    if (plain)
+      name += letter;
+    else if (!name.empty() && name.back() != '_')
+      name += '_';
+  }
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  return name.empty() ? "order" : name;
+}
+
 //! `frozen_zb_auto_8x64`, with chunks and slices when there are more than one of them.
-std::string type_name(const std::string& schedule, const shape& sizes) {
-  std::string name = "frozen_" + schedule + "_" + std::to_string(sizes.ranks) + "x" +
+std::string type_name(const std::string& name_of_order, const shape& sizes) {
+  std::string name = "frozen_" + name_of_order + "_" + std::to_string(sizes.ranks) + "x" +
                      std::to_string(sizes.microbatches);
   if (sizes.chunks > 1 || sizes.slices > 1) name += "x" + std::to_string(sizes.chunks);
   if (sizes.slices > 1) name += "x" + std::to_string(sizes.slices);
@@ -144,10 +161,20 @@ std::string memory_policy(const unit_costs& costs, std::int64_t limit) {
 
 }  // namespace
 
-std::string print_header(const step& made, const shape& sizes, const std::string& command) {
+std::string print_header(const step& made, const std::string& command) {
+  const placement& where = made.made.where;
+  if (made.messages)
+    throw bad_option("--csv", made.schedule, "holds messages; a header holds compute jobs alone");
+  const auto lies = made.imported ? made.imported->lies_as() : std::optional(where.kind);
+  if (!lies)
+    throw bad_option("--csv", made.schedule,
+                     "its stages are neither looped over the ranks nor in a wave, of which alone a "
+                     "header can speak");
+  const shape sizes{where.ranks, made.microbatches, made.chunks, made.slices};
   const job_rows rows = made.input().rows;
   const simulated all = simulate(made);
-  const std::string type = type_name(made.schedule, sizes);
+  const std::string name = name_of(made);
+  const std::string type = type_name(name, sizes);
   std::vector<std::string> counts;
   std::vector<std::string> lists;
   std::set<job_kind> kinds;
@@ -179,13 +206,13 @@ std::string print_header(const step& made, const shape& sizes, const std::string
   if (!memory.empty()) text += "#include \"stretto/memory/release_early.hpp\"\n";
   text += "#include \"stretto/schedule/frozen.hpp\"\n\n";
   text += "struct " + type + " {\n";
-  text += "  static constexpr std::string_view name = \"" + made.schedule + "\";\n";
+  text += "  static constexpr std::string_view name = \"" + name + "\";\n";
   text += "  static constexpr stretto::shape made_for{" + std::to_string(sizes.ranks) + ", " +
           std::to_string(sizes.microbatches) + ", " + std::to_string(sizes.chunks) + ", " +
           std::to_string(sizes.slices) + "};\n";
   text += std::string("  static constexpr stretto::placement_kind placement = ") +
-          "stretto::placement_kind::" + enumerator(made.made.where.kind) + ";\n";
-  if (is_forward_only(made.schedule)) text += "  static constexpr bool forward_only = true;\n";
+          "stretto::placement_kind::" + enumerator(*lies) + ";\n";
+  if (made.forward_only) text += "  static constexpr bool forward_only = true;\n";
   for (const job_kind kind : kinds)
     text += "  static constexpr stretto::job_kind " + std::string(letters(kind)) +
             " = stretto::job_kind::" + enumerator(kind) + ";\n";

@@ -50,8 +50,8 @@ std::string refusal_of_order(const verdict& found, const replay_input& order,
 std::string refusal_of_search(const verdict& found, bool smallest, const amount_text& amount) {
   if (found.what != fault::over_limit) return std::string(to_text(found).view());
   return without_amounts(found) + ", " + amount(found.limit) +
-         (smallest ? "; the smallest that does is " + amount(found.amount)
-                   : "; " + amount(found.amount) + " is enough");
+         (smallest ? "; the smallest limit that will do is " + amount(found.amount)
+                   : "; a limit of " + amount(found.amount) + " is enough");
 }
 
 }  // namespace stretto::tool

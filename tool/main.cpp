@@ -117,6 +117,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ExtrasError& wrong) {
     const std::string words = not_expected(app, {argv + 1, argv + argc});
     return complain(words.empty() ? wrong.what() : words, 2);
+  } catch (const CLI::RequiredError& wrong) {
+    // A word that is not known is mostly what was meant to be there.
+    const std::string words = not_expected(app, {argv + 1, argv + argc});
+    return complain(words.empty() ? wrong.what() : words, 2);
   } catch (const CLI::ParseError& wrong) {
     return complain(wrong.what(), 2);
   } catch (const bad_input& wrong) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "errors.hpp"
@@ -109,6 +110,42 @@ class order_check {
   std::map<work_key, const traced*> records_;
 };
 
+//! What a step has, or has not, of another schedule's jobs. Empty: the same.
+std::string other_jobs(const std::vector<traced>& step, const order_check& orders,
+                       const job_rows& rows) {
+  const std::string another = ": it is a trace of another schedule";
+  std::set<work_key> scheduled;
+  for (int rank = 0; rank < rows.ranks; ++rank)
+    for (const job& work : rows.row(rank)) {
+      if (!is_compute(work.kind)) continue;
+      scheduled.insert(key_of(work));
+      const traced* const mine = orders.find(work);
+      if (mine == nullptr || mine->rank != rank)
+        return "no " + text(work) + " on rank " + std::to_string(rank) + another;
+    }
+  for (const traced& one : step)
+    if (is_job(one) && one.what.kind != job_kind::recompute &&
+        scheduled.count(key_of(one.what)) == 0)
+      return text(one.what) + ", and the schedule has not" + another;
+  return "";
+}
+
+//! Processes of a trace that share its first rank's work: those that have the first job.
+std::int64_t workers_of(const json& events) {
+  std::set<json> processes;
+  std::string_view first;
+  for (const json& event : events) {
+    if (!event.is_object() || event.value("cat", json()) != "compute") continue;
+    const auto name = event.find("name"), process = event.find("pid");
+    if (name == event.end() || !name->is_string() || process == event.end()) continue;
+    const std::string& whole = name->get_ref<const std::string&>();
+    const std::string_view work = std::string_view(whole).substr(0, whole.find(" op "));
+    if (first.empty()) first = work;
+    if (work == first) processes.insert(*process);
+  }
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(processes.size()));
+}
+
 }  // namespace
 
 measured_trace::measured_trace(const std::string& option, const std::string& path, int ranks,
@@ -123,8 +160,9 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
   for (const json& event : all["traceEvents"])
     if (event.is_object() && event.contains("pid"))
       processes = std::max(processes, 1 + from.integer(event["pid"], "\"pid\"", 0, 1 << 20));
-  if (ranks == 0) ranks = static_cast<int>(processes);
-  if (processes == 0 || processes % ranks != 0)
+  if (processes == 0) from.fail("it has no events of jobs");
+  if (ranks == 0) ranks = static_cast<int>(processes / workers_of(all["traceEvents"]));
+  if (processes % std::max(1, ranks) != 0)
     from.fail("it has " + std::to_string(processes) + " ranks, and the schedule " +
               std::to_string(ranks));
   const std::int64_t workers = processes / ranks;
@@ -145,6 +183,14 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
     };
     const auto integer = [&](const json& of, const char* name) {
       return from.integer(field(of, name), place + "." + name, 0, most);
+    };
+    const auto step_of = [&](const json& of) {
+      const json& args = field(of, "args");
+      if (args.is_object() && !args.contains("step"))
+        from.fail(place +
+                  ".args has no \"step\", which what the executor measured has (what "
+                  "stretto trace writes is simulated)");
+      return integer(args, "step");
     };
     if (!event.is_object()) from.fail(place + " must be an object");
     const std::string phase = word(event, "ph"), name = word(event, "name");
@@ -175,7 +221,7 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
                 .stream = static_cast<int>(stream),
                 .what = read.job,
                 .computes = word(event, "cat") == "compute",
-                .step = integer(field(event, "args"), "step"),
+                .step = step_of(event),
                 .when = {}};
     made.when.start = time("ts");
     made.when.end = made.when.start + time("dur");
@@ -225,19 +271,15 @@ std::string measured_trace::broken_order(const job_rows& rows) const {
     std::erase_if(all,
                   [](const traced& one) { return !is_message(one.what.kind) && !is_job(one); });
     const order_check orders(all);
-    const std::string in_step = "step " + std::to_string(number);
-    std::map<work_key, int> scheduled;
+    if (const std::string other = other_jobs(all, orders, rows); !other.empty())
+      fail("step " + std::to_string(number) + " has " + other);
     for (int rank = 0; rank < rows.ranks; ++rank) {
       const job* before = nullptr;
       for (const job& work : rows.row(rank)) {
         if (!is_compute(work.kind)) continue;
-        scheduled[key_of(work)] = rank;
-        const traced* const mine = orders.find(work);
-        if (mine == nullptr || mine->rank != rank)
-          fail(in_step + " has no " + text(work) + " on rank " + std::to_string(rank) +
-               ": it is a trace of another schedule");
         if (before != nullptr && !before->paired) {
-          const std::string wrong = order_check::after(*orders.find(*before), *mine, "list");
+          const std::string wrong =
+              order_check::after(*orders.find(*before), *orders.find(work), "list");
           if (!wrong.empty()) return wrong;
         }
         const std::string wrong = orders.run(work);
@@ -245,10 +287,6 @@ std::string measured_trace::broken_order(const job_rows& rows) const {
         before = &work;
       }
     }
-    for (const traced& one : all)
-      if (is_job(one) && one.what.kind != job_kind::recompute &&
-          scheduled.count(key_of(one.what)) == 0)
-        fail(in_step + " has " + text(one.what) + ", and the schedule has not");
   }
   return "";
 }

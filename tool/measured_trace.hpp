@@ -26,7 +26,7 @@ struct traced {
 class measured_trace {
  public:
   //! @param ranks   of the pipeline; where several workers share each, the first one's are read;
-  //!                0: as many as there are workers
+  //!                0: as many as there are that do not share each other's jobs
   //! @param stages  of the pipeline: no job is of another
   //! @throws bad_input naming the option, the file, the event and the rule
   measured_trace(const std::string& option, const std::string& path, int ranks,

@@ -219,6 +219,7 @@ void add_overlap(CLI::App& app) {
   auto* command = app.add_subcommand(
       "overlap",
       "How much of a layer's communication, tensor-parallel or to experts, lies behind computation");
+  command->footer(exit_codes);
   const auto mine = std::make_shared<overlap_command>();
   mine->add(*command);
   command->callback([mine] { mine->run(); });

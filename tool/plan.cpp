@@ -172,7 +172,7 @@ void add_plan(CLI::App& app) {
   auto* command = app.add_subcommand(
       "plan", "What each rank is given to run: instructions, streams, events, buffers, releases");
   const auto mine = std::make_shared<plan_command>();
-  mine->options.add(*command, true);
+  mine->options.add(*command);
   command->add_option("--rank", mine->rank, "Of this rank alone, from 0 (default: of all)")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   command->add_option("--bytes", mine->bytes,
@@ -193,7 +193,7 @@ void add_plan(CLI::App& app) {
       "its\n"
       "buffers by access, number, role, offset in the arena and bytes; what is released before "
       "it.\n" +
-      std::string(exits));
+      exits);
   command->callback([mine] { mine->run(); });
 }
 

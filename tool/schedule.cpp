@@ -30,13 +30,14 @@ struct schedule_command {
       throw bad_input("--receive-lead: only messages have one; see --comms");
     // A header holds the costs, as they are given.
     const step made = make_step(options, format != "header");
+    if (comms && made.messages)
+      throw bad_input("--comms: " + made.schedule + " holds messages already");
     job_lists lowered;
     if (comms) lowered = format == "csv" ? with_pytorch_comms(made) : with_messages(made);
     const job_rows rows = comms ? lowered.rows() : made.input().rows;
     if (format == "header") {
       if (comms) throw bad_input("--comms: a header holds compute jobs alone");
-      write_file("-o", out,
-                 print_header(made, options.sizes.sizes(options.name), line_of(command)));
+      write_file("-o", out, print_header(made, line_of(command)));
     } else if (format == "csv")
       write_file("-o", out, csv(made, rows));
     else if (format == "json")
@@ -161,7 +162,7 @@ void add_list(CLI::App& app) {
 void add_schedule(CLI::App& app) {
   auto* command = app.add_subcommand("schedule", "Print a schedule");
   const auto mine = std::make_shared<schedule_command>();
-  mine->options.add(*command, false);
+  mine->options.add(*command);
   command
       ->add_option("--format,--emit", mine->format,
                    "grid, csv (PyTorch's), json, or header: C++, the order as a constant table")

@@ -18,18 +18,20 @@ void add_simulate(CLI::App& app) {
   };
   auto* command = app.add_subcommand("simulate", "Makespan, bubble and memory under given costs");
   const auto mine = std::make_shared<simulate_command>();
-  mine->options.add(*command, true);
+  mine->options.add(*command);
   command->add_flag("--arrange", mine->arrange,
                     "Micro-batches that --costs tells apart in the order that makes the step "
                     "shortest, as far as is found: the first of the step is the first number told");
   command->add_option("--format", mine->format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
   command->footer(
-      "busy and idle: how long the rank computes and does not, of the makespan; bubble: idle of the\n"
+      "busy and idle: how long the rank computes and does not, of the makespan; bubble: idle of "
+      "the\n"
       "worst rank over the makespan. peak: the most memory in use, by --memory and --weights.\n"
       "receives wait: for how long receives are posted before their messages are made, summed; it\n"
-      "is part of no other column, but what waits on a GPU may keep multiprocessors from kernels.\n" +
-      std::string(exits));
+      "is part of no other column, but what waits on a GPU may keep multiprocessors from "
+      "kernels.\n" +
+      exits);
   command->callback([mine] {
     step made = make_step(mine->options, true);
     arrangement found;

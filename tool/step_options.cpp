@@ -143,10 +143,9 @@ memory::offload_window read_offload(const std::string& text, const std::string& 
   return *made;
 }
 
-void step_options::add(CLI::App& command, bool from_file) {
-  auto* schedule = command.add_option("NAME", name, "Schedule: " + schedule_names());
-  schedule->required(!from_file);
-  sizes.add(command, !from_file);
+void step_options::add(CLI::App& command) {
+  command.add_option("NAME", name, "Schedule: " + schedule_names());
+  sizes.add(command, false);
   command
       .add_option("--placement", placement,
                   "How stages are laid over ranks: looped, wave or bidirectional")
@@ -175,13 +174,11 @@ void step_options::add(CLI::App& command, bool from_file) {
           "message is for when its receive is posted (default: any number); a message leaves "
           "no sooner")
       ->check(CLI::Range(0, std::numeric_limits<int>::max() - 1).description(""));
-  if (from_file) {
-    auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
-    for (const char* other :
-         {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
-          "--remainder", "--warmup", "--split", "--objective", "--variant", "--merge", "--offload"})
-      file->excludes(command.get_option(other));
-  }
+  auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
+  for (const char* other :
+       {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
+        "--remainder", "--warmup", "--split", "--objective", "--variant", "--merge", "--offload"})
+    file->excludes(command.get_option(other));
   costs.add(command, {.copies = true, .pairs = true});
 }
 

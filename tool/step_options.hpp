@@ -68,8 +68,7 @@ struct step_options {
   std::optional<int> gathered;  //!< of a file: of how many stages at once a rank may hold weights
   cost_options costs;
 
-  //! @param from_file whether --csv may stand in for a name and a shape
-  void add(CLI::App& command, bool from_file);
+  void add(CLI::App& command);
   schedule_options schedule() const;
 };
 

@@ -30,6 +30,10 @@ freeze(interleaved_zb_8x64x2 interleaved_zb --ranks 8 --microbatches 64 --chunks
 freeze(zbv_3x7x2 zbv --ranks 3 --microbatches 7 --chunks 2)
 freeze(zbv_4x9x2 zbv --ranks 4 --microbatches 9 --cost 7,9,4,2 --whole-saves 3 --merge shortest)
 freeze(zb_h1_2x3 zb_h1 --ranks 2 --microbatches 3 --layers 3,2)
+# An order of one's own, from a file, under costs of one's own.
+execute_process(COMMAND "${tool}" schedule zbv --ranks 3 --microbatches 4 --format csv
+  -o "${out}/my order-2.csv" COMMAND_ERROR_IS_FATAL ANY)
+freeze(from_file --csv "${out}/my order-2.csv" --cost 3,2,1,1 --limit 6)
 
 execute_process(COMMAND "${tool}" calibrate --machine "${CMAKE_CURRENT_LIST_DIR}/machine.json"
   --emit header -o "${out}/measured_host.hpp" COMMAND_ERROR_IS_FATAL ANY)

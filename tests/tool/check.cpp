@@ -40,6 +40,25 @@ TEST_CASE("what the tool writes with messages passes its own check, of every sch
   CHECK(chunked >= 8);
 }
 
+TEST_CASE("who waits for whom, to the job that is in no list") {
+  const temporary file("lowered.csv");
+  REQUIRE(
+      run("schedule 1f1b --ranks 3 --microbatches 3 --comms --format csv -o " + file.path()).exit ==
+      0);
+  std::string text = tool_tests::contents(file.path());
+  const auto drop = [&](const std::string& cell) {
+    const std::size_t at = text.find(cell + ",");
+    REQUIRE(at != std::string::npos);
+    text.erase(at, cell.size() + 1);
+  };
+  drop("1SEND_F1");
+  file.write(text);
+  const outcome checked = run("check " + file.path());
+  CHECK(checked.exit == 1);
+  CHECK_MESSAGE(checked.err.find("waits for 1SEND_F1, which is in no list") != std::string::npos,
+                checked.err);
+}
+
 TEST_CASE("where weights are gathered and gradients reduced: what is wrong, with its cell") {
   const std::string dir = STRETTO_CSV_DIR "/csv_invalid/";
   const struct {

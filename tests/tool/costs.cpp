@@ -303,7 +303,7 @@ TEST_CASE("costs: what stages took in a trace, by medians, as --layer-costs read
                                        {"0B0", 0, 50, 60},
                                        {"0F0", 1, 0, 99}};
   trace.write(trace_of(workers).dump());
-  const outcome sliced = run("costs --ranks 1 --trace " + trace.path());
+  const outcome sliced = run("costs --trace " + trace.path());
   CHECK_MESSAGE(sliced.out.find("1 stage of 1 rank,") == 0, sliced.out);
   CHECK(sliced.out.find("\n0      20000  5000  5000") != std::string::npos);
   CHECK(sliced.out.find("a message takes 0.") != std::string::npos);
@@ -326,6 +326,11 @@ TEST_CASE("costs: traces that do not tell are refused") {
   refused({{"0F0", 0, 0, 1}, {"0I0", 0, 1, 2}}, "of the backwards of stage 0 it has but one half");
   refused({{"0F0", 0, 0, 1e8}}, "a F of stage 0 took 100000000000 ns");
   refused({{"0OPTIMIZER", 0, 0, 1}}, "it has no jobs of stages");
+  refused({}, "it has no events of jobs");
+  REQUIRE(run("trace 1f1b --ranks 2 --microbatches 2 -o " + trace.path()).exit == 0);
+  CHECK(run("costs --trace " + trace.path())
+            .err.find("args has no \"step\", which what the executor "
+                      "measured has") != std::string::npos);
   trace.write(trace_of(two_ranks).dump());
   for (const char* more :
        {"--layers 2", "--hidden 64", "--device h100", "--network 50", "--sequence-parallel"}) {

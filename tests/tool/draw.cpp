@@ -234,7 +234,7 @@ TEST_CASE("an order that a trace breaks is named, a trace of something else refu
   CHECK(said([](json& trace) { event(trace, "1B0")["name"] = "1B1"; }) ==
         "2 step 7 has no 1B0 on rank 1: it is a trace of another schedule\n");
   CHECK(said([](json& trace) { event(trace, "0OPTIMIZER")["name"] = "0F1"; }) ==
-        "2 step 7 has 0F1, and the schedule has not\n");
+        "2 step 7 has 0F1, and the schedule has not: it is a trace of another schedule\n");
   CHECK(said([](json& trace) { event(trace, "1B0")["name"] = "B"; }) ==
         "2 traceEvents[12].name is \"B\", which is no job\n");
   CHECK(said([](json& trace) { event(trace, "0OPTIMIZER")["name"] = "9R0"; }) ==

@@ -360,8 +360,8 @@ TEST_CASE("a limit: at it, one byte under it, far under it") {
       (fits(middle) ? enough : least) = middle;
     }
     const auto mib = (enough + (1 << 20) - 1) >> 20;
-    CHECK(
-        far.err.ends_with(", 1 MiB; the smallest that does is " + std::to_string(mib) + " MiB\n"));
+    CHECK(far.err.ends_with(", 1 MiB; the smallest limit that will do is " + std::to_string(mib) +
+                            " MiB\n"));
   }
 }
 

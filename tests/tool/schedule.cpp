@@ -251,7 +251,7 @@ TEST_CASE("a limit holds a schedule to account, with the rule and the numbers") 
   CHECK(
       run("simulate v_auto --ranks 4 --microbatches 6 --limit 1").err ==
       "stretto: v_auto: rule bounded broken on rank 0: memory in use exceeds the rank's limit, 1; "
-      "the smallest that does is 2\n");
+      "the smallest limit that will do is 2\n");
   CHECK(run("simulate gpipe --ranks 2 --microbatches 5 --memory 2,-1,-1 --limit 9").exit == 1);
   CHECK(run("simulate gpipe --ranks 2 --microbatches 5 --memory 2,-1,-1 --limit 10").exit == 0);
 }
@@ -374,6 +374,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"assign --layers EttL --ranks 2", {"counts: 1, must be 2", ""}},
       {"assign --layers 8 --ranks 2 --head 1,2", {"--head 1,2", "3 integers"}},
       {"assign --layers 8 --ranks 2 --embedding 1,-2,3", {"--embedding 1,-2,3", "from 0"}},
+      {"schedule 1f1b --rank 4 --microbatches 8", {"--rank: schedule has no such option", ""}},
+      {"schedule --csv some.csv --chunk 2", {"--chunk: schedule has no such option", ""}},
       {"assign --layers 9999 --ranks 2 --cost 99999999,0,0,0", {"--layers 9999", "2e11"}},
       {"assign --layers balanced:8 --ranks 2 --weights 5 --limit 9", {"--limit 9", "is enough"}},
       {"assign --layers 8 --ranks 2 --layer-costs /no/such", {"--layer-costs /no/such", "read"}},
@@ -475,6 +477,35 @@ TEST_CASE("a header holds every schedule's jobs, rank after rank") {
   CHECK(run("schedule 1f1b --ranks 2 --microbatches 2 --emit header")
             .out.find("struct frozen_1f1b_2x2 {") != std::string::npos);
   CHECK(run("schedule 1f1b --ranks 2 --microbatches 2 --emit header --comms").exit == 2);
+}
+
+TEST_CASE(
+    "an order from a file is printed as a schedule is, and frozen where a header can say it") {
+  const temporary file("an order.csv"), again("again.csv");
+  const std::string shape = "zbv --ranks 3 --microbatches 4 --chunks 2 ";
+  REQUIRE(run("schedule " + shape + "--format csv -o '" + file.path() + "'").exit == 0);
+  const std::string csv = "schedule --csv '" + file.path() + "' ";
+  REQUIRE(run(csv + "--format csv -o " + again.path()).exit == 0);
+  CHECK(contents(again.path()) == contents(file.path()));
+  json mine = run_json(csv + "--format json"),
+       theirs = run_json("schedule " + shape + "--format json");
+  mine.erase("schedule"), theirs.erase("schedule");
+  CHECK(mine == theirs);
+  // But for its name the table is the schedule's.
+  const auto table = [](const outcome& of) { return of.out.substr(of.out.find("made_for{")); };
+  CHECK(table(run(csv + "--emit header")) == table(run("schedule " + shape + "--emit header")));
+
+  const auto refused = [&](const std::string& command, const std::string& words) {
+    const outcome ran = run(command);
+    CHECK(ran.exit == 2);
+    CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
+  };
+  again.write("1F0,1B0\n0F0,0B0\n");  // stage 0 on rank 1
+  refused("schedule --emit header --csv " + again.path(),
+          "neither looped over the ranks nor in a wave");
+  REQUIRE(run("schedule " + shape + "--comms --format csv -o " + again.path()).exit == 0);
+  refused("schedule --emit header --csv " + again.path(), "holds messages");
+  refused("schedule --comms --csv " + again.path(), "holds messages already");
 }
 
 }  // namespace

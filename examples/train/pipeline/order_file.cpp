@@ -54,19 +54,6 @@ struct imported_order {
   }
 };
 
-//! How the stages lie, when as the library would lay so many.
-std::optional<stretto::placement_kind> kind_of(const imported_order& order) {
-  const stretto::placement where = order.held->where();
-  for (const auto kind : {stretto::placement_kind::looped, stretto::placement_kind::wave}) {
-    const stretto::placement same = stretto::place(kind, order.made_for());
-    bool all = same.stages() == where.stages();
-    for (int stage = 0; all && stage < where.stages(); ++stage)
-      all = same.rank_of(stage, 0) == where.rank_of(stage, 0);
-    if (all) return kind;
-  }
-  return std::nullopt;
-}
-
 std::string read_text(const std::string& path) {
   const auto refuse = [&](const std::string& why) { throw bad_setting("csv", path, why); };
   std::error_code error;
@@ -106,7 +93,7 @@ order_file read_order(const std::string& path) {
   if (held.where().ranks > most_ranks)
     refuse("has " + std::to_string(held.where().ranks) + " ranks, more than " +
            std::to_string(most_ranks));
-  const auto kind = kind_of(made);
+  const auto kind = held.lies_as();
   if (!kind)
     refuse("its stages lie neither looped over the ranks (stage s on rank s % " +
            std::to_string(held.where().ranks) + ") nor in a wave, as the trainer's do");

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,18 @@ struct imported_schedule {
             .microbatches = microbatches,
             .table = stage_to_rank.data(),
             .table_stages = static_cast<int>(stage_to_rank.size())};
+  }
+  //! looped or wave, when the stages lie as there.
+  std::optional<placement_kind> lies_as() const {
+    const placement mine = where();
+    for (const placement_kind kind : {placement_kind::looped, placement_kind::wave}) {
+      const placement same = place(kind, {mine.ranks, microbatches, chunks});
+      bool all = same.stages() == mine.stages();
+      for (int stage = 0; all && stage < mine.stages(); ++stage)
+        all = same.rank_of(stage, 0) == mine.rank_of(stage, 0);
+      if (all) return kind;
+    }
+    return std::nullopt;
   }
   //! What a replay or a check takes.
   replay_input input(const job_table_view& costs) const {

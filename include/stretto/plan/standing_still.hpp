@@ -11,6 +11,19 @@
 
 namespace stretto {
 
+namespace detail {
+
+constexpr bool is_listed(const job_rows& rows, const job& work) {
+  for (int rank = 0; rank < rows.ranks; ++rank)
+    for (job one : rows.row(rank)) {
+      one.paired = work.paired;
+      if (one == work) return true;
+    }
+  return false;
+}
+
+}  // namespace detail
+
 //! What follows a verdict on lists that are not live: `; rank 1 stands at 1F0, which waits for 0F0`,
 //! and so on, all the way around or for eight ranks. Empty for any other verdict.
 inline std::string standing_still(const replay_input& lists, const verdict& found) {
@@ -25,6 +38,7 @@ inline std::string standing_still(const replay_input& lists, const verdict& foun
     if (!next.has_other) continue;
     text += ", which waits for ";
     text += to_text(next.other).view();
+    if (!detail::is_listed(lists.rows, next.other)) text += ", which is in no list";
   }
   if (chain.size() > most + 1) text += "; and so on, " + std::to_string(chain.size()) + " ranks";
   return text;
