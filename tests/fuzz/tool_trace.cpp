@@ -1,15 +1,18 @@
-// A trace beside which a step is drawn, of any bytes: as `stretto plot --trace` reads and draws it.
+// A trace beside which a step is drawn, of any bytes: as `stretto plot --trace` reads and draws it, and
+// `stretto costs --trace` takes its stages' times.
 #include "fuzz/support/tool_file.hpp"
 #include "stretto/plan/csv.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/plan/svg.hpp"
+#include "tool/measured_stages.hpp"
 #include "tool/measured_trace.hpp"
 
 namespace {
 
 void draw_beside(const stretto::imported_schedule& order) {
   const stretto::placement where = order.where();
-  const stretto::tool::measured_trace trace("--trace", "trace.json", where);
+  const stretto::tool::measured_trace trace("--trace", "trace.json", where.ranks,
+                                           where.stages());
   stretto::job_table costs(where.ranks, where.chunks);
   for (int rank = 0; rank < where.ranks; ++rank)
     for (int chunk = 0; chunk < where.chunks; ++chunk)
@@ -28,10 +31,17 @@ void draw_beside(const stretto::imported_schedule& order) {
   fuzz::require(stretto::to_svg(drawn).ends_with("</svg>\n"), "a picture");
 }
 
+void count_stages() {
+  const stretto::tool::measured_stages found(
+      stretto::tool::measured_trace("--trace", "trace.json", 0));
+  fuzz::require(!found.stages.empty() && found.ranks > 0 && found.slices > 0, "a stage");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const stretto::csv_result order = stretto::read_csv("0F0,2F0,2B0,0B0\n1F0,1B0\n");
   fuzz::read_with(fuzz::text(data, size), [] { draw_beside(order.schedule); });
+  fuzz::read_with(fuzz::text(data, size), count_stages);
   return 0;
 }
