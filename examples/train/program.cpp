@@ -163,7 +163,7 @@ void train_and_tell(pipeline& made, const options& with, const processes& all, c
   if (!all.speaks()) return;
   write_table(std::cout, made, told);
   std::cout << '\n';
-  write_memory(std::cout, made, told, with.pipeline.poison);
+  write_memory(std::cout, made, told, with.pipeline.poison || with.pipeline.checked);
   if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
   if (made.traced()) write_times(trace, picture, made, told, with);

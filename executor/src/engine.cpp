@@ -9,6 +9,7 @@
 
 #include "check_options.hpp"
 #include "flight_record.hpp"
+#include "guarded_plan.hpp"
 #include "issue_order.hpp"
 #include "issuers.hpp"
 #include "pause.hpp"
@@ -60,6 +61,7 @@ failure kind_of(const std::exception_ptr& cause, const instruction* at) {
 struct engine::state {
   options with;
   std::vector<plan_view> plans;
+  std::vector<guarded_plan> guarded;  // none: they are run as they are
   meetings met;
   monitor watch;
   bool own_wire;  // the caller's
@@ -98,9 +100,13 @@ struct engine::state {
     wire->open(plans, watch);
     std::shared_ptr<race_check> races;
     if (with.checked) races = make_race_check(plans, own_wire || with.capacity == 0);
+    if (with.checked && !with.make_device)
+      for (const plan_view& plan : plans) guarded.emplace_back(plan);
+    with.host.guarded = !guarded.empty();
     for (std::size_t at = 0; at < plans.size(); ++at) {
-      devices.push_back(with.make_device ? with.make_device(plans[at], watch)
-                                         : make_host_device(plans[at], with.host, watch));
+      const plan_view& plan = guarded.empty() ? plans[at] : guarded[at].view();
+      devices.push_back(with.make_device ? with.make_device(plan, watch)
+                                         : make_host_device(plan, with.host, watch));
       if (!devices[at])
         throw plan_error("make_device gave none for rank " + std::to_string(plans[at].rank));
       if (with.graph && !devices[at]->capturable()) refuse_devices();
@@ -109,8 +115,8 @@ struct engine::state {
       if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
       wire->attach(plans[at].rank, *devices[at]);
       const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch};
-      runners.push_back(
-          std::make_unique<runner>(plans[at], parts, with.trace_steps, with.delay, with.poison));
+      runners.push_back(std::make_unique<runner>(plan, parts, with.trace_steps, with.delay,
+                                                 with.poison, !guarded.empty()));
     }
     if (with.issue == issuing::thread_per_rank)
       threads = std::make_unique<issuers>(runners, watch);

@@ -15,12 +15,14 @@ namespace {
 
 //! Room for all commands that a step puts on the stream: for each instruction its waits, the work,
 //! a delay, a record and one more that a decorator may add; for each buffer that it gives back, one
-//! that poisons it; and one that ends the step.
-std::uint32_t whole_step(const plan_view& plan, int stream) {
+//! that poisons it, and where they are guarded, for each that it uses one that sets its guard; and
+//! one that ends the step.
+std::uint32_t whole_step(const plan_view& plan, int stream, bool guarded) {
   std::uint32_t count = 1;
   for (std::size_t index = 0; index < plan.instructions.size(); ++index) {
     const instruction& each = plan.instructions[index];
-    if (each.stream == stream) count += 4U + static_cast<std::uint32_t>(each.wait_count);
+    if (each.stream == stream)
+      count += 4U + static_cast<std::uint32_t>(each.wait_count + (guarded ? each.use_count : 0));
     for (const std::int32_t id : plan.released_before(each)) {
       const bool as_ends = plan.released_as_ends(id, static_cast<std::int32_t>(index));
       if (plan.instructions[index - (as_ends ? 1 : 0)].stream == stream) ++count;
@@ -35,7 +37,7 @@ constexpr std::chrono::milliseconds look_again{20};
 
 std::uint32_t depth_of(const plan_view& plan, int stream, const host_settings& settings) {
   return settings.queue_depth > 0 ? static_cast<std::uint32_t>(settings.queue_depth)
-                                  : whole_step(plan, stream);
+                                  : whole_step(plan, stream, settings.guarded);
 }
 
 class host_device final : public device {

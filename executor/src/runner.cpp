@@ -1,11 +1,16 @@
 #include "stretto/executor/runner.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
+#include <string>
 #include <thread>
 
+#include "guarded_plan.hpp"
 #include "sm_budget.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/validate.hpp"
+#include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -27,11 +32,12 @@ std::uint64_t scramble(std::uint64_t value) {
 }  // namespace
 
 runner::runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay,
-               bool poison)
+               bool poison, bool guarded)
     : plan_(plan),
       with_(with),
       trace_steps_(trace_steps),
       marked_(with.on->marked()),
+      guarded_(guarded),
       delay_(delay) {
   buffers_.reserve(plan_.uses.size());
   for (const buffer_use& use : plan_.uses) {
@@ -85,7 +91,7 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
     instructions_.push_back(to);
   }
   timings_.resize(static_cast<std::size_t>(trace_steps_) * instructions_.size());
-  if (poison) prepare_poison();
+  if (poison || guarded) prepare_poison(poison, guarded);
 }
 
 std::span<std::byte> runner::bytes_of(const buffer& from) const {
@@ -103,26 +109,40 @@ std::int64_t runner::prepared_bytes(const plan_view& plan, int trace_steps, bool
   return static_cast<std::int64_t>(bytes);
 }
 
-void runner::prepare_poison() {
-  released_.reserve(plan_.released.size());
-  for (std::size_t index = 0; index < instructions_.size(); ++index) {
-    const std::span<const std::int32_t> released =
-        plan_.released_before(plan_.instructions[index]);
-    for (const bool as_ends : {true, false}) {
-      const std::size_t first = released_.size();
-      for (const std::int32_t id : released) {
-        const buffer& from = plan_.buffers[static_cast<std::size_t>(id)];
-        if (from.bytes == 0 ||
-            plan_.released_as_ends(id, static_cast<std::int32_t>(index)) != as_ends)
-          continue;
-        released_.push_back(bytes_of(from));
-      }
-      const std::span made = std::span(released_).subspan(first);
-      if (as_ends && !made.empty())
-        instructions_[index - 1].released_after = made;
-      else if (!as_ends)
-        instructions_[index].released_before = made;
+void runner::prepare_poison(bool of_released, bool of_guards) {
+  poisoned_.reserve((of_released ? plan_.released.size() : 0) +
+                    (of_guards ? plan_.buffers.size() : 0));
+  std::vector<bool> guarded(plan_.buffers.size(), !of_guards);
+  const auto release = [&](std::size_t index, bool as_ends) {
+    for (const std::int32_t id : plan_.released_before(plan_.instructions[index])) {
+      const buffer& from = plan_.buffers[static_cast<std::size_t>(id)];
+      if (of_released && from.bytes > 0 &&
+          plan_.released_as_ends(id, static_cast<std::int32_t>(index)) == as_ends)
+        poisoned_.push_back(bytes_of(from));
     }
+  };
+  // By who first uses the buffer, whom all others wait for. A receive may have to wait itself, for
+  // its message, before the buffer's bytes are free.
+  const auto guard = [&](std::size_t index, bool as_ends) {
+    if ((plan_.instructions[index].act != action::run) != as_ends) return;
+    for (const buffer_use& use : plan_.uses_of(plan_.instructions[index])) {
+      const auto id = static_cast<std::size_t>(use.buffer);
+      const buffer& from = plan_.buffers[id];
+      if (!guarded[id] && from.bytes > 0 && from.role != buffer_role::host)
+        poisoned_.push_back(guard_behind(bytes_of(from)));
+      guarded[id] = true;
+    }
+  };
+  for (std::size_t index = 0; index < instructions_.size(); ++index) {
+    const std::size_t first = poisoned_.size();
+    if (index > 0) guard(index - 1, true);
+    release(index, true);
+    const std::size_t second = poisoned_.size();
+    release(index, false);
+    guard(index, false);
+    const std::span made = std::span(poisoned_).subspan(first);
+    if (second > first) instructions_[index - 1].poison_after = made.first(second - first);
+    instructions_[index].poison_before = made.subspan(second - first);
   }
 }
 
@@ -167,7 +187,7 @@ void runner::enqueue_work(int index, std::int64_t step) {
   timing* const stamp = stamp_of(index, step);
   for (const event_wait& wait : each.waits)
     with_.on->wait(each.stream, wait.event, wait.previous_step ? step - 1 : step);
-  for (const std::span<std::byte> bytes : each.released_before)
+  for (const std::span<std::byte> bytes : each.poison_before)
     with_.on->poison(each.stream, bytes, step);
   if (delay_.longest.count() > 0) delay_before(index, step);
   if (marked_) with_.on->begin(each.stream, {index, step, ticket, stamp});
@@ -175,7 +195,8 @@ void runner::enqueue_work(int index, std::int64_t step) {
   if (each.record_start >= 0) with_.on->record(each.stream, each.record_start, step);
   switch (each.act) {
     case action::run:
-      with_.on->enqueue(each.stream, {run_stage, this, &each.at, 0, step, ticket, stamp});
+      with_.on->enqueue(each.stream, {guarded_ ? run_guarded_stage : run_stage, this, &each.at, 0,
+                                      step, ticket, stamp});
       break;
     case action::send:
       with_.via->send(at, each.message);
@@ -204,7 +225,7 @@ void runner::enqueue_record(int index, std::int64_t step) {
   // Nobody who waits for the record may be seen to start before this ends.
   if (marked_)
     with_.on->end(each.stream, {index, step, ticket_of(index, step), stamp_of(index, step)});
-  for (const std::span<std::byte> bytes : each.released_after)
+  for (const std::span<std::byte> bytes : each.poison_after)
     with_.on->poison(each.stream, bytes, step);
   if (each.record >= 0) with_.on->record(each.stream, each.record, step);
   // A command of its own: what is measured of end_step must be written before the step is over.
@@ -227,6 +248,18 @@ void runner::run_stage(const command& work) {
   context at = *static_cast<const context*>(work.payload);
   at.step = work.step;
   static_cast<runner*>(work.self)->with_.work->run(at);
+}
+
+void runner::run_guarded_stage(const command& work) {
+  run_stage(work);
+  for (const bound_buffer& each : static_cast<const context*>(work.payload)->buffers)
+    if (!each.data.empty() &&
+        std::ranges::count(guard_behind(each.data), std::byte{poison_byte}) !=
+            std::ssize(guard_behind(each.data)))
+      throw buffer_error("something was written behind the " + std::to_string(each.data.size()) +
+                         " bytes of its " + std::string(name(each.role)) +
+                         ", by it or by what ran beside it; how many they are the memory policy's "
+                         "bytes() says");
 }
 
 void runner::nothing(const command&) {}

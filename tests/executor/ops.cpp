@@ -62,7 +62,7 @@ void run(const Schedule& schedule, const shape& sizes, int workers, int replicas
     pointers.push_back(&stages[at]);
   }
   executor::options with;
-  with.poison = true;
+  with.poison = with.checked = true;
   with.trace_steps = 1;
   with.delay = {11, std::chrono::microseconds(20)};
   executor::engine engine(all.plans(), pointers, std::move(with));

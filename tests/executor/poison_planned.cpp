@@ -25,7 +25,7 @@ using namespace stretto;
 
 namespace {
 
-//! Reads and writes every byte that it is given.
+//! Reads and writes every byte that it is given, and none behind.
 struct toucher final : executor::stage {
   void run(const executor::context& at) override {
     for (const executor::bound_buffer& each : at.buffers) {
@@ -64,7 +64,7 @@ void run(const Schedule& schedule, const shape& sizes,
       std::vector<executor::stage*> pointers;
       for (toucher& each : stages) pointers.push_back(&each);
       executor::options with;
-      with.poison = true;
+      with.poison = with.checked = true;
       with.capacity = capacity;
       with.delay = {7, std::chrono::microseconds(20)};
       executor::engine engine(made.plans(), pointers, std::move(with));

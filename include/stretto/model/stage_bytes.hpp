@@ -4,7 +4,10 @@
 
 namespace stretto {
 
-//! Bytes at one stage; messages and stash for one micro-batch (slice).
+//! Bytes at one stage; messages and stash for one micro-batch (slice). A plan's buffers are as
+//! large as these numbers say, and nothing else says it: a memory policy's bytes(), or
+//! plan_request::stages. The 64 bytes that stand here, a line of memory, are for plans that nobody
+//! runs, or runs with a few numbers.
 struct stage_bytes {
   std::int64_t output = 64;  //!< activations for the next stage; their gradient is as large
   std::int64_t stash = 64;   //!< what the forward saves for the backward

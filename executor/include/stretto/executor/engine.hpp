@@ -52,6 +52,8 @@ struct options {
   bool poison = built_for_debugging();
   //! Holds every instruction, as it is issued, against all accesses before it of the same bytes, in
   //! this step and those before: a race ends the step before it can happen. By the caller's thread.
+  //! On the host buffers also lie 64 bytes apart or more, where poison is held against what a stage
+  //! left there: one that wrote behind a buffer ends the step.
   bool checked = false;
   issuing issue = issuing::caller;
   host_settings host{};
@@ -101,7 +103,7 @@ class engine {
   bool failed() const;
   //! The most that the plan at the index has in use at once.
   high_water_mark most_in_use(std::size_t index) const;
-  //! The memory of the plan at the index.
+  //! The memory of the plan at the index; with options::checked, on the host, more than it says.
   std::span<std::byte> arena(std::size_t index) const;
   //! What the host keeps of it.
   std::span<std::byte> host_memory(std::size_t index) const;

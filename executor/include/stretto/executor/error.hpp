@@ -16,6 +16,13 @@ class plan_error : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+//! A stage takes a buffer for larger than it is: it asks for more bytes than there are, or has
+//! written behind them. How many there are is what the memory policy's bytes() says of the stage.
+class buffer_error : public std::length_error {
+ public:
+  using std::length_error::length_error;
+};
+
 //! What a transport throws when a message or a collective fails.
 class transport_error : public std::runtime_error {
  public:

@@ -17,6 +17,7 @@ struct host_settings {
   //! Threads of all devices of the process, by which and the number of cores it is chosen how often
   //! a thread looks again before it sleeps; 0: those of this device.
   int threads = 0;
+  bool guarded = false;  //!< the step's commands are those of a guarded runner; by the engine
 
   static constexpr int deepest = 1 << 20;  //!< commands, of a queue
 };

@@ -36,9 +36,12 @@ class runner {
   //! runner, like all parts.
   //! @param trace_steps how many of the last steps are measured; 0: none.
   //! @param poison whether buffers are overwritten where the plan releases them
+  //! @param guarded whether the rest of a buffer's last 64 bytes, and 64 more behind it, are nobody
+  //!        else's while it is in use: after each call of the stage they are looked at, in arenas
+  //!        that the host's threads can read
   //! @throws plan_error when the stage does not serve an instruction.
   runner(const plan_view& plan, const parts& with, int trace_steps, random_delay delay,
-         bool poison = false);
+         bool poison = false, bool guarded = false);
   runner(const runner&) = delete;
   runner& operator=(const runner&) = delete;
 
@@ -76,12 +79,12 @@ class runner {
     context at{};
     operation message{};
     copy moved{};
-    std::span<const std::span<std::byte>> released_before{};  // to poison before it starts
-    std::span<const std::span<std::byte>> released_after{};   // and as it ends
+    std::span<const std::span<std::byte>> poison_before{};  // what, before it starts
+    std::span<const std::span<std::byte>> poison_after{};   // and as it ends
   };
 
   std::span<std::byte> bytes_of(const buffer& from) const;
-  void prepare_poison();
+  void prepare_poison(bool of_released, bool of_guards);
   void enqueue_work(int index, std::int64_t step);
   void enqueue_record(int index, std::int64_t step);
   void fail(int index, std::int64_t step) noexcept;
@@ -94,6 +97,7 @@ class runner {
   }
   void delay_before(int index, std::int64_t step);
   static void run_stage(const command& work);
+  static void run_guarded_stage(const command& work);
   static void nothing(const command& work);
   static void sleep(const command& work);
 
@@ -101,11 +105,12 @@ class runner {
   parts with_;
   int trace_steps_;
   bool marked_;
+  bool guarded_;
   random_delay delay_;
   std::atomic<std::int64_t> issued_{-1};  // the ticket of the last
   std::int64_t recorded_ = -1;            // the step that later ones replay
   std::vector<bound_buffer> buffers_;
-  std::vector<std::span<std::byte>> released_;
+  std::vector<std::span<std::byte>> poisoned_;
   std::vector<prepared> instructions_;
   std::vector<timing> timings_;
 };

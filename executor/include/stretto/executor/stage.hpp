@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
+#include "stretto/executor/error.hpp"
 #include "stretto/model/job.hpp"
 #include "stretto/model/plan_view.hpp"
 
@@ -75,6 +77,16 @@ struct context {
   std::span<Element> view(buffer_role role, int stage) const {
     return elements_of<Element>(find(role, stage));
   }
+  //! The first so many elements of what find() gives. What a stage takes for its buffers' sizes and
+  //! what the memory policy says of them are two statements: here they meet.
+  //! @throws buffer_error when there are fewer, or there is no such buffer
+  template <class Element>
+  std::span<Element> need(buffer_role role, std::int64_t count) const {
+    const std::span<Element> found = view<Element>(role);
+    if (count < 0 || std::cmp_greater(count, found.size()))
+      lack(role, find(role), count, sizeof(Element));
+    return found.first(static_cast<std::size_t>(count));
+  }
 
   std::span<std::byte> input() const { return find(buffer_role::input); }
   std::span<std::byte> output() const { return find(buffer_role::output); }
@@ -85,6 +97,8 @@ struct context {
   std::span<std::byte> collective() const { return find(buffer_role::collective); }
 
  private:
+  [[noreturn]] static void lack(buffer_role role, std::span<const std::byte> given,
+                                std::int64_t count, std::size_t element);
   template <class Element>
   static std::span<Element> elements_of(std::span<std::byte> bytes) {
     static_assert(alignof(Element) <= 64, "buffers are aligned to 64 bytes");
@@ -112,6 +126,10 @@ struct context {
 //! computes is given all of its job's buffers; and every op, as `workspace`, what it touches of what
 //! its program's ops on several streams share, in the order of its uses. Nothing is zeroed: a buffer
 //! holds whatever was there. Gradients of the weights, and the weights, are the stage's own memory.
+//!
+//! How large they are, the plan says, which has it from memory::Policy::bytes (64 bytes each where
+//! that says nothing). context::need() holds what a stage wants against it. view() does not, and
+//! what is written behind a buffer lies in others that are in use: options::checked looks for that.
 class stage {
  public:
   virtual ~stage() = default;
