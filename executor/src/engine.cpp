@@ -17,6 +17,7 @@
 #include "stretto/executor/checked_device.hpp"
 #include "stretto/executor/loopback_transport.hpp"
 #include "stretto/executor/validate.hpp"
+#include "stretto/model/verdict_text.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -346,6 +347,12 @@ engine::engine(std::span<const plan_view> plans, std::span<stage* const> stages,
   validate(plans);
   check(plans, stages);
   state_ = std::make_unique<state>(plans, stages, std::move(with));
+}
+
+std::span<const plan_view> engine::answered(std::span<const plan_view> plans,
+                                            const verdict& answer) {
+  if (!answer.ok()) throw plan_error("there are no plans: " + std::string(to_text(answer).view()));
+  return plans;
 }
 
 engine::~engine() = default;

@@ -6,6 +6,10 @@
 #include "failures.hpp"
 #include "pipeline.hpp"
 #include "stretto/executor/validate.hpp"
+#include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/planned.hpp"
+#include "stretto/plan/shared.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
@@ -231,6 +235,25 @@ TEST_CASE("plans that do not belong together") {
       {[](plans& p) { p[2].at(nth(p[2], action::all_reduce)).act = action::run; },
        "ranks 0 and 2 differ in how often it sums"},
   });
+}
+
+TEST_CASE("plans that there are none of: by whom they were to be made, and why not") {
+  const job_table table(2, 1);
+  const planned alone(schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 2}, table.view(),
+                      overlap::separate{});
+  const shared replicas(alone.plans(), 1, 2);
+  sample_stages stages(4);
+  expect_part(refusal_of([&] { executor::engine(replicas, stages.pointers); }),
+              "there are no plans: unsupported: these plans do not sum gradients over replicas: "
+              "with_data_parallel, or plan_request::data_parallel");
+  expect_part(refusal_of([&] { executor::engine(replicas.plans(), stages.pointers); }),
+              "answer() of what was to make it says why");
+  const planned odd(schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 2, .chunks = 2},
+                    table.view(), overlap::separate{});
+  expect_part(refusal_of([&] { executor::engine(odd, stages.pointers); }),
+              "this schedule has one chunk per rank");
+  stages.pointers.resize(2);
+  CHECK_NOTHROW(executor::engine(alone, stages.pointers));
 }
 
 TEST_CASE("lists of the wrong length") {

@@ -151,13 +151,14 @@ TEST_CASE("a verdict reads as one sentence with everything it holds") {
 TEST_CASE("the longest verdict fits its text") {
   constexpr auto least = std::numeric_limits<std::int32_t>::min();
   const job longest{least, least, std::numeric_limits<std::int16_t>::min(), job_kind::reduce_grad};
-  for (int what = 1; what <= static_cast<int>(fault::idle_event); ++what)
-    for (int why = 0; why <= static_cast<int>(reason::layout_too_long); ++why) {
+  for (int what = 1; what <= static_cast<int>(fault::missharded); ++what)
+    for (int why = 0; why < stretto::reason_count; ++why) {
       auto answer = refuse(static_cast<fault>(what), static_cast<reason>(why),
                            std::numeric_limits<int>::max(), std::numeric_limits<int>::max(),
                            longest, longest);
       answer.amount = answer.limit = std::numeric_limits<std::int64_t>::min();
       CHECK_NOTHROW(to_text(answer));
+      CHECK(describe(answer.why).empty() == (answer.why == reason::none));
       CHECK_NOTHROW(to_text(longest, longest));
     }
 }

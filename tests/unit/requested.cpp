@@ -389,9 +389,19 @@ TEST_CASE("replicas that nothing sums share no plans") {
       return {stretto::schedule::inference{}, four_by_two, table.view(),
               stretto::overlap::separate{}, wanted};
     }();
-    return stretto::shared(made.plans(), 2, 2).plans().size();
+    const stretto::shared workers(made.plans(), 2, 2);
+    CHECK(workers.answer().ok() == (workers.plans().size() == 8));
+    return workers.answer().why;
   };
-  CHECK(shared_of(true, true) == 8);
-  CHECK(shared_of(false, true) == 0);
-  CHECK(shared_of(false, false) == 8);
+  CHECK(shared_of(true, true) == stretto::reason::none);
+  CHECK(shared_of(false, true) == stretto::reason::replicas_not_summed);
+  CHECK(shared_of(false, false) == stretto::reason::none);
+  const planned alone(one_f_one_b{}, four_by_two, table.view(), stretto::overlap::separate{});
+  for (const auto& [shards, replicas] : {std::pair{0, 1}, {1, 0}, {-1, -1}}) {
+    const stretto::shared nobody(alone.plans(), shards, replicas);
+    CHECK(nobody.answer().why == stretto::reason::workers_below_one);
+    CHECK(nobody.plans().empty());
+  }
+  CHECK(stretto::shared({}, 1).answer().why == stretto::reason::no_plans);
+  CHECK(stretto::shared(alone.plans(), 3).answer().ok());
 }

@@ -125,7 +125,12 @@ enum class reason : int {
   never_dropped,
   too_many_gathered,
   nothing_to_reduce,
+  no_plans,
+  workers_below_one,
+  replicas_not_summed,
 };
+//! How many reasons there are.
+inline constexpr int reason_count = static_cast<int>(reason::replicas_not_summed) + 1;
 
 //! The enumerator's name, as written above.
 constexpr std::string_view name(fault what) {
@@ -276,6 +281,13 @@ constexpr std::string_view describe(reason why) {
     case reason::too_many_gathered:
       return "the rank holds the weights of more stages at once than it may";
     case reason::nothing_to_reduce: return "its stage has no gradients to reduce";
+    case reason::no_plans:
+      return "there are no plans; of what was to make them, answer() says why";
+    case reason::workers_below_one:
+      return "every rank has at least one shard and one replica of its stages";
+    case reason::replicas_not_summed:
+      return "these plans do not sum gradients over replicas: with_data_parallel, or "
+             "plan_request::data_parallel, has them do so";
     case reason::capacity_out_of_range:
       return "the schedule's capacity is below 0, or above eight jobs for each stage, micro-batch and "
              "slice of a rank (of which there can be three)";

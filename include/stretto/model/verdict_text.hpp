@@ -39,7 +39,7 @@ constexpr std::string_view rule_of(fault what) {
 }
 
 //! Long enough for every verdict.
-using verdict_text = fixed_text<384>;
+using verdict_text = fixed_text<512>;
 
 namespace detail {
 

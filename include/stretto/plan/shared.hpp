@@ -10,6 +10,7 @@
 #include "stretto/base/stored.hpp"
 #include "stretto/base/viewed.hpp"
 #include "stretto/model/plan_view.hpp"
+#include "stretto/model/verdict.hpp"
 
 namespace stretto {
 
@@ -26,11 +27,10 @@ class shared {
   //! @param base      one for each rank, kept by the caller
   //! @param shards    at least one
   //! @param replicas  at least one; more than one only where the plans sum over them, or train nothing
-  //! There are no plans for others: each replica would go its own way.
+  //! There are no plans for others, and `answer` says why: each replica would go its own way.
   shared(std::span<const plan_view> base, int shards, int replicas = 1)
-      : shards_(shards), workers_(shards * replicas) {
-    if (base.empty() || shards < 1 || replicas < 1) return;
-    if (replicas > 1 && updates(base) && !sums_over_replicas(base)) return;
+      : answer_(asked(base, shards, replicas)), shards_(shards), workers_(shards * replicas) {
+    if (!answer_.ok()) return;
     write_groups(base);
     for (const plan_view& plan : base)
       for (int worker = 0; worker < workers_; ++worker) write(plan, worker);
@@ -43,6 +43,8 @@ class shared {
   shared(const shared&) = delete;
   shared& operator=(const shared&) = delete;
 
+  //! Ok, or fault::unsupported and what is missing.
+  const verdict& answer() const { return answer_; }
   //! Those of rank 0's workers, then rank 1's, and so on; valid as long as this object and the
   //! base.
   std::span<const plan_view> plans() const { return viewed(plans_); }
@@ -56,6 +58,13 @@ class shared {
  private:
   static std::size_t index(std::int64_t at) { return static_cast<std::size_t>(at); }
 
+  static verdict asked(std::span<const plan_view> base, int shards, int replicas) {
+    if (base.empty()) return refuse(fault::unsupported, reason::no_plans);
+    if (shards < 1 || replicas < 1) return refuse(fault::unsupported, reason::workers_below_one);
+    if (replicas > 1 && updates(base) && !sums_over_replicas(base))
+      return refuse(fault::unsupported, reason::replicas_not_summed);
+    return {};
+  }
   static bool updates(std::span<const plan_view> base) {
     return std::ranges::any_of(base.front().instructions, [](const instruction& at) {
       return at.what.kind == job_kind::optimizer;
@@ -137,6 +146,7 @@ class shared {
     std::int64_t bytes = 0;
     std::int32_t group = 0;  // of the first replica
   };
+  verdict answer_;
   int shards_;
   int workers_;  // of a rank
   std::vector<std::int32_t> first_group_;  // of each of the base's

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "stretto/executor/arena.hpp"
@@ -18,6 +20,7 @@
 #include "stretto/executor/trace.hpp"
 #include "stretto/executor/transport.hpp"
 #include "stretto/model/plan_view.hpp"
+#include "stretto/model/verdict.hpp"
 
 namespace stretto::executor {
 
@@ -84,6 +87,15 @@ class engine {
   //! @throws plan_error when a plan is invalid, ranks differ, a stage lacks a callback, or the
   //!         options make no sense.
   engine(std::span<const plan_view> plans, std::span<stage* const> stages, options with = {});
+  //! The same with what made the plans, such as stretto::planned or stretto::shared.
+  //! @throws plan_error that says its answer, too, where that is not ok.
+  template <class Made>
+    requires requires(const Made& made) {
+      { made.answer() } -> std::same_as<const verdict&>;
+      { made.plans() } -> std::same_as<std::span<const plan_view>>;
+    }
+  engine(const Made& made, std::span<stage* const> stages, options with = {})
+      : engine(answered(made.plans(), made.answer()), stages, std::move(with)) {}
   //! Ends the threads. Waits for a callback that has not returned after a failed step, and says so
   //! on the standard error stream.
   ~engine();
@@ -112,6 +124,8 @@ class engine {
   std::vector<trace_record> trace() const;
 
  private:
+  static std::span<const plan_view> answered(std::span<const plan_view> plans,
+                                             const verdict& answer);
   struct state;
   std::unique_ptr<state> state_;
 };
