@@ -128,9 +128,10 @@ enum class reason : int {
   no_plans,
   workers_below_one,
   replicas_not_summed,
+  option_out_of_range,
 };
 //! How many reasons there are.
-inline constexpr int reason_count = static_cast<int>(reason::replicas_not_summed) + 1;
+inline constexpr int reason_count = static_cast<int>(reason::option_out_of_range) + 1;
 
 //! The enumerator's name, as written above.
 constexpr std::string_view name(fault what) {
@@ -192,6 +193,7 @@ constexpr std::string_view describe(reason why) {
     case reason::empty_stage: return "a stage would hold no layer";
     case reason::buffer_full: return "the storage handed in is too small";
     case reason::group_above_ranks: return "a group of this schedule cannot exceed the ranks";
+    case reason::option_out_of_range: return "an option of the schedule is out of range";
     case reason::variant_out_of_range: return "there is no such variant of this schedule";
     case reason::shape_frozen: return "this order was frozen for another shape";
     case reason::ranks_odd: return "this schedule needs an even number of ranks";

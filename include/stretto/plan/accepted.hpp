@@ -23,6 +23,7 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::group_unsound:
     case reason::backward_ahead:
     case reason::capacity_out_of_range:
+    case reason::option_out_of_range:
       return false;
     default:
       return true;
@@ -76,6 +77,8 @@ struct accepted {
   static_assert(What != fault::unsupported || Why != reason::capacity_out_of_range,
                 "stretto: unsupported: the schedule's capacity is below 0, or above eight jobs for "
                 "each stage, micro-batch and slice of a rank");
+  static_assert(What != fault::unsupported || Why != reason::option_out_of_range,
+                "stretto: unsupported: an option of the schedule is out of range");
   static_assert(What != fault::capacity, "stretto: capacity: the storage is too small");
   static_assert(What != fault::syntax, "stretto: syntax: this is not an action of the grammar");
   static_assert(What != fault::misassigned,
