@@ -27,6 +27,9 @@ namespace stretto::memory {
 //!   `bytes()` only the output is then read.
 //! - `recompute()` (optional): a recompute_window, which forwards run a second time.
 //! - `offload()` (optional): an offload_window, what the host keeps between forward and backward.
+//! These are their names, to the letter: a policy that derives from another inherits what it spells
+//! otherwise, and nobody hears of that. Some names that are easily taken for them are refused; what
+//! a step has heard of is in its costs(), limits with them, and in its plans.
 template <class Memory>
 concept Policy = requires(const Memory& made, int stage) {
   { Memory::name } -> std::convertible_to<std::string_view>;
@@ -48,11 +51,46 @@ struct layers_of {
   constexpr unit_costs operator()(int layer) const { return Memory{}.layer(layer); }
 };
 
+namespace detail {
+
+//! Refuses members that are none of the policy's but look like it: nobody would call them, and a
+//! limit, say, that is taken for proven would not be.
+template <class Memory>
+constexpr void refuse_misspelled() {
+  static_assert(!requires(Memory& any) { any.cost(); },
+                "stretto: a memory policy's cost() is not asked for: costs() is");
+  static_assert(!requires(Memory& any) { any.limits(); } &&
+                    !requires(Memory& any) { any.memory_limit(); },
+                "stretto: a memory policy's limits() or memory_limit() is not asked for: "
+                "limit() is");
+  static_assert(!requires(Memory& any) { any.byte(0); } &&
+                    !requires(Memory& any) { any.stage_bytes(0); },
+                "stretto: a memory policy's byte(int) or stage_bytes(int) is not asked for: "
+                "bytes(int) is");
+  static_assert(!requires(Memory& any) { any.layers(0); },
+                "stretto: a memory policy's layers(int) is not asked for: layer(int) is");
+  static_assert(!requires(Memory& any) { any.layers_bytes(0); } &&
+                    !requires(Memory& any) { any.bytes_of_layer(0); },
+                "stretto: a memory policy's layers_bytes(int) or bytes_of_layer(int) is not asked "
+                "for: layer_bytes(int) is");
+  static_assert(!requires(Memory& any) { any.recomputes(); } &&
+                    !requires(Memory& any) { any.recomputed(); },
+                "stretto: a memory policy's recomputes() or recomputed() is not asked for: "
+                "recompute() is");
+  static_assert(!requires(Memory& any) { any.offloads(); } &&
+                    !requires(Memory& any) { any.offloaded(); },
+                "stretto: a memory policy's offloads() or offloaded() is not asked for: "
+                "offload() is");
+}
+
+}  // namespace detail
+
 //! Writes what the buffers of every stage hold.
 //! @param layers  of every stage, in pipeline order; empty when no assignment says so
 template <class Memory>
 constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range> layers,
                                  std::span<stage_bytes> stages) {
+  detail::refuse_misspelled<Memory>();
   static_assert(!requires(Memory& any) { any.layer(0); } || by_layer<Memory>,
                 "stretto: a memory policy's layer(int) must be const and return unit_costs");
   static_assert(!requires(Memory& any) { any.layer_bytes(0); } || requires { made.layer_bytes(0); },
