@@ -29,10 +29,26 @@ namespace stretto {
 template <shape Shape, class Schedule, class Assignment = assignment::unassigned,
           class Memory = memory::release_early, class Overlap = overlap::separate,
           class Groups = no_groups>
-class pipeline
-    : public detail::pipeline_jobs<Shape, Schedule, Assignment, Memory, Groups> {
-  static_assert(overlap::Policy<Overlap>, "stretto: the fifth must be an overlap policy");
+class pipeline {
+ public:
+  static constexpr shape sizes = Shape;
+  static constexpr verdict checked{};
+  static constexpr std::span<const plan_view> plans() { return {}; }
 
+ private:
+  // Arguments that are something else make no more than this, or compilers would go on to speak of all
+  // that lacks them.
+  static_assert(schedule::Policy<Schedule>, "stretto: the second argument must be a schedule");
+  static_assert(assignment::Policy<Assignment>, "stretto: the third must be an assignment");
+  static_assert(memory::Policy<Memory>, "stretto: the fourth must be a memory policy");
+  static_assert(overlap::Policy<Overlap>, "stretto: the fifth must be an overlap policy");
+  static_assert(groups_policy<Groups>, "stretto: the sixth must be a groups policy");
+};
+
+template <shape Shape, schedule::Policy Schedule, assignment::Policy Assignment,
+          memory::Policy Memory, overlap::Policy Overlap, groups_policy Groups>
+class pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>
+    : public detail::pipeline_jobs<Shape, Schedule, Assignment, Memory, Groups> {
   using parts = detail::pipeline_jobs<Shape, Schedule, Assignment, Memory, Groups>;
   using parts::bytes_, parts::compute_room, parts::emitted_, parts::group_table_, parts::groups_,
       parts::list_room, parts::ranks, parts::room, parts::stage_room;

@@ -54,11 +54,6 @@ namespace detail {
 //! schedule makes of it. Each part is a constant of its own, evaluated when it is first used.
 template <shape Shape, class Schedule, class Assignment, class Memory, class Groups>
 class pipeline_jobs {
-  static_assert(schedule::Policy<Schedule>, "stretto: the second argument must be a schedule");
-  static_assert(assignment::Policy<Assignment>, "stretto: the third must be an assignment");
-  static_assert(memory::Policy<Memory>, "stretto: the fourth must be a memory policy");
-  static_assert(groups_policy<Groups>, "stretto: the sixth must be a groups policy");
-
  public:
   static constexpr shape sizes = Shape;
   static constexpr placement where = place(Schedule{}.placed(), Shape);
