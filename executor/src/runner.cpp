@@ -40,6 +40,13 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
       guarded_(guarded),
       delay_(delay) {
   buffers_.reserve(plan_.uses.size());
+  // By who sums: a buffer's number of its group is that of the plans' before they were shared.
+  std::vector<std::int32_t> gradients_of(plan_.buffers.size(), -1);
+  for (const instruction& each : plan_.instructions)
+    if (each.act == action::all_reduce)
+      for (const buffer_use& use : plan_.uses_of(each))
+        gradients_of[static_cast<std::size_t>(use.buffer)] =
+            plan_.groups[static_cast<std::size_t>(each.peer)].stage;
   for (const buffer_use& use : plan_.uses) {
     // A use that belongs to no instruction was not checked.
     const bool exists =
@@ -49,8 +56,8 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
       continue;
     }
     const buffer& from = plan_.buffers[static_cast<std::size_t>(use.buffer)];
-    buffers_.push_back(
-        {bytes_of(from), use.role, use.mode, from.stage, from.microbatch, from.slice});
+    buffers_.push_back({bytes_of(from), use.role, use.mode, from.stage, from.microbatch, from.slice,
+                        gradients_of[static_cast<std::size_t>(use.buffer)]});
   }
   instructions_.reserve(plan_.instructions.size());
   const std::vector<int> budgets = sm_budgets(plan_, with_.on->multiprocessors());

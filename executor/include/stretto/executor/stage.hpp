@@ -20,6 +20,9 @@ struct bound_buffer {
   std::int32_t stage = 0;  //!< for buffer_role::collective: the group
   std::int32_t microbatch = 0;
   std::int16_t slice = 0;
+  //! For buffer_role::collective: the stage whose gradients it sums over replicas; -1: it sums
+  //! something else.
+  std::int32_t gradients_of = -1;
 };
 
 //! The stream on which a stage's work is to run.
@@ -86,6 +89,19 @@ struct context {
     if (count < 0 || std::cmp_greater(count, found.size()))
       lack(role, find(role), count, sizeof(Element));
     return found.first(static_cast<std::size_t>(count));
+  }
+
+  //! The gradients of the stage's weights, summed over its replicas: over the data-parallel ones
+  //! and, once that is done, too, of these sums over both directions. For the optimizer, and for a
+  //! reduce_grad that goes on from a sum of its stage: it puts its own into collective(). Empty
+  //! where the job is given none: the stage is another rank's, or has no replicas.
+  std::span<const float> summed(int stage) const {
+    std::span<std::byte> found;
+    for (const bound_buffer& each : buffers)
+      if (each.role == buffer_role::collective && each.mode == access::read &&
+          each.gradients_of == stage)
+        found = each.data;  // the last one is of the ones before
+    return elements_of<float>(found);
   }
 
   std::span<std::byte> input() const { return find(buffer_role::input); }
