@@ -10,6 +10,7 @@
 #include "step.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/svg.hpp"
+#include "trace_orders.hpp"
 
 namespace stretto::tool {
 
@@ -167,7 +168,7 @@ struct draw_command {
                 trace.median(where, rank, chunk, kind) / 1000;
           }
     }
-    const std::string broken = trace.broken_order(made.input().rows);
+    const std::string broken = broken_order(trace, made.input().rows);
     timeline_picture drawn = beside_measured(picture(made, false), trace, where);
     drawn.subtitle = std::string("predicted, by ") +
                      (own_costs ? "the costs given" : "what each kind of job took in the trace") +

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "stretto/model/placement.hpp"
@@ -21,6 +22,18 @@ struct traced {
   std::int64_t step = 0;
   job_time when{};  //!< nanoseconds from the trace's beginning
 };
+
+//! Not a sum between the ops of a job.
+inline bool is_job(const traced& one) {
+  return one.computes && is_compute(one.what.kind);
+}
+
+//! F, B or I, W, R or a message of a stage and micro-batch: of these there is one each.
+using work_key = std::tuple<job_kind, int, int, int>;
+inline work_key key_of(const job& work) {
+  const job_kind kind = work.kind == job_kind::backward ? job_kind::backward_input : work.kind;
+  return {kind, work.stage, work.microbatch, work.slice};
+}
 
 //! What the executor measured, as write_chrome_trace wrote it.
 class measured_trace {
@@ -45,11 +58,6 @@ class measured_trace {
   //! From the first job's start to the last one's end of the last step, in nanoseconds.
   std::int64_t makespan() const;
   const std::string& stream_name(int rank, int stream) const;
-
-  //! The first order of the schedule that a step contradicts, in a sentence: a rank's list, what a
-  //! job needs, its messages. Empty: none.
-  //! @throws bad_input when it is a trace of other jobs
-  std::string broken_order(const job_rows& rows) const;
 
   //! The median time of a kind of job on a rank's chunk, in nanoseconds; 0 where there is none.
   std::int64_t median(const placement& where, int rank, int chunk, job_kind kind) const;

@@ -6,6 +6,7 @@
 #include "stretto/plan/svg.hpp"
 #include "tool/measured_stages.hpp"
 #include "tool/measured_trace.hpp"
+#include "tool/trace_orders.hpp"
 
 namespace {
 
@@ -21,7 +22,7 @@ void draw_beside(const stretto::imported_schedule& order) {
         costs.at(rank, chunk, kind).time = trace.median(where, rank, chunk, kind) / 1000;
       }
   const stretto::replay_input input = order.input(costs.view());
-  (void)trace.broken_order(input.rows);
+  (void)stretto::tool::broken_order(trace, input.rows);
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(where.ranks));
   std::vector<stretto::job_time> times(ranks.size() * static_cast<std::size_t>(input.rows.stride));
   const stretto::report all = stretto::measure(input, ranks, times);
