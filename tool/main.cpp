@@ -117,12 +117,12 @@ int main(int argc, char** argv) {
   } catch (const CLI::ExtrasError& wrong) {
     const std::string words = not_expected(app, {argv + 1, argv + argc});
     return complain(words.empty() ? wrong.what() : words, 2);
-  } catch (const CLI::RequiredError& wrong) {
-    // A word that is not known is mostly what was meant to be there.
-    const std::string words = not_expected(app, {argv + 1, argv + argc});
-    return complain(words.empty() ? wrong.what() : words, 2);
   } catch (const CLI::ParseError& wrong) {
-    return complain(wrong.what(), 2);
+    // What is missing, or too much, is mostly so because of an option that is not known.
+    const bool follows = dynamic_cast<const CLI::RequiredError*>(&wrong) != nullptr ||
+                         dynamic_cast<const CLI::ExcludesError*>(&wrong) != nullptr;
+    const std::string words = follows ? not_expected(app, {argv + 1, argv + argc}) : "";
+    return complain(words.empty() ? wrong.what() : words, 2);
   } catch (const bad_input& wrong) {
     return complain(wrong.what(), 2);
   } catch (const broken_schedule& broken) {
