@@ -18,4 +18,13 @@ std::string shown(const std::string& words) {
   return text;
 }
 
+std::string shell_word(const std::string& word) {
+  constexpr const char* plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char letter : shown(word)) text += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return text + "'";
+}
+
 }  // namespace stretto::tool

@@ -9,6 +9,9 @@ namespace stretto::tool {
 //! quote a file.
 std::string shown(const std::string& words);
 
+//! As a shell reads it as one word, on one line.
+std::string shell_word(const std::string& word);
+
 //! A wrong option, file or shape: exit 2. The text names the option, its value and the rule.
 struct bad_input : std::runtime_error {
   explicit bad_input(const std::string& words) : std::runtime_error(shown(words)) {}

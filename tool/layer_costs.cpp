@@ -1,29 +1,12 @@
 #include "layer_costs.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
-#include <string_view>
+
+#include "errors.hpp"
 
 namespace stretto::tool {
 
-namespace {
-
 using nlohmann::ordered_json;
-
-//! As a shell reads it as one word.
-std::string quoted(const std::string& path) {
-  const bool plain = std::ranges::all_of(path, [](unsigned char letter) {
-    return std::isalnum(letter) != 0 ||
-           std::string_view("-_./+").find(static_cast<char>(letter)) != std::string_view::npos;
-  });
-  if (plain) return path;
-  std::string text = "'";
-  for (const char letter : path) text += letter == '\'' ? "'\\''" : std::string(1, letter);
-  return text + "'";
-}
-
-}  // namespace
 
 std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory) {
   ordered_json list = ordered_json::array();
@@ -61,7 +44,7 @@ std::string comparing_command(int ranks, int slices, int layers, std::int64_t ho
   return "stretto compare --ranks " + std::to_string(ranks) + " --microbatches 32 " +
          (slices > 1 ? "--slices " + std::to_string(slices) + " " : "") +
          "--layers balanced:" + std::to_string(layers) + " --layer-costs " +
-         (file.empty() ? "FILE" : quoted(file)) + " --cost 0,0,0," + std::to_string(hop);
+         (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," + std::to_string(hop);
 }
 
 }  // namespace stretto::tool

@@ -53,20 +53,10 @@ struct schedule_command {
     for (const CLI::Option* option : command.get_options()) {
       if (option->count() == 0 || option->check_name("-o")) continue;
       if (!option->get_positional()) line += " --" + option->get_lnames().back();
-      for (const std::string& word : option->results()) line += " " + quoted(word);
+      for (const std::string& word : option->results()) line += " " + shell_word(word);
     }
     return line;
   }
-  //! As a shell reads it, on one line.
-  static std::string quoted(const std::string& word) {
-    constexpr const char* plain =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
-    if (word.find_first_not_of(plain) == std::string::npos) return word;
-    std::string text = "'";
-    for (const char letter : shown(word)) text += letter == '\'' ? "'\\''" : std::string(1, letter);
-    return text + "'";
-  }
-
   static std::string csv(const step& made, const job_rows& rows) {
     std::string text;
     const verdict answer = write_csv(rows, made.made.where, text);

@@ -1,5 +1,5 @@
 // Nobody asks for it: no rank would have a limit, and the step would be taken for one that keeps it.
-// expected: stretto: a memory policy's limits() or memory_limit() is not asked for: limit() is
+// expected: stretto: a memory policy's limits() is not asked for: limit() is
 #include "stretto/memory/release_early.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"

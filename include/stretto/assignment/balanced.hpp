@@ -64,7 +64,7 @@ constexpr balance_result cut(const share_problem& problem, std::int32_t* ends) {
   (void)partition(problem.layers, problem.stages, problem.cost, {}, nullptr, ends);
   if (problem.caps == nullptr) return improve(problem, ends);
   // Limits leave the search in holes. It begins where ranks are fast; and where they hold little,
-  // of which they are let have more step by step.
+  // under limits that widen step by step.
   balance_result made = improve(problem, ends);
   scratch<std::int32_t> others(problem.stages);
   scratch<std::int64_t> caps(problem.groups);

@@ -28,8 +28,8 @@ namespace stretto::memory {
 //! - `recompute()` (optional): a recompute_window, which forwards run a second time.
 //! - `offload()` (optional): an offload_window, what the host keeps between forward and backward.
 //! These are their names, to the letter: a policy that derives from another inherits what it spells
-//! otherwise, and nobody hears of that. Some names that are easily taken for them are refused; what
-//! a step has heard of is in its costs(), limits with them, and in its plans.
+//! otherwise, and nobody hears of that. Refused are limits() for limit(), and the like; what a step
+//! has heard of is in its costs(), limits with them, and in its plans.
 template <class Memory>
 concept Policy = requires(const Memory& made, int stage) {
   { Memory::name } -> std::convertible_to<std::string_view>;
@@ -53,34 +53,22 @@ struct layers_of {
 
 namespace detail {
 
-//! Refuses members that are none of the policy's but look like it: nobody would call them, and a
-//! limit, say, that is taken for proven would not be.
+//! Refuses members that are one letter from the policy's, in the singular or the plural: nobody
+//! would call them, and a limit, say, that is taken for proven would not be. Other names are free.
 template <class Memory>
 constexpr void refuse_misspelled() {
   static_assert(!requires(Memory& any) { any.cost(); },
                 "stretto: a memory policy's cost() is not asked for: costs() is");
-  static_assert(!requires(Memory& any) { any.limits(); } &&
-                    !requires(Memory& any) { any.memory_limit(); },
-                "stretto: a memory policy's limits() or memory_limit() is not asked for: "
-                "limit() is");
-  static_assert(!requires(Memory& any) { any.byte(0); } &&
-                    !requires(Memory& any) { any.stage_bytes(0); },
-                "stretto: a memory policy's byte(int) or stage_bytes(int) is not asked for: "
-                "bytes(int) is");
+  static_assert(!requires(Memory& any) { any.limits(); },
+                "stretto: a memory policy's limits() is not asked for: limit() is");
+  static_assert(!requires(Memory& any) { any.byte(0); },
+                "stretto: a memory policy's byte(int) is not asked for: bytes(int) is");
   static_assert(!requires(Memory& any) { any.layers(0); },
                 "stretto: a memory policy's layers(int) is not asked for: layer(int) is");
-  static_assert(!requires(Memory& any) { any.layers_bytes(0); } &&
-                    !requires(Memory& any) { any.bytes_of_layer(0); },
-                "stretto: a memory policy's layers_bytes(int) or bytes_of_layer(int) is not asked "
-                "for: layer_bytes(int) is");
-  static_assert(!requires(Memory& any) { any.recomputes(); } &&
-                    !requires(Memory& any) { any.recomputed(); },
-                "stretto: a memory policy's recomputes() or recomputed() is not asked for: "
-                "recompute() is");
-  static_assert(!requires(Memory& any) { any.offloads(); } &&
-                    !requires(Memory& any) { any.offloaded(); },
-                "stretto: a memory policy's offloads() or offloaded() is not asked for: "
-                "offload() is");
+  static_assert(!requires(Memory& any) { any.recomputes(); },
+                "stretto: a memory policy's recomputes() is not asked for: recompute() is");
+  static_assert(!requires(Memory& any) { any.offloads(); },
+                "stretto: a memory policy's offloads() is not asked for: offload() is");
 }
 
 }  // namespace detail
