@@ -170,29 +170,36 @@ TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
                                       number(one, "whole_saves")}});
     }
   }
-  jobs.write(json{{"jobs", entries}, {"communication", 7}}.dump());
+  std::vector<std::int64_t> state(8);  // of the layers' weights, which are of all slices
+  for (const json& one : list)
+    for (std::size_t layer = 0; one.contains("memory_weights") && layer < 8; ++layer)
+      if (!one.contains("layer") || number(one, "layer") == static_cast<std::int64_t>(layer))
+        state[layer] = number(one, "memory_weights");
+  jobs.write(json{{"jobs", entries}, {"communication", 7}, {"base", state}}.dump());
   const std::string step = "simulate seq_1f1b --ranks 8 --microbatches 3 --format json ";
   const std::string by_layers = "--layers even:8 --layer-costs " + file.path() + " --cost 0,0,0,7 ";
   const json sliced = run_json(step + "--slices 4 " + by_layers);
-  CHECK(sliced["makespan"] == run_json(step + "--slices 4 --costs " + jobs.path())["makespan"]);
+  const json by_ranks = run_json(step + "--slices 4 --costs " + jobs.path());
+  CHECK(sliced["makespan"] == by_ranks["makespan"]);
+  CHECK(sliced["peak"] == by_ranks["peak"]);
   const outcome halves = run(step + "--slices 2 " + by_layers);
   CHECK(halves.exit == 2);
   CHECK(halves.err.find("tells 4 slices apart, and a micro-batch has 2") != std::string::npos);
   const auto compared = [&](const std::string& costs) {
-    std::map<std::string, std::int64_t> made;
+    std::map<std::string, std::pair<std::int64_t, json>> made;
     for (const json& one :
          run_json("compare --ranks 8 --microbatches 3 --slices 4 --format json " + costs))
       if (one.contains("makespan") && one["chunks"] == 1)
-        made[one["schedule"].get<std::string>()] = number(one, "makespan");
+        made[one["schedule"].get<std::string>()] = {number(one, "makespan"), one["peak"]};
     return made;
   };
   const auto layers = compared(by_layers);
   CHECK(layers.size() > 10);
   const auto ranks = compared("--costs " + jobs.path());
-  for (const auto& [name, makespan] : layers) {
+  for (const auto& [name, taken] : layers) {
     CAPTURE(name);
     // Two replicas hold two stages a rank, of which --costs tells the whole alone.
-    if (name != "chimera" && name != "dualpipe") CHECK(ranks.at(name) == makespan);
+    if (name != "chimera" && name != "dualpipe") CHECK(ranks.at(name) == taken);
   }
 
   const auto refused = [&](const std::string& cut, const char* words) {
