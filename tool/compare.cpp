@@ -38,8 +38,6 @@ struct compare_command {
     common_.wanted = sizes.sizes();
     common_.spans = objective == "span";
     common_.layers = costs.layers.given();
-    std::vector<compared> all;
-    std::vector<compared> absent;
     for (const schedule_facts& facts : catalogue())
       common_.memory.times = std::lcm(common_.memory.times, cut_of(shape_of(facts).chunks));
     read_.reserve(csv.size());  // steps are not copied
@@ -49,17 +47,20 @@ struct compare_command {
     }
     // Nor is a part of what a pair hides.
     common_.time.times = std::lcm(common_.memory.times, finer_unit::of_hidden(costs.hides).times);
-    for (compared& one : run_all()) (one.why.ok() ? all : absent).push_back(std::move(one));
-    std::stable_sort(all.begin(), all.end(), [&](const compared& one, const compared& other) {
-      if (one.forward_only != other.forward_only) return other.forward_only;
-      return before(one, other);
-    });
+    const std::vector<std::int64_t> limits = costs.several_limits();
+    std::vector<comparison_run> runs;
+    for (std::size_t at = 0; at < std::max<std::size_t>(1, limits.size()); ++at) {
+      if (!limits.empty()) costs.limit = limits[at];
+      runs.push_back(run_all());
+    }
+    const bool several = limits.size() > 1;
     if (format == "json")
-      common_.print_json(all, absent);
+      several ? common_.print_json_by_limit(limits, runs) : common_.print_json(runs[0]);
     else
-      common_.print(all, absent);
+      several ? common_.print_by_limit(limits, runs) : common_.print(runs[0]);
     std::cout.flush();
-    if (all.empty())
+    const auto is_empty = [](const comparison_run& made) { return made.all.empty(); };
+    if (std::all_of(runs.begin(), runs.end(), is_empty))
       throw bad_input("no schedule serves this shape within its limits; standard output says why");
   }
 
@@ -77,9 +78,9 @@ struct compare_command {
     return common_.length(one) < common_.length(other);
   }
 
-  //! All schedules, in the order of the catalogue, and then what is read, by as many threads as the
-  //! machine runs at once: none knows of another. Searches take longest and begin first.
-  std::vector<compared> run_all() {
+  //! All schedules and what is read, by as many threads as the machine runs at once: none knows of
+  //! another. Searches take longest and begin first.
+  comparison_run run_all() {
     const std::vector<schedule_facts>& every = catalogue();
     std::vector<std::size_t> order(every.size() + read_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -113,7 +114,15 @@ struct compare_command {
     tell("");
     for (const std::exception_ptr& one : failed)
       if (one) std::rethrow_exception(one);
-    return made;
+    comparison_run sorted;
+    for (compared& one : made)
+      (one.why.ok() ? sorted.all : sorted.absent).push_back(std::move(one));
+    std::stable_sort(sorted.all.begin(), sorted.all.end(),
+                     [&](const compared& one, const compared& other) {
+                       if (one.forward_only != other.forward_only) return other.forward_only;
+                       return before(one, other);
+                     });
+    return sorted;
   }
   static bool searches(const schedule_facts& facts) {
     return std::count(facts.options.begin(), facts.options.end(), "--variant") > 0;
@@ -196,7 +205,8 @@ struct compare_command {
     result.forward_only = read.forward_only;
     result.chunks = read.chunks;
     try {
-      prove_order(read, costs.for_step(read.forward_only), cut_into(1), &result.why);
+      prove_order(read, costs.for_step(read.forward_only), cut_into(1), &result.why,
+                  common_.spans ? schedule::objective_kind::span : schedule::objective_kind::flush);
     } catch (const layers_refused& refused) {
       result.why = refused.why;
     }
@@ -222,7 +232,7 @@ void add_compare(CLI::App& app) {
       "compare", "All schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
   mine->sizes.add(*command, true);
-  mine->costs.add(*command, {.copies = false, .pairs = true});
+  mine->costs.add(*command, {.copies = false, .pairs = true, .limits = true});
   command
       ->add_option("--objective", mine->objective,
                    "What is to be short: flush (the makespan) or span (the longest rank's first to "
@@ -250,6 +260,7 @@ void add_compare(CLI::App& app) {
       "this limit is shorter, its backwards whole or split. Forward-only schedules stand last,\n"
       "schedules that do not serve the shape or fit the limit below the table, with the reason; when\n"
       "there are no others, that is wrong input.\n"
+      "With several limits the table says what is to be short within each.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"
       "those asked for, and its chunks cut the model as a schedule's do.\n"
       "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"

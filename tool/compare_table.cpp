@@ -1,7 +1,9 @@
 #include "compare_table.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -33,36 +35,98 @@ std::string comparison::reason_of(const compared& one) const {
   return std::string(to_text(one.why).view());
 }
 
-void comparison::print(const std::vector<compared>& all,
-                       const std::vector<compared>& absent) const {
-  std::vector<std::vector<std::string>> rows{
-      {"schedule", "chunks", "job", "makespan", "bubble", "peak", "bound", "above it"}};
-  const bool sliced = wanted.slices > 1;
-  if (spans) rows[0].insert(rows[0].begin() + 4, "span");
-  if (sliced) rows[0].insert(rows[0].begin() + 2, "slices");
+std::vector<std::string> comparison::name_titles() const {
+  std::vector<std::string> titles{"schedule", "chunks"};
+  if (wanted.slices > 1) titles.push_back("slices");
   // Dealt layers are not cut anew: the sum of all jobs is the model's whatever the chunks.
-  const std::ptrdiff_t job = layers ? (sliced ? 3 : 2) : 0;
-  if (job > 0) rows[0].erase(rows[0].begin() + job);
-  for (const compared& one : all) {
+  if (!layers) titles.push_back("job");
+  return titles;
+}
+
+std::vector<std::string> comparison::name_cells(const compared& one) const {
+  std::vector<std::string> cells{one.name, std::to_string(one.chunks)};
+  if (wanted.slices > 1) cells.push_back(std::to_string(one.slices));
+  if (!layers) cells.push_back("x " + scale(one));
+  return cells;
+}
+
+void comparison::print(const comparison_run& made) const {
+  std::vector<std::vector<std::string>> rows{name_titles()};
+  const auto add = [&](std::initializer_list<std::string> cells) {
+    rows.back().insert(rows.back().end(), cells);
+  };
+  add({"makespan"});
+  if (spans) add({"span"});
+  add({"bubble", "peak", "bound", "above it"});
+  for (const compared& one : made.all) {
     const bool bounded = !one.forward_only && bound(one) > 0;
     const double above = static_cast<double>(length(one) - bound(one)) /
                          static_cast<double>(std::max<std::int64_t>(1, bound(one)));
-    rows.push_back({one.name, std::to_string(one.chunks), "x " + scale(one),
-                    time.text(one.all.all.makespan), percent(one.all.all.bubble.value()),
-                    memory.text(one.peak()), bounded ? time.text(bound(one)) : "-",
-                    bounded ? percent(above) : "-"});
-    if (spans) rows.back().insert(rows.back().begin() + 4, time.text(one.all.all.span));
-    if (sliced) rows.back().insert(rows.back().begin() + 2, std::to_string(one.slices));
-    if (job > 0) rows.back().erase(rows.back().begin() + job);
+    rows.push_back(name_cells(one));
+    add({time.text(one.all.all.makespan)});
+    if (spans) add({time.text(one.all.all.span)});
+    add({percent(one.all.all.bubble.value()), memory.text(one.peak()),
+         bounded ? time.text(bound(one)) : "-", bounded ? percent(above) : "-"});
   }
   std::cout << print_table(rows);
-  for (const compared& one : absent) std::cout << one.name << ": " << reason_of(one) << '\n';
+  for (const compared& one : made.absent) std::cout << one.name << ": " << reason_of(one) << '\n';
 }
 
-void comparison::print_json(const std::vector<compared>& all,
-                            const std::vector<compared>& absent) const {
+void comparison::print_by_limit(const std::vector<std::int64_t>& limits,
+                                const std::vector<comparison_run>& runs) const {
+  // Of forwards alone the shortest is no answer.
+  std::vector<std::int64_t> shortest;
+  for (const comparison_run& made : runs) {
+    shortest.push_back(std::numeric_limits<std::int64_t>::max());
+    for (const compared& one : made.all)
+      if (!one.forward_only) shortest.back() = std::min(shortest.back(), length(one));
+  }
+  std::vector<std::vector<std::string>> rows{name_titles()};
+  for (const std::int64_t limit : limits)
+    rows[0].push_back("limit " + std::to_string(limit) + " ");
+  const auto within = [](const comparison_run& made, const compared& row) {
+    return std::find_if(made.all.begin(), made.all.end(), [&](const compared& other) {
+      return other.name == row.name && other.file == row.file;
+    });
+  };
+  // Searches may find with less memory what they do not find with more.
+  for (auto last = runs.rbegin(); last != runs.rend(); ++last)
+    for (const compared& row : last->all) {
+      if (std::any_of(runs.rbegin(), last, [&](const comparison_run& more) {
+            return within(more, row) != more.all.end();
+          }))
+        continue;
+      rows.push_back(name_cells(row));
+      for (std::size_t at = 0; at < runs.size(); ++at) {
+        const auto one = within(runs[at], row);
+        const bool fits = one != runs[at].all.end();
+        const bool best = fits && !one->forward_only && length(*one) == shortest[at];
+        rows.back().push_back((fits ? time.text(length(*one)) : "-") + (best ? "*" : " "));
+      }
+    }
+  std::cout << print_table(rows);
+  if (rows.size() > 1)
+    std::cout << "* the shortest " << (spans ? "span" : "makespan")
+              << " within this limit; - does not fit\n";
+  for (const compared& one : runs.back().absent)
+    std::cout << one.name << ": " << reason_of(one) << '\n';
+}
+
+void comparison::print_json(const comparison_run& made) const {
+  std::cout << json_of(made).dump(1) << '\n';
+}
+
+void comparison::print_json_by_limit(const std::vector<std::int64_t>& limits,
+                                     const std::vector<comparison_run>& runs) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const compared& one : all) {
+  for (std::size_t at = 0; at < runs.size(); ++at)
+    list.push_back({{"limit", limits[at]}, {"schedules", json_of(runs[at])}});
+  std::cout << list.dump(1) << '\n';
+}
+
+nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const compared& one : made.all) {
     nlohmann::ordered_json entry{{"schedule", one.name},
                                  {"chunks", one.chunks},
                                  {"makespan", time.json(one.all.all.makespan)},
@@ -80,11 +144,11 @@ void comparison::print_json(const std::vector<compared>& all,
     }
     list.push_back(std::move(entry));
   }
-  for (const compared& one : absent) {
+  for (const compared& one : made.absent) {
     list.push_back({{"schedule", one.name}, {"chunks", one.chunks}, {"refused", reason_of(one)}});
     if (!one.file.empty()) list.back()["file"] = one.file;
   }
-  std::cout << list.dump(1) << '\n';
+  return list;
 }
 
 }  // namespace stretto::tool

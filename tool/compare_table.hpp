@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ struct compared {
   std::int64_t peak() const;
 };
 
+//! All of them within one limit, or without any.
+struct comparison_run {
+  std::vector<compared> all;
+  std::vector<compared> absent;  //!< those with a reason why they are not in the table
+};
+
 //! What all rows have in common, and how they are told.
 struct comparison {
   shape wanted;
@@ -37,11 +44,20 @@ struct comparison {
   }
   std::int64_t bound(const compared& one) const { return spans ? one.bound.span : one.bound.flush; }
 
-  //! @param absent  those with a reason why they are not in the table
-  void print(const std::vector<compared>& all, const std::vector<compared>& absent) const;
-  void print_json(const std::vector<compared>& all, const std::vector<compared>& absent) const;
+  void print(const comparison_run& made) const;
+  void print_json(const comparison_run& made) const;
+  //! What is to be short within each of several limits, in the order of the last run.
+  //! @param runs  one for each limit
+  void print_by_limit(const std::vector<std::int64_t>& limits,
+                      const std::vector<comparison_run>& runs) const;
+  void print_json_by_limit(const std::vector<std::int64_t>& limits,
+                           const std::vector<comparison_run>& runs) const;
 
  private:
+  nlohmann::ordered_json json_of(const comparison_run& made) const;
+  //! The cells that say which schedule this is, and how it cuts the model.
+  std::vector<std::string> name_cells(const compared& one) const;
+  std::vector<std::string> name_titles() const;
   std::string scale(const compared& one) const;
   std::string reason_of(const compared& one) const;
 };

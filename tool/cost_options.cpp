@@ -1,5 +1,8 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <system_error>
 #include <vector>
 
 #include "cost_options.hpp"
@@ -30,8 +33,12 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
                   "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
                   "all the time, those of both directions where there are two (default 0)")
       ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
-  command.add_option("--limit", limit, "Memory that no rank may exceed")
-      ->check(CLI::Range(std::int64_t{0}, most_memory).description(""));
+  if (beside.limits)
+    command.add_option("--limit", limits_text,
+                       "Memory that no rank may exceed; several, as in 8,12,16, are compared");
+  else
+    command.add_option("--limit", limit, "Memory that no rank may exceed")
+        ->check(CLI::Range(std::int64_t{0}, most_memory).description(""));
   if (beside.pairs)
     command
         .add_option("--hides", hides,
@@ -78,6 +85,27 @@ unit_costs cost_options::units() const {
 
 bool cost_options::deals_by_limit() const {
   return limit && layers.given() && assignment::described(layers.text).name() == "balanced";
+}
+
+std::vector<std::int64_t> cost_options::several_limits() const {
+  std::vector<std::int64_t> all;
+  if (limits_text.empty()) return all;
+  const char* at = limits_text.data();
+  const char* const end = at + limits_text.size();
+  for (;; ++at) {
+    std::int64_t one = -1;
+    const auto read = std::from_chars(at, end, one);
+    at = read.ptr;
+    if (read.ec != std::errc{} || one < 0 || one > most_memory || (at != end && *at != ','))
+      throw bad_option("--limit", limits_text,
+                       "expected integers from 0 to " + std::to_string(most_memory) +
+                           " between commas");
+    all.push_back(one);
+    if (at == end) break;
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 std::vector<std::int64_t> cost_options::limits(int ranks) const {

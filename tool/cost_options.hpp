@@ -22,6 +22,7 @@ struct cost_options {
   std::string copy;
   std::string costs_file;
   std::optional<std::int64_t> limit;
+  std::string limits_text;  //!< --limit of a command that takes several, of which `limit` is one
   std::int64_t weights = 0;
   int hides = 0;  //!< percent of a pair's shorter half
   std::int64_t whole_saves = 0;  //!< time that a whole backward takes less than its halves
@@ -31,6 +32,7 @@ struct cost_options {
   struct kinds {
     bool copies;  //!< to the host
     bool pairs;
+    bool limits = false;  //!< several of them, each for a run of its own
   };
   void add(CLI::App& command, const kinds& beside);
   //! The same for a step; one of forwards alone keeps nothing unless --memory says so.
@@ -39,6 +41,9 @@ struct cost_options {
   unit_costs units() const;
   //! Whether there is a choice of how layers are dealt: balanced ones, under a limit.
   bool deals_by_limit() const;
+  //! The several limits, each once, the least first; empty: none.
+  //! @throws bad_input
+  std::vector<std::int64_t> several_limits() const;
   //! --limit for every rank; empty: none.
   std::vector<std::int64_t> limits(int ranks) const;
 };

@@ -69,6 +69,12 @@ cost_options without_limit(cost_options costs) {
   return costs;
 }
 
+//! What is to be short.
+std::int64_t length_of(const step& made, schedule::objective_kind objective) {
+  const report all = simulate(made, false).all;
+  return objective == schedule::objective_kind::span ? all.span : all.makespan;
+}
+
 void prove_by(step& read, job_table costs, verdict* why, int most_gathered) {
   read.made.costs = std::move(costs);
   const csv_fault found = verify(*read.imported, read.made.costs.view(), most_gathered);
@@ -87,7 +93,7 @@ void prove_by(step& read, job_table costs, verdict* why, int most_gathered) {
 }  // namespace
 
 void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why,
-                 int most_gathered) {
+                 schedule::objective_kind objective, int most_gathered) {
   const auto prove = [&](const cost_options& way, verdict* told) {
     prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, most_gathered);
   };
@@ -97,7 +103,7 @@ void prove_order(step& read, const cost_options& costs, const cost_cut& cut, ver
   for (int way = 0; way < 2; ++way) {
     verdict told;
     prove(ways[way], &told);
-    if (told.ok()) lengths[way] = simulate(read, false).all.makespan;
+    if (told.ok()) lengths[way] = length_of(read, objective);
   }
   const bool free = lengths[0] && (!lengths[1] || *lengths[0] <= *lengths[1]);
   prove(ways[free ? 0 : 1], why);
@@ -161,15 +167,12 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     return made;
   };
   if (!costs.deals_by_limit()) return make(costs, why);
-  const auto length = [&](const step& one) {
-    const report all = simulate(one, false).all;
-    return options.objective == schedule::objective_kind::span ? all.span : all.makespan;
-  };
   verdict told;
   std::optional<step> free = make(without_limit(costs), &told);
   std::optional<step> kept = make(costs, &told);
   if (!free && !kept) return make(costs, why);
-  if (!free || (kept && length(*kept) < length(*free))) return kept;
+  const auto objective = options.objective.value_or(schedule::objective_kind::flush);
+  if (!free || (kept && length_of(*kept, objective) < length_of(*free, objective))) return kept;
   return free;
 }
 
@@ -202,6 +205,7 @@ step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
     step read = read_order(options.csv_option, options.csv);
     prove_order(read, options.costs.for_step(read.forward_only), {.times = time.times}, nullptr,
+                schedule::objective_kind::flush,
                 options.gathered.value_or(std::numeric_limits<int>::max()));
     return read;
   }

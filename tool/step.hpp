@@ -56,9 +56,11 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
 step read_order(const std::string& option, const std::string& path);
 //! Gives what is read its costs, as make_step does, and holds it against every rule.
 //! @param why  as above; null: limits that it does not keep are thrown, too
+//! @param objective      what is to be short where layers can be dealt in several ways
 //! @param most_gathered  see verify()
 //! @throws broken_schedule
 void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why = nullptr,
+                 schedule::objective_kind objective = schedule::objective_kind::flush,
                  int most_gathered = std::numeric_limits<int>::max());
 //! The compute lists with sends and receives; the lists themselves if they hold messages.
 //! @throws broken_schedule when the messages break a rule

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "run_tool.hpp"
 
@@ -154,6 +156,62 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
         find(tight + "flush", "zb_auto")["span"].get<std::int64_t>());
   CHECK(run("compare --ranks 4 --microbatches 8 --objective span").out.find("span") !=
         std::string::npos);
+}
+
+TEST_CASE("compare shows what each of several limits leaves") {
+  const temporary own("own.csv");
+  const std::string written = "schedule v_half --ranks 4 --microbatches 8 --format csv -o ";
+  REQUIRE(run(written + own.path()).exit == 0);
+  for (const std::string more : {"--chunks 2", "--objective span --cost 3,4,2,1",
+                                 "--layers balanced:16 --cost 3,4,2,1", "--slices 2"}) {
+    const std::string step = "compare --ranks 4 --microbatches 8 --csv " + own.path() + " " + more;
+    INFO(step);
+    const int limits[] = {4, 6, 16};
+    const json all = run_json(step + " --limit 6,16,4,6 --format json");
+    REQUIRE(all.size() == 3);
+    const std::string table = run(step + " --limit 16,6,4").out;
+    const std::string key = more.find("span") == std::string::npos ? "makespan" : "span";
+    for (std::size_t at = 0; at < 3; ++at) {
+      CHECK(all[at]["limit"] == limits[at]);
+      const json alone = run_json(step + " --format json --limit " + std::to_string(limits[at]));
+      CHECK(all[at]["schedules"] == alone);
+      double shortest = 1e9;
+      for (const json& one : alone)
+        if (one.contains(key) && one["schedule"] != "inference")
+          shortest = std::min(shortest, one[key].get<double>());
+      for (const json& one : alone) {
+        const auto row = table.find("\n" + one["schedule"].get<std::string>() + " ");
+        if (row == std::string::npos) continue;  // within no limit
+        CAPTURE(one.dump());
+        std::istringstream cells(table.substr(row + 1, table.find('\n', row + 1) - row - 1));
+        std::vector<std::string> words;
+        for (std::string word; cells >> word;) words.push_back(word);
+        std::string told = words[words.size() - 3 + at];
+        CHECK(told.ends_with("*") == (one.contains(key) && one["schedule"] != "inference" &&
+                                      one[key].get<double>() == shortest));
+        if (told.ends_with("*")) told.pop_back();
+        CHECK((told == "-") == !one.contains(key));
+        if (one.contains(key)) CHECK(std::stod(told) == doctest::Approx(one[key].get<double>()));
+      }
+    }
+  }
+  // The order is that of the greatest; what fits nowhere says why below.
+  const std::string table = run("compare --ranks 4 --microbatches 8 --limit 3,4 --sort name").out;
+  CHECK(table.find("schedule        chunks    job  limit 3   limit 4\n1f1b ") == 0);
+  CHECK(table.find("\n* the shortest makespan within this limit; - does not fit\n") !=
+        std::string::npos);
+  CHECK(table.find("\ngpipe: needs 8 on rank 0, whose limit is 4\n") != std::string::npos);
+  CHECK(run("compare --ranks 4 --microbatches 8 --limit 0,0").out ==
+        run("compare --ranks 4 --microbatches 8 --limit 0").out);
+  const outcome none = run("compare --ranks 4 --microbatches 8 --weights 5 --limit 1,2");
+  CHECK(none.exit == 2);
+  CHECK(none.out.find("\n1f1b: needs 9 on rank 0, whose limit is 2\n") != std::string::npos);
+  for (const std::string wrong : {"4,,6", "4,x", "4,-1", "4,", ",4", "1000000000000001"}) {
+    const outcome refused = run("compare --ranks 4 --microbatches 8 --limit " + wrong);
+    CHECK(refused.exit == 2);
+    CHECK(refused.err == "stretto: --limit " + wrong +
+                             ": expected integers from 0 to 1000000000000000 between commas\n");
+  }
 }
 
 TEST_CASE("compare puts orders from files beside schedules, told as the schedules' own would be") {
