@@ -50,6 +50,12 @@ void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
       throw plan_error("rank " + std::to_string(plans[at].rank) + " has no stage");
 }
 
+void check_timed(const device& on, int rank) {
+  if (on.timed()) return;
+  throw plan_error("the device of rank " + std::to_string(rank) +
+                   " takes no times; on a GPU cuda_settings::timing has it take them");
+}
+
 void refuse_loopback(const plan_view& plan) {
   for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
     const action act = plan.instructions[at].act;

@@ -50,6 +50,7 @@ class checked_device final : public device {
   void* native_event(int event) const override { return on_->native_event(event); }
   bool capturable() const override { return on_->capturable(); }
   void capture(bool under_way) override { on_->capture(under_way); }
+  bool timed() const override { return on_->timed(); }
   int ordinal() const override { return on_->ordinal(); }
   int multiprocessors() const override { return on_->multiprocessors(); }
   int streams() const override { return on_->streams(); }

@@ -1,7 +1,9 @@
 #include "stretto/executor/engine.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -75,6 +77,7 @@ struct engine::state {
   // fill: what one waits for must not be held back on another device.
   bool hold_back = false;
   std::optional<place> issuing;  // where it ended early
+  std::atomic<bool> stepping{false};
   bool polled = false;
   std::unique_ptr<step_graph> graph;
   bool recorded = false;
@@ -98,7 +101,17 @@ struct engine::state {
       throw plan_error(
           "the transport needs a single issuing thread for all ranks: issuing::caller");
     if (with.graph) wire->record_steps();
-    wire->open(plans, watch);
+    check_trace();
+    try {
+      wire->open(plans, watch);
+      make(stages);
+    } catch (...) {
+      wire->tell("it could not begin: " + text_of(std::current_exception()));
+      throw;
+    }
+  }
+
+  void make(std::span<stage* const> stages) {
     std::shared_ptr<race_check> races;
     if (with.checked) races = make_race_check(plans, own_wire || with.capacity == 0);
     if (with.checked && !with.make_device)
@@ -111,11 +124,13 @@ struct engine::state {
       if (!devices[at])
         throw plan_error("make_device gave none for rank " + std::to_string(plans[at].rank));
       if (with.graph && !devices[at]->capturable()) refuse_devices();
+      if (with.trace_steps > 0) check_timed(*devices[at], plans[at].rank);
       if (with.graph && with.graph_progress) devices[at]->follow_replays();
       if (races) devices[at] = make_checked_device(std::move(devices[at]), races, at);
       if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
       wire->attach(plans[at].rank, *devices[at]);
-      const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch};
+      const bool alone = with.issue == issuing::caller && devices[at]->polled();
+      const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch, alone};
       runners.push_back(std::make_unique<runner>(plan, parts, with.trace_steps, with.delay,
                                                  with.poison, !guarded.empty()));
     }
@@ -126,7 +141,18 @@ struct engine::state {
     hold_back = !with.make_device && with.host.queue_depth == 0;
     polled = wire->polled();
     for (const auto& each : devices) polled = polled || each->polled();
-    if (with.graph) graph = with.graph();
+    if (!with.graph) return;
+    graph = with.graph();
+    if (!graph) throw plan_error("options::graph made none");
+  }
+
+  void check_trace() const {
+    constexpr std::int64_t most = std::int64_t{1} << 28U;  // some 10 GB
+    std::int64_t times = 0;
+    for (const plan_view& plan : plans) times += std::ssize(plan.instructions) * with.trace_steps;
+    if (times > most)
+      throw plan_error("trace_steps " + std::to_string(with.trace_steps) + " would keep " +
+                       std::to_string(times) + " times, at most " + std::to_string(most));
   }
 
   //! The step by the graph, which is recorded first if need be.
@@ -169,6 +195,10 @@ struct engine::state {
       graph->cancel();
       fail_as_reported();
     }
+    if (issuing) {
+      graph->cancel();
+      fail_late();
+    }
     graph->end();
     for (const auto& each : runners) each->replays(steps);
     recorded = true;
@@ -196,12 +226,19 @@ struct engine::state {
   //! By the calling thread.
   void issue() noexcept {
     int turns = 0;
+    place last{-1, -1};
     for (const turn& next : order) {
+      // Callbacks of GPUs run in this thread, and nobody else looks at the time meanwhile.
+      if (polled && last.plan >= 0 && std::chrono::steady_clock::now() >= watch.deadline()) {
+        issuing = last;
+        return;
+      }
+      last = {next.plan, next.instruction};
       const auto plan = static_cast<std::size_t>(next.plan);
       if (next.begins) runners[plan]->begin(next.instruction, steps);
       if (next.ends && !watch.stopped()) runners[plan]->end(next.instruction, steps);
       if (watch.stopped()) {
-        issuing = {next.plan, next.instruction};
+        issuing = last;
         return;
       }
       if (!hold_back)
@@ -280,6 +317,7 @@ struct engine::state {
   [[noreturn]] void fail(failure kind, const culprit& where, std::string text,
                          std::exception_ptr cause, std::string record = {}) {
     failed = true;
+    wire->tell(text);
     threads_left = end_threads(after(with.grace));
     if (threads_left > 0)
       text += (polled ? "; threads and streams of devices whose work has not ended: "
@@ -296,11 +334,13 @@ struct engine::state {
     const int instruction = runners[plan]->instruction_of(first.ticket);
     const std::string where = instruction >= 0 ? describe(plans[plan], instruction)
                                                : "rank " + std::to_string(first.rank);
+    const std::string then =
+        instruction < 0 && issuing ? "; what was issued then is " + name_of(*issuing) : "";
     const stretto::instruction* const at =
         instruction < 0 ? nullptr
                         : &plans[plan].instructions[static_cast<std::size_t>(instruction)];
     fail(kind_of(first.cause, at), culprit_at(plan, instruction),
-         "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) +
+         "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) + then +
              exchanged_with_others(runners, steps),
          first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));
   }
@@ -324,8 +364,17 @@ struct engine::state {
          nullptr);
   }
 
+  std::string name_of(place at) const {
+    return describe(plans[static_cast<std::size_t>(at.plan)], at.instruction);
+  }
+
   [[noreturn]] void fail_late() {
-    const stall found = find_stall(runners, met, steps, issuing);
+    // What GPUs were given meanwhile goes on, whoever held up the rest.
+    const stall found =
+        issuing && polled ? stall{*issuing, name_of(*issuing) +
+                                                " was issued when its time was over: it, or those "
+                                                "before it, took the thread that issues too long"}
+                          : find_stall(runners, met, steps, issuing);
     fail(failure::deadline,
          culprit_at(static_cast<std::size_t>(found.at.plan), found.at.instruction),
          "step " + std::to_string(steps) + " has not ended in time: " + found.text +
@@ -359,6 +408,16 @@ engine::~engine() = default;
 
 void engine::step() {
   state& my = *state_;
+  struct turnstile {
+    std::atomic<bool>& taken;
+    ~turnstile() { taken.store(false, std::memory_order_release); }
+  };
+  if (my.stepping.exchange(true, std::memory_order_acquire))
+    throw execution_error(failure::refused, {},
+                          "the step is refused: another is under way, in another thread or in that "
+                          "which called back",
+                          nullptr, 0);
+  const turnstile only{my.stepping};
   if (my.failed)
     throw execution_error(failure::refused, {-1, -1, {}, my.steps},
                           "step " + std::to_string(my.steps) +

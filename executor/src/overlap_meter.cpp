@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "check_options.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/host_device.hpp"
 #include "stretto/executor/monitor.hpp"
@@ -61,7 +62,9 @@ class meter {
         calls_(static_cast<std::size_t>(with.pieces) + 1),
         stamps_(calls_.size()),
         on_(with.make_device ? with.make_device(plan_.view(), watch_)
-                             : make_host_device(plan_.view(), {}, watch_)) {}
+                             : make_host_device(plan_.view(), {}, watch_)) {
+    check_timed(*on_, 0);
+  }
   ~meter() {
     watch_.stop();
     on_->wake();

@@ -82,6 +82,7 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
         static_cast<std::size_t>(from.first_use),
         static_cast<std::size_t>(part.own_uses < 0 ? from.use_count : part.own_uses));
     to.at.stop = &with_.watch->stop_flag();
+    if (with_.alone) to.at.watch = with_.watch;
     to.message = {plan_.rank, from.peer, static_cast<int>(index), from.what};
     if (from.act != action::run && from.act != action::end_step) {
       const byte_range moved = plan_.range_of(from.first_use);

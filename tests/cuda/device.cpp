@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "driver/simulated_gpu.hpp"
@@ -123,11 +125,24 @@ TEST_CASE("a lent stream takes the place of one, and is the lender's to give bac
     engine.step();
     CHECK(gpu::alive().streams == 5);
     CHECK(std::vector<float>{run.inner.sum} == expected_sums(1, 3, 5, 1));
-    expect_part(
-        refusal_of([&] {
-          executor::engine(std::span(&run.view, 1), run.stages, on_gpu({.lent = {{5, mine}}}));
-        }),
-        "stream 5, which is lent, is none of the 5 of rank 0");
+    const auto refused = [&](const executor::cuda_settings& with, const char* words) {
+      expect_part(refusal_of([&] {
+                    executor::engine(std::span(&run.view, 1), run.stages, on_gpu(with));
+                  }),
+                  words);
+    };
+    refused({.lent = {{5, mine}}}, "stream 5, which is lent, is none of the 5 of rank 0");
+    refused({.lent = {{1, nullptr}}}, "stream 1, which is lent, is the default stream");
+    refused({.lent = {{1, cudaStreamLegacy}}}, "stream 1, which is lent, is the default stream");
+    refused({.lent = {{1, mine}, {1, mine}}}, "stream 1, which is lent, is lent twice");
+    refused({.lent = {{1, mine}, {2, mine}}},
+            "stream 2, which is lent, is another of the plan's, too");
+    refused({.device = 7}, "rank 0 is to run on GPU 7, and this process has 1, counted from 0");
+    refused({.device = -1}, "rank 0 is to run on GPU -1, and this process has 1");
+    refused({.patience = std::chrono::seconds(-1)}, "patience cannot be negative");
+    static std::byte bytes[1 << 16];
+    refused({.arena = {[](std::size_t) -> void* { return bytes + 1; }, [](void*) {}}},
+            "the arena's memory does not begin at a multiple of 64 bytes");
   }
   CHECK(gpu::alive().streams == 1);
   cudaStreamDestroy(mine);
@@ -147,8 +162,39 @@ TEST_CASE("traces have every instruction, in an order that the plan allows") {
 
   executor::options without = on_gpu();
   without.trace_steps = 1;
-  executor::engine other({&run.view, 1}, run.stages, std::move(without));
-  expect_part(error_of(other).what(), "tracing on a GPU needs cuda_settings::timing");
+  expect_part(refusal_of([&] {
+                executor::engine({&run.view, 1}, run.stages, std::move(without));
+              }),
+              "the device of rank 0 takes no times; on a GPU cuda_settings::timing");
+}
+
+TEST_CASE("a stage that takes too long ends the step at its deadline, and is named") {
+  struct slow final : executor::stage {
+    explicit slow(bool looks_up) : looks(looks_up) {}
+    void run(const executor::context& at) override {
+      ++calls;
+      if (at.what != job{0, 1, 0, job_kind::forward}) return;
+      calls = 0;
+      if (!looks) std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      while (looks && !at.stopped()) std::this_thread::yield();
+    }
+    const bool looks;
+    int calls = 0;  // since
+  };
+  for (const bool looks : {true, false}) {
+    gpu::reset();
+    one_rank run;
+    slow stage(looks);
+    executor::stage* const stages[] = {&stage};
+    executor::options with = on_gpu();
+    with.deadline = std::chrono::milliseconds(100);
+    executor::engine engine({&run.view, 1}, stages, std::move(with));
+    const executor::execution_error error = error_of(engine);
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.what_job() == job{0, 1, 0, job_kind::forward});
+    expect_part(error.what(), "0F1 (stage 0, forward, micro-batch 1) was issued when its time was over");
+    CHECK(stage.calls == 0);
+  }
 }
 
 TEST_CASE("no step leaves \"not ready\" behind, for the next launch of whoever has the thread") {

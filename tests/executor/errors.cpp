@@ -5,9 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "failures.hpp"
 #include "pipeline.hpp"
@@ -286,6 +288,8 @@ TEST_CASE("options that make no sense are refused") {
   expect_part(refused([](auto& with) { with.deadline = milliseconds(0); }), "deadline");
   expect_part(refused([](auto& with) { with.grace = milliseconds(-1); }), "grace");
   expect_part(refused([](auto& with) { with.trace_steps = -1; }), "traced steps");
+  expect_part(refused([](auto& with) { with.trace_steps = 2000000000; }),
+              "trace_steps 2000000000 would keep ");
   expect_part(refused([](auto& with) { with.capacity = -1; }), "capacity is -1");
   expect_part(refused([](auto& with) {
                 with.wire = executor::make_loopback_transport(1);
@@ -381,4 +385,43 @@ TEST_CASE("a failure behind a full queue is seen by the thread that waits before
   const executor::execution_error error = error_of(engine);
   CHECK(error.kind() == executor::failure::stage);
   CHECK(error.rank() == 1);
+}
+
+TEST_CASE("a step is refused while another is under way, which goes on") {
+  const std::vector<plan_builder> plans = pipeline_plans(1, 1, 2, layout::serial);
+  executor::engine* asked = nullptr;
+  std::atomic<bool> inside{false};
+  std::atomic<bool> refused{false};
+  executor::job_callbacks callbacks;
+  callbacks.backward = [](const executor::context&) {};
+  callbacks.forward = [&](const executor::context& at) {
+    if (at.step == 0 && at.what.microbatch == 0) {
+      inside = true;
+      while (!refused && !at.stopped()) std::this_thread::yield();
+    }
+    if (at.step == 1) asked->step();
+  };
+  executor::callback_stage stage(callbacks);
+  executor::stage* const stages[] = {&stage};
+  executor::engine engine(views(plans), stages);
+  asked = &engine;
+  std::thread other([&] {
+    while (!inside) std::this_thread::yield();
+    const executor::execution_error error = error_of(engine);
+    CHECK(error.kind() == executor::failure::refused);
+    expect_part(error.what(), "the step is refused: another is under way");
+    refused = true;
+  });
+  engine.step();
+  other.join();
+  CHECK(engine.steps() == 1);
+  const executor::execution_error error = error_of(engine);
+  CHECK(error.kind() == executor::failure::stage);
+  CHECK(error.what_job() == job{0, 0, 0, job_kind::forward});
+  expect_part(error.what(), "the step is refused: another is under way");
+  // What plans point to must outlive the engine, and a temporary does not.
+  static_assert(std::is_constructible_v<executor::engine, const planned&,
+                                        std::span<executor::stage* const>>);
+  static_assert(!std::is_constructible_v<executor::engine, planned,
+                                         std::span<executor::stage* const>>);
 }

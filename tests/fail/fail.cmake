@@ -78,3 +78,13 @@ stretto_harness_check(same_message refused "one_message.cpp expects nothing that
   one_message one_message one_message)
 stretto_harness_check(no_expectation refused "expects nothing" no_expectation no_expectation)
 stretto_harness_check(broken_twin accepted "must compile" broken_twin broken_twin)
+
+# An older language is named, before whatever it does not understand.
+foreach(compiler IN LISTS stretto_compilers)
+  list(TRANSFORM stretto_compiler_${compiler} REPLACE "^-std=c\\+\\+20$" "-std=c++17"
+    OUTPUT_VARIABLE older)
+  add_test(NAME fail/language/${compiler}
+    COMMAND ${older} "${PROJECT_SOURCE_DIR}/tests/static/pipeline_small.cpp")
+  set_tests_properties(fail/language/${compiler} PROPERTIES LABELS "fail;${compiler}" TIMEOUT 300
+    PASS_REGULAR_EXPRESSION "stretto needs C\\+\\+20")
+endforeach()

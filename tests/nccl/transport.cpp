@@ -143,7 +143,8 @@ TEST_CASE("who is held up by a full queue is told that the time is up, or that a
     others.stuck = false;
     CHECK(error.kind() == executor::failure::transport);
     expect_part(error.what(), lost ? "process 1 has failed: for a reason"
-                                   : "the step has not ended in time, and a launch waits for room");
+                                   : "the step has not ended in time, and who issues it is held up");
+    expect_part(error.what(), "; what was issued then is rank 0, instruction ");
     CHECK(error.threads_left() == 0);
     of.engine.reset();
     of.check_left();
@@ -257,17 +258,54 @@ TEST_CASE("so do all where one does not end when the engine does") {
   CHECK(nccl::aborting_groups() == 1);
 }
 
+namespace {
+
+struct watching final : executor::bootstrap {
+  int process() const override { return 0; }
+  int processes() const override { return 1; }
+  std::vector<std::string> all_gather(std::string_view, std::string_view mine,
+                                      executor::time_point) override {
+    return {std::string(mine)};
+  }
+  std::string failure() noexcept override { return text; }
+  void abandon(std::string_view why) noexcept override { told.emplace_back(why); }
+  std::string text{};
+  std::vector<std::string> told{};
+};
+
+}  // namespace
+
+TEST_CASE("who fails tells the others why, once, and not what they know") {
+  watching others;
+  {
+    run of(2, layout::separate, {}, milliseconds(200));
+    of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
+    of.start();
+    of.engine->step();
+    CHECK(others.told.empty());
+    nccl::stall("pp:0->1", false);
+    const executor::execution_error error = error_of(*of.engine);
+    of.engine.reset();
+    REQUIRE(others.told.size() == 1);
+    expect_part(error.what(), others.told[0]);
+    expect_part(others.told[0], "step 1 has not ended in time: ");
+  }
+  others.told.clear();
+  {
+    run of(2);
+    of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
+    of.with.make_device = [](const plan_view&,
+                             executor::monitor&) -> std::unique_ptr<executor::device> {
+      throw std::runtime_error("no room");
+    };
+    CHECK_THROWS_WITH(of.start(), "no room");
+    of.with.wire.reset();
+    CHECK(others.told == std::vector<std::string>{"it could not begin: no room"});
+  }
+}
+
 TEST_CASE("so does a process that has failed, though NCCL does not notice") {
-  struct watching final : executor::bootstrap {
-    int process() const override { return 0; }
-    int processes() const override { return 1; }
-    std::vector<std::string> all_gather(std::string_view, std::string_view mine,
-                                        executor::time_point) override {
-      return {std::string(mine)};
-    }
-    std::string failure() noexcept override { return text; }
-    std::string text{};
-  } others;
+  watching others;
   // With a call in progress, or not.
   for (const bool calls : {false, true}) {
     others.text.clear();
@@ -280,6 +318,7 @@ TEST_CASE("so does a process that has failed, though NCCL does not notice") {
     const executor::execution_error error = error_of(*of.engine);
     CHECK(error.kind() == executor::failure::transport);
     expect_part(error.what(), "step 1, rank 0: process 1 has failed: for a reason");
+    CHECK(others.told.empty());
     of.engine.reset();
     of.with.wire.reset();
     of.check_left();

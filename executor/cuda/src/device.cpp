@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <stdexcept>
@@ -105,9 +106,7 @@ class cuda_device final : public device {
     shown_.begin(what.instruction);
     if (capturing_) return;
     progress_->begin(stream, what);
-    if (what.stamp == nullptr) return;
-    if (!clock_) throw plan_error("tracing on a GPU needs cuda_settings::timing");
-    clock_->begin(native(stream), what);
+    if (what.stamp != nullptr) clock_->begin(native(stream), what);
   }
   void end(int stream, const mark& what) override {
     shown_.end(what.instruction);
@@ -152,6 +151,7 @@ class cuda_device final : public device {
     return {index, plan_.streams[static_cast<std::size_t>(index)].priority, native(index)};
   }
   void* native_event(int event) const override { return event_at(event); }
+  bool timed() const override { return settings_.timing; }
   int ordinal() const override { return settings_.device; }
   int multiprocessors() const override { return multiprocessors_; }
   int streams() const override { return static_cast<int>(streams_.size()); }
@@ -202,13 +202,7 @@ class cuda_device final : public device {
     std::int32_t largest = plan_.streams.front().priority;
     for (const stream_info& each : plan_.streams) largest = std::max(largest, each.priority);
     streams_.resize(plan_.streams.size());
-    for (const lent_stream& each : settings_.lent) {
-      if (each.index < 0 || static_cast<std::size_t>(each.index) >= streams_.size())
-        throw plan_error("stream " + std::to_string(each.index) +
-                         ", which is lent, is none of the " + std::to_string(streams_.size()) +
-                         " of rank " + std::to_string(plan_.rank));
-      streams_[static_cast<std::size_t>(each.index)] = each.native;
-    }
+    for (const lent_stream& each : settings_.lent) take(each);
     own_streams_.reserve(streams_.size());
     for (std::size_t index = 0; index < streams_.size(); ++index) {
       if (streams_[index] != nullptr) continue;
@@ -217,6 +211,21 @@ class cuda_device final : public device {
       streams_[index] = own_streams_.back().get();
       cuda::name_stream(streams_[index], plan_, index);
     }
+  }
+
+  void take(const lent_stream& lent) {
+    const auto refuse = [&](const std::string& why) {
+      throw plan_error("stream " + std::to_string(lent.index) + ", which is lent, is " + why);
+    };
+    if (lent.index < 0 || static_cast<std::size_t>(lent.index) >= streams_.size())
+      refuse("none of the " + std::to_string(streams_.size()) + " of rank " +
+             std::to_string(plan_.rank));
+    if (lent.native == nullptr || lent.native == cudaStreamLegacy)
+      refuse("the default stream, which others wait for");
+    if (native(lent.index) != nullptr) refuse("lent twice");
+    if (std::ranges::count(streams_, lent.native) > 0)
+      refuse("another of the plan's, too, and what is ordered between them would not be");
+    streams_[static_cast<std::size_t>(lent.index)] = lent.native;
   }
 
   void make_arena() {
@@ -228,6 +237,8 @@ class cuda_device final : public device {
       arena_ = {cuda::make_device_memory(bytes).release(), give_back};
     else if (bytes > 0)
       arena_ = {by.allocate(bytes), by.release};
+    if (reinterpret_cast<std::uintptr_t>(arena_.get()) % 64 != 0)
+      throw plan_error("the arena's memory does not begin at a multiple of 64 bytes");
   }
   static void give_back(void* memory) { static_cast<void>(cudaFree(memory)); }
 
@@ -319,7 +330,16 @@ int cuda_device_count() {
 
 std::unique_ptr<device> make_cuda_device(const plan_view& plan, const cuda_settings& settings,
                                          monitor& watch) {
-  return std::make_unique<cuda_device>(plan, settings, watch);
+  if (settings.patience < std::chrono::nanoseconds::zero())
+    throw plan_error("cuda_settings::patience cannot be negative");
+  try {
+    return std::make_unique<cuda_device>(plan, settings, watch);
+  } catch (const cuda::error& wrong) {
+    if (wrong.code() != cudaErrorInvalidDevice) throw;
+    throw plan_error("rank " + std::to_string(plan.rank) + " is to run on GPU " +
+                     std::to_string(settings.device) + ", and this process has " +
+                     std::to_string(cuda_device_count()) + ", counted from 0");
+  }
 }
 
 }  // namespace stretto::executor

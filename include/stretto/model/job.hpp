@@ -1,5 +1,7 @@
 #pragma once
 
+#include "stretto/base/language.hpp"  // first
+
 #include <cstdint>
 
 namespace stretto {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -119,6 +120,10 @@ class nccl_transport final : public transport {
     look();
   }
 
+  void tell(std::string_view why) noexcept override {
+    // Whoever is told of by others has nothing to add.
+    if (between_.failure().empty()) between_.abandon(why);
+  }
   void close() noexcept override {
     for (const auto& [key, held] : links_.all())
       for (const auto& each : held) each->deregister();
@@ -186,7 +191,9 @@ class nccl_transport final : public transport {
     if (!lock || watch_->stopped()) return;  // in a call it looks itself
     look();
     if (!watch_->stopped() && std::chrono::steady_clock::now() >= watch_->deadline())
-      fail("the step has not ended in time, and a launch waits for room on a GPU's stream");
+      fail(
+          "the step has not ended in time, and who issues it is held up: by a stage that does not "
+          "return, or by a launch that waits for room on a GPU's stream");
     if (watch_->stopped()) abort();
   }
 

@@ -127,6 +127,8 @@ class device {
   virtual stream_handle stream(int index) const = 0;
   //! A cudaEvent_t on a GPU; null on the host.
   virtual void* native_event(int /*event*/) const { return nullptr; }
+  //! Whether marks are given times, which options::trace_steps needs.
+  virtual bool timed() const { return true; }
   //! CUDA's number of the GPU; -1: the host.
   virtual int ordinal() const { return -1; }
   //! Of a GPU; 0: not known.

@@ -76,10 +76,17 @@ struct options {
   std::unique_ptr<transport> wire{};  //!< empty: the loopback transport
 };
 
+//! What has plans, and says why where it has none.
+template <class Made>
+concept makes_plans = requires(const Made& made) {
+  { made.answer() } -> std::same_as<const verdict&>;
+  { made.plans() } -> std::same_as<std::span<const plan_view>>;
+};
+
 //! All ranks of one process: their devices, runners and the transport between them. Everything is
 //! made and checked at construction; a step allocates nothing and takes no lock.
 //!
-//! Not to be called from more than one thread at a time, nor from a callback.
+//! Not to be called from more than one thread at a time, nor from a callback (step() refuses both).
 class engine {
  public:
   //! @param plans one for each rank of this process; what they point to outlives the engine.
@@ -89,13 +96,12 @@ class engine {
   engine(std::span<const plan_view> plans, std::span<stage* const> stages, options with = {});
   //! The same with what made the plans, such as stretto::planned or stretto::shared.
   //! @throws plan_error that says its answer, too, where that is not ok.
-  template <class Made>
-    requires requires(const Made& made) {
-      { made.answer() } -> std::same_as<const verdict&>;
-      { made.plans() } -> std::same_as<std::span<const plan_view>>;
-    }
+  template <makes_plans Made>
   engine(const Made& made, std::span<stage* const> stages, options with = {})
       : engine(answered(made.plans(), made.answer()), stages, std::move(with)) {}
+  //! What made the plans outlives the engine, which no temporary does.
+  template <makes_plans Made>
+  engine(const Made&& made, std::span<stage* const> stages, options with = {}) = delete;
   //! Ends the threads. Waits for a callback that has not returned after a failed step, and says so
   //! on the standard error stream.
   ~engine();
@@ -107,7 +113,8 @@ class engine {
   //!         other ranks are then aborted and all threads joined first. A callback cannot be ended
   //!         from outside: one that does not return within the grace time keeps its thread
   //!         (execution_error::threads_left), and the destructor waits for it; callbacks that may
-  //!         run long poll context::stopped(). Every later call is refused with the same type.
+  //!         run long poll context::stopped(). Every later call is refused with the same type. So
+  //!         is one while a step is under way, from another thread or from a callback.
   void step();
 
   //! Steps completed.

@@ -35,7 +35,7 @@ enum class failure : std::uint8_t {
   transport,  //!< a message or a collective failed; `cause` holds what
   race,       //!< what was issued lets two accesses to the same bytes meet (options::checked)
   deadline,   //!< the step did not end in time; the instruction is the one that holds it up
-  refused,    //!< an earlier step had failed, so this one was not begun
+  refused,    //!< an earlier step had failed, or one is under way, so this one was not begun
 };
 
 //! The instruction that failed, or that is missing.

@@ -30,6 +30,8 @@ class runner {
     transport* via = nullptr;
     stage* work = nullptr;
     monitor* watch = nullptr;
+    //! The thread that issues calls the stages, and nobody else looks at the time meanwhile.
+    bool alone = false;
   };
 
   //! Prepares every instruction, so that a step only walks them. `plan` is valid and outlives the

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 
 #include "stretto/executor/error.hpp"
+#include "stretto/executor/monitor.hpp"
 #include "stretto/model/job.hpp"
 #include "stretto/model/plan_view.hpp"
 
@@ -42,17 +44,23 @@ struct context {
   int piece = 0;  //!< which piece of a split op, of `pieces`
   int pieces = 1;
   stream_handle stream{};
-  int sm_budget = 0;  //!< multiprocessors (cores on the host) that the op may use; 0: all
+  int sm_budget = 0;  //!< multiprocessors of a GPU that the op may use; 0: all
   //! When others wait for the op to start, and on a GPU: a cudaEvent_t, recorded behind what comes
   //! before the op on its stream. A kernel launched with it as its launch completion event
   //! (cudaLaunchAttributeLaunchCompletionEvent) makes them wait until its blocks run, too.
   void* start_event = nullptr;
   std::span<const bound_buffer> buffers{};
   const std::atomic<bool>* stop = nullptr;
+  //! Of the step, where nobody else looks at the time while the stage is called: on GPUs, whose
+  //! stages the thread calls that waits for the step.
+  const monitor* watch = nullptr;
 
   //! True once the step has failed or its deadline has passed: return soon, the result is not used.
   //! A callback that may run long should poll this; no other means can end it.
-  bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
+  bool stopped() const {
+    return (stop != nullptr && stop->load(std::memory_order_relaxed)) ||
+           (watch != nullptr && std::chrono::steady_clock::now() >= watch->deadline());
+  }
 
   //! The buffer with the role; of several the first that the job writes, or else the first (a
   //! reduce_grad is also given the sums of earlier groups, to read). Empty when there is none.

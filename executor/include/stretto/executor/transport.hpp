@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "stretto/executor/device.hpp"
 #include "stretto/executor/error.hpp"
@@ -78,6 +79,9 @@ class transport {
   virtual bool polled() const { return false; }
   virtual void poll() noexcept {}
 
+  //! A step has failed here, or could not begin: who waits elsewhere is to hear why. Called once at
+  //! most, before abort().
+  virtual void tell(std::string_view /*why*/) noexcept {}
   //! Called before abort() when every step has ended well: what other processes still have to get
   //! may be brought to its end, within a time that the transport sets itself.
   virtual void close() noexcept {}

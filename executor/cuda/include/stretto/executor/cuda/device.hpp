@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/device.hpp"
 #include "stretto/executor/monitor.hpp"
 #include "stretto/executor/stage.hpp"
@@ -14,13 +15,15 @@
 
 namespace stretto::executor {
 
-//! A stream of the caller's that takes the place of one of the plan's; it outlives the device.
+//! A stream of the caller's that takes the place of one of the plan's; it outlives the device. Not
+//! the default stream, and no stream twice.
 struct lent_stream {
   int index = 0;  //!< into plan_view::streams
   cudaStream_t native = nullptr;
 };
 
-//! Who gives the arena's memory, on the current GPU, and takes it back: both or none.
+//! Who gives the arena's memory, on the current GPU and at a multiple of 64 bytes, and takes it
+//! back: both or none.
 struct arena_memory {
   void* (*allocate)(std::size_t bytes) = nullptr;  //!< throws what is wrong
   void (*release)(void* memory) = nullptr;
@@ -49,6 +52,10 @@ int cuda_device_count();
 //! times, one arena of `plan.arena_bytes` zeroed bytes, `plan.host_bytes` of pinned memory. A step
 //! allocates nothing, waits for nothing and calls nobody back: its end is an event that poll()
 //! looks for.
+//!
+//! The plan's own streams do not wait for the default stream. What a step is to find done, such as
+//! the copy of a batch, must have ended before step() is called, or a stage has its stream wait for
+//! it (cudaStreamWaitEvent); when step() returns, all of the step is done.
 //!
 //! A stage is called by the issuing thread, with the GPU made current, and launches its work on
 //! context::stream::native, a cudaStream_t; it waits for nothing. A launch that fails is reported

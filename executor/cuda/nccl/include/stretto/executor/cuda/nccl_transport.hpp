@@ -44,9 +44,11 @@ arena_memory nccl_memory();
 //! Sums are added in NCCL's own order: every member gets the same bits, but not those of the
 //! loopback transports. Calls are non-blocking. What NCCL reports of a peer is looked for while a
 //! step is under way, and ends it naming the first instruction not done on that communicator; so
-//! does a process that has failed, where `between` tells of it. A call that stays in progress is
-//! waited for until the step's deadline: a GPU whose queue is full may be all that it waits for.
-//! Where a launch of a stage waits for such a queue, a thread of the transport's own looks.
+//! does a process that has failed, where `between` tells of it: one whose step fails, or whose
+//! engine cannot be made, says why there (bootstrap::abandon, the last call that it takes). A call
+//! that stays in progress is waited for until the step's deadline: a GPU whose queue is full may be
+//! all that it waits for. Where a launch of a stage waits for such a queue, a thread of the
+//! transport's own looks.
 //! All communicators are then revoked at once, by a thread of their own, and freed with the
 //! transport; those with a call in progress or failed, all that a graph replays, and all of an NCCL
 //! before 2.28.7, are aborted at once. That NCCL does not come back from it is told on the standard
