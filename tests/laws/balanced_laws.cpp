@@ -164,6 +164,7 @@ TEST_CASE("with limits of memory: the fastest cut that keeps to them, or a limit
         const shares found = shares_of(model, where, stages, limits);
         CHECK(found.fits);
         CHECK(found.slowest == least);
+        CHECK(made.bound <= least);
       } else {
         ++refused;
         CHECK(made.answer.what == stretto::fault::over_limit);
@@ -176,6 +177,33 @@ TEST_CASE("with limits of memory: the fastest cut that keeps to them, or a limit
     }
   CHECK(served > 200);
   CHECK(refused > 100);
+}
+
+// Too large to try all cuts of; but what keeps to a limit keeps to a wider one, too.
+TEST_CASE("under limits: no cut that keeps to them is faster than what is said to be the least") {
+  std::mt19937 random(3);
+  const placement where{placement_kind::looped, 3, 3};
+  std::vector<layer_range> stages(static_cast<std::size_t>(where.stages()));
+  std::vector<std::int32_t> alive;
+  for (int stage = 0; stage < where.stages(); ++stage) alive.push_back(where.stages() - stage);
+  for (int turn = 0; turn < 5; ++turn) {
+    const int layers = 27;
+    const layer_list model = random_model(random, layers);
+    const auto costs = [&](int layer) { return model[static_cast<std::size_t>(layer)]; };
+    std::int64_t fastest = std::numeric_limits<std::int64_t>::max();
+    int served = 0;
+    for (std::int64_t limit = 60; limit < 160; limit += 2) {
+      const std::vector<std::int64_t> memory(3, limit);
+      const balance_result made = deal_balanced(layers, where, stages, costs, {memory, alive});
+      if (!made.answer.ok()) continue;
+      ++served;
+      CAPTURE(turn);
+      CAPTURE(limit);
+      fastest = std::min(fastest, made.slowest);
+      CHECK(made.bound <= fastest);
+    }
+    CHECK(served > 10);
+  }
 }
 
 // Too large to try all cuts of. The search is none of all cuts, so a little is allowed for.

@@ -66,6 +66,7 @@ constexpr balance_result cut(const share_problem& problem, std::int32_t* ends) {
   // Limits leave the search in holes. It begins where ranks are fast; and where they hold little,
   // under limits that widen step by step.
   balance_result made = improve(problem, ends);
+  std::int64_t bound = made.bound;
   scratch<std::int32_t> others(problem.stages);
   scratch<std::int64_t> caps(problem.groups);
   const share_problem least = least_memory(problem);
@@ -80,10 +81,13 @@ constexpr balance_result cut(const share_problem& problem, std::int32_t* ends) {
       caps[group] = problem.caps[group] - (room > 0 ? room / steps * left : 0);
     }
     const balance_result other = improve(narrowed, others.data());
+    // What no cut within narrower limits does, one within these may.
+    if (left == 0 && other.bound > bound) bound = other.bound;
     if (!other.answer.ok() || (made.answer.ok() && other.slowest >= made.slowest)) continue;
     made = other;
     for (int stage = 0; stage < problem.stages; ++stage) ends[stage] = others[stage];
   }
+  made.bound = bound;
   return made;
 }
 
