@@ -234,6 +234,10 @@ TEST_CASE(
       for (std::int64_t limit = enough; limit < 2 * enough; limit += 1 + enough / 40) {
         const balance_result made = dealt(limit);
         REQUIRE(made.answer.ok());
+        const std::vector<std::int64_t> memory(static_cast<std::size_t>(where.ranks), limit);
+        const shares found = shares_of(model, where, stages, {memory, alive});
+        CHECK(found.fits);
+        CHECK(found.slowest == made.slowest);
         ++asked;
         slower += static_cast<double>(made.slowest) > 1.1 * static_cast<double>(fastest);
         fastest = std::min(fastest, made.slowest);
@@ -277,6 +281,25 @@ TEST_CASE("models of useful size: never worse than even, and nearly always prove
   // Equal layers are proven but where the head decides; unequal ones end near their bound.
   CHECK(proven >= all * 2 / 3);
   CHECK(worst < 1.035);
+}
+
+TEST_CASE("of two ranks that hold the same stages the lower limit counts, of all the lowest is told") {
+  const placement where{placement_kind::bidirectional, 4, 2, 2};
+  std::vector<layer_range> stages(4);
+  const auto unit = [](int) { return unit_costs{.memory_weights = 1}; };
+  // Stages 0 and 3 lie on ranks 0 and 3, stages 1 and 2 on ranks 1 and 2.
+  for (const std::vector<std::int64_t>& memory :
+       {std::vector<std::int64_t>{3, 8, 8, 8}, std::vector<std::int64_t>{8, 8, 8, 3}}) {
+    REQUIRE(deal_balanced(8, where, stages, unit, {memory, {}}).answer.ok());
+    CHECK(stages[0].count + stages[3].count == 3);
+  }
+  for (const std::vector<std::int64_t>& memory :
+       {std::vector<std::int64_t>{2, 3, 3, 2}, std::vector<std::int64_t>{3, 2, 2, 3}}) {
+    const stretto::verdict answer = deal_balanced(8, where, stages, unit, {memory, {}}).answer;
+    CHECK(answer.what == stretto::fault::over_limit);
+    CHECK(answer.limit == 2);
+    CHECK(answer.amount == 4);
+  }
 }
 
 TEST_CASE("what a balanced assignment refuses") {
