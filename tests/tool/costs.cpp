@@ -221,6 +221,11 @@ TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
   refused("--slices 2 --sequence-parallel --slice-lengths 8191,8193",
           "gives a slice 8191 tokens, but");
   CHECK(times("--slices 3 --sequence-parallel").size() == 3);
+  // Lengths are multiples of the devices only where the sequence is split among them; the last may
+  // be what is left.
+  const std::string short_one = "costs -o - --layers 3 --hidden 64 --heads 4 --tensor-parallel 2 ";
+  CHECK(run(short_one + "--sequence 3 --slices 3").exit == 0);
+  CHECK(run(short_one + "--sequence 10 --slices 2 --slice-lengths balanced:8").exit == 0);
   const auto file_refused = [&](const std::string& text, const char* words) {
     CAPTURE(text);
     file.write(text);
@@ -245,6 +250,12 @@ struct measured {
 };
 json trace_of(const std::vector<measured>& all, int step = 0) {
   json events = json::array();
+  for (const measured& one : all)  // as the executor begins, with the names of streams
+    events.push_back({{"ph", "M"},
+                      {"name", "thread_name"},
+                      {"pid", one.process},
+                      {"tid", 0},
+                      {"args", {{"name", "compute"}}}});
   for (const measured& one : all) {
     const std::string name = one.name;
     const bool message =
@@ -315,6 +326,41 @@ TEST_CASE("costs: what stages took in a trace, by medians, as --layer-costs read
   CHECK(sliced.out.find("\n0      20000  5000  5000") != std::string::npos);
   CHECK(sliced.out.find("a message takes 0.") != std::string::npos);
   CHECK(sliced.out.find(" --slices 2 ") != std::string::npos);
+}
+
+TEST_CASE("costs: all steps of a trace count, and of ops that compute alone") {
+  const temporary trace("trace.json");
+  // Of three steps the middle one, whichever is the last; of a job in ops no sum between them.
+  json events = json::array();
+  const auto add = [&](const std::vector<measured>& some, int step, const char* category) {
+    json more = trace_of(some, step);
+    for (json& one : more["traceEvents"]) {
+      if (one["ph"] == "X") one["cat"] = category;
+      events.push_back(one);
+    }
+  };
+  add({{"0F0", 0, 0, 10}, {"0B0", 0, 10, 25.001}}, 0, "compute");
+  add({{"0F0", 0, 0, 13}, {"0B0", 0, 20, 35.001}}, 1, "compute");
+  add({{"0F0", 0, 0, 11}, {"0B0", 0, 20, 35.001}}, 2, "compute");
+  for (const int step : {0, 1, 2}) add({{"0F0 op 1", 0, 2, 3}}, step, "collective");
+  trace.write(json{{"traceEvents", events}}.dump());
+  // No part of a backward is lost where it is taken for two.
+  CHECK(run_json("costs -o - --trace " + trace.path()) == json::parse(R"([
+    {"layer": 0, "forward": 11000, "backward_input": 7501, "backward_weight": 7500,
+     "whole_saves": 0}])"));
+
+  // A whole backward that took longer than its halves saves nothing.
+  trace.write(trace_of({{"0F0", 0, 0, 10}, {"0B0", 0, 10, 40}, {"0I1", 0, 40, 50}, {"0W1", 0, 50, 60}})
+                  .dump());
+  CHECK(run_json("costs -o - --trace " + trace.path())[0]["whole_saves"] == 0);
+  // Nor does a message take less than no time, though clocks of two processes may say so.
+  trace.write(trace_of({{"0F0", 0, 0, 10},
+                        {"0SEND_F0", 0, 10, 12},
+                        {"1RECV_F0", 1, 0, 9},
+                        {"1F0", 1, 9, 19}})
+                  .dump());
+  const outcome told = run("costs --trace " + trace.path());
+  CHECK_MESSAGE(told.out.find("a message takes 0.") != std::string::npos, told.out);
 }
 
 TEST_CASE("costs: traces that do not tell are refused") {

@@ -235,6 +235,8 @@ TEST_CASE("an order that a trace breaks is named, a trace of something else refu
         "2 step 7 has no 1B0 on rank 1: it is a trace of another schedule\n");
   CHECK(said([](json& trace) { event(trace, "0OPTIMIZER")["name"] = "0F1"; }) ==
         "2 step 7 has 0F1, and the schedule has not: it is a trace of another schedule\n");
+  CHECK(said([](json& trace) { event(trace, "1B0")["pid"] = 0; }) ==
+        "2 step 7 has no 1B0 on rank 1: it is a trace of another schedule\n");
   CHECK(said([](json& trace) { event(trace, "1B0")["name"] = "B"; }) ==
         "2 traceEvents[12].name is \"B\", which is no job\n");
   CHECK(said([](json& trace) { event(trace, "0OPTIMIZER")["name"] = "9R0"; }) ==
@@ -245,6 +247,75 @@ TEST_CASE("an order that a trace breaks is named, a trace of something else refu
         "2 there is no array \"traceEvents\"\n");
   CHECK(said([](json&) {}, "plot 1f1b --ranks 3 --microbatches 1 --trace ") ==
         "2 it has 2 ranks, and the schedule 3\n");
+}
+
+TEST_CASE("orders that no list has are held against a trace, those that nobody needs are not") {
+  const temporary file("trace.json");
+  // What is broken, behind the step's number; empty: nothing.
+  const auto broken = [&](const json& trace, const std::string& step) {
+    file.write(trace.dump());
+    const auto ran = run("plot " + step + " -o /dev/null --trace " + file.path());
+    const std::string begin = "stretto: " + file.path() + ": ";
+    CHECK((ran.exit == 0 || ran.err.starts_with(begin)));
+    return ran.exit == 0 ? "" : ran.err.substr(begin.size());
+  };
+  const std::string two = "1f1b --ranks 2 --microbatches 1";
+  json trace = measured_step();
+  event(trace, "0SEND_F0")["dur"] = 5;  // its sender may hear later that it has come
+  CHECK(broken(trace, two).empty());
+
+  // Forwards that run again, which no list has: before the backward that needs them.
+  const auto with_recompute = [](double to) {
+    json made = measured_step();
+    json again = event(made, "1B0");
+    again["name"] = "1R0";
+    again["ts"] = 33;
+    again["dur"] = to - 33;
+    event(made, "1B0")["ts"] = 40;
+    event(made, "1B0")["dur"] = 13;
+    made["traceEvents"].push_back(again);
+    return made;
+  };
+  CHECK(broken(with_recompute(40), two).empty());
+  CHECK(broken(with_recompute(41), two) ==
+        "step 7: 1B0 on rank 1 comes after 1R0 on rank 1 (data), which ends 1.0 us after it "
+        "starts\n");
+
+  // Where no messages are told, a job of the next rank still comes after what it needs.
+  trace = measured_step();
+  std::erase_if(trace["traceEvents"].get_ref<json::array_t&>(), [](const json& one) {
+    return one["name"] == "0SEND_F0" || one["name"] == "1RECV_F0";
+  });
+  CHECK(broken(trace, two).empty());
+  event(trace, "1F0 op 0")["ts"] = 19;
+  CHECK(broken(trace, two) ==
+        "step 7: 1F0 on rank 1 comes after 0F0 on rank 0 (message), which ends 1.0 us after it "
+        "starts\n");
+
+  // Each step counts, not the last alone.
+  trace = measured_step();
+  for (json& one : trace["traceEvents"])
+    if (one["ph"] == "X") one["args"]["step"] = 6;
+  event(trace, "1B0")["ts"] = 32.5;
+  const json last = measured_step();
+  for (const json& one : last["traceEvents"]) trace["traceEvents"].push_back(one);
+  CHECK(broken(trace, two).starts_with("step 6: 1B0 on rank 1 comes after 1F0"));
+
+  // The halves of a pair run beside each other.
+  trace = {{"traceEvents", json::array()}};
+  const std::pair<const char*, double> jobs[] = {
+      {"0F0", 0}, {"0F1", 10}, {"0B0", 12}, {"0B1", 30}};
+  for (const auto& [name, from] : jobs)
+    trace["traceEvents"].push_back({{"ph", "X"},
+                                    {"name", name},
+                                    {"cat", "compute"},
+                                    {"pid", 0},
+                                    {"tid", 0},
+                                    {"ts", from},
+                                    {"dur", 10},
+                                    {"args", {{"step", 1}}}});
+  CHECK(broken(trace, "paired_1f1b --ranks 1 --microbatches 2").empty());
+  CHECK(broken(trace, "1f1b --ranks 1 --microbatches 2") != "");
 }
 
 //! Every text of a picture, with where it begins and the font size that its class has.
