@@ -310,6 +310,39 @@ TEST_CASE("what slices take in between counts where they are joined") {
   for (const json& one : all)
     for (const char* name : {"1f1b", "zb_h1", "seq_1f1b"})
       if (one["schedule"] == name) CHECK(one["peak"] == json({7}));
+  // The same of layers.
+  costs.write(R"([{"slice": 1, "memory_backward_input": 5},
+    {"slice": 0, "memory_backward_input": -5}])");
+  int seen = 0;
+  for (const json& one : run_json(
+           "compare --ranks 1 --microbatches 1 --slices 2 --format json --layers 1 --layer-costs " +
+           costs.path()))
+    for (const char* name : {"1f1b", "zb_h1", "seq_1f1b"})
+      if (one["schedule"] == name) {
+        CAPTURE(name);
+        CHECK(one["peak"] == json({7}));
+        ++seen;
+      }
+  CHECK(seen == 3);
+}
+
+TEST_CASE("layers are dealt by all slices, and a job of several saves as often") {
+  const temporary costs("slices.json");
+  // The first layer takes as much as three others, by its first slice alone.
+  costs.write(R"([{"layer": 0, "slice": 0, "forward": 12}, {"layer": 0, "slice": 1, "forward": 1}])");
+  CHECK(run_json("simulate seq_1f1b --ranks 2 --microbatches 2 --slices 2 --format json "
+                 "--layers balanced:4 --layer-costs " +
+                 costs.path())["layers"] == json({1, 3}));
+  const std::string step = " --ranks 2 --microbatches 4 --format json --layers 2 --cost ";
+  const json joined = run_json("compare --slices 2" + step + "5,6,4,1 --whole-saves 2");
+  const json whole = run_json("simulate 1f1b" + step + "10,12,8,1 --whole-saves 4");
+  int seen = 0;
+  for (const json& one : joined)
+    if (one["schedule"] == "1f1b") {
+      CHECK(one["makespan"] == whole["makespan"]);
+      ++seen;
+    }
+  CHECK(seen == 1);
 }
 
 TEST_CASE("bounds stand below what is there, and searches find the shortest, whatever differs") {

@@ -503,6 +503,32 @@ TEST_CASE(
   again.write("1F0,1B0\n0F0,0B0\n");  // stage 0 on rank 1
   refused("schedule --emit header --csv " + again.path(),
           "neither looped over the ranks nor in a wave");
+  again.write("0F0,2F0,2B0,0B0\n1F0,1B0\n");  // looped, but for the last stage, which is missing
+  refused("schedule --emit header --csv " + again.path(),
+          "neither looped over the ranks nor in a wave");
+  // The line above it asks for the same, as a shell reads it. One chunk lies in either way.
+  CHECK(run(csv + "--emit header").out.find("//   stretto schedule --csv '" + file.path() +
+                                            "' --emit header\n") != std::string::npos);
+  CHECK(run("schedule 1f1b --ranks 2 --microbatches 2 --emit header").out.find("-o") ==
+        std::string::npos);
+  const temporary odd("-.csv"), end("late -.csv");
+  for (const std::string name : {"1f1b", "inference"}) {
+    const std::string one = name + " --ranks 2 --microbatches 3 ";
+    for (const std::string& path : {odd.path(), end.path()}) {
+      REQUIRE(run("schedule " + one + "--format csv -o '" + path + "'").exit == 0);
+      const outcome frozen = run("schedule --emit header --csv '" + path + "'");
+      CHECK(table(frozen) == table(run("schedule " + one + "--emit header")));
+      const std::size_t at = frozen.out.find("struct frozen_");
+      REQUIRE(at != std::string::npos);
+      CHECK(frozen.out.substr(at, frozen.out.find(" {", at) - at).find("__") == std::string::npos);
+    }
+  }
+  // What a rank holds before it begins must be the same for all, or it is not said.
+  again.write(R"({"base": [1, 2]})");
+  const std::string based = "schedule 1f1b --ranks 2 --microbatches 3 --emit header --costs ";
+  CHECK(run(based + again.path()).out.find("for its order alone") != std::string::npos);
+  again.write(R"({"base": 2})");
+  CHECK(run(based + again.path()).out.find(".memory_weights = 2") != std::string::npos);
   REQUIRE(run("schedule " + shape + "--comms --format csv -o " + again.path()).exit == 0);
   refused("schedule --emit header --csv " + again.path(), "holds messages");
   refused("schedule --comms --csv " + again.path(), "holds messages already");
