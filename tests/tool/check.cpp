@@ -59,6 +59,32 @@ TEST_CASE("who waits for whom, to the job that is in no list") {
                 checked.err);
 }
 
+TEST_CASE("who waits for whom all the way around, or for eight ranks") {
+  const temporary file("around.csv");
+  for (const int ranks : {2, 9, 10}) {
+    // Each rank begins with its second stage, which the stage before it has to go ahead of.
+    std::string text, said;
+    for (int rank = 0; rank < ranks; ++rank)
+      text += std::to_string(ranks + rank) + "F0," + std::to_string(rank) + "F0\n";
+    for (int rank = ranks - 1; rank > 0 && rank > ranks - 9; --rank)
+      said += "; rank " + std::to_string(rank) + " stands at " + std::to_string(ranks + rank) +
+              "F0, which waits for " + std::to_string(ranks + rank - 1) + "F0";
+    if (ranks == 10) said += "; and so on, 10 ranks";
+    file.write(text);
+    const outcome checked = run("check " + file.path());
+    CHECK(checked.exit == 1);
+    CHECK_MESSAGE(checked.err.ends_with("can never run: " + std::to_string(ranks - 1) + "F0" + said +
+                                        "\n"),
+                  checked.err);
+  }
+  // The first of a pair is in its list, too.
+  file.write(
+      "0F0,0F1,2F1,(2F0;2B1)OVERLAP_F_B,2B0,0B1,0B0\n"
+      "1F0,3F0,1F1,3F1,3B1,3B0,1B1,1B0\n");
+  const outcome checked = run("check " + file.path());
+  CHECK_MESSAGE(checked.err.ends_with("; rank 1 stands at 3F0, which waits for 2F0\n"), checked.err);
+}
+
 TEST_CASE("where weights are gathered and gradients reduced: what is wrong, with its cell") {
   const std::string dir = STRETTO_CSV_DIR "/csv_invalid/";
   const struct {
