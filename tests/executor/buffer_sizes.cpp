@@ -30,7 +30,8 @@ struct overrunner final : executor::stage {
   void run(const executor::context& at) override {
     for (const executor::bound_buffer& each : at.buffers) {
       if (given++ != which) continue;
-      *(each.data.data() + each.data.size() + behind) = std::byte{1};
+      const auto line = static_cast<std::ptrdiff_t>((64 - each.data.size() % 64) % 64);
+      *(each.data.data() + each.data.size() + (behind >= 0 ? behind : line + 63)) = std::byte{1};
       job = ", " + std::string(to_text(at.what).view()) + " (";
       what = "something was written behind the " + std::to_string(each.data.size()) +
              " bytes of its " + std::string(name(each.role)) + ",";
@@ -38,7 +39,7 @@ struct overrunner final : executor::stage {
   }
   int given = 0;
   int which = -1;
-  std::ptrdiff_t behind = 0;
+  std::ptrdiff_t behind = 0;  // -1: as far as is looked at, up to the next line but one
   std::string job{}, what{};  // as the error names them
 };
 
@@ -126,7 +127,7 @@ TEST_CASE("one that needs more is told what of, how much, and of which rank and 
 }
 
 TEST_CASE("who writes behind any of its buffers, next to it or a line further, is named") {
-  for (const std::ptrdiff_t behind : {0, 63}) {
+  for (const std::ptrdiff_t behind : {0, 63, -1}) {
     overrun_each(schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 3}, behind);
     overrun_each(schedule::seq_1f1b{}, {.ranks = 2, .microbatches = 2, .slices = 2}, behind);
     overrun_each(schedule::zbv{}, {.ranks = 2, .microbatches = 3, .chunks = 2}, behind);

@@ -200,6 +200,9 @@ TEST_CASE("a slice that is no part of the sequence breaks its rule") {
                        .slice = slice}
         .broken_rule();
   };
+  // What is given counts, whatever `slices` says.
+  CHECK(transformer{.sequence = 100, .slice = {0, 10}}.sliced());
+  CHECK(!transformer{.sequence = 100, .slices = 4, .slice = {0, 100}}.sliced());
   CHECK(rule_of({}) == slices_divide_sequence);
   CHECK(rule_of({0, 10}) == none);
   CHECK(rule_of({99, 100}) == none);
