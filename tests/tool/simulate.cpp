@@ -274,6 +274,39 @@ TEST_CASE("balanced layers under a limit are dealt as suits the schedule") {
   const json tight = run_json(
       "simulate 1f1b --ranks 4 --microbatches 16 --limit 13 --layers "
       "balanced:16 --format json");
+  REQUIRE(tight.contains("makespan"));
   CHECK(tight["layers"] != json({4, 4, 4, 4}));
   CHECK(run("simulate 1f1b --ranks 4 --microbatches 16 --limit 13 --layers even:16").exit == 1);
+}
+
+TEST_CASE("of the ways to deal balanced layers the one that is better by the objective is kept") {
+  const auto table_of = [](const json& made) {
+    std::string text;
+    for (const json& count : made["layers"]) text += (text.empty() ? "table:" : ",") + count.dump();
+    return text;
+  };
+  const auto simulated = [](const std::string& step, const std::string& layers) {
+    return run_json("simulate --format json " + step + " --layers " + layers);
+  };
+  // By makespan the way that keeps to the limit is, by span the one that knows none.
+  const std::string head = " --embedding 5,0,5";
+  const std::string search = "zbv_greedy --ranks 4 --microbatches 7 --chunks 2 --weights 1";
+  const std::string limit = search + " --limit 18";
+  const std::string free = table_of(simulated(search, "balanced:12" + head));
+  const json by_makespan = simulated(limit, "balanced:12" + head);
+  CHECK(table_of(by_makespan) != free);
+  CHECK(by_makespan["makespan"] < simulated(limit, free + head)["makespan"]);
+  const json by_span = simulated(limit + " --objective span", "balanced:12" + head);
+  CHECK(table_of(by_span) == free);
+  CHECK(by_span["span"] <
+        simulated(limit + " --objective span", table_of(by_makespan) + head)["span"]);
+  // An order from a file, which both keep: the shorter.
+  const temporary file("order.csv");
+  REQUIRE(run("schedule zbv --ranks 3 --microbatches 4 --chunks 2 --format csv -o " + file.path())
+              .exit == 0);
+  const std::string order =
+      "--csv " + file.path() + " --weights 3 --cost 10,12,8,1 --head 9,9,9";
+  const json kept = simulated(order + " --limit 24", "balanced:11");
+  CHECK(kept["makespan"] < simulated(order + " --limit 24",
+                                     table_of(simulated(order, "balanced:11")))["makespan"]);
 }
