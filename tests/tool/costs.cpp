@@ -330,7 +330,7 @@ TEST_CASE("costs: what stages took in a trace, by medians, as --layer-costs read
 
 TEST_CASE("costs: all steps of a trace count, and of ops that compute alone") {
   const temporary trace("trace.json");
-  // Of three steps the middle one, whichever is the last; of a job in ops no sum between them.
+  // Of three steps the middle one, which is not the last; of a job in ops no sum between them.
   json events = json::array();
   const auto add = [&](const std::vector<measured>& some, int step, const char* category) {
     json more = trace_of(some, step);
@@ -340,8 +340,8 @@ TEST_CASE("costs: all steps of a trace count, and of ops that compute alone") {
     }
   };
   add({{"0F0", 0, 0, 10}, {"0B0", 0, 10, 25.001}}, 0, "compute");
-  add({{"0F0", 0, 0, 13}, {"0B0", 0, 20, 35.001}}, 1, "compute");
-  add({{"0F0", 0, 0, 11}, {"0B0", 0, 20, 35.001}}, 2, "compute");
+  add({{"0F0", 0, 0, 11}, {"0B0", 0, 20, 35.001}}, 1, "compute");
+  add({{"0F0", 0, 0, 13}, {"0B0", 0, 20, 35.001}}, 2, "compute");
   for (const int step : {0, 1, 2}) add({{"0F0 op 1", 0, 2, 3}}, step, "collective");
   trace.write(json{{"traceEvents", events}}.dump());
   // No part of a backward is lost where it is taken for two.

@@ -1,0 +1,14 @@
+// Nobody could call them: the costs and bytes of every stage would be the policy's own, without a word.
+// expected: stretto: a memory policy's layer(int) must be const and return unit_costs
+// expected: stretto: a memory policy's layer_bytes(int) must be const
+#include "stretto/memory/release_early.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/schedule/gpipe.hpp"
+
+struct by_layers : stretto::memory::release_early {
+  constexpr stretto::unit_costs layer(int) { return {.forward = 2}; }
+  constexpr stretto::layer_bytes layer_bytes(int) { return {.stash = 64}; }
+};
+static_assert(stretto::valid<stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 4},
+                                               stretto::schedule::gpipe,
+                                               stretto::assignment::unassigned, by_layers>>);
