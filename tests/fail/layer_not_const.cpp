@@ -1,4 +1,4 @@
-// Nobody could call them: the costs and bytes of every stage would be the policy's own, without a word.
+// Nobody could call them: every stage would have the same costs and bytes, without a word.
 // expected: stretto: a memory policy's layer(int) must be const and return unit_costs
 // expected: stretto: a memory policy's layer_bytes(int) must be const
 #include "stretto/memory/release_early.hpp"

@@ -283,7 +283,7 @@ TEST_CASE("models of useful size: never worse than even, and nearly always prove
   CHECK(worst < 1.035);
 }
 
-TEST_CASE("of two ranks that hold the same stages the lower limit counts, of all the lowest is told") {
+TEST_CASE("of two ranks that hold the same stages the lower limit counts; the lowest is told") {
   const placement where{placement_kind::bidirectional, 4, 2, 2};
   std::vector<layer_range> stages(4);
   const auto unit = [](int) { return unit_costs{.memory_weights = 1}; };

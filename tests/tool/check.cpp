@@ -82,7 +82,8 @@ TEST_CASE("who waits for whom all the way around, or for eight ranks") {
       "0F0,0F1,2F1,(2F0;2B1)OVERLAP_F_B,2B0,0B1,0B0\n"
       "1F0,3F0,1F1,3F1,3B1,3B0,1B1,1B0\n");
   const outcome checked = run("check " + file.path());
-  CHECK_MESSAGE(checked.err.ends_with("; rank 1 stands at 3F0, which waits for 2F0\n"), checked.err);
+  CHECK_MESSAGE(checked.err.ends_with("; rank 1 stands at 3F0, which waits for 2F0\n"),
+                checked.err);
 }
 
 TEST_CASE("where weights are gathered and gradients reduced: what is wrong, with its cell") {

@@ -350,8 +350,9 @@ TEST_CASE("costs: all steps of a trace count, and of ops that compute alone") {
      "whole_saves": 0}])"));
 
   // A whole backward that took longer than its halves saves nothing.
-  trace.write(trace_of({{"0F0", 0, 0, 10}, {"0B0", 0, 10, 40}, {"0I1", 0, 40, 50}, {"0W1", 0, 50, 60}})
-                  .dump());
+  trace.write(
+      trace_of({{"0F0", 0, 0, 10}, {"0B0", 0, 10, 40}, {"0I1", 0, 40, 50}, {"0W1", 0, 50, 60}})
+          .dump());
   CHECK(run_json("costs -o - --trace " + trace.path())[0]["whole_saves"] == 0);
   // Nor does a message take less than no time, though clocks of two processes may say so.
   trace.write(trace_of({{"0F0", 0, 0, 10},

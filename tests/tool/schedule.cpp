@@ -509,8 +509,10 @@ TEST_CASE(
   // The line above it asks for the same, as a shell reads it. One chunk lies in either way.
   CHECK(run(csv + "--emit header").out.find("//   stretto schedule --csv '" + file.path() +
                                             "' --emit header\n") != std::string::npos);
-  CHECK(run("schedule 1f1b --ranks 2 --microbatches 2 --emit header").out.find("-o") ==
-        std::string::npos);
+  // But for where it goes.
+  const std::string asked = "schedule 1f1b --ranks 2 --microbatches 2 --emit header";
+  REQUIRE(run(asked + " -o " + again.path()).exit == 0);
+  CHECK(contents(again.path()) == run(asked).out);
   const temporary odd("-.csv"), end("late -.csv");
   for (const std::string name : {"1f1b", "inference"}) {
     const std::string one = name + " --ranks 2 --microbatches 3 ";
@@ -520,6 +522,8 @@ TEST_CASE(
       CHECK(table(frozen) == table(run("schedule " + one + "--emit header")));
       const std::size_t at = frozen.out.find("struct frozen_");
       REQUIRE(at != std::string::npos);
+      CHECK((frozen.out.find("bool forward_only = true;") != std::string::npos) ==
+            (name == "inference"));
       CHECK(frozen.out.substr(at, frozen.out.find(" {", at) - at).find("__") == std::string::npos);
     }
   }
