@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "errors.hpp"
@@ -114,15 +115,21 @@ void costs_file::find_classes(const json& jobs) {
   found[0].cells = std::int64_t{microbatches_} * slices_;
   std::vector<std::int32_t> class_of(static_cast<std::size_t>(found[0].cells));
   const std::int64_t most = most_entries / table_.view().class_entries();
+  // Of one entry; here, because there are as many entries as classes.
+  std::vector<std::int64_t> named;  // cells of each class
+  std::vector<std::int32_t> those;  // that are named
   for (int number = 0; number < static_cast<int>(jobs.size()); ++number) {
     const json& entry = jobs[static_cast<std::size_t>(number)];
     if (!names_some(entry)) continue;
     const std::vector<std::size_t> cells = cells_of(entry, "jobs[" + std::to_string(number) + "]");
-    std::map<std::int32_t, std::int64_t> named;  // cells of each class
-    for (const std::size_t cell : cells) ++named[class_of[cell]];
+    named.resize(found.size());
+    for (const std::size_t cell : cells)
+      if (++named[static_cast<std::size_t>(class_of[cell])] == 1) those.push_back(class_of[cell]);
+    std::sort(those.begin(), those.end());
     // A class that is named as a whole stays one; of another a part leaves it.
     std::map<std::int32_t, std::int32_t> leaves_for;
-    for (const auto& [old, count] : named) {
+    for (const std::int32_t old : std::exchange(those, {})) {
+      const std::int64_t count = std::exchange(named[static_cast<std::size_t>(old)], 0);
       std::int32_t mine = old;
       if (count < found[static_cast<std::size_t>(old)].cells) {
         mine = static_cast<std::int32_t>(found.size());
@@ -164,21 +171,28 @@ void costs_file::job_entry(const json& entry, const std::string& place, int numb
   if (entry.contains("chunk"))
     chunks[0] = chunks[1] =
         static_cast<int>(file_.integer(entry["chunk"], place + ".chunk", 0, table_.chunks - 1));
+  // Once, whatever the number of classes.
+  const auto read = [&](const char* key, std::int64_t least) {
+    std::optional<std::int64_t> value;
+    if (entry.contains(key))
+      value = file_.integer(entry[key], place + "." + key, least, most_cost);
+    return value;
+  };
+  const std::optional<std::int64_t> time = read("cost", 0);
+  const std::optional<std::int64_t> change = read("change", -most_cost);
+  const std::optional<std::int64_t> peak = read("peak", 0);
   for (const int of :
        names_some(entry) ? classes_of_[static_cast<std::size_t>(number)] : all_classes_) {
     for (int rank = ranks[0]; rank <= ranks[1]; ++rank)
       for (int chunk = chunks[0]; chunk <= chunks[1]; ++chunk) {
         job_cost& cost = table_.at(of, rank, chunk, kind);
-        if (entry.contains("cost"))
-          cost.time = file_.integer(entry["cost"], place + ".cost", 0, most_cost);
-        if (entry.contains("change"))
-          cost.change = file_.integer(entry["change"], place + ".change", -most_cost, most_cost);
-        if (entry.contains("peak"))
-          cost.peak = file_.integer(entry["peak"], place + ".peak", 0, most_cost);
+        cost.time = time.value_or(cost.time);
+        cost.change = change.value_or(cost.change);
+        cost.peak = peak.value_or(cost.peak);
         if (kind != job_kind::backward) continue;
         given_parts& given = whole_given(of, rank, chunk);
-        given.time = given.time || entry.contains("cost");
-        given.memory = given.memory || entry.contains("change") || entry.contains("peak");
+        given.time = given.time || time;
+        given.memory = given.memory || change || peak;
       }
   }
 }
