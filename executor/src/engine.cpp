@@ -79,6 +79,7 @@ struct engine::state {
   std::optional<place> issuing;  // where it ended early
   std::atomic<bool> stepping{false};
   bool polled = false;
+  bool calls = false;  // callbacks, in the thread that issues and waits: on GPUs
   std::unique_ptr<step_graph> graph;
   bool recorded = false;
   time_point began{};      // the step under way
@@ -130,6 +131,7 @@ struct engine::state {
       if (!own_wire && devices[at]->stream(0).native != nullptr) refuse_loopback(plans[at]);
       wire->attach(plans[at].rank, *devices[at]);
       const bool alone = with.issue == issuing::caller && devices[at]->polled();
+      calls = calls || alone;
       const runner::parts parts{devices[at].get(), wire.get(), stages[at], &watch, alone};
       runners.push_back(std::make_unique<runner>(plan, parts, with.trace_steps, with.delay,
                                                  with.poison, !guarded.empty()));
@@ -228,8 +230,8 @@ struct engine::state {
     int turns = 0;
     place last{-1, -1};
     for (const turn& next : order) {
-      // Callbacks of GPUs run in this thread, and nobody else looks at the time meanwhile.
-      if (polled && last.plan >= 0 && std::chrono::steady_clock::now() >= watch.deadline()) {
+      // Nobody else looks at the time meanwhile.
+      if (calls && last.plan >= 0 && std::chrono::steady_clock::now() >= watch.deadline()) {
         issuing = last;
         return;
       }
@@ -371,10 +373,10 @@ struct engine::state {
   [[noreturn]] void fail_late() {
     // What GPUs were given meanwhile goes on, whoever held up the rest.
     const stall found =
-        issuing && polled ? stall{*issuing, name_of(*issuing) +
-                                                " was issued when its time was over: it, or those "
-                                                "before it, took the thread that issues too long"}
-                          : find_stall(runners, met, steps, issuing);
+        issuing && calls ? stall{*issuing, name_of(*issuing) +
+                                               " was issued when its time was over: it, or those "
+                                               "before it, took the thread that issues too long"}
+                         : find_stall(runners, met, steps, issuing);
     fail(failure::deadline,
          culprit_at(static_cast<std::size_t>(found.at.plan), found.at.instruction),
          "step " + std::to_string(steps) + " has not ended in time: " + found.text +

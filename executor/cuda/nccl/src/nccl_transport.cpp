@@ -120,10 +120,7 @@ class nccl_transport final : public transport {
     look();
   }
 
-  void tell(std::string_view why) noexcept override {
-    // Whoever is told of by others has nothing to add.
-    if (between_.failure().empty()) between_.abandon(why);
-  }
+  void tell(std::string_view why) noexcept override { lost_.tell(why); }
   void close() noexcept override {
     for (const auto& [key, held] : links_.all())
       for (const auto& each : held) each->deregister();
