@@ -175,7 +175,7 @@ TEST_CASE("a stage that takes too long ends the step at its deadline, and is nam
       ++calls;
       if (at.what != job{0, 1, 0, job_kind::forward}) return;
       calls = 0;
-      if (!looks) std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      if (!looks) std::this_thread::sleep_for(std::chrono::milliseconds(1100));
       while (looks && !at.stopped()) std::this_thread::yield();
     }
     const bool looks;
@@ -187,7 +187,7 @@ TEST_CASE("a stage that takes too long ends the step at its deadline, and is nam
     slow stage(looks);
     executor::stage* const stages[] = {&stage};
     executor::options with = on_gpu();
-    with.deadline = std::chrono::milliseconds(100);
+    with.deadline = std::chrono::seconds(1);
     executor::engine engine({&run.view, 1}, stages, std::move(with));
     const executor::execution_error error = error_of(engine);
     CHECK(error.kind() == executor::failure::deadline);
@@ -255,7 +255,7 @@ TEST_CASE("work that never ends is named after the deadline, and nothing waits f
   stage.over = &over;
   executor::stage* const stages[] = {&stage};
   executor::options with = on_gpu({.patience = std::chrono::milliseconds(20)});
-  with.deadline = std::chrono::milliseconds(100);
+  with.deadline = std::chrono::seconds(1);
   with.grace = std::chrono::milliseconds(20);
   {
     executor::engine engine({&run.view, 1}, stages, std::move(with));
@@ -314,7 +314,7 @@ TEST_CASE("the flight record has both sides of a message that cannot come") {
   executor::stage* const stages[] = {&stage, &stage};
   executor::options with = on_gpu({.patience = std::chrono::milliseconds(20)});
   with.wire = executor::make_cuda_loopback_transport();
-  with.deadline = std::chrono::milliseconds(300);
+  with.deadline = std::chrono::seconds(1);
   with.grace = std::chrono::milliseconds(20);
   executor::engine engine(views(plans), stages, std::move(with));
   const executor::execution_error error = error_of(engine);

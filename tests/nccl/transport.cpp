@@ -130,7 +130,7 @@ TEST_CASE("who is held up by a full queue is told that the time is up, or that a
   } others;
   for (const bool lost : {false, true}) {
     CAPTURE(lost);
-    run of(2, layout::separate, {}, lost ? std::chrono::minutes(1) : milliseconds(500));
+    run of(2, layout::separate, {}, lost ? std::chrono::minutes(1) : std::chrono::seconds(1));
     others.text = lost ? "process 1 has failed: for a reason" : "";
     of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
     of.start();
@@ -278,7 +278,7 @@ struct watching final : executor::bootstrap {
 TEST_CASE("who fails tells the others why, once, and not what they know") {
   watching others;
   {
-    run of(2, layout::separate, {}, milliseconds(200));
+    run of(2, layout::separate, {}, std::chrono::seconds(1));
     of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
     of.start();
     of.engine->step();

@@ -149,7 +149,7 @@ TEST_CASE("a process that dies ends the others at once, which name it and what t
 TEST_CASE("a process that stops is missed at the deadline, by whoever waits for it") {
   const launcher here;
   const outcome ended = here.shell(
-      here.begin(2, "--deadline 1 --layers 4 --microbatches 4 --ranks 2 --chunks 1") +
+      here.begin(2, "--deadline 8 --layers 4 --microbatches 4 --ranks 2 --chunks 1") +
       "kill -STOP $p1\n"
       "until grep -q train: told0; do kill -0 $p0 || break; sleep 0.05; done\n"
       "kill -CONT $p1\nwait $p0; echo $?\nwait $p1; echo $?\n");
@@ -168,7 +168,7 @@ TEST_CASE(
   const launcher here;
   const outcome ended = here.shell(
       "SIMULATED_HANG=20000 " +
-      here.process(0, 1, 2, "--steps 1000000 --deadline 1 --layers 4 --microbatches 4 --ranks 2"));
+      here.process(0, 1, 2, "--steps 1000000 --deadline 8 --layers 4 --microbatches 4 --ranks 2"));
   INFO(ended.err);
   CHECK(ended.exit == 1);
   CHECK(has(ended.err, "train: training step "));
