@@ -130,7 +130,7 @@ TEST_CASE("who is held up by a full queue is told that the time is up, or that a
   } others;
   for (const bool lost : {false, true}) {
     CAPTURE(lost);
-    run of(2, layout::separate, {}, lost ? std::chrono::minutes(1) : std::chrono::seconds(1));
+    run of(2, layout::separate, {}, lost ? std::chrono::minutes(1) : std::chrono::seconds(2));
     others.text = lost ? "process 1 has failed: for a reason" : "";
     of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
     of.start();
@@ -278,7 +278,7 @@ struct watching final : executor::bootstrap {
 TEST_CASE("who fails tells the others why, once, and not what they know") {
   watching others;
   {
-    run of(2, layout::separate, {}, std::chrono::seconds(1));
+    run of(2, layout::separate, {}, std::chrono::seconds(2));
     of.with.wire = executor::make_nccl_transport(others, {.kernels_loaded = true});
     of.start();
     of.engine->step();
@@ -347,7 +347,7 @@ TEST_CASE("calls in progress for a moment are waited for awake") {
 }
 
 TEST_CASE("a message that does not come ends the step at its deadline, and is named") {
-  run of(2, layout::separate, {}, milliseconds(300));
+  run of(2, layout::separate, {}, std::chrono::seconds(2));
   of.start();
   of.engine->step();
   nccl::stall("pp:1->0", false);
