@@ -79,6 +79,21 @@ struct run {
   std::unique_ptr<executor::engine> engine{};
 };
 
+//! Of one process, which hears of another's failure, and what this one tells.
+struct watching final : executor::bootstrap {
+  int process() const override { return 0; }
+  int processes() const override { return 1; }
+  std::vector<std::string> all_gather(std::string_view, std::string_view mine,
+                                      executor::time_point) override {
+    return {std::string(mine)};
+  }
+  std::string failure() noexcept override { return speaks ? text : ""; }
+  void abandon(std::string_view why) noexcept override { told.emplace_back(why); }
+  std::atomic<bool> speaks{true};
+  std::string text{};
+  std::vector<std::string> told{};
+};
+
 std::vector<std::string> called(const std::string& name, std::size_t from = 0) {
   std::vector<std::string> all;
   for (std::size_t at = from; at < gpu::calls().size(); ++at)
@@ -117,17 +132,8 @@ TEST_CASE("steps end whatever their streams' queues hold, though calls wait for 
 }
 
 TEST_CASE("who is held up by a full queue is told that the time is up, or that a process is lost") {
-  struct watching final : executor::bootstrap {
-    int process() const override { return 0; }
-    int processes() const override { return 1; }
-    std::vector<std::string> all_gather(std::string_view, std::string_view mine,
-                                        executor::time_point) override {
-      return {std::string(mine)};
-    }
-    std::string failure() noexcept override { return stuck ? text : ""; }
-    std::atomic<bool> stuck{false};
-    std::string text{};
-  } others;
+  watching others;
+  others.speaks = false;
   for (const bool lost : {false, true}) {
     CAPTURE(lost);
     run of(2, layout::separate, {}, lost ? std::chrono::minutes(1) : std::chrono::seconds(2));
@@ -138,9 +144,9 @@ TEST_CASE("who is held up by a full queue is told that the time is up, or that a
     // A send, which does not end, its record, one more send, and no room for that one's record.
     gpu::limit_queues(4);
     nccl::stall("pp:0->1", false);
-    others.stuck = true;
+    others.speaks = true;
     const executor::execution_error error = error_of(*of.engine);
-    others.stuck = false;
+    others.speaks = false;
     CHECK(error.kind() == executor::failure::transport);
     expect_part(error.what(), lost ? "process 1 has failed: for a reason"
                                    : "the step has not ended in time, and who issues it is held up");
@@ -257,23 +263,6 @@ TEST_CASE("so do all where one does not end when the engine does") {
   CHECK(nccl::aborted() == 8);
   CHECK(nccl::aborting_groups() == 1);
 }
-
-namespace {
-
-struct watching final : executor::bootstrap {
-  int process() const override { return 0; }
-  int processes() const override { return 1; }
-  std::vector<std::string> all_gather(std::string_view, std::string_view mine,
-                                      executor::time_point) override {
-    return {std::string(mine)};
-  }
-  std::string failure() noexcept override { return text; }
-  void abandon(std::string_view why) noexcept override { told.emplace_back(why); }
-  std::string text{};
-  std::vector<std::string> told{};
-};
-
-}  // namespace
 
 TEST_CASE("who fails tells the others why, once, and not what they know") {
   watching others;
