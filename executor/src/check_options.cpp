@@ -1,6 +1,8 @@
 #include "check_options.hpp"
 
 #include <chrono>
+#include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "stretto/executor/error.hpp"
@@ -48,6 +50,15 @@ void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
   for (std::size_t at = 0; at < stages.size(); ++at)
     if (stages[at] == nullptr)
       throw plan_error("rank " + std::to_string(plans[at].rank) + " has no stage");
+}
+
+void check_trace(std::span<const plan_view> plans, int steps) {
+  constexpr std::int64_t most = std::int64_t{1} << 28U;  // some 10 GB
+  std::int64_t times = 0;
+  for (const plan_view& plan : plans) times += std::ssize(plan.instructions) * steps;
+  if (times > most)
+    throw plan_error("trace_steps " + std::to_string(steps) + " would keep " +
+                     std::to_string(times) + " times, at most " + std::to_string(most));
 }
 
 void check_timed(const device& on, int rank) {

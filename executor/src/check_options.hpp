@@ -16,6 +16,8 @@ void check(const options& with);
 void check(std::span<const plan_view> plans, std::span<stage* const> stages);
 //! A graph of devices that can record none.
 [[noreturn]] void refuse_devices();
+//! Times of more steps than memory is likely to hold.
+void check_trace(std::span<const plan_view> plans, int steps);
 //! Where times are to be taken, a device that takes none.
 void check_timed(const device& on, int rank);
 //! Of a GPU's rank, what goes through the loopback transport.

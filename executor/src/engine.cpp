@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -102,7 +101,6 @@ struct engine::state {
       throw plan_error(
           "the transport needs a single issuing thread for all ranks: issuing::caller");
     if (with.graph) wire->record_steps();
-    check_trace();
     try {
       wire->open(plans, watch);
       make(stages);
@@ -146,15 +144,6 @@ struct engine::state {
     if (!with.graph) return;
     graph = with.graph();
     if (!graph) throw plan_error("options::graph made none");
-  }
-
-  void check_trace() const {
-    constexpr std::int64_t most = std::int64_t{1} << 28U;  // some 10 GB
-    std::int64_t times = 0;
-    for (const plan_view& plan : plans) times += std::ssize(plan.instructions) * with.trace_steps;
-    if (times > most)
-      throw plan_error("trace_steps " + std::to_string(with.trace_steps) + " would keep " +
-                       std::to_string(times) + " times, at most " + std::to_string(most));
   }
 
   //! The step by the graph, which is recorded first if need be.
@@ -397,6 +386,7 @@ engine::engine(std::span<const plan_view> plans, std::span<stage* const> stages,
   check(with);
   validate(plans);
   check(plans, stages);
+  check_trace(plans, with.trace_steps);
   state_ = std::make_unique<state>(plans, stages, std::move(with));
 }
 
