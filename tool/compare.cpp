@@ -53,11 +53,10 @@ struct compare_command {
       if (!limits.empty()) costs.limit = limits[at];
       runs.push_back(run_all());
     }
-    const bool several = limits.size() > 1;
     if (format == "json")
-      several ? common_.print_json_by_limit(limits, runs) : common_.print_json(runs[0]);
+      common_.print_json(limits, runs);
     else
-      several ? common_.print_by_limit(limits, runs) : common_.print(runs[0]);
+      common_.print(limits, runs);
     std::cout.flush();
     const auto is_empty = [](const comparison_run& made) { return made.all.empty(); };
     if (std::all_of(runs.begin(), runs.end(), is_empty))

@@ -50,7 +50,7 @@ std::vector<std::string> comparison::name_cells(const compared& one) const {
   return cells;
 }
 
-void comparison::print(const comparison_run& made) const {
+void comparison::print_one(const comparison_run& made) const {
   std::vector<std::vector<std::string>> rows{name_titles()};
   const auto add = [&](std::initializer_list<std::string> cells) {
     rows.back().insert(rows.back().end(), cells);
@@ -72,8 +72,9 @@ void comparison::print(const comparison_run& made) const {
   for (const compared& one : made.absent) std::cout << one.name << ": " << reason_of(one) << '\n';
 }
 
-void comparison::print_by_limit(const std::vector<std::int64_t>& limits,
-                                const std::vector<comparison_run>& runs) const {
+void comparison::print(const std::vector<std::int64_t>& limits,
+                       const std::vector<comparison_run>& runs) const {
+  if (runs.size() == 1) return print_one(runs[0]);
   // Of forwards alone the shortest is no answer.
   std::vector<std::int64_t> shortest;
   for (const comparison_run& made : runs) {
@@ -112,15 +113,14 @@ void comparison::print_by_limit(const std::vector<std::int64_t>& limits,
     std::cout << one.name << ": " << reason_of(one) << '\n';
 }
 
-void comparison::print_json(const comparison_run& made) const {
-  std::cout << json_of(made).dump(1) << '\n';
-}
-
-void comparison::print_json_by_limit(const std::vector<std::int64_t>& limits,
-                                     const std::vector<comparison_run>& runs) const {
+void comparison::print_json(const std::vector<std::int64_t>& limits,
+                            const std::vector<comparison_run>& runs) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (std::size_t at = 0; at < runs.size(); ++at)
-    list.push_back({{"limit", limits[at]}, {"schedules", json_of(runs[at])}});
+  if (runs.size() == 1)
+    list = json_of(runs[0]);
+  else
+    for (std::size_t at = 0; at < runs.size(); ++at)
+      list.push_back({{"limit", limits[at]}, {"schedules", json_of(runs[at])}});
   std::cout << list.dump(1) << '\n';
 }
 

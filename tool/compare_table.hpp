@@ -44,16 +44,15 @@ struct comparison {
   }
   std::int64_t bound(const compared& one) const { return spans ? one.bound.span : one.bound.flush; }
 
-  void print(const comparison_run& made) const;
-  void print_json(const comparison_run& made) const;
-  //! What is to be short within each of several limits, in the order of the last run.
-  //! @param runs  one for each limit
-  void print_by_limit(const std::vector<std::int64_t>& limits,
-                      const std::vector<comparison_run>& runs) const;
-  void print_json_by_limit(const std::vector<std::int64_t>& limits,
-                           const std::vector<comparison_run>& runs) const;
+  //! Of several limits what each leaves of what is to be short, in the order of the last.
+  //! @param runs  one for each of the limits; without any, one
+  void print(const std::vector<std::int64_t>& limits,
+             const std::vector<comparison_run>& runs) const;
+  void print_json(const std::vector<std::int64_t>& limits,
+                  const std::vector<comparison_run>& runs) const;
 
  private:
+  void print_one(const comparison_run& made) const;
   nlohmann::ordered_json json_of(const comparison_run& made) const;
   //! The cells that say which schedule this is, and how it cuts the model.
   std::vector<std::string> name_cells(const compared& one) const;
