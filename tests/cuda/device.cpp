@@ -8,13 +8,16 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "driver/simulated_gpu.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
+#include "executor_kernels.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
+#include "stretto/executor/cuda/step_graph.hpp"
 #include "stretto/executor/trace.hpp"
 #include "support.hpp"
 
@@ -170,29 +173,38 @@ TEST_CASE("traces have every instruction, in an order that the plan allows") {
 
 TEST_CASE("a stage that takes too long ends the step at its deadline, and is named") {
   struct slow final : executor::stage {
-    explicit slow(bool looks_up) : looks(looks_up) {}
+    slow(bool looks_up, int when) : looks(looks_up), step(when) {}
     void run(const executor::context& at) override {
       ++calls;
-      if (at.what != job{0, 1, 0, job_kind::forward}) return;
+      if (at.step != step || at.what != job{0, 1, 0, job_kind::forward}) return;
       calls = 0;
       if (!looks) std::this_thread::sleep_for(std::chrono::milliseconds(1100));
       while (looks && !at.stopped()) std::this_thread::yield();
     }
     const bool looks;
+    const int step;
     int calls = 0;  // since
   };
-  for (const bool looks : {true, false}) {
+  // Issued, or recorded into a graph, which the second step is.
+  for (const auto& [looks, recorded] : {std::pair{true, false}, {false, false}, {true, true}}) {
     gpu::reset();
     one_rank run;
-    slow stage(looks);
+    slow stage(looks, recorded ? 1 : 0);
     executor::stage* const stages[] = {&stage};
     executor::options with = on_gpu();
     with.deadline = std::chrono::seconds(1);
+    if (recorded) {
+      define_executor_kernels();
+      with.graph = executor::make_cuda_graph;
+      with.wire = executor::make_cuda_loopback_transport();
+    }
     executor::engine engine({&run.view, 1}, stages, std::move(with));
+    if (recorded) engine.step();
     const executor::execution_error error = error_of(engine);
     CHECK(error.kind() == executor::failure::deadline);
     CHECK(error.what_job() == job{0, 1, 0, job_kind::forward});
-    expect_part(error.what(), "0F1 (stage 0, forward, micro-batch 1) was issued when its time was over");
+    expect_part(error.what(),
+                "0F1 (stage 0, forward, micro-batch 1) was issued when its time was over");
     CHECK(stage.calls == 0);
   }
 }

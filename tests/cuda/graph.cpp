@@ -130,6 +130,8 @@ TEST_CASE("graphs are refused where they cannot be, and any failing call ends in
               "a graph needs a transport whose operations can be recorded");
   expect_part(refused([](auto& with) { with.make_device = {}, with.wire = nullptr; }),
               "the host's cannot");
+  expect_part(refused([](auto& with) { with.graph = [] { return nullptr; }; }),
+              "options::graph made none");
   for (int n = 1;; ++n) {
     gpu::reset(static_cast<std::uint64_t>(n));
     CAPTURE(n);

@@ -309,4 +309,17 @@ TEST_CASE("of the ways to deal balanced layers the one that is better by the obj
   const json kept = simulated(order + " --limit 24", "balanced:11");
   CHECK(kept["makespan"] < simulated(order + " --limit 24",
                                      table_of(simulated(order, "balanced:11")))["makespan"]);
+  // Beside schedules, by what is compared.
+  REQUIRE(run("schedule zbv --ranks 3 --microbatches 5 --chunks 2 --format csv -o " + file.path())
+              .exit == 0);
+  const auto beside = [&](const std::string& objective) {
+    for (const json& one :
+         run_json("compare --ranks 3 --microbatches 5 --chunks 2 --limit 24 --weights 1 "
+                  "--cost 3,2,2,0 --head 7,1,9 --layers balanced:16 --format json --objective " +
+                  objective + " --csv " + file.path()))
+      if (one.contains("file")) return one;
+    return json{};
+  };
+  CHECK(beside("flush")["makespan"] < beside("span")["makespan"]);
+  CHECK(beside("span")["span"] < beside("flush")["span"]);
 }
