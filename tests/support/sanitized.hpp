@@ -9,3 +9,15 @@
 #define STRETTO_TEST_SANITIZED
 #endif
 #endif
+
+namespace test_support {
+
+//! Where it is so, everything takes several times as long, and what is asked of many cases whose
+//! code is the same is asked of some.
+#ifdef STRETTO_TEST_SANITIZED
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+
+}  // namespace test_support
