@@ -1,4 +1,5 @@
 // What bench/compile measures: a step computed and proven up to PART.
+//  -2  a short file of everybody's: one std::regex and a match
 //  -1  all headers of the library, alone
 //   0  the headers that a proof needs, alone
 //   1  order: jobs emitted, complete, ordered, live and bounded proven on them, and their nodes put in
@@ -8,6 +9,14 @@
 //      stretto::valid
 //   4  only whether the schedule serves the shape
 // -DSCHEDULE=interleaved -DRANKS=8 -DMICROBATCHES=64 -DCHUNKS=2 -DSLICES=1 -DPART=3
+#if PART == -2
+#include <regex>
+
+bool found(const char* text) {
+  return std::regex_search(text, std::regex("a(b|c)*d"));
+}
+#else
+
 #if PART < 0
 #include "stretto/stretto.hpp"
 #else
@@ -46,4 +55,6 @@ static_assert(stretto::valid<step>);
 #endif
 #if PART == 4
 static_assert(step::supported.ok());
+#endif
+
 #endif
