@@ -5,6 +5,7 @@
 
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/validate.hpp"
+#include "stretto/model/shape.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -13,12 +14,11 @@ namespace {
 class plan_check {
  public:
   explicit plan_check(const plan_view& plan)
-      : plan_(plan),
-        count_(static_cast<int>(plan.instructions.size())),
-        recorder_(static_cast<std::size_t>(plan.events > 0 ? plan.events : 0), -1) {}
+      : plan_(plan), count_(static_cast<int>(plan.instructions.size())) {}
 
   void run() {
     check_header();
+    recorder_.assign(static_cast<std::size_t>(plan_.events), -1);
     check_buffers();
     check_groups();
     for (int index = 0; index < count_; ++index) check_shape(index);
@@ -48,13 +48,20 @@ class plan_check {
     if (plan_.ranks < 1) refuse("there must be at least one rank");
     if (plan_.rank < 0 || plan_.rank >= plan_.ranks)
       refuse("the rank must be below the number of ranks, " + std::to_string(plan_.ranks));
+    if (count_ == 0) refuse("there is no instruction");
+    // What a step has none of asks for no memory here, or anywhere else.
+    if (plan_.ranks > shape::most_jobs)
+      refuse("there are " + std::to_string(plan_.ranks) + " ranks, at most " +
+             std::to_string(shape::most_jobs));
     if (plan_.events < 0) refuse("the number of events is negative");
+    if (plan_.events > 2 * std::int64_t{count_})
+      refuse("there are " + std::to_string(plan_.events) + " events, and its " +
+             std::to_string(count_) + " instructions record two each at most");
     if (plan_.arena_bytes < 0) refuse("the size of the arena is negative");
     if (plan_.host_bytes < 0) refuse("the size of the host's memory is negative");
     if (plan_.arena_bytes > std::numeric_limits<std::int64_t>::max() - plan_.host_bytes)
       refuse("arena and host's memory are too large together");
     if (plan_.streams.empty()) refuse("there is no stream");
-    if (count_ == 0) refuse("there is no instruction");
     if (!plan_.parts.empty() && plan_.parts.size() != plan_.instructions.size())
       refuse("its ops are not one for each instruction");
     if (!plan_.ranges.empty() && plan_.ranges.size() != plan_.uses.size())
