@@ -129,7 +129,7 @@ TEST_CASE("race_free refuses every spoilt plan that the judge refuses, and hardl
     REQUIRE(made.answer().ok());
     laws::judged rules(made);
     const loose_plans sound(made.plans());
-    for (int times = 0; times < 60; ++times) {
+    for (int times = 0; times < 20; ++times) {
       loose_plans spoilt = sound;
       const std::string what = spoiler(++seed).spoil(spoilt);
       if (what.empty()) continue;
