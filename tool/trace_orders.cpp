@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "stretto/model/job_text.hpp"
@@ -122,17 +123,19 @@ std::string broken_order(const measured_trace& trace, const job_rows& rows) {
     if (const std::string other = other_jobs(all, orders, rows); !other.empty())
       trace.fail("step " + std::to_string(number) + " has " + other);
     for (int rank = 0; rank < rows.ranks; ++rank) {
-      const job* before = nullptr;
+      // Nodes, of one job or a pair: each job of one comes after all of the one before.
+      std::vector<job> before, node;
       for (const job& work : rows.row(rank)) {
         if (!is_compute(work.kind)) continue;
-        if (before != nullptr && !before->paired) {
+        for (const job& earlier : before) {
           const std::string wrong =
-              order_check::after(*orders.find(*before), *orders.find(work), "list");
+              order_check::after(*orders.find(earlier), *orders.find(work), "list");
           if (!wrong.empty()) return wrong;
         }
         const std::string wrong = orders.run(work);
         if (!wrong.empty()) return wrong;
-        before = &work;
+        node.push_back(work);
+        if (!work.paired) before = std::exchange(node, {});
       }
     }
   }

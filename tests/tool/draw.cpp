@@ -303,8 +303,8 @@ TEST_CASE("orders that no list has are held against a trace, those that nobody n
 
   // The halves of a pair run beside each other.
   trace = {{"traceEvents", json::array()}};
-  const std::pair<const char*, double> jobs[] = {
-      {"0F0", 0}, {"0F1", 10}, {"0B0", 12}, {"0B1", 30}};
+  const std::pair<const char*, double> jobs[] = {{"0F0", 0},  {"0F1", 10}, {"0B0", 12},
+                                                 {"0F2", 22}, {"0B1", 24}, {"0B2", 34}};
   for (const auto& [name, from] : jobs)
     trace["traceEvents"].push_back({{"ph", "X"},
                                     {"name", name},
@@ -314,8 +314,19 @@ TEST_CASE("orders that no list has are held against a trace, those that nobody n
                                     {"ts", from},
                                     {"dur", 10},
                                     {"args", {{"step", 1}}}});
-  CHECK(broken(trace, "paired_1f1b --ranks 1 --microbatches 2").empty());
-  CHECK(broken(trace, "1f1b --ranks 1 --microbatches 2") != "");
+  const std::string pairs = "paired_1f1b --ranks 1 --microbatches 3";
+  CHECK(broken(trace, pairs).empty());
+  CHECK(broken(trace, "1f1b --ranks 1 --microbatches 3") != "");
+  // But each after both of the pair before.
+  event(trace, "0F1")["dur"] = 13;
+  CHECK(broken(trace, pairs) ==
+        "step 1: 0F2 on rank 0 comes after 0F1 on rank 0 (list), which ends 1.0 us after it "
+        "starts\n");
+  event(trace, "0F1")["dur"] = 10;
+  event(trace, "0B1")["ts"] = 21.5;
+  CHECK(broken(trace, pairs) ==
+        "step 1: 0B1 on rank 0 comes after 0B0 on rank 0 (list), which ends 0.5 us after it "
+        "starts\n");
 }
 
 //! Every text of a picture, with where it begins and the font size that its class has.
