@@ -49,7 +49,7 @@ class plan_check {
     if (plan_.rank < 0 || plan_.rank >= plan_.ranks)
       refuse("the rank must be below the number of ranks, " + std::to_string(plan_.ranks));
     if (count_ == 0) refuse("there is no instruction");
-    // What a step has none of asks for no memory here, or anywhere else.
+    // What is sized by them, here and later, asks for no more memory than a step can need.
     if (plan_.ranks > shape::most_jobs)
       refuse("there are " + std::to_string(plan_.ranks) + " ranks, at most " +
              std::to_string(shape::most_jobs));

@@ -84,7 +84,8 @@ TEST_CASE("costs: what layers keep and hold is what memory says of ranks, in KiB
 
 TEST_CASE("costs: of few layers those that have embedding and head; the network carries hops") {
   std::vector<json> made;
-  for (const int layers : {1, 2, 4}) {
+  for (const int layers : {1, 2, 3, 4}) {
+    if (test_support::sanitized && layers == 3) continue;
     CAPTURE(layers);
     const temporary file("layers.json");
     REQUIRE(
@@ -99,7 +100,7 @@ TEST_CASE("costs: of few layers those that have embedding and head; the network 
               " --layer-costs " + file.path())
               .exit == 0);
   }
-  const json alone = made[0], two = made[1], four = made[2];
+  const json alone = made[0], two = made[1], four = made.back();
   CHECK(run_json("costs -o - --layers 4 " + sizes) == four);
   // Both in one layer.
   const auto state = [](const json& of, std::size_t at) {

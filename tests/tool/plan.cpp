@@ -251,9 +251,6 @@ TEST_CASE("what cannot be planned is refused by name") {
   says(step + "--format csv", 2, "--format");
   says(step + "--limit 3", 1, "1f1b: rule bounded broken on rank 0, step 3");
   says(step + "--group 2", 2, "--group 2: 1f1b has no such option");
-  if (!test_support::sanitized)
-    says("plan 1f1b --ranks 2000 --microbatches 2001", 2,
-         "4002000 jobs of a kind, at most 4000000");
   const temporary file("comms.csv");
   REQUIRE(
       run("schedule 1f1b --ranks 2 --microbatches 2 --comms --format csv -o " + file.path()).exit ==
@@ -261,6 +258,16 @@ TEST_CASE("what cannot be planned is refused by name") {
   says("plan --csv " + file.path(), 2, "--csv " + file.path() + ": is compute_comms");
   file.write("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n");
   says("plan --csv " + file.path(), 1, "cell 2, \"0B0\": rule live broken");
+}
+
+TEST_CASE("more jobs than can be planned are refused" * doctest::skip(test_support::sanitized)) {
+  const outcome ran = run("plan 1f1b --ranks 2000 --microbatches 2001");
+  CHECK(ran.exit == 2);
+  CHECK(ran.out.empty());
+  CHECK(
+      ran.err ==
+      "stretto: 1f1b: 2000 ranks, 2001 micro-batches: 4002000 jobs of a kind, at most 4000000 can "
+      "be planned\n");
 }
 
 }  // namespace

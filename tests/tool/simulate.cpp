@@ -150,13 +150,12 @@ TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
   }
 }
 
-#ifndef STRETTO_TEST_SANITIZED
-TEST_CASE("shapes as large as the library's are simulated, seldom as they are") {
+TEST_CASE("shapes as large as the library's are simulated, seldom as they are" *
+          doctest::skip(test_support::sanitized)) {
   const json large = run_json("simulate 1f1b --ranks 1024 --microbatches 4100 --format json");
   CHECK(large["makespan"] == 3 * (4100 + 1023));
   CHECK(large["peak"][0] == 1024);
 }
-#endif
 
 TEST_CASE("every file of PyTorch's is accepted and simulated") {
   for (const auto& path : files("csv")) {
