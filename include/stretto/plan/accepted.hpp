@@ -159,14 +159,27 @@ struct of_slice {
   static constexpr bool value = true;
 };
 
+//! The same for the other job of a verdict: what the one that `accepted` names needs, waits for, meets
+//! or clashes with. Rank and step are those of the latter; rank -1: there is no other.
+template <int Rank, int Step, job_kind Kind, int Stage, int Microbatch, int Slice>
+struct other_job {
+  static_assert(Rank < 0,
+                "stretto: other_job<rank, step, kind, stage, micro-batch, slice> is what that step "
+                "needs, waits for, meets or clashes with");
+  static constexpr bool value = true;
+};
+
 namespace detail {
 
 //! All of the above, of the members of a verdict.
 template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, int Microbatch,
-          int Slice, std::int64_t Amount, std::int64_t Limit>
+          int Slice, bool HasOther, job_kind OtherKind, int OtherStage, int OtherMicrobatch,
+          int OtherSlice, std::int64_t Amount, std::int64_t Limit>
 inline constexpr bool sound =
     accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value &&
     of_slice<Rank, Step, What == fault::none ? 0 : Slice>::value &&
+    other_job<HasOther ? Rank : -1, Step, OtherKind, OtherStage, OtherMicrobatch,
+              OtherSlice>::value &&
     assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value &&
     within_limit<Rank, What == fault::over_limit ? Amount : 0,
                  What == fault::over_limit ? Limit : 0>::value;
@@ -177,8 +190,9 @@ inline constexpr bool sound =
 template <const verdict& Found>
 inline constexpr bool accepted_verdict =
     detail::sound<Found.what, Found.why, Found.rank, Found.step, Found.where.kind,
-                  Found.where.stage, Found.where.microbatch, Found.where.slice, Found.amount,
-                  Found.limit>;
+                  Found.where.stage, Found.where.microbatch, Found.where.slice, Found.has_other,
+                  Found.other.kind, Found.other.stage, Found.other.microbatch, Found.other.slice,
+                  Found.amount, Found.limit>;
 
 namespace detail {
 
@@ -187,7 +201,9 @@ template <class Checked>
 inline constexpr bool proven =  // written out: nvcc's host pass loses a member's reference
     sound<Checked::checked.what, Checked::checked.why, Checked::checked.rank, Checked::checked.step,
           Checked::checked.where.kind, Checked::checked.where.stage,
-          Checked::checked.where.microbatch, Checked::checked.where.slice, Checked::checked.amount,
+          Checked::checked.where.microbatch, Checked::checked.where.slice,
+          Checked::checked.has_other, Checked::checked.other.kind, Checked::checked.other.stage,
+          Checked::checked.other.microbatch, Checked::checked.other.slice, Checked::checked.amount,
           Checked::checked.limit>;
 
 //! The same, proven when the body is made.
