@@ -42,6 +42,7 @@ struct costs_command {
         ->check(CLI::Range(1, 1 << 20).description(""))
         ->capture_default_str();
     of_model.add(command);
+    of_model.add_state(command);
     of_slices.add(command);
     of_machine.add(command, "neighbouring ranks and ");
     const auto of_layers =
@@ -114,10 +115,7 @@ struct costs_command {
     const std::int64_t left = in_kib(kept[0].change + kept[1].change);
     made.memory_backward_input = left - made.memory_forward;
     made.memory_backward_weight = -left;
-    std::int64_t weights = model.layer_weights();
-    if (rank == 0) weights += model.embedding_weights();
-    if (rank + 1 == of_ranks) weights += model.head_weights();
-    made.memory_weights = in_kib(model.state_bytes(weights));
+    made.memory_weights = in_kib(model.state_bytes(1, rank == 0, rank + 1 == of_ranks));
     return made;
   }
   //! A message from one stage to the next, of the longest slice.

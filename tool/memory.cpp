@@ -64,6 +64,7 @@ struct memory_command {
                     "7,6,6,5, balanced:24, a layout")
         ->capture_default_str();
     of_model.add(command);
+    of_model.add_state(command);
     command
         .add_option("--recompute", recompute,
                     "What forwards do not keep and do again: none, attention (scores, softmax, "
@@ -91,6 +92,9 @@ struct memory_command {
     of_model.settle(how_.layers(), layers_text, wanted.slices);
     chunks_ = wanted.chunks;
     forward_only_ = is_forward_only(name);
+    if (forward_only_ && model_.optimizer_shards > 1)
+      throw bad_option("--optimizer-shards", std::to_string(model_.optimizer_shards),
+                       name + " has no optimizer");
     // Not by a range, which has nothing against NaN.
     if (limit && !(*limit > 0 && *limit <= most_mib))
       throw bad_option("--limit", (std::ostringstream() << *limit).str(),
@@ -174,14 +178,16 @@ struct memory_command {
   }
   std::int64_t state_bytes(const placement& where, int rank,
                            const std::vector<std::int32_t>& counts) const {
-    std::int64_t weights = 0;
+    std::int64_t sum = 0;
     for (int chunk = 0; chunk < where.chunks; ++chunk) {
       const int stage = where.stage_of(rank, chunk);
-      weights += counts[static_cast<std::size_t>(stage)] * model_.layer_weights();
-      if (stage == 0) weights += model_.embedding_weights();
-      if (stage + 1 == where.stages()) weights += model_.head_weights();
+      const std::int32_t held = counts[static_cast<std::size_t>(stage)];
+      const bool first = stage == 0;
+      const bool last = stage + 1 == where.stages();
+      sum += forward_only_ ? model_.stage_weights(held, first, last) * model_.bytes.weight
+                           : model_.state_bytes(held, first, last);
     }
-    return forward_only_ ? weights * model_.bytes.weight : model_.state_bytes(weights);
+    return sum;
   }
 
   //! @param again  with the recomputes that are asked for

@@ -59,6 +59,14 @@ void transformer_options::add(CLI::App& command) {
       ->capture_default_str();
 }
 
+void transformer_options::add_state(CLI::App& command) {
+  command
+      .add_option("--optimizer-shards", model.optimizer_shards,
+                  "Data-parallel replicas among whom what the optimizer keeps is dealt, master "
+                  "weights included (ZeRO-1, a distributed optimizer; default 1: each has all)")
+      ->check(CLI::Range(1, 1 << 20).description(""));
+}
+
 void transformer_options::settle(int count, const std::string& layers_text, int slices) {
   model.bytes = precision == "mixed" ? mixed_precision : single_precision;
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
@@ -143,6 +151,11 @@ void transformer_options::refuse(transformer_rule broken) const {
     case transformer_rule::experts_dealt:
       because("--expert-parallel", mixed.parallel,
               "--experts " + std::to_string(mixed.count) + " is no multiple of it");
+      return;
+    case transformer_rule::optimizer_dealt:
+      because("--optimizer-shards", model.optimizer_shards,
+              "is no multiple of --expert-parallel " + std::to_string(mixed.parallel) +
+                  ", so that not as many replicas hold each expert");
   }
 }
 

@@ -21,6 +21,8 @@ struct transformer_options {
   std::string attention = "plain";
 
   void add(CLI::App& command);
+  //! --optimizer-shards, which matters to what holds weights.
+  void add_state(CLI::App& command);
   //! Sets what depends on other options.
   //! @param count  that the model has, and
   //! @param layers_text   the option as typed, for an error about the whole's size

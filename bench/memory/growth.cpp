@@ -56,9 +56,7 @@ std::vector<stretto::stage_bytes> stage_buffers() {
 }
 
 std::int64_t state_bytes(int rank) {
-  return model.state_bytes(layers_per_stage * model.layer_weights() +
-                           (rank == 0 ? model.embedding_weights() : 0) +
-                           (rank == ranks - 1 ? model.head_weights() : 0));
+  return model.state_bytes(layers_per_stage, rank == 0, rank == ranks - 1);
 }
 
 //! Bytes of every rank's arena.

@@ -50,6 +50,13 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
   const json single = run_json("memory 1f1b" + gpt + "--precision single");
   CHECK(of(single, 1, "state") == of(all, 1, "state"));  // 16 bytes a weight
   CHECK(of(single, 1, "activations") > of(all, 1, "activations"));
+  const json dealt = run_json("memory 1f1b" + gpt + "--optimizer-shards 8");
+  for (std::size_t rank = 0; rank < 8; ++rank) {  // 4 + 12 / 8 of 16 bytes a weight, rounded up
+    CHECK(of(dealt, rank, "activations") == of(all, rank, "activations"));
+    const std::int64_t less = of(all, rank, "state") / 32 * 11;
+    CHECK(of(dealt, rank, "state") >= less);
+    CHECK(of(dealt, rank, "state") <= less + 12 + 11);
+  }
   const json more = run_json("memory 1f1b" + gpt + "--batch 2");
   CHECK(of(more, 1, "activations") == 2 * of(all, 1, "activations"));
   CHECK(of(more, 1, "state") == of(all, 1, "state"));
@@ -243,6 +250,8 @@ TEST_CASE("forwards alone hold weights alone, and save nothing") {
     CHECK(ran.out.empty());
     return ran.err;
   };
+  CHECK(refused("--optimizer-shards 2") ==
+        "stretto: --optimizer-shards 2: inference has no optimizer\n");
   CHECK(refused("--recompute full") ==
         "stretto: --recompute full: inference has no backward for which a forward would run "
         "again\n");
@@ -403,6 +412,9 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--shared-experts 1", "--shared-experts 1: says of what only with --experts"},
       {"--expert-parallel 2", "--expert-parallel 2: says of what only with --experts"},
       {"--experts-per-token 1", "--experts-per-token 1: says of what only with --experts"},
+      {"--optimizer-shards 0", "--optimizer-shards"},
+      {"--optimizer-shards 6 --experts 8 --expert-parallel 4",
+       "--optimizer-shards 6: is no multiple of --expert-parallel 4"},
       {"--architecture bert", "--architecture: bert not in {gpt,llama}"},
       {"--attention flash", "--attention: flash not in {plain,fused}"},
       {"--attention fused --recompute attention",

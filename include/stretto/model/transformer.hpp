@@ -56,6 +56,7 @@ enum class transformer_rule : std::uint8_t {
   experts_whole,         //!< layers with experts are not split by tensor parallelism
   experts_for_token,     //!< a token goes to no more experts than there are
   experts_dealt,         //!< the experts are a multiple of the replicas that they are dealt to
+  optimizer_dealt,  //!< as many hold each expert: optimizer_shards is 1, or a multiple of these
 };
 
 constexpr std::string_view describe(transformer_rule broken) {
@@ -83,6 +84,8 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "there are fewer experts than per_token";
     case transformer_rule::experts_dealt:
       return "the experts are no multiple of experts.parallel";
+    case transformer_rule::optimizer_dealt:
+      return "optimizer_shards is no multiple of experts.parallel";
   }
   return "";
 }
@@ -105,6 +108,10 @@ struct transformer {
   int tensor_parallel = 1;  //!< ranks that share each layer (Megatron's column and row split)
   bool sequence_parallel = false;  //!< what tensor parallelism would replicate is split, too
   precision bytes{};
+  //! Data-parallel replicas among whom what the optimizer keeps is dealt, each weight's with one of
+  //! those who hold it (ZeRO's first stage, Rajbhandari et al. 2020; Megatron-LM's distributed
+  //! optimizer). 1: each replica keeps all.
+  int optimizer_shards = 1;
   architecture layers = architecture::gpt;
   attention_kernel attention = attention_kernel::plain;
   std::int64_t kv_heads = 0;  //!< heads of keys and values, each shared by several; 0: as many
@@ -122,8 +129,9 @@ struct transformer {
   constexpr transformer_rule broken_rule() const {
     using enum transformer_rule;
     const std::int64_t shards = tensor_parallel;
-    for (const std::int64_t size : {hidden, heads, sequence, microbatch, vocabulary, shards,
-                                    std::int64_t{slices}, std::int64_t{experts.parallel}})
+    for (const std::int64_t size :
+         {hidden, heads, sequence, microbatch, vocabulary, shards, std::int64_t{slices},
+          std::int64_t{experts.parallel}, std::int64_t{optimizer_shards}})
       if (size < 1) return sizes_positive;
     for (const std::int64_t size :
          {kv_heads, feed_forward, experts.count, experts.per_token, experts.shared})
@@ -143,7 +151,9 @@ struct transformer {
     if (experts.count == 0) return none;
     if (shards > 1) return experts_whole;
     if (experts.per_token > experts.count) return experts_for_token;
-    return experts.count % experts.parallel == 0 ? none : experts_dealt;
+    if (experts.count % experts.parallel != 0) return experts_dealt;
+    return optimizer_shards == 1 || optimizer_shards % experts.parallel == 0 ? none
+                                                                             : optimizer_dealt;
   }
   //! Tokens of a sequence in one job.
   constexpr std::int64_t length() const {
@@ -196,12 +206,32 @@ struct transformer {
   constexpr std::int64_t head_weights() const {
     return vocabulary * hidden / tensor_parallel + (layers == architecture::gpt ? 2 : 1) * hidden;
   }
-  //! Weights, gradients and optimizer state of so many weights.
-  constexpr std::int64_t state_bytes(std::int64_t weights) const {
-    return weights * (bytes.weight + bytes.gradient + bytes.optimizer);
+  //! Of a stage with so many layers, on each rank.
+  constexpr std::int64_t stage_weights(std::int64_t count, bool first, bool last) const {
+    return count * layer_weights() + (first ? embedding_weights() : 0) +
+           (last ? head_weights() : 0);
+  }
+  //! Weights, gradients and optimizer state of such a stage.
+  constexpr std::int64_t state_bytes(std::int64_t count, bool first, bool last) const {
+    const std::int64_t all = stage_weights(count, first, last);
+    const std::int64_t dealt = count * dealt_weights();
+    // Of each expert.
+    const int holders =
+        dealt == 0 || optimizer_shards == 1 ? 1 : optimizer_shards / experts.parallel;
+    return all * (bytes.weight + bytes.gradient) +
+           bytes.optimizer * (one_of(optimizer_shards, all - dealt) + one_of(holders, dealt));
   }
 
  private:
+  //! The largest of so many equal parts.
+  static constexpr std::int64_t one_of(int parts, std::int64_t weights) {
+    return (weights + parts - 1) / parts;
+  }
+  //! Of the experts that a rank holds of a layer, and other replicas do not.
+  constexpr std::int64_t dealt_weights() const {
+    const std::int64_t biases = layers == architecture::gpt ? feed_forward_width() + hidden : 0;
+    return experts.count / experts.parallel * (hidden * (wide() + feed_forward_width()) + biases);
+  }
   constexpr std::int64_t attention_matrices() const {
     return hidden * (2 * hidden + 2 * kv_width());
   }
