@@ -66,6 +66,8 @@ TEST_CASE("a message of another size is refused where it meets its receive") {
   expect(shorter, "process 1: step 0, rank 1, instruction ");
   expect(shorter, "channel 0 -> 1: sizes differ: send 0SEND_F1 of 255 bytes (rank 0, instruction ");
   expect(shorter, "meets receive 1RECV_F1 of 256 bytes (rank 1, instruction ");
+  expect(shorter, "process 0: step 0, rank 0, instruction ");
+  expect(shorter, ": process 1 has failed: step 0, rank 1, instruction ");
 }
 
 TEST_CASE("an MPI that serves one thread only is refused") {
@@ -87,6 +89,9 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   expect_failure(thrown);
   expect(thrown, "process 1: step 1, rank 1, instruction ");
   expect(thrown, ": no more of this; rank 1 has sent ");
+  // And the other has heard, long before its deadline.
+  expect(thrown, "process 0: step 1, rank 0, instruction ");
+  expect(thrown, ": process 1 has failed: step 1, rank 1, instruction ");
   expect(thrown, "; threads left 0");
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -61,6 +62,7 @@ class faulty_transport final : public executor::transport {
   bool needs_one_issuer() const override { return inner_->needs_one_issuer(); }
   bool polled() const override { return inner_->polled(); }
   void poll() noexcept override { inner_->poll(); }
+  void tell(std::string_view why) noexcept override { inner_->tell(why); }
   void close() noexcept override { inner_->close(); }
   void abort() noexcept override { inner_->abort(); }
 

@@ -16,17 +16,16 @@ std::string name_of(const mpi_channel::place& at) {
 
 }  // namespace
 
-mpi_channel::mpi_channel(MPI_Comm on, const place& at, std::int64_t largest,
-                         const std::atomic<bool>& stop)
+mpi_channel::mpi_channel(MPI_Comm on, const place& at, std::int64_t largest, const mpi_watch& watch)
     : at_(at),
       largest_(largest),
-      stop_(stop),
+      watch_(watch),
       requests_(on, name_of(at), 1, sizeof(message_head) + static_cast<std::size_t>(largest)) {}
 
 bool mpi_channel::wait_for_turn(std::int64_t number) const {
   patience pause;
   while (done_.load(std::memory_order_acquire) != number) {
-    if (stop_.load(std::memory_order_acquire)) return false;
+    if (watch_.stopped()) return false;
     pause.wait();
   }
   return true;
@@ -45,14 +44,14 @@ void mpi_channel::send(const operation& what, std::int64_t step, std::int64_t nu
   std::memcpy(requests_.memory(), &head, sizeof head);
   std::copy_n(what.data, bytes, requests_.memory() + sizeof head);
   requests_.send(0, sizeof head + bytes, at_.process, at_.tag);
-  if (requests_.complete(&stop_)) done_.store(number + 1, std::memory_order_release);
+  if (requests_.complete(&watch_)) done_.store(number + 1, std::memory_order_release);
 }
 
 void mpi_channel::receive(const operation& what, std::int64_t step, std::int64_t number) {
   if (!wait_for_turn(number)) return;
   message_head sent;
   requests_.receive(0, sizeof sent + static_cast<std::size_t>(largest_), at_.process, at_.tag);
-  if (!requests_.complete(&stop_)) return;
+  if (!requests_.complete(&watch_)) return;
   std::memcpy(&sent, requests_.memory(), sizeof sent);
   must_meet(at_.from, at_.to, sent, head_of(what, step));
   std::copy_n(requests_.memory() + sizeof sent, static_cast<std::size_t>(what.bytes), what.data);

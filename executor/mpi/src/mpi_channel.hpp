@@ -21,13 +21,14 @@ class mpi_channel {
   };
 
   //! @param largest  bytes of the largest message
-  mpi_channel(MPI_Comm on, const place& at, std::int64_t largest, const std::atomic<bool>& stop);
+  mpi_channel(MPI_Comm on, const place& at, std::int64_t largest, const mpi_watch& watch);
 
   //! The number of the next operation; called from the issuing thread of the rank.
   std::int64_t next() { return issued_++; }
 
   //! On a stream. Both return early when stopped.
-  //! @throws transport_error when the two sides do not fit, or MPI fails
+  //! @throws transport_error when the two sides do not fit, MPI fails, or another process has
+  //! failed
   void send(const operation& what, std::int64_t step, std::int64_t number);
   void receive(const operation& what, std::int64_t step, std::int64_t number);
 
@@ -36,7 +37,7 @@ class mpi_channel {
 
   const place at_;
   const std::int64_t largest_;
-  const std::atomic<bool>& stop_;
+  const mpi_watch& watch_;
   mpi_requests requests_;
   std::int64_t issued_ = 0;
   std::atomic<std::int64_t> done_{0};

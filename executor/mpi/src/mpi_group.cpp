@@ -18,9 +18,9 @@ constexpr std::size_t head_room = align(sizeof(message_head));
 
 }  // namespace
 
-mpi_group::mpi_group(MPI_Comm on, place at, const std::atomic<bool>& stop)
+mpi_group::mpi_group(MPI_Comm on, place at, const mpi_watch& watch)
     : at_(std::move(at)),
-      stop_(stop),
+      watch_(watch),
       room_(head_room + align(largest_part())),
       requests_(on, "group " + std::to_string(at_.group), 2 * at_.members.size(),
                 (2 * at_.members.size() + 1) * room_ + 64) {
@@ -36,7 +36,7 @@ std::size_t mpi_group::largest_part() const {
 void mpi_group::all_reduce(const operation& what, std::int64_t step, std::int64_t number) {
   patience pause;
   while (done_.load(std::memory_order_acquire) != number) {
-    if (stop_.load(std::memory_order_acquire)) return;
+    if (watch_.stopped()) return;
     pause.wait();
   }
   const auto size = static_cast<std::int64_t>(at_.wide ? sizeof(double) : sizeof(float));
@@ -76,7 +76,7 @@ void mpi_group::sum(const operation& what, std::int64_t step) {
     std::copy_n(data + begin(other), elements(other), part_at(outgoing(other)));
     requests_.send(outgoing(other), head_room + bytes(other), to.process, to.send_tag);
   });
-  ended_ = !requests_.complete(&stop_);
+  ended_ = !requests_.complete(&watch_);
   if (ended_) return;
   others([&](std::size_t other, const member&) {
     message_head theirs;
@@ -96,7 +96,7 @@ void mpi_group::sum(const operation& what, std::int64_t step) {
     requests_.receive(incoming(other) + head_room, bytes(other), to.process, to.receive_tag);
     requests_.send(2 * count * room_ + head_room, bytes(mine_), to.process, to.send_tag);
   });
-  ended_ = !requests_.complete(&stop_);
+  ended_ = !requests_.complete(&watch_);
   if (ended_) return;
   for (std::size_t of = 0; of < count; ++of)
     std::copy_n(of == mine_ ? sums : part_at(incoming(of)), elements(of), data + begin(of));

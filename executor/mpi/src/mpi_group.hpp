@@ -27,12 +27,13 @@ class mpi_group {
     bool wide = false;
   };
 
-  mpi_group(MPI_Comm on, place at, const std::atomic<bool>& stop);
+  mpi_group(MPI_Comm on, place at, const mpi_watch& watch);
 
   std::int64_t next() { return issued_++; }
 
   //! On a stream. Returns early when stopped.
-  //! @throws transport_error when the members' operations do not fit, or MPI fails
+  //! @throws transport_error when the members' operations do not fit, MPI fails, or another process
+  //! has failed
   void all_reduce(const operation& what, std::int64_t step, std::int64_t number);
 
  private:
@@ -42,7 +43,7 @@ class mpi_group {
   std::size_t largest_part() const;
 
   const place at_;
-  const std::atomic<bool>& stop_;
+  const mpi_watch& watch_;
   std::size_t mine_ = 0;  // place among the members
   std::size_t room_;      // for a head and a part
   // First what goes to each member, then what comes from each; the sum of this one's part last.

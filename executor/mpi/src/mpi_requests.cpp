@@ -22,6 +22,12 @@ void must_succeed(int code, const std::string& what) {
   throw transport_error(what + ": " + std::string(text, static_cast<std::size_t>(length)));
 }
 
+bool mpi_watch::stopped() const {
+  if (stop_.load(std::memory_order_acquire)) return true;
+  if (const std::string text = lost_.text(); !text.empty()) throw transport_error(text);
+  return false;
+}
+
 void patience::wait() {
   // Most messages come at once, or only after whole jobs: then others need the cores.
   if (turns_ < 50) {
@@ -60,20 +66,24 @@ void mpi_requests::receive(std::size_t offset, std::size_t bytes, int from, int 
   receives_[count_++] = true;
 }
 
-bool mpi_requests::complete(const std::atomic<bool>* stop, time_point limit) {
+bool mpi_requests::complete(const mpi_watch* watch, time_point limit) {
   patience pause;
-  while (true) {
-    int done = 0;
-    must_succeed(MPI_Testall(static_cast<int>(count_), requests_.data(), &done, statuses_.data()),
-                 name_);
-    if (done != 0) break;
-    const bool stopped = stop != nullptr && stop->load(std::memory_order_acquire);
-    if (stopped || (limit != time_point::max() && std::chrono::steady_clock::now() >= limit)) {
+  while (!done()) {
+    if ((watch != nullptr && watch->stopped()) ||
+        (limit != time_point::max() && std::chrono::steady_clock::now() >= limit)) {
       give_up();
       return false;
     }
     pause.wait();
   }
+  return true;
+}
+
+bool mpi_requests::done() {
+  int all = 0;
+  must_succeed(MPI_Testall(static_cast<int>(count_), requests_.data(), &all, statuses_.data()),
+               name_);
+  if (all == 0) return false;
   for (std::size_t at = 0; at < count_; ++at) {
     if (!receives_[at]) continue;
     int bytes = 0;

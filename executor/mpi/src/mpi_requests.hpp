@@ -9,12 +9,27 @@
 #include <string>
 #include <vector>
 
+#include "lost_peers.hpp"
 #include "stretto/executor/monitor.hpp"
 
 namespace stretto::executor {
 
 //! @throws transport_error with MPI's text and the name of what was tried.
 void must_succeed(int code, const std::string& what);
+
+//! What ends the waiting of whoever waits in a step.
+class mpi_watch {
+ public:
+  mpi_watch(const std::atomic<bool>& stop, lost_peers& lost) : stop_(stop), lost_(lost) {}
+
+  //! Everything is to stop.
+  //! @throws transport_error when another process has failed, with what it has told
+  bool stopped() const;
+
+ private:
+  const std::atomic<bool>& stop_;
+  lost_peers& lost_;
+};
 
 //! Waits a little, and longer every time: for conditions that only looking again can tell.
 class patience {
@@ -37,9 +52,12 @@ class mpi_requests {
   //! Of a part of the memory. Synchronous sends: done when the receive has been posted.
   void send(std::size_t offset, std::size_t bytes, int to, int tag);
   void receive(std::size_t offset, std::size_t bytes, int from, int tag);
-  //! Looks until all are done.
+  //! Looks whether all are done.
+  bool done();
+  //! Looks until they are.
   //! @return false when stopped, or late, instead; nothing may follow then
-  bool complete(const std::atomic<bool>* stop, time_point limit = time_point::max());
+  //! @throws transport_error as mpi_watch does; nothing may follow then, either
+  bool complete(const mpi_watch* watch, time_point limit = time_point::max());
   //! What the last completed receive has received, in bytes.
   std::size_t received() const { return received_; }
   //! Whether any were given up in this process, so that MPI cannot be finalised.

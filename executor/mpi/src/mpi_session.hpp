@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <mutex>
 #include <string>
 
 #include "stretto/executor/mpi.hpp"
@@ -16,6 +17,8 @@ struct mpi_session::state {
   MPI_Comm control = MPI_COMM_NULL;  // of the exchanges
   int exchanges = 0;
   std::string broken{};
+  std::mutex telling{};   // of what follows
+  std::string failure{};  // of another process, or of this one: what is known of it
 };
 
 }  // namespace stretto::executor

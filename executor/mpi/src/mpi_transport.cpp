@@ -2,11 +2,13 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lost_peers.hpp"
 #include "mpi_channel.hpp"
 #include "mpi_group.hpp"
 #include "mpi_session.hpp"
@@ -23,7 +25,7 @@ using state = mpi_session::state;
 class mpi_transport final : public transport {
  public:
   mpi_transport(mpi_session& between, const state& with, std::chrono::nanoseconds opening)
-      : between_(between), with_(with), opening_(opening) {
+      : between_(between), with_(with), opening_(opening), lost_(between) {
     if (opening <= std::chrono::nanoseconds::zero())
       throw plan_error("the time for opening the MPI transport must be positive");
   }
@@ -47,10 +49,12 @@ class mpi_transport final : public transport {
     }
     ranks_ = static_cast<int>(process_of_.size());
     make_communicator(limit);
+    step_ = &watch;
+    watch_.emplace(watch.stop_flag(), lost_);
     check_tags(plans);
     for (const plan_view& plan : plans) {
-      open_channels(plan, watch.stop_flag());
-      open_groups(plan, watch.stop_flag());
+      open_channels(plan);
+      open_groups(plan);
     }
   }
 
@@ -73,6 +77,11 @@ class mpi_transport final : public transport {
     enqueue(at, what, do_all_reduce, &group, group.next());
   }
 
+  //! Who is late tells nobody: the others are late with him, and have more to say of what they wait
+  //! for.
+  void tell(std::string_view why) noexcept override {
+    if (step_ != nullptr && std::chrono::steady_clock::now() < step_->deadline()) lost_.tell(why);
+  }
   // Whoever waits looks at the monitor again and again.
   void abort() noexcept override {}
 
@@ -129,7 +138,7 @@ class mpi_transport final : public transport {
                        std::to_string(groups) + " groups");
   }
 
-  void open_channels(const plan_view& plan, const std::atomic<bool>& stop) {
+  void open_channels(const plan_view& plan) {
     for (const bool sends : {true, false})
       for (const auto& [name, list] : channels_of(plan, sends ? action::send : action::receive)) {
         std::int64_t largest = 0;
@@ -143,11 +152,11 @@ class mpi_transport final : public transport {
         const mpi_channel::place at{from, to, process_of_.at(sends ? to : from),
                                     tag_of(0, from, to)};
         (sends ? sends_ : receives_)[name] =
-            std::make_unique<mpi_channel>(comm_, at, largest, stop);
+            std::make_unique<mpi_channel>(comm_, at, largest, *watch_);
       }
   }
 
-  void open_groups(const plan_view& plan, const std::atomic<bool>& stop) {
+  void open_groups(const plan_view& plan) {
     for (const int number : groups_of(plan)) {
       const group_info& info = plan.groups[static_cast<std::size_t>(number)];
       mpi_group::place at{number, plan.rank, {}, info.elements, info.wide};
@@ -160,7 +169,7 @@ class mpi_transport final : public transport {
       if (bytes / info.count > std::numeric_limits<int>::max() - 4096)
         throw plan_error("group " + std::to_string(number) + ": what a member sums is too large " +
                          "for MPI");
-      groups_[{number, plan.rank}] = std::make_unique<mpi_group>(comm_, std::move(at), stop);
+      groups_[{number, plan.rank}] = std::make_unique<mpi_group>(comm_, std::move(at), *watch_);
     }
   }
 
@@ -170,6 +179,9 @@ class mpi_transport final : public transport {
   int ranks_ = 0;
   std::map<int, int> process_of_;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  const monitor* step_ = nullptr;
+  lost_peers lost_;
+  std::optional<mpi_watch> watch_;
   std::map<std::pair<int, int>, std::unique_ptr<mpi_channel>> sends_;
   std::map<std::pair<int, int>, std::unique_ptr<mpi_channel>> receives_;
   std::map<std::pair<int, int>, std::unique_ptr<mpi_group>> groups_;  // by group and rank

@@ -19,8 +19,9 @@ class mpi_session final : public bootstrap {
   //! @throws bootstrap_error when this MPI does not serve calls from several threads at once
   //!         (MPI_THREAD_MULTIPLE).
   mpi_session();
-  //! Finalises MPI, which waits for the other processes to do the same. After a step that failed
-  //! with messages under way that is impossible: abort() is called instead.
+  //! Finalises MPI, which waits for the other processes to do the same. After a step that failed it
+  //! waits a second at most for them to come as well, so that each can have told what it knows;
+  //! with messages under way MPI cannot be finalised, and abort() is called instead.
   ~mpi_session() override;
   mpi_session(const mpi_session&) = delete;
   mpi_session& operator=(const mpi_session&) = delete;
@@ -31,6 +32,11 @@ class mpi_session final : public bootstrap {
                                       time_point limit) override;
   std::vector<std::string> gather(std::string_view what, std::string_view mine,
                                   time_point limit) override;
+
+  std::string failure() noexcept override;
+  //! Returns when the others have heard, or after a second: who has died, or waits for nothing,
+  //! does not.
+  void abandon(std::string_view why) noexcept override;
 
   //! Ends all processes of the job at once, this one with the code: what is left to do after an
   //! error, for the others wait for messages of this one.
@@ -49,8 +55,8 @@ class mpi_session final : public bootstrap {
 
 //! Between the ranks of several processes, each of which holds one rank or several: arenas must be
 //! memory that the host's threads can write. open() is called by all processes, those without
-//! any rank too, in the same order where there are several transports, and compares their plans: see
-//! agree().
+//! any rank too, in the same order where there are several transports, and compares their plans:
+//! see agree().
 //!
 //! Rendezvous: a sender's stream waits until the receiver has posted its receive. Each message
 //! carries its job, step and size, which are compared where it meets its receive. Every channel has
@@ -59,7 +65,8 @@ class mpi_session final : public bootstrap {
 //! out the elements: each member sums one part of all buffers in the order of the ranks, as the
 //! loopback transport does and to the same bits, and sends it to all.
 //! Waiting is by looking again, with short sleeps between: it ends with the step, at its deadline
-//! or when it is aborted, whatever has become of the peer.
+//! when it is aborted, or when another process tells that its step has failed, whatever has become
+//! of the peer.
 //! @param between  outlives the transport
 //! @param opening  how long open() waits for other processes
 std::unique_ptr<transport> make_mpi_transport(

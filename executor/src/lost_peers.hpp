@@ -11,8 +11,8 @@
 
 namespace stretto::executor {
 
-//! What is known of a process that has gone: NCCL alone does not always notice. Asked by the thread
-//! that issues and by the one that looks in its place.
+//! What is known of a process that has gone: neither NCCL nor MPI always notices. Asked by whatever
+//! thread waits.
 class lost_peers {
  public:
   explicit lost_peers(bootstrap& between) : between_(between) {}
