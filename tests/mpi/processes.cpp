@@ -83,6 +83,12 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   expect(stopped, " of 8 messages to rank 1, received ");
   expect(stopped, "; threads left 0");
 
+  // Two steps instead of four: long before the deadline.
+  const outcome left = start(2, "leave");
+  expect_failure(left);
+  expect(left, "process 0: step 2, rank 0, instruction ");
+  expect(left, ": process 1 has left: it runs no further step; rank 0 has sent ");
+
   expect_failure(start(2, "die"));
 
   const outcome thrown = start(2, "throw");

@@ -22,12 +22,6 @@ void must_succeed(int code, const std::string& what) {
   throw transport_error(what + ": " + std::string(text, static_cast<std::size_t>(length)));
 }
 
-bool mpi_watch::stopped() const {
-  if (stop_.load(std::memory_order_acquire)) return true;
-  if (const std::string text = lost_.text(); !text.empty()) throw transport_error(text);
-  return false;
-}
-
 void patience::wait() {
   // Most messages come at once, or only after whole jobs: then others need the cores.
   if (turns_ < 50) {
@@ -46,7 +40,8 @@ mpi_requests::mpi_requests(MPI_Comm on, std::string name, std::size_t requests, 
       memory_(std::make_unique<std::byte[]>(bytes)),
       requests_(requests, MPI_REQUEST_NULL),
       statuses_(requests),
-      receives_(requests) {}
+      receives_(requests),
+      peers_(requests) {}
 
 mpi_requests::~mpi_requests() {
   if (count_ > 0) give_up();
@@ -56,6 +51,7 @@ void mpi_requests::send(std::size_t offset, std::size_t bytes, int to, int tag) 
   must_succeed(MPI_Issend(memory_.get() + offset, static_cast<int>(bytes), MPI_BYTE, to, tag, on_,
                           &requests_[count_]),
                name_);
+  peers_[count_] = to;
   receives_[count_++] = false;
 }
 
@@ -63,13 +59,14 @@ void mpi_requests::receive(std::size_t offset, std::size_t bytes, int from, int 
   must_succeed(MPI_Irecv(memory_.get() + offset, static_cast<int>(bytes), MPI_BYTE, from, tag, on_,
                          &requests_[count_]),
                name_);
+  peers_[count_] = from;
   receives_[count_++] = true;
 }
 
 bool mpi_requests::complete(const mpi_watch* watch, time_point limit) {
   patience pause;
   while (!done()) {
-    if ((watch != nullptr && watch->stopped()) ||
+    if ((watch != nullptr && watch->stopped({peers_.data(), count_})) ||
         (limit != time_point::max() && std::chrono::steady_clock::now() >= limit)) {
       give_up();
       return false;

@@ -2,34 +2,19 @@
 
 #include <mpi.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "lost_peers.hpp"
+#include "mpi_watch.hpp"
 #include "stretto/executor/monitor.hpp"
 
 namespace stretto::executor {
 
 //! @throws transport_error with MPI's text and the name of what was tried.
 void must_succeed(int code, const std::string& what);
-
-//! What ends the waiting of whoever waits in a step.
-class mpi_watch {
- public:
-  mpi_watch(const std::atomic<bool>& stop, lost_peers& lost) : stop_(stop), lost_(lost) {}
-
-  //! Everything is to stop.
-  //! @throws transport_error when another process has failed, with what it has told
-  bool stopped() const;
-
- private:
-  const std::atomic<bool>& stop_;
-  lost_peers& lost_;
-};
 
 //! Waits a little, and longer every time: for conditions that only looking again can tell.
 class patience {
@@ -72,6 +57,7 @@ class mpi_requests {
   std::vector<MPI_Request> requests_;
   std::vector<MPI_Status> statuses_;
   std::vector<bool> receives_;
+  std::vector<int> peers_;
   std::size_t count_ = 0;
   std::size_t received_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "mpi_requests.hpp"
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::size_t most_name = 256;
 constexpr std::size_t most_part = std::size_t{64} << 20U;
-// Every MPI has tags up to 32767. Exchanges take turns with those below.
-constexpr int failure_tag = 32767;
 
 std::string version_of_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -35,7 +34,7 @@ class exchange {
         name_("exchange '" + std::string(what) + "'"),
         what_(what),
         limit_(limit),
-        tag_(with.exchanges % failure_tag),
+        tag_(with.exchanges % 32768),
         words_(std::string(what) + '\0' + std::string(mine)),
         out_(with.control, name_, static_cast<std::size_t>(with.processes), words_.size()) {}
 
@@ -120,10 +119,13 @@ mpi_session::mpi_session() : state_(std::make_shared<state>()) {
   MPI_Comm_set_errhandler(state_->control, MPI_ERRORS_RETURN);
   MPI_Comm_rank(state_->control, &state_->process);
   MPI_Comm_size(state_->control, &state_->processes);
+  state_->news.emplace(state_->control);
 }
 
 mpi_session::~mpi_session() {
-  if (mpi_requests::any_given_up() || !failure().empty()) {
+  bool well = !mpi_requests::any_given_up() && failure().empty();
+  if (well && state_->finalises) well = state_->news->leave();
+  if (!well) {
     try {
       barrier("end after a failure", std::chrono::steady_clock::now() + std::chrono::seconds(1));
     } catch (const bootstrap_error&) {
@@ -132,6 +134,7 @@ mpi_session::~mpi_session() {
     if (mpi_requests::any_given_up()) abort(1);
   }
   if (!state_->finalises) return;
+  state_->news->free();
   MPI_Comm_free(&state_->control);
   MPI_Finalize();
 }
@@ -170,31 +173,9 @@ std::vector<std::string> mpi_session::run(std::string_view what, std::string_vie
   }
 }
 
-namespace {
-
-//! What the first process to tell of a failure says, if it has come; locked by the caller.
-void hear(mpi_session::state& my) {
-  MPI_Status status;
-  int there = 0;
-  if (!my.failure.empty() ||
-      MPI_Iprobe(MPI_ANY_SOURCE, failure_tag, my.control, &there, &status) != MPI_SUCCESS ||
-      there == 0)
-    return;
-  int bytes = 0;
-  MPI_Get_count(&status, MPI_BYTE, &bytes);
-  std::string words(static_cast<std::size_t>(bytes), '\0');
-  if (MPI_Recv(words.data(), bytes, MPI_BYTE, status.MPI_SOURCE, failure_tag, my.control,
-               MPI_STATUS_IGNORE) == MPI_SUCCESS)
-    my.failure = "process " + std::to_string(status.MPI_SOURCE) + " has failed: " + words;
-}
-
-}  // namespace
-
 std::string mpi_session::failure() noexcept {
   try {
-    const std::lock_guard lock(state_->telling);
-    hear(*state_);
-    return state_->failure;
+    return state_->news->failure();
   } catch (...) {  // no memory for the text
     return {};
   }
@@ -202,29 +183,15 @@ std::string mpi_session::failure() noexcept {
 
 void mpi_session::abandon(std::string_view why) noexcept {
   try {
-    state& my = *state_;
-    const std::lock_guard lock(my.telling);
-    const std::string_view words = why.substr(0, 4000);
-    mpi_requests out(my.control, "what others are told of a failure",
-                     static_cast<std::size_t>(my.processes), words.size());
-    std::copy_n(reinterpret_cast<const std::byte*>(words.data()), words.size(), out.memory());
-    for (int other = 0; other < my.processes; ++other)
-      if (other != my.process) out.send(0, words.size(), other, failure_tag);
-    // Somebody else may be telling of a failure, too, until this one has heard.
-    const time_point limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    patience pause;
-    while (!out.done() && std::chrono::steady_clock::now() < limit) {
-      hear(my);
-      pause.wait();
-    }
-    if (my.failure.empty())
-      my.failure = "process " + std::to_string(my.process) + " has failed: " + std::string(words);
+    state_->news->fail(why);
   } catch (...) {  // then they hear of it at their deadline
   }
 }
 
 void mpi_session::abort(int code) noexcept {
   std::fflush(nullptr);
+  // The first ends all. When several ask at once, Open MPI 4.1's mpirun may never end.
+  std::this_thread::sleep_for(std::min(state_->process, 4) * std::chrono::milliseconds(300));
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }

@@ -2,9 +2,10 @@
 
 #include <mpi.h>
 
-#include <mutex>
+#include <optional>
 #include <string>
 
+#include "mpi_news.hpp"
 #include "stretto/executor/mpi.hpp"
 
 namespace stretto::executor {
@@ -17,8 +18,7 @@ struct mpi_session::state {
   MPI_Comm control = MPI_COMM_NULL;  // of the exchanges
   int exchanges = 0;
   std::string broken{};
-  std::mutex telling{};   // of what follows
-  std::string failure{};  // of another process, or of this one: what is known of it
+  std::optional<mpi_news> news{};
 };
 
 }  // namespace stretto::executor

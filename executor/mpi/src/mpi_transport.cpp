@@ -50,7 +50,7 @@ class mpi_transport final : public transport {
     ranks_ = static_cast<int>(process_of_.size());
     make_communicator(limit);
     step_ = &watch;
-    watch_.emplace(watch.stop_flag(), lost_);
+    watch_.emplace(watch.stop_flag(), lost_, *with_.news);
     check_tags(plans);
     for (const plan_view& plan : plans) {
       open_channels(plan);

@@ -146,7 +146,7 @@ int equal(session& between) {
 //! One rank in each process, until something goes wrong.
 int fail(session& between, const std::unique_ptr<const planned>& made,
          std::chrono::nanoseconds deadline, const std::function<void()>& in_process_1,
-         std::unique_ptr<executor::transport> wire = {}) {
+         std::unique_ptr<executor::transport> wire = {}, int steps = 4) {
   if (!wire) wire = make_mpi_transport(between);
   job_part here(*made, between.process(), 1, std::move(wire), deadline);
   if (between.process() == 1)
@@ -154,7 +154,7 @@ int fail(session& between, const std::unique_ptr<const planned>& made,
       if (at.step == 1 && at.what.microbatch == 2) in_process_1();
     };
   try {
-    for (int step = 0; step < 4; ++step) here.engine->step();
+    for (int step = 0; step < steps; ++step) here.engine->step();
   } catch (const executor::execution_error& caught) {
     std::cout << "process " << between.process() << ": " << caught.what() << "; threads left "
               << caught.threads_left() << std::endl;
@@ -179,6 +179,9 @@ int run(session& between, const std::string& what) {
   if (what == "die") return fail(between, plans(256), later, [] { std::raise(SIGKILL); });
   if (what == "throw")
     return fail(between, plans(256), later, [] { throw std::runtime_error("no more of this"); });
+  if (what == "leave")
+    return fail(
+        between, plans(256), later, [] {}, {}, odd ? 2 : 4);
   if (what == "shorter")
     return fail(
         between, plans(256), later, [] {},

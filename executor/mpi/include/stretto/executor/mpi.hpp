@@ -38,8 +38,8 @@ class mpi_session final : public bootstrap {
   //! does not.
   void abandon(std::string_view why) noexcept override;
 
-  //! Ends all processes of the job at once, this one with the code: what is left to do after an
-  //! error, for the others wait for messages of this one.
+  //! Ends all processes of the job, this one with the code: what is left to do after an error, for the
+  //! others wait for messages of this one. Those of higher numbers leave it to the others for a moment.
   [[noreturn]] void abort(int code) noexcept;
 
   struct state;
