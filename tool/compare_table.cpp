@@ -30,6 +30,9 @@ std::string comparison::scale(const compared& one) const {
 std::string comparison::reason_of(const compared& one) const {
   if (one.why.what == fault::unsupported) return std::string(describe(one.why.why));
   if (one.why.what == fault::misassigned) return std::string(to_text(one.why).view());
+  if (one.why.what == fault::over_limit && one.why.amount == 0)
+    return "needs more than the limit of rank " + std::to_string(one.why.rank) + ", " +
+           memory.text(one.why.limit);
   if (one.why.what == fault::over_limit)
     return needs_in_words(one.why, [&](std::int64_t amount) { return memory.text(amount); });
   return std::string(to_text(one.why).view());

@@ -27,6 +27,8 @@ struct cost_options {
   int hides = 0;  //!< percent of a pair's shorter half
   std::int64_t whole_saves = 0;  //!< time that a whole backward takes less than its halves
   layer_options layers;
+  //! Of forwards alone without --memory: they keep nothing, whatever is said of layers.
+  bool keeps_nothing = false;
 
   //! What a command knows besides jobs that compute one by one.
   struct kinds {

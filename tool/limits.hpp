@@ -22,10 +22,18 @@ std::string needs_in_words(const verdict& fullest, const amount_text& amount = p
 //! What a rule says of an order; of a limit where it is exceeded first, and what all of it needs.
 std::string refusal_of_order(const verdict& found, const replay_input& order,
                              const amount_text& amount = plain_amount);
+//! What the amount is that a search finds enough on every rank.
+enum class least_limit {
+  smallest,  //!< no less is
+  enough,    //!< less may be
+  unknown,   //!< it speaks of micro-batches that are all alike, and they are not
+};
+//! @param plain  nothing stands between the jobs that the search has put in order, and none were
+//! joined
+least_limit least_of(const job_table_view& costs, bool plain);
+
 //! What a schedule says of costs; of limits that leave it no order, which would.
-//! @param found     fault::over_limit: its `amount` is enough on every rank
-//! @param smallest  and no less is
-std::string refusal_of_search(const verdict& found, bool smallest,
+std::string refusal_of_search(const verdict& found, least_limit is,
                               const amount_text& amount = plain_amount);
 
 }  // namespace stretto::tool

@@ -119,7 +119,10 @@ struct memory_command {
                                               : in_mib(bytes) + " MiB";
     };
     if (!made.answer.ok())
-      throw broken_schedule(name + ": " + refusal_of_search(made.answer, !away_.any(), mibs));
+      throw broken_schedule(
+          name + ": " +
+          refusal_of_search(made.answer, away_.any() ? least_limit::enough : least_limit::smallest,
+                            mibs));
     bool split = false;
     for (int rank = 0; rank < wanted.ranks; ++rank)
       for (const job& work : made.lists.rows().row(rank))

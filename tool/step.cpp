@@ -147,11 +147,14 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   if (answer.ok()) answer = check::schedule(made.input());
   if (answer.ok()) return made;
   const bool searched = !made.made.answer.ok();
+  const bool merges = options.merge && *options.merge != schedule::merge_kind::none;
+  const least_limit least = least_of(made.input().costs, !options.offload.any() && !merges);
   if (why == nullptr)
-    throw broken_schedule(name + ": " +
-                          (searched ? refusal_of_search(answer, !options.offload.any())
-                                    : refusal_of_order(answer, made.input())));
+    throw broken_schedule(
+        name + ": " +
+        (searched ? refusal_of_search(answer, least) : refusal_of_order(answer, made.input())));
   *why = answer.what == fault::over_limit && !searched ? fullest(made.input(), answer) : answer;
+  if (searched && least == least_limit::unknown) why->amount = 0;
   return std::nullopt;
 }
 

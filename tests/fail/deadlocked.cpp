@@ -4,9 +4,9 @@
 // expected-gnu: <stretto::fault::deadlocked, stretto::reason::waits_forever, 0, 1, stretto::job_kind::backward, 0, 0>
 // expected-clang: <stretto::fault::deadlocked, stretto::reason::waits_forever, 0, 1, stretto::job_kind::backward, 0, 0>
 // expected-nvcc: What=stretto::fault::deadlocked, Why=stretto::reason::waits_forever, Rank=0, Step=1, Kind=stretto::job_kind::backward, Stage=0, Microbatch=0
-// expected-gnu: stretto::other_job<0, 1, stretto::job_kind::backward, 1, 0, 0>
-// expected-clang: stretto::other_job<0, 1, stretto::job_kind::backward, 1, 0, 0>
-// expected-nvcc: Rank=0, Step=1, Kind=stretto::job_kind::backward, Stage=1, Microbatch=0, Slice=0
+// expected-gnu: stretto::other_job<stretto::job_kind::backward, 1, 0, 0>
+// expected-clang: stretto::other_job<stretto::job_kind::backward, 1, 0, 0>
+// expected-nvcc: Kind=stretto::job_kind::backward, Stage=1, Microbatch=0, Slice=0
 #include "stretto/check/live.hpp"
 #include "stretto/plan/accepted.hpp"
 

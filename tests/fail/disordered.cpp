@@ -3,9 +3,9 @@
 // expected-gnu: <stretto::fault::disordered, stretto::reason::needs_earlier, 0, 2, stretto::job_kind::backward, 0, 1>
 // expected-clang: <stretto::fault::disordered, stretto::reason::needs_earlier, 0, 2, stretto::job_kind::backward, 0, 1>
 // expected-nvcc: What=stretto::fault::disordered, Why=stretto::reason::needs_earlier, Rank=0, Step=2, Kind=stretto::job_kind::backward, Stage=0, Microbatch=1
-// expected-gnu: stretto::other_job<0, 2, stretto::job_kind::forward, 0, 1, 0>
-// expected-clang: stretto::other_job<0, 2, stretto::job_kind::forward, 0, 1, 0>
-// expected-nvcc: Rank=0, Step=2, Kind=stretto::job_kind::forward, Stage=0, Microbatch=1, Slice=0
+// expected-gnu: stretto::other_job<stretto::job_kind::forward, 0, 1, 0>
+// expected-clang: stretto::other_job<stretto::job_kind::forward, 0, 1, 0>
+// expected-nvcc: Kind=stretto::job_kind::forward, Stage=0, Microbatch=1, Slice=0
 #include "stretto/check/ordered.hpp"
 #include "stretto/plan/accepted.hpp"
 

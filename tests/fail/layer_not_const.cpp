@@ -1,6 +1,6 @@
 // Nobody could call them: every stage would have the same costs and bytes, without a word.
 // expected: stretto: a memory policy's layer(int) must be const and return unit_costs
-// expected: stretto: a memory policy's layer_bytes(int) must be const
+// expected: stretto: a memory policy's layer_bytes(int) must be const and return layer_bytes
 #include "stretto/memory/release_early.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/gpipe.hpp"

@@ -3,9 +3,9 @@
 // expected-gnu: <stretto::fault::rendezvous, stretto::reason::message_mismatch, 0, 2, stretto::job_kind::send_forward, 0, 0>
 // expected-clang: <stretto::fault::rendezvous, stretto::reason::message_mismatch, 0, 2, stretto::job_kind::send_forward, 0, 0>
 // expected-nvcc: What=stretto::fault::rendezvous, Why=stretto::reason::message_mismatch, Rank=0, Step=2, Kind=stretto::job_kind::send_forward, Stage=0, Microbatch=0
-// expected-gnu: stretto::other_job<0, 2, stretto::job_kind::receive_forward, 1, 1, 0>
-// expected-clang: stretto::other_job<0, 2, stretto::job_kind::receive_forward, 1, 1, 0>
-// expected-nvcc: Rank=0, Step=2, Kind=stretto::job_kind::receive_forward, Stage=1, Microbatch=1, Slice=0
+// expected-gnu: stretto::other_job<stretto::job_kind::receive_forward, 1, 1, 0>
+// expected-clang: stretto::other_job<stretto::job_kind::receive_forward, 1, 1, 0>
+// expected-nvcc: Kind=stretto::job_kind::receive_forward, Stage=1, Microbatch=1, Slice=0
 #include "stretto/check/rendezvous.hpp"
 #include "stretto/plan/accepted.hpp"
 

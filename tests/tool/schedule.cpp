@@ -254,6 +254,20 @@ TEST_CASE("a limit holds a schedule to account, with the rule and the numbers") 
       run("simulate v_auto --ranks 4 --microbatches 6 --limit 1").err ==
       "stretto: v_auto: rule bounded broken on rank 0: memory in use exceeds the rank's limit, 1; "
       "the smallest limit that will do is 2\n");
+  // Where backwards for the weights take memory while they run, less may do; and where
+  // micro-batches differ, what the search says of one class is nothing of the others.
+  const temporary costs("costs.json");
+  costs.write(R"({"jobs": [{"kind": "B", "cost": 2, "change": -5}, {"kind": "W", "peak": 9}]})");
+  const std::string by_file = " --costs " + costs.path();
+  CHECK(run("simulate v_auto --ranks 2 --microbatches 1 --limit 1" + by_file)
+            .err.ends_with("limit, 1; a limit of 11 is enough\n"));
+  costs.write(R"({"jobs": [{"kind": "F", "microbatch": 1, "peak": 9}]})");
+  const std::string two = " --ranks 2 --microbatches 4 --memory 5,-2,-3" + by_file;
+  CHECK(
+      run("simulate zb_auto --limit 0" + two)
+          .err.ends_with("limit, 0; how much is enough is not known where micro-batches differ\n"));
+  CHECK(run("compare --limit 4" + two)
+            .out.find("\nzb_auto: needs more than the limit of rank 0, 4\n") != std::string::npos);
   CHECK(run("simulate gpipe --ranks 2 --microbatches 5 --memory 2,-1,-1 --limit 9").exit == 1);
   CHECK(run("simulate gpipe --ranks 2 --microbatches 5 --memory 2,-1,-1 --limit 10").exit == 0);
 }

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "stretto/assignment/all.hpp"
+#include "stretto/lowering/requested.hpp"
+#include "stretto/memory/release_early.hpp"
+#include "stretto/model/layer.hpp"
 #include "stretto/model/verdict_text.hpp"
 
 namespace {
@@ -63,6 +66,57 @@ static_assert([] {
   return rank_list<0, 0, 0, 0, 0, 1, 1, 1>{}.assign({.ranks = 2, .chunks = 2}, stages).ok() &&
          stages == dealt;
 }());
+
+TEST_CASE("what layers take goes into a job table; what is below 0 is not hidden by others") {
+  const placement where{.ranks = 2, .microbatches = 4};
+  const std::vector<layer_range> stages{{0, 2}, {2, 1}};
+  const auto written = [&](const stretto::unit_costs& odd) {
+    stretto::job_table made(2, 1);
+    stretto::write_layer_costs(
+        where, stages, [&](int layer) { return layer == 1 ? odd : stretto::unit_costs{}; }, made);
+    return made;
+  };
+  const stretto::job_table made = written({.forward = 5, .memory_weights = 7});
+  CHECK(made.view().at(0, 0, stretto::job_kind::forward).time == 6);
+  CHECK(made.base == std::vector<std::int64_t>{7, 0});
+  CHECK(made.view().fits(2, 1, 2, 4, 1));
+  using costs = stretto::unit_costs;
+  for (const auto member : {&costs::forward, &costs::backward_input, &costs::backward_weight,
+                            &costs::offload, &costs::memory_weights}) {
+    costs odd{.memory_weights = 9};
+    odd.*member = -1;
+    CHECK_FALSE(written(odd).view().fits(2, 1, 2, 4, 1));
+  }
+}
+
+namespace {
+
+struct odd_layer : stretto::memory::release_early {
+  std::int64_t stretto::layer_bytes::*member = nullptr;
+
+  constexpr stretto::layer_bytes layer_bytes(int layer) const {
+    stretto::layer_bytes made{.stash = 4096, .gradients = 4096, .kept = 4096};
+    if (layer == 1) made.*member = -64;
+    return made;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("bytes of a layer that are below 0 are refused, whatever its stage's other layers have") {
+  const std::vector<layer_range> layers{{0, 1}, {1, 2}};
+  using bytes = stretto::layer_bytes;
+  for (const auto member : {&bytes::stash, &bytes::gradients, &bytes::kept}) {
+    odd_layer policy;
+    policy.member = member;
+    std::vector<stretto::stage_bytes> stages(2);
+    stretto::memory::write_stage_bytes(policy, layers, stages);
+    const stretto::verdict found = stretto::lowering::requested(stages, 2, {}, {}, 2);
+    CHECK(found.why == reason::size_out_of_range);
+    CHECK(found.where.stage == 1);
+    CHECK(found.amount == -64);
+  }
+}
 
 TEST_CASE("round robin deals as Paddle does, and refuses what Paddle refuses") {
   std::ifstream file(STRETTO_GOLDEN_DIR "/uneven_layers.txt");

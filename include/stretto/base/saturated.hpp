@@ -14,6 +14,11 @@ constexpr std::int64_t saturated_sum(std::int64_t one, std::int64_t other) {
   if (other < 0 && one < range::min() - other) return range::min();
   return one + other;
 }
+//! The same of what may not be below 0: what is stays so, or others would hide it in the sum.
+constexpr std::int64_t saturated_sum_of_sizes(std::int64_t one, std::int64_t other) {
+  if (one < 0 || other < 0) return one < other ? one : other;
+  return saturated_sum(one, other);
+}
 //! @param count  0 or more
 constexpr std::int64_t saturated_product(int count, std::int64_t one) {
   using range = std::numeric_limits<std::int64_t>;

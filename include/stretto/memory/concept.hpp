@@ -24,7 +24,8 @@ namespace stretto::memory {
 //!   Where an assignment says which layers a stage has, the table is their sums; of `costs()` only
 //!   communication and hiding are then read.
 //! - `layer_bytes(i)` (optional): what layer i adds to the buffers of its stage, likewise; of
-//!   `bytes()` only the output is then read.
+//!   `bytes()` only the output is then read. Its type is written `stretto::layer_bytes` there, or
+//!   the member would have its name.
 //! - `recompute()` (optional): a recompute_window, which forwards run a second time.
 //! - `offload()` (optional): an offload_window, what the host keeps between forward and backward.
 //! These are their names, to the letter: a policy that derives from another inherits what it spells
@@ -65,6 +66,12 @@ constexpr void refuse_misspelled() {
                 "stretto: a memory policy's byte(int) is not asked for: bytes(int) is");
   static_assert(!requires(Memory& any) { any.layers(0); },
                 "stretto: a memory policy's layers(int) is not asked for: layer(int) is");
+  static_assert(
+      !requires(Memory & any) { any.layer_byte(0); },
+      "stretto: a memory policy's layer_byte(int) is not asked for: layer_bytes(int) is");
+  static_assert(
+      !requires(Memory & any) { any.layers_bytes(0); },
+      "stretto: a memory policy's layers_bytes(int) is not asked for: layer_bytes(int) is");
   static_assert(!requires(Memory& any) { any.recomputes(); },
                 "stretto: a memory policy's recomputes() is not asked for: recompute() is");
   static_assert(!requires(Memory& any) { any.offloads(); },
@@ -81,19 +88,23 @@ constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range
   detail::refuse_misspelled<Memory>();
   static_assert(!requires(Memory& any) { any.layer(0); } || by_layer<Memory>,
                 "stretto: a memory policy's layer(int) must be const and return unit_costs");
-  static_assert(!requires(Memory& any) { any.layer_bytes(0); } || requires { made.layer_bytes(0); },
-                "stretto: a memory policy's layer_bytes(int) must be const");
+  constexpr bool by_layer_bytes = requires {
+    { made.layer_bytes(0) } -> std::same_as<layer_bytes>;
+  };
+  static_assert(
+      !requires(Memory & any) { any.layer_bytes(0); } || by_layer_bytes,
+      "stretto: a memory policy's layer_bytes(int) must be const and return layer_bytes");
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     stages[stage] = made.bytes(static_cast<int>(stage));
-    if constexpr (requires { made.layer_bytes(0); }) {
+    if constexpr (by_layer_bytes) {
       if (layers.empty()) continue;
       const layer_range& held = layers[stage];
       stages[stage].stash = stages[stage].gradients = stages[stage].kept = 0;
       for (int layer = held.first; layer < held.first + held.count; ++layer) {
         const layer_bytes one = made.layer_bytes(layer);
-        stages[stage].stash = saturated_sum(stages[stage].stash, one.stash);
-        stages[stage].gradients = saturated_sum(stages[stage].gradients, one.gradients);
-        stages[stage].kept = saturated_sum(stages[stage].kept, one.kept);
+        stages[stage].stash = saturated_sum_of_sizes(stages[stage].stash, one.stash);
+        stages[stage].gradients = saturated_sum_of_sizes(stages[stage].gradients, one.gradients);
+        stages[stage].kept = saturated_sum_of_sizes(stages[stage].kept, one.kept);
       }
     }
   }

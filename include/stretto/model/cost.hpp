@@ -57,8 +57,8 @@ struct job_table_view {
   static constexpr std::int64_t most_memory = most_time;
 
   //! Whether it speaks of so many ranks, with so many chunks each, of no time below 0 or above
-  //! most_time (less with many jobs of a kind), of no memory beyond most_memory, and of no limit as
-  //! far below 0.
+  //! most_time (less with many jobs of a kind), of no memory beyond most_memory, of no base below
+  //! 0, and of no limit as far below 0.
   //! @param stages  of the placement
   constexpr bool fits(int ranks_of, int chunks_of, int stages, int microbatches,
                       int slices_of) const {
@@ -73,7 +73,7 @@ struct job_table_view {
     for (const job_cost& one : entries)
       if (one.time < 0 || one.time > longest || !sized(one.change) || !sized(one.peak)) return false;
     for (const std::int64_t one : base)
-      if (!sized(one)) return false;
+      if (one < 0 || !sized(one)) return false;
     for (const std::int64_t one : limit)
       if (one < -most_memory) return false;
     return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&

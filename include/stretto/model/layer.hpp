@@ -37,19 +37,22 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
                  .offload = 0,
                  .memory_offload = 0};
   const auto add = [](std::int64_t& to, std::int64_t more) { to = saturated_sum(to, more); };
+  const auto add_size = [](std::int64_t& to, std::int64_t more) {
+    to = saturated_sum_of_sizes(to, more);
+  };
   for (int layer = held.first; layer < held.first + held.count; ++layer) {
     const unit_costs one = costs(layer);
-    add(sum.forward, one.forward);
-    add(sum.backward_input, one.backward_input);
-    add(sum.backward_weight, one.backward_weight);
+    add_size(sum.forward, one.forward);
+    add_size(sum.backward_input, one.backward_input);
+    add_size(sum.backward_weight, one.backward_weight);
     add(sum.whole_saves, one.whole_saves);
     add(sum.memory_forward, one.memory_forward);
     add(sum.memory_backward_input, one.memory_backward_input);
     add(sum.memory_backward_weight, one.memory_backward_weight);
     add(sum.memory_recompute, one.memory_recompute);
-    add(sum.offload, one.offload);
+    add_size(sum.offload, one.offload);
     add(sum.memory_offload, one.memory_offload);
-    add(sum.memory_weights, one.memory_weights);
+    add_size(sum.memory_weights, one.memory_weights);
   }
   return sum;
 }
@@ -57,7 +60,7 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
 //! Writes the job table of dealt layers, for which schedules, simulations and proofs then need no
 //! layers: one entry per rank, chunk and kind, and per rank the memory of the weights it holds.
 //! @param stages layers of every stage, in pipeline order
-//! @param entries, base those of a fixed_job_table or a job_table; `base` has one entry per rank
+//! @param entries, base those of a fixed_job_table; `base` has one entry per rank
 template <layer_costs Costs>
 constexpr void write_layer_costs(const placement& where, std::span<const layer_range> stages,
                                  const Costs& costs, std::span<job_cost> entries,
@@ -69,13 +72,20 @@ constexpr void write_layer_costs(const placement& where, std::span<const layer_r
       const unit_costs sum = stage < 0
                                  ? sum_of_layers({}, costs)
                                  : sum_of_layers(stages[static_cast<std::size_t>(stage)], costs);
-      weights = saturated_sum(weights, sum.memory_weights);
+      weights = saturated_sum_of_sizes(weights, sum.memory_weights);
       const int first = (rank * where.chunks + chunk) * cost_kinds;
       for (int kind = 0; kind < cost_kinds; ++kind)
         entries[static_cast<std::size_t>(first + kind)] = sum.of(static_cast<job_kind>(kind));
     }
     base[static_cast<std::size_t>(rank)] = weights;
   }
+}
+//! The same into a table made for the placement's ranks and chunks.
+template <layer_costs Costs>
+constexpr void write_layer_costs(const placement& where, std::span<const layer_range> stages,
+                                 const Costs& costs, job_table& table) {
+  table.base.resize(static_cast<std::size_t>(where.ranks));
+  write_layer_costs(where, stages, costs, table.entries, table.base);
 }
 
 }  // namespace stretto

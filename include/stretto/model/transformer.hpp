@@ -16,7 +16,8 @@ struct precision {
 };
 //! All in single precision.
 inline constexpr precision single_precision{};
-//! Half-precision weights, activations and gradients; master weights and moments in single.
+//! Half-precision weights, activations and gradients; master weights and moments in single. (Who
+//! sums gradients in single precision, as Megatron-LM does, has 4 bytes for them.)
 inline constexpr precision mixed_precision{2, 2, 2, 12};
 
 //! What layers are made of. Both norm before a block, and add its result to what it had.
@@ -109,8 +110,8 @@ struct transformer {
   bool sequence_parallel = false;  //!< what tensor parallelism would replicate is split, too
   precision bytes{};
   //! Data-parallel replicas among whom what the optimizer keeps is dealt, each weight's with one of
-  //! those who hold it (ZeRO's first stage, Rajbhandari et al. 2020; Megatron-LM's distributed
-  //! optimizer). 1: each replica keeps all.
+  //! those who hold it (ZeRO's first stage, Rajbhandari et al. 2020, as Megatron-LM's distributed
+  //! optimizer has it). 1: each replica keeps all.
   int optimizer_shards = 1;
   architecture layers = architecture::gpt;
   attention_kernel attention = attention_kernel::plain;

@@ -1,10 +1,16 @@
 #pragma once
 
+#include <cstdint>
+#include <type_traits>
+
 #include "stretto/model/verdict.hpp"
 
 namespace stretto {
 
 namespace detail {
+
+template <int>
+inline constexpr bool never = false;
 
 //! Whether fault::unsupported is about the shape: other reasons have a sentence of their own below.
 constexpr bool speaks_of_shape(reason why) {
@@ -88,7 +94,8 @@ struct accepted {
   static_assert(What != fault::disordered,
                 "stretto: disordered: a job stands before one of its rank that it needs");
   static_assert(What != fault::deadlocked,
-                "stretto: deadlocked: the replay stops; this job waits for one that never runs");
+                "stretto: deadlocked: the replay stops; this job waits for one that never runs "
+                "(check::standstill says who waits for whom, all the way around)");
   static_assert(What != fault::rendezvous, "stretto: rendezvous: a send and a receive do not meet");
   static_assert(What != fault::over_limit,
                 "stretto: over_limit: the rank needs more memory than its limit");
@@ -159,13 +166,13 @@ struct of_slice {
   static constexpr bool value = true;
 };
 
-//! The same for the other job of a verdict: what the one that `accepted` names needs, waits for, meets
-//! or clashes with. Rank and step are those of the latter; rank -1: there is no other.
-template <int Rank, int Step, job_kind Kind, int Stage, int Microbatch, int Slice>
+//! The same for the other job of a verdict: what the one that `accepted` names needs, waits for,
+//! meets or clashes with.
+template <job_kind Kind, int Stage, int Microbatch, int Slice>
 struct other_job {
-  static_assert(Rank < 0,
-                "stretto: other_job<rank, step, kind, stage, micro-batch, slice> is what that step "
-                "needs, waits for, meets or clashes with");
+  static_assert(detail::never<Slice>,
+                "stretto: other_job<kind, stage, micro-batch, slice> is what that job needs, waits "
+                "for, meets or clashes with");
   static constexpr bool value = true;
 };
 
@@ -175,14 +182,13 @@ namespace detail {
 template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, int Microbatch,
           int Slice, bool HasOther, job_kind OtherKind, int OtherStage, int OtherMicrobatch,
           int OtherSlice, std::int64_t Amount, std::int64_t Limit>
-inline constexpr bool sound =
-    accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value &&
-    of_slice<Rank, Step, What == fault::none ? 0 : Slice>::value &&
-    other_job<HasOther ? Rank : -1, Step, OtherKind, OtherStage, OtherMicrobatch,
-              OtherSlice>::value &&
-    assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value &&
-    within_limit<Rank, What == fault::over_limit ? Amount : 0,
-                 What == fault::over_limit ? Limit : 0>::value;
+inline constexpr bool sound = accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value&&
+    of_slice<Rank, Step, What == fault::none ? 0 : Slice>::value&&
+        std::conditional_t<HasOther, other_job<OtherKind, OtherStage, OtherMicrobatch, OtherSlice>,
+                           std::true_type>::value&&
+            assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value&&
+                within_limit<Rank, What == fault::over_limit ? Amount : 0,
+                             What == fault::over_limit ? Limit : 0>::value;
 
 }  // namespace detail
 

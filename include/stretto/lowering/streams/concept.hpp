@@ -34,7 +34,20 @@ concept Policy = requires(const Overlap& made, job_kind kind, int number) {
 //! Its receive lead (replay_input::receive_lead); -1: none.
 template <Policy Overlap>
 constexpr int receive_lead_of(const Overlap& made) {
-  if constexpr (requires { made.receive_lead(); })
+  constexpr bool has = requires {
+    { made.receive_lead() } -> std::same_as<int>;
+  };
+  // Otherwise nobody would hear of it, and the lead not be proven.
+  static_assert(
+      has || !requires(Overlap & any) { any.receive_lead(); },
+      "stretto: an overlap policy's receive_lead() must be const and return int");
+  static_assert(
+      has || !requires(Overlap & any) { any.receive_lead; },
+      "stretto: an overlap policy's receive_lead must be a function");
+  static_assert(
+      !requires(Overlap & any) { any.receive_leads(); },
+      "stretto: an overlap policy's receive_leads() is not asked for: receive_lead() is");
+  if constexpr (has)
     return made.receive_lead() < 0 ? -1 : made.receive_lead();
   else
     return -1;
