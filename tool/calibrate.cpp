@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +17,7 @@
 #include "files.hpp"
 #include "machine_file.hpp"
 #include "table.hpp"
+#include "whole_file.hpp"
 
 #ifdef STRETTO_WITH_KERNELS
 #include "model/calibrate.hpp"
@@ -122,8 +120,8 @@ struct calibrate_command {
     } else {
       if (!is_identifier(name)) throw bad_option("--name", name, "must be a C++ identifier, and no keyword");
       // Not told only when a minute's measurements would be lost.
-      if (out != "-" && !std::ofstream(out, std::ios::app))
-        throw bad_option("-o", out, "cannot be written: " + std::string(std::strerror(errno)));
+      if (const std::string why = out == "-" ? "" : why_not_written(out); !why.empty())
+        throw bad_option("-o", out, "cannot be written: " + why);
       made = measure();
     }
     write_file("-o", out, format == "header" ? made.header(line) : made.json());

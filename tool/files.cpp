@@ -8,10 +8,10 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "errors.hpp"
+#include "whole_file.hpp"
 
 namespace stretto::tool {
 
@@ -71,16 +71,11 @@ void write_file(const std::string& option, const std::string& path,
                 const std::function<void(std::ostream&)>& print) {
   if (path == "-") return print(std::cout);
   for (const auto& [other, read] : files_read()) {
-    std::error_code ignored;  // of standard input and what is not there yet
-    if (std::filesystem::is_regular_file(other, ignored) &&
-        std::filesystem::equivalent(path, other, ignored))
+    if (other != "-" && same_file(path, other))
       throw bad_option(option, path, "is read by " + read.option + ", and would be lost");
   }
-  std::ofstream file(path, std::ios::binary);
-  if (file) print(file);
-  file.flush();
-  if (!file)
-    throw bad_option(option, path, "cannot be written: " + std::string(std::strerror(errno)));
+  if (const std::string why = write_whole(path, print); !why.empty())
+    throw bad_option(option, path, "cannot be written: " + why);
 }
 
 }  // namespace stretto::tool

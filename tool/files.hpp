@@ -6,7 +6,8 @@
 
 namespace stretto::tool {
 
-//! Whole files; std::string holds bytes. A path of "-" is standard input or output.
+//! Whole files; std::string holds bytes. A path of "-" is standard input or output. What a file
+//! held before stays until all is written (see write_whole).
 //! @throws bad_input when the file cannot be read or written; `option` is named in it
 std::string read_file(const std::string& option, const std::string& path);
 void write_file(const std::string& option, const std::string& path, const std::string& text);
