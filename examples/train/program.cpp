@@ -2,14 +2,15 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <new>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -28,29 +29,31 @@
 #include "shadow.hpp"
 #include "stretto/executor/error.hpp"
 #include "summary.hpp"
+#include "tool/whole_file.hpp"
 
 namespace train {
 namespace {
 
-//! Opened before training, so that a folder that cannot be written is no surprise after it.
-std::ofstream open(const options& with, const char* name) {
-  std::error_code error;
-  std::filesystem::create_directories(with.out, error);
-  std::ofstream file;
-  if (!error) file.open(with.out / name);
-  if (error || !file)
-    throw bad_setting("out", with.out.string(),
-                      std::string(name) + " cannot be written there: " +
-                          (error ? error.message() : std::strerror(errno)));
-  return file;
+constexpr const char* trace_name = "trace.json";
+constexpr const char* picture_name = "timeline.svg";
+
+[[noreturn]] void refuse_output(const options& with, const char* name, const std::string& why) {
+  throw bad_setting("out", with.out.string(),
+                    std::string(name) + " cannot be written there: " + why);
 }
 
-//! Written to the last byte, or an error.
-void close(std::ofstream& file, const options& with, const char* name) {
-  file.close();
-  if (!file)
-    throw bad_setting("out", with.out.string(),
-                      std::string(name) + " cannot be written there: " + std::strerror(errno));
+//! Before training, so that a folder that cannot be written is no surprise after it.
+void refuse_unwritable(const options& with, const char* name) {
+  std::error_code error;
+  std::filesystem::create_directories(with.out, error);
+  const std::string why = error ? error.message() : stretto::tool::why_not_written(with.out / name);
+  if (!why.empty()) refuse_output(with, name, why);
+}
+
+//! In the place of an earlier run's, which stays until then.
+void write(const options& with, const char* name, const std::function<void(std::ostream&)>& print) {
+  const std::string why = stretto::tool::write_whole(with.out / name, print);
+  if (!why.empty()) refuse_output(with, name, why);
 }
 
 corpus read(const options& with) {
@@ -121,15 +124,14 @@ void resume(pipeline& made, const options& with) {
 }
 
 //! Tells of the traced steps, in files and where these are.
-void write_times(std::ofstream& trace, std::ofstream& picture, const pipeline& made,
-                 const account& told, const options& with) {
-  write_trace(trace, made, told);
-  close(trace, with, "trace.json");
-  std::cout << '\n' << (with.out / "trace.json").string() << ": the last steps, for ui.perfetto.dev";
+void write_times(const pipeline& made, const account& told, const options& with) {
+  write(with, trace_name, [&](std::ostream& to) { write_trace(to, made, told); });
+  std::cout << '\n' << (with.out / trace_name).string() << ": the last steps, for ui.perfetto.dev";
   if (told.machines > 1) std::cout << "; times of each machine from its own first instruction on";
-  const std::string drawn = write_picture(picture, made, told);
-  close(picture, with, "timeline.svg");
-  std::cout << '\n' << (with.out / "timeline.svg").string() << ": "
+  std::string drawn;
+  write(with, picture_name, [&](std::ostream& to) { drawn = write_picture(to, made, told); });
+  std::cout << '\n'
+            << (with.out / picture_name).string() << ": "
             << (drawn.empty() ? "empty, because the clocks of several machines are not compared"
                               : drawn)
             << '\n';
@@ -141,10 +143,8 @@ void train_and_tell(pipeline& made, const options& with, const processes& all, c
                     process_memory process, long& running) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (!with.resume.empty()) resume(made, with);
-  std::ofstream trace;
-  std::ofstream picture;
-  if (made.traced() && all.speaks()) trace = open(with, "trace.json");
-  if (made.traced() && all.speaks()) picture = open(with, "timeline.svg");
+  if (made.traced() && all.speaks())
+    for (const char* name : {trace_name, picture_name}) refuse_unwritable(with, name);
   for (std::size_t worker = 0; made.on_host() && worker < made.workers_here(); ++worker)
     paint(made.engine().arena(worker));
 
@@ -166,7 +166,7 @@ void train_and_tell(pipeline& made, const options& with, const processes& all, c
   write_memory(std::cout, made, told, with.pipeline.poison || with.pipeline.checked);
   if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
-  if (made.traced()) write_times(trace, picture, made, told, with);
+  if (made.traced()) write_times(made, told, with);
   if (with.sample > 0)
     std::cout << "\nheld-back beginning | what the model makes of it:\n" << sampled << '\n';
 }

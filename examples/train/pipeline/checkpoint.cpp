@@ -17,9 +17,14 @@
 
 #include "model/layer.hpp"
 #include "model/shards.hpp"
+#include "tool/whole_file.hpp"
 
 namespace train {
 namespace {
+
+using stretto::tool::behind_links;
+using stretto::tool::folder_of;
+using stretto::tool::why_not_filled;
 
 // A line that says what it is and one of JSON; then part by part the numbers as they lie in memory.
 // Behind each of these a line with its checksum, so that whoever needs a few parts reads no others.
@@ -64,10 +69,6 @@ void each_saved(const pipeline& from, auto&& take) {
     for (const auto& [part, name] : saved_parts) take(from.gathered(layer, part));
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& file) {
-  return file.has_parent_path() ? file.parent_path() : ".";
-}
-
 //! An open file, closed at the end.
 class descriptor {
  public:
@@ -110,14 +111,6 @@ class descriptor {
  private:
   int number_;
 };
-
-//! What the name leads to through symbolic links, which stay what they are.
-std::filesystem::path behind_links(std::filesystem::path file) {
-  std::error_code none;
-  for (int links = 0; links < 40 && std::filesystem::is_symlink(file, none); ++links)
-    file = folder_of(file) / std::filesystem::read_symlink(file, none);
-  return file;
-}
 
 std::filesystem::path with_ending(std::filesystem::path file, const char* ending) {
   file += ending;
@@ -249,11 +242,7 @@ std::string why_not_saved(const std::filesystem::path& named) {
     const std::string why = why_kept(each);
     if (!why.empty()) return each == named ? why : each.string() + ": " + why;
   }
-  std::error_code none;
-  const std::filesystem::path folder = folder_of(file);
-  if (std::filesystem::exists(folder, none) && !std::filesystem::is_directory(folder, none))
-    return std::strerror(ENOTDIR);
-  return ::access(folder.c_str(), W_OK | X_OK) == 0 ? "" : std::strerror(errno);
+  return why_not_filled(folder_of(file));
 }
 
 void save_checkpoint(const std::filesystem::path& named, const pipeline& from) {
