@@ -257,6 +257,20 @@ std::vector<told_option> common_options(const CLI::App& app, const options& from
   return made;
 }
 
+//! Files that are not to be lost.
+std::vector<told_option> named_files(const options& from, const typed_options& raw) {
+  std::vector<told_option> made;
+  const auto add = [&](const char* name, const std::string& file) {
+    if (!file.empty()) made.push_back({name, file});
+  };
+  for (const std::filesystem::path& file : from.files) add("FILES", file.string());
+  add("--csv", raw.csv.value_or(""));
+  add("--machine", raw.machine.value_or(""));
+  add("--resume", from.resume.string());
+  add("--save", from.save.string());
+  return made;
+}
+
 }  // namespace
 
 options read_options(int argc, const char* const* argv) {
@@ -282,6 +296,7 @@ options read_options(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
     raw.complete(made);
+    made.named = named_files(made, raw);
     made.common = common_options(app, made);
   } catch (const CLI::CallForHelp&) {
     throw early_exit(0, app.help());

@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "account.hpp"
 #include "agreement.hpp"
@@ -177,6 +178,18 @@ std::filesystem::path failure_file(const options& with, const processes& all) {
                                      : std::string("failure.txt"));
 }
 
+//! What it is to read, and its checkpoint, which what it leaves behind would take the place of.
+void refuse_own_inputs(const options& with, const processes& all) {
+  std::vector<std::filesystem::path> left{failure_file(with, all)};
+  if (with.pipeline.trace_steps > 0)
+    for (const char* name : {trace_name, picture_name}) left.push_back(with.out / name);
+  for (const told_option& one : with.named)
+    for (const std::filesystem::path& file : left)
+      if (stretto::tool::same_file(one.value, file))
+        throw early_exit(2, one.name + " " + one.value + ": would be lost where --out " +
+                                with.out.string() + " has its " + file.filename().string());
+}
+
 //! Leaves how far each rank came. @return where that is, for the end of a line
 std::string keep_record(const std::string& record, const std::filesystem::path& where) {
   if (record.empty()) return {};
@@ -213,6 +226,7 @@ int complain(const std::string& words, int code) {
 
 //! @throws common_end
 void run(const options& with, processes& all) {
+  refuse_own_inputs(with, all);
   std::error_code absent;
   std::filesystem::remove(failure_file(with, all), absent);  // of an earlier run
   const corpus text = read(with);
