@@ -88,7 +88,7 @@ struct memory_command {
     how_ = assignment::described(layers_text);
     if (!how_.complaint().empty()) throw bad_option("--layers", layers_text, how_.complaint());
     const shape wanted = sizes.sizes(name);
-    refuse_unplanned(name, wanted);
+    refuse_unplanned(wanted);
     of_model.settle(how_.layers(), layers_text, wanted.slices);
     chunks_ = wanted.chunks;
     forward_only_ = is_forward_only(name);

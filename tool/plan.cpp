@@ -91,8 +91,8 @@ struct plan_command {
       throw bad_option(
           "--csv", options.csv,
           "is compute_comms, and a plan makes messages of its own: give the jobs alone");
-    refuse_unplanned(made.title,
-                     {made.made.where.ranks, made.microbatches, made.chunks, made.slices});
+    refuse_unplanned({made.made.where.ranks, made.microbatches, made.chunks, made.slices},
+                     options.csv);
     if (rank && *rank >= made.made.where.ranks)
       throw bad_option("--rank", std::to_string(*rank),
                        "there " + std::string(made.made.where.ranks == 1 ? "is " : "are ") +

@@ -49,6 +49,16 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
   }
 }
 
+std::string ranks_and_chunks(const shape& sizes) {
+  return "--ranks " + std::to_string(sizes.ranks) + " --chunks " + std::to_string(sizes.chunks);
+}
+
+//! The options that say how many jobs there are.
+std::string all_counts(const shape& sizes) {
+  return ranks_and_chunks(sizes) + " --microbatches " + std::to_string(sizes.microbatches) +
+         (sizes.slices > 1 ? " --slices " + std::to_string(sizes.slices) : "");
+}
+
 }  // namespace
 
 std::string count_of(int count, const std::string& what) {
@@ -91,24 +101,22 @@ shape shape_options::sizes(const std::string& schedule) const {
   // Each is below 2^31, so two of them multiply in 64 bits.
   const std::int64_t stages = std::int64_t{ranks} * each;
   const std::int64_t parts = std::int64_t{microbatches} * slices;
-  const std::string of_stages =
-      "--ranks " + std::to_string(ranks) + " --chunks " + std::to_string(each);
+  const shape made{.ranks = ranks, .microbatches = microbatches, .chunks = each, .slices = slices};
   const auto refuse = [](const std::string& words, std::int64_t most) {
     throw bad_input(words + ": their product must be at most " + std::to_string(most));
   };
-  if (stages > most_stages) refuse(of_stages, most_stages);
+  if (stages > most_stages) refuse(ranks_and_chunks(made), most_stages);
   if (parts > shape::most_jobs || stages * parts > shape::most_jobs)
-    refuse(of_stages + " --microbatches " + std::to_string(microbatches) +
-               (slices > 1 ? " --slices " + std::to_string(slices) : ""),
-           shape::most_jobs);
-  return {.ranks = ranks, .microbatches = microbatches, .chunks = each, .slices = slices};
+    refuse(all_counts(made), shape::most_jobs);
+  return made;
 }
 
-void refuse_unplanned(const std::string& title, const shape& sizes) {
+void refuse_unplanned(const shape& sizes, const std::string& csv) {
   const std::int64_t jobs =
       std::int64_t{sizes.ranks} * sizes.chunks * sizes.microbatches * sizes.slices;
   if (jobs > most_planned)
-    throw bad_input(title + ": " + std::to_string(jobs) + " jobs of a kind, at most " +
+    throw bad_input((csv.empty() ? all_counts(sizes) : "--csv " + csv) + ": " +
+                    std::to_string(jobs) + " jobs of a kind, at most " +
                     std::to_string(most_planned) + " can be planned");
 }
 

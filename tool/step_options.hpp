@@ -32,9 +32,9 @@ struct shape_options {
 
 //! Plans take one to three kilobytes for each job of a kind, and all ranks' are held at once.
 inline constexpr std::int64_t most_planned = 4'000'000;
-//! @param title  what an error calls the step
+//! @param csv  the file that the step is from; empty: from none
 //! @throws bad_input for a step with more jobs of a kind than that
-void refuse_unplanned(const std::string& title, const shape& sizes);
+void refuse_unplanned(const shape& sizes, const std::string& csv = {});
 
 //! @throws bad_input naming the option that the refusal of a shape speaks of
 [[noreturn]] void refuse_shape(const std::string& name, reason why, const shape& sizes,

@@ -264,10 +264,9 @@ TEST_CASE("more jobs than can be planned are refused" * doctest::skip(test_suppo
   const outcome ran = run("plan 1f1b --ranks 2000 --microbatches 2001");
   CHECK(ran.exit == 2);
   CHECK(ran.out.empty());
-  CHECK(
-      ran.err ==
-      "stretto: 1f1b: 2000 ranks, 2001 micro-batches: 4002000 jobs of a kind, at most 4000000 can "
-      "be planned\n");
+  CHECK(ran.err ==
+        "stretto: --ranks 2000 --chunks 1 --microbatches 2001: 4002000 jobs of a kind, at most "
+        "4000000 can be planned\n");
 }
 
 }  // namespace
