@@ -156,10 +156,15 @@ struct predict_command {
                               .heads = heads,
                               .context = context,
                               .microbatch = microbatch};
+    if (width % heads != 0)
+      throw bad_option("--heads", std::to_string(heads),
+                       "--width " + std::to_string(width) + " is no multiple of it");
     try {
       model.check();
-    } catch (const std::invalid_argument& wrong) {
-      throw bad_input(wrong.what());
+    } catch (const std::invalid_argument& wrong) {  // each size is one, but all of them too many
+      throw bad_input("--width " + std::to_string(width) + " --heads " + std::to_string(heads) +
+                      " --context " + std::to_string(context) + " --batch " +
+                      std::to_string(microbatch) + ": " + wrong.what());
     }
     const program_chain chain =
         train::stage_chain(model, 0, model.layer_count(), {.split = true, .on = &on});

@@ -112,8 +112,10 @@ TEST_CASE("a machine is measured, and ops are foretold by it") {
   const outcome table = run(command + file.path());
   CHECK(table.out.find("attention back") != std::string::npos);
   CHECK(table.out.find("Median error") != std::string::npos);
-  CHECK(run(command + file.path() + " --heads 5").err.find("multiple of heads 5") !=
-        std::string::npos);
+  CHECK(run(command + file.path() + " --heads 5").err ==
+        "stretto: --heads 5: --width 32 is no multiple of it\n");
+  CHECK(run("predict --context 65536 --batch 65536 --machine " + file.path())
+            .err.starts_with("stretto: --width 96 --heads 4 --context 65536 --batch 65536: "));
   std::string lacking = written;
   file.write(lacking.replace(lacking.find("row sums"), 8, "row sons"));
   const outcome refused = run(command + file.path());
