@@ -94,6 +94,7 @@ struct costs_command {
     const std::vector<std::int32_t> counts(static_cast<std::size_t>(of_ranks), 1);
     const placement where{.ranks = of_ranks, .chunks = 1};
     const program_chain halves = transformer_chain(model, where, rank, counts, true, on_);
+    of_model.refuse_huge(halves);
     const program_chain whole = transformer_chain(model, where, rank, counts, false, on_);
     const auto time = [&](const program_chain& chain, std::size_t job) {
       const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));

@@ -225,6 +225,7 @@ struct memory_command {
     for (int rank = 0; rank < where.ranks; ++rank) {
       for (const bool halves : {false, true}) {
         const program_chain chain = chain_of(where, rank, counts, halves, true);
+        of_model.refuse_huge(chain);
         const verdict answer = memory::estimate(chain, rank, table);
         if (!answer.ok()) unsound = answer;
       }

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "errors.hpp"
+#include "stretto/model/cost.hpp"
+#include "stretto/model/program.hpp"
 
 namespace stretto::tool {
 
@@ -96,6 +98,15 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
                                    1e15)
     throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " + layers_text +
                     ": the model passes 1e15 bytes");
+}
+
+void transformer_options::refuse_huge(const program_chain& chain) const {
+  for (const program_buffer& one : chain.buffers)
+    if (one.bytes > job_table_view::most_memory)
+      throw bad_input("--sequence " + std::to_string(model.sequence) + " --batch " +
+                      std::to_string(model.microbatch) + ": \"" + std::string(one.name) +
+                      "\" takes " + std::to_string(one.bytes) +
+                      " bytes, and a buffer may have at most 2^46");
 }
 
 void transformer_options::refuse_experts_alone() const {

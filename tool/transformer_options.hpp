@@ -8,6 +8,10 @@ namespace CLI {
 class App;
 }
 
+namespace stretto {
+struct program_chain;
+}
+
 namespace stretto::tool {
 
 //! --hidden, --heads, --kv-heads, --feed-forward, --sequence, --batch, --vocabulary,
@@ -29,6 +33,9 @@ struct transformer_options {
   //! @param slices        of every sequence
   //! @throws bad_input for sizes that do not divide, or whose sums leave 64 bits
   void settle(int count, const std::string& layers_text, int slices);
+  //! @param chain  the model's, or a part of it
+  //! @throws bad_input for sizes that make a buffer larger than any may be
+  void refuse_huge(const program_chain& chain) const;
 
  private:
   void refuse_experts_alone() const;

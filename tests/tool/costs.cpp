@@ -422,6 +422,8 @@ TEST_CASE("costs: bad input is named") {
   CHECK(told.out.find(" --layer-costs '" + file.path() + "' ") != std::string::npos);
   refused("--layers 0", "--layers");
   refused("--heads 7", "--heads");
+  const std::string long_ones = "--hidden 192 --heads 3 --sequence 4194304 --layers 1 --experts 8";
+  refused(long_ones, "--sequence 4194304 --batch 1: \"scores\" takes 105553116266496 bytes");
   refused("--machine none.json", "none.json");
 }
 
