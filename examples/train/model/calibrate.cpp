@@ -20,6 +20,12 @@ double median(samples& of) {
   return *middle;
 }
 
+//! The median of what so many runs took together, of each. A clock that ticks too seldom to see any
+//! of it says 0, which is no time that anything takes.
+std::int64_t time_of(samples& of, int runs) {
+  return std::max(std::int64_t{1}, static_cast<std::int64_t>(median(of) / runs + 0.5));
+}
+
 //! Reading the clock takes part of what it measures.
 double clock_time() {
   samples all;
@@ -117,9 +123,7 @@ std::vector<kernel_times> calibrate(const calibration_settings& with) {
   std::vector<kernel_times> made;
   for (std::size_t each = 0; each < all.size(); ++each) {
     kernel_times one{std::string(all[each].name), all[each].grid, {}};
-    for (samples& of : taken[each])
-      one.times.push_back(
-          std::max(std::int64_t{1}, static_cast<std::int64_t>(median(of) / all[each].times + 0.5)));
+    for (samples& of : taken[each]) one.times.push_back(time_of(of, all[each].times));
     raise_to_smaller(one.axes, one.times);
     made.push_back(std::move(one));
   }
@@ -153,8 +157,7 @@ std::vector<op_time> measure_ops(const config& model, int microbatches) {
     }
   std::vector<op_time> made;
   for (std::size_t code = 0; code < taken.size(); ++code)
-    if (!taken[code].empty())
-      made.push_back({static_cast<op_code>(code), static_cast<std::int64_t>(median(taken[code]))});
+    if (!taken[code].empty()) made.push_back({static_cast<op_code>(code), time_of(taken[code], 1)});
   return made;
 }
 

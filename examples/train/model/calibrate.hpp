@@ -32,7 +32,7 @@ std::vector<kernel_times> calibrate(const calibration_settings& with);
 //! The median processor time of an op.
 struct op_time {
   op_code code = op_code::embed;
-  std::int64_t time = 0;  //!< nanoseconds
+  std::int64_t time = 1;  //!< nanoseconds, at least 1
 };
 
 //! Of every op of the whole model, as its jobs run them: micro-batches one after the other,
