@@ -137,6 +137,9 @@ TEST_CASE("a lent stream takes the place of one, and is the lender's to give bac
     refused({.lent = {{5, mine}}}, "stream 5, which is lent, is none of the 5 of rank 0");
     refused({.lent = {{1, nullptr}}}, "stream 1, which is lent, is the default stream");
     refused({.lent = {{1, cudaStreamLegacy}}}, "stream 1, which is lent, is the default stream");
+    refused({.lent = {{1, cudaStreamPerThread}}},
+            "stream 1, which is lent, is cudaStreamPerThread, which is another stream to each "
+            "thread that uses it, and several threads use a lent one");
     refused({.lent = {{1, mine}, {1, mine}}}, "stream 1, which is lent, is lent twice");
     refused({.lent = {{1, mine}, {2, mine}}},
             "stream 2, which is lent, is another of the plan's, too");

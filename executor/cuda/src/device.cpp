@@ -222,6 +222,10 @@ class cuda_device final : public device {
              std::to_string(plan_.rank));
     if (lent.native == nullptr || lent.native == cudaStreamLegacy)
       refuse("the default stream, which others wait for");
+    if (lent.native == cudaStreamPerThread)
+      refuse(
+          "cudaStreamPerThread, which is another stream to each thread that uses it, and several "
+          "threads use a lent one");
     if (native(lent.index) != nullptr) refuse("lent twice");
     if (std::ranges::count(streams_, lent.native) > 0)
       refuse("another of the plan's, too, and what is ordered between them would not be");

@@ -16,7 +16,8 @@
 namespace stretto::executor {
 
 //! A stream of the caller's that takes the place of one of the plan's; it outlives the device. Not
-//! the default stream, and no stream twice.
+//! the default stream, nor cudaStreamPerThread, which is another one to each thread that uses it,
+//! and no stream twice.
 struct lent_stream {
   int index = 0;  //!< into plan_view::streams
   cudaStream_t native = nullptr;
