@@ -29,6 +29,7 @@ namespace {
 constexpr auto must = executor::cuda::check;
 
 constexpr int steps = 1000;
+constexpr int steps_to_settle = 20;  // by then the driver has what it takes for launches and keeps
 constexpr int ranks = 4;
 constexpr int microbatches = 8;
 constexpr std::size_t elements = 4096;  // of a message
@@ -187,17 +188,24 @@ void soak(bool graph) {
   engine.step();
   if (graph) engine.step();
   expect();
-  const std::size_t free_after_first = free_memory();
   cuda_calls seen = counted;
-  for (int step = 2; step < steps; ++step) engine.step();
+  for (int step = 2; step < steps_to_settle; ++step) engine.step();
+  const std::size_t before_all = free_memory();
+  for (int step = steps_to_settle; step < steps; ++step) engine.step();
   expect_no_more_than(seen);
   stage.spoil();
   seen = counted;
   engine.step();
   expect_no_more_than(seen);
   expect();
-  CHECK(free_memory() == free_after_first);
   CHECK(engine.steps() == (graph ? steps + 1 : steps));
+  // What is free is so of the whole GPU, which others may use, too: what they have taken they
+  // hardly take once more, but what steps take, each takes.
+  if (const std::size_t after = free_memory(); after != before_all) {
+    MESSAGE("free memory was " << before_all << " bytes and is " << after << ": once more");
+    for (int step = steps / 2; step < steps; ++step) engine.step();
+    CHECK(free_memory() >= after);
+  }
 }
 
 }  // namespace
