@@ -131,7 +131,8 @@ bool is_stuck(const ncclComm& comm) {
 }
 
 //! In a graph, too, what a communicator has is done in the order of the calls.
-ncclResult_t record(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
+void record(ncclComm& comm, cudaStream_t stream, std::function<bool()> work) {
+  comm.stream = stream;
   if (std::exchange(comm.capture, stream->capture) == stream->capture)
     stream->tail.insert(comm.node);
   gpu::capture& into = gpu::here().recorded.at(stream->capture);
@@ -142,7 +143,6 @@ ncclResult_t record(ncclComm& comm, cudaStream_t stream, std::function<bool()> w
                               },
                               nullptr, 0});
   comm.node = static_cast<int>(into.nodes.size()) - 1;
-  return in_progress(comm);
 }
 
 //! By a graph.
@@ -182,12 +182,10 @@ ncclResult_t push(ncclComm& comm, cudaStream_t stream, std::function<bool()> wor
   if (!stream->taken.empty())
     gpu::here().complaints.push_back(comm.how.name + " gets a stream that a call on " +
                                      stream->taken + " has not done with");
-  if (gpu::here().is_captured(*stream)) {
-    comm.stream = stream;
-    return record(comm, stream, std::move(work));
-  }
   if (grouped.depth > 0)
     grouped.calls[{&comm, stream}].push_back(std::move(work));
+  else if (gpu::here().is_captured(*stream))
+    record(comm, stream, std::move(work));
   else
     enqueue(comm, stream, std::move(work));
   return in_progress(comm);
@@ -359,7 +357,10 @@ ncclResult_t ncclGroupEnd() {
       std::erase_if(left, [](const std::function<bool()>& each) { return each(); });
       return left.empty();
     };
-    enqueue(*where.first, where.second, all_are_over);
+    if (gpu::here().is_captured(*where.second))
+      record(*where.first, where.second, all_are_over);
+    else
+      enqueue(*where.first, where.second, all_are_over);
   }
   grouped.calls.clear();
   ncclResult_t code = ncclSuccess;
