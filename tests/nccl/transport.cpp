@@ -489,7 +489,7 @@ TEST_CASE("launches that may wait for a message's kernel are refused before the 
     expect_part(refusal_of([&] { start(loaded); }), part);
   };
   ::unsetenv("CUDA_MODULE_LOADING");
-  is_refused(false, "CUDA_MODULE_LOADING=EAGER, or let every kernel of the stages run");
+  is_refused(false, "CUDA_MODULE_LOADING=EAGER, which CUDA reads at its first call alone");
   CHECK_NOTHROW(start(true));
   ::setenv("CUDA_MODULE_LOADING", "LAZY", 1);
   is_refused(false, "nccl_settings::kernels_loaded");
@@ -501,4 +501,29 @@ TEST_CASE("launches that may wait for a message's kernel are refused before the 
   ::setenv("CUDA_LAUNCH_BLOCKING", "0", 1);
   CHECK_NOTHROW(start(true));
   ::unsetenv("CUDA_LAUNCH_BLOCKING");
+}
+
+TEST_CASE("the driver says how kernels are loaded, which has read that at the first call of CUDA") {
+  const auto start = [](const char* before, const char* behind, bool answers) {
+    const auto alone = executor::make_local_bootstraps(1);
+    run of(2);
+    of.with.wire = executor::make_nccl_transport(*alone[0]);
+    ::setenv("CUDA_MODULE_LOADING", before, 1);
+    CHECK(executor::cuda_device_count() == 2);
+    ::setenv("CUDA_MODULE_LOADING", behind, 1);
+    if (!answers) gpu::fail_call(1, cudaErrorNotSupported, "cudaGetDriverEntryPoint");
+    of.start();
+  };
+  const auto is_refused = [&](const char* before, const char* behind, bool answers) {
+    expect_part(refusal_of([&] { start(before, behind, answers); }), "at its first call alone");
+  };
+  CHECK_NOTHROW(start("EAGER", "LAZY", true));
+  is_refused("LAZY", "EAGER", true);
+  // Where it does not answer, the variable does; and no launch is taken for what failed.
+  CHECK_NOTHROW(start("LAZY", "EAGER", false));
+  CHECK(gpu::has_failed());
+  CHECK(cudaGetLastError() == cudaSuccess);
+  is_refused("EAGER", "LAZY", false);
+  CHECK(gpu::has_failed());
+  ::unsetenv("CUDA_MODULE_LOADING");
 }

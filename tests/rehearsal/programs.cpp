@@ -26,8 +26,7 @@ using test_support::outcome;
 //! What stands behind `env`.
 std::string rehearsed(const std::string& program, const std::string& arguments, int gpus) {
   return "LD_PRELOAD=" STRETTO_REHEARSAL_PATH " SIMULATED_GPUS=" + std::to_string(gpus) +
-         " CUDA_MODULE_LOADING=EAGER STRETTO_COMMIT=here timeout -k 5 300 \"" + program + "\" " +
-         arguments;
+         " STRETTO_COMMIT=here timeout -k 5 300 \"" + program + "\" " + arguments;
 }
 //! The first that the simulation has; but benchmarks may record an event over and over.
 std::string complaint_in(const std::string& told) {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "state.hpp"
@@ -29,6 +30,7 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.random.seed(seed);
   my.devices = devices;
   my.driver = CUDART_VERSION;
+  my.loads_early.reset();
   current = 0;
   my.peers = peers;
   my.recorded.clear();
@@ -165,8 +167,15 @@ void state::note(const char* name, std::string arguments) {
     calls.push_back({name, std::move(arguments)});
 }
 
+void state::begin() {
+  if (loads_early) return;
+  const char* const wanted = std::getenv("CUDA_MODULE_LOADING");
+  loads_early = wanted != nullptr && std::string_view(wanted) == "EAGER";
+}
+
 cudaError_t state::enter(const char* name, std::string arguments) {
   note(name, std::move(arguments));
+  begin();
   if (sticky != cudaSuccess) return last_error = sticky;
   if (countdown > 0 && (only.empty() || only == name) && --countdown == 0) {
     hit = true;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -116,6 +117,8 @@ struct state {
   std::mt19937_64 random{1};
   int devices = 1;
   int driver = CUDART_VERSION;
+  // Whether kernels are loaded before their launch; none: there was no call yet.
+  std::optional<bool> loads_early{};
   cudaError_t sticky = cudaSuccess;
   double own_time = -1;  // negative: the host's counts
   double next_end = 0;   // of what was found to last
@@ -133,6 +136,8 @@ struct state {
   const kernel* find_kernel(const std::string& name);
   //! Of a call.
   void note(const char* name, std::string arguments);
+  //! At the first call: reads what the driver reads once.
+  void begin();
   //! Notes the call. @return what it is to fail with
   cudaError_t enter(const char* name, std::string arguments);
   //! Of a call that asks, allocates or frees: what it fails with where a capture forbids it.

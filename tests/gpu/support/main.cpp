@@ -10,8 +10,11 @@
 #include "stretto/executor/cuda/device.hpp"
 
 int main(int count, char** arguments) {
-  // Streams that share a queue, as they do of more than 8 otherwise, wait for one another.
+  // CUDA reads both at its first call alone, which is the count of GPUs. Streams that share a
+  // queue, as they do of more than 8 otherwise, wait for one another.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // A kernel that is loaded at its launch may wait for one that waits for it.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   constexpr int needed = STRETTO_NEEDED_GPUS;
   try {
     if (const int found = stretto::executor::cuda_device_count(); found < needed) {

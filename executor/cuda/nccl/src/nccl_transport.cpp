@@ -1,5 +1,6 @@
 #include "stretto/executor/cuda/nccl_transport.hpp"
 
+#include <cuda.h>
 #include <nccl.h>
 
 #include <cstdlib>
@@ -35,6 +36,31 @@ std::string version_text(int code) {
 time_point after(std::chrono::nanoseconds length) {
   const time_point now = std::chrono::steady_clock::now();
   return length > time_point::max() - now ? time_point::max() : now + length;
+}
+
+//! Whether kernels are loaded before they are launched. The driver reads the variable once, when
+//! the process begins with CUDA: what was set later says nothing, so that it stands for the driver
+//! only where that does not answer.
+bool loads_early() {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+  constexpr unsigned since = 11070;
+  const cudaError_t code = cudaGetDriverEntryPointByVersion("cuModuleGetLoadingMode", &found, since,
+                                                            cudaEnableDefault, &result);
+#else
+  const cudaError_t code =
+      cudaGetDriverEntryPoint("cuModuleGetLoadingMode", &found, cudaEnableDefault, &result);
+#endif
+  if (code != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // no launch's
+  } else if (result == cudaDriverEntryPointSuccess && found != nullptr) {
+    CUmoduleLoadingMode mode{};
+    if (reinterpret_cast<decltype(&cuModuleGetLoadingMode)>(found)(&mode) == CUDA_SUCCESS)
+      return mode == CU_MODULE_EAGER_LOADING;
+  }
+  const char* const wanted = std::getenv("CUDA_MODULE_LOADING");
+  return wanted != nullptr && std::strcmp(wanted, "EAGER") == 0;
 }
 
 class nccl_transport final : public transport {
@@ -205,13 +231,12 @@ class nccl_transport final : public transport {
     const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
     if (blocking != nullptr && std::strcmp(blocking, "0") != 0)
       throw plan_error("CUDA_LAUNCH_BLOCKING is set, and NCCL's kernels wait for one another");
-    const char* const loading = std::getenv("CUDA_MODULE_LOADING");
-    if (settings_.kernels_loaded || (loading != nullptr && std::strcmp(loading, "EAGER") == 0))
-      return;
+    if (settings_.kernels_loaded || loads_early()) return;
     throw plan_error(
         "a kernel that is loaded at its first launch may wait for NCCL's, which wait for other "
-        "ranks: start the process with CUDA_MODULE_LOADING=EAGER, or let every kernel of the "
-        "stages run once and say so (nccl_settings::kernels_loaded)");
+        "ranks: start the process with CUDA_MODULE_LOADING=EAGER, which CUDA reads at its first "
+        "call alone, or let every kernel of the stages run once and say so "
+        "(nccl_settings::kernels_loaded)");
   }
 
   bootstrap& between_;

@@ -23,7 +23,8 @@ struct nccl_settings {
   //! That every kernel of the stages has been launched once before the first step, or was loaded by
   //! cudaFuncGetAttributes. CUDA else loads a kernel at its first launch, and may wait for all that
   //! runs before it does: for a message, too, whose sender waits for this rank. Not needed where
-  //! the process is started with CUDA_MODULE_LOADING=EAGER.
+  //! the process is started with CUDA_MODULE_LOADING=EAGER, or sets that before its first call of
+  //! CUDA.
   bool kernels_loaded = false;
   //! How long all processes may take to agree and to connect.
   std::chrono::nanoseconds opening = std::chrono::minutes(2);
