@@ -61,7 +61,8 @@ inline double microseconds_between(const executor::cuda::owned_event& first,
 }
 
 //! The clock that multiprocessors run at, by their own counting: it falls when power or heat is too
-//! much, and then figures taken before and after do not compare.
+//! much, and then figures taken before and after do not compare. And the timer that this is told
+//! by.
 class clock_check {
  public:
   //! Warms the GPU up first, until a second has passed.
@@ -69,38 +70,41 @@ class clock_check {
     const double begin = seconds_now();
     while (seconds_now() - begin < 1.0) {
       check(launch_delay(10'000'000, stream_.get()), "a delay");
-      check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+      wait();
     }
+    auto* const step = static_cast<std::uint64_t*>(reading_.get());
+    check(launch_timer_step(step, 2'000'000, stream_.get()), "a look at the timer");
+    wait();
+    timer_step_ = static_cast<double>(*step);
     look();
   }
+  //! Figures taken from now on are not compared with earlier ones.
+  void begin_row() { seen_.begin_row(); }
   //! Right behind what was measured.
   double look() {
     auto* const at = static_cast<clock_reading*>(reading_.get());
     check(launch_clock_reading(at, 200'000, stream_.get()), "a reading of the clock");
-    check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
-    last_ = 1e3 * static_cast<double>(at->cycles) / static_cast<double>(at->nanoseconds);
-    least_ = least_ == 0 ? last_ : std::min(least_, last_);
-    most_ = std::max(most_, last_);
-    return last_;
+    wait();
+    const double clock =
+        1e3 * static_cast<double>(at->cycles) / static_cast<double>(at->nanoseconds);
+    seen_.add(clock);
+    return clock;
   }
+  double timer_step() const { return timer_step_; }  //!< in nanoseconds
   void tell(report& to) {
     look();
-    to.about()["clock_mhz"] = {{"least", rounded(least_)}, {"most", rounded(most_)}};
-    if (least_ >= 0.95 * most_) return;
-    char text[120];
-    std::snprintf(text, sizeof text,
-                  "the clock moved between %.0f and %.0f MHz: figures taken at "
-                  "different clocks do not compare",
-                  least_, most_);
-    to.note(text);
+    to.about()["clock_mhz"] = {{"least", rounded(seen_.least())}, {"most", rounded(seen_.most())}};
+    to.about()["globaltimer_step_ns"] = rounded(timer_step_);
+    if (const std::string doubt = seen_.doubt(); !doubt.empty()) to.note(doubt);
   }
 
  private:
+  void wait() const { check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize"); }
+
   executor::cuda::owned_stream stream_ = make_stream(0);
   executor::cuda::pinned_memory reading_ = make_pinned_memory(sizeof(clock_reading));
-  double last_ = 0;
-  double least_ = 0;
-  double most_ = 0;
+  clocks_seen seen_;
+  double timer_step_ = 0;
 };
 
 }  // namespace stretto::bench

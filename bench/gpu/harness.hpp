@@ -96,6 +96,52 @@ inline double most_hidden_with_margin(double r, int blocks, int multiprocessors)
   return r + 1 - std::max(slowed, 1.0);
 }
 
+//! The clocks, in MHz, that multiprocessors were seen to run at: as long as anything was measured,
+//! and beside figures that are compared with one another, which those of a row are.
+class clocks_seen {
+ public:
+  void begin_row() { row_ = {}; }
+  void add(double clock) {
+    all_.add(clock);
+    row_.add(clock);
+    if (row_.steadiness() < worst_.steadiness()) worst_ = row_;
+  }
+  double least() const { return all_.least; }
+  double most() const { return all_.most; }
+  //! Empty: the clock did not move within a row.
+  std::string doubt() const {
+    if (worst_.steadiness() >= 0.95) return {};
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "among figures that are compared the clock moved between %.0f and %.0f MHz",
+                  worst_.least, worst_.most);
+    return text;
+  }
+
+ private:
+  struct range {
+    double least = 0, most = 0;
+    void add(double clock) {
+      least = least == 0 ? clock : std::min(least, clock);
+      most = std::max(most, clock);
+    }
+    double steadiness() const { return most == 0 ? 1 : least / most; }
+  };
+  range all_, row_, worst_;
+};
+
+//! Of a GPU's timer that goes on by steps, in nanoseconds, by which a link's kernel paces its
+//! chunks; empty: they are small enough.
+inline std::string doubt_of_timer(double step) {
+  if (step <= 2000) return {};
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "the GPU's timer goes on by %.0f ns at a time: the stand-in's pace, chunk by "
+                "chunk, and the delays between what is issued are no finer",
+                step);
+  return text;
+}
+
 inline std::string from_environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr || *value == '\0' ? "unknown" : value;

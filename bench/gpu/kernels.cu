@@ -27,6 +27,17 @@ __global__ void read_clock(stretto::bench::clock_reading* to, unsigned long long
   to->nanoseconds = end - begin;
 }
 
+__global__ void find_timer_step(std::uint64_t* to, unsigned long long nanoseconds) {
+  const unsigned long long begin = now();
+  unsigned long long least = 0;
+  for (unsigned long long last = begin; last - begin < nanoseconds;) {
+    const unsigned long long next = now();
+    if (next != last && (least == 0 || next - last < least)) least = next - last;
+    last = next;
+  }
+  *to = least;
+}
+
 //! A hash of the place and the seed.
 __device__ float random_at(unsigned place, unsigned seed) {
   unsigned bits = place * 0x9e3779b9u ^ seed;
@@ -102,6 +113,11 @@ cudaError_t launch_delay(std::uint64_t nanoseconds, cudaStream_t on) {
 
 cudaError_t launch_clock_reading(clock_reading* to, std::uint64_t nanoseconds, cudaStream_t on) {
   read_clock<<<1, 1, 0, on>>>(to, nanoseconds);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_timer_step(std::uint64_t* to, std::uint64_t nanoseconds, cudaStream_t on) {
+  find_timer_step<<<1, 1, 0, on>>>(to, nanoseconds);
   return cudaGetLastError();
 }
 

@@ -23,6 +23,9 @@ cudaError_t launch_nothing(cudaStream_t on);
 //! One thread that is busy for a time.
 cudaError_t launch_delay(std::uint64_t nanoseconds, cudaStream_t on);
 cudaError_t launch_clock_reading(clock_reading* to, std::uint64_t nanoseconds, cudaStream_t on);
+//! The smallest step, in nanoseconds, that the GPU's timer has gone on by between readings in a
+//! time: what kernels here take times by, and pace themselves.
+cudaError_t launch_timer_step(std::uint64_t* to, std::uint64_t nanoseconds, cudaStream_t on);
 //! Uniform in [-1, 1), the same for the same seed.
 cudaError_t fill_random_floats(void* to, std::size_t count, std::uint32_t seed, cudaStream_t on);
 cudaError_t fill_random_bf16(void* to, std::size_t count, std::uint32_t seed, cudaStream_t on);

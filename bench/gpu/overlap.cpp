@@ -72,7 +72,10 @@ class grid {
         table_(to),
         seen_(properties()),
         two_(seen_.multiProcessorCount, static_cast<std::size_t>(seen_.l2CacheSize)),
-        room_(two_.compute_stream()) {}
+        room_(two_.compute_stream()) {
+    if (const std::string doubt = doubt_of_timer(clock_.timer_step()); !doubt.empty())
+      to_.note(doubt);
+  }
 
   const message_room& room() const { return room_; }
 
@@ -113,6 +116,7 @@ class grid {
 
   void tell() {
     table_.tell();
+    clock_.begin_row();  // it has rested since
     clock_.tell(to_);
   }
 
@@ -166,10 +170,14 @@ class grid {
                  .pieces = pieces});
     std::vector<times> seen(settings.size());
     std::vector<sampler> variants;
-    for (std::size_t at = 0; at < settings.size(); ++at)
-      variants.push_back(
-          [&, at] { return two_.run(product, link, bytes, settings[at], &seen[at]); });
     const stop_rule rule{.least = 15, .most = 30, .seconds = 3};
+    clock_.begin_row();
+    int rounds = 0;
+    for (std::size_t at = 0; at < settings.size(); ++at)
+      variants.push_back([&, at] {
+        if (at == 0 && rounds++ > rule.warmups) clock_.look();  // behind the round before
+        return two_.run(product, link, bytes, settings[at], &seen[at]);
+      });
     const std::vector<summary> all = alternate(variants, rule);
     for (times& each : seen)  // without the rounds that warmed up
       for (auto* const list : {&each.all, &each.compute, &each.communicate, &each.lead})

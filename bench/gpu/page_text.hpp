@@ -77,6 +77,8 @@ inline void write_about(std::ostream& to, const results& from) {
   }
   table.row({"commit", about.text("commit")});
   table.row({"clock, MHz", clocks.empty() ? "not told" : clocks});
+  if (about.has("globaltimer_step_ns"))
+    table.row({"timer's step, ns", shown(about.number("globaltimer_step_ns"))});
 }
 
 //! What casts doubt on it.

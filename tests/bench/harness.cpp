@@ -72,6 +72,26 @@ TEST_CASE("bounds of what can hide") {
   CHECK(bench::most_hidden(3, 8, 132) == doctest::Approx(0.939).epsilon(0.001));
 }
 
+TEST_CASE("a clock that moves casts doubt on the figures of the row in which it does") {
+  bench::clocks_seen seen;
+  CHECK(seen.doubt().empty());
+  seen.add(1980);
+  seen.begin_row();
+  for (const double clock : {1500, 1440, 1450}) seen.add(clock);
+  CHECK(seen.doubt().empty());
+  CHECK(seen.least() == 1440);
+  CHECK(seen.most() == 1980);
+  seen.add(1350);
+  seen.begin_row();
+  seen.add(1980);
+  CHECK(seen.doubt().find("between 1350 and 1500 MHz") != std::string::npos);
+}
+
+TEST_CASE("a timer of large steps casts doubt on what is paced by it") {
+  for (const double fine : {0, 32, 1000, 2000}) CHECK(bench::doubt_of_timer(fine).empty());
+  CHECK(bench::doubt_of_timer(1048576).find("by 1048576 ns at a time") != std::string::npos);
+}
+
 TEST_CASE("a report says what it is of, and what was doubtful") {
   bench::report made("launch", {{"device", "a simulated GPU"}});
   made.row({{"what", "kernel launch"}, {"microseconds", bench::rounded(2.71828)}});

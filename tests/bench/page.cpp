@@ -28,7 +28,8 @@ struct left_folder {
              {"toolkit", 13000},
              {"commit", "c0ffee"},
              {"driver", "1.2.3"},
-             {"clock_mhz", {{"least", 1700}, {"most", 1750.5}}}};
+             {"clock_mhz", {{"least", 1700}, {"most", 1750.5}}},
+             {"globaltimer_step_ns", 1024}};
     for (const std::string name :
          {"gpu/device", "gpu/loopback", "gpu/soak", "gpu/loopback_memcheck"})
       tests.push_back({{"test", name}, {"result", "Passed"}, {"seconds", 1.5}});
@@ -137,8 +138,9 @@ TEST_CASE("a page has the device, every target and a table of each benchmark") {
         "`tests.json`, `launch.json`, `overhead.json`, `overlap.json`.",
         "| driver | 1.2.3, of CUDA 13.1 |", "| toolkit | CUDA 13.0 |", "| commit | c0ffee |",
         "| memory, GiB | 3 |", "tests 1700 to 1751; launch 1700 to 1751",
-        "Nothing that the programs know of.", "| 4 passed, 0 failed, 1 skipped | met |",
-        "| at most 5 µs | 4.9 µs (one) | met |", "| at most 10 µs | 9.5 µs (four) | met |",
+        "| timer's step, ns | 1024 |", "Nothing that the programs know of.",
+        "| 4 passed, 0 failed, 1 skipped | met |", "| at most 5 µs | 4.9 µs (one) | met |",
+        "| at most 10 µs | 9.5 µs (four) | met |",
         "| allocations and synchronisations in a step | none | gpu/soak: Passed | met |",
         "0.93, wanted 0.9 (4096 x 4096 x 4096, r = 1.28; such a layer's is 1.279) | met |",
         "| gpus/nccl | Skipped | 0.02 |",

@@ -55,6 +55,7 @@ json results(const std::string& program, const std::string& arguments) {
   CHECK(made["about"]["device"] == "simulated GPU");
   CHECK(made["about"]["commit"] == "here");
   CHECK(made["about"]["clock_mhz"]["least"] == 1750);
+  CHECK(made["about"]["globaltimer_step_ns"] == 32);
   return made;
 }
 
@@ -162,7 +163,9 @@ TEST_CASE("options that are none, and a file that cannot be written, end with a 
 TEST_CASE("what a GPU is, on one line") {
   const outcome ran = rehearse(STRETTO_BENCH_DIR "/gpu_about");
   CHECK(ran.exit == 0);
-  CHECK(json::parse(ran.out, nullptr, false)["multiprocessors"] == 132);
+  const json told = json::parse(ran.out, nullptr, false);
+  CHECK(told["multiprocessors"] == 132);
+  CHECK(told["globaltimer_step_ns"] == 32);
 }
 
 TEST_CASE("the tests of GPUs pass; where there are too few they say so") {

@@ -52,6 +52,8 @@ const bool defined = [] {
                       const auto time = value<std::uint64_t>(given, 1);
                       *value<clock_reading*>(given, 0) = {time * 7 / 4, time};
                     }});
+  gpu::define_part("15find_timer_step",
+                   {{8, 8}, [](void* const* given) { *value<std::uint64_t*>(given, 0) = 32; }});
   gpu::define_part("4fill", {{8, 8, 4}, nothing});
   gpu::define_part("4link", {{8, 8, 8, 8, 8, 4}, nothing, [](void* const* given) {
                                // No quicker than 8 multiprocessors move it, at 48 GB/s each.
