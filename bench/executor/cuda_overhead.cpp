@@ -1,9 +1,11 @@
 // What the executor costs on a GPU, with stages that launch nothing: the host's time to issue an
 // instruction of one rank, and whole steps, issued and, of several ranks, replayed as a graph, and
 // replayed by one that tells how far it is; of replays also the part until the GPU has the step:
-// all that the host does but wait.
+// all that the host does but wait, whole and by node of the graph.
 //
 // Prints medians over many steps. Usage: cuda_overhead [steps] [--json FILE]
+#include <dlfcn.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -25,6 +27,23 @@
 using namespace stretto;
 using namespace stretto::test;
 using stopwatch = std::chrono::steady_clock;
+
+namespace {
+
+std::size_t graph_nodes = 0;  // of the last graph that was instantiated
+
+}  // namespace
+
+//! Stands before the runtime's own, to which it passes on what it is given: a step's graph is gone
+//! when it can be launched.
+extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph,
+                                            unsigned long long flags) {
+  static const auto own =
+      reinterpret_cast<decltype(&cudaGraphInstantiate)>(dlsym(RTLD_NEXT, "cudaGraphInstantiate"));
+  if (own == nullptr) return cudaErrorSharedObjectSymbolNotFound;
+  if (const cudaError_t code = cudaGraphGetNodes(graph, nullptr, &graph_nodes)) return code;
+  return own(made, graph, flags);
+}
 
 namespace {
 
@@ -85,6 +104,8 @@ class watched_graph final : public executor::step_graph {
 struct step_times {
   double all = 0;
   double host = 0;  // until a replay is launched; 0: none was
+  std::size_t nodes = 0;
+  double by_node() const { return host / static_cast<double>(nodes); }
 };
 
 step_times measure_step(const std::vector<plan_view>& plans, int steps, way how) {
@@ -108,13 +129,15 @@ step_times measure_step(const std::vector<plan_view>& plans, int steps, way how)
     times.push_back(microseconds(stopwatch::now() - start));
     if (how != way::issued) of_host.push_back(microseconds(launched - start));
   }
-  return {bench::quantile(times, 0.5), of_host.empty() ? 0 : bench::quantile(of_host, 0.5)};
+  if (of_host.empty()) return {bench::quantile(times, 0.5), 0, 0};
+  return {bench::quantile(times, 0.5), bench::quantile(of_host, 0.5), graph_nodes};
 }
 
 void measure(int steps, bench::report& to) {
   std::printf("medians over %d steps, microseconds\n", steps);
-  std::printf("%-28s %12s %19s %9s %9s %7s %9s %7s\n", "plan", "instructions", "issuing, by instr.",
-              "step", "replayed", "host's", "followed", "host's");
+  std::printf("%-28s %12s %19s %9s %9s %7s %7s %8s %9s %7s %7s %8s\n", "plan", "instructions",
+              "issuing, by instr.", "step", "replayed", "host's", "nodes", "by node", "followed",
+              "host's", "nodes", "by node");
   const auto row = [&](const char* name, int ranks, int microbatches, std::int64_t elements) {
     const std::vector<plan_builder> built =
         pipeline_plans(ranks, microbatches, elements, layout::separate);
@@ -135,14 +158,16 @@ void measure(int steps, bench::report& to) {
     std::printf(" %9.1f", issued);
     // The graph of one rank has no node: its stages launch nothing, and there is no message.
     if (ranks > 1) {
-      const step_times replayed = measure_step(plans, steps, way::replayed);
-      const step_times followed = measure_step(plans, steps, way::followed);
-      made["replayed_us"] = bench::rounded(replayed.all);
-      made["replayed_host_us"] = bench::rounded(replayed.host);
-      made["followed_us"] = bench::rounded(followed.all);
-      made["followed_host_us"] = bench::rounded(followed.host);
-      std::printf(" %9.1f %7.1f %9.1f %7.1f", replayed.all, replayed.host, followed.all,
-                  followed.host);
+      for (const auto& [replay, how] :
+           {std::pair{"replayed", way::replayed}, std::pair{"followed", way::followed}}) {
+        const step_times seen = measure_step(plans, steps, how);
+        const std::string key = replay;
+        made[key + "_us"] = bench::rounded(seen.all);
+        made[key + "_host_us"] = bench::rounded(seen.host);
+        made[key + "_nodes"] = seen.nodes;
+        made[key + "_host_us_by_node"] = bench::rounded(seen.by_node());
+        std::printf(" %9.1f %7.1f %7zu %8.3f", seen.all, seen.host, seen.nodes, seen.by_node());
+      }
     }
     std::puts("");
     to.row(std::move(made));

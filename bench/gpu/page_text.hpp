@@ -128,14 +128,19 @@ inline void write_launch(std::ostream& to, const results& from) {
 inline void write_overhead(std::ostream& to, const results& from) {
   to << "Stages that launch nothing; medians in microseconds. A replay is a graph of the step; one "
         "that is followed tells how far it is. The host's part of a replay ends when it is "
-        "launched.\n\n";
-  page_table table(to, {"plan", "instructions", "issuing one", "step, issued", "replayed",
-                        "of that the host's", "followed", "of that the host's"});
-  for (const fields& row : from.rows("overhead"))
-    table.row({row.text("plan"), shown(row.number("instructions")),
-               shown(row, "issuing_an_instruction_us"), shown(row, "step_us"),
-               shown(row, "replayed_us"), shown(row, "replayed_host_us"), shown(row, "followed_us"),
-               shown(row, "followed_host_us")});
+        "launched; beside it the graph's nodes, and what that is by node.\n\n";
+  page_table table(
+      to, {"plan", "instructions", "issuing one", "step, issued", "replayed", "of that the host's",
+           "nodes", "by node", "followed", "of that the host's", "nodes", "by node"});
+  for (const fields& row : from.rows("overhead")) {
+    std::vector<std::string> cells = {row.text("plan")};
+    for (const char* key :
+         {"instructions", "issuing_an_instruction_us", "step_us", "replayed_us", "replayed_host_us",
+          "replayed_nodes", "replayed_host_us_by_node", "followed_us", "followed_host_us",
+          "followed_nodes", "followed_host_us_by_node"})
+      cells.push_back(shown(row, key));
+    table.row(cells);
+  }
 }
 
 inline void write_overlap(std::ostream& to, const results& from) {

@@ -49,8 +49,12 @@ struct left_folder {
                         {"step_us", 900},
                         {"replayed_us", 700},
                         {"replayed_host_us", 11},
+                        {"replayed_nodes", 100},
+                        {"replayed_host_us_by_node", 0.11},
                         {"followed_us", 720},
-                        {"followed_host_us", 9.5}});
+                        {"followed_host_us", 9.5},
+                        {"followed_nodes", 250},
+                        {"followed_host_us_by_node", 0.038}});
     overlap.push_back(overlap_row("stand-in", 370, 8, 1.28, {way(0.93, 1.05)}));
   }
 
@@ -145,7 +149,8 @@ TEST_CASE("a page has the device, every target and a table of each benchmark") {
         "0.93, wanted 0.9 (4096 x 4096 x 4096, r = 1.28; such a layer's is 1.279) | met |",
         "| gpus/nccl | Skipped | 0.02 |",
         "| a launch | host | 31230 | 1.5 % | 2\\|3 | another GPU |",
-        "| one | 129 | 4.9 | 300 |  |  |  |  |", "| four | 324 |  | 900 | 700 | 11 | 720 | 9.5 |",
+        "| one | 129 | 4.9 | 300 |  |  |  |  |  |  |  |  |",
+        "| four | 324 |  | 900 | 700 | 11 | 100 | 0.11 | 720 | 9.5 | 250 | 0.038 |",
         "| 93.0 % | matmul first, margin 8, pieces 1 | 5.0 % |"})
     expect_in(page, part);
 }

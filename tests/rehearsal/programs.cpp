@@ -105,9 +105,14 @@ TEST_CASE("the executor's overhead is told of every plan, issued and replayed") 
     CHECK(row["steps"] == 20);
     CHECK(row["step_us"] > 0);
     if (row["instructions"] < 200) continue;  // the graph of one rank has no node
+    // Of what is followed also those that tell.
+    CHECK(row["replayed_nodes"] > 0);
+    CHECK(row["followed_nodes"] > row["replayed_nodes"]);
     for (const std::string way : {"replayed", "followed"}) {
       CHECK(row[way + "_host_us"] > 0);
       CHECK(row[way + "_us"] > row[way + "_host_us"]);
+      const double by_node = double(row[way + "_host_us"]) / double(row[way + "_nodes"]);
+      CHECK(row[way + "_host_us_by_node"] == doctest::Approx(by_node).epsilon(0.01));
     }
   }
 }

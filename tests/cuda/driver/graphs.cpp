@@ -49,6 +49,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph,
   ++my.alive.graphs;
   return cudaSuccess;
 }
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
+  ENTER("");
+  if (nodes != nullptr) return failed(cudaErrorNotSupported);
+  *count = graph->nodes.size();
+  return cudaSuccess;
+}
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
   ENTER(text_of(stream));
   return cudaSuccess;
