@@ -40,7 +40,8 @@ struct step {
 //! @throws bad_input, broken_schedule
 step make_step(const step_options& options, bool finer = false);
 //! The same for a generated step alone, by its parts. With `why`, a shape that the schedule does
-//! not serve, or limits that it does not keep (see `fullest`), are told there and not thrown.
+//! not serve, or limits that it does not keep (see `fullest`), are told there and not thrown; an amount
+//! of 0 where a search knows none that is enough (least_limit::unknown).
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options,
                               const std::function<job_table(const placement&)>& costs,

@@ -66,12 +66,10 @@ constexpr void refuse_misspelled() {
                 "stretto: a memory policy's byte(int) is not asked for: bytes(int) is");
   static_assert(!requires(Memory& any) { any.layers(0); },
                 "stretto: a memory policy's layers(int) is not asked for: layer(int) is");
-  static_assert(
-      !requires(Memory & any) { any.layer_byte(0); },
-      "stretto: a memory policy's layer_byte(int) is not asked for: layer_bytes(int) is");
-  static_assert(
-      !requires(Memory & any) { any.layers_bytes(0); },
-      "stretto: a memory policy's layers_bytes(int) is not asked for: layer_bytes(int) is");
+  static_assert(!requires(Memory& any) { any.layer_byte(0); },
+                "stretto: a memory policy's layer_byte(int) is not asked for: layer_bytes(int) is");
+  static_assert(!requires(Memory& any) { any.layers_bytes(0); },
+                "stretto: a memory policy's layers_bytes(int) is not asked for: layer_bytes(int) is");
   static_assert(!requires(Memory& any) { any.recomputes(); },
                 "stretto: a memory policy's recomputes() is not asked for: recompute() is");
   static_assert(!requires(Memory& any) { any.offloads(); },
@@ -91,9 +89,8 @@ constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range
   constexpr bool by_layer_bytes = requires {
     { made.layer_bytes(0) } -> std::same_as<layer_bytes>;
   };
-  static_assert(
-      !requires(Memory & any) { any.layer_bytes(0); } || by_layer_bytes,
-      "stretto: a memory policy's layer_bytes(int) must be const and return layer_bytes");
+  static_assert(!requires(Memory& any) { any.layer_bytes(0); } || by_layer_bytes,
+                "stretto: a memory policy's layer_bytes(int) must be const and return layer_bytes");
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     stages[stage] = made.bytes(static_cast<int>(stage));
     if constexpr (by_layer_bytes) {

@@ -182,13 +182,14 @@ namespace detail {
 template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, int Microbatch,
           int Slice, bool HasOther, job_kind OtherKind, int OtherStage, int OtherMicrobatch,
           int OtherSlice, std::int64_t Amount, std::int64_t Limit>
-inline constexpr bool sound = accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value&&
-    of_slice<Rank, Step, What == fault::none ? 0 : Slice>::value&&
-        std::conditional_t<HasOther, other_job<OtherKind, OtherStage, OtherMicrobatch, OtherSlice>,
-                           std::true_type>::value&&
-            assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value&&
-                within_limit<Rank, What == fault::over_limit ? Amount : 0,
-                             What == fault::over_limit ? Limit : 0>::value;
+inline constexpr bool sound =
+    accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value &&
+    of_slice<Rank, Step, What == fault::none ? 0 : Slice>::value &&
+    std::conditional_t<HasOther, other_job<OtherKind, OtherStage, OtherMicrobatch, OtherSlice>,
+                       std::true_type>::value &&
+    assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value &&
+    within_limit<Rank, What == fault::over_limit ? Amount : 0,
+                 What == fault::over_limit ? Limit : 0>::value;
 
 }  // namespace detail
 

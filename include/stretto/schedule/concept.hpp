@@ -51,9 +51,8 @@ constexpr verdict capacity_or_refuse(const Schedule& made, const shape& sizes) {
 //! Whether none of a schedule's jobs is a backward: its member `forward_only` says so.
 template <class Schedule>
 constexpr bool forward_only(const Schedule& made) {
-  static_assert(
-      !requires(Schedule & any) { any.forward_only(); },
-      "stretto: a schedule's forward_only is a value and not a function");
+  static_assert(!requires(Schedule& any) { any.forward_only(); },
+                "stretto: a schedule's forward_only is a value and not a function");
   if constexpr (requires { made.forward_only; }) return made.forward_only;
   return false;
 }

@@ -38,15 +38,12 @@ constexpr int receive_lead_of(const Overlap& made) {
     { made.receive_lead() } -> std::same_as<int>;
   };
   // Otherwise nobody would hear of it, and the lead not be proven.
-  static_assert(
-      has || !requires(Overlap & any) { any.receive_lead(); },
-      "stretto: an overlap policy's receive_lead() must be const and return int");
-  static_assert(
-      has || !requires(Overlap & any) { any.receive_lead; },
-      "stretto: an overlap policy's receive_lead must be a function");
-  static_assert(
-      !requires(Overlap & any) { any.receive_leads(); },
-      "stretto: an overlap policy's receive_leads() is not asked for: receive_lead() is");
+  static_assert(has || !requires(Overlap& any) { any.receive_lead(); },
+                "stretto: an overlap policy's receive_lead() must be const and return int");
+  static_assert(has || !requires(Overlap& any) { any.receive_lead; },
+                "stretto: an overlap policy's receive_lead must be a function");
+  static_assert(!requires(Overlap& any) { any.receive_leads(); },
+                "stretto: an overlap policy's receive_leads() is not asked for: receive_lead() is");
   if constexpr (has)
     return made.receive_lead() < 0 ? -1 : made.receive_lead();
   else

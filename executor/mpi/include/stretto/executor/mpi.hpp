@@ -38,8 +38,9 @@ class mpi_session final : public bootstrap {
   //! does not.
   void abandon(std::string_view why) noexcept override;
 
-  //! Ends all processes of the job, this one with the code: what is left to do after an error, for the
-  //! others wait for messages of this one. Those of higher numbers leave it to the others for a moment.
+  //! Ends all processes of the job, this one with the code: what is left to do after an error, for
+  //! the others wait for messages of this one. Those of higher numbers wait a moment first, at most
+  //! 1.2 s, for one of lower number to have done it.
   [[noreturn]] void abort(int code) noexcept;
 
   struct state;
@@ -64,9 +65,9 @@ class mpi_session final : public bootstrap {
 //! which MPI may still touch after an abort is never one that is given back. An all-reduce shares
 //! out the elements: each member sums one part of all buffers in the order of the ranks, as the
 //! loopback transport does and to the same bits, and sends it to all.
-//! Waiting is by looking again, with short sleeps between: it ends with the step, at its deadline
-//! when it is aborted, or when another process tells that its step has failed, whatever has become
-//! of the peer.
+//! Waiting is by looking again, with short sleeps between: it ends with the step, at its deadline,
+//! when it is aborted, when another process tells that its step has failed, or when the peer tells
+//! that it has left, whatever has become of the peer.
 //! @param between  outlives the transport
 //! @param opening  how long open() waits for other processes
 std::unique_ptr<transport> make_mpi_transport(
