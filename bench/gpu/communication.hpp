@@ -3,18 +3,17 @@
 // What the benchmark of overlap puts beside its matmul.
 
 #include <cuda_runtime_api.h>
-#ifdef STRETTO_BENCH_NCCL
-#include <nccl.h>
-#endif
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <functional>
-#include <stdexcept>
 #include <string>
 
 #include "gpu.hpp"
+#ifdef STRETTO_BENCH_NCCL
+#include "lone_rank.hpp"
+#endif
 
 namespace stretto::bench {
 
@@ -27,39 +26,6 @@ struct communication {
   std::function<void(std::size_t bytes, cudaEvent_t begun, cudaStream_t on)> launch{};
   double late = 0;  //!< in microseconds, the most that a part of it is late
 };
-
-#ifdef STRETTO_BENCH_NCCL
-//! NCCL's communicator of one rank, whose messages to itself run on its usual kernels. (A sum over
-//! one rank would do nothing.)
-class lone_rank {
- public:
-  explicit lone_rank(int blocks) {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.maxCTAs = blocks;
-    config.cgaClusterSize = 1;
-    ncclUniqueId id;
-    must(ncclGetUniqueId(&id), "ncclGetUniqueId");
-    must(ncclCommInitRankConfig(&comm_, 1, id, 0, &config), "ncclCommInitRankConfig");
-  }
-  ~lone_rank() { static_cast<void>(ncclCommDestroy(comm_)); }
-  lone_rank(const lone_rank&) = delete;
-  lone_rank& operator=(const lone_rank&) = delete;
-
-  void pass(const void* from, void* to, std::size_t bytes, cudaStream_t on) const {
-    must(ncclGroupStart(), "ncclGroupStart");
-    must(ncclSend(from, bytes, ncclInt8, 0, comm_, on), "ncclSend");
-    must(ncclRecv(to, bytes, ncclInt8, 0, comm_, on), "ncclRecv");
-    must(ncclGroupEnd(), "ncclGroupEnd");
-  }
-
- private:
-  static void must(ncclResult_t code, const char* call) {
-    if (code != ncclSuccess)
-      throw std::runtime_error(std::string(call) + ": " + ncclGetErrorString(code));
-  }
-  ncclComm_t comm_ = nullptr;
-};
-#endif
 
 //! The two buffers of all communication, as large as there is room.
 class message_room {

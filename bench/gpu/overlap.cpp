@@ -237,7 +237,10 @@ int main(int count, char** arguments) {
     made.about()["nccl"] = version;
     try {
       for (const double each : blocks) {
-        ranks.push_back(std::make_unique<lone_rank>(static_cast<int>(each)));
+        ncclConfig_t with = NCCL_CONFIG_INITIALIZER;
+        with.maxCTAs = static_cast<int>(each);
+        with.cgaClusterSize = 1;
+        ranks.push_back(std::make_unique<lone_rank>(with));
         links.push_back(all.room().by_nccl(*ranks.back(), static_cast<int>(each)));
       }
     } catch (const std::exception& wrong) {

@@ -4,14 +4,12 @@
 #include <doctest/doctest.h>
 #include <nccl.h>
 
-#include <chrono>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "../bench/gpu/lone_rank.hpp"
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "gpu/support/by_nccl.hpp"
@@ -23,62 +21,6 @@
 using namespace stretto;
 using namespace stretto::test;
 
-namespace {
-
-//! NCCL's communicator of one rank, as the transport has them: its calls do not block, and a thread
-//! of NCCL's launches what they ask for.
-class lone_rank {
- public:
-  lone_rank() {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    ncclUniqueId id;
-    must(ncclGetUniqueId(&id), "ncclGetUniqueId");
-    must(ncclCommInitRankConfig(&comm_, 1, id, 0, &config), "ncclCommInitRankConfig");
-    settle("ncclCommInitRankConfig");
-  }
-  ~lone_rank() {
-    static_cast<void>(ncclCommFinalize(comm_));
-    try {
-      settle("ncclCommFinalize");
-    } catch (const std::exception& wrong) {
-      FAIL_CHECK(std::string(wrong.what()));
-    }
-    static_cast<void>(ncclCommDestroy(comm_));
-  }
-  lone_rank(const lone_rank&) = delete;
-  lone_rank& operator=(const lone_rank&) = delete;
-
-  //! A message to itself.
-  void pass(const void* from, void* to, std::size_t bytes, cudaStream_t on) const {
-    must(ncclGroupStart(), "ncclGroupStart");
-    must(ncclSend(from, bytes, ncclInt8, 0, comm_, on), "ncclSend");
-    must(ncclRecv(to, bytes, ncclInt8, 0, comm_, on), "ncclRecv");
-    must(ncclGroupEnd(), "ncclGroupEnd");
-    settle("ncclGroupEnd");
-  }
-
- private:
-  static void must(ncclResult_t code, const char* call) {
-    if (code != ncclSuccess && code != ncclInProgress)
-      throw std::runtime_error(std::string(call) + ": " + ncclGetErrorString(code));
-  }
-  void settle(const char* call) const {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    ncclResult_t state = ncclInProgress;
-    while (state == ncclInProgress) {
-      must(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
-      must(state, call);
-      if (std::chrono::steady_clock::now() >= limit)
-        throw std::runtime_error(std::string(call) + " does not end");
-      std::this_thread::yield();
-    }
-  }
-  ncclComm_t comm_ = nullptr;
-};
-
-}  // namespace
-
 TEST_CASE("what a thread of NCCL's launches is recorded by the thread that records, and replayed") {
   namespace cuda = executor::cuda;
   constexpr std::size_t bytes = 1000003;
@@ -86,28 +28,34 @@ TEST_CASE("what a thread of NCCL's launches is recorded by the thread that recor
   const cuda::device_memory into = cuda::make_device_memory(bytes);
   const cuda::owned_stream on = cuda::make_stream(0);
   const auto wait = [&] { check(cudaStreamSynchronize(on.get()), "cudaStreamSynchronize"); };
-  const lone_rank rank;
-  // It connects at its first message, which no graph takes.
-  rank.pass(from.get(), into.get(), bytes, on.get());
-  wait();
-  check(cudaStreamBeginCapture(on.get(), cudaStreamCaptureModeThreadLocal),
-        "cudaStreamBeginCapture");
-  rank.pass(from.get(), into.get(), bytes, on.get());
-  cudaGraph_t made = nullptr;
-  check(cudaStreamEndCapture(on.get(), &made), "cudaStreamEndCapture");
-  const cuda::owned<cudaGraph_t, cudaGraphDestroy> graph(made);
-  cudaGraphExec_t instance = nullptr;
-  check(cudaGraphInstantiate(&instance, made, 0), "cudaGraphInstantiate");
-  const cuda::owned<cudaGraphExec_t, cudaGraphExecDestroy> ready(instance);
-  for (const int value : {1, 2, 3}) {
-    check(cudaMemsetAsync(from.get(), value, bytes, on.get()), "cudaMemsetAsync");
-    check(cudaMemsetAsync(into.get(), 0, bytes, on.get()), "cudaMemsetAsync");
-    check(cudaGraphLaunch(ready.get(), on.get()), "cudaGraphLaunch");
+  ncclConfig_t as_the_transport = NCCL_CONFIG_INITIALIZER;
+  as_the_transport.blocking = 0;
+  bench::lone_rank rank(as_the_transport);
+  {
+    // It connects at its first message, which no graph takes.
+    rank.pass(from.get(), into.get(), bytes, on.get());
     wait();
-    std::vector<unsigned char> seen(bytes);
-    check(cudaMemcpy(seen.data(), into.get(), bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    CHECK(seen == std::vector<unsigned char>(bytes, static_cast<unsigned char>(value)));
+    check(cudaStreamBeginCapture(on.get(), cudaStreamCaptureModeThreadLocal),
+          "cudaStreamBeginCapture");
+    rank.pass(from.get(), into.get(), bytes, on.get());
+    cudaGraph_t made = nullptr;
+    check(cudaStreamEndCapture(on.get(), &made), "cudaStreamEndCapture");
+    const cuda::owned<cudaGraph_t, cudaGraphDestroy> graph(made);
+    cudaGraphExec_t instance = nullptr;
+    check(cudaGraphInstantiate(&instance, made, 0), "cudaGraphInstantiate");
+    const cuda::owned<cudaGraphExec_t, cudaGraphExecDestroy> ready(instance);
+    for (const int value : {1, 2, 3}) {
+      check(cudaMemsetAsync(from.get(), value, bytes, on.get()), "cudaMemsetAsync");
+      check(cudaMemsetAsync(into.get(), 0, bytes, on.get()), "cudaMemsetAsync");
+      check(cudaGraphLaunch(ready.get(), on.get()), "cudaGraphLaunch");
+      wait();
+      std::vector<unsigned char> seen(bytes);
+      check(cudaMemcpy(seen.data(), into.get(), bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+      CHECK(seen == std::vector<unsigned char>(bytes, static_cast<unsigned char>(value)));
+    }
   }
+  // Behind the graph that holds it.
+  CHECK_NOTHROW(rank.finish());
 }
 
 TEST_CASE("NCCL's own refusal, of two ranks on one GPU, is told before the first step") {
