@@ -18,6 +18,7 @@
 #include "step_options.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/check/all.hpp"
+#include "stretto/lowering/requested.hpp"
 #include "stretto/memory/all.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "stretto/model/verdict_text.hpp"
@@ -41,6 +42,7 @@ struct memory_command {
   std::optional<int> recompute_count;
   std::optional<int> recompute_period;
   std::string offload = "none";
+  int replicas = 1;
   std::optional<double> limit;
   std::string format = "table";
 
@@ -78,8 +80,15 @@ struct memory_command {
     command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     add_offload(command, offload);
+    command
+        .add_option(
+            "--data-parallel", replicas,
+            "Replicas of the whole pipeline whose gradients the step sums, of which a plan's "
+            "arena then has a copy (default 1: none)")
+        ->check(CLI::Range(1, 1 << 20).description(""));
     command.add_option("--limit", limit,
-                       "MiB that no rank's state and jobs may exceed; messages come on top");
+                       "MiB that no rank's state and jobs may exceed; messages and copies of "
+                       "gradients come on top");
     command.add_option("--format", format, "table or json")
         ->check(CLI::IsMember({"table", "json"}));
   }
@@ -95,6 +104,12 @@ struct memory_command {
     if (forward_only_ && model_.optimizer_shards > 1)
       throw bad_option("--optimizer-shards", std::to_string(model_.optimizer_shards),
                        name + " has no optimizer");
+    if (forward_only_ && replicas > 1)
+      throw bad_option("--data-parallel", std::to_string(replicas),
+                       name + " has no gradients to sum");
+    if (replicas > 1 && replicas % model_.optimizer_shards != 0)
+      throw bad_option("--optimizer-shards", std::to_string(model_.optimizer_shards),
+                       "--data-parallel " + std::to_string(replicas) + " is no multiple of it");
     // Not by a range, which has nothing against NaN.
     if (limit && !(*limit > 0 && *limit <= most_mib))
       throw bad_option("--limit", (std::ostringstream() << *limit).str(),
@@ -134,7 +149,8 @@ struct memory_command {
       throw broken_schedule(name + ": " + refusal_of_order(answer, input, mibs));
     std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
     (void)measure(input, ranks);
-    print(needs(made.where, table, ranks, measure_plans(input, message(), chains(made.where))),
+    print(needs(made.where, table, ranks,
+                measure_plans(input, message(), chains(made.where), summed(made.where))),
           made.where);
   }
 
@@ -213,9 +229,44 @@ struct memory_command {
       return chain_of(where, rank, counts, split, again);
     };
   }
+  //! In single precision, whatever gradients are in.
+  summed_gradients summed(const placement& where) const {
+    summed_gradients made{.bytes = {}, .data_parallel = replicas > 1};
+    int stage = 0;
+    for (const std::int32_t held : dealt(where)) {
+      const std::int64_t weights =
+          model_.stage_weights(held, stage == 0, stage + 1 == where.stages());
+      made.bytes.push_back(sums(where) ? 4 * weights : 0);
+      if (made.bytes.back() > lowering::most_bytes)
+        throw bad_option("--layers", layers_text,
+                         "the gradients of stage " + std::to_string(stage) + " take " +
+                             std::to_string(made.bytes.back()) +
+                             " bytes in single precision, in which replicas sum them, and may "
+                             "take 2^40");
+      ++stage;
+    }
+    return made;
+  }
+  bool sums(const placement& where) const {
+    return !forward_only_ && (replicas > 1 || where.kind == placement_kind::bidirectional);
+  }
   std::int64_t message() const {
     program_chain none_yet;
     return transformer_writer(model_, none_yet).message_bytes();
+  }
+
+  //! Each buffer may be small enough, and all of a job's not.
+  void refuse_huge_jobs(const placement& where, int rank, const job_table& table) const {
+    constexpr std::int64_t most = job_table_view::most_memory;
+    for (int chunk = 0; chunk < where.chunks; ++chunk)
+      for (int kind = 0; kind < cost_kinds; ++kind) {
+        const job_cost& cost = table.view().at(rank, chunk, static_cast<job_kind>(kind));
+        const std::int64_t needed = std::max({cost.peak, cost.change, -cost.change});
+        if (needed > most)
+          throw bad_option("--layers", layers_text,
+                           "a job of stage " + std::to_string(where.stage_of(rank, chunk)) +
+                               " takes " + std::to_string(needed) + " bytes, and may take 2^46");
+      }
   }
 
   //! @param split  whether backwards are, for what copies move
@@ -229,6 +280,7 @@ struct memory_command {
         const verdict answer = memory::estimate(chain, rank, table);
         if (!answer.ok()) unsound = answer;
       }
+      refuse_huge_jobs(where, rank, table);
       table.base.push_back(state_bytes(where, rank, counts));
       if (!away_.any() || !unsound.ok()) continue;
       const std::vector<std::int64_t> stashes =
@@ -285,6 +337,7 @@ struct memory_command {
                                 {"state", need.state},
                                 {"saved", need.step.saved},
                                 {"messages", need.step.messages},
+                                {"sums", need.step.sums},
                                 {"arena", need.step.arena},
                                 {"working", need.step.working},
                                 {"activations", need.activations()},
@@ -297,6 +350,7 @@ struct memory_command {
     }
     std::vector<std::vector<std::string>> rows{
         {"rank", "layers", "state", "saved", "messages", "working", "total"}};
+    if (sums(where)) rows[0].insert(rows[0].end() - 2, "sums");
     if (away_.any()) rows[0].push_back("host");
     std::int64_t most = 0;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -304,13 +358,15 @@ struct memory_command {
       rows.push_back({std::to_string(rank), std::to_string(need.layers), in_mib(need.state),
                       in_mib(need.step.saved), in_mib(need.step.messages),
                       in_mib(need.step.working), in_mib(need.total())});
+      if (sums(where)) rows.back().insert(rows.back().end() - 2, in_mib(need.step.sums));
       if (away_.any()) rows.back().push_back(in_mib(need.step.host));
       most = std::max(most, need.total());
     }
     std::cout << name << ", MiB: "
               << (forward_only_ ? "weights alone" : "weights, gradients and optimizer state")
-              << "; the most that forwards save, that messages take, that a job needs beside; all, "
-                 "as a plan lays it"
+              << "; the most that forwards save, that messages take, "
+              << (sums(where) ? "that copies of gradients take to be summed, " : "")
+              << "that a job needs beside; all, as a plan lays it"
               << (away_.any() ? "; what the host keeps beside it\n" : "\n") << print_table(rows)
               << "the most: " << in_mib(most) << '\n';
   }

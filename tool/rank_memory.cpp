@@ -128,7 +128,7 @@ std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, std::
 }
 
 std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t message,
-                                       const chain_maker& chain) {
+                                       const chain_maker& chain, const summed_gradients& summed) {
   const placement& where = compute.where;
   bool split = false;
   bool trains = false;
@@ -152,18 +152,20 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
   }
   plan_request request;
   request.stages.clear();
-  // The gradients that replicas sum are counted with the weights.
-  for (const stage_plan& stage : stages)
-    request.stages.push_back(
-        {.output = message, .stash = stage.stash, .gradients = 0, .kept = stage.kept});
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    request.stages.push_back({.output = message,
+                              .stash = stages[stage].stash,
+                              .gradients = summed.bytes[stage],
+                              .kept = stages[stage].kept});
   request.train = trains;
+  request.data_parallel = summed.data_parallel;
   const planned made(compute, overlap::separate{}, request);
   if (!made.answer().ok()) throw broken_schedule(std::string(to_text(made.answer()).view()));
 
   std::vector<rank_memory> all;
   for (const plan_view& plan : made.plans()) {
     const arena_report use = measure_arena(plan);
-    rank_memory need{.saved = most_saved(plan, stages), .messages = use.messages};
+    rank_memory need{.saved = most_saved(plan, stages), .messages = use.messages, .sums = use.sums};
     need.arena = plan.arena_bytes + need.saved - use.saved;
     need.host = plan.host_bytes;
     for (const job& work : compute.rows.row(plan.rank))

@@ -39,27 +39,35 @@ double share_above(const std::vector<double>& all, double limit) {
 }  // namespace
 
 TEST_CASE("a plan by hand") {
-  // Two buffers saved, one after the other; a message while the first is there.
+  // Two buffers saved, one after the other; a message while the first is there, a sum at the end.
   const std::vector<stretto::instruction> list(4);
   const std::vector<stretto::buffer> buffers{
       {.offset = 0, .bytes = 100, .role = stretto::buffer_role::stash, .first = 0, .release = 2},
       {.offset = 0, .bytes = 128, .role = stretto::buffer_role::stash, .first = 2, .release = 4},
-      {.offset = 128, .bytes = 10, .role = stretto::buffer_role::output, .first = 1, .release = 2}};
+      {.offset = 128, .bytes = 10, .role = stretto::buffer_role::output, .first = 1, .release = 2},
+      {.offset = 192,
+       .bytes = 70,
+       .role = stretto::buffer_role::collective,
+       .first = 3,
+       .release = 4}};
   stretto::plan_view plan;
   plan.instructions = list;
   plan.buffers = buffers;
-  plan.arena_bytes = 192;
+  plan.arena_bytes = 320;
   const stretto::arena_report use = stretto::measure_arena(plan);
-  CHECK(use.peak == 192);
+  CHECK(use.peak == 256);
   CHECK(use.saved == 128);
   CHECK(use.messages == 64);
-  CHECK(use.ratio() == 1.0);
+  CHECK(use.sums == 128);
+  CHECK(use.beside == 128);
+  CHECK(use.ratio() == 1.25);
+  CHECK(use.bound() == 1.0);
 }
 
 TEST_CASE("of equal stages, the arena is what its two parts need at most, to the byte") {
   for (const std::int64_t times : {1, 10, 40}) {
     const auto all = ratios(times, 0, [](const stretto::arena_report& use) {
-      CHECK(use.arena == use.saved + use.messages);
+      CHECK(use.arena == use.saved + use.beside);
       CHECK(use.ratio() == use.bound());
     });
     CHECK(all.size() > 4000);
@@ -122,7 +130,7 @@ TEST_CASE("of stages of which some save nothing, no place of nothing is used by 
         REQUIRE(made.answer() == stretto::verdict{});
         for (const stretto::plan_view& plan : made.plans()) {
           const stretto::arena_report use = stretto::measure_arena(plan);
-          CHECK(use.arena == use.saved + use.messages);
+          CHECK(use.arena == use.saved + use.beside);
         }
       }
 }
@@ -136,7 +144,7 @@ TEST_CASE("of uneven stages, little lies idle") {
 
 TEST_CASE("of what is offloaded and comes back elsewhere, hardly more lies idle") {
   const auto even = ratios(
-      20, 0, [](const stretto::arena_report& use) { CHECK(use.arena == use.saved + use.messages); },
+      20, 0, [](const stretto::arena_report& use) { CHECK(use.arena == use.saved + use.beside); },
       stretto::memory::offload_all);
   CHECK(even[even.size() / 2] <= 1.0);
   CHECK(even.back() <= 1.2);

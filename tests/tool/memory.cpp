@@ -65,10 +65,12 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
 //! Holds what the tool tells against plans whose stages save what Korthikanti et al. 2022 say of
 //! layers, here of the default width, and keep for the backwards for the weights, where they are
 //! apart, what Qi et al. 2023 ("Zero Bubble Pipeline Parallelism") say: 32 s b h of each layer.
+//! Replicas sum 4 bytes a weight.
 template <class Schedule>
 void check_arena(const stretto::shape& sizes, const std::string& layers,
-                 const std::vector<int>& counts, bool split = false) {
-  const std::int64_t sbh = std::int64_t{1024} * 1024;
+                 const std::vector<int>& counts, bool split = false, int replicas = 1) {
+  const std::int64_t h = 1024;
+  const std::int64_t sbh = 1024 * h;
   const std::int64_t layer = 34 * sbh + 5 * std::int64_t{16} * 1024 * 1024;
   const auto stages = static_cast<int>(counts.size());
   stretto::plan_request request;
@@ -83,23 +85,31 @@ void check_arena(const stretto::shape& sizes, const std::string& layers,
     std::int64_t kept = counts[static_cast<std::size_t>(stage)] * 32 * sbh + logits;
     if (logits > 0) kept += 2 * sbh;
     if (!split) kept = 0;
+    std::int64_t weights = counts[static_cast<std::size_t>(stage)] * (12 * h * h + 13 * h);
+    if (stage == 0) weights += (50304 + 1024) * h;
+    if (logits > 0) weights += (50304 + 2) * h;
     request.stages.push_back(
-        {.output = 2 * sbh, .stash = saved - kept, .gradients = 0, .kept = kept});
+        {.output = 2 * sbh, .stash = saved - kept, .gradients = 4 * weights, .kept = kept});
   }
   const stretto::placement where = stretto::place(Schedule{}.placed(), sizes);
+  request.data_parallel = replicas > 1;
   const stretto::job_table table(sizes.ranks, where.chunks);
   const stretto::planned made(Schedule{}, sizes, table.view(), stretto::overlap::separate{},
                               request);
   REQUIRE(made.answer() == stretto::verdict{});
+  const bool sums = replicas > 1 || where.kind == stretto::placement_kind::bidirectional;
   const std::string name(Schedule::name);
   const json all = run_json("memory " + name + " --ranks " + std::to_string(sizes.ranks) +
                             " --microbatches " + std::to_string(sizes.microbatches) + " --chunks " +
-                            std::to_string(sizes.chunks) + " --format json --layers " + layers);
+                            std::to_string(sizes.chunks) + " --format json --data-parallel " +
+                            std::to_string(replicas) + " --layers " + layers);
   for (std::size_t rank = 0; rank < made.plans().size(); ++rank) {
     INFO(name, ", layers ", layers, ", rank ", rank);
     const stretto::arena_report use = stretto::measure_arena(made.plans()[rank]);
     CHECK(of(all, rank, "saved") == use.saved);
     CHECK(of(all, rank, "messages") == use.messages);
+    CHECK(of(all, rank, "sums") == use.sums);
+    CHECK((use.sums > 0) == sums);
     CHECK(of(all, rank, "arena") == use.arena);
     CHECK(of(all, rank, "activations") == use.arena + of(all, rank, "working"));
   }
@@ -121,6 +131,44 @@ TEST_CASE("activations are what a plan's arena holds, messages in flight with th
   check_arena<schedule::zbv>(two, "8", {2, 2, 2, 2}, true);
   check_arena<schedule::zbv>(two, "5,3", {3, 2, 1, 2}, true);
   check_arena<schedule::chimera>(four, "'Ettttt|tttt|tttt|tttL'", {5, 4, 4, 3});
+  check_arena<schedule::dualpipe>(four, "24", {6, 6, 6, 6}, true);
+  check_arena<schedule::one_f_one_b>(four, "7,6,6,5", {7, 6, 6, 5}, false, 2);
+  check_arena<schedule::zbv>(two, "5,3", {3, 2, 1, 2}, true, 8);
+  check_arena<schedule::chimera>(four, "24", {6, 6, 6, 6}, false, 2);
+}
+
+TEST_CASE("copies of gradients that replicas sum have a column of their own, where there are any") {
+  const std::string two = " --ranks 2 --microbatches 4 --layers 4 ";
+  const auto columns = [&](const std::string& name, const std::string& options) {
+    const outcome ran = run("memory " + name + two + options);
+    REQUIRE(ran.exit == 0);
+    CHECK((ran.out.find("copies of gradients") != std::string::npos) ==
+          (ran.out.find("messages  sums  working  total") != std::string::npos));
+    return ran.out.find("sums") != std::string::npos;
+  };
+  CHECK_FALSE(columns("1f1b", ""));
+  CHECK_FALSE(columns("1f1b", "--optimizer-shards 2"));
+  CHECK(columns("1f1b", "--data-parallel 4 --optimizer-shards 2"));
+  CHECK(columns("dualpipe", ""));
+  // 12 h^2 + 13 h weights a layer, two layers a rank, the embedding (or the head) beside.
+  const json all = run_json("memory 1f1b" + two +
+                            "--hidden 512 --heads 8 --sequence 64 "
+                            "--vocabulary 1000 --data-parallel 3 --format json");
+  CHECK(of(all, 0, "sums") == 4 * (2 * (12 * 512 * 512 + 13 * 512) + 1064 * 512));
+  CHECK(of(all, 1, "sums") == 4 * (2 * (12 * 512 * 512 + 13 * 512) + 1002 * 512));
+  const auto refused = [&](const std::string& command) {
+    const outcome ran = run("memory " + command);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    return ran.err;
+  };
+  CHECK(refused("inference" + two + "--data-parallel 2") ==
+        "stretto: --data-parallel 2: inference has no gradients to sum\n");
+  CHECK(refused("1f1b" + two + "--data-parallel 6 --optimizer-shards 4") ==
+        "stretto: --optimizer-shards 4: --data-parallel 6 is no multiple of it\n");
+  CHECK(refused("1f1b --ranks 1 --microbatches 1 --layers 1000 --hidden 10240 --data-parallel 2") ==
+        "stretto: --layers 1000: the gradients of stage 0 take 5037860208640 bytes in single "
+        "precision, in which replicas sum them, and may take 2^40\n");
 }
 
 TEST_CASE("slices have room for what each keeps, and the gradients that later ones add to") {
@@ -400,6 +448,8 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--hidden 1048576 --layers 100000", "--hidden 1048576 --layers 100000: the model passes"},
       {"--hidden 1000 --heads 20 --precision single --sequence 1048576 --layers 4",
        "--sequence 1048576 --batch 1: \"scores\" takes 87960930222080 bytes, and a buffer may"},
+      {"--hidden 10240 --heads 80 --layers 2000 --sequence 8192 --batch 8",
+       "--layers 2000: a job of stage 0 takes "},
       {"--chunks 2", "1f1b does not serve this: this schedule has one chunk per rank"},
       {"--precision half", "--precision"},
       {"--slices 2", "--slices 2: 1f1b does not serve this"},
