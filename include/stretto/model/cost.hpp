@@ -27,8 +27,8 @@ struct job_cost {
   constexpr bool operator==(const job_cost&) const = default;
 };
 
-//! The kinds of jobs that have a cost are the first so many.
-inline constexpr int cost_kinds = static_cast<int>(job_kind::reload) + 1;
+//! The kinds of jobs that have an entry in the job table are the first so many.
+inline constexpr int cost_kinds = static_cast<int>(job_kind::reduce_grad) + 1;
 //! A limit of memory that is none.
 inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
@@ -146,6 +146,8 @@ struct unit_costs {
   //! Time of one copy to the host or back, which runs beside the jobs, and what it moves.
   std::int64_t offload = 1;
   std::int64_t memory_offload = 1;
+  //! Time of the sum of one stage's gradients over all replicas of it, beside the jobs.
+  std::int64_t reduce_grad = 0;
   //! Of one stage: weights, their gradients, what the optimizer keeps. In use from beginning to
   //! end, for every stage that a rank holds, replicas too.
   std::int64_t memory_weights = 0;
@@ -174,6 +176,8 @@ struct unit_costs {
       case job_kind::recompute: return {forward, memory_recompute, 0};
       case job_kind::offload: return {offload, saturated_negative(memory_offload), 0};
       case job_kind::reload: return {offload, memory_offload, 0};
+      case job_kind::reduce_grad:
+        return {reduce_grad, 0, 0};
       default: return {};
     }
   }

@@ -16,8 +16,8 @@ namespace stretto {
 constexpr std::string_view letters(job_kind kind) {
   constexpr std::string_view names[job_kind_count] = {
       "F",       "B",           "I",          "W",         "R",       "OFFLOAD",
-      "RELOAD",  "SEND_F",      "RECV_F",     "SEND_B",    "RECV_B",  "UNSHARD",
-      "RESHARD", "REDUCE_GRAD", "ALL_REDUCE", "OPTIMIZER", "END_STEP"};
+      "RELOAD",  "REDUCE_GRAD", "SEND_F",     "RECV_F",    "SEND_B",  "RECV_B",
+      "UNSHARD", "RESHARD",     "ALL_REDUCE", "OPTIMIZER", "END_STEP"};
   const auto number = static_cast<unsigned>(kind);
   return number < job_kind_count ? names[number] : "?";
 }
@@ -31,13 +31,13 @@ constexpr std::string_view words(job_kind kind) {
                                                       "recompute",
                                                       "copy to the host",
                                                       "copy back",
+                                                      "gradient reduction",
                                                       "send of activations",
                                                       "receive of activations",
                                                       "send of a gradient",
                                                       "receive of a gradient",
                                                       "unshard",
                                                       "reshard",
-                                                      "gradient reduction",
                                                       "all-reduce",
                                                       "optimizer",
                                                       "end of the step"};
@@ -58,7 +58,8 @@ constexpr bool has_pytorch_form(const job& work) {
 //! Whether the text form always carries a micro-batch. The other kinds belong to a stage or a rank
 //! and carry one only when it is not 0.
 constexpr bool names_microbatch(job_kind kind) {
-  return kind <= job_kind::receive_backward || kind == job_kind::all_reduce;
+  return (kind <= job_kind::receive_backward && kind != job_kind::reduce_grad) ||
+         kind == job_kind::all_reduce;
 }
 
 //! Long enough for every job; twice this and a few letters for a pair.

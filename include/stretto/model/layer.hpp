@@ -52,6 +52,7 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
     add(sum.memory_recompute, one.memory_recompute);
     add_size(sum.offload, one.offload);
     add(sum.memory_offload, one.memory_offload);
+    add_size(sum.reduce_grad, one.reduce_grad);
     add_size(sum.memory_weights, one.memory_weights);
   }
   return sum;

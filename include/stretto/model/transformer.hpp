@@ -223,10 +223,23 @@ struct transformer {
            bytes.optimizer * (one_of(optimizer_shards, all - dealt) + one_of(holders, dealt));
   }
 
+  //! Bytes that leave each device when the gradients of such a stage are summed over so many
+  //! data-parallel replicas: in single precision, around a ring; experts' among those that hold
+  //! them.
+  constexpr std::int64_t sum_message(std::int64_t count, bool first, bool last,
+                                     int replicas) const {
+    const std::int64_t dealt = count * dealt_weights();
+    const auto around = [](int members, std::int64_t weights) {
+      return members < 2 ? 0 : 2 * (members - 1) * one_of(members, 4 * weights);
+    };
+    return around(replicas, stage_weights(count, first, last) - dealt) +
+           around(replicas / experts.parallel, dealt);
+  }
+
  private:
   //! The largest of so many equal parts.
-  static constexpr std::int64_t one_of(int parts, std::int64_t weights) {
-    return (weights + parts - 1) / parts;
+  static constexpr std::int64_t one_of(int parts, std::int64_t whole) {
+    return (whole + parts - 1) / parts;
   }
   //! Of the experts that a rank holds of a layer, and other replicas do not.
   constexpr std::int64_t dealt_weights() const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,16 +12,16 @@
 #include "stretto/model/job.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/rows.hpp"
+#include "stretto/plan/gradient_sums.hpp"
 
 namespace stretto {
 
 namespace detail {
 
-//! A rank's list with its stages' weights gathered (UNSHARD) and dropped (RESHARD) and their
-//! gradients reduced where torch.distributed.pipelining has it (`_add_unshard_reshard`,
-//! `_add_reduce_grad`): in front of a node the next three stages are gathered in the order of their
-//! use, and others dropped, the lowest first; gradients follow a stage's last backward.
-inline std::vector<job> with_parameters(std::span<const job> row, int microbatches) {
+//! A rank's list with its stages' weights gathered (UNSHARD) and dropped (RESHARD) where
+//! torch.distributed.pipelining has it (`_add_unshard_reshard`): in front of a node the next three
+//! stages are gathered in the order of their use, and others dropped, the lowest first.
+inline std::vector<job> with_parameters(std::span<const job> row) {
   // 1. From the end: the stages that are next at each job.
   using some_stages = fixed_vector<std::int32_t, 3>;
   std::vector<some_stages> next(row.size());
@@ -39,7 +38,6 @@ inline std::vector<job> with_parameters(std::span<const job> row, int microbatch
   // 2. From the beginning: what is there follows them.
   std::vector<job> made;
   std::vector<std::int32_t> there;  // ascending
-  std::map<std::int32_t, int> backwards;
   const auto drop_all_but = [&](const some_stages& kept) {
     std::erase_if(there, [&](std::int32_t stage) {
       const bool drop = std::find(kept.begin(), kept.end(), stage) == kept.end();
@@ -58,10 +56,6 @@ inline std::vector<job> with_parameters(std::span<const job> row, int microbatch
     }
     const auto node = row.subspan(at, jobs);
     made.insert(made.end(), node.begin(), node.end());
-    for (const job& work : node)
-      if ((work.kind == job_kind::backward || work.kind == job_kind::backward_weight) &&
-          ++backwards[work.stage] == microbatches)
-        made.push_back({.stage = work.stage, .kind = job_kind::reduce_grad});
     at += jobs;
   }
   drop_all_but({});
@@ -127,8 +121,7 @@ inline job_lists with_pytorch_comms(const replay_input& compute) {
   std::vector<std::vector<job>> rows;
   std::size_t longest = 0;
   for (int rank = 0; rank < compute.rows.ranks; ++rank) {
-    rows.push_back(
-        detail::with_parameters(compute.rows.row(rank), compute.microbatches * compute.slices));
+    rows.push_back(detail::with_parameters(compute.rows.row(rank)));
     longest = std::max(longest, rows.back().size());
   }
   job_lists lists(compute.rows.ranks, static_cast<int>(longest));
@@ -137,7 +130,9 @@ inline job_lists with_pytorch_comms(const replay_input& compute) {
     for (const job& work : rows[static_cast<std::size_t>(rank)]) sink.push(rank, work);
   replay_input gathered = compute;
   gathered.rows = lists.rows();
-  job_lists lowered(compute.rows.ranks, lowering::with_messages(static_cast<int>(longest)));
+  const job_lists reduced = with_gradient_sums(gathered);
+  gathered.rows = reduced.rows();
+  job_lists lowered(compute.rows.ranks, lowering::with_messages(gathered.rows.stride));
   job_sink out = lowered.sink();
   replay_observer nobody;
   lowering::add_messages(gathered, detail::in_turns(gathered), out, nullptr, nobody);

@@ -48,6 +48,8 @@ struct timeline_picture {
   std::vector<picture_bar> bars;
   //! Copies to the host and back, which run beside the jobs of their rank.
   std::vector<picture_bar> copies{};
+  //! Sums of gradients, beside these and the jobs.
+  std::vector<picture_bar> sums{};
   std::vector<std::vector<memory_point>> memory;
   //! Empty, or `ranks` lanes, which the bars' ranks are then numbers of.
   std::vector<picture_lane> lanes{};
@@ -62,26 +64,35 @@ inline std::string in_units(std::int64_t time, std::int64_t parts) {
   return made;
 }
 
-//! `makespan 33, bubble 27.3 %`
+//! `makespan 33, bubble 27.3 %`; where sums of gradients are longer than the jobs, by how much
 inline std::string summary(const report& measured, std::int64_t parts = 1) {
   char percent[32];
   std::snprintf(percent, sizeof percent, "%.1f", 100 * measured.bubble.value());
-  return "makespan " + in_units(measured.makespan, parts) + ", bubble " + percent + " %";
+  const std::int64_t behind = measured.makespan - measured.jobs_end;
+  return "makespan " + in_units(measured.makespan, parts) + ", bubble " + percent + " %" +
+         (behind > 0 ? ", sums " + in_units(behind, parts) + " behind the jobs" : "");
 }
 
-//! The same with a narrow lane for copies below every rank's.
-inline timeline_picture with_copy_lanes(timeline_picture picture) {
+//! The same with narrow lanes for copies and for sums, where there are such, below every rank's.
+inline timeline_picture with_lanes_beside(timeline_picture picture) {
+  const int of_sums = picture.copies.empty() ? 1 : 2;  // behind the rank's
+  const int each = of_sums + (picture.sums.empty() ? 0 : 1);
   for (int rank = 0; rank < picture.ranks; ++rank) {
     picture.lanes.push_back({"rank " + std::to_string(rank), false, true});
-    picture.lanes.push_back({"copies", true, false});
+    if (!picture.copies.empty()) picture.lanes.push_back({"copies", true, false});
+    if (!picture.sums.empty()) picture.lanes.push_back({"sums", true, false});
   }
-  for (picture_bar& bar : picture.bars) bar.rank *= 2;
-  for (picture_bar copy : picture.copies) {
-    copy.rank = 2 * copy.rank + 1;
-    picture.bars.push_back(copy);
-  }
-  picture.copies.clear();
-  picture.ranks *= 2;
+  for (picture_bar& bar : picture.bars) bar.rank *= each;
+  const auto put = [&](std::vector<picture_bar>& bars, int lane) {
+    for (picture_bar& bar : bars) {
+      bar.rank = each * bar.rank + lane;
+      picture.bars.push_back(bar);
+    }
+    bars.clear();
+  };
+  put(picture.copies, 1);
+  put(picture.sums, of_sums);
+  picture.ranks *= each;
   return picture;
 }
 
@@ -104,11 +115,13 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
     bool second_half = false;
     for (int step = 0; step < input.rows.counts[rank]; ++step) {
       const job& work = input.rows.at(rank, step);
-      if (!has_cost(work.kind)) continue;
-      const bool first_half = work.paired && step + 1 < input.rows.counts[rank];
       const auto when =
           timeline[static_cast<std::size_t>(rank) * static_cast<std::size_t>(input.rows.stride) +
                    static_cast<std::size_t>(step)];
+      if (work.kind == job_kind::reduce_grad && when.end > when.start)
+        made.sums.push_back({rank, 0, work, when, 0});
+      if (!has_cost(work.kind)) continue;
+      const bool first_half = work.paired && step + 1 < input.rows.counts[rank];
       if (is_copy(work.kind)) {
         if (when.end > when.start)
           made.copies.push_back({rank, input.where.chunk_of(work), work, when, 0});

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/check/bounded.hpp"
 #include "stretto/model/replay.hpp"
+#include "stretto/plan/gradient_sums.hpp"
 
 namespace stretto {
 
@@ -20,14 +22,6 @@ struct fraction {
   constexpr bool operator==(const fraction&) const = default;
 };
 
-//! When a job runs, in the units of the costs.
-struct job_time {
-  std::int64_t start = 0;
-  std::int64_t end = 0;
-
-  constexpr bool operator==(const job_time&) const = default;
-};
-
 //! What one rank does in a step.
 struct rank_report {
   std::int64_t busy = 0;  //!< time in jobs
@@ -40,8 +34,10 @@ struct rank_report {
 //! What a step costs.
 struct report {
   verdict answer{};           //!< of the replay; the rest means something when it is ok
-  std::int64_t makespan = 0;  //!< from 0 to the end of the last job of any rank
+  std::int64_t makespan =
+      0;  //!< from 0 to the end of the last job, or sum of gradients, of any rank
   std::int64_t span = 0;      //!< from the start of a rank's first job to its last end; the longest
+  std::int64_t jobs_end = 0;  //!< of the last job of any rank: what is left of the makespan is sums
   fraction bubble{};          //!< the largest idle / makespan of any rank
 
   constexpr bool operator==(const report&) const = default;
@@ -59,18 +55,21 @@ struct report_observer : replay_observer {
   scratch<std::int32_t>& told;         // steps of the rank that the timeline already holds
   scratch<std::int64_t>& rank_starts;  // of the rank's first job; below 0: not yet
   scratch<std::int64_t>& rank_ends;    // of the rank's last job
+  gradient_sums& sums;
   std::int64_t makespan = 0;
   std::int64_t span = 0;
 
   constexpr report_observer(const replay_input& in_, std::span<rank_report> ranks_,
                             std::span<job_time> timeline_, scratch<std::int32_t>& told_,
-                            scratch<std::int64_t>& rank_starts_, scratch<std::int64_t>& rank_ends_)
+                            scratch<std::int64_t>& rank_starts_, scratch<std::int64_t>& rank_ends_,
+                            gradient_sums& sums_)
       : in(in_),
         ranks(ranks_),
         timeline(timeline_),
         told(told_),
         rank_starts(rank_starts_),
-        rank_ends(rank_ends_) {}
+        rank_ends(rank_ends_),
+        sums(sums_) {}
 
   constexpr void ran(int rank, int step, const job& work, std::int64_t start, std::int64_t end) {
     pass_over(rank, step);
@@ -78,6 +77,7 @@ struct report_observer : replay_observer {
     if (end > makespan) makespan = end;
     if (is_copy(work.kind)) return;  // beside the jobs
     rank_ends[rank] = end;
+    if (work.kind == job_kind::reduce_grad) sums.add(rank, step, work, end);
     if (!is_compute(work.kind)) return;
     if (rank_starts[rank] < 0) rank_starts[rank] = start;
     if (end - rank_starts[rank] > span) span = end - rank_starts[rank];
@@ -96,7 +96,10 @@ struct report_observer : replay_observer {
 }  // namespace detail
 
 //! Replays the lists under their costs and adds up. Messages, UNSHARD and the like take no time
-//! beyond the hop between ranks that the costs give.
+//! beyond the hop between ranks that the costs give. Sums of gradients (REDUCE_GRAD) follow one
+//! another beside the jobs of their rank, each from where it stands in the list on; where two ranks
+//! have a stage, of bidirectional placements, theirs is one and begins when both have come to it.
+//! (Of lists with groups each is its group's.) No job waits for them, but the step's end does.
 //! @param ranks    one entry per rank, written
 //! @param timeline empty, or one entry per place of the lists: job `step` of `rank` is at
 //!                 rank * rows.stride + step
@@ -108,6 +111,7 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
   const std::size_t places = count * static_cast<std::size_t>(input.rows.stride);
   if (ranks.size() < count || (!timeline.empty() && timeline.size() < places))
     return {.answer = refuse(fault::capacity, reason::buffer_full)};
+  std::int64_t reductions = 0;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
     check::memory_curve memory(input, rank);
     for (int step = 0; step < input.rows.counts[rank];) {
@@ -118,21 +122,39 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
       step += jobs;
     }
     ranks[static_cast<std::size_t>(rank)] = {.peak = memory.highest()};
+    for (int step = 0; step < input.rows.counts[rank]; ++step) {
+      const job& work = input.rows.at(rank, step);
+      if (work.kind != job_kind::reduce_grad) continue;
+      const std::int64_t time = detail::reduction_time(input, rank, work);
+      if (time < 0)
+        return {.answer = refuse(fault::incomplete, reason::out_of_range, rank, step, work)};
+      if (time > 0) ++reductions;
+    }
   }
   scratch<std::int32_t> told(input.rows.ranks);
   scratch<std::int64_t> rank_starts(input.rows.ranks);
   scratch<std::int64_t> rank_ends(input.rows.ranks);
   for (int rank = 0; rank < input.rows.ranks; ++rank) rank_starts[rank] = -1;
-  detail::report_observer watch(input, ranks, timeline, told, rank_starts, rank_ends);
+  detail::gradient_sums sums(input, reductions);
+  detail::report_observer watch(input, ranks, timeline, told, rank_starts, rank_ends, sums);
   report made{.answer = replay(input, watch)};
   if (!made.answer.ok()) return made;
 
-  made.makespan = watch.makespan;
+  made.makespan = made.jobs_end = watch.makespan;
   made.span = watch.span;
+  for (int rank = 0; rank < input.rows.ranks; ++rank)
+    watch.pass_over(rank, input.rows.counts[rank]);
+  if (sums.any()) {
+    scratch<std::int64_t> ends(input.rows.ranks);
+    sums.run(ends, timeline);
+    for (int rank = 0; rank < input.rows.ranks; ++rank) {
+      made.makespan = std::max(made.makespan, ends[rank]);
+      if (ends[rank] > 0) made.span = std::max(made.span, ends[rank] - rank_starts[rank]);
+    }
+  }
   std::int64_t most_idle = 0;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
     rank_report& of = ranks[static_cast<std::size_t>(rank)];
-    watch.pass_over(rank, input.rows.counts[rank]);
     of.idle = made.makespan - of.busy;
     if (of.idle > most_idle) most_idle = of.idle;
   }

@@ -196,11 +196,12 @@ class svg_writer {
 
 //! Draws a timeline: one lane per rank, jobs as bars, colour by kind and chunk (svg_palette.hpp),
 //! the micro-batch (and slice) inside where it fits, the lane's ground where the rank is idle;
-//! below a lane its copies to the host and back and its memory, if there. Follows the reader's
-//! light or dark theme. Needs no font file or script.
+//! below a lane its copies to the host and back, its sums of gradients and its memory, if there.
+//! Follows the reader's light or dark theme. Needs no font file or script.
 inline std::string to_svg(const timeline_picture& picture) {
-  return picture.copies.empty() ? detail::svg_writer(picture).write()
-                                : detail::svg_writer(with_copy_lanes(picture)).write();
+  return picture.copies.empty() && picture.sums.empty()
+             ? detail::svg_writer(picture).write()
+             : detail::svg_writer(with_lanes_beside(picture)).write();
 }
 
 }  // namespace stretto
