@@ -217,7 +217,12 @@ struct compare_command {
     // Slices run as micro-batches would, but for what more orders them.
     placement parts = made.made.where;
     parts.microbatches *= made.slices;
-    if (!result.forward_only) result.bound = lower_bound(parts, made.made.costs.view());
+    if (result.forward_only) return;
+    result.bound = lower_bound(parts, made.made.costs.view());
+    result.sums = made.sums;
+    const std::int64_t least = least_gradient_sum(made.made.where, made.made.costs.view());
+    result.bound.flush += least;
+    result.bound.span += least;
   }
 
   std::vector<step> read_;
@@ -231,7 +236,7 @@ void add_compare(CLI::App& app) {
       "compare", "All schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
   mine->sizes.add(*command, true);
-  mine->costs.add(*command, {.copies = false, .pairs = true, .limits = true});
+  mine->costs.add(*command, {.copies = false, .pairs = true, .limits = true, .sums = true});
   command
       ->add_option("--objective", mine->objective,
                    "What is to be short: flush (the makespan) or span (the longest rank's first to "
@@ -257,8 +262,11 @@ void add_compare(CLI::App& app) {
       "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
       "bubble and peak are those of the worst rank. bound: no order on this placement and within\n"
       "this limit is shorter, its backwards whole or split. Forward-only schedules stand last,\n"
-      "schedules that do not serve the shape or fit the limit below the table, with the reason; when\n"
+      "schedules that do not serve the shape or fit the limit below the table, with the reason; "
+      "when\n"
       "there are no others, that is wrong input.\n"
+      "With --reduce-grad the makespan ends with the last sum of gradients; sums behind: how long\n"
+      "after the last job that is. The sum of a chunk is cut as its jobs are.\n"
       "With several limits the table says what is to be short within each.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"
       "those asked for, and its chunks cut the model as a schedule's do.\n"

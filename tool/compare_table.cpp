@@ -60,6 +60,9 @@ void comparison::print_one(const comparison_run& made) const {
   };
   add({"makespan"});
   if (spans) add({"span"});
+  const bool sums =
+      std::any_of(made.all.begin(), made.all.end(), [](const compared& one) { return one.sums; });
+  if (sums) add({"sums behind"});
   add({"bubble", "peak", "bound", "above it"});
   for (const compared& one : made.all) {
     const bool bounded = !one.forward_only && bound(one) > 0;
@@ -68,6 +71,7 @@ void comparison::print_one(const comparison_run& made) const {
     rows.push_back(name_cells(one));
     add({time.text(one.all.all.makespan)});
     if (spans) add({time.text(one.all.all.span)});
+    if (sums) add({one.sums ? time.text(one.all.all.makespan - one.all.all.jobs_end) : "-"});
     add({percent(one.all.all.bubble.value()), memory.text(one.peak()),
          bounded ? time.text(bound(one)) : "-", bounded ? percent(above) : "-"});
   }
@@ -137,6 +141,7 @@ nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {
                                  {"bubble", one.all.all.bubble.value()}};
     if (!one.file.empty()) entry["file"] = one.file;
     if (wanted.slices > 1) entry["slices"] = one.slices;
+    if (one.sums) entry["jobs_end"] = time.json(one.all.all.jobs_end);
     if (!one.forward_only) {
       entry["bound"] = time.json(one.bound.flush);
       entry["span_bound"] = time.json(one.bound.span);

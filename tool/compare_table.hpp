@@ -21,6 +21,7 @@ struct compared {
   verdict why;  //!< it is not there
   simulated all;
   step_bound bound;
+  bool sums = false;  //!< of gradients, which are part of its step
 
   std::int64_t peak() const;
 };

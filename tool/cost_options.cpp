@@ -28,6 +28,14 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
     command.add_option("--copy", copy,
                        "What --offload's copies, to the host or back, take and move: T,M (default "
                        "1,1)");
+  sums = beside.sums;
+  if (beside.sums)
+    command
+        .add_option(
+            "--reduce-grad", reduce_grad,
+            "Time of the sum of a chunk's gradients over its data-parallel replicas, those of "
+            "both directions where there are two, beside the jobs (default 0: none)")
+        ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
   command
       .add_option("--weights", weights,
                   "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
@@ -70,6 +78,7 @@ unit_costs cost_options::units() const {
     units.communication = given[3];
   }
   units.whole_saves = whole_saves;
+  units.reduce_grad = reduce_grad;
   if (!memory.empty()) {
     const auto given = read_numbers<3>("--memory", memory, "F,I,W", -most_cost);
     units.memory_forward = given[0];

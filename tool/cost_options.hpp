@@ -14,8 +14,8 @@ class App;
 
 namespace stretto::tool {
 
-//! --cost, --whole-saves, --memory, --copy, --weights, --limit, --hides, --costs, and the model by
-//! layers.
+//! --cost, --whole-saves, --memory, --copy, --reduce-grad, --weights, --limit, --hides, --costs,
+//! and the model by layers.
 struct cost_options {
   std::string cost;
   std::string memory;
@@ -26,6 +26,9 @@ struct cost_options {
   std::int64_t weights = 0;
   int hides = 0;  //!< percent of a pair's shorter half
   std::int64_t whole_saves = 0;  //!< time that a whole backward takes less than its halves
+  std::int64_t reduce_grad = 0;  //!< time of a sum of gradients
+  //! Whether sums of gradients, by this or by a file, are part of the step.
+  bool sums = false;
   layer_options layers;
   //! Of forwards alone without --memory: they keep nothing, whatever is said of layers.
   bool keeps_nothing = false;
@@ -35,6 +38,7 @@ struct cost_options {
     bool copies;  //!< to the host
     bool pairs;
     bool limits = false;  //!< several of them, each for a run of its own
+    bool sums = false;    //!< of gradients
   };
   void add(CLI::App& command, const kinds& beside);
   //! The same for a step; one of forwards alone keeps nothing unless --memory says so.

@@ -149,6 +149,7 @@ job_table cut_anew(const job_table& given, const placement& where, const cost_cu
     for (int at = 0; at < cost_kinds; ++at) {
       const auto kind = static_cast<job_kind>(at);
       std::vector<std::int32_t> classes = made[number];
+      if (kind == job_kind::reduce_grad) classes.resize(1);  // of all slices together
       if (kind >= job_kind::backward && kind <= job_kind::backward_weight)
         std::ranges::reverse(classes);
       for (int rank = 0; rank < where.ranks; ++rank)
@@ -231,7 +232,8 @@ void write_slices(job_table& table, const dealt_layers& dealt, const placement& 
     write_layer_costs(where, dealt.stages, dealt.cost_of_slice(slice), one, base);
     for (std::size_t at = 0; at < one.size(); ++at) {
       const auto kind = static_cast<job_kind>(at % cost_kinds);
-      if ((kind >= job_kind::backward && kind <= job_kind::backward_weight) == backwards)
+      const bool once = kind == job_kind::reduce_grad && slice % many != 0;
+      if ((kind >= job_kind::backward && kind <= job_kind::backward_weight) == backwards && !once)
         add_behind(table.entries[static_cast<std::size_t>(of) * one.size() + at], one[at]);
     }
   };
@@ -286,8 +288,10 @@ job_table layer_table(const cost_options& options, const placement& where, const
 
 }  // namespace
 
-job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut,
-                     std::vector<std::int32_t>* dealt) {
+namespace {
+
+job_table table_of(const cost_options& options, const placement& where, const cost_cut& cut,
+                   std::vector<std::int32_t>* dealt) {
   if (options.layers.given()) return layer_table(options, where, cut, dealt);
   const unit_costs units = options.units();
   job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
@@ -311,6 +315,17 @@ job_table make_costs(const cost_options& options, const placement& where, const 
   if (cut.given > 0) table = cut_anew(table, where, cut);
   add_loss(table, where, loss * cut.joined * cut.times);
   put_largest_first(table);
+  return table;
+}
+
+}  // namespace
+
+job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut,
+                     std::vector<std::int32_t>* dealt) {
+  job_table table = table_of(options, where, cut, dealt);
+  if (options.sums) return table;
+  for (std::size_t at = 0; at < table.entries.size(); at += cost_kinds)
+    table.entries[at + static_cast<std::size_t>(job_kind::reduce_grad)] = {};
   return table;
 }
 

@@ -65,14 +65,14 @@ struct costs_command {
     slices_ = of_slices.cut(of_model.model);
     on_ = of_machine.settle();
     const std::vector<layer_entry> all = kinds_of_layers();
-    if (!out.empty()) write_file("-o", out, layer_costs_file(all, true));
+    if (!out.empty()) write_file("-o", out, layer_costs_file(all, true, of_model.replicas > 1));
     if (out != "-") print(all);
   }
 
  private:
   void tell_measured() const {
     const measured_stages found(measured_trace("--trace", trace, ranks));
-    if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, false));
+    if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, false, false));
     if (out != "-") print(found);
   }
   std::vector<layer_entry> kinds_of_layers() const {
@@ -117,6 +117,10 @@ struct costs_command {
     made.memory_backward_input = left - made.memory_forward;
     made.memory_backward_weight = -left;
     made.memory_weights = in_kib(model.state_bytes(1, rank == 0, rank + 1 == of_ranks));
+    if (of_model.replicas > 1)
+      made.reduce_grad = on_.time(
+          {.message = model.sum_message(1, rank == 0, rank + 1 == of_ranks, of_model.replicas),
+           .between_nodes = true});
     return made;
   }
   //! A message from one stage to the next, of the longest slice.
@@ -133,12 +137,17 @@ struct costs_command {
 
   void print(const std::vector<layer_entry>& all) const {
     const transformer& model = of_model.model;
+    const bool sums = of_model.replicas > 1;
     std::cout << layers << (layers == 1 ? " layer" : " layers") << ", each on "
               << std::max(model.tensor_parallel, model.experts.parallel) << " of "
               << of_machine.device
               << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
                  "Kept: from the forward on, and from I to W. State: weights,\ngradients and "
-                 "optimizer. The first layer has the embedding, the last the head.\n\n";
+                 "optimizer. "
+              << (sums ? "Sum: of gradients, over " + std::to_string(of_model.replicas) +
+                             " replicas.\n"
+                       : "")
+              << "The first layer has the embedding, the last the head.\n\n";
     std::vector<std::vector<std::string>> rows{
         {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};
     for (const layer_entry& one : all)
@@ -148,6 +157,11 @@ struct costs_command {
            std::to_string(one.costs.whole_saves), std::to_string(one.costs.memory_forward),
            std::to_string(-one.costs.memory_backward_weight),
            one.slice > 0 ? "" : std::to_string(one.costs.memory_weights)});
+    if (sums) {
+      rows[0].push_back("sum");
+      for (std::size_t at = 0; at < all.size(); ++at)
+        rows[at + 1].push_back(all[at].slice > 0 ? "" : std::to_string(all[at].costs.reduce_grad));
+    }
     const auto slices = static_cast<int>(slices_.size());
     if (slices > 1) {  // behind the layers: which, and how long
       rows[0].insert(rows[0].begin() + 1, {"slice", "tokens"});

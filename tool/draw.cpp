@@ -19,8 +19,9 @@ namespace {
 using nlohmann::ordered_json;
 
 //! Chrome/Perfetto trace events of a simulated step: a process per rank with its jobs, an arrow per
-//! message, a counter for the memory; copies to the host and back on a track of their own. One unit
-//! of time is one microsecond. Written event by event: held at once they take fifteen times the text.
+//! message, a counter for the memory; copies to the host and back, and sums of gradients, each on a
+//! track of their own. One unit of time is one microsecond. Written event by event: held at once
+//! they take fifteen times the text.
 class trace_writer {
  public:
   trace_writer(const step& from, const timeline_picture& picture, const job_rows& with_messages,
@@ -38,16 +39,20 @@ class trace_writer {
            {"pid", rank},
            {"args", {{"sort_index", rank}}}});
       // The second half of a pair has a track of its own: events of one track must nest.
-      const char* const tracks[] = {"compute", "compute, paired", "copies"};
-      for (int track = 0; track < (picture.copies.empty() ? 2 : 3); ++track)
+      const char* const tracks[] = {"compute", "compute, paired", "copies", "sums"};
+      for (int track = 0; track < 4; ++track) {
+        if ((track == 2 && picture.copies.empty()) || (track == 3 && picture.sums.empty()))
+          continue;
         put({{"ph", "M"},
              {"name", "thread_name"},
              {"pid", rank},
              {"tid", track},
              {"args", {{"name", tracks[track]}}}});
+      }
     }
     for (const picture_bar& bar : picture.bars) add(bar, bar.half == 2 ? 1 : 0);
     for (const picture_bar& copy : picture.copies) add(copy, 2);
+    for (const picture_bar& sum : picture.sums) add(sum, 3);
     for (std::size_t rank = 0; rank < picture.memory.size(); ++rank)
       for (const memory_point& point : picture.memory[rank])
         put({{"ph", "C"},
@@ -193,7 +198,7 @@ struct draw_command {
 void add_plot(CLI::App& app) {
   auto* command = app.add_subcommand("plot", "Draw a simulated step as SVG");
   const auto mine = std::make_shared<draw_command>();
-  mine->options.add(*command);
+  mine->options.add(*command, true);
   auto* memory = command->add_flag("--show-memory", mine->show_memory,
                                    "With each rank's memory below its lane");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
@@ -206,6 +211,7 @@ void add_plot(CLI::App& app) {
   command->callback([mine, command] {
     for (const char* option : {"--cost", "--costs", "--layers"})
       mine->own_costs = mine->own_costs || command->count(option) > 0;
+    mine->options.costs.sums = mine->measured.empty();  // which traces tell of in another way
     mine->plot();
   });
 }
@@ -214,7 +220,7 @@ void add_trace(CLI::App& app) {
   auto* command =
       app.add_subcommand("trace", "Write a simulated step as a Chrome/Perfetto trace (JSON)");
   const auto mine = std::make_shared<draw_command>();
-  mine->options.add(*command);
+  mine->options.add(*command, true);
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->callback([mine] { mine->trace(); });
 }

@@ -8,15 +8,19 @@ namespace stretto::tool {
 
 using nlohmann::ordered_json;
 
-std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory) {
+std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory, bool with_sums) {
   ordered_json list = ordered_json::array();
   const auto add = [&](const layer_entry& one) {
     ordered_json entry;
     if (one.layer >= 0) entry["layer"] = one.layer;
+    const auto add_weights = [&](ordered_json& to) {
+      to["memory_weights"] = one.costs.memory_weights;
+      if (with_sums) to["reduce_grad"] = one.costs.reduce_grad;
+    };
     if (with_memory && one.slice == 0) {  // weights are of all slices
-      entry["memory_weights"] = one.costs.memory_weights;
-      list.push_back(entry);
-      entry.erase("memory_weights");
+      ordered_json weights = entry;
+      add_weights(weights);
+      list.push_back(weights);
     }
     if (one.slice >= 0) entry["slice"] = one.slice;
     entry["forward"] = one.costs.forward;
@@ -27,7 +31,7 @@ std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory)
       entry["memory_forward"] = one.costs.memory_forward;
       entry["memory_backward_input"] = one.costs.memory_backward_input;
       entry["memory_backward_weight"] = one.costs.memory_backward_weight;
-      if (one.slice < 0) entry["memory_weights"] = one.costs.memory_weights;
+      if (one.slice < 0) add_weights(entry);
     }
     list.push_back(entry);
   };

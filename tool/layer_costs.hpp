@@ -18,7 +18,8 @@ struct layer_entry {
 
 //! The file of --layer-costs.
 //! @param with_memory  whether what they keep is known
-std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory);
+//! @param with_sums    whether gradients are summed over replicas
+std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory, bool with_sums);
 
 //! The command that compares schedules by such a file.
 //! @param ranks   and

@@ -83,10 +83,11 @@ class layer_file {
           : key == "memory_backward_input"  ? &unit_costs::memory_backward_input
           : key == "memory_backward_weight" ? &unit_costs::memory_backward_weight
           : key == "memory_weights"         ? &unit_costs::memory_weights
+          : key == "reduce_grad"            ? &unit_costs::reduce_grad
                                             : nullptr;
       if (member == nullptr) file_.fail(place + " has an unknown key, \"" + key + "\"");
-      if (key == "memory_weights" && entry.contains("slice"))
-        file_.fail(place + ".memory_weights is of all slices; an entry of some cannot give it");
+      if ((key == "memory_weights" || key == "reduce_grad") && entry.contains("slice"))
+        file_.fail(place + "." + key + " is of all slices; an entry of some cannot give it");
       const bool signs = key == "memory_backward_input" || key == "memory_backward_weight";
       const std::int64_t number =
           file_.integer(value, place + "." + key, signs ? -most_cost : 0, most_cost);
@@ -111,12 +112,14 @@ class layer_file {
     std::iota(all.begin(), all.end(), std::int64_t{0});
     return all;
   }
-  //! What a layer takes for all slices of a micro-batch; its weights are there once.
+  //! What a layer takes for all slices of a micro-batch; its weights and their gradients are there
+  //! once.
   unit_costs sum_of_slices(std::size_t layer) const {
     unit_costs sum = sum_of_layers(
         {0, static_cast<std::int32_t>(to_.slices.size())},
         [&](int slice) { return to_.slices[static_cast<std::size_t>(slice)][layer]; });
     sum.memory_weights = to_.costs[layer].memory_weights;
+    sum.reduce_grad = to_.costs[layer].reduce_grad;
     return sum;
   }
 
@@ -188,6 +191,7 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
                       " of a whole backward, whose halves take " +
                       std::to_string(one.backward_input + one.backward_weight));
     sum += static_cast<double>(one.forward + one.backward_input + one.backward_weight) +
+           static_cast<double>(one.reduce_grad) +
            std::abs(static_cast<double>(one.memory_forward)) +
            std::abs(static_cast<double>(one.memory_backward_input)) +
            std::abs(static_cast<double>(one.memory_backward_weight));

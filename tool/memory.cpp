@@ -42,7 +42,6 @@ struct memory_command {
   std::optional<int> recompute_count;
   std::optional<int> recompute_period;
   std::string offload = "none";
-  int replicas = 1;
   std::optional<double> limit;
   std::string format = "table";
 
@@ -80,12 +79,6 @@ struct memory_command {
     command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     add_offload(command, offload);
-    command
-        .add_option(
-            "--data-parallel", replicas,
-            "Replicas of the whole pipeline whose gradients the step sums, of which a plan's "
-            "arena then has a copy (default 1: none)")
-        ->check(CLI::Range(1, 1 << 20).description(""));
     command.add_option("--limit", limit,
                        "MiB that no rank's state and jobs may exceed; messages and copies of "
                        "gradients come on top");
@@ -104,12 +97,9 @@ struct memory_command {
     if (forward_only_ && model_.optimizer_shards > 1)
       throw bad_option("--optimizer-shards", std::to_string(model_.optimizer_shards),
                        name + " has no optimizer");
-    if (forward_only_ && replicas > 1)
-      throw bad_option("--data-parallel", std::to_string(replicas),
+    if (forward_only_ && of_model.replicas > 1)
+      throw bad_option("--data-parallel", std::to_string(of_model.replicas),
                        name + " has no gradients to sum");
-    if (replicas > 1 && replicas % model_.optimizer_shards != 0)
-      throw bad_option("--optimizer-shards", std::to_string(model_.optimizer_shards),
-                       "--data-parallel " + std::to_string(replicas) + " is no multiple of it");
     // Not by a range, which has nothing against NaN.
     if (limit && !(*limit > 0 && *limit <= most_mib))
       throw bad_option("--limit", (std::ostringstream() << *limit).str(),
@@ -231,7 +221,7 @@ struct memory_command {
   }
   //! In single precision, whatever gradients are in.
   summed_gradients summed(const placement& where) const {
-    summed_gradients made{.bytes = {}, .data_parallel = replicas > 1};
+    summed_gradients made{.bytes = {}, .data_parallel = of_model.replicas > 1};
     int stage = 0;
     for (const std::int32_t held : dealt(where)) {
       const std::int64_t weights =
@@ -248,7 +238,7 @@ struct memory_command {
     return made;
   }
   bool sums(const placement& where) const {
-    return !forward_only_ && (replicas > 1 || where.kind == placement_kind::bidirectional);
+    return !forward_only_ && (of_model.replicas > 1 || where.kind == placement_kind::bidirectional);
   }
   std::int64_t message() const {
     program_chain none_yet;

@@ -18,7 +18,7 @@ void add_simulate(CLI::App& app) {
   };
   auto* command = app.add_subcommand("simulate", "Makespan, bubble and memory under given costs");
   const auto mine = std::make_shared<simulate_command>();
-  mine->options.add(*command);
+  mine->options.add(*command, true);
   command->add_flag("--arrange", mine->arrange,
                     "Micro-batches that --costs tells apart in the order that makes the step "
                     "shortest, as far as is found: the first of the step is the first number told");
@@ -30,7 +30,10 @@ void add_simulate(CLI::App& app) {
       "worst rank over the makespan. peak: the most memory in use, by --memory and --weights.\n"
       "receives wait: for how long receives are posted before their messages are made, summed; it\n"
       "is part of no other column, but what waits on a GPU may keep multiprocessors from "
-      "kernels.\n" +
+      "kernels.\n"
+      "With --reduce-grad each stage's gradients are summed over replicas as soon as all are "
+      "there,\n"
+      "beside the jobs; a rank's sums follow one another, and the makespan ends with the last.\n" +
       exits);
   command->callback([mine] {
     step made = make_step(mine->options, true);
@@ -49,6 +52,7 @@ void add_simulate(CLI::App& app) {
                                   {"makespan", time.json(all.all.makespan)},
                                   {"span", time.json(all.all.span)},
                                   {"bubble", all.all.bubble.value()}};
+      if (made.sums) text["jobs_end"] = time.json(all.all.jobs_end);
       if (made.slices > 1) text["slices"] = made.slices;
       if (!made.layers.empty()) text["layers"] = made.layers;
       if (mine->arrange) {
@@ -84,9 +88,13 @@ void add_simulate(CLI::App& app) {
       for (const std::int32_t count : made.layers) std::cout << ' ' << count;
       std::cout << " (of each stage)\n";
     }
-    std::cout << "makespan " << time.text(all.all.makespan) << "\nbubble   "
-              << percent(all.all.bubble.value()) << " (" << time.text(all.all.bubble.numerator)
-              << " of " << time.text(all.all.makespan) << ")\n\n"
+    std::cout << "makespan " << time.text(all.all.makespan);
+    if (made.sums)
+      std::cout << ", sums of gradients " << time.text(all.all.makespan - all.all.jobs_end)
+                << " of it behind the last job";
+    std::cout << "\nbubble   " << percent(all.all.bubble.value()) << " ("
+              << time.text(all.all.bubble.numerator) << " of " << time.text(all.all.makespan)
+              << ")\n\n"
               << print_table(rows);
   });
 }

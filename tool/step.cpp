@@ -17,6 +17,7 @@
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/csv_comms.hpp"
+#include "stretto/plan/gradient_sums.hpp"
 #include "stretto/plan/standing_still.hpp"
 
 namespace stretto::tool {
@@ -69,6 +70,24 @@ cost_options without_limit(cost_options costs) {
   return costs;
 }
 
+//! Where costs say what sums of gradients take, the step has them.
+void add_sums(step& made) {
+  made.with_sums.reset();
+  made.sums = false;
+  if (made.forward_only) return;
+  const replay_input plain = made.input();
+  bool takes = false;
+  for (int rank = 0; rank < plain.costs.ranks; ++rank)
+    for (int chunk = 0; chunk < plain.costs.chunks; ++chunk)
+      takes = takes || plain.costs.at(rank, chunk, job_kind::reduce_grad).time > 0;
+  if (!takes) return;
+  made.sums = true;
+  for (int rank = 0; rank < plain.rows.ranks; ++rank)
+    for (const job& work : plain.rows.row(rank))
+      if (work.kind == job_kind::reduce_grad) return;
+  made.with_sums = with_gradient_sums(plain);
+}
+
 //! What is to be short.
 std::int64_t length_of(const step& made, schedule::objective_kind objective) {
   const report all = simulate(made, false).all;
@@ -78,7 +97,7 @@ std::int64_t length_of(const step& made, schedule::objective_kind objective) {
 void prove_by(step& read, job_table costs, verdict* why, int most_gathered) {
   read.made.costs = std::move(costs);
   const csv_fault found = verify(*read.imported, read.made.costs.view(), most_gathered);
-  if (found.ok()) return;
+  if (found.ok()) return add_sums(read);
   const replay_input order = read.imported->input(read.made.costs.view());
   const bool above = found.what.what == fault::over_limit;
   if (above && why != nullptr) {
@@ -116,6 +135,7 @@ replay_input step::input() const {
                                                .microbatches = microbatches,
                                                .slices = slices,
                                                .costs = made.costs.view()};
+  if (with_sums) input.rows = with_sums->rows();
   input.receive_lead = receive_lead;
   return input;
 }
@@ -145,7 +165,10 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     return std::nullopt;
   }
   if (answer.ok()) answer = check::schedule(made.input());
-  if (answer.ok()) return made;
+  if (answer.ok()) {
+    add_sums(made);
+    return made;
+  }
   const bool searched = !made.made.answer.ok();
   const bool merges = options.merge && *options.merge != schedule::merge_kind::none;
   const least_limit least = least_of(made.input().costs, !options.offload.any() && !merges);

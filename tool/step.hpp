@@ -30,6 +30,9 @@ struct step {
   finer_unit time{};      //!< of its costs
   std::vector<std::int32_t> layers{};  //!< of every stage, where the costs are layers'
   std::optional<imported_schedule> imported;
+  bool sums = false;  //!< of gradients are in it, and take what costs say
+  //! The lists with them, where those that were made or read have none.
+  std::optional<job_lists> with_sums{};
 
   replay_input input() const;
 };

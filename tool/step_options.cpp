@@ -151,7 +151,7 @@ memory::offload_window read_offload(const std::string& text, const std::string& 
   return *made;
 }
 
-void step_options::add(CLI::App& command) {
+void step_options::add(CLI::App& command, bool sums) {
   command.add_option("NAME", name, "Schedule: " + schedule_names());
   sizes.add(command, false);
   command
@@ -187,7 +187,7 @@ void step_options::add(CLI::App& command) {
        {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
         "--remainder", "--warmup", "--split", "--objective", "--variant", "--merge", "--offload"})
     file->excludes(command.get_option(other));
-  costs.add(command, {.copies = true, .pairs = true});
+  costs.add(command, {.copies = true, .pairs = true, .sums = sums});
 }
 
 schedule_options step_options::schedule() const {

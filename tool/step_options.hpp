@@ -68,7 +68,8 @@ struct step_options {
   std::optional<int> gathered;  //!< of a file: of how many stages at once a rank may hold weights
   cost_options costs;
 
-  void add(CLI::App& command);
+  //! @param sums  whether the command tells of sums of gradients
+  void add(CLI::App& command, bool sums = false);
   schedule_options schedule() const;
 };
 

@@ -65,6 +65,11 @@ void transformer_options::add(CLI::App& command) {
 
 void transformer_options::add_state(CLI::App& command) {
   command
+      .add_option("--data-parallel", replicas,
+                  "Replicas of the whole pipeline, over which each stage's gradients are summed in "
+                  "single precision (default 1: they are not)")
+      ->check(CLI::Range(1, 1 << 20).description(""));
+  command
       .add_option("--optimizer-shards", model.optimizer_shards,
                   "Data-parallel replicas among whom what the optimizer keeps is dealt, master "
                   "weights included (ZeRO-1, a distributed optimizer; default 1: each has all)")
@@ -78,6 +83,7 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   model.slices = slices;
   refuse_experts_alone();
   refuse(model.broken_rule());
+  refuse_replicas();
   // What one micro-batch keeps in all layers, and the weights.
   const double tokens = static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
   const double hidden = static_cast<double>(model.hidden);
@@ -118,6 +124,17 @@ void transformer_options::refuse_experts_alone() const {
   if (mixed.shared > 0) alone("--shared-experts", mixed.shared);
   if (mixed.parallel > 1) alone("--expert-parallel", mixed.parallel);
   if (mixed.per_token != expert_mixture{}.per_token) alone("--experts-per-token", mixed.per_token);
+}
+
+void transformer_options::refuse_replicas() const {
+  if (replicas == 1) return;
+  const auto no_multiple_of = [&](const char* option, int value) {
+    if (replicas % value != 0)
+      throw bad_option(option, std::to_string(value),
+                       "--data-parallel " + std::to_string(replicas) + " is no multiple of it");
+  };
+  no_multiple_of("--optimizer-shards", model.optimizer_shards);
+  no_multiple_of("--expert-parallel", model.experts.parallel);
 }
 
 void transformer_options::refuse(transformer_rule broken) const {

@@ -23,9 +23,10 @@ struct transformer_options {
   std::string precision = "mixed";
   std::string layers = "gpt";
   std::string attention = "plain";
+  int replicas = 1;  //!< whose gradients are summed
 
   void add(CLI::App& command);
-  //! --optimizer-shards, which matters to what holds weights.
+  //! --data-parallel and --optimizer-shards, which matter to what holds weights.
   void add_state(CLI::App& command);
   //! Sets what depends on other options.
   //! @param count  that the model has, and
@@ -39,6 +40,7 @@ struct transformer_options {
 
  private:
   void refuse_experts_alone() const;
+  void refuse_replicas() const;
   void refuse(transformer_rule broken) const;
 };
 
