@@ -142,6 +142,21 @@ inline std::string doubt_of_timer(double step) {
   return text;
 }
 
+//! Of a stand-in of a link, by what it moves alone, in GB/s, at its pace and without one; empty: it
+//! keeps its pace, with something to spare for when memory is slow beside a matmul, for which no
+//! link would be late.
+inline std::string doubt_of_pace(int blocks, double pace, double paced, double unpaced) {
+  if (paced >= 0.95 * pace && unpaced >= 1.3 * pace) return {};
+  char text[200];
+  std::snprintf(
+      text, sizeof text,
+      "the stand-in's %d blocks, at a pace of %.0f GB/s, move %.0f alone, and %.0f without "
+      "a pace: that %s, so more --blocks are needed for a link of that rate",
+      blocks, pace, paced, unpaced,
+      paced < 0.95 * pace ? "is short of it" : "leaves little to spare");
+  return text;
+}
+
 inline std::string from_environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr || *value == '\0' ? "unknown" : value;

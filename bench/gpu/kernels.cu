@@ -57,29 +57,45 @@ __global__ void fill(Element* to, std::size_t count, unsigned seed) {
     to[at] = static_cast<Element>(random_at(static_cast<unsigned>(at), seed));
 }
 
-//! As many loads in flight as take up the registers of NCCL's kernels.
+//! Of a thread's loads, as many as take up the registers of NCCL's kernels. At 370 GB/s each of 8
+//! blocks reads 46 bytes a nanosecond: as an H200's memory is about 800 ns away, 37 KB of them must
+//! be on their way at any time, and more beside a matmul, which makes it slower. These are 164 KB,
+//! and asked for 3.5 us before their time.
 constexpr int in_flight = 16;
 
 //! A block copies every gridDim.x-th chunk, and goes on when the link would have moved it, or later
-//! where that is late.
+//! where that is late. The next one is on its way meanwhile, into the registers that a store has
+//! left.
 __global__ void __launch_bounds__(stretto::bench::link_threads, 1)
     link(uint4* to, const uint4* from, std::size_t count, double nanoseconds_per_element,
          double late, unsigned seed) {
-  constexpr unsigned threads = stretto::bench::link_threads;
+  constexpr int threads = stretto::bench::link_threads;
   constexpr std::size_t chunk = threads * in_flight;
   const unsigned long long begin = now();
+  const std::size_t stride = gridDim.x * chunk;
+  const std::size_t mine = blockIdx.x * chunk + threadIdx.x;
+  to += mine;
+  from += mine;
+  // What there is from here on, of this chunk and of the next.
+  auto left = static_cast<long long>(count) - static_cast<long long>(mine);
+  auto next = left - static_cast<long long>(stride);
+  uint4 held[in_flight];
+#pragma unroll
+  for (int piece = 0; piece < in_flight; ++piece)
+    if (piece * threads < left) held[piece] = __ldcs(from + piece * threads);
   // What all blocks have moved when this one is done with its chunk.
   std::size_t moved = 0;
-  for (std::size_t first = blockIdx.x * chunk; first < count; first += gridDim.x * chunk) {
-    const std::size_t mine = first + threadIdx.x;
-    uint4 held[in_flight];
+  for (std::size_t first = blockIdx.x * chunk; first < count; first += stride) {
+    from += stride;
 #pragma unroll
-    for (unsigned piece = 0; piece < in_flight; ++piece)
-      if (mine + piece * threads < count) held[piece] = __ldcs(from + mine + piece * threads);
-#pragma unroll
-    for (unsigned piece = 0; piece < in_flight; ++piece)
-      if (mine + piece * threads < count) __stcs(to + mine + piece * threads, held[piece]);
-    moved = min(moved + gridDim.x * chunk, count);
+    for (int piece = 0; piece < in_flight; ++piece) {
+      if (piece * threads < left) __stcs(to + piece * threads, held[piece]);
+      if (piece * threads < next) held[piece] = __ldcs(from + piece * threads);
+    }
+    to += stride;
+    left = next;
+    next -= static_cast<long long>(stride);
+    moved = min(moved + stride, count);
     if (threadIdx.x == 0) {
       const float part = 0.5f + 0.5f * random_at(static_cast<unsigned>(first / chunk), seed);
       const auto due = static_cast<unsigned long long>(

@@ -93,24 +93,15 @@ class grid {
     }
   }
 
-  //! Says of a stand-in that could hardly be quicker than its pace: it is then late where memory is
-  //! slow beside the matmul, which no link would be.
   void look_at_paces(const std::vector<communication>& links) {
-    constexpr double enough = 1.3;
     matmul product(shapes[0], two_.compute_stream());
     for (const communication& link : links) {
       if (link.rate <= 0 || link.blocks >= seen_.multiProcessorCount) continue;
-      const double unpaced =
-          rate_of(product, room_.stand_in(std::numeric_limits<double>::infinity(), link.blocks)) /
-          1e3;
-      if (unpaced >= enough * link.rate) continue;
-      char line[200];
-      std::snprintf(
-          line, sizeof line,
-          "the stand-in's %d blocks, at a pace of %.0f GB/s, move %.0f without one: less than "
-          "%.1f times as much, so more --blocks are needed for a link of that rate",
-          link.blocks, link.rate, unpaced, enough);
-      to_.note(line);
+      const communication unpaced =
+          room_.stand_in(std::numeric_limits<double>::infinity(), link.blocks);
+      const std::string doubt = doubt_of_pace(link.blocks, link.rate, rate_of(product, link) / 1e3,
+                                              rate_of(product, unpaced) / 1e3);
+      if (!doubt.empty()) to_.note(doubt);
     }
   }
 

@@ -92,6 +92,14 @@ TEST_CASE("a timer of large steps casts doubt on what is paced by it") {
   CHECK(bench::doubt_of_timer(1048576).find("by 1048576 ns at a time") != std::string::npos);
 }
 
+TEST_CASE("a stand-in that is short of its pace, or hardly is not, casts doubt on what it hides") {
+  CHECK(bench::doubt_of_pace(8, 370, 366, 490).empty());
+  const std::string slow = bench::doubt_of_pace(8, 370, 300, 301);
+  CHECK(slow.find("8 blocks, at a pace of 370 GB/s, move 300 alone") != std::string::npos);
+  CHECK(slow.find("that is short of it") != std::string::npos);
+  CHECK(bench::doubt_of_pace(8, 370, 366, 400).find("little to spare") != std::string::npos);
+}
+
 TEST_CASE("a report says what it is of, and what was doubtful") {
   bench::report made("launch", {{"device", "a simulated GPU"}});
   made.row({{"what", "kernel launch"}, {"microseconds", bench::rounded(2.71828)}});

@@ -124,7 +124,8 @@ TEST_CASE(
   REQUIRE(made["notes"].size() == 1);
   const std::string note = made["notes"][0];
   INFO(note);
-  CHECK(note.find("8 blocks, at a pace of 370 GB/s, move 38") != std::string::npos);
+  CHECK(note.find("8 blocks, at a pace of 370 GB/s, move 3") != std::string::npos);
+  CHECK(note.find(" alone, and 38") != std::string::npos);
   // Three shapes beside two communications, and one that is late.
   CHECK(made["rows"].size() == 3 * 2 * 2 + 1);
   for (const json& row : made["rows"]) {
