@@ -35,17 +35,23 @@ void reset(std::uint64_t seed, int gpus) {
   train_cuda_test::define_kernels();
 }
 
-//! Products of every size were known before anybody could wait for a message.
-void check_products() {
-  std::set<std::string> known;
+//! Products of every size, on as many multiprocessors, and all other kernels were known before
+//! anybody could wait for a message.
+void check_known() {
+  std::set<std::string> products, kernels;
   bool connected = false;
   for (const gpu::call& each : gpu::calls()) {
-    connected = connected || std::string_view(each.name) == "ncclCommInitRankConfig";
-    if (!each.arguments.starts_with("cublas")) continue;
-    const std::string product = each.arguments.substr(0, each.arguments.find(", stream"));
-    if (known.insert(product).second && connected) FAIL_CHECK(product);
+    const std::string_view name = each.name;
+    connected = connected || name == "ncclCommInitRankConfig";
+    const auto know = [&](std::set<std::string>& known, const char* end) {
+      const std::string text = each.arguments.substr(0, each.arguments.find(end));
+      if (known.insert(text).second && connected) FAIL_CHECK(text);
+    };
+    if (each.arguments.starts_with("cublas")) know(products, ", stream");
+    if (name == "cudaLaunchKernelExC") know(kernels, ", ");
   }
-  CHECK(known.size() > 10);
+  CHECK(products.size() > 10);
+  CHECK(kernels.size() > 10);
 }
 
 //! Every process compares what it has gathered: test(process, how settings are moved to its GPUs).
@@ -76,7 +82,7 @@ void run(int processes, int gpus, std::uint64_t seed, Test test) {
 void compare(const pipeline_settings& settings, int processes, int gpus, std::uint64_t seed) {
   run(processes, gpus, seed,
       [&](int, const auto& move) { train_cuda_test::compare(settings, move); });
-  check_products();
+  check_known();
   CHECK(nccl::communicators().size() > 4);
   CHECK(nccl::aborted() == 0);
 }

@@ -84,6 +84,13 @@ void warm_up(stage& one, int pieces) {
     run(job_kind::backward_weight, slice);
   }
   one.zero_gradients();
+  // Behind its jobs a step joins gradients, here zeros, and updates, by a factor of zero nothing.
+  for (const layer_kind side : {layer_kind::embedding, layer_kind::head})
+    if (const auto table = one.tied_gradient(side); !table.empty()) one.join_tied(table, table);
+  const auto norms = memory.of<double>(config::size(model.layer_count()));
+  one.squared_norms(norms);
+  by.finish(norms, {with.loss, 1}, 1, memory.of<step_result>(1).data());
+  one.clip_and_update(memory.of<adamw_factors<float>>(1).data(), memory.of<double>(1).data());
   wait_for(stream.get());
   by.on_stream(nullptr, 0);
 }
