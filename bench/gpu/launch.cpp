@@ -60,6 +60,7 @@ class things {
   //! How many launches a stream takes behind what runs before a call waits for that; at most
   //! `most`.
   int queued(int most) {
+    launch(first);  // which CUDA may load only now, and wait for what runs
     finish();
     check(launch_delay(200'000'000, first.get()), "a delay");
     record(plain, first);
