@@ -30,7 +30,8 @@ struct communication {
 //! The two buffers of all communication, as large as there is room.
 class message_room {
  public:
-  explicit message_room(cudaStream_t on) {
+  //! @param cluster  blocks of each kernel here that begin together
+  message_room(cudaStream_t on, int cluster) : cluster_(cluster) {
     std::size_t free = 0;
     std::size_t total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -50,8 +51,9 @@ class message_room {
             rate,
             true,
             [this, rate, blocks, late](std::size_t bytes, cudaEvent_t begun, cudaStream_t on) {
-              check(launch_link({into_.get(), from_.get(), bytes, rate, blocks, 1e3 * late, 5},
-                                begun, on),
+              check(launch_link(
+                        {into_.get(), from_.get(), bytes, rate, blocks, cluster_, 1e3 * late, 5},
+                        begun, on),
                     "the stand-in of a link");
             },
             late};
@@ -68,6 +70,7 @@ class message_room {
 #endif
 
  private:
+  int cluster_;
   std::size_t bytes_ = 0;
   executor::cuda::device_memory from_, into_;
 };

@@ -146,17 +146,23 @@ cudaError_t fill_random_bf16(void* to, std::size_t count, std::uint32_t seed, cu
 }
 
 cudaError_t launch_link(const link_message& what, cudaEvent_t begun, cudaStream_t on) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeLaunchCompletionEvent;
-  attribute.val.launchCompletionEvent.event = begun;
-  attribute.val.launchCompletionEvent.flags = 0;
+  cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config{};
+  config.attrs = attributes;
+  if (what.cluster > 1) {
+    cudaLaunchAttribute& together = attributes[config.numAttrs++];
+    together.id = cudaLaunchAttributeClusterDimension;
+    together.val.clusterDim = {static_cast<unsigned>(what.cluster), 1, 1};
+  }
+  if (begun != nullptr) {
+    cudaLaunchAttribute& tells = attributes[config.numAttrs++];
+    tells.id = cudaLaunchAttributeLaunchCompletionEvent;
+    tells.val.launchCompletionEvent.event = begun;
+  }
   config.gridDim = dim3(static_cast<unsigned>(what.blocks));
   config.blockDim = dim3(link_threads);
   config.dynamicSmemBytes = link_shared_bytes;
   config.stream = on;
-  config.attrs = &attribute;
-  config.numAttrs = begun == nullptr ? 0 : 1;
   return cudaLaunchKernelEx(&config, link, static_cast<uint4*>(what.to),
                             static_cast<const uint4*>(what.from), what.bytes / sizeof(uint4),
                             sizeof(uint4) / what.bytes_per_nanosecond, what.late_nanoseconds,

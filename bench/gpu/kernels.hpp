@@ -39,6 +39,9 @@ struct link_message {
   std::size_t bytes;  //!< rounded down to 16
   double bytes_per_nanosecond;
   int blocks;
+  //! Blocks that begin together, on neighbouring multiprocessors (from compute capability 9.0 on);
+  //! a divisor of them.
+  int cluster = 1;
   double late_nanoseconds = 0;  //!< the most that a chunk is late; uniform, from 0 on
   std::uint32_t seed = 0;       //!< of these times: the same for the same one
 };

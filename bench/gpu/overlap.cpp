@@ -18,7 +18,11 @@
 // communication is expected to lie beside.
 //
 // Usage: gpu_overlap [--json FILE] [--blocks 8,...] [--rates 50,180,370] [--ratios 0.5,1.28,2.88]
-//                    [--late 20]
+//                    [--late 20] [--cluster 1]
+//
+// A cluster is how many of the communication's blocks begin together, as NCCL's cgaClusterSize:
+// such lie side by side. Alone they may lie one in each of the GPU's parts, and of an odd number of
+// multiprocessors that are left there a matmul whose own clusters are pairs cannot use the last.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -67,12 +71,12 @@ constexpr std::array piece_counts = {1, 2, 4};
 
 class grid {
  public:
-  explicit grid(report& to)
+  grid(report& to, int cluster)
       : to_(to),
         table_(to),
         seen_(properties()),
         two_(seen_.multiProcessorCount, static_cast<std::size_t>(seen_.l2CacheSize)),
-        room_(two_.compute_stream()) {
+        room_(two_.compute_stream(), cluster) {
     if (const std::string doubt = doubt_of_timer(clock_.timer_step()); !doubt.empty())
       to_.note(doubt);
   }
@@ -210,13 +214,19 @@ int main(int count, char** arguments) {
     const std::vector<double> ratios =
         numbers(take_option(words, "--ratios", "0.5,1.28,2.88"), 1e3);
     const std::vector<double> late = numbers(take_option(words, "--late", "20"), 1e6);
+    const int cluster = static_cast<int>(numbers(take_option(words, "--cluster", "1"), 8)[0]);
+    for (const double each : blocks)
+      if (cluster < 1 || static_cast<int>(each) % cluster != 0)
+        throw std::invalid_argument("--cluster is a divisor of all --blocks");
     if (!words.empty())
       throw std::invalid_argument("'" + words[0] +
                                   "'; usage: gpu_overlap [--json FILE] [--blocks 8,...] "
-                                  "[--rates 50,180,370] [--ratios 0.5,1.28,2.88] [--late 20]");
+                                  "[--rates 50,180,370] [--ratios 0.5,1.28,2.88] [--late 20] "
+                                  "[--cluster 1]");
     if (there_is_no_gpu()) return 0;
     report made("overlap", about_gpu());
-    grid all(made);
+    made.about()["cluster"] = cluster;
+    grid all(made, cluster);
     std::vector<communication> links;
     for (const double each : blocks)
       for (const double rate : rates)
@@ -230,7 +240,7 @@ int main(int count, char** arguments) {
       for (const double each : blocks) {
         ncclConfig_t with = NCCL_CONFIG_INITIALIZER;
         with.maxCTAs = static_cast<int>(each);
-        with.cgaClusterSize = 1;
+        with.cgaClusterSize = cluster;
         ranks.push_back(std::make_unique<lone_rank>(with));
         links.push_back(all.room().by_nccl(*ranks.back(), static_cast<int>(each)));
       }

@@ -119,7 +119,8 @@ TEST_CASE("the executor's overhead is told of every plan, issued and replayed") 
 
 TEST_CASE(
     "overlap is what two kernels that do not disturb each other have, in every way to run them") {
-  const json made = results("gpu_overlap", "--rates 370 --ratios 0.5,1.28");
+  const json made = results("gpu_overlap", "--rates 370 --ratios 0.5,1.28 --cluster 2");
+  CHECK(made["about"]["cluster"] == 2);
   CHECK(made["about"]["nccl"] > 0);
   REQUIRE(made["notes"].size() == 1);
   const std::string note = made["notes"][0];
@@ -160,6 +161,9 @@ TEST_CASE("options that are none, and a file that cannot be written, end with a 
     CHECK(typed.exit == 1);
     CHECK(typed.err.find(program) == 0);
   }
+  const outcome odd = rehearse(STRETTO_BENCH_DIR "/gpu_overlap", "--blocks 4,6 --cluster 4");
+  CHECK(odd.exit == 1);
+  CHECK(odd.err == "gpu_overlap: --cluster is a divisor of all --blocks\n");
   const outcome lost =
       rehearse(STRETTO_BENCH_DIR "/cuda_overhead", "1 --json /nowhere/there/is.json");
   CHECK(lost.exit == 1);
