@@ -428,6 +428,7 @@ TEST_CASE("whichever call of NCCL fails, it is told, and nothing is left") {
         text = failed.what();
       }
       const bool failed = nccl::has_failed();
+      CHECK(nccl::open_groups() == 0);
       of.engine.reset();
       if (!failed || text.empty()) break;
       CAPTURE(n);

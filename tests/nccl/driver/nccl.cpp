@@ -63,6 +63,7 @@ struct nccl_state {
 //! A thread's own.
 struct group {
   int depth = 0;
+  ncclResult_t failed = ncclSuccess;  // of a call in it, which then does nothing at its end
   bool aborts = false;
   bool revokes = false;
   std::set<ncclComm*> asked{};
@@ -81,6 +82,7 @@ ncclResult_t enter(const char* name, const std::string& arguments) {
   if (my.countdown > 0 && (my.only.empty() || my.only == name) && --my.countdown == 0) {
     my.hit = true;
     my.countdown = -1;
+    if (grouped.depth > 0) grouped.failed = my.code;
     return my.code;
   }
   return ncclSuccess;
@@ -224,6 +226,9 @@ void reset() {
 const std::vector<made>& communicators() {
   return mine().made;
 }
+int open_groups() {
+  return grouped.depth;
+}
 int alive() {
   int count = 0;
   for (const auto& each : mine().comms) count += each->gone ? 0 : 1;
@@ -347,10 +352,16 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
-  ENTER("");
+  const gpu::guard lock(gpu::here().mutex);
+  const ncclResult_t refused = enter(__func__, "");
   nccl_state& my = mine();
   if (grouped.depth == 0) return ncclInvalidUsage;
-  if (--grouped.depth > 0) return ncclSuccess;
+  if (--grouped.depth > 0) return refused;
+  ncclResult_t code = std::exchange(grouped.failed, ncclSuccess);
+  if (code != ncclSuccess) {
+    grouped.calls.clear();
+    grouped.asked.clear();
+  }
   for (auto& [where, calls] : grouped.calls) {
     // All at once: none waits for another.
     const auto all_are_over = [left = std::move(calls)]() mutable {
@@ -363,7 +374,6 @@ ncclResult_t ncclGroupEnd() {
       enqueue(*where.first, where.second, all_are_over);
   }
   grouped.calls.clear();
-  ncclResult_t code = ncclSuccess;
   for (ncclComm* const each : std::exchange(grouped.asked, {})) code = in_progress(*each);
   if (std::exchange(grouped.aborts, false)) ++my.aborting_groups;
   if (std::exchange(grouped.revokes, false)) ++my.revoking_groups;

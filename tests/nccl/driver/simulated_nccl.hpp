@@ -29,6 +29,8 @@ void reset();
 //! All communicators, one for each rank in them, in the order of the calls.
 const std::vector<made>& communicators();
 int alive();
+//! That the calling thread has begun and not ended.
+int open_groups();
 //! How often arenas are registered now.
 int registered();
 //! How many were aborted, and in how many groups.

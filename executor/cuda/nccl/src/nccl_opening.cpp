@@ -150,7 +150,12 @@ void nccl_opening::warm_up(const nccl_links& links) {
   for (const auto& [key, held] : links.all()) {
     // Where one thread holds both ends, neither call may wait for the other.
     held.front()->must(ncclGroupStart(), "ncclGroupStart");
-    for (const auto& each : held) start_first(*each, links);
+    try {
+      for (const auto& each : held) start_first(*each, links);
+    } catch (...) {
+      static_cast<void>(ncclGroupEnd());  // or whatever the thread asks of NCCL later joins it
+      throw;
+    }
     held.front()->must(ncclGroupEnd(), "ncclGroupEnd");
     for (const auto& each : held) settle(*each, "the first use");
     for (const auto& each : held) {
