@@ -30,9 +30,13 @@ class lone_rank {
   //! @throws std::runtime_error with the call and what NCCL says of it, or that it does not end
   void pass(const void* from, void* to, std::size_t bytes, cudaStream_t on) const {
     must(ncclGroupStart(), "ncclGroupStart");
-    must(ncclSend(from, bytes, ncclInt8, 0, comm_, on), "ncclSend");
-    must(ncclRecv(to, bytes, ncclInt8, 0, comm_, on), "ncclRecv");
-    must(ncclGroupEnd(), "ncclGroupEnd");
+    // The group ends in any case, or the thread's next one would be part of it.
+    const ncclResult_t sent = ncclSend(from, bytes, ncclInt8, 0, comm_, on);
+    const ncclResult_t received = ncclRecv(to, bytes, ncclInt8, 0, comm_, on);
+    const ncclResult_t ended = ncclGroupEnd();
+    must(sent, "ncclSend");
+    must(received, "ncclRecv");
+    must(ended, "ncclGroupEnd");
     settle("ncclGroupEnd");
   }
   //! All that it was given is done; nothing may follow.
