@@ -49,9 +49,14 @@ struct compare_command {
     common_.time.times = std::lcm(common_.memory.times, finer_unit::of_hidden(costs.hides).times);
     const std::vector<std::int64_t> limits = costs.several_limits();
     std::vector<comparison_run> runs;
+    std::vector<compared> within_less;
     for (std::size_t at = 0; at < std::max<std::size_t>(1, limits.size()); ++at) {
       if (!limits.empty()) costs.limit = limits[at];
-      runs.push_back(run_all());
+      std::vector<compared> made = run_all();
+      for (std::size_t of = 0; of < within_less.size(); ++of)
+        if (beats(within_less[of], made[of])) made[of] = kept(within_less[of], limits[at - 1]);
+      runs.push_back(sorted(made));
+      within_less = std::move(made);
     }
     if (format == "json")
       common_.print_json(limits, runs);
@@ -77,9 +82,23 @@ struct compare_command {
     return common_.length(one) < common_.length(other);
   }
 
-  //! All schedules and what is read, by as many threads as the machine runs at once: none knows of
-  //! another. Searches take longest and begin first.
-  comparison_run run_all() {
+  //! Whether what was made for less memory is shorter: layers that are dealt within a greater
+  //! limit, and what searches find within it, can be worse.
+  bool beats(const compared& for_less, const compared& other) const {
+    return for_less.why.ok() &&
+           (!other.why.ok() || common_.length(for_less) < common_.length(other));
+  }
+  //! What was made for less, or for less than that, told of the limit at hand.
+  compared kept(compared for_less, std::int64_t less) const {
+    if (!for_less.made_for) for_less.made_for = less;
+    std::ranges::fill(for_less.costs.limit, *costs.limit * common_.memory.times);
+    for_less.find_bound();
+    return for_less;
+  }
+
+  //! All schedules, in the catalogue's order, and what is read, by as many threads as the machine
+  //! runs at once: none knows of another. Searches take longest and begin first.
+  std::vector<compared> run_all() {
     const std::vector<schedule_facts>& every = catalogue();
     std::vector<std::size_t> order(every.size() + read_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -113,15 +132,17 @@ struct compare_command {
     tell("");
     for (const std::exception_ptr& one : failed)
       if (one) std::rethrow_exception(one);
-    comparison_run sorted;
-    for (compared& one : made)
-      (one.why.ok() ? sorted.all : sorted.absent).push_back(std::move(one));
-    std::stable_sort(sorted.all.begin(), sorted.all.end(),
+    return made;
+  }
+  comparison_run sorted(const std::vector<compared>& made) const {
+    comparison_run run;
+    for (const compared& one : made) (one.why.ok() ? run.all : run.absent).push_back(one);
+    std::stable_sort(run.all.begin(), run.all.end(),
                      [&](const compared& one, const compared& other) {
                        if (one.forward_only != other.forward_only) return other.forward_only;
                        return before(one, other);
                      });
-    return sorted;
+    return run;
   }
   static bool searches(const schedule_facts& facts) {
     return std::count(facts.options.begin(), facts.options.end(), "--variant") > 0;
@@ -212,17 +233,15 @@ struct compare_command {
     if (result.why.ok()) measure(read, result);
     return result;
   }
-  static void measure(const step& made, compared& result) {
+  void measure(const step& made, compared& result) const {
     result.all = simulate(made, false);
+    result.layers = made.layers;
     // Slices run as micro-batches would, but for what more orders them.
-    placement parts = made.made.where;
-    parts.microbatches *= made.slices;
-    if (result.forward_only) return;
-    result.bound = lower_bound(parts, made.made.costs.view());
     result.sums = made.sums;
-    const std::int64_t least = least_gradient_sum(made.made.where, made.made.costs.view());
-    result.bound.flush += least;
-    result.bound.span += least;
+    result.parts = made.made.where;
+    result.parts.microbatches *= made.slices;
+    result.costs = made.made.costs;
+    result.find_bound();
   }
 
   std::vector<step> read_;
@@ -267,7 +286,8 @@ void add_compare(CLI::App& app) {
       "there are no others, that is wrong input.\n"
       "With --reduce-grad the makespan ends with the last sum of gradients; sums behind: how long\n"
       "after the last job that is. The sum of a chunk is cut as its jobs are.\n"
-      "With several limits the table says what is to be short within each.\n"
+      "With several limits the table says what is to be short within each. What keeps to a\n"
+      "smaller one of them keeps to a greater: where that is shorter, it stands there, too.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"
       "those asked for, and its chunks cut the model as a schedule's do.\n"
       "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"

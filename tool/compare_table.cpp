@@ -19,6 +19,14 @@ std::int64_t compared::peak() const {
   return greatest;
 }
 
+void compared::find_bound() {
+  if (forward_only) return;
+  bound = lower_bound(parts, costs.view());
+  const std::int64_t least = least_gradient_sum(parts, costs.view());
+  bound.flush += least;
+  bound.span += least;
+}
+
 //! `1/2`: its job's cost over that of a job of the shape.
 std::string comparison::scale(const compared& one) const {
   const int above = wanted.chunks * (wanted.slices / one.slices);
@@ -97,25 +105,30 @@ void comparison::print(const std::vector<std::int64_t>& limits,
       return other.name == row.name && other.file == row.file;
     });
   };
-  // Searches may find with less memory what they do not find with more.
-  for (auto last = runs.rbegin(); last != runs.rend(); ++last)
-    for (const compared& row : last->all) {
-      if (std::any_of(runs.rbegin(), last, [&](const comparison_run& more) {
-            return within(more, row) != more.all.end();
-          }))
-        continue;
-      rows.push_back(name_cells(row));
-      for (std::size_t at = 0; at < runs.size(); ++at) {
-        const auto one = within(runs[at], row);
-        const bool fits = one != runs[at].all.end();
-        const bool best = fits && !one->forward_only && length(*one) == shortest[at];
-        rows.back().push_back((fits ? time.text(length(*one)) : "-") + (best ? "*" : " "));
-      }
+  std::vector<std::string> for_less;
+  // What fits a limit is there within all greater ones.
+  for (const compared& row : runs.back().all) {
+    rows.push_back(name_cells(row));
+    for (std::size_t at = 0; at < runs.size(); ++at) {
+      const auto one = within(runs[at], row);
+      const bool fits = one != runs[at].all.end();
+      const bool best = fits && !one->forward_only && length(*one) == shortest[at];
+      rows.back().push_back((fits ? time.text(length(*one)) : "-") + (best ? "*" : " "));
+      if (fits && one->made_for)
+        for_less.push_back(row.name + " of limit " + std::to_string(limits[at]) + " from " +
+                           std::to_string(*one->made_for));
     }
+  }
   std::cout << print_table(rows);
   if (rows.size() > 1)
     std::cout << "* the shortest " << (spans ? "span" : "makespan")
               << " within this limit; - does not fit\n";
+  if (!for_less.empty()) {
+    std::cout << "shorter as made for a smaller limit:";
+    for (const std::string& one : for_less)
+      std::cout << (&one == for_less.data() ? " " : ", ") << one;
+    std::cout << '\n';
+  }
   for (const compared& one : runs.back().absent)
     std::cout << one.name << ": " << reason_of(one) << '\n';
 }
@@ -142,6 +155,8 @@ nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {
     if (!one.file.empty()) entry["file"] = one.file;
     if (wanted.slices > 1) entry["slices"] = one.slices;
     if (one.sums) entry["jobs_end"] = time.json(one.all.all.jobs_end);
+    if (!one.layers.empty()) entry["layers"] = one.layers;
+    if (one.made_for) entry["made_for"] = *one.made_for;
     if (!one.forward_only) {
       entry["bound"] = time.json(one.bound.flush);
       entry["span_bound"] = time.json(one.bound.span);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,17 @@ struct compared {
   int slices = 1;
   verdict why;  //!< it is not there
   simulated all;
+  std::vector<std::int32_t> layers;      //!< of every stage, where the costs are layers'
+  std::optional<std::int64_t> made_for;  //!< a smaller limit than the run's; else for that
+  // What the bound is of: slices are micro-batches there.
+  placement parts;
+  job_table costs;
   step_bound bound;
   bool sums = false;  //!< of gradients, which are part of its step
 
   std::int64_t peak() const;
+  //! Of forwards alone there is none.
+  void find_bound();
 };
 
 //! All of them within one limit, or without any.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -214,6 +215,47 @@ TEST_CASE("compare shows what each of several limits leaves") {
     CHECK(refused.err == "stretto: --limit " + wrong +
                              ": expected integers from 0 to 1000000000000000 between commas\n");
   }
+}
+
+TEST_CASE(
+    "compare: what keeps to a smaller limit stands within a greater one where it is shorter") {
+  const std::string step =
+      "compare --ranks 3 --microbatches 4 --layers balanced:8 --cost 2,4,5,0 --weights 4 "
+      "--embedding 3,0,0 --head 6,13,8 ";
+  const json all = run_json(step + "--limit 16,24,28,40 --format json");
+  REQUIRE(all.size() == 4);
+  std::map<std::string, json> within_less;
+  int kept = 0;
+  for (const json& within : all)
+    for (const json& one : within["schedules"]) {
+      CAPTURE(one.dump());
+      const auto name = one["schedule"].get<std::string>();
+      if (!one.contains("makespan")) {
+        CHECK(within_less.count(name) == 0);
+        continue;
+      }
+      CHECK(one["layers"].size() == 3 * one["chunks"].get<std::size_t>());
+      if (within_less.count(name) > 0) CHECK(one["makespan"] <= within_less[name]["makespan"]);
+      if (one.contains("bound")) CHECK(one["bound"] <= one["makespan"]);
+      within_less[name] = one;
+      if (!one.contains("made_for")) continue;
+      ++kept;
+      const std::string limits[] = {std::to_string(one["made_for"].get<int>()),
+                                    std::to_string(within["limit"].get<int>())};
+      const std::string simulated = "simulate " + step.substr(step.find(' ')) + name +
+                                    " --chunks " + one["chunks"].dump() + " --format json --limit ";
+      const json less = run_json(simulated + limits[0]);
+      CHECK(less["makespan"] == one["makespan"]);
+      CHECK(less["layers"] == one["layers"]);
+      CHECK(less["peak"] == one["peak"]);
+      // By itself it is longer, or there is none.
+      const json alone = run_json(simulated + limits[1]);
+      if (alone.contains("makespan")) CHECK(alone["makespan"] > one["makespan"]);
+    }
+  CHECK(kept > 3);
+  const std::string table = run(step + "--limit 16,24,28,40").out;
+  CHECK(table.find("\nshorter as made for a smaller limit: zb_h2 of limit 28 from 24, ") !=
+        std::string::npos);
 }
 
 TEST_CASE("compare puts orders from files beside schedules, told as the schedules' own would be") {
