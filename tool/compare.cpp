@@ -279,6 +279,8 @@ void add_compare(CLI::App& app) {
       "whole rank's, and a schedule of two chunks has jobs of half of them. With --slices, costs "
       "are\n"
       "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
+      "Forwards alone hold all of --weights, and of --layer-costs memory_weights_alone where that\n"
+      "is given.\n"
       "bubble and peak are those of the worst rank. bound: no order on this placement and within\n"
       "this limit is shorter, its backwards whole or split. Forward-only schedules stand last,\n"
       "schedules that do not serve the shape or fit the limit below the table, with the reason; "

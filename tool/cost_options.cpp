@@ -61,8 +61,9 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
 
 cost_options cost_options::for_step(bool forward_only) const {
   cost_options costs = *this;
-  costs.keeps_nothing = memory.empty() && forward_only;
-  if (costs.keeps_nothing) costs.memory = "0,0,0";
+  costs.layers.forward_only = forward_only;
+  costs.layers.keeps_nothing = memory.empty() && forward_only;
+  if (costs.layers.keeps_nothing) costs.memory = "0,0,0";
   if (forward_only) costs.whole_saves = 0;
   return costs;
 }

@@ -30,8 +30,6 @@ struct cost_options {
   //! Whether sums of gradients, by this or by a file, are part of the step.
   bool sums = false;
   layer_options layers;
-  //! Of forwards alone without --memory: they keep nothing, whatever is said of layers.
-  bool keeps_nothing = false;
 
   //! What a command knows besides jobs that compute one by one.
   struct kinds {
@@ -41,7 +39,8 @@ struct cost_options {
     bool sums = false;    //!< of gradients
   };
   void add(CLI::App& command, const kinds& beside);
-  //! The same for a step; one of forwards alone keeps nothing unless --memory says so.
+  //! The same for a step; one of forwards alone keeps nothing unless --memory says so, whatever is
+  //! said of layers.
   cost_options for_step(bool forward_only) const;
   //! What --cost, --whole-saves, --memory, --copy, --weights and --hides say of one job or layer.
   unit_costs units() const;

@@ -210,16 +210,6 @@ void join_alike(dealt_layers& dealt, int joined) {
       one.*member *= joined;
 }
 
-//! Layers whose file speaks of training, in a step of forwards alone.
-void keep_nothing(dealt_layers& dealt) {
-  const auto in = [](std::vector<unit_costs>& layers) {
-    for (unit_costs& one : layers)
-      one.memory_forward = one.memory_backward_input = one.memory_backward_weight = 0;
-  };
-  in(dealt.costs);
-  for (std::vector<unit_costs>& slice : dealt.slices) in(slice);
-}
-
 //! Classes of the jobs of each slice, or of those that a job does together, one after another.
 void write_slices(job_table& table, const dealt_layers& dealt, const placement& where,
                   const cost_cut& cut) {
@@ -274,7 +264,6 @@ job_table layer_table(const cost_options& options, const placement& where, const
     throw bad_option("--layer-costs", options.layers.file,
                      "tells " + std::to_string(dealt.slices.size()) +
                          " slices apart, which is too many for so many stages");
-  if (options.keeps_nothing) keep_nothing(dealt);
   if (dealt.slices.empty()) join_alike(dealt, cut.joined);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table);
   if (!dealt.slices.empty()) write_slices(table, dealt, where, cut);

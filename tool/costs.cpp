@@ -78,9 +78,12 @@ struct costs_command {
   std::vector<layer_entry> kinds_of_layers() const {
     std::vector<layer_entry> all;
     const auto add = [&](const std::string& which, int layer, int rank, int of_ranks) {
+      const transformer& model = slices_[0];
+      const std::int64_t weights = model.stage_weights(1, rank == 0, rank + 1 == of_ranks);
       for (std::size_t slice = 0; slice < slices_.size(); ++slice)
         all.push_back({which, layer, slices_.size() == 1 ? -1 : static_cast<int>(slice),
-                       costs_of(slices_[slice], rank, of_ranks)});
+                       costs_of(slices_[slice], rank, of_ranks),
+                       in_kib(weights * model.bytes.weight)});
     };
     const int last = layers - 1;
     add("0", 0, 0, std::min(layers, 3));

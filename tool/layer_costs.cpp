@@ -13,15 +13,13 @@ std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory,
   const auto add = [&](const layer_entry& one) {
     ordered_json entry;
     if (one.layer >= 0) entry["layer"] = one.layer;
-    const auto add_weights = [&](ordered_json& to) {
+    const auto add_state = [&](ordered_json& to) {
       to["memory_weights"] = one.costs.memory_weights;
+      to["memory_weights_alone"] = one.weights_alone;
       if (with_sums) to["reduce_grad"] = one.costs.reduce_grad;
     };
-    if (with_memory && one.slice == 0) {  // weights are of all slices
-      ordered_json weights = entry;
-      add_weights(weights);
-      list.push_back(weights);
-    }
+    // Weights, and their gradients, are of all slices.
+    if (with_memory && one.slice == 0) add_state(list.emplace_back(entry));
     if (one.slice >= 0) entry["slice"] = one.slice;
     entry["forward"] = one.costs.forward;
     entry["backward_input"] = one.costs.backward_input;
@@ -31,7 +29,7 @@ std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory,
       entry["memory_forward"] = one.costs.memory_forward;
       entry["memory_backward_input"] = one.costs.memory_backward_input;
       entry["memory_backward_weight"] = one.costs.memory_backward_weight;
-      if (one.slice < 0) add_weights(entry);
+      if (one.slice < 0) add_state(entry);
     }
     list.push_back(entry);
   };

@@ -14,6 +14,7 @@ struct layer_entry {
   int layer = -1;       //!< the one; -1: all that nothing else is said of
   int slice = -1;       //!< -1: all
   unit_costs costs{};
+  std::int64_t weights_alone = 0;  //!< of memory_weights, what forwards alone need
 };
 
 //! The file of --layer-costs.

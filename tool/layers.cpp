@@ -30,7 +30,11 @@ void read_times(const std::string& option, const std::string& text, unit_costs& 
 //! The file of --layer-costs.
 class layer_file {
  public:
-  layer_file(const std::string& path, dealt_layers& to) : file_{"--layer-costs", path}, to_(to) {}
+  layer_file(const layer_options& options, dealt_layers& to)
+      : file_{"--layer-costs", options.file},
+        forward_only_(options.forward_only),
+        to_(to),
+        weights_alone_(to.costs.size(), -1) {}
 
   void apply() {
     const json all = file_.parse();
@@ -40,6 +44,8 @@ class layer_file {
     for (const json& entry : all) apply(entry, place_of(count++));
     for (std::size_t layer = 0; layer < to_.costs.size() && !to_.slices.empty(); ++layer)
       to_.costs[layer] = sum_of_slices(layer);
+    for (std::size_t layer = 0; layer < to_.costs.size() && forward_only_; ++layer)
+      if (weights_alone_[layer] >= 0) to_.costs[layer].memory_weights = weights_alone_[layer];
   }
 
  private:
@@ -74,6 +80,7 @@ class layer_file {
                                 : all_below(slices);
     for (const auto& [key, value] : entry.items()) {
       if (key == "layer" || key == "slice") continue;
+      const bool alone = key == "memory_weights_alone";
       std::int64_t unit_costs::*const member =
           key == "forward"                  ? &unit_costs::forward
           : key == "backward_input"         ? &unit_costs::backward_input
@@ -85,13 +92,17 @@ class layer_file {
           : key == "memory_weights"         ? &unit_costs::memory_weights
           : key == "reduce_grad"            ? &unit_costs::reduce_grad
                                             : nullptr;
-      if (member == nullptr) file_.fail(place + " has an unknown key, \"" + key + "\"");
-      if ((key == "memory_weights" || key == "reduce_grad") && entry.contains("slice"))
+      if (member == nullptr && !alone) file_.fail(place + " has an unknown key, \"" + key + "\"");
+      if ((key == "memory_weights" || key == "reduce_grad" || alone) && entry.contains("slice"))
         file_.fail(place + "." + key + " is of all slices; an entry of some cannot give it");
       const bool signs = key == "memory_backward_input" || key == "memory_backward_weight";
       const std::int64_t number =
           file_.integer(value, place + "." + key, signs ? -most_cost : 0, most_cost);
       for (const std::int64_t layer : chosen) {
+        if (alone) {
+          weights_alone_[static_cast<std::size_t>(layer)] = number;
+          continue;
+        }
         to_.costs[static_cast<std::size_t>(layer)].*member = number;
         for (const std::int64_t slice : of_slices)
           to_.slices[static_cast<std::size_t>(slice)][static_cast<std::size_t>(layer)].*member =
@@ -127,8 +138,23 @@ class layer_file {
   static constexpr std::size_t most_costs = std::size_t{1} << 21;
 
   json_file file_;
+  bool forward_only_;
   dealt_layers& to_;
+  std::vector<std::int64_t> weights_alone_;  // of every layer; -1: not told
 };
+
+//! Layers of which much is said that is of training, in a step of forwards alone.
+void leave_forwards(dealt_layers& made, bool keeps_nothing) {
+  const auto in = [&](std::vector<unit_costs>& layers) {
+    for (unit_costs& one : layers) {
+      one.backward_input = one.backward_weight = one.whole_saves = 0;
+      if (keeps_nothing)
+        one.memory_forward = one.memory_backward_input = one.memory_backward_weight = 0;
+    }
+  };
+  in(made.costs);
+  for (std::vector<unit_costs>& slice : made.slices) in(slice);
+}
 
 //! Layers that are dealt whatever they take may take more than there is.
 void refuse_above(const layer_options& options, const dealt_layers& made, const placement& where,
@@ -178,7 +204,8 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   made.costs.assign(static_cast<std::size_t>(made.how.layers()), layer);
   read_times("--embedding", options.embedding, made.costs.front());
   read_times("--head", options.head, made.costs.back());
-  if (!options.file.empty()) layer_file(options.file, made).apply();
+  if (!options.file.empty()) layer_file(options, made).apply();
+  if (options.forward_only) leave_forwards(made, options.keeps_nothing);
 
   double sum = 0;  // of what one micro-batch takes
   bool takes = true;

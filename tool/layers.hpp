@@ -22,6 +22,10 @@ struct layer_options {
   //! Whether balanced layers that must not keep to a limit are dealt so that 1F1B would, where they
   //! can; else they are dealt as if there were none.
   bool within_limit = true;
+  //! Of forwards alone: no backward takes time, and the state is the weights, where the file tells
+  //! these apart.
+  bool forward_only = false;
+  bool keeps_nothing = false;  //!< see cost_options::for_step
 
   void add(CLI::App& command);
   bool given() const { return !text.empty(); }

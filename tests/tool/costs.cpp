@@ -82,6 +82,38 @@ TEST_CASE("costs: what layers keep and hold is what memory says of ranks, in KiB
   }
 }
 
+TEST_CASE("costs: forwards alone hold the weights, as memory says, in every command") {
+  const temporary file("layers.json");
+  const temporary order("forwards.csv");
+  REQUIRE(run("costs --layers 16 " + llama + "-o " + file.path()).exit == 0);
+  const std::string sizes_of = "--ranks 4 --microbatches 2 ";
+  REQUIRE(run("schedule inference " + sizes_of + "--format csv -o " + order.path()).exit == 0);
+  const json needs =
+      run_json("memory inference " + sizes_of + "--layers 16 --format json " + llama)["need"];
+  const auto peaks = [&](const std::string& path) {
+    const std::string by = "--layers even:16 --format json --layer-costs " + path;
+    const json told = run_json("simulate inference " + sizes_of + by)["peak"];
+    CHECK(run_json("simulate --csv " + order.path() + " " + by)["peak"] == told);
+    for (const json& one : run_json("compare " + sizes_of + "--csv " + order.path() + " " + by))
+      if (one["schedule"] == "inference" || one.contains("file")) CHECK(one["peak"] == told);
+    return told;
+  };
+  const json alone = peaks(file.path());
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const auto bytes = needs[rank]["state"].get<std::int64_t>();
+    const auto kib = alone[rank].get<std::int64_t>();
+    CHECK(1024 * kib >= bytes);
+    CHECK(1024 * (kib - 4) < bytes);  // each layer's is rounded up
+  }
+  // A file that does not tell them apart.
+  json all = json::parse(contents(file.path()));
+  for (json& one : all) one.erase("memory_weights_alone");
+  file.write(all.dump());
+  const json state = peaks(file.path());
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    CHECK(state[rank].get<std::int64_t>() > 3 * alone[rank].get<std::int64_t>());
+}
+
 TEST_CASE("costs: of few layers those that have embedding and head; the network carries hops") {
   std::vector<json> made;
   for (const int layers : {1, 2, 3, 4}) {
@@ -173,11 +205,13 @@ TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
                                       number(one, "whole_saves")}});
     }
   }
-  std::vector<std::int64_t> state(8);  // of the layers' weights, which are of all slices
+  std::vector<std::int64_t> state(8), alone(8);  // of the layers' weights, which are of all slices
   for (const json& one : list)
     for (std::size_t layer = 0; one.contains("memory_weights") && layer < 8; ++layer)
-      if (!one.contains("layer") || number(one, "layer") == static_cast<std::int64_t>(layer))
+      if (!one.contains("layer") || number(one, "layer") == static_cast<std::int64_t>(layer)) {
         state[layer] = number(one, "memory_weights");
+        alone[layer] = number(one, "memory_weights_alone");
+      }
   jobs.write(json{{"jobs", entries}, {"communication", 7}, {"base", state}}.dump());
   const std::string step = "simulate seq_1f1b --ranks 8 --microbatches 3 --format json ";
   const std::string by_layers = "--layers even:8 --layer-costs " + file.path() + " --cost 0,0,0,7 ";
@@ -202,10 +236,10 @@ TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
   for (const auto& [name, taken] : layers) {
     CAPTURE(name);
     // Two replicas hold two stages a rank, of which --costs tells the whole alone. Forwards alone
-    // keep nothing of what the layers' file says of training.
+    // keep nothing of what the layers' file says of training, and hold weights alone.
     if (name == "inference") {
       CHECK(ranks.at(name).first == taken.first);
-      CHECK(taken.second == json(state));
+      CHECK(taken.second == json(alone));
     } else if (name != "chimera" && name != "dualpipe") {
       CHECK(ranks.at(name) == taken);
     }
