@@ -168,24 +168,98 @@ TEST_CASE("with copies, too, a search is no longer than the closed forms that it
 
 namespace {
 
+//! The most memory of any rank in lists made within a limit, which is what they must keep then;
+//! -1: there are none.
+template <class Schedule>
+std::int64_t peak(const Schedule& schedule, const stretto::shape& sizes, stretto::job_table table,
+                  std::int64_t limit, const memory::offload_window& window) {
+  table.limit.assign(static_cast<std::size_t>(sizes.ranks), limit);
+  stretto::job_lists lists;
+  if (!stretto::emit_jobs(schedule, sizes, {{}, window}, table.view(), lists).ok()) return -1;
+  const stretto::replay_input input{.rows = lists.rows(),
+                                    .where = stretto::place(schedule.placed(), sizes),
+                                    .microbatches = sizes.microbatches,
+                                    .costs = table.view()};
+  CHECK(stretto::check::schedule(input, stretto::check::lists_of::training).ok());
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+  (void)stretto::measure(input, ranks);
+  std::int64_t most = 0;
+  for (const stretto::rank_report& rank : ranks) most = std::max(most, rank.peak);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("a limit is not refused that an order keeps which the search makes without one") {
+  using namespace stretto::schedule;
+  std::mt19937 random(7);
+  const auto up_to = [&](unsigned most) { return static_cast<int>(random() % most) + 1; };
+  int tight = 0;
+  const auto hold = [&](const auto& search, int chunks) {
+    const stretto::shape sizes{.ranks = up_to(3), .microbatches = up_to(8), .chunks = chunks};
+    const memory::offload_window window{
+        {1, up_to(2)}, static_cast<int>(random() % 3), static_cast<int>(random() % 3)};
+    const stretto::job_table table(sizes.ranks, chunks,
+                                   {.forward = up_to(9) - 1,
+                                    .backward_input = up_to(9),
+                                    .backward_weight = up_to(9),
+                                    .memory_forward = 4,
+                                    .memory_backward_weight = -4,
+                                    .offload = up_to(4) - 1,
+                                    .memory_offload = up_to(6)});
+    CAPTURE(std::string(search.name));
+    const std::int64_t free = peak(search, sizes, table, stretto::unlimited, window);
+    REQUIRE(free >= 0);
+    CHECK(peak(search, sizes, table, free, window) >= 0);
+    tight += peak(search, sizes, table, free - 1, window) < 0;
+    auto one = search;
+    one.variant = 0;
+    const std::int64_t alone = peak(one, sizes, table, stretto::unlimited, window);
+    if (alone >= 0) CHECK(peak(one, sizes, table, alone, window) >= 0);
+  };
+  for (int round = 0; round < 30; ++round) {
+    hold(zb_auto{}, 1);
+    hold(zbv_greedy{}, up_to(2));
+    hold(v_auto{}, 2);
+  }
+  CHECK(tight > 10);
+}
+
+namespace {
+
 struct copying : stretto::memory::release_early {
   constexpr stretto::unit_costs costs() const {
     return {.forward = 5, .backward_input = 6, .backward_weight = 4, .offload = 4};
   }
   constexpr memory::offload_window offload() const { return memory::offload_all; }
 };
+//! Within a limit that has no room for copies that are never there at once.
+struct copying_tightly : stretto::memory::release_early {
+  constexpr stretto::unit_costs costs() const {
+    return {.forward = 0, .backward_input = 2, .backward_weight = 7, .memory_offload = 5};
+  }
+  constexpr memory::offload_window offload() const { return memory::offload_all; }
+  constexpr std::int64_t limit() const { return 7; }
+};
+
+template <class Step>
+void chosen_alike() {
+  static_assert(stretto::valid<Step>);
+  stretto::job_lists lists;
+  REQUIRE(stretto::emit_jobs(stretto::schedule::zbv_greedy{}, Step::sizes,
+                             {{}, memory::offload_all}, Step::costs(), lists)
+              .ok());
+  for (int rank = 0; rank < Step::sizes.ranks; ++rank)
+    CHECK(std::ranges::equal(lists.rows().row(rank), Step::jobs().row(rank)));
+}
 
 }  // namespace
 
 TEST_CASE("with copies the same order is chosen at compile time as at run time") {
-  using step = stretto::pipeline<stretto::shape{.ranks = 3, .microbatches = 5, .chunks = 2},
+  chosen_alike<
+      stretto::pipeline<stretto::shape{.ranks = 3, .microbatches = 5, .chunks = 2},
+                        stretto::schedule::zbv_greedy, stretto::assignment::unassigned, copying>>();
+  chosen_alike<stretto::pipeline<stretto::shape{.ranks = 1, .microbatches = 8},
                                  stretto::schedule::zbv_greedy, stretto::assignment::unassigned,
-                                 copying>;
-  static_assert(stretto::valid<step>);
-  stretto::job_lists lists;
-  REQUIRE(stretto::emit_jobs(stretto::schedule::zbv_greedy{}, step::sizes,
-                             {{}, memory::offload_all}, step::costs(), lists)
-              .ok());
-  for (int rank = 0; rank < 3; ++rank)
-    CHECK(std::ranges::equal(lists.rows().row(rank), step::jobs().row(rank)));
+                                 copying_tightly>>();
 }

@@ -250,7 +250,9 @@ TEST_CASE("each rank of a table sums the gradients of the stages that it has") {
 
 TEST_CASE("limits far below 0 are refused, and copies that no limit has room for fit none") {
   const shape sizes{.ranks = 2, .microbatches = 4};
-  stretto::job_table table(2, 1, {.memory_offload = std::int64_t{1} << 40});
+  constexpr std::int64_t much = std::int64_t{1} << 40;
+  stretto::job_table table(
+      2, 1, {.memory_forward = much, .memory_backward_weight = -much, .memory_offload = much});
   plan_request wanted;
   wanted.offload = {{1, 1}, std::numeric_limits<int>::max(), std::numeric_limits<int>::max()};
   const auto answer = [&](std::int64_t limit) {

@@ -11,10 +11,10 @@
 #include "stretto/model/cost.hpp"
 #include "stretto/model/job.hpp"
 #include "stretto/model/placement.hpp"
+#include "stretto/model/replay_input.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
 #include "stretto/model/verdict.hpp"
-#include "stretto/model/replay_input.hpp"
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/parts/list_score.hpp"
 #include "stretto/schedule/variants.hpp"
@@ -38,7 +38,8 @@ constexpr verdict put_in(const memory::windows& put, const job_rows& plain, cons
 
 //! How good one order of a search is with what is put in between its jobs. Where the job table that
 //! it sees does not say all of that, how long a step then takes, and whether it fits, is asked of the
-//! lists.
+//! lists. Limits that it sees leave room for copies that may never be there at once, and all
+//! micro-batches are as the largest: what finds no place within these may find it without.
 //! @param seen, costs, put  see emit_jobs
 //! @param out               where the lists go; none: only measures
 template <class Schedule>
@@ -54,6 +55,12 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
   verdict* const refused = out == nullptr ? &unread : out->refused;
   scratch_lists plain(sizes.ranks, room, refused);
   schedule::variant_score found = made.score(sizes, seen, tried, &plain.sink);
+  if (!found.fits && !seen.limit.empty()) {
+    job_table_view unbounded = seen;
+    unbounded.limit = {};
+    for (int rank = 0; rank < sizes.ranks; ++rank) plain.sink.counts[rank] = 0;
+    found = made.score(sizes, unbounded, tried, &plain.sink);
+  }
   if (!found.fits) return found;
   const placement where = place(made.placed(), sizes);
   scratch_lists own(sizes.ranks, out == nullptr ? put.room(room) : 0, refused);
@@ -88,6 +95,35 @@ constexpr schedule::variant_score possible_with(const Schedule& made, const shap
   return schedule::best_possible(made, sizes, costs);
 }
 
+//! The jobs of a schedule that has no choice, or none of whose orders fits: then why not.
+//! @return as emit_jobs
+template <schedule::Policy Schedule>
+constexpr verdict emit_one(const Schedule& made, const shape& sizes, const memory::windows& put,
+                           const job_table_view& costs, const job_table_view& seen, job_sink& out) {
+  const placement where = place(made.placed(), sizes);
+  scratch_lists plain(sizes.ranks, made.capacity(sizes), out.refused);
+  const verdict answer = made.emit(sizes, seen, plain.sink);
+  if (answer.ok()) return detail::put_in(put, plain.sink.rows(), where, sizes.slices, out);
+  const bool is_exact = put.folded_whole() && costs.classes.empty();
+  if (answer.what == fault::over_limit && !is_exact && schedule::orders_of(made) == 0) {
+    // As in score_with.
+    job_table_view unbounded = seen;
+    unbounded.limit = {};
+    for (int rank = 0; rank < sizes.ranks; ++rank) plain.sink.counts[rank] = 0;
+    if (made.emit(sizes, unbounded, plain.sink).ok() &&
+        detail::put_in(put, plain.sink.rows(), where, sizes.slices, out).ok() &&
+        check::bounded({.rows = out.rows(),
+                        .where = where,
+                        .microbatches = sizes.microbatches,
+                        .slices = sizes.slices,
+                        .costs = costs})
+            .ok())
+      return {};
+    for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
+  }
+  return memory::unfolded(answer, costs.limit, seen.limit);
+}
+
 //! The compute jobs of every rank: the schedule's, with recomputes and then copies put in; of a
 //! search those of the order that is best with them.
 //! @param made      a schedule that serves the shape
@@ -113,10 +149,7 @@ constexpr verdict emit_jobs(const Schedule& made, const shape& sizes, const memo
       return {};
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
   }
-  scratch_lists plain(sizes.ranks, made.capacity(sizes), out.refused);
-  const verdict answer = made.emit(sizes, seen, plain.sink);
-  if (!answer.ok()) return memory::unfolded(answer, costs.limit, seen.limit);
-  return detail::put_in(put, plain.sink.rows(), place(made.placed(), sizes), sizes.slices, out);
+  return emit_one(made, sizes, put, costs, seen, out);
 }
 
 //! The verdict on lists that have no place for a job: a doubled or misplaced one may have taken it.

@@ -214,10 +214,13 @@ class pipeline_jobs {
       : !costs().fits(ranks, chunks, where.stages(), Shape.microbatches, Shape.slices)
           ? refuse(fault::unsupported, reason::costs_do_not_fit)
           : requested_;
+  static constexpr bool searches = [] {
+    if constexpr (schedule::Search<Schedule> && sound_.ok()) return Schedule{}.variant < 0;
+    return false;
+  }();
   //! The best variant; -1 where there are none to choose from, or none fits.
   static constexpr int best_ = [] {
-    if constexpr (schedule::Search<Schedule> && sound_.ok())
-      if constexpr (Schedule{}.variant < 0) return best_from<0, schedule::variant_choice{}>();
+    if constexpr (searches) return best_from<0, schedule::variant_choice{}>();
     return -1;
   }();
   static constexpr bool is_written = writes_first && best_ == 0;
@@ -231,12 +234,18 @@ class pipeline_jobs {
       if constexpr (is_written) {
         answer = tried_<0>.refused;
       } else if constexpr (sound_.ok()) {
-        Schedule chosen{};
-        if constexpr (best_ >= 0) chosen.variant = best_;
         verdict refused{};
         job_sink out = lists.sink();
         out.refused = &refused;
-        answer = emit_jobs(chosen, Shape, put_in, costs(), seen(), out);
+        if constexpr (best_ >= 0 && put_in.sound() && !put_in.folded_whole()) {
+          (void)score_with(Schedule{}, Shape, put_in, costs(), seen(), best_, &out);
+        } else {
+          Schedule chosen{};
+          if constexpr (best_ >= 0) chosen.variant = best_;
+          // A search of which none fits has tried all already.
+          answer = searches && best_ < 0 ? emit_one(chosen, Shape, put_in, costs(), seen(), out)
+                                         : emit_jobs(chosen, Shape, put_in, costs(), seen(), out);
+        }
         if (!refused.ok())
           answer = refused_or_taken(refused, {out.rows(), where, Shape.microbatches, Shape.slices,
                                               costs(), false, {}});
