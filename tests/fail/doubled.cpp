@@ -2,6 +2,7 @@
 // but it is the doubled one that is told of.
 // expected: stretto: incomplete: a job is missing, doubled, misplaced or out of range
 // expected: <stretto::fault::incomplete, stretto::reason::duplicate, 0, 1, stretto::job_kind::forward, 0, 0>
+// expected: first_time<0, 0>
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

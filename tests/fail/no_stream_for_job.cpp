@@ -1,6 +1,7 @@
 // Of its seven streams, 0 to 6, the policy names the eighth for the optimizer of rank 1.
-// expected: stretto: unsupported: the overlap policy has no stream for this job
+// expected: stretto: unsupported: the overlap policy has no such stream as it sends this job to
 // expected: <stretto::fault::unsupported, stretto::reason::no_stream_for_job, 1, -1, stretto::job_kind::optimizer, 1, 0>
+// expected: given_number<1, 7, 6>
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

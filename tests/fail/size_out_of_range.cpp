@@ -1,6 +1,7 @@
 // The stash of stage 1 has a negative number of bytes.
 // expected: stretto: unsupported: the memory policy has bytes below 0 or above 2^40
-// expected: <stretto::fault::unsupported, stretto::reason::size_out_of_range, -1, -1, stretto::job_kind::forward, 1, 0>
+// expected: <stretto::fault::unsupported, stretto::reason::stash_out_of_range, -1, -1, stretto::job_kind::forward, 1, 0>
+// expected: given_number<-1, -64, 1099511627776>
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

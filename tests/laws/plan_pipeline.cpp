@@ -366,27 +366,31 @@ TEST_CASE("negative costs are refused at compile time, too") {
 
 TEST_CASE("an overlap policy that names a stream which there is not is refused, with the job") {
   using stretto::job_kind;
-  const auto refused = [](job_kind kind, int rank, int stage, int microbatch = 0) {
-    return refuse(stretto::fault::unsupported, stretto::reason::no_stream_for_job, rank, -1,
-                  {.stage = stage, .microbatch = microbatch, .kind = kind});
+  const auto refused = [](job_kind kind, int rank, int stage, int stream, int microbatch = 0) {
+    stretto::verdict answer =
+        refuse(stretto::fault::unsupported, stretto::reason::no_stream_for_job, rank, -1,
+               {.stage = stage, .microbatch = microbatch, .kind = kind});
+    answer.amount = stream;
+    answer.limit = 6;  // the last that there is
+    return answer;
   };
   using one_way = schedule::one_f_one_b;
   CHECK(streams_of<one_way, misdirected<job_kind::end_step, 3, 0>>().ok());
   CHECK(streams_of<one_way, misdirected<job_kind::optimizer, 3, 7>>() ==
-        refused(job_kind::optimizer, 3, 3));
+        refused(job_kind::optimizer, 3, 3, 7));
   CHECK(streams_of<one_way, misdirected<job_kind::all_reduce, 0, -1>>() ==
-        refused(job_kind::all_reduce, 0, 0));
+        refused(job_kind::all_reduce, 0, 0, -1));
   CHECK(streams_of<one_way, misdirected<job_kind::send_forward, 1, 7>>() ==
-        refused(job_kind::send_forward, 1, 1));
+        refused(job_kind::send_forward, 1, 1, 7));
   CHECK(streams_of<one_way, misdirected<job_kind::receive_forward, 3, -2>>() ==
-        refused(job_kind::receive_forward, 3, 3));
+        refused(job_kind::receive_forward, 3, 3, -2));
   CHECK(streams_of<one_way, misdirected<job_kind::send_backward, 2, 1 << 30>>() ==
-        refused(job_kind::send_backward, 2, 2));
+        refused(job_kind::send_backward, 2, 2, 1 << 30));
   CHECK(streams_of<one_way, misdirected<job_kind::receive_backward, 0, 7>>() ==
-        refused(job_kind::receive_backward, 0, 0));
+        refused(job_kind::receive_backward, 0, 0, 7));
   // Of the first rank only what goes the other way is sent backward.
   CHECK(streams_of<schedule::dualpipe, misdirected<job_kind::send_backward, 0, 7>>() ==
-        refused(job_kind::send_backward, 0, 3, 7));
+        refused(job_kind::send_backward, 0, 3, 7, 7));
   for (const int count : {0, 9}) {
     const stretto::verdict answer =
         count == 0 ? streams_of<one_way, misdirected<job_kind::forward, 0, 0, 0>>()

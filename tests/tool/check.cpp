@@ -112,7 +112,7 @@ TEST_CASE("where weights are gathered and gradients reduced: what is wrong, with
        "missing, which this cell asks for"},
       {"reduced_twice.csv",
        "row 1 (rank 0), cell 11, \"0REDUCE_GRAD\": rule sharded broken: the job stands here a "
-       "second time"},
+       "second time, the first time in cell 10"},
       {"reduced_before_backward.csv",
        "row 1 (rank 0), cell 9, \"0REDUCE_GRAD\": rule ordered broken: it stands before a job of "
        "its own rank that it needs: 0B1"},

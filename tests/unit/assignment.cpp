@@ -106,13 +106,15 @@ struct odd_layer : stretto::memory::release_early {
 TEST_CASE("bytes of a layer that are below 0 are refused, whatever its stage's other layers have") {
   const std::vector<layer_range> layers{{0, 1}, {1, 2}};
   using bytes = stretto::layer_bytes;
-  for (const auto member : {&bytes::stash, &bytes::gradients, &bytes::kept}) {
+  for (const auto& [member, why] : {std::pair{&bytes::stash, reason::stash_out_of_range},
+                                    {&bytes::gradients, reason::gradients_out_of_range},
+                                    {&bytes::kept, reason::kept_out_of_range}}) {
     odd_layer policy;
     policy.member = member;
     std::vector<stretto::stage_bytes> stages(2);
     stretto::memory::write_stage_bytes(policy, layers, stages);
     const stretto::verdict found = stretto::lowering::requested(stages, 2, {}, {}, 2);
-    CHECK(found.why == reason::size_out_of_range);
+    CHECK(found.why == why);
     CHECK(found.where.stage == 1);
     CHECK(found.amount == -64);
   }

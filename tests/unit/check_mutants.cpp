@@ -130,6 +130,8 @@ TEST_CASE("a doubled job is found where it stands the second time") {
         CHECK(found.why == reason::duplicate);
         CHECK(found.rank == static_cast<int>(rank));
         CHECK(found.step == static_cast<int>(std::max(to, to <= step ? step + 1 : step)));
+        CHECK(found.other == work);
+        CHECK(found.amount == static_cast<std::int64_t>(std::min(to, step)));
       }
     });
   }

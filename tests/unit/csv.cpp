@@ -139,6 +139,9 @@ TEST_CASE("line ends, spaces and bubbles") {
   CHECK(late.what.why == reason::duplicate);
   CHECK(late.row == 2);
   CHECK(late.cell == 5);
+  CHECK(late.sentence() ==
+        "row 2 (rank 1), cell 5, \"1F0\": rule complete broken: the job stands here a second time, "
+        "the first time in cell 2");
   // A format with communication has no bubbles.
   const auto bubble = accept("0UNSHARD,0F0,,0B0\n");
   CHECK(bubble.what.what == fault::syntax);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/model/verdict_text.hpp"
@@ -97,12 +98,19 @@ TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
         "misassigned: there must be one entry of bytes for all stages, or one for each (entries: 0, "
         "must be 2)");
   CHECK(with({{}, {}, {}}).ends_with("(entries: 3, must be 2)"));
+  const std::pair<std::int64_t stretto::stage_bytes::*, std::string> sizes[] = {
+      {&stretto::stage_bytes::output, "of a stage's output"},
+      {&stretto::stage_bytes::stash, "of a stage's stash"},
+      {&stretto::stage_bytes::gradients, "of a stage's gradients"},
+      {&stretto::stage_bytes::kept, "that a stage has kept for W"}};
   for (const std::int64_t size : {std::int64_t{-1}, (std::int64_t{1} << 40) + 1})
-    for (const stretto::stage_bytes& second :
-         {stretto::stage_bytes{.output = size}, {.stash = size}, {.gradients = size}, {.kept = size}})
-      CHECK(with({{}, second}) ==
-            "unsupported, job 1F0: bytes of a stage are a number from 0 to 2^40 (" +
-                std::to_string(size) + ", at most 1099511627776)");
+    for (const auto& [member, what] : sizes) {
+      stretto::stage_bytes second;
+      second.*member = size;
+      CHECK(with({{}, second}) == "unsupported, job 1F0: bytes " + what +
+                                      " are a number from 0 to 2^40 (" + std::to_string(size) +
+                                      ", at most 1099511627776)");
+    }
 }
 
 TEST_CASE("bytes of layers whose sum would leave 64 bits are too many") {
@@ -112,7 +120,7 @@ TEST_CASE("bytes of layers whose sum would leave 64 bits are too many") {
   CHECK(made.stages[0].gradients == 4);
   CHECK(made.stages[1].stash == std::int64_t{1} << 62);
   CHECK(refusal([&](plan_request& wanted) { wanted.stages = made.stages; })
-            .starts_with("unsupported, job 0F0: bytes of a stage are a number from 0 to 2^40"));
+            .starts_with("unsupported, job 0F0: bytes of a stage's stash are a number from 0 to 2^40"));
 }
 
 TEST_CASE("sizes below one and beyond all counting are refused, whatever a schedule says") {
@@ -295,13 +303,14 @@ TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as 
   struct generous : one_f_one_b {
     int rank = 0;
     int less = 0;
+    job more{0, 2, 0, job_kind::backward};
     constexpr int capacity(const shape& sizes) const {
       return one_f_one_b::capacity(sizes) - less;
     }
     constexpr stretto::verdict emit(const shape& sizes, const stretto::job_table_view& costs,
                                     stretto::job_sink& out) const {
       const stretto::verdict made = one_f_one_b::emit(sizes, costs, out);
-      if (less == 0) out.push(rank, {0, 2, 0, job_kind::backward});
+      if (less == 0) out.push(rank, more);
       return made;
     }
   };
@@ -317,6 +326,15 @@ TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as 
                                             : stretto::reason::wrong_rank));
       CHECK(made.answer().rank == rank);
       CHECK(made.answer().where == job{0, 2, 0, job_kind::backward});
+      CHECK(made.answer().has_other == (rank == 0));
+      if (rank == 0)
+        CHECK(made.jobs().at(0, static_cast<int>(made.answer().amount)) == made.answer().where);
+      // What stands nowhere yet is no second one.
+      schedule.rank = 0;
+      schedule.more.stage = 2;
+      const planned beside(schedule, four_by_two, table.view(), stretto::overlap::separate{},
+                           wanted);
+      CHECK(beside.answer().why == stretto::reason::above_capacity);
       schedule.less = 1;
       const planned fuller(schedule, four_by_two, table.view(), stretto::overlap::separate{}, wanted);
       CHECK(fuller.answer().why == stretto::reason::above_capacity);
@@ -368,6 +386,7 @@ TEST_CASE("what prepares sums, updates weights and ends the step runs where stag
     CHECK(made.answer().why == stretto::reason::not_with_computation);
     CHECK(made.answer().rank == 1);
     CHECK(made.answer().where.kind == kind);
+    CHECK(text(made.answer()).ends_with("compute, on stream 0 (1, at most 0)"));
   }
 }
 

@@ -112,7 +112,10 @@ enum class reason : int {
   too_many_streams_or_none,
   not_with_computation,
   sizes_not_per_stage,
-  size_out_of_range,
+  output_out_of_range,
+  stash_out_of_range,
+  gradients_out_of_range,
+  kept_out_of_range,
   group_unsound,
   shape_too_large,
   capacity_out_of_range,
@@ -254,15 +257,21 @@ constexpr std::string_view describe(reason why) {
     case reason::no_such_stream:
       return "it is sent to a stream that there is not";
     case reason::no_stream_for_job:
-      return "the overlap policy has no stream for it";
+      return "the overlap policy sends it to a stream that it does not have";
     case reason::too_many_streams_or_none:
       return "the overlap policy must have at least one stream, and no more than a plan can have";
     case reason::not_with_computation:
       return "it runs where stages compute, on stream 0";
     case reason::sizes_not_per_stage:
       return "there must be one entry of bytes for all stages, or one for each";
-    case reason::size_out_of_range:
-      return "bytes of a stage are a number from 0 to 2^40";
+    case reason::output_out_of_range:
+      return "bytes of a stage's output are a number from 0 to 2^40";
+    case reason::stash_out_of_range:
+      return "bytes of a stage's stash are a number from 0 to 2^40";
+    case reason::gradients_out_of_range:
+      return "bytes of a stage's gradients are a number from 0 to 2^40";
+    case reason::kept_out_of_range:
+      return "bytes that a stage has kept for W are a number from 0 to 2^40";
     case reason::group_unsound:
       return "a group has members, each of them another rank, and elements, from 0 to 2^40; those of "
              "data-parallel replicas are not given, but asked for";

@@ -4,6 +4,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/check/complete_updates.hpp"
+#include "stretto/check/doubled.hpp"
 #include "stretto/check/kind_set.hpp"
 #include "stretto/model/replay.hpp"
 
@@ -72,7 +73,7 @@ class completeness {
               work.slice];
     const kind_set before = here;
     const kind_set mine = only(work.kind);
-    if (holds(before, mine)) return refuse(fault::incomplete, reason::duplicate, rank, step, work);
+    if (holds(before, mine)) return doubled(fault::incomplete, in_.rows, rank, step, work);
     here = static_cast<kind_set>(before | mine);
     switch (work.kind) {
       case job_kind::backward:

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/check/doubled.hpp"
 #include "stretto/check/kind_set.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/verdict.hpp"
@@ -54,12 +55,12 @@ class update_completeness {
       case job_kind::all_reduce:
         return enter_collective(rank, step, work);
       case job_kind::optimizer:
-        if (updated_) return refuse(fault::incomplete, reason::duplicate, rank, step, work);
+        if (updated_) return doubled(fault::incomplete, in_.rows, rank, step, work);
         updated_ = true;
         ++updates_;
         return nothing_follows(rank, step, work);
       default:
-        if (ended_) return refuse(fault::incomplete, reason::duplicate, rank, step, work);
+        if (ended_) return doubled(fault::incomplete, in_.rows, rank, step, work);
         ended_ = true;
         return {};
     }
@@ -113,7 +114,7 @@ class update_completeness {
     for (int later = step + 1; later < in_.rows.counts[rank]; ++later) {
       const job& work = in_.rows.at(rank, later);
       if (work.kind == job_kind::optimizer)
-        return refuse(fault::incomplete, reason::duplicate, rank, later, work);
+        return doubled(fault::incomplete, in_.rows, rank, later, work);
       if (work.kind != job_kind::end_step)
         return refuse(fault::incomplete, reason::optimizer_not_last, rank, step, update, work);
     }

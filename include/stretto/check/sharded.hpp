@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/check/doubled.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/verdict.hpp"
 
@@ -89,7 +90,7 @@ class shards {
         --held_;
         return {};
       case job_kind::reduce_grad:
-        if (here.reduced) return no(reason::duplicate, step, work);
+        if (here.reduced) return doubled(fault::missharded, rows_, rank_, step, work);
         if (here.backward < 0) return no(reason::nothing_to_reduce, step, work);
         here.reduced = true;
         return {};

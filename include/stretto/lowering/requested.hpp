@@ -28,13 +28,20 @@ constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
             .why = reason::sizes_not_per_stage,
             .amount = static_cast<std::int64_t>(bytes.size()),
             .limit = stages};
+  struct named_size {
+    reason why;
+    std::int64_t bytes;
+  };
   for (std::size_t stage = 0; stage < bytes.size(); ++stage)
-    for (const std::int64_t size :
-         {bytes[stage].output, bytes[stage].stash, bytes[stage].gradients, bytes[stage].kept})
-      if (!is_size(size)) {
-        verdict found = refuse(fault::unsupported, reason::size_out_of_range, -1, -1,
+    for (const named_size& size :
+         {named_size{reason::output_out_of_range, bytes[stage].output},
+          named_size{reason::stash_out_of_range, bytes[stage].stash},
+          named_size{reason::gradients_out_of_range, bytes[stage].gradients},
+          named_size{reason::kept_out_of_range, bytes[stage].kept}})
+      if (!is_size(size.bytes)) {
+        verdict found = refuse(fault::unsupported, size.why, -1, -1,
                                {.stage = static_cast<std::int32_t>(stage)});
-        found.amount = size;
+        found.amount = size.bytes;
         found.limit = most_bytes;
         return found;
       }

@@ -14,7 +14,9 @@ struct verdict {
   int rank = -1;             //!< -1: no rank in particular
   int step = -1;             //!< index in the rank's list; -1: none
   job where{};               //!< the job at fault, when `step` or `why` speaks of one
-  job other{};               //!< what it waits for, meets or clashes with, when there is such
+  //! What it waits for, meets or clashes with, when there is such. Of reason::duplicate the same
+  //! job where it stands the first time: at step `amount` of the same list.
+  job other{};
   bool has_job = false;      //!< `where` means something
   bool has_other = false;    //!< `other` means something
   std::int64_t amount = 0;   //!< bytes or count that breaks the rule

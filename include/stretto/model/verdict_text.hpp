@@ -99,6 +99,8 @@ constexpr verdict_text to_text(const verdict& answer) {
   if (answer.step >= 0) text << std::string_view(", step ") << answer.step;
   if (answer.has_job) text << std::string_view(", job ") << to_text(answer.where).view();
   if (answer.why != reason::none) text << std::string_view(": ") << describe(answer.why);
+  if (answer.why == reason::duplicate && answer.has_other)
+    return text << std::string_view(", the first time at step ") << answer.amount;
   if (answer.has_other) text << std::string_view(": ") << to_text(answer.other).view();
   if (answer.what == fault::misassigned)
     detail::put_layers(text, answer);

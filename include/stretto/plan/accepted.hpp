@@ -21,7 +21,10 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::bad_offload_window:
     case reason::slices_not_offloaded:
     case reason::offload_recomputed:
-    case reason::size_out_of_range:
+    case reason::output_out_of_range:
+    case reason::stash_out_of_range:
+    case reason::gradients_out_of_range:
+    case reason::kept_out_of_range:
     case reason::no_stream_for_job:
     case reason::too_many_streams_or_none:
     case reason::no_such_stream:
@@ -34,6 +37,15 @@ constexpr bool speaks_of_shape(reason why) {
     default:
       return true;
   }
+}
+
+//! Whether it is about bytes that a memory policy says.
+constexpr bool speaks_of_bytes(reason why) {
+  return why >= reason::output_out_of_range && why <= reason::kept_out_of_range;
+}
+//! Or about a stream that an overlap policy sends a job to.
+constexpr bool speaks_of_stream(reason why) {
+  return why == reason::no_stream_for_job || why == reason::not_with_computation;
 }
 
 }  // namespace detail
@@ -66,15 +78,16 @@ struct accepted {
       "later ones read what a slice keeps");
   static_assert(What != fault::unsupported || Why != reason::offload_recomputed,
                 "stretto: unsupported: the memory policy offloads what it recomputes, too");
-  static_assert(What != fault::unsupported || Why != reason::no_stream_for_job,
-                "stretto: unsupported: the overlap policy has no stream for this job");
+  static_assert(
+      What != fault::unsupported || Why != reason::no_stream_for_job,
+      "stretto: unsupported: the overlap policy has no such stream as it sends this job to");
   static_assert(What != fault::unsupported || Why != reason::too_many_streams_or_none,
                 "stretto: unsupported: the overlap policy has no stream, or too many");
   static_assert(What != fault::unsupported || Why != reason::no_such_stream,
                 "stretto: unsupported: an op of this job is sent to a stream that there is not");
   static_assert(What != fault::unsupported || Why != reason::not_with_computation,
                 "stretto: unsupported: the overlap policy puts this job where no stage computes");
-  static_assert(What != fault::unsupported || Why != reason::size_out_of_range,
+  static_assert(What != fault::unsupported || !detail::speaks_of_bytes(Why),
                 "stretto: unsupported: the memory policy has bytes below 0 or above 2^40");
   static_assert(What != fault::unsupported || Why != reason::group_unsound,
                 "stretto: unsupported: this group has no members, or such as there are not");
@@ -176,6 +189,23 @@ struct other_job {
   static constexpr bool value = true;
 };
 
+//! The same for a number that a policy gives, a job's stream or a stage's bytes: what it is, and
+//! the most that it may be.
+template <int Rank, std::int64_t Given, std::int64_t Most>
+struct given_number {
+  static_assert(detail::never<Rank>,
+                "stretto: given_number<rank, given, most> says which stream, or how many bytes");
+  static constexpr bool value = true;
+};
+
+//! The same for a job that stands in a list a second time: where it stands the first time.
+template <int Rank, std::int64_t Step>
+struct first_time {
+  static_assert(detail::never<Rank>,
+                "stretto: first_time<rank, step> says where the job stands the first time");
+  static constexpr bool value = true;
+};
+
 namespace detail {
 
 //! All of the above, of the members of a verdict.
@@ -185,8 +215,14 @@ template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, 
 inline constexpr bool sound =
     accepted<What, Why, Rank, Step, Kind, Stage, Microbatch>::value &&
     of_slice<Rank, Step, What == fault::none ? 0 : Slice>::value &&
-    std::conditional_t<HasOther, other_job<OtherKind, OtherStage, OtherMicrobatch, OtherSlice>,
+    std::conditional_t<HasOther && Why == reason::duplicate, first_time<Rank, Amount>,
                        std::true_type>::value &&
+    std::conditional_t<HasOther && Why != reason::duplicate,
+                       other_job<OtherKind, OtherStage, OtherMicrobatch, OtherSlice>,
+                       std::true_type>::value &&
+    std::conditional_t<What == fault::unsupported &&
+                           (speaks_of_bytes(Why) || speaks_of_stream(Why)),
+                       given_number<Rank, Amount, Limit>, std::true_type>::value &&
     assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value &&
     within_limit<Rank, What == fault::over_limit ? Amount : 0,
                  What == fault::over_limit ? Limit : 0>::value;

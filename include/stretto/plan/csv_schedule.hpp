@@ -25,6 +25,7 @@ struct csv_fault {
   int row = 0;
   int cell = 0;
   std::string text{};  //!< the cell's text
+  int first = 0;       //!< of reason::duplicate, the cell where the job stands the first time
 
   bool ok() const { return what.ok(); }
   //! One sentence: `row 2 (rank 1), cell 3, "0X0": syntax: not an action: ...`
@@ -39,10 +40,15 @@ struct csv_fault {
     verdict rest = what;
     if (row > 0) rest.rank = -1;
     if (cell > 0) rest.step = -1;
+    if (first > 0) {
+      rest.has_other = false;
+      rest.amount = 0;
+    }
     if (rest.has_job && text == to_text(rest.where).view()) rest.has_job = false;
     words.append(to_text(rest).view());
     if (cell > 0 && what.why == reason::missing && !what.has_other)
       words += ", which this cell asks for";
+    if (first > 0) words += ", the first time in cell " + std::to_string(first);
     return words;
   }
 };
@@ -99,6 +105,8 @@ struct imported_schedule {
       if (lists.rows().at(answer.rank, at) == answer.other) step = at;
     if (step < 0 || static_cast<std::size_t>(step) >= cells[rank].size()) return found;
     found.cell = cells[rank][static_cast<std::size_t>(step)];
+    if (answer.why == reason::duplicate && answer.has_other)
+      found.first = cells[rank][static_cast<std::size_t>(answer.amount)];
     found.text = texts[rank][static_cast<std::size_t>(found.cell) - 1];
     return found;
   }

@@ -7,6 +7,7 @@
 #include "stretto/base/viewed.hpp"
 #include "stretto/check/bounded.hpp"
 #include "stretto/check/complete.hpp"
+#include "stretto/check/doubled.hpp"
 #include "stretto/memory/windows.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/job.hpp"
@@ -159,8 +160,11 @@ constexpr verdict refused_or_taken(const verdict& refused, const replay_input& l
   if (refused.what != fault::capacity) return refused;
   const verdict found = check::complete(lists);
   switch (found.why) {
-    case reason::none:  // all are there already
-      return refuse(fault::incomplete, reason::duplicate, refused.rank, -1, refused.where);
+    case reason::none: {  // all are there already
+      const verdict twice =
+          check::doubled(fault::incomplete, lists.rows, refused.rank, -1, refused.where);
+      return twice.has_other ? twice : refused;
+    }
     case reason::out_of_range:
     case reason::wrong_rank:
     case reason::duplicate:
