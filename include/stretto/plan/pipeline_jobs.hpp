@@ -54,6 +54,9 @@ namespace detail {
 //! schedule makes of it. Each part is a constant of its own, evaluated when it is first used.
 template <shape Shape, class Schedule, class Assignment, class Memory, class Groups>
 class pipeline_jobs {
+  // Asked first, lest a compiler say through what of all below it has come there.
+  static_assert((memory::detail::refuse_misspelled<Memory>(), true));
+
  public:
   static constexpr shape sizes = Shape;
   static constexpr placement where = place(Schedule{}.placed(), Shape);
