@@ -21,8 +21,9 @@ template <class Schedule>
 using step = stretto::pipeline<stretto::shape{.ranks = 4, .microbatches = 8}, Schedule,
                                stretto::assignment::unassigned, four_forwards>;
 
-// Seven rules: every job is there, in order; no rank waits forever; sends and receives meet; memory
-// stays within its limit; no two streams touch a buffer unordered; and no event is there in vain.
+// Every rule holds: every job is there, in order; no rank waits forever; sends and receives meet;
+// memory stays within its limit; no two streams touch a buffer unordered; no event is there in
+// vain; and what README.md lists beside these.
 static_assert(stretto::valid<step<stretto::schedule::one_f_one_b>>);
 
 // Fill and drain saves all eight micro-batches before the first backward.
