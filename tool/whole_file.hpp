@@ -65,7 +65,8 @@ inline std::string why_not_written(const std::filesystem::path& named) {
 
 //! Writes the file beside the old one, in whose place it is put when it is complete. Written where
 //! it is, as it comes, is what another file could not take the place of: a pipe or device, a file
-//! that has other names or another owner, and one in a folder that takes no more files.
+//! that has other names or another owner, and one in a folder that takes no more files. What is
+//! complete is copied into a file that keeps its place, as one does that is mounted by itself.
 //! @return why it could not be written; empty: it was
 inline std::string write_whole(const std::filesystem::path& named,
                                const std::function<void(std::ostream&)>& print) {
@@ -95,8 +96,12 @@ inline std::string write_whole(const std::filesystem::path& named,
   if (to) print(to);
   if (to.flush()) to.close();
   if (!to) return std::strerror(errno);
-  if (beside && std::rename(fresh.name.c_str(), file.c_str()) != 0) return std::strerror(errno);
-  return {};
+  if (!beside || std::rename(fresh.name.c_str(), file.c_str()) == 0) return {};
+  if (errno != EBUSY && errno != EXDEV) return std::strerror(errno);
+  std::error_code failed;
+  std::filesystem::copy_file(fresh.name, file, std::filesystem::copy_options::overwrite_existing,
+                             failed);
+  return failed ? failed.message() : "";
 }
 
 }  // namespace stretto::tool
