@@ -182,6 +182,42 @@ TEST_CASE("what two ranks have of a stage is one sum, which waits for both and f
   CHECK(made.all.makespan == at(0, 2).end);
 }
 
+TEST_CASE(
+    "a sum of two ranks begins with the later part, whichever is looked at first, and takes the "
+    "longer time") {
+  const job jobs[] = {{0, 0, 0, job_kind::forward},  {1, 1, 0, job_kind::forward},
+                      {1, 1, 0, job_kind::backward}, sum_of(1),
+                      {0, 0, 0, job_kind::backward}, sum_of(0),
+                      {0, 1, 0, job_kind::forward},  {1, 0, 0, job_kind::forward},
+                      {1, 0, 0, job_kind::backward}, sum_of(1),
+                      {0, 1, 0, job_kind::backward}, sum_of(0)};
+  const std::int32_t counts[] = {6, 6};
+  for (const int longer : {0, 1}) {
+    CAPTURE(longer);
+    job_table costs(2, 2, {.reduce_grad = 1});
+    costs.at(longer, 0, job_kind::backward).time = 50;
+    costs.at(longer, 1, job_kind::backward).time = 50;
+    for (const int chunk : {0, 1}) costs.at(longer, chunk, job_kind::reduce_grad).time = 7;
+    const auto made = measured({.rows = {jobs, counts, 2, 6},
+                                .where = {.kind = placement_kind::bidirectional,
+                                          .ranks = 2,
+                                          .chunks = 2,
+                                          .microbatches = 2},
+                                .microbatches = 2,
+                                .costs = costs.view()});
+    REQUIRE(made.all.answer.ok());
+    const auto at = [&](int rank, int step) {
+      return made.times[static_cast<std::size_t>(rank * 6 + step)];
+    };
+    const std::int64_t one = std::max(at(0, 2).end, at(1, 2).end);
+    const std::int64_t zero = std::max(at(0, 4).end, at(1, 4).end);
+    CHECK(at(0, 3) == job_time{one, one + 7});
+    CHECK(at(1, 3) == at(0, 3));
+    CHECK(at(0, 5) == job_time{std::max(zero, one + 7), std::max(zero, one + 7) + 7});
+    CHECK(at(1, 5) == at(0, 5));
+  }
+}
+
 TEST_CASE("a sum of a stage that the rank has not, or of no group, is answered") {
   for (const job& wrong : {sum_of(1), sum_of(-1), sum_of(2)}) {
     const job jobs[] = {{0, 0, 0, job_kind::forward},
