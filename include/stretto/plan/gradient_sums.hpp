@@ -29,9 +29,11 @@ constexpr std::int64_t reduction_time(const replay_input& in, int rank, const jo
   if (work.stage < 0 || work.stage >= in.where.stages() || work.microbatch < 0 ||
       (!in.groups.empty() && static_cast<std::size_t>(work.microbatch) >= in.groups.size()))
     return -1;
-  for (int chunk = 0; chunk < in.where.chunks; ++chunk)
-    if (in.where.stage_of(rank, chunk) == work.stage)
-      return in.costs.at(rank, chunk, job_kind::reduce_grad).time;
+  // Of two directions the last micro-batch goes the other one.
+  for (const int microbatch : {0, in.where.microbatches - 1})
+    if (in.where.rank_of(work.stage, microbatch) == rank)
+      return in.costs.at(rank, in.where.chunk_of(work.stage, microbatch), job_kind::reduce_grad)
+          .time;
   return -1;
 }
 

@@ -34,8 +34,7 @@ struct rank_report {
 //! What a step costs.
 struct report {
   verdict answer{};           //!< of the replay; the rest means something when it is ok
-  std::int64_t makespan =
-      0;  //!< from 0 to the end of the last job, or sum of gradients, of any rank
+  std::int64_t makespan = 0;  //!< from 0 to the end of the last job (or sum) of any rank
   std::int64_t span = 0;      //!< from the start of a rank's first job to its last end; the longest
   std::int64_t jobs_end = 0;  //!< of the last job of any rank: what is left of the makespan is sums
   fraction bubble{};          //!< the largest idle / makespan of any rank
