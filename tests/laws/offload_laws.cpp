@@ -100,19 +100,38 @@ TEST_CASE("what a schedule under a limit made of folded costs is within the limi
 
 namespace {
 
-//! How long a step with copies takes; -1: its lists do not keep the limit.
+//! What is made of a schedule with copies.
+struct copied_step {
+  bool is_made = false;
+  bool is_sound = false;
+  std::int64_t makespan = 0;
+  std::int64_t peak = 0;  // of any rank
+};
+
 template <class Schedule>
-std::int64_t length(const Schedule& schedule, const stretto::shape& sizes,
-                    const stretto::job_table& table, const memory::offload_window& window) {
+copied_step step_with_copies(const Schedule& schedule, const stretto::shape& sizes,
+                             const stretto::job_table& table,
+                             const memory::offload_window& window) {
   stretto::job_lists lists;
-  if (!stretto::emit_jobs(schedule, sizes, {{}, window}, table.view(), lists).ok()) return -1;
+  if (!stretto::emit_jobs(schedule, sizes, {{}, window}, table.view(), lists).ok()) return {};
   const stretto::replay_input input{.rows = lists.rows(),
                                     .where = stretto::place(schedule.placed(), sizes),
                                     .microbatches = sizes.microbatches,
                                     .costs = table.view()};
-  if (!stretto::check::schedule(input, stretto::check::lists_of::training).ok()) return -1;
+  copied_step made{.is_made = true};
+  made.is_sound = stretto::check::schedule(input, stretto::check::lists_of::training).ok();
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
-  return stretto::measure(input, ranks).makespan;
+  made.makespan = stretto::measure(input, ranks).makespan;
+  for (const stretto::rank_report& rank : ranks) made.peak = std::max(made.peak, rank.peak);
+  return made;
+}
+
+//! How long a step with copies takes; -1: its lists do not keep the limit.
+template <class Schedule>
+std::int64_t length(const Schedule& schedule, const stretto::shape& sizes,
+                    const stretto::job_table& table, const memory::offload_window& window) {
+  const copied_step made = step_with_copies(schedule, sizes, table, window);
+  return made.is_sound ? made.makespan : -1;
 }
 
 }  // namespace
@@ -174,18 +193,10 @@ template <class Schedule>
 std::int64_t peak(const Schedule& schedule, const stretto::shape& sizes, stretto::job_table table,
                   std::int64_t limit, const memory::offload_window& window) {
   table.limit.assign(static_cast<std::size_t>(sizes.ranks), limit);
-  stretto::job_lists lists;
-  if (!stretto::emit_jobs(schedule, sizes, {{}, window}, table.view(), lists).ok()) return -1;
-  const stretto::replay_input input{.rows = lists.rows(),
-                                    .where = stretto::place(schedule.placed(), sizes),
-                                    .microbatches = sizes.microbatches,
-                                    .costs = table.view()};
-  CHECK(stretto::check::schedule(input, stretto::check::lists_of::training).ok());
-  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
-  (void)stretto::measure(input, ranks);
-  std::int64_t most = 0;
-  for (const stretto::rank_report& rank : ranks) most = std::max(most, rank.peak);
-  return most;
+  const copied_step made = step_with_copies(schedule, sizes, table, window);
+  if (!made.is_made) return -1;
+  CHECK(made.is_sound);
+  return made.peak;
 }
 
 }  // namespace
