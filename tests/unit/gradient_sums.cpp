@@ -238,6 +238,18 @@ TEST_CASE("a sum of a stage that the rank has not, or of no group, is answered")
   }
 }
 
+TEST_CASE("a sum that the table of costs has no entry for is answered") {
+  // A list without jobs, of which nothing else asks the table.
+  const job jobs[] = {sum_of(0)};
+  const std::int32_t count = 1;
+  for (const job_table& costs : {job_table{}, job_table(1, 0), job_table(0, 1)}) {
+    const auto made = measured(
+        {.rows = {jobs, &count, 1, 1}, .where = {}, .microbatches = 1, .costs = costs.view()});
+    CHECK(made.all.answer.what == stretto::fault::incomplete);
+    CHECK(made.all.answer.where == sum_of(0));
+  }
+}
+
 TEST_CASE("a step takes at least the shortest sum behind its last job") {
   job_table costs(2, 2, {.reduce_grad = 5});
   costs.at(1, 0, job_kind::reduce_grad).time = 3;

@@ -10,30 +10,25 @@
 #include "stretto/model/job.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/rows.hpp"
+#include "stretto/plan/job_time.hpp"
 
 namespace stretto {
-
-//! When a job runs, in the units of the costs.
-struct job_time {
-  std::int64_t start = 0;
-  std::int64_t end = 0;
-
-  constexpr bool operator==(const job_time&) const = default;
-};
 
 namespace detail {
 
 //! What the job table says of a reduction's time. @return below 0 for one of a stage that the rank
-//! has not, or of a group that there is not
+//! or the table has not, or of a group that there is not
 constexpr std::int64_t reduction_time(const replay_input& in, int rank, const job& work) {
   if (work.stage < 0 || work.stage >= in.where.stages() || work.microbatch < 0 ||
       (!in.groups.empty() && static_cast<std::size_t>(work.microbatch) >= in.groups.size()))
     return -1;
   // Of two directions the last micro-batch goes the other one.
-  for (const int microbatch : {0, in.where.microbatches - 1})
-    if (in.where.rank_of(work.stage, microbatch) == rank)
-      return in.costs.at(rank, in.where.chunk_of(work.stage, microbatch), job_kind::reduce_grad)
-          .time;
+  for (const int microbatch : {0, in.where.microbatches - 1}) {
+    if (in.where.rank_of(work.stage, microbatch) != rank) continue;
+    const int chunk = in.where.chunk_of(work.stage, microbatch);
+    if (!in.costs.serves(rank + 1, chunk + 1, in.microbatches, in.slices)) return -1;
+    return in.costs.at(rank, chunk, job_kind::reduce_grad).time;
+  }
   return -1;
 }
 
@@ -113,7 +108,7 @@ constexpr std::int64_t least_gradient_sum(const placement& where, const job_tabl
 //! Lists with the sums of each stage's gradients over its replicas (REDUCE_GRAD): right behind the
 //! last job that adds to them, or the pair that this is of, as torch.distributed.pipelining has
 //! them (`_add_reduce_grad`). Linear in the jobs.
-//! @param lists  that have none
+//! @param lists  that keep all rules of compute lists, and have none
 inline job_lists with_gradient_sums(const replay_input& lists) {
   const job_rows& rows = lists.rows;
   const auto adds = [](job_kind kind) {

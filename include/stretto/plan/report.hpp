@@ -8,6 +8,7 @@
 #include "stretto/check/bounded.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/gradient_sums.hpp"
+#include "stretto/plan/job_time.hpp"
 
 namespace stretto {
 
