@@ -9,8 +9,9 @@ namespace stretto::check {
 
 //! The memory of one rank down its list, in the unit of the job table: by prefix sums, because a
 //! rank's jobs run in the order of its list whatever the times, and what is copied to the host is
-//! there until its offload's place in the list, and from its reload's. Messages, reductions and
-//! updates cost nothing here; their buffers are the plan's.
+//! there until its offload's place in the list, and from its reload's; weights that are gathered,
+//! from their UNSHARD's to their RESHARD's. Messages, reductions and updates cost nothing here;
+//! their buffers are the plan's.
 class memory_curve {
  public:
   constexpr memory_curve(const replay_input& input, int rank)
@@ -22,6 +23,7 @@ class memory_curve {
                     : 0),
         costs_(chunks_ > 0 ? &input.costs.at(rank, 0, job_kind::forward) : nullptr),
         list_(input.rows.items + std::int64_t{rank} * input.rows.stride),
+        rank_(rank),
         count_(input.rows.counts[rank]),
         level_(input.costs.base_of(rank)),
         highest_(level_),
@@ -74,7 +76,7 @@ class memory_curve {
   }
 
   constexpr bool add(const job& work, std::int64_t& used) {
-    if (!has_cost(work.kind)) return true;
+    if (!has_cost(work.kind)) return !is_gather(work.kind) || gather(work, used);
     if (work.stage < 0 || work.stage >= stages_) return false;
     const int chunk = where_.chunk_of(work.stage, work.microbatch);
     if (chunk >= chunks_) return false;
@@ -96,12 +98,23 @@ class memory_curve {
     return true;
   }
 
+  constexpr bool gather(const job& work, std::int64_t& used) {
+    const int chunk = where_.chunk_on(rank_, work.stage);
+    if (chunk < 0 || chunk >= chunks_) return false;
+    const std::int64_t room =
+        costs_[chunk * cost_kinds + static_cast<int>(job_kind::unshard)].change;
+    level_ += work.kind == job_kind::unshard ? room : -room;
+    if (work.kind == job_kind::unshard) used += room;
+    return true;
+  }
+
   const replay_input& in_;
   placement where_;
   int stages_;
   int chunks_;             // that have costs
   const job_cost* costs_;  // of the rank
   const job* list_;
+  int rank_;
   std::int32_t count_;
   std::int64_t level_;
   std::int64_t highest_;

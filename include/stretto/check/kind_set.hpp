@@ -20,7 +20,7 @@ constexpr bool holds(kind_set set, kind_set any_of) {
 }
 //! Whether jobs of this kind belong to one (stage, micro-batch, slice), not to the whole step.
 constexpr bool is_of_cell(job_kind kind) {
-  return kind <= job_kind::receive_backward && kind != job_kind::reduce_grad;
+  return has_cost(kind) || is_message(kind);
 }
 
 }  // namespace stretto::check

@@ -43,9 +43,6 @@ class shards {
   static constexpr bool makes_gradients(job_kind kind) {
     return is_input_gradient(kind) || kind == job_kind::backward_weight;
   }
-  static constexpr bool is_gather(job_kind kind) {
-    return kind == job_kind::unshard || kind == job_kind::reshard;
-  }
 
   //! What the lists speak of at all.
   constexpr void look_through() {

@@ -10,8 +10,8 @@ namespace stretto::lowering {
 
 namespace detail {
 
-//! Notes them of every job; of a copy, those of the job before it: whatever takes so long, messages
-//! behind it need not wait.
+//! Notes them of every job; of a copy or a gather, those of the job before it, or the beginning:
+//! whatever takes so long, messages behind it need not wait.
 struct end_times : replay_observer {
   job_end* ends;
   int stride;
@@ -20,7 +20,8 @@ struct end_times : replay_observer {
   constexpr end_times(job_end* ends_, int stride_) : ends(ends_), stride(stride_) {}
   constexpr void ran(int rank, int step, const job& work, std::int64_t, std::int64_t end) {
     job_end& here = ends[static_cast<std::int64_t>(rank) * stride + step];
-    if (work.kind > job_kind::recompute) here = *(&here - 1);
+    if (work.kind > job_kind::recompute)
+      here = step > 0 ? *(&here - 1) : job_end{};
     else here.time = end, here.turn = turn++;
   }
 };

@@ -17,8 +17,9 @@ namespace stretto {
 struct job_cost {
   std::int64_t time = 0;
   //! Memory that is in use after the job and was not before it; below zero where it frees more than
-  //! it takes. Counted from the start of a forward, a recompute or a reload, from the end of every
-  //! other job. A forward that is recomputed keeps its own change less that of the recompute.
+  //! it takes. Counted from the start of a forward, a recompute, a reload or an unshard, from the
+  //! end of every other job. A forward that is recomputed keeps its own change less that of the
+  //! recompute.
   std::int64_t change = 0;
   //! Most memory in use while the job runs, above what was at its start; 0: `change`, also of a
   //! forward that is recomputed.
@@ -28,7 +29,7 @@ struct job_cost {
 };
 
 //! The kinds of jobs that have an entry in the job table are the first so many.
-inline constexpr int cost_kinds = static_cast<int>(job_kind::reduce_grad) + 1;
+inline constexpr int cost_kinds = static_cast<int>(job_kind::unshard) + 1;
 //! A limit of memory that is none.
 inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
@@ -148,6 +149,10 @@ struct unit_costs {
   std::int64_t memory_offload = 1;
   //! Time of the sum of one stage's gradients over all replicas of it, beside the jobs.
   std::int64_t reduce_grad = 0;
+  //! Time of gathering one stage's weights where its data-parallel replicas hold a part each,
+  //! beside the jobs, and the room that they take, from its start until they are dropped.
+  std::int64_t unshard = 0;
+  std::int64_t memory_unshard = 0;
   //! Of one stage: weights, their gradients, what the optimizer keeps. In use from beginning to
   //! end, for every stage that a rank holds, replicas too.
   std::int64_t memory_weights = 0;
@@ -176,8 +181,8 @@ struct unit_costs {
       case job_kind::recompute: return {forward, memory_recompute, 0};
       case job_kind::offload: return {offload, saturated_negative(memory_offload), 0};
       case job_kind::reload: return {offload, memory_offload, 0};
-      case job_kind::reduce_grad:
-        return {reduce_grad, 0, 0};
+      case job_kind::reduce_grad: return {reduce_grad, 0, 0};
+      case job_kind::unshard: return {unshard, memory_unshard, 0};
       default: return {};
     }
   }

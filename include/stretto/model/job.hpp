@@ -16,12 +16,12 @@ enum class job_kind : std::uint8_t {
   offload,           //!< what a forward saved, to the host
   reload,            //!< and back, before the backward that needs it
   reduce_grad,       //!< REDUCE_GRAD: between replicas, tied parameters, data-parallel peers
+  unshard,           //!< UNSHARD: gather a stage's sharded weights
+  reshard,           //!< RESHARD: drop them again
   send_forward,      //!< SEND_F, carries the sender's stage
   receive_forward,   //!< RECV_F, carries the receiver's stage
   send_backward,     //!< SEND_B, carries the sender's stage
   receive_backward,  //!< RECV_B, carries the receiver's stage
-  unshard,           //!< UNSHARD: gather a stage's sharded weights
-  reshard,           //!< RESHARD: drop them again
   all_reduce,        //!< the collective that `reduce_grad` prepared; `microbatch` is the group
   optimizer,         //!< the weight update of the rank's stages
   end_step,          //!< after everything else of the rank's step; runs nothing
@@ -48,8 +48,17 @@ constexpr bool is_compute(job_kind kind) { return kind <= job_kind::recompute; }
 constexpr bool is_copy(job_kind kind) {
   return kind == job_kind::offload || kind == job_kind::reload;
 }
-//! What takes time and memory by the job table: what computes, and copies. (Of `reduce_grad` it has
-//! the time, which only stretto::measure counts.)
+//! UNSHARD or RESHARD: what gathers a stage's sharded weights, beside the compute stream, and drops
+//! them.
+constexpr bool is_gather(job_kind kind) {
+  return kind == job_kind::unshard || kind == job_kind::reshard;
+}
+//! REDUCE_GRAD or UNSHARD: what takes what it does of a stage as a whole, not of a micro-batch.
+constexpr bool is_of_stage(job_kind kind) {
+  return kind == job_kind::reduce_grad || kind == job_kind::unshard;
+}
+//! What takes time and memory by the job table for a micro-batch: what computes, and copies. (Of
+//! `reduce_grad` it has the time, which only stretto::measure counts; of `unshard` both.)
 constexpr bool has_cost(job_kind kind) { return kind <= job_kind::reload; }
 //! B or I: what produces the gradient that the stage before waits for.
 constexpr bool is_input_gradient(job_kind kind) {

@@ -15,9 +15,9 @@ namespace stretto {
 //! it has (F, B, I, W, messages, UNSHARD, RESHARD, REDUCE_GRAD), our own for the rest.
 constexpr std::string_view letters(job_kind kind) {
   constexpr std::string_view names[job_kind_count] = {
-      "F",       "B",           "I",          "W",         "R",       "OFFLOAD",
-      "RELOAD",  "REDUCE_GRAD", "SEND_F",     "RECV_F",    "SEND_B",  "RECV_B",
-      "UNSHARD", "RESHARD",     "ALL_REDUCE", "OPTIMIZER", "END_STEP"};
+      "F",      "B",           "I",          "W",         "R",       "OFFLOAD",
+      "RELOAD", "REDUCE_GRAD", "UNSHARD",    "RESHARD",   "SEND_F",  "RECV_F",
+      "SEND_B", "RECV_B",      "ALL_REDUCE", "OPTIMIZER", "END_STEP"};
   const auto number = static_cast<unsigned>(kind);
   return number < job_kind_count ? names[number] : "?";
 }
@@ -32,12 +32,12 @@ constexpr std::string_view words(job_kind kind) {
                                                       "copy to the host",
                                                       "copy back",
                                                       "gradient reduction",
+                                                      "gather of weights",
+                                                      "drop of weights",
                                                       "send of activations",
                                                       "receive of activations",
                                                       "send of a gradient",
                                                       "receive of a gradient",
-                                                      "unshard",
-                                                      "reshard",
                                                       "all-reduce",
                                                       "optimizer",
                                                       "end of the step"};
@@ -47,8 +47,8 @@ constexpr std::string_view words(job_kind kind) {
 
 //! Whether PyTorch's schedule grammar has a form for the kind.
 constexpr bool has_pytorch_form(job_kind kind) {
-  return kind <= job_kind::backward_weight || is_message(kind) || kind == job_kind::unshard ||
-         kind == job_kind::reshard || kind == job_kind::reduce_grad;
+  return kind <= job_kind::backward_weight || is_message(kind) || is_gather(kind) ||
+         kind == job_kind::reduce_grad;
 }
 //! Whether PyTorch's schedule grammar has a form for the job: a kind that it knows, no slice.
 constexpr bool has_pytorch_form(const job& work) {
@@ -58,8 +58,7 @@ constexpr bool has_pytorch_form(const job& work) {
 //! Whether the text form always carries a micro-batch. The other kinds belong to a stage or a rank
 //! and carry one only when it is not 0.
 constexpr bool names_microbatch(job_kind kind) {
-  return (kind <= job_kind::receive_backward && kind != job_kind::reduce_grad) ||
-         kind == job_kind::all_reduce;
+  return has_cost(kind) || is_message(kind) || kind == job_kind::all_reduce;
 }
 
 //! Long enough for every job; twice this and a few letters for a pair.

@@ -53,6 +53,8 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
     add_size(sum.offload, one.offload);
     add(sum.memory_offload, one.memory_offload);
     add_size(sum.reduce_grad, one.reduce_grad);
+    add_size(sum.unshard, one.unshard);
+    add_size(sum.memory_unshard, one.memory_unshard);
     add_size(sum.memory_weights, one.memory_weights);
   }
   return sum;

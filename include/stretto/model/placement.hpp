@@ -65,6 +65,16 @@ struct placement {
     return chunk;
   }
   constexpr int chunk_of(const job& work) const { return chunk_of(work.stage, work.microbatch); }
+  //! The place of a stage among the rank's, in whichever direction it has it; -1: it has it not.
+  //! (Of two directions the stage in the midst of an odd number of ranks is the rank's in both:
+  //! that of the first.)
+  constexpr int chunk_on(int rank, int stage) const {
+    if (stage < 0 || stage >= stages()) return -1;
+    if (rank_of(stage, 0) == rank) return chunk_of(stage, 0);
+    // Of two directions the last micro-batch goes the other one.
+    const int last = microbatches - 1;
+    return rank_of(stage, last) == rank ? chunk_of(stage, last) : -1;
+  }
   //! The stage that is chunk `chunk` of rank `rank`; -1 when the rank has no such chunk.
   constexpr int stage_of(int rank, int chunk) const {
     switch (kind) {

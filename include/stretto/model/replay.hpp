@@ -23,9 +23,12 @@ class replay_engine : replay_state {
   constexpr replay_engine(const replay_input& input, Observer& observer)
       : replay_state(input),
         observer_(observer),
-        clocks_(2 * std::int64_t{input.rows.ranks}),
+        clocks_((3 + std::int64_t{input.where.chunks}) * input.rows.ranks),
         clock_(clocks_.data()),
         copy_clock_(clock_ + input.rows.ranks),
+        gather_clock_(copy_clock_ + input.rows.ranks),
+        gathered_(gather_clock_ + input.rows.ranks),
+        may_be_held_(input.receive_lead >= 0),
         places_(3 * std::int64_t{input.rows.ranks}),
         cursor_(places_.data()),
         queue_(cursor_ + input.rows.ranks),
@@ -96,7 +99,7 @@ class replay_engine : replay_state {
     const std::int64_t ready = inputs_at(work, at);
     if (ready == never) return false;
     std::int64_t start = ready > clock_[rank] ? ready : clock_[rank] + 1;
-    if (in_.receive_lead >= 0) start = with_lead(rank, start, work);
+    if (may_be_held_) start = held(rank, start, work);
     const std::int64_t end = start + time_of(rank, work);
     clock_[rank] = end - 1;
     ++cursor_[rank];
@@ -105,8 +108,13 @@ class replay_engine : replay_state {
     return true;
   }
 
-  //! `start`, or later, when the job's message comes so late because its receive was posted late.
-  constexpr std::int64_t with_lead(int rank, std::int64_t start, const job& work) const {
+  //! `start`, or later: when the weights are gathered, and the job's message comes, which it does
+  //! late when its receive was posted late.
+  constexpr std::int64_t held(int rank, std::int64_t start, const job& work) const {
+    const std::int64_t weights =
+        gathered_[std::int64_t{rank} * in_.where.chunks + in_.where.chunk_of(work)];
+    if (weights > start) start = weights;
+    if (in_.receive_lead < 0) return start;
     const std::int64_t posted = nodes_.posted(rank);
     const std::int64_t there = posted + in_.costs.communication;
     return posted > 0 && there > start && in_.receives(work) ? there : start;
@@ -123,7 +131,7 @@ class replay_engine : replay_state {
     if (one == never || two == never) return false;
     std::int64_t start = one > two ? one : two;
     if (start <= clock_[rank]) start = clock_[rank] + 1;
-    if (in_.receive_lead >= 0) start = with_lead(rank, with_lead(rank, start, work), second);
+    if (may_be_held_) start = held(rank, held(rank, start, work), second);
     const std::int64_t end =
         start + in_.costs.pair_time(time_of(rank, work), time_of(rank, second));
     clock_[rank] = end - 1;
@@ -139,6 +147,7 @@ class replay_engine : replay_state {
     if (is_copy(work.kind)) return copy(rank, step, work);
     if (in_.messages && is_message(work.kind)) return meet(rank, step, work);
     if (in_.messages && work.kind == job_kind::all_reduce) return join(rank, work);
+    if (work.kind == job_kind::unshard) return gather(rank, step, work);
     ++cursor_[rank];
     if (!is_message(work.kind)) observer_.ran(rank, step, work, clock_[rank], clock_[rank]);
     return true;
@@ -163,6 +172,23 @@ class replay_engine : replay_state {
     if (away && clock_[rank] < end - 1) clock_[rank] = end - 1;
     ++cursor_[rank];
     observer_.ran(rank, step, work, start - 1, end - 1);
+    return true;
+  }
+
+  //! Weights are gathered beside the jobs, one stage's after another's. They may take the room of
+  //! what is dropped before them, and wait for all jobs there; those of their stage behind them
+  //! wait for their end.
+  constexpr bool gather(int rank, int step, const job& work) {
+    const int chunk = work.stage < stages_ ? in_.where.chunk_on(rank, work.stage) : -1;
+    if (chunk < 0) return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
+    const std::int64_t start =
+        clock_[rank] > gather_clock_[rank] ? clock_[rank] : gather_clock_[rank];
+    const std::int64_t end = start + in_.costs.at(rank, chunk, job_kind::unshard).time;
+    gather_clock_[rank] = end;
+    gathered_[std::int64_t{rank} * in_.where.chunks + chunk] = end + 1;
+    may_be_held_ = true;
+    ++cursor_[rank];
+    observer_.ran(rank, step, work, start, end);
     return true;
   }
 
@@ -243,6 +269,9 @@ class replay_engine : replay_state {
   scratch<std::int64_t> clocks_;  // behind the pointers
   std::int64_t* clock_;
   std::int64_t* copy_clock_;
+  std::int64_t* gather_clock_;
+  std::int64_t* gathered_;  // when each rank's chunks have weights that were gathered, plus one
+  bool may_be_held_;        // jobs wait for more than inputs: late messages, weights
   scratch<std::int32_t> places_;  // behind the pointers
   std::int32_t* cursor_;
   std::int32_t* queue_;
@@ -258,9 +287,10 @@ class replay_engine : replay_state {
 //! Runs the lists: the one engine behind the deadlock check, the timeline, the memory curve and the
 //! lowering. A rank runs its jobs in order; a job starts when the rank is free and its inputs are
 //! there (the maker's end, plus one hop if the maker is another rank); both halves of a pair start
-//! together and their outputs leave at the end of the longer. Copies to the host and back follow one
-//! another beside the jobs. With a receive lead a message leaves when its receive is posted, if that
-//! is later. Linear in the number of jobs.
+//! together and their outputs leave at the end of the longer. Copies to the host and back follow
+//! one another beside the jobs, and so do gathers of sharded weights, for which the jobs of their
+//! stage wait. With a receive lead a message leaves when its receive is posted, if that is later.
+//! Linear in the number of jobs.
 //! @return ok when every job ran; otherwise `deadlocked` or `rendezvous` with the first rank that
 //!         is stuck, its job and the job it waits for, or `incomplete` for a job out of range.
 template <class Observer>

@@ -7,60 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "stretto/base/fixed_vector.hpp"
 #include "stretto/lowering/communication.hpp"
 #include "stretto/model/job.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/rows.hpp"
+#include "stretto/plan/gathered_weights.hpp"
 #include "stretto/plan/gradient_sums.hpp"
 
 namespace stretto {
 
 namespace detail {
-
-//! A rank's list with its stages' weights gathered (UNSHARD) and dropped (RESHARD) where
-//! torch.distributed.pipelining has it (`_add_unshard_reshard`): in front of a node the next three
-//! stages are gathered in the order of their use, and others dropped, the lowest first.
-inline std::vector<job> with_parameters(std::span<const job> row) {
-  // 1. From the end: the stages that are next at each job.
-  using some_stages = fixed_vector<std::int32_t, 3>;
-  std::vector<some_stages> next(row.size());
-  some_stages stages;
-  for (std::size_t at = row.size(); at-- > 0; next[at] = stages) {
-    std::int32_t* place = std::find(stages.begin(), stages.end(), row[at].stage);
-    if (place == stages.end()) {
-      if (stages.size() < some_stages::capacity()) stages.push_back(row[at].stage);
-      place = stages.end() - 1;
-    }
-    std::copy_backward(stages.begin(), place, place + 1);
-    stages[0] = row[at].stage;
-  }
-  // 2. From the beginning: what is there follows them.
-  std::vector<job> made;
-  std::vector<std::int32_t> there;  // ascending
-  const auto drop_all_but = [&](const some_stages& kept) {
-    std::erase_if(there, [&](std::int32_t stage) {
-      const bool drop = std::find(kept.begin(), kept.end(), stage) == kept.end();
-      if (drop) made.push_back({.stage = stage, .kind = job_kind::reshard});
-      return drop;
-    });
-  };
-  for (std::size_t at = 0; at < row.size();) {
-    const std::size_t jobs = row[at].paired && at + 1 < row.size() ? 2 : 1;
-    drop_all_but(next[at]);
-    for (std::int32_t stage : next[at]) {
-      const auto place = std::lower_bound(there.begin(), there.end(), stage);
-      if (place != there.end() && *place == stage) continue;
-      there.insert(place, stage);
-      made.push_back({.stage = stage, .kind = job_kind::unshard});
-    }
-    const auto node = row.subspan(at, jobs);
-    made.insert(made.end(), node.begin(), node.end());
-    at += jobs;
-  }
-  drop_all_but({});
-  return made;
-}
 
 //! The ranks in the order in which `_add_send_recv` takes their nodes: in turns, one each, of those
 //! whose next node has its input. Lists must be live.
@@ -116,18 +72,10 @@ inline std::vector<std::int32_t> in_turns(const replay_input& lists) {
 //! Compute-only lists as torch.distributed.pipelining lowers them for its runtime
 //! (`compute_comms`): with UNSHARD, RESHARD and REDUCE_GRAD, and with messages that follow one
 //! another by turns.
-//! @param compute  lists that keep all rules of compute lists
-inline job_lists with_pytorch_comms(const replay_input& compute) {
-  std::vector<std::vector<job>> rows;
-  std::size_t longest = 0;
-  for (int rank = 0; rank < compute.rows.ranks; ++rank) {
-    rows.push_back(detail::with_parameters(compute.rows.row(rank)));
-    longest = std::max(longest, rows.back().size());
-  }
-  job_lists lists(compute.rows.ranks, static_cast<int>(longest));
-  job_sink sink = lists.sink();
-  for (int rank = 0; rank < compute.rows.ranks; ++rank)
-    for (const job& work : rows[static_cast<std::size_t>(rank)]) sink.push(rank, work);
+//! @param compute   lists that keep all rules of compute lists
+//! @param most      of how many stages at once a rank has the weights; 3, as PyTorch has it
+inline job_lists with_pytorch_comms(const replay_input& compute, int most = 3) {
+  const job_lists lists = with_gathered_weights(compute, most);
   replay_input gathered = compute;
   gathered.rows = lists.rows();
   const job_lists reduced = with_gradient_sums(gathered);

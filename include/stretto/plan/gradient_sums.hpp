@@ -19,17 +19,12 @@ namespace detail {
 //! What the job table says of a reduction's time. @return below 0 for one of a stage that the rank
 //! or the table has not, or of a group that there is not
 constexpr std::int64_t reduction_time(const replay_input& in, int rank, const job& work) {
-  if (work.stage < 0 || work.stage >= in.where.stages() || work.microbatch < 0 ||
-      (!in.groups.empty() && static_cast<std::size_t>(work.microbatch) >= in.groups.size()))
+  const int chunk = in.where.chunk_on(rank, work.stage);
+  if (chunk < 0 || work.microbatch < 0 ||
+      (!in.groups.empty() && static_cast<std::size_t>(work.microbatch) >= in.groups.size()) ||
+      !in.costs.serves(rank + 1, chunk + 1, in.microbatches, in.slices))
     return -1;
-  // Of two directions the last micro-batch goes the other one.
-  for (const int microbatch : {0, in.where.microbatches - 1}) {
-    if (in.where.rank_of(work.stage, microbatch) != rank) continue;
-    const int chunk = in.where.chunk_of(work.stage, microbatch);
-    if (!in.costs.serves(rank + 1, chunk + 1, in.microbatches, in.slices)) return -1;
-    return in.costs.at(rank, chunk, job_kind::reduce_grad).time;
-  }
-  return -1;
+  return in.costs.at(rank, chunk, job_kind::reduce_grad).time;
 }
 
 //! The sums of gradients of a replay, which run beside its jobs, and which none of these waits for.

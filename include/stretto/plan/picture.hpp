@@ -48,8 +48,9 @@ struct timeline_picture {
   std::vector<picture_bar> bars;
   //! Copies to the host and back, which run beside the jobs of their rank.
   std::vector<picture_bar> copies{};
-  //! Sums of gradients, beside these and the jobs.
+  //! Sums of gradients, and gathers of sharded weights, each beside all these.
   std::vector<picture_bar> sums{};
+  std::vector<picture_bar> gathers{};
   std::vector<std::vector<memory_point>> memory;
   //! Empty, or `ranks` lanes, which the bars' ranks are then numbers of.
   std::vector<picture_lane> lanes{};
@@ -73,25 +74,34 @@ inline std::string summary(const report& measured, std::int64_t parts = 1) {
          (behind > 0 ? ", sums " + in_units(behind, parts) + " behind the jobs" : "");
 }
 
-//! The same with narrow lanes for copies and for sums, where there are such, below every rank's.
+//! What a picture has beside the jobs: its name, and where it stands.
+struct beside_jobs {
+  const char* name;
+  std::vector<picture_bar> timeline_picture::*bars;
+};
+inline constexpr beside_jobs all_beside_jobs[] = {{"copies", &timeline_picture::copies},
+                                                  {"sums", &timeline_picture::sums},
+                                                  {"gathers", &timeline_picture::gathers}};
+
+//! The same with a narrow lane for each that there is beside the jobs, below every rank's.
 inline timeline_picture with_lanes_beside(timeline_picture picture) {
-  const int of_sums = picture.copies.empty() ? 1 : 2;  // behind the rank's
-  const int each = of_sums + (picture.sums.empty() ? 0 : 1);
+  std::vector<beside_jobs> there;
+  for (const beside_jobs& one : all_beside_jobs)
+    if (!(picture.*one.bars).empty()) there.push_back(one);
   for (int rank = 0; rank < picture.ranks; ++rank) {
     picture.lanes.push_back({"rank " + std::to_string(rank), false, true});
-    if (!picture.copies.empty()) picture.lanes.push_back({"copies", true, false});
-    if (!picture.sums.empty()) picture.lanes.push_back({"sums", true, false});
+    for (const beside_jobs& one : there) picture.lanes.push_back({one.name, true, false});
   }
+  const int each = 1 + static_cast<int>(there.size());
   for (picture_bar& bar : picture.bars) bar.rank *= each;
-  const auto put = [&](std::vector<picture_bar>& bars, int lane) {
+  for (int lane = 1; lane < each; ++lane) {
+    std::vector<picture_bar>& bars = picture.*there[static_cast<std::size_t>(lane - 1)].bars;
     for (picture_bar& bar : bars) {
       bar.rank = each * bar.rank + lane;
       picture.bars.push_back(bar);
     }
     bars.clear();
-  };
-  put(picture.copies, 1);
-  put(picture.sums, of_sums);
+  }
   picture.ranks *= each;
   return picture;
 }
@@ -120,6 +130,13 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
                    static_cast<std::size_t>(step)];
       if (work.kind == job_kind::reduce_grad && when.end > when.start)
         made.sums.push_back({rank, 0, work, when, 0});
+      if (is_gather(work.kind)) {
+        if (when.end > when.start)
+          made.gathers.push_back({rank, input.where.chunk_on(rank, work.stage), work, when, 0});
+        memory.run(step);
+        curve.push_back({std::max(curve.back().time, when.start), memory.level()});
+        continue;
+      }
       if (!has_cost(work.kind)) continue;
       const bool first_half = work.paired && step + 1 < input.rows.counts[rank];
       if (is_copy(work.kind)) {
@@ -136,7 +153,8 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
       if (when.end > when.start) made.bars.push_back({rank, chunk, work, when, half});
       if (half == 2) continue;
       memory.run(step);
-      // A copy that starts late takes its bytes where it stands in the list: before this job.
+      // A copy, or gather, that starts late takes its bytes where it stands in the list: before
+      // this job.
       for (auto point = curve.rbegin(); point != curve.rend() && point->time > when.start; ++point)
         point->time = when.start;
       curve.push_back({when.start, memory.used()});

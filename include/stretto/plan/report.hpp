@@ -75,7 +75,7 @@ struct report_observer : replay_observer {
     pass_over(rank, step);
     put(rank, {start, end});
     if (end > makespan) makespan = end;
-    if (is_copy(work.kind)) return;  // beside the jobs
+    if (is_copy(work.kind) || work.kind == job_kind::unshard) return;  // beside the jobs
     rank_ends[rank] = end;
     if (work.kind == job_kind::reduce_grad) sums.add(rank, step, work, end);
     if (!is_compute(work.kind)) return;
@@ -95,8 +95,8 @@ struct report_observer : replay_observer {
 
 }  // namespace detail
 
-//! Replays the lists under their costs and adds up. Messages, UNSHARD and the like take no time
-//! beyond the hop between ranks that the costs give. Sums of gradients (REDUCE_GRAD) follow one
+//! Replays the lists under their costs and adds up. Messages take no time beyond the hop between
+//! ranks that the costs give. Sums of gradients (REDUCE_GRAD) follow one
 //! another beside the jobs of their rank, each from where it stands in the list on; where two ranks
 //! have a stage, of bidirectional placements, theirs is one and begins when both have come to it.
 //! (Of lists with groups each is its group's.) No job waits for them, but the step's end does.

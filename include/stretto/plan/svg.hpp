@@ -196,12 +196,13 @@ class svg_writer {
 
 //! Draws a timeline: one lane per rank, jobs as bars, colour by kind and chunk (svg_palette.hpp),
 //! the micro-batch (and slice) inside where it fits, the lane's ground where the rank is idle;
-//! below a lane its copies to the host and back, its sums of gradients and its memory, if there.
-//! Follows the reader's light or dark theme. Needs no font file or script.
+//! below a lane what is beside its jobs (copies to the host and back, sums of gradients, gathers of
+//! weights) and its memory, if there. Follows the reader's light or dark theme. Needs no font file
+//! or script.
 inline std::string to_svg(const timeline_picture& picture) {
-  return picture.copies.empty() && picture.sums.empty()
-             ? detail::svg_writer(picture).write()
-             : detail::svg_writer(with_lanes_beside(picture)).write();
+  for (const beside_jobs& one : all_beside_jobs)
+    if (!(picture.*one.bars).empty()) return detail::svg_writer(with_lanes_beside(picture)).write();
+  return detail::svg_writer(picture).write();
 }
 
 }  // namespace stretto

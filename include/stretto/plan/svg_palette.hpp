@@ -81,6 +81,8 @@ inline colour hue_of(job_kind kind) {
       return {110, 195, 205};
     case job_kind::reduce_grad:
       return {200, 185, 70};
+    case job_kind::unshard:
+      return {185, 105, 190};
     case job_kind::all_reduce:
       return {210, 95, 45};
     case job_kind::optimizer:
