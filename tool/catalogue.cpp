@@ -1,6 +1,8 @@
 #include "catalogue.hpp"
 
+#include <algorithm>
 #include <concepts>
+#include <functional>
 #include <type_traits>
 
 #include "errors.hpp"
@@ -71,6 +73,33 @@ verdict serves(const std::string& name, const shape& sizes) {
   return found ? found->supports(sizes) : verdict{};
 }
 
+//! Whether any job of a kind takes time or memory.
+bool takes(const job_table_view& costs, job_kind kind) {
+  for (int rank = 0; rank < costs.ranks; ++rank)
+    for (int chunk = 0; chunk < costs.chunks; ++chunk)
+      if (const job_cost& one = costs.at(rank, chunk, kind); one.time > 0 || one.change > 0)
+        return true;
+  return false;
+}
+
+namespace {
+
+//! Costs whose ranks have from beginning to end the most that gathered weights take.
+job_table with_room(job_table costs, int gathered) {
+  costs.base.resize(static_cast<std::size_t>(costs.ranks));
+  std::vector<std::int64_t> each(static_cast<std::size_t>(costs.chunks));
+  for (int rank = 0; rank < costs.ranks; ++rank) {
+    for (int chunk = 0; chunk < costs.chunks; ++chunk)
+      each[static_cast<std::size_t>(chunk)] = costs.at(rank, chunk, job_kind::unshard).change;
+    std::ranges::sort(each, std::greater{});
+    for (int one = 0; one < std::min(gathered, costs.chunks); ++one)
+      costs.base[static_cast<std::size_t>(rank)] += each[static_cast<std::size_t>(one)];
+  }
+  return costs;
+}
+
+}  // namespace
+
 generated generate(const std::string& name, const shape& sizes, const schedule_options& options,
                    const std::function<job_table(const placement&)>& costs) {
   const std::optional<schedule::any> found =
@@ -85,7 +114,10 @@ generated generate(const std::string& name, const shape& sizes, const schedule_o
   if (result.refused) return result;
   result.where = place(made.placed(), sizes);
   result.costs = costs(result.where);
-  result.answer = emit_jobs(made, sizes, options, result.costs.view(), result.lists);
+  const bool gathers = takes(result.costs.view(), job_kind::unshard);
+  const job_table costs_there = gathers ? with_room(result.costs, options.gathered) : result.costs;
+  result.answer = emit_jobs(made, sizes, options, costs_there.view(), result.lists);
+  result.room = gathers && options.gathered < result.costs.chunks;
   if (result.answer.what == fault::unsupported) throw refused_window(options, result.answer.why);
   return result;
 }

@@ -15,8 +15,14 @@
 
 namespace stretto::tool {
 
+//! --gathered, when it is not given.
+inline constexpr int default_gathered = 3;
+
 //! What the command line says about a schedule beyond its shape.
-struct schedule_options : schedule::options, memory::windows {};
+struct schedule_options : schedule::options, memory::windows {
+  //! Of how many stages at once a rank has the weights, where they are gathered.
+  int gathered = default_gathered;
+};
 
 //! What a schedule can be asked for, found by trying it.
 struct schedule_facts {
@@ -32,6 +38,7 @@ struct schedule_facts {
 struct generated {
   verdict answer;
   bool refused = false;
+  bool room = false;  //!< limits left room for weights that might not be there at once
   job_lists lists;
   placement where;
   job_table costs;
@@ -47,8 +54,12 @@ bool is_forward_only(const std::string& name);
 //! Whether the schedule of that name, with its default options, serves the shape.
 verdict serves(const std::string& name, const shape& sizes);
 
+//! Whether any job of a kind takes time or memory.
+bool takes(const job_table_view& costs, job_kind kind);
+
 //! Runs the schedule of that name, under the job table that `costs` makes for its placement, with
-//! recomputes and copies folded into it, and puts those into its lists.
+//! recomputes and copies folded into it, and puts those into its lists. Limits that it keeps leave
+//! room for the most weights that are gathered at once; lists do not say where they are.
 //! @throws bad_input when there is no such schedule, it has no such option, or a window is refused
 generated generate(const std::string& name, const shape& sizes, const schedule_options& options,
                    const std::function<job_table(const placement&)>& costs);

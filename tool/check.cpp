@@ -23,8 +23,8 @@ std::string gathered_in_words(const step& made, const step_options& options) {
   if (*top > 0)
     return "; rank " + std::to_string(top - most.begin()) + " holds the weights of " +
            count_of(*top, "stage") + " at once, and no rank of more";
-  if (options.gathered)
-    throw bad_option("--gathered", std::to_string(*options.gathered),
+  if (options.costs.gathered)
+    throw bad_option("--gathered", std::to_string(*options.costs.gathered),
                      options.csv + " gathers no weights (UNSHARD)");
   return {};
 }
@@ -39,11 +39,12 @@ void add_check(CLI::App& app) {
       ->required();
   mine->csv_option = "FILE.csv";
   command
-      ->add_option("--gathered", mine->gathered,
+      ->add_option("--gathered", mine->costs.gathered,
                    "Of how many stages at once a rank may hold the weights (between UNSHARD and "
                    "RESHARD; default: any number)")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
   mine->costs.add(*command, {.copies = false, .pairs = true});
+  mine->costs.replicas = true;  // what files of costs say of gathers counts against limits
   command->callback([mine] {
     const step made = make_step(*mine, true);
     const std::string gathered = gathered_in_words(made, *mine);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -58,13 +59,18 @@ struct compare_command {
       runs.push_back(sorted(made));
       within_less = std::move(made);
     }
+    const auto gathers = [](const comparison_run& made) {
+      return std::any_of(made.all.begin(), made.all.end(), std::mem_fn(&compared::gathers));
+    };
+    const bool empty = std::all_of(runs.begin(), runs.end(),
+                                   [](const comparison_run& made) { return made.all.empty(); });
+    if (!empty) costs.refuse_nothing_gathered(std::any_of(runs.begin(), runs.end(), gathers));
     if (format == "json")
       common_.print_json(limits, runs);
     else
       common_.print(limits, runs);
     std::cout.flush();
-    const auto is_empty = [](const comparison_run& made) { return made.all.empty(); };
-    if (std::all_of(runs.begin(), runs.end(), is_empty))
+    if (empty)
       throw bad_input("no schedule serves this shape within its limits; standard output says why");
   }
 
@@ -203,6 +209,7 @@ struct compare_command {
     result.slices = cut.slices;
     schedule_options options;
     options.merge = schedule::spelt<schedule::merge_kind>(merge);
+    options.gathered = costs.gathered.value_or(options.gathered);
     if (common_.spans && (merge != "none" ||
                     std::count(facts.options.begin(), facts.options.end(), "--objective") > 0))
       options.objective = schedule::objective_kind::span;
@@ -235,9 +242,11 @@ struct compare_command {
   }
   void measure(const step& made, compared& result) const {
     result.all = simulate(made, false);
+    result.by_gathers = by_gathers(made, result.all.all);
     result.layers = made.layers;
     // Slices run as micro-batches would, but for what more orders them.
     result.sums = made.sums;
+    result.gathers = made.gathers;
     result.parts = made.made.where;
     result.parts.microbatches *= made.slices;
     result.costs = made.made.costs;
@@ -255,7 +264,8 @@ void add_compare(CLI::App& app) {
       "compare", "All schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
   mine->sizes.add(*command, true);
-  mine->costs.add(*command, {.copies = false, .pairs = true, .limits = true, .sums = true});
+  mine->costs.add(*command,
+                  {.copies = false, .pairs = true, .limits = true, .sums = true, .gathers = true});
   command
       ->add_option("--objective", mine->objective,
                    "What is to be short: flush (the makespan) or span (the longest rank's first to "
@@ -288,6 +298,8 @@ void add_compare(CLI::App& app) {
       "there are no others, that is wrong input.\n"
       "With --reduce-grad the makespan ends with the last sum of gradients; sums behind: how long\n"
       "after the last job that is. The sum of a chunk is cut as its jobs are.\n"
+      "With --unshard ranks have the weights of --gathered stages at once; by gathers: how much\n"
+      "longer the step is for it. What a chunk's gather takes is cut as its jobs are.\n"
       "With several limits the table says what is to be short within each. What keeps to a\n"
       "smaller one of them keeps to a greater: where that is shorter, it stands there, too.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"

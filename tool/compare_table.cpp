@@ -1,6 +1,7 @@
 #include "compare_table.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <iostream>
 #include <limits>
@@ -9,6 +10,7 @@
 
 #include "limits.hpp"
 #include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/gathered_weights.hpp"
 #include "table.hpp"
 
 namespace stretto::tool {
@@ -23,7 +25,7 @@ void compared::find_bound() {
   if (forward_only) return;
   bound = lower_bound(parts, costs.view());
   const std::int64_t least = least_gradient_sum(parts, costs.view());
-  bound.flush += least;
+  bound.flush += least + least_gather(parts, costs.view());
   bound.span += least;
 }
 
@@ -68,8 +70,12 @@ void comparison::print_one(const comparison_run& made) const {
   };
   add({"makespan"});
   if (spans) add({"span"});
-  const bool sums =
-      std::any_of(made.all.begin(), made.all.end(), [](const compared& one) { return one.sums; });
+  const auto any = [&](bool compared::*has) {
+    return std::any_of(made.all.begin(), made.all.end(), std::mem_fn(has));
+  };
+  const bool gathers = any(&compared::gathers);
+  const bool sums = any(&compared::sums);
+  if (gathers) add({"by gathers"});
   if (sums) add({"sums behind"});
   add({"bubble", "peak", "bound", "above it"});
   for (const compared& one : made.all) {
@@ -79,6 +85,7 @@ void comparison::print_one(const comparison_run& made) const {
     rows.push_back(name_cells(one));
     add({time.text(one.all.all.makespan)});
     if (spans) add({time.text(one.all.all.span)});
+    if (gathers) add({one.gathers ? time.text(one.by_gathers) : "-"});
     if (sums) add({one.sums ? time.text(one.all.all.makespan - one.all.all.jobs_end) : "-"});
     add({percent(one.all.all.bubble.value()), memory.text(one.peak()),
          bounded ? time.text(bound(one)) : "-", bounded ? percent(above) : "-"});
@@ -154,6 +161,7 @@ nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {
                                  {"bubble", one.all.all.bubble.value()}};
     if (!one.file.empty()) entry["file"] = one.file;
     if (wanted.slices > 1) entry["slices"] = one.slices;
+    if (one.gathers) entry["by_gathers"] = time.json(one.by_gathers);
     if (one.sums) entry["jobs_end"] = time.json(one.all.all.jobs_end);
     if (!one.layers.empty()) entry["layers"] = one.layers;
     if (one.made_for) entry["made_for"] = *one.made_for;

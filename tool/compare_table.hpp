@@ -27,7 +27,9 @@ struct compared {
   placement parts;
   job_table costs;
   step_bound bound;
-  bool sums = false;  //!< of gradients, which are part of its step
+  bool sums = false;            //!< of gradients, which are part of its step
+  bool gathers = false;         //!< of weights, the same
+  std::int64_t by_gathers = 0;  //!< how much longer these make it
 
   std::int64_t peak() const;
   //! Of forwards alone there is none.

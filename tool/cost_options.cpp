@@ -1,15 +1,27 @@
+#include "catalogue.hpp"
+#include "cost_options.hpp"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <system_error>
 #include <vector>
 
-#include "cost_options.hpp"
 #include "errors.hpp"
 #include "numbers.hpp"
 
 namespace stretto::tool {
+
+void add_gathered(CLI::App& command, std::optional<int>& most) {
+  command
+      .add_option(
+          "--gathered", most,
+          "Where weights are gathered, of how many stages at once a rank has them: of those "
+          "that it needs next (default 3, as PyTorch)")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
+}
 
 void cost_options::add(CLI::App& command, const kinds& beside) {
   command.add_option("--cost", cost,
@@ -28,7 +40,7 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
     command.add_option("--copy", copy,
                        "What --offload's copies, to the host or back, take and move: T,M (default "
                        "1,1)");
-  sums = beside.sums;
+  replicas = beside.sums || beside.gathers;
   if (beside.sums)
     command
         .add_option(
@@ -36,6 +48,14 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
             "Time of the sum of a chunk's gradients over its data-parallel replicas, those of "
             "both directions where there are two, beside the jobs (default 0: none)")
         ->check(CLI::Range(std::int64_t{0}, most_cost).description(""));
+  if (beside.gathers) {
+    command.add_option(
+        "--unshard", unshard,
+        "What gathering a chunk's weights, of which data-parallel replicas hold a part each, takes "
+        "beside the jobs, and what they take until they are dropped: T,M (default 0,0: each has "
+        "them)");
+    add_gathered(command, gathered);
+  }
   command
       .add_option("--weights", weights,
                   "Memory of a chunk's weights, gradients and optimizer state, which a rank holds "
@@ -59,9 +79,18 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
   layers.add(command);
 }
 
+void cost_options::refuse_nothing_gathered(bool gathers) const {
+  if (!gathered || gathers) return;
+  throw bad_option(
+      "--gathered", std::to_string(*gathered),
+      "says of what only where weights are gathered: with --unshard, or what a file of "
+      "costs has of it");
+}
+
 cost_options cost_options::for_step(bool forward_only) const {
   cost_options costs = *this;
   costs.layers.forward_only = forward_only;
+  costs.layers.gathered = replicas ? gathered.value_or(default_gathered) : 0;
   costs.layers.keeps_nothing = memory.empty() && forward_only;
   if (costs.layers.keeps_nothing) costs.memory = "0,0,0";
   if (forward_only) costs.whole_saves = 0;
@@ -80,6 +109,11 @@ unit_costs cost_options::units() const {
   }
   units.whole_saves = whole_saves;
   units.reduce_grad = reduce_grad;
+  if (!unshard.empty()) {
+    const auto given = read_numbers<2>("--unshard", unshard, "T,M", 0);
+    units.unshard = given[0];
+    units.memory_unshard = given[1];
+  }
   if (!memory.empty()) {
     const auto given = read_numbers<3>("--memory", memory, "F,I,W", -most_cost);
     units.memory_forward = given[0];

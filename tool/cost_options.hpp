@@ -14,12 +14,17 @@ class App;
 
 namespace stretto::tool {
 
-//! --cost, --whole-saves, --memory, --copy, --reduce-grad, --weights, --limit, --hides, --costs,
-//! and the model by layers.
+//! --gathered.
+void add_gathered(CLI::App& command, std::optional<int>& most);
+
+//! --cost, --whole-saves, --memory, --copy, --reduce-grad, --unshard, --gathered, --weights,
+//! --limit,
+//! --hides, --costs, and the model by layers.
 struct cost_options {
   std::string cost;
   std::string memory;
   std::string copy;
+  std::string unshard;
   std::string costs_file;
   std::optional<std::int64_t> limit;
   std::string limits_text;  //!< --limit of a command that takes several, of which `limit` is one
@@ -27,8 +32,11 @@ struct cost_options {
   int hides = 0;  //!< percent of a pair's shorter half
   std::int64_t whole_saves = 0;  //!< time that a whole backward takes less than its halves
   std::int64_t reduce_grad = 0;  //!< time of a sum of gradients
-  //! Whether sums of gradients, by this or by a file, are part of the step.
-  bool sums = false;
+  //! Whether what data-parallel replicas do together is part of the step: sums of gradients and
+  //! gathers of weights, by options or by a file.
+  bool replicas = false;
+  //! Of how many stages at once a rank has weights that are gathered.
+  std::optional<int> gathered;
   layer_options layers;
 
   //! What a command knows besides jobs that compute one by one.
@@ -37,12 +45,14 @@ struct cost_options {
     bool pairs;
     bool limits = false;  //!< several of them, each for a run of its own
     bool sums = false;    //!< of gradients
+    bool gathers = false;  //!< of weights
   };
   void add(CLI::App& command, const kinds& beside);
   //! The same for a step; one of forwards alone keeps nothing unless --memory says so, whatever is
   //! said of layers.
   cost_options for_step(bool forward_only) const;
-  //! What --cost, --whole-saves, --memory, --copy, --weights and --hides say of one job or layer.
+  //! What --cost, --whole-saves, --memory, --copy, --reduce-grad, --unshard and --hides say of one
+  //! job or layer.
   unit_costs units() const;
   //! Whether there is a choice of how layers are dealt: balanced ones, under a limit.
   bool deals_by_limit() const;
@@ -51,6 +61,8 @@ struct cost_options {
   std::vector<std::int64_t> several_limits() const;
   //! --limit for every rank; empty: none.
   std::vector<std::int64_t> limits(int ranks) const;
+  //! @throws bad_input for --gathered where nothing is
+  void refuse_nothing_gathered(bool gathers) const;
 };
 
 }  // namespace stretto::tool

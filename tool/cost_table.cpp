@@ -30,8 +30,9 @@ job_cost share(const job_table_view& table, int rank, job_kind kind, int parts) 
 }
 
 //! Sums of times and of memory must stay in 64 bits, in a finer unit, too. Upwards of the real
-//! sums: no step is longer than all that its jobs and messages take one after another, and no rank
-//! holds more than if none of its jobs gave anything back.
+//! sums: no step is longer than all that its jobs and messages take one after another (of gathers
+//! three for each, before each job of a micro-batch), and no rank holds more than if none of its
+//! jobs gave anything back.
 //! @param given  before it is refined, and the loss added: to four jobs, of replicas twice
 void refuse_long_sums(const cost_options& options, const job_table& given, const placement& where,
                       const cost_cut& cut, std::int64_t loss) {
@@ -41,7 +42,10 @@ void refuse_long_sums(const cost_options& options, const job_table& given, const
   for (std::int64_t number = 0; number < given.view().class_count(); ++number) {
     const job_table_view table = given.view().of_class(number);
     double each = 0;
-    for (const job_cost& one : table.entries) each += static_cast<double>(one.time);
+    for (std::size_t at = 0; at < table.entries.size(); ++at) {
+      const bool gather = static_cast<job_kind>(at % cost_kinds) == job_kind::unshard;
+      each += (gather ? 3 : 1) * static_cast<double>(table.entries[at].time);
+    }
     longest = std::max(longest, each);
     for (int rank = 0; rank < given.ranks; ++rank) {
       double sum = static_cast<double>(table.base_of(rank));
@@ -149,7 +153,7 @@ job_table cut_anew(const job_table& given, const placement& where, const cost_cu
     for (int at = 0; at < cost_kinds; ++at) {
       const auto kind = static_cast<job_kind>(at);
       std::vector<std::int32_t> classes = made[number];
-      if (kind == job_kind::reduce_grad) classes.resize(1);  // of all slices together
+      if (is_of_stage(kind)) classes.resize(1);  // of all slices together
       if (kind >= job_kind::backward && kind <= job_kind::backward_weight)
         std::ranges::reverse(classes);
       for (int rank = 0; rank < where.ranks; ++rank)
@@ -222,7 +226,7 @@ void write_slices(job_table& table, const dealt_layers& dealt, const placement& 
     write_layer_costs(where, dealt.stages, dealt.cost_of_slice(slice), one, base);
     for (std::size_t at = 0; at < one.size(); ++at) {
       const auto kind = static_cast<job_kind>(at % cost_kinds);
-      const bool once = kind == job_kind::reduce_grad && slice % many != 0;
+      const bool once = is_of_stage(kind) && slice % many != 0;
       if ((kind >= job_kind::backward && kind <= job_kind::backward_weight) == backwards && !once)
         add_behind(table.entries[static_cast<std::size_t>(of) * one.size() + at], one[at]);
     }
@@ -312,9 +316,9 @@ job_table table_of(const cost_options& options, const placement& where, const co
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut,
                      std::vector<std::int32_t>* dealt) {
   job_table table = table_of(options, where, cut, dealt);
-  if (options.sums) return table;
-  for (std::size_t at = 0; at < table.entries.size(); at += cost_kinds)
-    table.entries[at + static_cast<std::size_t>(job_kind::reduce_grad)] = {};
+  if (options.replicas) return table;
+  for (std::size_t at = 0; at < table.entries.size(); ++at)
+    if (is_of_stage(static_cast<job_kind>(at % cost_kinds))) table.entries[at] = {};
   return table;
 }
 

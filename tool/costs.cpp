@@ -65,25 +65,27 @@ struct costs_command {
     slices_ = of_slices.cut(of_model.model);
     on_ = of_machine.settle();
     const std::vector<layer_entry> all = kinds_of_layers();
-    if (!out.empty()) write_file("-o", out, layer_costs_file(all, true, of_model.replicas > 1));
+    if (!out.empty()) write_file("-o", out, layer_costs_file(all, true, sums(), gathers()));
     if (out != "-") print(all);
   }
 
  private:
+  bool sums() const { return of_model.replicas > 1; }
+  bool gathers() const { return of_model.model.weight_shards > 1; }
+
   void tell_measured() const {
     const measured_stages found(measured_trace("--trace", trace, ranks));
-    if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, false, false));
+    if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, false));
     if (out != "-") print(found);
   }
   std::vector<layer_entry> kinds_of_layers() const {
     std::vector<layer_entry> all;
     const auto add = [&](const std::string& which, int layer, int rank, int of_ranks) {
       const transformer& model = slices_[0];
-      const std::int64_t weights = model.stage_weights(1, rank == 0, rank + 1 == of_ranks);
       for (std::size_t slice = 0; slice < slices_.size(); ++slice)
         all.push_back({which, layer, slices_.size() == 1 ? -1 : static_cast<int>(slice),
                        costs_of(slices_[slice], rank, of_ranks),
-                       in_kib(weights * model.bytes.weight)});
+                       in_kib(model.weight_bytes(1, rank == 0, rank + 1 == of_ranks))});
     };
     const int last = layers - 1;
     add("0", 0, 0, std::min(layers, 3));
@@ -119,11 +121,15 @@ struct costs_command {
     const std::int64_t left = in_kib(kept[0].change + kept[1].change);
     made.memory_backward_input = left - made.memory_forward;
     made.memory_backward_weight = -left;
-    made.memory_weights = in_kib(model.state_bytes(1, rank == 0, rank + 1 == of_ranks));
-    if (of_model.replicas > 1)
-      made.reduce_grad = on_.time(
-          {.message = model.sum_message(1, rank == 0, rank + 1 == of_ranks, of_model.replicas),
-           .between_nodes = true});
+    const bool first = rank == 0;
+    const bool last = rank + 1 == of_ranks;
+    made.memory_weights = in_kib(model.state_bytes(1, first, last));
+    const auto across = [&](std::int64_t message) {
+      return on_.time({.message = message, .between_nodes = true});
+    };
+    if (sums()) made.reduce_grad = across(model.sum_message(1, first, last, of_model.replicas));
+    if (gathers()) made.unshard = across(model.gather_message(1, first, last));
+    made.memory_unshard = in_kib(model.gathered_bytes(1, first, last));
     return made;
   }
   //! A message from one stage to the next, of the longest slice.
@@ -140,16 +146,18 @@ struct costs_command {
 
   void print(const std::vector<layer_entry>& all) const {
     const transformer& model = of_model.model;
-    const bool sums = of_model.replicas > 1;
     std::cout << layers << (layers == 1 ? " layer" : " layers") << ", each on "
               << std::max(model.tensor_parallel, model.experts.parallel) << " of "
               << of_machine.device
               << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
                  "Kept: from the forward on, and from I to W. State: weights,\ngradients and "
                  "optimizer. "
-              << (sums ? "Sum: of gradients, over " + std::to_string(of_model.replicas) +
-                             " replicas.\n"
-                       : "")
+              << (sums() ? "Sum: of gradients, over " + std::to_string(of_model.replicas) +
+                               " replicas.\n"
+                         : "")
+              << (gathers() ? "Gather: of weights, from " + std::to_string(model.weight_shards) +
+                                  " replicas, and what they then take.\n"
+                            : "")
               << "The first layer has the embedding, the last the head.\n\n";
     std::vector<std::vector<std::string>> rows{
         {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};
@@ -160,11 +168,14 @@ struct costs_command {
            std::to_string(one.costs.whole_saves), std::to_string(one.costs.memory_forward),
            std::to_string(-one.costs.memory_backward_weight),
            one.slice > 0 ? "" : std::to_string(one.costs.memory_weights)});
-    if (sums) {
-      rows[0].push_back("sum");
+    const auto add = [&](const char* title, std::int64_t unit_costs::*told) {
+      rows[0].push_back(title);
       for (std::size_t at = 0; at < all.size(); ++at)
-        rows[at + 1].push_back(all[at].slice > 0 ? "" : std::to_string(all[at].costs.reduce_grad));
-    }
+        rows[at + 1].push_back(all[at].slice > 0 ? "" : std::to_string(all[at].costs.*told));
+    };
+    if (sums()) add("sum", &unit_costs::reduce_grad);
+    if (gathers()) add("gather", &unit_costs::unshard);
+    if (gathers()) add("gathered", &unit_costs::memory_unshard);
     const auto slices = static_cast<int>(slices_.size());
     if (slices > 1) {  // behind the layers: which, and how long
       rows[0].insert(rows[0].begin() + 1, {"slice", "tokens"});

@@ -74,7 +74,7 @@ job_kind costs_file::kind_of(const json& entry, const std::string& place) const 
     for (int kind = 0; kind < cost_kinds; ++kind)
       if (letters(static_cast<job_kind>(kind)) == entry["kind"].get<std::string>())
         return static_cast<job_kind>(kind);
-  file_.fail(place + " needs a kind: F, B, I, W, R, OFFLOAD, RELOAD or REDUCE_GRAD");
+  file_.fail(place + " needs a kind: F, B, I, W, R, OFFLOAD, RELOAD, REDUCE_GRAD or UNSHARD");
 }
 
 std::vector<int> costs_file::chosen(const json& entry, const std::string& place, const char* key,
@@ -163,11 +163,14 @@ void costs_file::job_entry(const json& entry, const std::string& place, int numb
   if (!entry.is_object()) file_.fail(place + " must be an object");
   only(entry, place, {"rank", "chunk", "microbatch", "slice", "kind", "cost", "change", "peak"});
   const job_kind kind = kind_of(entry, place);
-  if (kind == job_kind::reduce_grad)
-    for (const char* key : {"microbatch", "slice", "change", "peak"})
-      if (entry.contains(key))
-        file_.fail(place + "." + key +
-                   ": a REDUCE_GRAD is of all micro-batches, and has a cost alone");
+  const bool gathers = kind == job_kind::unshard;
+  if (is_of_stage(kind))
+    for (const std::string_view key : {"microbatch", "slice", "peak", "change"})
+      if (entry.contains(key) && !(gathers && key == "change"))
+        file_.fail(place + "." + std::string(key) + ": " +
+                   (gathers
+                        ? "an UNSHARD is of all micro-batches, and has a cost and a change alone"
+                        : "a REDUCE_GRAD is of all micro-batches, and has a cost alone"));
   int ranks[2] = {0, table_.ranks - 1};
   int chunks[2] = {0, table_.chunks - 1};
   if (entry.contains("rank"))
@@ -184,7 +187,7 @@ void costs_file::job_entry(const json& entry, const std::string& place, int numb
     return value;
   };
   const std::optional<std::int64_t> time = read("cost", 0);
-  const std::optional<std::int64_t> change = read("change", -most_cost);
+  const std::optional<std::int64_t> change = read("change", gathers ? 0 : -most_cost);
   const std::optional<std::int64_t> peak = read("peak", 0);
   for (const int of :
        names_some(entry) ? classes_of_[static_cast<std::size_t>(number)] : all_classes_) {

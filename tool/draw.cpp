@@ -19,9 +19,9 @@ namespace {
 using nlohmann::ordered_json;
 
 //! Chrome/Perfetto trace events of a simulated step: a process per rank with its jobs, an arrow per
-//! message, a counter for the memory; copies to the host and back, and sums of gradients, each on a
-//! track of their own. One unit of time is one microsecond. Written event by event: held at once
-//! they take fifteen times the text.
+//! message, a counter for the memory; each that there is beside the jobs on a track of its own. One
+//! unit of time is one microsecond. Written event by event: held at once they take fifteen times
+//! the text.
 class trace_writer {
  public:
   trace_writer(const step& from, const timeline_picture& picture, const job_rows& with_messages,
@@ -39,20 +39,27 @@ class trace_writer {
            {"pid", rank},
            {"args", {{"sort_index", rank}}}});
       // The second half of a pair has a track of its own: events of one track must nest.
-      const char* const tracks[] = {"compute", "compute, paired", "copies", "sums"};
-      for (int track = 0; track < 4; ++track) {
-        if ((track == 2 && picture.copies.empty()) || (track == 3 && picture.sums.empty()))
-          continue;
+      const auto name_track = [&](int track, const char* name) {
         put({{"ph", "M"},
              {"name", "thread_name"},
              {"pid", rank},
              {"tid", track},
-             {"args", {{"name", tracks[track]}}}});
+             {"args", {{"name", name}}}});
+      };
+      name_track(0, "compute");
+      name_track(1, "compute, paired");
+      int track = first_beside;
+      for (const beside_jobs& one : all_beside_jobs) {
+        if (!(picture.*one.bars).empty()) name_track(track, one.name);
+        ++track;
       }
     }
     for (const picture_bar& bar : picture.bars) add(bar, bar.half == 2 ? 1 : 0);
-    for (const picture_bar& copy : picture.copies) add(copy, 2);
-    for (const picture_bar& sum : picture.sums) add(sum, 3);
+    int track = first_beside;
+    for (const beside_jobs& one : all_beside_jobs) {
+      for (const picture_bar& bar : picture.*one.bars) add(bar, track);
+      ++track;
+    }
     for (std::size_t rank = 0; rank < picture.memory.size(); ++rank)
       for (const memory_point& point : picture.memory[rank])
         put({{"ph", "C"},
@@ -67,6 +74,8 @@ class trace_writer {
   }
 
  private:
+  static constexpr int first_beside = 2;  // behind the tracks of jobs
+
   void put(const ordered_json& event) {
     to_ << (first_ ? "" : ",") << event;
     first_ = false;
@@ -155,6 +164,7 @@ struct draw_command {
   void plot() const {
     if (!measured.empty()) return plot_measured();
     const step made = make_step(options, true);
+    refuse_nothing_gathered(options, made);
     write_file("-o", out, to_svg(picture(made, show_memory)));
   }
   //! What was measured below what is predicted: by the options' costs, or by what each kind of job
@@ -185,6 +195,7 @@ struct draw_command {
   }
   void trace() const {
     const step made = make_step(options, true);
+    refuse_nothing_gathered(options, made);
     const timeline_picture drawn = picture(made, true);
     const job_lists lowered = with_messages(made);
     write_file("-o", out, [&](std::ostream& to) {
@@ -198,7 +209,7 @@ struct draw_command {
 void add_plot(CLI::App& app) {
   auto* command = app.add_subcommand("plot", "Draw a simulated step as SVG");
   const auto mine = std::make_shared<draw_command>();
-  mine->options.add(*command, true);
+  mine->options.add(*command, true, true);
   auto* memory = command->add_flag("--show-memory", mine->show_memory,
                                    "With each rank's memory below its lane");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
@@ -211,7 +222,7 @@ void add_plot(CLI::App& app) {
   command->callback([mine, command] {
     for (const char* option : {"--cost", "--costs", "--layers"})
       mine->own_costs = mine->own_costs || command->count(option) > 0;
-    mine->options.costs.sums = mine->measured.empty();  // which traces tell of in another way
+    mine->options.costs.replicas = mine->measured.empty();  // which traces tell of in another way
     mine->plot();
   });
 }
@@ -220,7 +231,7 @@ void add_trace(CLI::App& app) {
   auto* command =
       app.add_subcommand("trace", "Write a simulated step as a Chrome/Perfetto trace (JSON)");
   const auto mine = std::make_shared<draw_command>();
-  mine->options.add(*command, true);
+  mine->options.add(*command, true, true);
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->callback([mine] { mine->trace(); });
 }

@@ -8,7 +8,8 @@ namespace stretto::tool {
 
 using nlohmann::ordered_json;
 
-std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory, bool with_sums) {
+std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory, bool with_sums,
+                             bool with_gathers) {
   ordered_json list = ordered_json::array();
   const auto add = [&](const layer_entry& one) {
     ordered_json entry;
@@ -17,6 +18,9 @@ std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory,
       to["memory_weights"] = one.costs.memory_weights;
       to["memory_weights_alone"] = one.weights_alone;
       if (with_sums) to["reduce_grad"] = one.costs.reduce_grad;
+      if (!with_gathers) return;
+      to["unshard"] = one.costs.unshard;
+      to["memory_unshard"] = one.costs.memory_unshard;
     };
     // Weights, and their gradients, are of all slices.
     if (with_memory && one.slice == 0) add_state(list.emplace_back(entry));

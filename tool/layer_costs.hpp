@@ -19,8 +19,10 @@ struct layer_entry {
 
 //! The file of --layer-costs.
 //! @param with_memory  whether what they keep is known
-//! @param with_sums    whether gradients are summed over replicas
-std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory, bool with_sums);
+//! @param with_sums     whether gradients are summed over replicas
+//! @param with_gathers  whether weights are gathered from them
+std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory,
+                             bool with_sums = false, bool with_gathers = false);
 
 //! The command that compares schedules by such a file.
 //! @param ranks   and

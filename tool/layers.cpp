@@ -91,9 +91,13 @@ class layer_file {
           : key == "memory_backward_weight" ? &unit_costs::memory_backward_weight
           : key == "memory_weights"         ? &unit_costs::memory_weights
           : key == "reduce_grad"            ? &unit_costs::reduce_grad
+          : key == "unshard"                ? &unit_costs::unshard
+          : key == "memory_unshard"         ? &unit_costs::memory_unshard
                                             : nullptr;
       if (member == nullptr && !alone) file_.fail(place + " has an unknown key, \"" + key + "\"");
-      if ((key == "memory_weights" || key == "reduce_grad" || alone) && entry.contains("slice"))
+      const bool of_stage = key == "memory_weights" || key == "reduce_grad" || key == "unshard" ||
+                            key == "memory_unshard" || alone;
+      if (of_stage && entry.contains("slice"))
         file_.fail(place + "." + key + " is of all slices; an entry of some cannot give it");
       const bool signs = key == "memory_backward_input" || key == "memory_backward_weight";
       const std::int64_t number =
@@ -131,6 +135,8 @@ class layer_file {
         [&](int slice) { return to_.slices[static_cast<std::size_t>(slice)][layer]; });
     sum.memory_weights = to_.costs[layer].memory_weights;
     sum.reduce_grad = to_.costs[layer].reduce_grad;
+    sum.unshard = to_.costs[layer].unshard;
+    sum.memory_unshard = to_.costs[layer].memory_unshard;
     return sum;
   }
 
@@ -218,7 +224,8 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
                       " of a whole backward, whose halves take " +
                       std::to_string(one.backward_input + one.backward_weight));
     sum += static_cast<double>(one.forward + one.backward_input + one.backward_weight) +
-           static_cast<double>(one.reduce_grad) +
+           static_cast<double>(one.reduce_grad) + static_cast<double>(one.unshard) +
+           static_cast<double>(one.memory_unshard) +
            std::abs(static_cast<double>(one.memory_forward)) +
            std::abs(static_cast<double>(one.memory_backward_input)) +
            std::abs(static_cast<double>(one.memory_backward_weight));
@@ -233,8 +240,14 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   for (int stage = 0; takes && stage < where.stages(); ++stage)
     alive.push_back(std::min(where.microbatches, where.stages() - stage));
   const bool within = strict || options.within_limit;
+  // Where a rank gathers those of all its stages it has them as it has its own part.
+  const auto cost_of = [&](int layer) {
+    unit_costs one = made.costs[static_cast<std::size_t>(layer)];
+    if (options.gathered >= where.chunks) one.memory_weights += one.memory_unshard;
+    return one;
+  };
   verdict answer = made.how.assign(
-      where, made.stages, made.cost_of(),
+      where, made.stages, cost_of,
       within ? assignment::balance_limits{limit, alive} : assignment::balance_limits{},
       &made.bound);
   // A schedule may keep less than 1F1B: whether it fits is then its own to say.

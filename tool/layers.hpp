@@ -26,6 +26,8 @@ struct layer_options {
   //! these apart.
   bool forward_only = false;
   bool keeps_nothing = false;  //!< see cost_options::for_step
+  //! Of how many stages at once a rank has weights that are gathered; 0: none are.
+  int gathered = 0;
 
   void add(CLI::App& command);
   bool given() const { return !text.empty(); }

@@ -22,6 +22,7 @@
 #include "stretto/memory/all.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/gathered_weights.hpp"
 #include "stretto/plan/report.hpp"
 #include "table.hpp"
 #include "transformer_options.hpp"
@@ -42,6 +43,7 @@ struct memory_command {
   std::optional<int> recompute_count;
   std::optional<int> recompute_period;
   std::string offload = "none";
+  std::optional<int> gathered;
   std::optional<double> limit;
   std::string format = "table";
 
@@ -49,11 +51,12 @@ struct memory_command {
   struct rank_need {
     int layers = 0;
     std::int64_t state = 0;  // weights and, where it trains, gradients and optimizer
-    std::int64_t jobs = 0;   // state and the most at once that jobs keep and need
+    std::int64_t jobs = 0;   // state and the most at once that is gathered and jobs keep and need
+    std::int64_t gathered = 0;  // the most at once of gathered weights
     rank_memory step;
 
     std::int64_t activations() const { return step.arena + step.working; }
-    std::int64_t total() const { return state + activations(); }
+    std::int64_t total() const { return state + gathered + activations(); }
   };
 
   void add(CLI::App& command) {
@@ -79,9 +82,11 @@ struct memory_command {
     command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     add_offload(command, offload);
-    command.add_option("--limit", limit,
-                       "MiB that no rank's state and jobs may exceed; messages and copies of "
-                       "gradients come on top");
+    add_gathered(command, gathered);
+    command.add_option(
+        "--limit", limit,
+        "MiB that no rank's state, gathered weights and jobs may exceed; messages and "
+        "copies of gradients come on top");
     command.add_option("--format", format, "table or json")
         ->check(CLI::IsMember({"table", "json"}));
   }
@@ -91,15 +96,15 @@ struct memory_command {
     if (!how_.complaint().empty()) throw bad_option("--layers", layers_text, how_.complaint());
     const shape wanted = sizes.sizes(name);
     refuse_unplanned(wanted);
-    of_model.settle(how_.layers(), layers_text, wanted.slices);
-    chunks_ = wanted.chunks;
     forward_only_ = is_forward_only(name);
-    if (forward_only_ && model_.optimizer_shards > 1)
-      throw bad_option("--optimizer-shards", std::to_string(model_.optimizer_shards),
-                       name + " has no optimizer");
     if (forward_only_ && of_model.replicas > 1)
       throw bad_option("--data-parallel", std::to_string(of_model.replicas),
                        name + " has no gradients to sum");
+    of_model.settle(how_.layers(), layers_text, wanted.slices);
+    chunks_ = wanted.chunks;
+    if (forward_only_ && model_.optimizer_shards > 1)
+      throw bad_option("--optimizer-shards", std::to_string(model_.optimizer_shards),
+                       name + " has no optimizer");
     // Not by a range, which has nothing against NaN.
     if (limit && !(*limit > 0 && *limit <= most_mib))
       throw bad_option("--limit", (std::ostringstream() << *limit).str(),
@@ -109,6 +114,10 @@ struct memory_command {
     schedule_options options;
     options.recompute = window();
     options.offload = away_ = read_offload(offload, name);
+    if (gathered && !gathers())
+      throw bad_option("--gathered", std::to_string(*gathered),
+                       "says of what only with --weight-shards");
+    options.gathered = gathered.value_or(options.gathered);
     if (forward_only_ && options.recompute.any())
       throw bad_option("--recompute", recompute,
                        name + " has no backward for which a forward would run again");
@@ -126,7 +135,8 @@ struct memory_command {
     if (!made.answer.ok())
       throw broken_schedule(
           name + ": " +
-          refusal_of_search(made.answer, away_.any() ? least_limit::enough : least_limit::smallest,
+          refusal_of_search(made.answer,
+                            away_.any() || made.room ? least_limit::enough : least_limit::smallest,
                             mibs));
     bool split = false;
     for (int rank = 0; rank < wanted.ranks; ++rank)
@@ -135,11 +145,17 @@ struct memory_command {
     const job_table table = split ? made.costs : job_costs(made.where, unsound, false);
     const replay_input input{
         made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
-    if (const verdict answer = check::schedule(input); !answer.ok())
-      throw broken_schedule(name + ": " + refusal_of_order(answer, input, mibs));
+    if (gathers() && options.gathered < least_gathered(input.rows))
+      refuse_few_gathered(options.gathered, name);
+    const job_lists lists =
+        gathers() ? with_gathered_weights(input, options.gathered) : job_lists{};
+    replay_input step = input;
+    if (gathers()) step.rows = lists.rows();
+    if (const verdict answer = check::schedule(step); !answer.ok())
+      throw broken_schedule(name + ": " + refusal_of_order(answer, step, mibs));
     std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
-    (void)measure(input, ranks);
-    print(needs(made.where, table, ranks,
+    (void)measure(step, ranks);
+    print(needs(step, table, ranks,
                 measure_plans(input, message(), chains(made.where), summed(made.where))),
           made.where);
   }
@@ -193,7 +209,7 @@ struct memory_command {
       const std::int32_t held = counts[static_cast<std::size_t>(stage)];
       const bool first = stage == 0;
       const bool last = stage + 1 == where.stages();
-      sum += forward_only_ ? model_.stage_weights(held, first, last) * model_.bytes.weight
+      sum += forward_only_ ? model_.weight_bytes(held, first, last)
                            : model_.state_bytes(held, first, last);
     }
     return sum;
@@ -270,6 +286,11 @@ struct memory_command {
         const verdict answer = memory::estimate(chain, rank, table);
         if (!answer.ok()) unsound = answer;
       }
+      for (int chunk = 0; chunk < where.chunks; ++chunk) {
+        const int stage = where.stage_of(rank, chunk);
+        table.at(rank, chunk, job_kind::unshard).change = model_.gathered_bytes(
+            counts[static_cast<std::size_t>(stage)], stage == 0, stage + 1 == where.stages());
+      }
       refuse_huge_jobs(where, rank, table);
       table.base.push_back(state_bytes(where, rank, counts));
       if (!away_.any() || !unsound.ok()) continue;
@@ -287,9 +308,26 @@ struct memory_command {
     return table;
   }
 
-  std::vector<rank_need> needs(const placement& where, const job_table& table,
+  bool gathers() const { return model_.weight_shards > 1; }
+  //! The most at once of weights that a rank gathers.
+  static std::int64_t most_gathered(const replay_input& step, int rank) {
+    std::int64_t held = 0;
+    std::int64_t most = 0;
+    for (const job& work : step.rows.row(rank)) {
+      if (!is_gather(work.kind)) continue;
+      const int chunk = step.where.chunk_on(rank, work.stage);
+      const std::int64_t bytes = step.costs.at(rank, chunk, job_kind::unshard).change;
+      held += work.kind == job_kind::unshard ? bytes : -bytes;
+      most = std::max(most, held);
+    }
+    return most;
+  }
+
+  //! @param step  with its gathers
+  std::vector<rank_need> needs(const replay_input& step, const job_table& table,
                                const std::vector<rank_report>& ranks,
                                const std::vector<rank_memory>& steps) const {
+    const placement& where = step.where;
     const std::vector<std::int32_t> counts = dealt(where);
     std::vector<rank_need> all;
     for (int rank = 0; rank < where.ranks; ++rank) {
@@ -297,6 +335,7 @@ struct memory_command {
       for (int chunk = 0; chunk < where.chunks; ++chunk)
         need.layers += counts[static_cast<std::size_t>(where.stage_of(rank, chunk))];
       need.state = table.base[static_cast<std::size_t>(rank)];
+      need.gathered = most_gathered(step, rank);
       need.jobs = ranks[static_cast<std::size_t>(rank)].peak;
       need.step = steps[static_cast<std::size_t>(rank)];
       all.push_back(need);
@@ -325,6 +364,7 @@ struct memory_command {
       for (const rank_need& need : all) {
         text["need"].push_back({{"layers", need.layers},
                                 {"state", need.state},
+                                {"gathered", need.gathered},
                                 {"saved", need.step.saved},
                                 {"messages", need.step.messages},
                                 {"sums", need.step.sums},
@@ -340,6 +380,7 @@ struct memory_command {
     }
     std::vector<std::vector<std::string>> rows{
         {"rank", "layers", "state", "saved", "messages", "working", "total"}};
+    if (gathers()) rows[0].insert(rows[0].begin() + 3, "gathered");
     if (sums(where)) rows[0].insert(rows[0].end() - 2, "sums");
     if (away_.any()) rows[0].push_back("host");
     std::int64_t most = 0;
@@ -348,13 +389,15 @@ struct memory_command {
       rows.push_back({std::to_string(rank), std::to_string(need.layers), in_mib(need.state),
                       in_mib(need.step.saved), in_mib(need.step.messages),
                       in_mib(need.step.working), in_mib(need.total())});
+      if (gathers()) rows.back().insert(rows.back().begin() + 3, in_mib(need.gathered));
       if (sums(where)) rows.back().insert(rows.back().end() - 2, in_mib(need.step.sums));
       if (away_.any()) rows.back().push_back(in_mib(need.step.host));
       most = std::max(most, need.total());
     }
     std::cout << name << ", MiB: "
               << (forward_only_ ? "weights alone" : "weights, gradients and optimizer state")
-              << "; the most that forwards save, that messages take, "
+              << "; the most that " << (gathers() ? "gathered weights take, that " : "")
+              << "forwards save, that messages take, "
               << (sums(where) ? "that copies of gradients take to be summed, " : "")
               << "that a job needs beside; all, as a plan lays it"
               << (away_.any() ? "; what the host keeps beside it\n" : "\n") << print_table(rows)

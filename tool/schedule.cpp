@@ -13,6 +13,7 @@
 #include "step.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/csv.hpp"
+#include "stretto/plan/gathered_weights.hpp"
 #include "stretto/plan/picture.hpp"
 
 namespace stretto::tool {
@@ -29,11 +30,22 @@ struct schedule_command {
     if (options.receive_lead && !comms)
       throw bad_input("--receive-lead: only messages have one; see --comms");
     // A header holds the costs, as they are given.
-    const step made = make_step(options, format != "header");
+    step made = make_step(options, format != "header");
+    if (!(comms && format == "csv")) refuse_nothing_gathered(options, made);
+    // Of orders made within limits that gathered weights count against; none but PyTorch's tells
+    // them.
+    made.with_replicas.reset();
     if (comms && made.messages)
       throw bad_input("--comms: " + made.schedule + " holds messages already");
     job_lists lowered;
-    if (comms) lowered = format == "csv" ? with_pytorch_comms(made) : with_messages(made);
+    if (comms && format == "csv") {
+      const int gathered = options.costs.gathered.value_or(default_gathered);
+      if (gathered < least_gathered(made.input().rows))
+        refuse_few_gathered(gathered, made.schedule);
+      lowered = with_pytorch_comms(made, gathered);
+    } else if (comms) {
+      lowered = with_messages(made);
+    }
     const job_rows rows = comms ? lowered.rows() : made.input().rows;
     if (format == "header") {
       if (comms) throw bad_input("--comms: a header holds compute jobs alone");
@@ -152,7 +164,7 @@ void add_list(CLI::App& app) {
 void add_schedule(CLI::App& app) {
   auto* command = app.add_subcommand("schedule", "Print a schedule");
   const auto mine = std::make_shared<schedule_command>();
-  mine->options.add(*command);
+  mine->options.add(*command, false, true);
   command
       ->add_option("--format,--emit", mine->format,
                    "grid, csv (PyTorch's), json, or header: C++, the order as a constant table")

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,7 +19,7 @@ void add_simulate(CLI::App& app) {
   };
   auto* command = app.add_subcommand("simulate", "Makespan, bubble and memory under given costs");
   const auto mine = std::make_shared<simulate_command>();
-  mine->options.add(*command, true);
+  mine->options.add(*command, true, true);
   command->add_flag("--arrange", mine->arrange,
                     "Micro-batches that --costs tells apart in the order that makes the step "
                     "shortest, as far as is found: the first of the step is the first number told");
@@ -33,14 +34,25 @@ void add_simulate(CLI::App& app) {
       "kernels.\n"
       "With --reduce-grad each stage's gradients are summed over replicas as soon as all are "
       "there,\n"
-      "beside the jobs; a rank's sums follow one another, and the makespan ends with the last.\n" +
+      "beside the jobs; a rank's sums follow one another, and the makespan ends with the last.\n"
+      "With --unshard a rank has the weights of the --gathered stages that it needs next. They "
+      "are\n"
+      "gathered beside the jobs, one stage's after another's, each when the job in front of it is\n"
+      "done, whose weights made room; a job waits for its stage's. What of the makespan is by\n"
+      "gathers would not be, were all weights there at once; peak has them while they are.\n" +
       exits);
   command->callback([mine] {
     step made = make_step(mine->options, true);
+    refuse_nothing_gathered(mine->options, made);
     arrangement found;
     if (mine->arrange) found = arrange_step(mine->options, made);
     const finer_unit& time = made.time;
     const simulated all = simulate(made);
+    const std::int64_t longer = by_gathers(made, all.all);
+    const job_rows rows = made.input().rows;
+    const auto gathers_of = [&](std::size_t rank) {
+      return std::ranges::count(rows.row(static_cast<int>(rank)), job_kind::unshard, &job::kind);
+    };
     // Lists with messages say themselves where receives stand.
     std::vector<std::int64_t> waits;
     if (!made.messages) waits = receive_waits(made.input(), all.timeline);
@@ -52,6 +64,7 @@ void add_simulate(CLI::App& app) {
                                   {"makespan", time.json(all.all.makespan)},
                                   {"span", time.json(all.all.span)},
                                   {"bubble", all.all.bubble.value()}};
+      if (made.gathers) text["by_gathers"] = time.json(longer);
       if (made.sums) text["jobs_end"] = time.json(all.all.jobs_end);
       if (made.slices > 1) text["slices"] = made.slices;
       if (!made.layers.empty()) text["layers"] = made.layers;
@@ -64,18 +77,22 @@ void add_simulate(CLI::App& app) {
         text["idle"].push_back(time.json(rank.idle));
         text["peak"].push_back(rank.peak);
       }
+      for (std::size_t rank = 0; rank < all.ranks.size() && made.gathers; ++rank)
+        text["gathers"].push_back(gathers_of(rank));
       for (const std::int64_t wait : waits) text["receives_wait"].push_back(time.json(wait));
       std::cout << text.dump(1) << '\n';
       return;
     }
-    std::vector<std::vector<std::string>> rows{{"rank", "busy", "idle", "idle/makespan", "peak"}};
-    if (!waits.empty()) rows.front().push_back("receives wait");
+    std::vector<std::vector<std::string>> table{{"rank", "busy", "idle", "idle/makespan", "peak"}};
+    if (made.gathers) table.front().push_back("gathers");
+    if (!waits.empty()) table.front().push_back("receives wait");
     for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
       const rank_report& of = all.ranks[rank];
       const fraction idle{of.idle, std::max<std::int64_t>(1, all.all.makespan)};
-      rows.push_back({std::to_string(rank), time.text(of.busy), time.text(of.idle),
-                      percent(idle.value()), std::to_string(of.peak)});
-      if (!waits.empty()) rows.back().push_back(time.text(waits[rank]));
+      table.push_back({std::to_string(rank), time.text(of.busy), time.text(of.idle),
+                       percent(idle.value()), std::to_string(of.peak)});
+      if (made.gathers) table.back().push_back(std::to_string(gathers_of(rank)));
+      if (!waits.empty()) table.back().push_back(time.text(waits[rank]));
     }
     std::cout << made.title << '\n';
     if (mine->arrange) {
@@ -89,13 +106,14 @@ void add_simulate(CLI::App& app) {
       std::cout << " (of each stage)\n";
     }
     std::cout << "makespan " << time.text(all.all.makespan);
+    if (made.gathers) std::cout << ", gathers of weights " << time.text(longer) << " of it";
     if (made.sums)
       std::cout << ", sums of gradients " << time.text(all.all.makespan - all.all.jobs_end)
                 << " of it behind the last job";
     std::cout << "\nbubble   " << percent(all.all.bubble.value()) << " ("
               << time.text(all.all.bubble.numerator) << " of " << time.text(all.all.makespan)
               << ")\n\n"
-              << print_table(rows);
+              << print_table(table);
   });
 }
 

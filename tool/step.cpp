@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/csv_comms.hpp"
+#include "stretto/plan/gathered_weights.hpp"
 #include "stretto/plan/gradient_sums.hpp"
 #include "stretto/plan/standing_still.hpp"
 
@@ -70,22 +72,34 @@ cost_options without_limit(cost_options costs) {
   return costs;
 }
 
-//! Where costs say what sums of gradients take, the step has them.
-void add_sums(step& made) {
-  made.with_sums.reset();
-  made.sums = false;
-  if (made.forward_only) return;
-  const replay_input plain = made.input();
-  bool takes = false;
-  for (int rank = 0; rank < plain.costs.ranks; ++rank)
-    for (int chunk = 0; chunk < plain.costs.chunks; ++chunk)
-      takes = takes || plain.costs.at(rank, chunk, job_kind::reduce_grad).time > 0;
-  if (!takes) return;
-  made.sums = true;
-  for (int rank = 0; rank < plain.rows.ranks; ++rank)
-    for (const job& work : plain.rows.row(rank))
-      if (work.kind == job_kind::reduce_grad) return;
-  made.with_sums = with_gradient_sums(plain);
+bool has(const job_rows& rows, job_kind kind) {
+  for (int rank = 0; rank < rows.ranks; ++rank)
+    for (const job& work : rows.row(rank))
+      if (work.kind == kind) return true;
+  return false;
+}
+
+//! Where costs say what data-parallel replicas do together, gathers of weights and sums of
+//! gradients, the step has it.
+//! @param gathered  of how many stages at once a rank has the weights
+//! @return what rule sharded says of so few
+verdict add_replicas(step& made, int gathered) {
+  made.with_replicas.reset();
+  const job_table_view costs = made.made.costs.view();
+  made.gathers = takes(costs, job_kind::unshard);
+  made.sums = !made.forward_only && takes(costs, job_kind::reduce_grad);
+  if (made.gathers && !has(made.input().rows, job_kind::unshard)) {
+    if (const int least = least_gathered(made.input().rows); gathered < least) {
+      verdict few = refuse(fault::missharded, reason::too_many_gathered);
+      few.amount = least;
+      few.limit = gathered;
+      return few;
+    }
+    made.with_replicas = with_gathered_weights(made.input(), gathered);
+  }
+  if (made.sums && !has(made.input().rows, job_kind::reduce_grad))
+    made.with_replicas = with_gradient_sums(made.input());
+  return {};
 }
 
 //! What is to be short.
@@ -94,14 +108,39 @@ std::int64_t length_of(const step& made, schedule::objective_kind objective) {
   return objective == schedule::objective_kind::span ? all.span : all.makespan;
 }
 
-void prove_by(step& read, job_table costs, verdict* why, int most_gathered) {
+//! @throws bad_input where rule sharded does not let so few be there at once
+void refuse_too_few(const step& made, const verdict& found) {
+  if (found.why == reason::too_many_gathered && !found.has_job)
+    refuse_few_gathered(static_cast<int>(found.limit), made.schedule);
+}
+
+//! What is found in the lists with what replicas do, told of those that were read.
+verdict as_read(const step& made, verdict found) {
+  if (!made.with_replicas || found.rank < 0 || found.step < 0) return found;
+  const std::span<const job> with = made.with_replicas->rows().row(found.rank);
+  const std::span<const job> read = made.imported->lists.rows().row(found.rank);
+  std::size_t at = 0;
+  for (const job& work : with.first(static_cast<std::size_t>(found.step)))
+    if (at < read.size() && read[at] == work) ++at;
+  found.step = static_cast<int>(std::min(at, read.size() - 1));
+  return found;
+}
+
+void prove_by(step& read, job_table costs, verdict* why, std::optional<int> gathered) {
   read.made.costs = std::move(costs);
-  const csv_fault found = verify(*read.imported, read.made.costs.view(), most_gathered);
-  if (found.ok()) return add_sums(read);
-  const replay_input order = read.imported->input(read.made.costs.view());
+  csv_fault found = verify(*read.imported, read.made.costs.view(),
+                           gathered.value_or(std::numeric_limits<int>::max()));
+  if (found.ok() || found.what.what == fault::over_limit) {
+    verdict with = add_replicas(read, gathered.value_or(default_gathered));
+    if (why == nullptr) refuse_too_few(read, with);
+    if (with.ok()) with = check::bounded(read.input());
+    if (with.ok()) return;
+    found = read.imported->locate(as_read(read, with));
+  }
+  const replay_input order = read.input();
   const bool above = found.what.what == fault::over_limit;
-  if (above && why != nullptr) {
-    *why = fullest(order, found.what);
+  if (why != nullptr && (above || found.what.why == reason::too_many_gathered)) {
+    *why = above ? fullest(order, found.what) : found.what;
     return;
   }
   throw broken_schedule(read.schedule + ": " + found.sentence() +
@@ -112,9 +151,9 @@ void prove_by(step& read, job_table costs, verdict* why, int most_gathered) {
 }  // namespace
 
 void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why,
-                 schedule::objective_kind objective, int most_gathered) {
+                 schedule::objective_kind objective) {
   const auto prove = [&](const cost_options& way, verdict* told) {
-    prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, most_gathered);
+    prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, costs.gathered);
   };
   if (!costs.deals_by_limit()) return prove(costs, why);
   const cost_options ways[] = {without_limit(costs), costs};
@@ -135,7 +174,7 @@ replay_input step::input() const {
                                                .microbatches = microbatches,
                                                .slices = slices,
                                                .costs = made.costs.view()};
-  if (with_sums) input.rows = with_sums->rows();
+  if (with_replicas) input.rows = with_replicas->rows();
   input.receive_lead = receive_lead;
   return input;
 }
@@ -164,14 +203,16 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     *why = answer;
     return std::nullopt;
   }
-  if (answer.ok()) answer = check::schedule(made.input());
   if (answer.ok()) {
-    add_sums(made);
-    return made;
+    answer = add_replicas(made, options.gathered);
+    if (answer.ok()) answer = check::schedule(made.input());
+    if (answer.ok()) return made;
   }
   const bool searched = !made.made.answer.ok();
+  if (why == nullptr) refuse_too_few(made, answer);
   const bool merges = options.merge && *options.merge != schedule::merge_kind::none;
-  const least_limit least = least_of(made.input().costs, !options.offload.any() && !merges);
+  const least_limit least =
+      least_of(made.input().costs, !options.offload.any() && !merges && !made.made.room);
   if (why == nullptr)
     throw broken_schedule(
         name + ": " +
@@ -231,8 +272,7 @@ step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
     step read = read_order(options.csv_option, options.csv);
     prove_order(read, options.costs.for_step(read.forward_only), {.times = time.times}, nullptr,
-                schedule::objective_kind::flush,
-                options.gathered.value_or(std::numeric_limits<int>::max()));
+                schedule::objective_kind::flush);
     return read;
   }
   if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
@@ -266,13 +306,13 @@ namespace {
 
 //! @throws broken_schedule when lists with messages break a rule
 void check_messages(const step& from, const replay_input& compute, verdict answer,
-                    const job_lists& lists) {
+                    const job_lists& lists, int gathered = std::numeric_limits<int>::max()) {
   if (answer.ok()) {
     replay_input lowered = compute;
     lowered.rows = lists.rows();
     lowered.messages = true;
     answer = check::schedule(lowered);
-    if (answer.ok()) answer = check::sharded(lowered);
+    if (answer.ok()) answer = check::sharded(lowered, gathered);
   }
   if (!answer.ok())
     throw broken_schedule(from.schedule +
@@ -290,10 +330,10 @@ job_lists with_messages(const step& from) {
   return lists;
 }
 
-job_lists with_pytorch_comms(const step& from) {
+job_lists with_pytorch_comms(const step& from, int gathered) {
   const replay_input compute = from.input();
-  job_lists lists = stretto::with_pytorch_comms(compute);
-  check_messages(from, compute, {}, lists);
+  job_lists lists = stretto::with_pytorch_comms(compute, gathered);
+  check_messages(from, compute, {}, lists, gathered);
   return lists;
 }
 
@@ -307,6 +347,22 @@ simulated simulate(const step& from, bool with_timeline) {
   if (!made.all.answer.ok())
     throw broken_schedule(from.schedule + ": " + std::string(to_text(made.all.answer).view()));
   return made;
+}
+
+std::int64_t by_gathers(const step& from, const report& all) {
+  if (!from.gathers) return 0;
+  job_table at_once = from.made.costs;
+  for (int rank = 0; rank < at_once.ranks; ++rank)
+    for (int chunk = 0; chunk < at_once.chunks; ++chunk)
+      at_once.at(rank, chunk, job_kind::unshard).time = 0;
+  replay_input without = from.input();
+  without.costs = at_once.view();
+  std::vector<rank_report> ranks(static_cast<std::size_t>(without.rows.ranks));
+  return all.makespan - measure(without, ranks).makespan;
+}
+
+void refuse_nothing_gathered(const step_options& options, const step& made) {
+  options.costs.refuse_nothing_gathered(has(made.input().rows, job_kind::unshard));
 }
 
 }  // namespace stretto::tool

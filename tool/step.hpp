@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,9 +29,10 @@ struct step {
   finer_unit time{};      //!< of its costs
   std::vector<std::int32_t> layers{};  //!< of every stage, where the costs are layers'
   std::optional<imported_schedule> imported;
-  bool sums = false;  //!< of gradients are in it, and take what costs say
-  //! The lists with them, where those that were made or read have none.
-  std::optional<job_lists> with_sums{};
+  bool sums = false;     //!< of gradients are in it, and take what costs say
+  bool gathers = false;  //!< of weights, the same
+  //! The lists with them, where those that were made or read lack some.
+  std::optional<job_lists> with_replicas{};
 
   replay_input input() const;
 };
@@ -61,16 +61,17 @@ step read_order(const std::string& option, const std::string& path);
 //! Gives what is read its costs, as make_step does, and holds it against every rule.
 //! @param why  as above; null: limits that it does not keep are thrown, too
 //! @param objective      what is to be short where layers can be dealt in several ways
-//! @param most_gathered  see verify()
+//! Of how many stages at once a rank may have the weights: without --gathered of any number in
+//! lists that say where they are gathered, of as many as by default in others.
 //! @throws broken_schedule
 void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why = nullptr,
-                 schedule::objective_kind objective = schedule::objective_kind::flush,
-                 int most_gathered = std::numeric_limits<int>::max());
+                 schedule::objective_kind objective = schedule::objective_kind::flush);
 //! The compute lists with sends and receives; the lists themselves if they hold messages.
 //! @throws broken_schedule when the messages break a rule
 job_lists with_messages(const step& from);
 //! The same of a generated step as PyTorch's runtime wants it (plan/csv_comms.hpp).
-job_lists with_pytorch_comms(const step& from);
+//! @param gathered  of how many stages at once a rank has the weights
+job_lists with_pytorch_comms(const step& from, int gathered);
 
 //! A step's report with its ranks and its timeline (as stretto::measure has them), which may be
 //! left out.
@@ -80,5 +81,9 @@ struct simulated {
   std::vector<job_time> timeline;
 };
 simulated simulate(const step& from, bool with_timeline = true);
+//! How much shorter the step were, were all weights there at once.
+std::int64_t by_gathers(const step& from, const report& all);
+//! @throws bad_input for --gathered where nothing is
+void refuse_nothing_gathered(const step_options& options, const step& made);
 
 }  // namespace stretto::tool

@@ -151,7 +151,12 @@ memory::offload_window read_offload(const std::string& text, const std::string& 
   return *made;
 }
 
-void step_options::add(CLI::App& command, bool sums) {
+void refuse_few_gathered(int gathered, const std::string& schedule) {
+  throw bad_option("--gathered", std::to_string(gathered),
+                   schedule + " pairs jobs of two stages, whose weights must be there at once");
+}
+
+void step_options::add(CLI::App& command, bool sums, bool gathers) {
   command.add_option("NAME", name, "Schedule: " + schedule_names());
   sizes.add(command, false);
   command
@@ -187,13 +192,14 @@ void step_options::add(CLI::App& command, bool sums) {
        {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
         "--remainder", "--warmup", "--split", "--objective", "--variant", "--merge", "--offload"})
     file->excludes(command.get_option(other));
-  costs.add(command, {.copies = true, .pairs = true, .sums = sums});
+  costs.add(command, {.copies = true, .pairs = true, .sums = sums, .gathers = gathers});
 }
 
 schedule_options step_options::schedule() const {
   schedule_options made;
   made.group = group;
   made.variant = variant;
+  made.gathered = costs.gathered.value_or(made.gathered);
   made.offload = read_offload(offload, name);
   made.placement = schedule::spelt<placement_kind>(placement);
   made.remainder = schedule::spelt<schedule::remainder_kind>(remainder);

@@ -44,6 +44,8 @@ std::string count_of(int count, const std::string& what);
 
 //! --merge, of any schedule.
 CLI::Option* add_merge(CLI::App& command, std::string& word);
+//! @throws bad_input for so few that a pair's halves have not theirs at once
+[[noreturn]] void refuse_few_gathered(int gathered, const std::string& schedule);
 //! --offload, as memory/window_text.hpp reads it.
 CLI::Option* add_offload(CLI::App& command, std::string& text);
 //! @throws bad_input naming option, value and rule
@@ -65,11 +67,11 @@ struct step_options {
   std::optional<int> group;
   std::optional<int> variant;
   std::optional<int> receive_lead;
-  std::optional<int> gathered;  //!< of a file: of how many stages at once a rank may hold weights
   cost_options costs;
 
-  //! @param sums  whether the command tells of sums of gradients
-  void add(CLI::App& command, bool sums = false);
+  //! @param sums     whether the command tells of sums of gradients over replicas,
+  //! @param gathers  and of gathers of weights from them
+  void add(CLI::App& command, bool sums = false, bool gathers = false);
   schedule_options schedule() const;
 };
 

@@ -1,6 +1,7 @@
 #include "transformer_options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -67,12 +68,18 @@ void transformer_options::add_state(CLI::App& command) {
   command
       .add_option("--data-parallel", replicas,
                   "Replicas of the whole pipeline, over which each stage's gradients are summed in "
-                  "single precision (default 1: they are not)")
+                  "single precision (default 1, or --weight-shards)")
       ->check(CLI::Range(1, 1 << 20).description(""));
   command
       .add_option("--optimizer-shards", model.optimizer_shards,
                   "Data-parallel replicas among whom what the optimizer keeps is dealt, master "
                   "weights included (ZeRO-1, a distributed optimizer; default 1: each has all)")
+      ->check(CLI::Range(1, 1 << 20).description(""));
+  command
+      .add_option("--weight-shards", model.weight_shards,
+                  "Data-parallel replicas among whom weights are dealt, and with them what the "
+                  "optimizer keeps; each gathers a stage's before it uses them (ZeRO-3, FSDP; "
+                  "default 1: each has all)")
       ->check(CLI::Range(1, 1 << 20).description(""));
 }
 
@@ -84,6 +91,8 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   refuse_experts_alone();
   refuse(model.broken_rule());
   refuse_replicas();
+  // Those who hold a part of the weights each sum their gradients.
+  replicas = std::max(replicas, model.weight_shards);
   // What one micro-batch keeps in all layers, and the weights.
   const double tokens = static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
   const double hidden = static_cast<double>(model.hidden);
@@ -134,6 +143,7 @@ void transformer_options::refuse_replicas() const {
                        "--data-parallel " + std::to_string(replicas) + " is no multiple of it");
   };
   no_multiple_of("--optimizer-shards", model.optimizer_shards);
+  no_multiple_of("--weight-shards", model.weight_shards);
   no_multiple_of("--expert-parallel", model.experts.parallel);
 }
 
@@ -183,7 +193,10 @@ void transformer_options::refuse(transformer_rule broken) const {
               "--experts " + std::to_string(mixed.count) + " is no multiple of it");
       return;
     case transformer_rule::optimizer_dealt:
-      because("--optimizer-shards", model.optimizer_shards,
+    case transformer_rule::weights_dealt:
+      const bool weights = broken == transformer_rule::weights_dealt;
+      because(weights ? "--weight-shards" : "--optimizer-shards",
+              weights ? model.weight_shards : model.optimizer_shards,
               "is no multiple of --expert-parallel " + std::to_string(mixed.parallel) +
                   ", so that not as many replicas hold each expert");
   }

@@ -26,7 +26,7 @@ struct transformer_options {
   int replicas = 1;  //!< whose gradients are summed
 
   void add(CLI::App& command);
-  //! --data-parallel and --optimizer-shards, which matter to what holds weights.
+  //! --data-parallel, --optimizer-shards and --weight-shards, which matter to what holds weights.
   void add_state(CLI::App& command);
   //! Sets what depends on other options.
   //! @param count  that the model has, and

@@ -101,6 +101,9 @@ TEST_CASE("sizes that do not go together are told by their rule, and make no cha
   broken({.optimizer_shards = 3}, none);
   broken({.optimizer_shards = 3, .experts = {.count = 4, .parallel = 2}}, optimizer_dealt);
   broken({.optimizer_shards = 4, .experts = {.count = 4, .parallel = 2}}, none);
+  broken({.weight_shards = 0}, sizes_positive);
+  broken({.weight_shards = 3, .experts = {.count = 4, .parallel = 2}}, weights_dealt);
+  broken({.weight_shards = 4, .experts = {.count = 4, .parallel = 2}}, none);
 }
 
 TEST_CASE("a layer keeps what is published") {
@@ -182,6 +185,51 @@ TEST_CASE("what an optimizer keeps of experts is dealt among those who hold them
     CHECK(model.state_bytes(3, false, true) ==
           4 * all + 12 * ((all - 3 * held + 3) / 4 + 3 * held));
   }
+}
+
+TEST_CASE(
+    "weights that are dealt, and what the optimizer keeps of them, are a part; gradients whole") {
+  transformer model{.bytes = stretto::mixed_precision};
+  const std::int64_t weights = model.stage_weights(3, true, false);
+  CHECK(model.weight_bytes(3, true, false) == 2 * weights);
+  CHECK(model.gathered_bytes(3, true, false) == 0);
+  CHECK(model.gather_message(3, true, false) == 0);
+  model.weight_shards = 8;
+  REQUIRE(weights % 8 == 0);
+  CHECK(model.weight_bytes(3, true, false) == 2 * weights / 8);
+  CHECK(model.state_bytes(3, true, false) == 2 * weights + 14 * weights / 8);
+  CHECK(model.gathered_bytes(3, true, false) == 2 * weights);
+  CHECK(model.gather_message(3, true, false) == 7 * (2 * weights / 8));
+  // The optimizer's may be dealt among more of them, and are not among fewer.
+  model.optimizer_shards = 16;
+  CHECK(model.state_bytes(3, true, false) == 2 * weights + 2 * weights / 8 + 12 * weights / 16);
+  model.optimizer_shards = 2;
+  CHECK(model.state_bytes(3, true, false) == 2 * weights + 14 * weights / 8);
+  // Of a sum each keeps its own part; those with the same one sum them around a ring of theirs.
+  CHECK(model.sum_message(3, true, false, 8) == 7 * (4 * weights / 8));
+  CHECK(model.sum_message(3, true, false, 24) ==
+        7 * (4 * weights / 8) + 2 * 2 * ((4 * weights / 8 + 2) / 3));
+  model.weight_shards = 1;
+  CHECK(model.sum_message(3, true, false, 8) == 2 * 7 * (4 * weights / 8));
+}
+
+TEST_CASE("experts' weights are dealt among those who hold them") {
+  transformer model{.bytes = stretto::mixed_precision,
+                    .experts = {.count = 16, .per_token = 2, .shared = 1, .parallel = 4}};
+  transformer larger = model;
+  larger.experts.count += 4;
+  const std::int64_t held = 4 * (larger.layer_weights() - model.layer_weights() - 4 * model.hidden);
+  const std::int64_t rest = model.stage_weights(1, false, false) - held;
+  model.weight_shards = 8;
+  CHECK(model.weight_bytes(1, false, false) == 2 * ((rest + 7) / 8 + held / 2));
+  CHECK(model.gather_message(1, false, false) == 7 * ((2 * rest + 7) / 8) + held);
+  CHECK(model.sum_message(1, false, false, 8) == 7 * ((4 * rest + 7) / 8) + 2 * held);
+  model.weight_shards = 4;  // of each expert one replica holds it
+  CHECK(model.weight_bytes(1, false, false) == 2 * ((rest + 3) / 4 + held));
+  CHECK(model.gather_message(1, false, false) == 3 * ((2 * rest + 3) / 4));
+  CHECK(model.gathered_bytes(1, false, false) == 2 * rest);
+  model.weight_shards = 8;
+  CHECK(model.gathered_bytes(1, false, false) == 2 * (rest + held));
 }
 
 TEST_CASE("the weights of published models") {

@@ -58,6 +58,7 @@ enum class transformer_rule : std::uint8_t {
   experts_for_token,     //!< a token goes to no more experts than there are
   experts_dealt,         //!< the experts are a multiple of the replicas that they are dealt to
   optimizer_dealt,  //!< as many hold each expert: optimizer_shards is 1, or a multiple of these
+  weights_dealt,    //!< the same of weight_shards
 };
 
 constexpr std::string_view describe(transformer_rule broken) {
@@ -87,6 +88,8 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "the experts are no multiple of experts.parallel";
     case transformer_rule::optimizer_dealt:
       return "optimizer_shards is no multiple of experts.parallel";
+    case transformer_rule::weights_dealt:
+      return "weight_shards is no multiple of experts.parallel";
   }
   return "";
 }
@@ -113,6 +116,10 @@ struct transformer {
   //! those who hold it (ZeRO's first stage, Rajbhandari et al. 2020, as Megatron-LM's distributed
   //! optimizer has it). 1: each replica keeps all.
   int optimizer_shards = 1;
+  //! The same of weights, of which each gathers a stage's before it uses them, and of what the
+  //! optimizer keeps of them (ZeRO's third stage; FSDP, Zhao et al. 2023). Gradients stay whole
+  //! until they are summed.
+  int weight_shards = 1;
   architecture layers = architecture::gpt;
   attention_kernel attention = attention_kernel::plain;
   std::int64_t kv_heads = 0;  //!< heads of keys and values, each shared by several; 0: as many
@@ -130,9 +137,9 @@ struct transformer {
   constexpr transformer_rule broken_rule() const {
     using enum transformer_rule;
     const std::int64_t shards = tensor_parallel;
-    for (const std::int64_t size :
-         {hidden, heads, sequence, microbatch, vocabulary, shards, std::int64_t{slices},
-          std::int64_t{experts.parallel}, std::int64_t{optimizer_shards}})
+    for (const std::int64_t size : {hidden, heads, sequence, microbatch, vocabulary, shards,
+                                    std::int64_t{slices}, std::int64_t{experts.parallel},
+                                    std::int64_t{optimizer_shards}, std::int64_t{weight_shards}})
       if (size < 1) return sizes_positive;
     for (const std::int64_t size :
          {kv_heads, feed_forward, experts.count, experts.per_token, experts.shared})
@@ -153,8 +160,8 @@ struct transformer {
     if (shards > 1) return experts_whole;
     if (experts.per_token > experts.count) return experts_for_token;
     if (experts.count % experts.parallel != 0) return experts_dealt;
-    return optimizer_shards == 1 || optimizer_shards % experts.parallel == 0 ? none
-                                                                             : optimizer_dealt;
+    const auto dealt = [&](int among) { return among == 1 || among % experts.parallel == 0; };
+    return !dealt(optimizer_shards) ? optimizer_dealt : dealt(weight_shards) ? none : weights_dealt;
   }
   //! Tokens of a sequence in one job.
   constexpr std::int64_t length() const {
@@ -214,29 +221,57 @@ struct transformer {
   }
   //! Weights, gradients and optimizer state of such a stage.
   constexpr std::int64_t state_bytes(std::int64_t count, bool first, bool last) const {
-    const std::int64_t all = stage_weights(count, first, last);
-    const std::int64_t dealt = count * dealt_weights();
-    // Of each expert.
-    const int holders =
-        dealt == 0 || optimizer_shards == 1 ? 1 : optimizer_shards / experts.parallel;
-    return all * (bytes.weight + bytes.gradient) +
-           bytes.optimizer * (one_of(optimizer_shards, all - dealt) + one_of(holders, dealt));
+    const int shards = optimizer_shards > weight_shards ? optimizer_shards : weight_shards;
+    return weight_bytes(count, first, last) + bytes.gradient * stage_weights(count, first, last) +
+           bytes.optimizer * share_of(shards, count, first, last);
+  }
+  //! Of the weights alone what each rank holds all the time.
+  constexpr std::int64_t weight_bytes(std::int64_t count, bool first, bool last) const {
+    return bytes.weight * share_of(weight_shards, count, first, last);
+  }
+  //! What a stage's weights take while they are gathered: of experts that each have one holder
+  //! nothing is.
+  constexpr std::int64_t gathered_bytes(std::int64_t count, bool first, bool last) const {
+    if (weight_shards == 1) return 0;
+    const std::int64_t whole = weight_shards > experts.parallel ? 0 : count * dealt_weights();
+    return bytes.weight * (stage_weights(count, first, last) - whole);
   }
 
+  //! Bytes that leave each device when the weights of such a stage are gathered: around a ring;
+  //! experts' among those that hold them.
+  constexpr std::int64_t gather_message(std::int64_t count, bool first, bool last) const {
+    const std::int64_t dealt = count * dealt_weights();
+    const auto around = [&](int members, std::int64_t weights) {
+      return members < 2 ? 0 : (members - 1) * one_of(members, bytes.weight * weights);
+    };
+    return around(weight_shards, stage_weights(count, first, last) - dealt) +
+           around(weight_shards / experts.parallel, dealt);
+  }
   //! Bytes that leave each device when the gradients of such a stage are summed over so many
   //! data-parallel replicas: in single precision, around a ring; experts' among those that hold
-  //! them.
+  //! them. Where weights are dealt each replica keeps the sum of its own alone.
+  //! @param replicas  a multiple of weight_shards and of experts.parallel
   constexpr std::int64_t sum_message(std::int64_t count, bool first, bool last,
                                      int replicas) const {
     const std::int64_t dealt = count * dealt_weights();
-    const auto around = [](int members, std::int64_t weights) {
-      return members < 2 ? 0 : 2 * (members - 1) * one_of(members, 4 * weights);
+    const auto around = [](int members, int shards, std::int64_t weights) {
+      const std::int64_t own = one_of(shards, 4 * weights);
+      const int others = members / shards;  // with the same
+      return (shards - 1) * own + (others < 2 ? 0 : 2 * (others - 1) * one_of(others, own));
     };
-    return around(replicas, stage_weights(count, first, last) - dealt) +
-           around(replicas / experts.parallel, dealt);
+    const auto among = [&](int all) { return all > experts.parallel ? all / experts.parallel : 1; };
+    return around(replicas, weight_shards, stage_weights(count, first, last) - dealt) +
+           around(among(replicas), among(weight_shards), dealt);
   }
 
  private:
+  //! The largest share of a stage's weights, dealt among so many replicas; of experts among those
+  //! that hold them.
+  constexpr std::int64_t share_of(int shards, std::int64_t count, bool first, bool last) const {
+    const std::int64_t dealt = count * dealt_weights();
+    const int holders = dealt == 0 || shards == 1 ? 1 : shards / experts.parallel;
+    return one_of(shards, stage_weights(count, first, last) - dealt) + one_of(holders, dealt);
+  }
   //! The largest of so many equal parts.
   static constexpr std::int64_t one_of(int parts, std::int64_t whole) {
     return (whole + parts - 1) / parts;
