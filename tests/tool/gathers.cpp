@@ -143,6 +143,15 @@ TEST_CASE("what gathers take is told by option, by rank and chunk, or by layer")
       CHECK(one["by_gathers"].get<double>() >= 6);
       CHECK(one["makespan"] >= one.value("bound", 0.0));
     }
+  // No order begins before the first stage's are there.
+  const std::string all = "compare --ranks 2 --microbatches 4 --chunks 2 --format json ";
+  const json without = run_json(all);
+  const json with = run_json(all + "--unshard 6,0");
+  for (const json& one : with)
+    for (const json& other : without)
+      if (one["schedule"] == other["schedule"] && one.contains("bound"))
+        CHECK(one["bound"].get<double>() - other["bound"].get<double>() ==
+              (one["chunks"] == 2 ? 6 : 12));
   // Of time alone, of memory alone.
   CHECK(run_json(two + "--unshard 0,3")["by_gathers"] == 0);
   CHECK(run_json(two + "--unshard 0,3")["peak"][0] == 2 + 3);

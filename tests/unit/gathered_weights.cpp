@@ -100,12 +100,22 @@ TEST_CASE("weights are gathered for what comes next, and dropped to make room") 
   CHECK(gathered(jobs, 3, 3) ==
         "0UNSHARD 1UNSHARD 2UNSHARD 0F0 1F0 2F0 2B0 2RESHARD 1B0 1RESHARD 0B0 0RESHARD");
   CHECK(gathered({}, 3, 3).empty());
-  // The halves of a pair run together. What would leave between them and come back stays.
+  // The halves of a pair run together.
   std::vector<job> paired{{0, 0, 0, job_kind::forward},
                           {1, 0, 0, job_kind::forward, true},
                           {0, 0, 0, job_kind::backward},
                           {1, 0, 0, job_kind::backward}};
   CHECK(gathered(paired, 2, 2) == "0UNSHARD 1UNSHARD 0F0 1F0 0B0 0RESHARD 1B0 1RESHARD");
+  // So may both leave at once, the lowest first,
+  CHECK(gathered({{1, 0, 0, job_kind::forward, true}, {0, 0, 0, job_kind::backward}}, 2, 2) ==
+        "1UNSHARD 0UNSHARD 1F0 0B0 0RESHARD 1RESHARD");
+  // and of these one that comes back next stays.
+  paired = {{0, 0, 0, job_kind::forward, true},
+            {1, 0, 0, job_kind::backward},
+            {2, 0, 0, job_kind::forward},
+            {0, 0, 0, job_kind::backward}};
+  CHECK(gathered(paired, 3, 2) ==
+        "0UNSHARD 1UNSHARD 0F0 1B0 1RESHARD 2UNSHARD 2F0 2RESHARD 0B0 0RESHARD");
   // Messages and copies need none.
   CHECK(gathered({{0, 0, 0, job_kind::receive_forward},
                   {0, 0, 0, job_kind::forward},
@@ -144,6 +154,23 @@ TEST_CASE("gathers run beside the jobs, one after another; jobs of their stage w
   CHECK(ranks[0] == stretto::rank_report{8, 7, 10 + 20 + 3 + 3});
   // From the first job on: what comes before it is no part of the rank's span.
   CHECK(all.span == 11);
+}
+
+TEST_CASE("what takes no time behind a gather stands where the jobs are, not where that ends") {
+  const job jobs[] = {
+      gather(0), {0, 0, 0, job_kind::receive_backward}, {0, 0, 0, job_kind::forward}, drop(0)};
+  const std::int32_t count = 4;
+  const job_table costs(1, 1, {.unshard = 9});
+  std::vector<stretto::rank_report> ranks(1);
+  std::vector<job_time> times(4);
+  REQUIRE(stretto::measure(
+              {.rows = {jobs, &count, 1, 4}, .where = {}, .microbatches = 1, .costs = costs.view()},
+              ranks, times)
+              .answer.ok());
+  CHECK(times[0] == job_time{0, 9});
+  CHECK(times[1] == job_time{0, 0});
+  CHECK(times[2] == job_time{9, 10});
+  CHECK(times[3] == job_time{10, 10});
 }
 
 TEST_CASE("what is gathered counts against a rank's limit") {

@@ -76,7 +76,7 @@ class memory_curve {
   }
 
   constexpr bool add(const job& work, std::int64_t& used) {
-    if (!has_cost(work.kind)) return !is_gather(work.kind) || gather(work, used);
+    if (!has_cost(work.kind)) return !is_gather(work.kind) || gather(work);
     if (work.stage < 0 || work.stage >= stages_) return false;
     const int chunk = where_.chunk_of(work.stage, work.microbatch);
     if (chunk >= chunks_) return false;
@@ -98,13 +98,12 @@ class memory_curve {
     return true;
   }
 
-  constexpr bool gather(const job& work, std::int64_t& used) {
+  constexpr bool gather(const job& work) {
     const int chunk = where_.chunk_on(rank_, work.stage);
     if (chunk < 0 || chunk >= chunks_) return false;
     const std::int64_t room =
         costs_[chunk * cost_kinds + static_cast<int>(job_kind::unshard)].change;
     level_ += work.kind == job_kind::unshard ? room : -room;
-    if (work.kind == job_kind::unshard) used += room;
     return true;
   }
 
