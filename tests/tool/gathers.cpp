@@ -143,6 +143,30 @@ TEST_CASE("what gathers take is told by option, by rank and chunk, or by layer")
       CHECK(one["by_gathers"].get<double>() >= 6);
       CHECK(one["makespan"] >= one.value("bound", 0.0));
     }
+  // Of slices that a job does together once, too.
+  const temporary of_slices("slices.json");
+  of_slices.write(R"([{"memory_unshard": 8}, {"slice": 1, "forward": 2}])");
+  const std::string sliced = "compare --ranks 2 --microbatches 4 --slices 2 --format json ";
+  for (const std::string& layered :
+       {std::string(), "--layers 2,2 --layer-costs " + of_slices.path()}) {
+    CAPTURE(layered);
+    const temporary no_gathers("plain.json");
+    no_gathers.write(R"([{"slice": 1, "forward": 2}])");
+    const json there = run_json(sliced + (layered.empty() ? "--unshard 0,8" : layered));
+    const json plain = run_json(
+        sliced + (layered.empty() ? "" : "--layers 2,2 --layer-costs " + no_gathers.path()));
+    int seen = 0;
+    for (const json& one : there)
+      for (const json& other : plain) {
+        if (one["schedule"] != other["schedule"] || !one.contains("makespan")) continue;
+        CAPTURE(one["schedule"].get<std::string>());
+        const bool replicas = one["schedule"] == "chimera" || one["schedule"] == "dualpipe";
+        CHECK(one["peak"][0].get<double>() - other["peak"][0].get<double>() ==
+              (layered.empty() ? 8 : 16) * (replicas ? 2 : 1));
+        ++seen;
+      }
+    CHECK(seen > 20);
+  }
   // No order begins before the first stage's are there.
   const std::string all = "compare --ranks 2 --microbatches 4 --chunks 2 --format json ";
   const json without = run_json(all);
