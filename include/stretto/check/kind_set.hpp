@@ -18,9 +18,5 @@ constexpr kind_set only(job_kind one, job_kind other) {
 constexpr bool holds(kind_set set, kind_set any_of) {
   return (set & any_of) != 0;
 }
-//! Whether jobs of this kind belong to one (stage, micro-batch, slice), not to the whole step.
-constexpr bool is_of_cell(job_kind kind) {
-  return has_cost(kind) || is_message(kind);
-}
 
 }  // namespace stretto::check

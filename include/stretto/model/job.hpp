@@ -76,6 +76,8 @@ constexpr bool is_receive(job_kind kind) {
 constexpr bool is_message(job_kind kind) {
   return kind >= job_kind::send_forward && kind <= job_kind::receive_backward;
 }
+//! What is of one (stage, micro-batch, slice), not of a stage, a rank or the step.
+constexpr bool is_of_cell(job_kind kind) { return has_cost(kind) || is_message(kind); }
 
 //! The receive that takes what `send` sends: `0SEND_F3` meets `1RECV_F3`, `1SEND_B3` `0RECV_B3`.
 constexpr job matching_receive(job send) {

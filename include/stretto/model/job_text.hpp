@@ -58,7 +58,7 @@ constexpr bool has_pytorch_form(const job& work) {
 //! Whether the text form always carries a micro-batch. The other kinds belong to a stage or a rank
 //! and carry one only when it is not 0.
 constexpr bool names_microbatch(job_kind kind) {
-  return has_cost(kind) || is_message(kind) || kind == job_kind::all_reduce;
+  return is_of_cell(kind) || kind == job_kind::all_reduce;
 }
 
 //! Long enough for every job; twice this and a few letters for a pair.

@@ -72,8 +72,8 @@ inline std::vector<std::int32_t> in_turns(const replay_input& lists) {
 //! Compute-only lists as torch.distributed.pipelining lowers them for its runtime
 //! (`compute_comms`): with UNSHARD, RESHARD and REDUCE_GRAD, and with messages that follow one
 //! another by turns.
-//! @param compute   lists that keep all rules of compute lists
-//! @param most      of how many stages at once a rank has the weights; 3, as PyTorch has it
+//! @param compute  lists that keep all rules of compute lists
+//! @param most     of how many stages at once a rank has the weights; 3, as PyTorch has it
 inline job_lists with_pytorch_comms(const replay_input& compute, int most = 3) {
   const job_lists lists = with_gathered_weights(compute, most);
   replay_input gathered = compute;
