@@ -23,6 +23,11 @@ void add_gathered(CLI::App& command, std::optional<int>& most) {
       ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
 }
 
+void refuse_few_gathered(int gathered, const std::string& schedule) {
+  throw bad_option("--gathered", std::to_string(gathered),
+                   schedule + " pairs jobs of two stages, whose weights must be there at once");
+}
+
 void cost_options::add(CLI::App& command, const kinds& beside) {
   command.add_option("--cost", cost,
                      "Times F,I,W,C: forward, backward for the input, backward for the weights, "

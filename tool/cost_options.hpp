@@ -16,6 +16,8 @@ namespace stretto::tool {
 
 //! --gathered.
 void add_gathered(CLI::App& command, std::optional<int>& most);
+//! @throws bad_input for so few that a pair's halves have not theirs at once
+[[noreturn]] void refuse_few_gathered(int gathered, const std::string& schedule);
 
 //! --cost, --whole-saves, --memory, --copy, --reduce-grad, --unshard, --gathered, --weights,
 //! --limit,
@@ -44,7 +46,7 @@ struct cost_options {
     bool copies;  //!< to the host
     bool pairs;
     bool limits = false;  //!< several of them, each for a run of its own
-    bool sums = false;    //!< of gradients
+    bool sums = false;     //!< of gradients
     bool gathers = false;  //!< of weights
   };
   void add(CLI::App& command, const kinds& beside);

@@ -313,12 +313,15 @@ job_table table_of(const cost_options& options, const placement& where, const co
 
 }  // namespace
 
+void leave_out_replicas(job_table& table) {
+  for (std::size_t at = 0; at < table.entries.size(); ++at)
+    if (is_of_stage(static_cast<job_kind>(at % cost_kinds))) table.entries[at] = {};
+}
+
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut,
                      std::vector<std::int32_t>* dealt) {
   job_table table = table_of(options, where, cut, dealt);
-  if (options.replicas) return table;
-  for (std::size_t at = 0; at < table.entries.size(); ++at)
-    if (is_of_stage(static_cast<job_kind>(at % cost_kinds))) table.entries[at] = {};
+  if (!options.replicas) leave_out_replicas(table);
   return table;
 }
 

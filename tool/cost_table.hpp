@@ -39,4 +39,7 @@ struct cost_cut {
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {},
                      std::vector<std::int32_t>* dealt = nullptr);
 
+//! Takes what data-parallel replicas do together out of it.
+void leave_out_replicas(job_table& table);
+
 }  // namespace stretto::tool

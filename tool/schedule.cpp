@@ -32,9 +32,8 @@ struct schedule_command {
     // A header holds the costs, as they are given.
     step made = make_step(options, format != "header");
     if (!(comms && format == "csv")) refuse_nothing_gathered(options, made);
-    // Of orders made within limits that gathered weights count against; none but PyTorch's tells
-    // them.
-    made.with_replicas.reset();
+    // Limits were kept with gathered weights; none but PyTorch's form tells where they are.
+    leave_out_replicas(made);
     if (comms && made.messages)
       throw bad_input("--comms: " + made.schedule + " holds messages already");
     job_lists lowered;

@@ -167,6 +167,12 @@ void prove_order(step& read, const cost_options& costs, const cost_cut& cut, ver
   prove(ways[free ? 0 : 1], why);
 }
 
+void leave_out_replicas(step& made) {
+  made.with_replicas.reset();
+  made.sums = made.gathers = false;
+  leave_out_replicas(made.made.costs);
+}
+
 replay_input step::input() const {
   replay_input input = imported ? imported->input(made.costs.view())
                                 : replay_input{.rows = made.lists.rows(),

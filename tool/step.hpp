@@ -59,13 +59,15 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
 //! @throws bad_input, broken_schedule
 step read_order(const std::string& option, const std::string& path);
 //! Gives what is read its costs, as make_step does, and holds it against every rule.
-//! @param why  as above; null: limits that it does not keep are thrown, too
-//! @param objective      what is to be short where layers can be dealt in several ways
 //! Of how many stages at once a rank may have the weights: without --gathered of any number in
 //! lists that say where they are gathered, of as many as by default in others.
+//! @param why        as above; null: limits that it does not keep are thrown, too
+//! @param objective  what is to be short where layers can be dealt in several ways
 //! @throws broken_schedule
 void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why = nullptr,
                  schedule::objective_kind objective = schedule::objective_kind::flush);
+//! Takes what data-parallel replicas do together out of it. The order stays as it was made for it.
+void leave_out_replicas(step& made);
 //! The compute lists with sends and receives; the lists themselves if they hold messages.
 //! @throws broken_schedule when the messages break a rule
 job_lists with_messages(const step& from);

@@ -151,11 +151,6 @@ memory::offload_window read_offload(const std::string& text, const std::string& 
   return *made;
 }
 
-void refuse_few_gathered(int gathered, const std::string& schedule) {
-  throw bad_option("--gathered", std::to_string(gathered),
-                   schedule + " pairs jobs of two stages, whose weights must be there at once");
-}
-
 void step_options::add(CLI::App& command, bool sums, bool gathers) {
   command.add_option("NAME", name, "Schedule: " + schedule_names());
   sizes.add(command, false);

@@ -44,8 +44,6 @@ std::string count_of(int count, const std::string& what);
 
 //! --merge, of any schedule.
 CLI::Option* add_merge(CLI::App& command, std::string& word);
-//! @throws bad_input for so few that a pair's halves have not theirs at once
-[[noreturn]] void refuse_few_gathered(int gathered, const std::string& schedule);
 //! --offload, as memory/window_text.hpp reads it.
 CLI::Option* add_offload(CLI::App& command, std::string& text);
 //! @throws bad_input naming option, value and rule

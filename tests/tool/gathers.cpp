@@ -265,6 +265,11 @@ TEST_CASE(
         if (one.contains("file")) CHECK(one["makespan"] == made["makespan"]);
     }
   }
+  // A header has the rest of the costs and the limit, and so its proof.
+  const std::string header = "schedule zb_h1 --ranks 2 --microbatches 4 --limit 9 --emit header ";
+  const auto proof = [](const std::string& text) { return text.substr(text.find("// makespan")); };
+  CHECK(proof(run(header + "--unshard 3,4").out) == proof(run(header).out));
+  CHECK(refusal(header + "--unshard 3,8").find("whose limit is 9") != std::string::npos);
   // Orders alone say nothing of gathers.
   CHECK(run("schedule" + step + "--unshard 3,4 --format json").out.find("UNSHARD") ==
         std::string::npos);
@@ -413,6 +418,11 @@ TEST_CASE("gathers are drawn below the jobs of their rank, and are a track of a 
           end = std::max(end, event["ts"].get<std::int64_t>() + event["dur"].get<std::int64_t>());
       CHECK(end == run_json("simulate" + other + " --format json")["makespan"]);
     }
+  // A measured step's trace tells of none.
+  const std::string traced = "plot 1f1b --ranks 2 --microbatches 4 --trace file ";
+  CHECK(refusal(traced + "--unshard 3,1") == "stretto: --unshard excludes --trace\n");
+  CHECK(refusal(traced + "--gathered 2") == "stretto: --gathered excludes --trace\n");
+  CHECK(refusal(traced + "--reduce-grad 2") == "stretto: --reduce-grad excludes --trace\n");
   const json trace = run_json("trace" + step + "--unshard 3,1");
   const json told = run_json("simulate" + step + "--unshard 3,1 --format json");
   int gathers = 0;
