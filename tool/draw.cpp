@@ -218,7 +218,10 @@ void add_plot(CLI::App& app) {
                       "File that the executor has written (the trainer's trace.json): its last step "
                       "below the predicted one, whose costs then are microseconds, or by default "
                       "what jobs took there; its order held against the schedule's")
-      ->excludes(memory);
+      ->excludes(memory)
+      ->excludes(command->get_option("--reduce-grad"))
+      ->excludes(command->get_option("--unshard"))
+      ->excludes(command->get_option("--gathered"));
   command->callback([mine, command] {
     for (const char* option : {"--cost", "--costs", "--layers"})
       mine->own_costs = mine->own_costs || command->count(option) > 0;
