@@ -26,6 +26,13 @@ constexpr std::int64_t most_jobs_held = 2 * shape::most_jobs;
 // In which costs are cut: limits and bases, up to 10^15 times that, stay in 64 bits.
 constexpr std::int64_t most_parts = 1000;
 
+//! What stands in a row: a schedule, in slices and chunks that it has, or an order that is read.
+struct entrant {
+  const schedule_facts* facts;
+  shape cut;
+  step* read;
+};
+
 struct compare_command {
   shape_options sizes;
   cost_options costs;
@@ -39,12 +46,13 @@ struct compare_command {
     common_.wanted = sizes.sizes();
     common_.spans = objective == "span";
     common_.layers = costs.layers.given();
-    for (const schedule_facts& facts : catalogue())
-      common_.memory.times = std::lcm(common_.memory.times, cut_of(shape_of(facts).chunks));
+    const std::vector<schedule_facts> every = catalogue();
+    enter(every);
     read_.reserve(csv.size());  // steps are not copied
     for (const std::string& path : csv) {
       read_.push_back(read_order("--csv", path));
       fit(path, read_.back());
+      entrants_.push_back({nullptr, {}, &read_.back()});
     }
     // Nor is a part of what a pair hides.
     common_.time.times = std::lcm(common_.memory.times, finer_unit::of_hidden(costs.hides).times);
@@ -102,14 +110,40 @@ struct compare_command {
     return for_less;
   }
 
-  //! All schedules, in the catalogue's order, and what is read, by as many threads as the machine
-  //! runs at once: none knows of another. Searches take longest and begin first.
+  //! All schedules, in the catalogue's order, each with every number of chunks that is asked for
+  //! and that it has; where it has none of these, with one that it has.
+  void enter(const std::vector<schedule_facts>& every) {
+    std::vector<shape> asked;
+    for (const int chunks : sizes.all_chunks.empty() ? std::vector<int>{1} : sizes.all_chunks) {
+      shape_options one = sizes;
+      one.chunks = chunks;
+      asked.push_back(one.sizes());
+    }
+    common_.several_chunks = asked.size() > 1;
+    for (const shape& one : asked)
+      jobs_ = std::max(jobs_, std::int64_t{one.ranks} * one.chunks * one.microbatches * one.slices);
+    for (const schedule_facts& facts : every) {
+      const std::size_t before = entrants_.size();
+      for (const shape& one : asked) {
+        const shape tried = shape_of(facts, one.chunks);
+        if (serves(facts.name, tried).ok()) entrants_.push_back({&facts, tried, nullptr});
+      }
+      if (entrants_.size() == before) entrants_.push_back({&facts, own_shape_of(facts), nullptr});
+      for (std::size_t at = before; at < entrants_.size(); ++at)
+        cut_costs(entrants_[at].cut.chunks, [&](const std::string& rule) {
+          throw bad_option("--chunks", std::to_string(entrants_[at].cut.chunks),
+                           rule + "; leave some out");
+        });
+    }
+  }
+
+  //! All rows, in the order of the entrants, by as many threads as the machine runs at once: none
+  //! knows of another. Searches take longest and begin first.
   std::vector<compared> run_all() {
-    const std::vector<schedule_facts>& every = catalogue();
-    std::vector<std::size_t> order(every.size() + read_.size());
+    std::vector<std::size_t> order(entrants_.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_partition(order.begin(), order.end(), [&](std::size_t at) {
-      return at < every.size() && searches(every[at]);
+      return entrants_[at].facts != nullptr && searches(*entrants_[at].facts);
     });
     std::vector<compared> made(order.size());
     std::vector<std::exception_ptr> failed(order.size());
@@ -118,18 +152,17 @@ struct compare_command {
       for (std::size_t taken = next++; taken < order.size(); taken = next++) {
         const std::size_t at = order[taken];
         try {
-          if (at < every.size()) tell(every[at].name);
-          made[at] = at < every.size() ? run(every[at]) : run(read_[at - every.size()]);
+          const entrant& one = entrants_[at];
+          if (one.facts != nullptr) tell(one.facts->name);
+          made[at] = one.facts != nullptr ? run(*one.facts, one.cut) : run(*one.read);
         } catch (...) {
           failed[at] = std::current_exception();
         }
       }
     };
     {
-      const std::int64_t jobs = std::int64_t{common_.wanted.ranks} * common_.wanted.chunks *
-                                common_.wanted.microbatches * common_.wanted.slices;
-      const auto most = static_cast<unsigned>(
-          std::clamp<std::int64_t>(most_jobs_held / jobs, 1, most_threads));
+      const auto most =
+          static_cast<unsigned>(std::clamp<std::int64_t>(most_jobs_held / jobs_, 1, most_threads));
       const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, most);
       std::vector<std::jthread> others;
       for (unsigned other = 1; other < threads; ++other) others.emplace_back(work);
@@ -154,21 +187,30 @@ struct compare_command {
     return std::count(facts.options.begin(), facts.options.end(), "--variant") > 0;
   }
 
-  //! The shape that a schedule runs with: the one asked for, in slices and chunks that it has.
-  shape shape_of(const schedule_facts& facts) const {
-    shape tried = common_.wanted;
-    if (!facts.slices) tried.slices = 1;
-    if (serves(facts.name, tried).ok()) return tried;
+  //! The shape asked for, in slices that the schedule has and so many chunks.
+  shape shape_of(const schedule_facts& facts, int chunks) const {
+    shape made = common_.wanted;
+    if (!facts.slices) made.slices = 1;
+    made.chunks = chunks;
+    return made;
+  }
+  //! The same in chunks that it has, if there are any.
+  shape own_shape_of(const schedule_facts& facts) const {
     for (const int chunks : facts.chunks) {
-      tried.chunks = chunks;
+      const shape tried = shape_of(facts, chunks);
       if (serves(facts.name, tried).ok()) return tried;
     }
-    tried.chunks = common_.wanted.chunks;
-    return tried;
+    return shape_of(facts, common_.wanted.chunks);
   }
-  //! What costs must be multiplied by lest a part of them be rounded.
-  std::int64_t cut_of(int chunks) const {
-    return chunks == common_.wanted.chunks || costs.layers.given() ? 1 : chunks;
+  //! Multiplies costs, lest a part of them be rounded of so many chunks.
+  //! @param refuse  is told why where that makes too many parts; throws
+  template <class Refuse>
+  void cut_costs(int chunks, const Refuse& refuse) {
+    if (chunks == common_.wanted.chunks || costs.layers.given()) return;
+    common_.memory.times = std::lcm(common_.memory.times, chunks);
+    if (common_.memory.times > most_parts)
+      refuse("costs would be cut in " + std::to_string(common_.memory.times) + " parts, at most " +
+             std::to_string(most_parts));
   }
   cost_cut cut_into(int slices) const {
     return {.given = common_.wanted.chunks,
@@ -192,19 +234,16 @@ struct compare_command {
     if (!costs.layers.given() && where.stages() != where.ranks * read.chunks)
       refuse("has " + count_of(where.stages(), "stage") + " on " + count_of(where.ranks, "rank") +
              ", not as many on each; --layers says what uneven ones take");
-    common_.memory.times = std::lcm(common_.memory.times, cut_of(read.chunks));
-    if (common_.memory.times > most_parts)
-      refuse("has " + count_of(read.chunks, "chunk") + ", for which costs would be cut in " +
-             std::to_string(common_.memory.times) + " parts, at most " +
-             std::to_string(most_parts) + "; give costs of one by --chunks " +
-             std::to_string(read.chunks));
+    cut_costs(read.chunks, [&](const std::string& rule) {
+      refuse("has " + count_of(read.chunks, "chunk") + ", for which " + rule +
+             "; give costs of one by --chunks " + std::to_string(read.chunks));
+    });
   }
 
-  compared run(const schedule_facts& facts) const {
+  compared run(const schedule_facts& facts, const shape& cut) const {
     compared result;
     result.name = facts.name;
     result.forward_only = facts.forward_only;
-    const shape cut = shape_of(facts);
     result.chunks = cut.chunks;
     result.slices = cut.slices;
     schedule_options options;
@@ -253,7 +292,9 @@ struct compare_command {
     result.find_bound();
   }
 
+  std::vector<entrant> entrants_;
   std::vector<step> read_;
+  std::int64_t jobs_ = 0;  // of a kind, of the largest shape that is asked for
   comparison common_;
 };
 
@@ -263,7 +304,7 @@ void add_compare(CLI::App& app) {
   auto* command = app.add_subcommand(
       "compare", "All schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
-  mine->sizes.add(*command, true);
+  mine->sizes.add(*command, true, true);
   mine->costs.add(*command,
                   {.copies = false, .pairs = true, .limits = true, .sums = true, .gathers = true});
   command
@@ -286,9 +327,11 @@ void add_compare(CLI::App& app) {
       "Costs are those of a job of one of --chunks chunks. A schedule that has another number of\n"
       "chunks cuts the same model anew: column `job` says how many times that its jobs take, in\n"
       "time and memory; a hop between ranks and the limit stay. With --chunks 1 the costs are a\n"
-      "whole rank's, and a schedule of two chunks has jobs of half of them. With --slices, costs "
-      "are\n"
-      "those of one slice, and a schedule that does not slice has jobs of all of a micro-batch's.\n"
+      "whole rank's, and a schedule of two chunks has jobs of half of them.\n"
+      "Of several --chunks a schedule stands there with each that it has, and costs are those of a\n"
+      "job of the first.\n"
+      "With --slices, costs are those of one slice, and a schedule that does not slice has jobs of\n"
+      "all of a micro-batch's.\n"
       "Forwards alone hold all of --weights, and of --layer-costs memory_weights_alone where that\n"
       "is given.\n"
       "bubble and peak are those of the worst rank. bound: no order on this placement and within\n"

@@ -48,6 +48,10 @@ std::string comparison::reason_of(const compared& one) const {
   return std::string(to_text(one.why).view());
 }
 
+std::string comparison::name_of(const compared& one) const {
+  return several_chunks ? one.name + " of " + count_of(one.chunks, "chunk") : one.name;
+}
+
 std::vector<std::string> comparison::name_titles() const {
   std::vector<std::string> titles{"schedule", "chunks"};
   if (wanted.slices > 1) titles.push_back("slices");
@@ -91,7 +95,12 @@ void comparison::print_one(const comparison_run& made) const {
          bounded ? time.text(bound(one)) : "-", bounded ? percent(above) : "-"});
   }
   std::cout << print_table(rows);
-  for (const compared& one : made.absent) std::cout << one.name << ": " << reason_of(one) << '\n';
+  print_absent(made);
+}
+
+void comparison::print_absent(const comparison_run& made) const {
+  for (const compared& one : made.absent)
+    std::cout << name_of(one) << ": " << reason_of(one) << '\n';
 }
 
 void comparison::print(const std::vector<std::int64_t>& limits,
@@ -109,7 +118,7 @@ void comparison::print(const std::vector<std::int64_t>& limits,
     rows[0].push_back("limit " + std::to_string(limit) + " ");
   const auto within = [](const comparison_run& made, const compared& row) {
     return std::find_if(made.all.begin(), made.all.end(), [&](const compared& other) {
-      return other.name == row.name && other.file == row.file;
+      return other.name == row.name && other.file == row.file && other.chunks == row.chunks;
     });
   };
   std::vector<std::string> for_less;
@@ -122,7 +131,7 @@ void comparison::print(const std::vector<std::int64_t>& limits,
       const bool best = fits && !one->forward_only && length(*one) == shortest[at];
       rows.back().push_back((fits ? time.text(length(*one)) : "-") + (best ? "*" : " "));
       if (fits && one->made_for)
-        for_less.push_back(row.name + " of limit " + std::to_string(limits[at]) + " from " +
+        for_less.push_back(name_of(row) + " of limit " + std::to_string(limits[at]) + " from " +
                            std::to_string(*one->made_for));
     }
   }
@@ -136,8 +145,7 @@ void comparison::print(const std::vector<std::int64_t>& limits,
       std::cout << (&one == for_less.data() ? " " : ", ") << one;
     std::cout << '\n';
   }
-  for (const compared& one : runs.back().absent)
-    std::cout << one.name << ": " << reason_of(one) << '\n';
+  print_absent(runs.back());
 }
 
 void comparison::print_json(const std::vector<std::int64_t>& limits,

@@ -49,6 +49,7 @@ struct comparison {
   finer_unit memory;
   bool spans = false;   //!< what is to be short is the longest rank's first to last job
   bool layers = false;  //!< costs are those of layers
+  bool several_chunks = false;  //!< a schedule may stand there more than once
 
   std::int64_t length(const compared& one) const {
     return spans ? one.all.all.span : one.all.all.makespan;
@@ -64,10 +65,13 @@ struct comparison {
 
  private:
   void print_one(const comparison_run& made) const;
+  void print_absent(const comparison_run& made) const;
   nlohmann::ordered_json json_of(const comparison_run& made) const;
   //! The cells that say which schedule this is, and how it cuts the model.
   std::vector<std::string> name_cells(const compared& one) const;
   std::vector<std::string> name_titles() const;
+  //! Which one it is, where there is no column of chunks.
+  std::string name_of(const compared& one) const;
   std::string scale(const compared& one) const;
   std::string reason_of(const compared& one) const;
 };

@@ -1,14 +1,13 @@
-#include "catalogue.hpp"
 #include "cost_options.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <system_error>
 #include <vector>
 
+#include "catalogue.hpp"
 #include "errors.hpp"
 #include "numbers.hpp"
 
@@ -138,21 +137,8 @@ bool cost_options::deals_by_limit() const {
 }
 
 std::vector<std::int64_t> cost_options::several_limits() const {
-  std::vector<std::int64_t> all;
-  if (limits_text.empty()) return all;
-  const char* at = limits_text.data();
-  const char* const end = at + limits_text.size();
-  for (;; ++at) {
-    std::int64_t one = -1;
-    const auto read = std::from_chars(at, end, one);
-    at = read.ptr;
-    if (read.ec != std::errc{} || one < 0 || one > most_memory || (at != end && *at != ','))
-      throw bad_option("--limit", limits_text,
-                       "expected integers from 0 to " + std::to_string(most_memory) +
-                           " between commas");
-    all.push_back(one);
-    if (at == end) break;
-  }
+  if (limits_text.empty()) return {};
+  std::vector<std::int64_t> all = read_list("--limit", limits_text, 0, most_memory);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;

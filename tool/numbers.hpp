@@ -48,6 +48,26 @@ std::array<std::int64_t, Count> read_numbers(const std::string& option, const st
   return all;
 }
 
+//! Any number of integers between commas, one at least.
+//! @throws bad_input naming option, value and rule
+inline std::vector<std::int64_t> read_list(const std::string& option, const std::string& text,
+                                           std::int64_t least, std::int64_t most) {
+  std::vector<std::int64_t> all;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;; ++at) {
+    std::int64_t one = -1;
+    const auto read = std::from_chars(at, end, one);
+    at = read.ptr;
+    if (read.ec != std::errc{} || one < least || one > most || (at != end && *at != ','))
+      throw bad_option(option, text,
+                       "expected integers from " + std::to_string(least) + " to " +
+                           std::to_string(most) + " between commas");
+    all.push_back(one);
+    if (at == end) return all;
+  }
+}
+
 //! A value as an error quotes it: what nests could be of any length and depth.
 inline std::string in_words(const nlohmann::json& value) {
   return value.is_array() ? "a list" : value.is_object() ? "an object" : value.dump();

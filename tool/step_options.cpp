@@ -1,11 +1,13 @@
 #include "step_options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
 
 #include "errors.hpp"
+#include "numbers.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/schedule/by_name.hpp"
 
@@ -76,7 +78,7 @@ void refuse_shape(const std::string& name, reason why, const shape& sizes,
   throw bad_input(option_of(why, sizes, options) + ": " + name + " does not serve this: " + rule);
 }
 
-void shape_options::add(CLI::App& command, bool required) {
+void shape_options::add(CLI::App& command, bool required, bool several) {
   constexpr int greatest = std::numeric_limits<int>::max();
   command.add_option("--ranks", ranks, "Ranks of the pipeline")
       ->check(CLI::Range(1, greatest).description(""))
@@ -84,10 +86,21 @@ void shape_options::add(CLI::App& command, bool required) {
   command.add_option("--microbatches", microbatches, "Micro-batches in a step")
       ->check(CLI::Range(1, greatest).description(""))
       ->required(required);
-  command
-      .add_option("--chunks", chunks,
-                  "Stages per rank (default 1, or 2 where a schedule needs two)")
-      ->check(CLI::Range(1, greatest).description(""));
+  const std::string by_default = " (default 1, or 2 where a schedule needs two)";
+  if (several)
+    command.add_option_function<std::string>(
+        "--chunks",
+        [this](const std::string& text) {
+          for (const std::int64_t one : read_list("--chunks", text, 1, greatest))
+            if (std::find(all_chunks.begin(), all_chunks.end(), one) == all_chunks.end())
+              all_chunks.push_back(static_cast<int>(one));
+          chunks = all_chunks.front();
+        },
+        "Stages per rank; several, as in 1,2,4, are compared, costs being those of the first" +
+            by_default);
+  else
+    command.add_option("--chunks", chunks, "Stages per rank" + by_default)
+        ->check(CLI::Range(1, greatest).description(""));
   command
       .add_option("--slices", slices, "Slices per micro-batch; costs are those of one (default 1)")
       ->check(

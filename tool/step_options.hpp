@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "catalogue.hpp"
 #include "cost_options.hpp"
@@ -21,10 +22,12 @@ struct shape_options {
   int ranks = 0;
   int microbatches = 0;
   std::optional<int> chunks;  //!< not given: one, or as many as the schedule must have
+  std::vector<int> all_chunks;  //!< of a command that takes several, the first of which is `chunks`
   int slices = 1;
 
-  //! @param required whether the command cannot do without
-  void add(CLI::App& command, bool required);
+  //! @param required  whether the command cannot do without
+  //! @param several   whether it takes more than one number of chunks
+  void add(CLI::App& command, bool required, bool several = false);
   //! @param schedule  whose shape it is; empty: of none in particular
   //! @throws bad_input for a shape with more jobs than the library serves
   shape sizes(const std::string& schedule = {}) const;
