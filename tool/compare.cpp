@@ -11,8 +11,10 @@
 #include <thread>
 
 #include "command.hpp"
+#include "compare_svg.hpp"
 #include "compare_table.hpp"
 #include "errors.hpp"
+#include "files.hpp"
 #include "step.hpp"
 
 namespace stretto::tool {
@@ -41,6 +43,7 @@ struct compare_command {
   std::string merge = "none";
   std::string sort;
   std::string format = "table";
+  std::string out = "-";
 
   void run() {
     common_.wanted = sizes.sizes();
@@ -74,12 +77,14 @@ struct compare_command {
                                    [](const comparison_run& made) { return made.all.empty(); });
     if (!empty) costs.refuse_nothing_gathered(std::any_of(runs.begin(), runs.end(), gathers));
     if (format == "json")
-      common_.print_json(limits, runs);
+      write_file("-o", out, common_.json(limits, runs));
+    else if (format == "svg" && !empty)
+      write_file("-o", out, to_svg(common_, limits, runs));
     else
-      common_.print(limits, runs);
-    std::cout.flush();
+      write_file("-o", format == "svg" ? "-" : out, common_.table(limits, runs));
     if (empty)
-      throw bad_input("no schedule serves this shape within its limits; standard output says why");
+      throw bad_input("no schedule serves this shape within its limits; " +
+                      (format == "svg" || out == "-" ? "standard output" : out) + " says why");
   }
 
  private:
@@ -321,16 +326,19 @@ void add_compare(CLI::App& app) {
   command
       ->add_option("--sort", mine->sort, "makespan (or span, by --objective), bubble, peak or name")
       ->check(CLI::IsMember({"makespan", "span", "bubble", "peak", "name"}));
-  command->add_option("--format", mine->format, "table or json")
-      ->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", mine->format, "table, json or svg")
+      ->check(CLI::IsMember({"table", "json", "svg"}));
+  command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->footer(
       "Costs are those of a job of one of --chunks chunks. A schedule that has another number of\n"
       "chunks cuts the same model anew: column `job` says how many times that its jobs take, in\n"
       "time and memory; a hop between ranks and the limit stay. With --chunks 1 the costs are a\n"
       "whole rank's, and a schedule of two chunks has jobs of half of them.\n"
-      "Of several --chunks a schedule stands there with each that it has, and costs are those of a\n"
+      "Of several --chunks a schedule stands there with each that it has, and costs are those of "
+      "a\n"
       "job of the first.\n"
-      "With --slices, costs are those of one slice, and a schedule that does not slice has jobs of\n"
+      "With --slices, costs are those of one slice, and a schedule that does not slice has jobs "
+      "of\n"
       "all of a micro-batch's.\n"
       "Forwards alone hold all of --weights, and of --layer-costs memory_weights_alone where that\n"
       "is given.\n"
@@ -347,6 +355,9 @@ void add_compare(CLI::App& app) {
       "smaller one of them keeps to a greater: where that is shorter, it stands there, too.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"
       "those asked for, and its chunks cut the model as a schedule's do.\n"
+      "--format svg draws the peak and the makespan (or span) of each schedule that trains, "
+      "within\n"
+      "every limit, and a line through those that none of the others beats in both.\n"
       "With --layers, costs are those of a layer, and each schedule gets the layers dealt to its\n"
       "own stages: --layers even:34 beside --layers balanced:34 shows what balancing gains.\n" +
       exits);

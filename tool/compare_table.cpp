@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
-#include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -67,7 +66,7 @@ std::vector<std::string> comparison::name_cells(const compared& one) const {
   return cells;
 }
 
-void comparison::print_one(const comparison_run& made) const {
+std::string comparison::table_of(const comparison_run& made) const {
   std::vector<std::vector<std::string>> rows{name_titles()};
   const auto add = [&](std::initializer_list<std::string> cells) {
     rows.back().insert(rows.back().end(), cells);
@@ -94,18 +93,18 @@ void comparison::print_one(const comparison_run& made) const {
     add({percent(one.all.all.bubble.value()), memory.text(one.peak()),
          bounded ? time.text(bound(one)) : "-", bounded ? percent(above) : "-"});
   }
-  std::cout << print_table(rows);
-  print_absent(made);
+  return print_table(rows) + lines_of_absent(made);
 }
 
-void comparison::print_absent(const comparison_run& made) const {
-  for (const compared& one : made.absent)
-    std::cout << name_of(one) << ": " << reason_of(one) << '\n';
+std::string comparison::lines_of_absent(const comparison_run& made) const {
+  std::string lines;
+  for (const compared& one : made.absent) lines += name_of(one) + ": " + reason_of(one) + "\n";
+  return lines;
 }
 
-void comparison::print(const std::vector<std::int64_t>& limits,
-                       const std::vector<comparison_run>& runs) const {
-  if (runs.size() == 1) return print_one(runs[0]);
+std::string comparison::table(const std::vector<std::int64_t>& limits,
+                              const std::vector<comparison_run>& runs) const {
+  if (runs.size() == 1) return table_of(runs[0]);
   // Of forwards alone the shortest is no answer.
   std::vector<std::int64_t> shortest;
   for (const comparison_run& made : runs) {
@@ -135,28 +134,27 @@ void comparison::print(const std::vector<std::int64_t>& limits,
                            std::to_string(*one->made_for));
     }
   }
-  std::cout << print_table(rows);
+  std::string text = print_table(rows);
   if (rows.size() > 1)
-    std::cout << "* the shortest " << (spans ? "span" : "makespan")
-              << " within this limit; - does not fit\n";
+    text += std::string("* the shortest ") + (spans ? "span" : "makespan") +
+            " within this limit; - does not fit\n";
   if (!for_less.empty()) {
-    std::cout << "shorter as made for a smaller limit:";
-    for (const std::string& one : for_less)
-      std::cout << (&one == for_less.data() ? " " : ", ") << one;
-    std::cout << '\n';
+    text += "shorter as made for a smaller limit:";
+    for (const std::string& one : for_less) text += (&one == for_less.data() ? " " : ", ") + one;
+    text += '\n';
   }
-  print_absent(runs.back());
+  return text + lines_of_absent(runs.back());
 }
 
-void comparison::print_json(const std::vector<std::int64_t>& limits,
-                            const std::vector<comparison_run>& runs) const {
+std::string comparison::json(const std::vector<std::int64_t>& limits,
+                             const std::vector<comparison_run>& runs) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   if (runs.size() == 1)
     list = json_of(runs[0]);
   else
     for (std::size_t at = 0; at < runs.size(); ++at)
       list.push_back({{"limit", limits[at]}, {"schedules", json_of(runs[at])}});
-  std::cout << list.dump(1) << '\n';
+  return list.dump(1) + "\n";
 }
 
 nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {

@@ -58,14 +58,14 @@ struct comparison {
 
   //! Of several limits what each leaves of what is to be short, in the order of the last.
   //! @param runs  one for each of the limits; without any, one
-  void print(const std::vector<std::int64_t>& limits,
-             const std::vector<comparison_run>& runs) const;
-  void print_json(const std::vector<std::int64_t>& limits,
-                  const std::vector<comparison_run>& runs) const;
+  std::string table(const std::vector<std::int64_t>& limits,
+                    const std::vector<comparison_run>& runs) const;
+  std::string json(const std::vector<std::int64_t>& limits,
+                   const std::vector<comparison_run>& runs) const;
 
  private:
-  void print_one(const comparison_run& made) const;
-  void print_absent(const comparison_run& made) const;
+  std::string table_of(const comparison_run& made) const;
+  std::string lines_of_absent(const comparison_run& made) const;
   nlohmann::ordered_json json_of(const comparison_run& made) const;
   //! The cells that say which schedule this is, and how it cuts the model.
   std::vector<std::string> name_cells(const compared& one) const;
