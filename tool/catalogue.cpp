@@ -24,6 +24,9 @@ schedule_facts facts_of(const Schedule& made) {
       facts.chunks.push_back(chunks);
   facts.slices = made.supports({.ranks = 2, .microbatches = 4, .slices = 2}).ok();
   facts.forward_only = schedule::forward_only(made);
+  facts.searches = requires {
+    made.variant;
+  };
   schedule::for_each_option([&](const std::string& option, auto, auto member) {
     if constexpr (std::invocable<decltype(member), Schedule&>) {
       Schedule other = made;
@@ -65,6 +68,12 @@ std::string schedule_names() {
 bool is_forward_only(const std::string& name) {
   for (const schedule_facts& facts : catalogue())
     if (facts.name == name) return facts.forward_only;
+  return false;
+}
+
+bool searches(const std::string& name) {
+  for (const schedule_facts& facts : catalogue())
+    if (facts.name == name) return facts.searches;
   return false;
 }
 

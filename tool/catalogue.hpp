@@ -30,6 +30,7 @@ struct schedule_facts {
   std::vector<int> chunks;  //!< per rank, of 1 to 3: those that it serves
   bool slices = false;      //!< cuts micro-batches in slices
   bool forward_only = false;
+  bool searches = false;             //!< its order, among several, within limits
   std::vector<std::string> options;  //!< as the command line spells them
 };
 
@@ -51,6 +52,8 @@ std::string schedule_names();
 //! Whether there is such a schedule, and no job of it has a backward.
 bool is_forward_only(const std::string& name);
 
+//! Whether there is such a schedule, and limits decide on its order.
+bool searches(const std::string& name);
 //! Whether the schedule of that name, with its default options, serves the shape.
 verdict serves(const std::string& name, const shape& sizes);
 

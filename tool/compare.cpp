@@ -148,7 +148,7 @@ struct compare_command {
     std::vector<std::size_t> order(entrants_.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_partition(order.begin(), order.end(), [&](std::size_t at) {
-      return entrants_[at].facts != nullptr && searches(*entrants_[at].facts);
+      return entrants_[at].facts != nullptr && entrants_[at].facts->searches;
     });
     std::vector<compared> made(order.size());
     std::vector<std::exception_ptr> failed(order.size());
@@ -188,10 +188,6 @@ struct compare_command {
                      });
     return run;
   }
-  static bool searches(const schedule_facts& facts) {
-    return std::count(facts.options.begin(), facts.options.end(), "--variant") > 0;
-  }
-
   //! The shape asked for, in slices that the schedule has and so many chunks.
   shape shape_of(const schedule_facts& facts, int chunks) const {
     shape made = common_.wanted;

@@ -236,8 +236,8 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
                      "times and memory of all layers must sum to at most 2e11");
 
   made.stages.resize(static_cast<std::size_t>(where.stages()));
-  std::vector<std::int32_t> alive;
-  for (int stage = 0; takes && stage < where.stages(); ++stage)
+  std::vector<std::int32_t> alive = takes ? options.alive : std::vector<std::int32_t>{};
+  for (int stage = 0; takes && options.alive.empty() && stage < where.stages(); ++stage)
     alive.push_back(std::min(where.microbatches, where.stages() - stage));
   const bool within = strict || options.within_limit;
   // Where a rank gathers those of all its stages it has them as it has its own part.

@@ -19,9 +19,12 @@ struct layer_options {
   std::string embedding;
   std::string head;
   std::string file;
-  //! Whether balanced layers that must not keep to a limit are dealt so that 1F1B would, where they
-  //! can; else they are dealt as if there were none.
+  //! Whether balanced layers that must not keep to a limit are dealt so that an order would, where
+  //! they can; else they are dealt as if there were none.
   bool within_limit = true;
+  //! Of every stage, of how many micro-batches that order has activations at once; empty: as many
+  //! as 1F1B has.
+  std::vector<std::int32_t> alive;
   //! Of forwards alone: no backward takes time, and the state is the weights, where the file tells
   //! these apart.
   bool forward_only = false;

@@ -13,6 +13,7 @@
 #include "errors.hpp"
 #include "files.hpp"
 #include "limits.hpp"
+#include "most_alive.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/lowering/communication.hpp"
 #include "stretto/memory/window_text.hpp"
@@ -71,6 +72,40 @@ cost_options without_limit(cost_options costs) {
   costs.layers.within_limit = false;
   return costs;
 }
+//! They are dealt so that this order keeps to it, and not 1F1B.
+cost_options as_kept_by(const step& order, cost_options costs, bool whole) {
+  costs.layers.alive = most_alive(order.input(), whole);
+  return costs;
+}
+
+//! Of the ways to deal layers the first that makes the step shortest; while none fits, the one that
+//! needs least.
+class best_way {
+ public:
+  explicit best_way(const cost_options& costs) : way_(costs) {}
+
+  //! @return whether it is the best so far
+  bool fits(const cost_options& way, std::int64_t length) {
+    if (fits_ && length >= least_) return false;
+    fits_ = true;
+    least_ = length;
+    way_ = way;
+    return true;
+  }
+  void refused(const cost_options& way, const verdict& why) {
+    // A search that knows no limit that is enough says 0.
+    if (fits_ || why.what != fault::over_limit || why.amount == 0 || why.amount >= least_) return;
+    least_ = why.amount;
+    way_ = way;
+  }
+  const cost_options& way() const { return way_; }
+  bool any() const { return fits_; }
+
+ private:
+  cost_options way_;
+  bool fits_ = false;
+  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
+};
 
 bool has(const job_rows& rows, job_kind kind) {
   for (int rank = 0; rank < rows.ranks; ++rank)
@@ -156,15 +191,21 @@ void prove_order(step& read, const cost_options& costs, const cost_cut& cut, ver
     prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, costs.gathered);
   };
   if (!costs.deals_by_limit()) return prove(costs, why);
-  const cost_options ways[] = {without_limit(costs), costs};
-  std::optional<std::int64_t> lengths[2];
-  for (int way = 0; way < 2; ++way) {
+  best_way best(costs);
+  const auto attempt = [&](const cost_options& way) {
     verdict told;
-    prove(ways[way], &told);
-    if (told.ok()) lengths[way] = length_of(read, objective);
-  }
-  const bool free = lengths[0] && (!lengths[1] || *lengths[0] <= *lengths[1]);
-  prove(ways[free ? 0 : 1], why);
+    prove(way, &told);
+    if (told.ok())
+      best.fits(way, length_of(read, objective));
+    else
+      best.refused(way, told);
+  };
+  attempt(without_limit(costs));
+  const bool free = best.any();
+  attempt(costs);
+  for (const bool whole : {false, true})
+    if (!free) attempt(as_kept_by(read, costs, whole));
+  prove(best.way(), why);
 }
 
 void leave_out_replicas(step& made) {
@@ -240,13 +281,30 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     return made;
   };
   if (!costs.deals_by_limit()) return make(costs, why);
-  verdict told;
-  std::optional<step> free = make(without_limit(costs), &told);
-  std::optional<step> kept = make(costs, &told);
-  if (!free && !kept) return make(costs, why);
   const auto objective = options.objective.value_or(schedule::objective_kind::flush);
-  if (!free || (kept && length_of(*kept, objective) < length_of(*free, objective))) return kept;
-  return free;
+  best_way best(costs);
+  std::optional<step> made;
+  const auto attempt = [&](const cost_options& way) {
+    verdict told;
+    std::optional<step> one = make(way, &told);
+    if (!one)
+      best.refused(way, told);
+    else if (best.fits(way, length_of(*one, objective)))
+      made = std::move(one);
+  };
+  attempt(without_limit(costs));
+  const bool free = best.any();
+  attempt(costs);
+  // What a search keeps is what it is let.
+  if (!free && !searches(name)) {
+    cost_options unlimited = costs;
+    unlimited.limit.reset();
+    verdict told;
+    const std::optional<step> order = make(unlimited, &told);
+    for (const bool whole : {false, true})
+      if (order) attempt(as_kept_by(*order, costs, whole));
+  }
+  return made ? std::move(made) : make(best.way(), why);
 }
 
 namespace {

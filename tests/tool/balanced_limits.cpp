@@ -1,0 +1,120 @@
+// Balanced layers under a limit, beside every cut that there is.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "run_tool.hpp"
+#include "support/sanitized.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+//! All ways to write `layers` as so many stages of one layer at least: `3,1,2`.
+void cuts(int layers, int stages, const std::string& before, std::vector<std::string>& all) {
+  if (stages == 1) return all.push_back(before + std::to_string(layers));
+  for (int first = 1; first <= layers - stages + 1; ++first)
+    cuts(layers - first, stages - 1, before + std::to_string(first) + ",", all);
+}
+
+std::int64_t peak_of(const json& made) {
+  std::int64_t greatest = 0;
+  for (const json& rank : made["peak"]) greatest = std::max(greatest, rank.get<std::int64_t>());
+  return greatest;
+}
+
+//! What any cut needs, each.
+std::vector<std::int64_t> peaks(const std::string& step, int layers, int stages) {
+  std::vector<std::string> all;
+  cuts(layers, stages, "", all);
+  std::vector<std::int64_t> made;
+  for (const std::string& one : all)
+    made.push_back(peak_of(run_json(step + " --layers table:" + one)));
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("balanced layers keep to a limit wherever a cut does, if a rank is one stage") {
+  std::mt19937 random(20);
+  const auto draw = [&](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
+  };
+  const temporary file("layer_costs.json");
+  int differs = 0;  // from what 1F1B would need
+  for (const std::string schedule :
+       {"1f1b", "eager_1f1b", "zb_h1", "zb_h1_light", "zb_h2", "gpipe"})
+    for (int turn = 0; turn < (test_support::sanitized ? 1 : 4); ++turn) {
+      const int ranks = draw(2, 3);
+      const int layers = draw(ranks + 1, ranks + 4);
+      json costs = json::array();
+      for (int layer = 0; layer < layers; ++layer) {
+        // It is given back when the backward ends, or half of it before.
+        const int memory = 2 * draw(0, 3);
+        costs.push_back({{"layer", layer},
+                         {"forward", draw(1, 6)},
+                         {"backward_input", draw(1, 6)},
+                         {"backward_weight", draw(1, 6)},
+                         {"memory_forward", memory},
+                         {"memory_backward_input", turn % 2 == 0 ? 0 : -memory / 2},
+                         {"memory_backward_weight", turn % 2 == 0 ? -memory : -memory / 2},
+                         {"memory_weights", draw(0, 6)}});
+      }
+      file.write(costs.dump());
+      const std::string step = "simulate " + schedule + " --ranks " + std::to_string(ranks) +
+                               " --microbatches " + std::to_string(draw(2, 6)) +
+                               " --format json --layer-costs " + file.path();
+      const std::vector<std::int64_t> all = peaks(step, layers, ranks);
+      const auto [least, most] = std::minmax_element(all.begin(), all.end());
+      CAPTURE(step);
+      CAPTURE(costs.dump());
+      for (std::int64_t limit = *least - 2; limit <= *most; limit += 2) {
+        CAPTURE(limit);
+        const outcome made = run(step + " --layers balanced:" + std::to_string(layers) +
+                                 " --limit " + std::to_string(limit));
+        const bool fits = *least <= limit;
+        // Halves of what layers keep are rounded.
+        if (turn % 2 == 0 || !fits) CHECK((made.exit == 0) == fits);
+        if (made.exit == 0)
+          CHECK(peak_of(json::parse(made.out)) <= limit);
+        else
+          CHECK(made.err.find("memory in use exceeds the rank's limit") != std::string::npos);
+      }
+      ++differs;
+    }
+  CHECK(differs > 0);
+}
+
+TEST_CASE("balanced layers: more memory leaves what less of it does") {
+  const std::string model =
+      " --microbatches 4 --layers balanced:8 --cost 2,4,5,0 --weights 4 --embedding 3,0,0 "
+      "--head 6,13,8 --format json --limit ";
+  // Dealt as 1F1B would keep to 28, ZB-H2 needs 32; as it keeps to 24 itself it keeps to 28.
+  for (const int limit : {24, 26, 28, 30, 32}) {
+    const json made = run_json("simulate zb_h2 --ranks 3" + model + std::to_string(limit));
+    CAPTURE(limit);
+    REQUIRE(made.contains("layers"));
+    CHECK(peak_of(made) <= limit);
+    CHECK(made["layers"] == (limit < 32 ? json({3, 3, 2}) : json({4, 3, 1})));
+  }
+  // What is refused says what is needed least.
+  CHECK(run("simulate zb_h2 --ranks 3" + model + "22").err.find("the order needs 24 on rank 0") !=
+        std::string::npos);
+  // An order that is read is dealt to by what it keeps itself.
+  const temporary order("order.csv");
+  REQUIRE(run("schedule zb_h2 --ranks 3 --microbatches 4 --format csv -o " + order.path()).exit ==
+          0);
+  std::string step = "simulate --csv " + order.path() + model;
+  step.replace(step.find("--microbatches 4 "), 17, "");
+  CHECK(run_json(step + "28")["layers"] == json({3, 3, 2}));
+  CHECK(run_json(step + "34")["layers"] == json({4, 3, 1}));
+}
