@@ -57,8 +57,8 @@ struct compare_command {
       fit(path, read_.back());
       entrants_.push_back({nullptr, {}, &read_.back()});
     }
-    // Nor is a part of what a pair hides.
-    common_.time.times = std::lcm(common_.memory.times, finer_unit::of_hidden(costs.hides).times);
+    // Nor is a part of what a pair hides, of any cut.
+    common_.time.times = common_.memory.times * finer_unit::of_hidden(costs.hides).times;
     const std::vector<std::int64_t> limits = costs.several_limits();
     std::vector<comparison_run> runs;
     std::vector<compared> within_less;
@@ -351,6 +351,9 @@ void add_compare(CLI::App& app) {
       "smaller one of them keeps to a greater: where that is shorter, it stands there, too.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"
       "those asked for, and its chunks cut the model as a schedule's do.\n"
+      "What --costs says of chunks by their number each takes an equal part of where a schedule "
+      "has\n"
+      "another number of them.\n"
       "--format svg draws the peak and the makespan (or span) of each schedule that trains, "
       "within\n"
       "every limit, and a line through those that none of the others beats in both.\n"

@@ -200,7 +200,8 @@ void costs_file::job_entry(const json& entry, const std::string& place, int numb
         if (kind != job_kind::backward) continue;
         given_parts& given = whole_given(of, rank, chunk);
         given.time = given.time || time;
-        given.memory = given.memory || change || peak;
+        given.change = given.change || change;
+        given.peak = given.peak || peak;
       }
   }
 }
@@ -218,10 +219,10 @@ void costs_file::join_backwards() {
         const job_cost& weight = table_.at(of, rank, chunk, job_kind::backward_weight);
         job_cost& whole = table_.at(of, rank, chunk, job_kind::backward);
         if (!given.time) whole.time = input.time + weight.time - whole_saves_;
-        if (given.memory) continue;
-        whole.change = input.change + weight.change;
-        whole.peak =
-            std::max({std::int64_t{0}, input.peak, input.change, input.change + weight.peak});
+        if (!given.change) whole.change = input.change + weight.change;
+        if (!given.peak)
+          whole.peak =
+              std::max({std::int64_t{0}, input.peak, input.change, input.change + weight.peak});
       }
 }
 

@@ -28,7 +28,8 @@ class costs_file {
   //! What an entry says of a whole backward.
   struct given_parts {
     bool time = false;
-    bool memory = false;
+    bool change = false;
+    bool peak = false;
   };
 
   void only(const nlohmann::json& object, const std::string& place,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -94,7 +95,6 @@ struct overlap_command {
     const std::int64_t b = backward.best().makespan;
     const std::int64_t saved = f + b - both.best().makespan;
     unit_costs costs{.forward = f, .backward_input = b, .backward_weight = 0};
-    costs.pair_hides = static_cast<int>(100 * saved / std::min(f, b));
     const shape sizes{.ranks = ranks, .microbatches = microbatches};
     job_table table(ranks, 1, costs);
     for (int rank = 0; rank < ranks; ++rank) {
@@ -104,6 +104,10 @@ struct overlap_command {
       table.at(rank, 0, job_kind::forward).time = f;
       table.at(rank, 0, job_kind::backward).time = b;
     }
+    // Pairs hide whole percents; between two of them the step is on the line that joins theirs.
+    const std::int64_t shorter = std::max<std::int64_t>(1, std::min(f, b));
+    const auto percent = static_cast<int>(100 * saved / shorter);
+    const double beyond = static_cast<double>(100 * saved % shorter) / static_cast<double>(shorter);
     const auto replayed = [&](const auto& schedule) {
       job_lists lists(ranks, schedule.capacity(sizes));
       job_sink out = lists.sink();
@@ -115,7 +119,14 @@ struct overlap_command {
       for (const rank_report& each : reports) made.peak = std::max(made.peak, each.peak);
       return made;
     };
-    return {replayed(schedule::one_f_one_b{}), replayed(schedule::paired_1f1b{})};
+    table.pair_hides = percent;
+    std::array<replayed_step, 2> made{replayed(schedule::one_f_one_b{}),
+                                      replayed(schedule::paired_1f1b{})};
+    if (beyond == 0) return made;
+    table.pair_hides = percent + 1;
+    const std::int64_t more = replayed(schedule::paired_1f1b{}).takes;
+    made[1].takes -= std::llround(beyond * static_cast<double>(made[1].takes - more));
+    return made;
   }
 
   void print(const std::array<ordered_job, 3>& jobs) const {

@@ -68,6 +68,31 @@ TEST_CASE("compare: of several --chunks each row is what one of them alone says"
         row(run_json(shape + "--chunks 2 --cost 1,2,1,0"), "interleaved", 2)["makespan"]);
 }
 
+TEST_CASE("compare: what pairs hide is no less exact of a model that is cut") {
+  // Of 3, 2, 4 and a hop of 1 in 400 parts, which chunks and percents divide.
+  const auto simulated = [](const std::string& name, int chunks, int hides) {
+    const auto part = [&](int time) { return std::to_string(400 * time / chunks); };
+    return run_json("simulate " + name + " --ranks 4 --microbatches 16 --chunks " +
+                    std::to_string(chunks) + " --cost " + part(3) + "," + part(2) + "," + part(4) +
+                    ",400 --format json --hides " + std::to_string(hides))["makespan"]
+               .get<double>() /
+           400;
+  };
+  for (const int hides : {25, 50, 75, 100}) {
+    const std::string asked =
+        "compare --ranks 4 --microbatches 16 --cost 3,2,4,1 --format json --hides " +
+        std::to_string(hides) + " --chunks ";
+    for (const std::string chunks : {"1", "1,2,4"})
+      for (const json& one : run_json(asked + chunks)) {
+        const std::string name = one["schedule"];
+        if (name != "paired_1f1b" && name != "dualpipe" && name != "dualpipe_v") continue;
+        INFO(hides, " % of ", one.dump());
+        CHECK(one["makespan"].get<double>() ==
+              doctest::Approx(simulated(name, one["chunks"], hides)).epsilon(1e-9));
+      }
+  }
+}
+
 TEST_CASE("compare: of several --chunks layers are dealt to each") {
   const json all = run_json(shape + "--chunks 1,2,3 --layers balanced:24 --head 2,2,2");
   for (const int chunks : {1, 2, 3}) {

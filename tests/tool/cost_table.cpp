@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "run_tool.hpp"
 #include "support/sanitized.hpp"
@@ -34,12 +35,15 @@ TEST_CASE("times whose sum leaves 64 bits in a finer unit are refused, and no ot
     return std::string(command) + " --ranks 1 --chunks 4 --hides 1 --microbatches " + microbatches +
            " --cost 10000000000,10000000000,10000000000,0";
   };
-  for (const char* command : {"simulate gpipe", "compare"}) {
+  // Others have two chunks, in which what one hides is cut.
+  for (const auto& [command, parts] : {std::pair{"simulate gpipe", "100"}, {"compare", "200"}}) {
     const outcome ran = run(step(command, "1000000"));
     CHECK(ran.exit == 2);
     CHECK(ran.out.empty());
-    CHECK(ran.err.starts_with(
-        "stretto: --cost 10000000000,10000000000,10000000000,0: with so many jobs, times of 1/100 "));
+    CHECK(
+        ran.err.starts_with("stretto: --cost 10000000000,10000000000,10000000000,0: with so many "
+                            "jobs, times of 1/" +
+                            std::string(parts) + " "));
   }
   CHECK(run_json(step("simulate gpipe", "10000") + " --format json")["makespan"] ==
         std::int64_t{1'200'000'000'000'000});
@@ -67,6 +71,17 @@ TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and los
                               {"rank": 1, "chunk": 0, "kind": "B", "cost": 1}]})")["makespan"] ==
         11);
   CHECK(simulate(R"({"jobs": [{"kind": "F", "change": 3, "peak": 8}]})")["peak"] == json({11, 11}));
+  // Of a whole backward what no entry gives is that of its halves, each by itself.
+  const std::string halves = R"({"jobs": [{"kind": "F", "change": 6}, {"kind": "I", "change": -2},
+                                          {"kind": "W", "change": -4},)";
+  CHECK(simulate(halves + R"({"kind": "B", "peak": 0}]})")["peak"] == json({12, 12}));
+  CHECK(simulate(halves + R"({"kind": "B", "peak": 9}]})")["peak"] == json({21, 21}));
+  CHECK(simulate(R"({"jobs": [{"kind": "F", "change": 6}, {"kind": "I", "change": 5},
+                              {"kind": "W", "change": -11},
+                              {"kind": "B", "change": -6}]})")["peak"] == json({17, 17}));
+  file.write(halves + R"({"kind": "B", "peak": 2}]})");
+  CHECK(run_json("simulate 1f1b --ranks 2 --microbatches 8 --format json --costs " +
+                 file.path())["peak"] == json({12 + 2, 6 + 2}));
   // A whole backward's peak is that of I, then W.
   CHECK(simulate(R"({"jobs": [{"kind": "I", "change": 1, "peak": 1},
                               {"kind": "W", "change": -2, "peak": 6}]})")["peak"] == json({9, 9}));

@@ -7,8 +7,9 @@
 
 namespace stretto::schedule {
 
-//! Interleaved 1F1B with split backwards: half its warm-up, because a round's backward for the
-//! input is as short as its forward, and rank r puts off its backwards for the weights by r rounds.
+//! Interleaved 1F1B with split backwards: of its warm-up half the forwards for the ranks behind,
+//! because a round's backward for the input is as short as its forward, and rank r puts off its
+//! backwards for the weights by r rounds.
 //! PyTorch's ScheduleInterleavedZeroBubble, which wants m / p (rounded down) to divide m; here any
 //! m and v. One chunk: ZB-H1.
 struct interleaved_zb {
