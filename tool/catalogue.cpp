@@ -65,6 +65,10 @@ std::string schedule_names() {
   return names;
 }
 
+void refuse_name(const std::string& name) {
+  throw bad_option("NAME", name, "no such schedule; there are " + schedule_names());
+}
+
 bool is_forward_only(const std::string& name) {
   for (const schedule_facts& facts : catalogue())
     if (facts.name == name) return facts.forward_only;
@@ -115,7 +119,7 @@ generated generate(const std::string& name, const shape& sizes, const schedule_o
       schedule::by_name(name, options, [&](const std::string& option, const std::string& value) {
         throw bad_option("--" + option, value, name + " has no such option");
       });
-  if (!found) throw bad_option("NAME", name, "no such schedule; there are " + schedule_names());
+  if (!found) refuse_name(name);
   const schedule::any& made = *found;
   generated result;
   result.answer = made.supports(sizes);

@@ -49,6 +49,8 @@ struct generated {
 std::vector<schedule_facts> catalogue();
 //! `gpipe, 1f1b, ...`
 std::string schedule_names();
+//! @throws bad_input that names all there are
+[[noreturn]] void refuse_name(const std::string& name);
 //! Whether there is such a schedule, and no job of it has a backward.
 bool is_forward_only(const std::string& name);
 

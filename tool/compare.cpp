@@ -38,6 +38,7 @@ struct entrant {
 struct compare_command {
   shape_options sizes;
   cost_options costs;
+  std::vector<std::string> names;
   std::vector<std::string> csv;
   std::string objective = "flush";
   std::string merge = "none";
@@ -49,8 +50,8 @@ struct compare_command {
     common_.wanted = sizes.sizes();
     common_.spans = objective == "span";
     common_.layers = costs.layers.given();
-    const std::vector<schedule_facts> every = catalogue();
-    enter(every);
+    const std::vector<schedule_facts> chosen = chosen_schedules();
+    enter(chosen);
     read_.reserve(csv.size());  // steps are not copied
     for (const std::string& path : csv) {
       read_.push_back(read_order("--csv", path));
@@ -115,9 +116,21 @@ struct compare_command {
     return for_less;
   }
 
-  //! All schedules, in the catalogue's order, each with every number of chunks that is asked for
-  //! and that it has; where it has none of these, with one that it has.
-  void enter(const std::vector<schedule_facts>& every) {
+  //! Those that are named, or all, in the catalogue's order.
+  std::vector<schedule_facts> chosen_schedules() const {
+    std::vector<schedule_facts> all = catalogue();
+    for (const std::string& name : names)
+      if (std::none_of(all.begin(), all.end(),
+                       [&](const schedule_facts& one) { return one.name == name; }))
+        refuse_name(name);
+    std::erase_if(all, [&](const schedule_facts& one) {
+      return !names.empty() && std::find(names.begin(), names.end(), one.name) == names.end();
+    });
+    return all;
+  }
+  //! Each with every number of chunks that is asked for and that it has; where it has none of
+  //! these, with one that it has.
+  void enter(const std::vector<schedule_facts>& chosen) {
     std::vector<shape> asked;
     for (const int chunks : sizes.all_chunks.empty() ? std::vector<int>{1} : sizes.all_chunks) {
       shape_options one = sizes;
@@ -127,7 +140,7 @@ struct compare_command {
     common_.several_chunks = asked.size() > 1;
     for (const shape& one : asked)
       jobs_ = std::max(jobs_, std::int64_t{one.ranks} * one.chunks * one.microbatches * one.slices);
-    for (const schedule_facts& facts : every) {
+    for (const schedule_facts& facts : chosen) {
       const std::size_t before = entrants_.size();
       for (const shape& one : asked) {
         const shape tried = shape_of(facts, one.chunks);
@@ -303,8 +316,9 @@ struct compare_command {
 
 void add_compare(CLI::App& app) {
   auto* command = app.add_subcommand(
-      "compare", "All schedules on one model, the shortest first, beside what no order can beat");
+      "compare", "Schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
+  command->add_option("NAME", mine->names, "Schedules (default all): " + schedule_names());
   mine->sizes.add(*command, true, true);
   mine->costs.add(*command,
                   {.copies = false, .pairs = true, .limits = true, .sums = true, .gathers = true});

@@ -1,6 +1,7 @@
 // Schedules beside each other with several numbers of chunks.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -149,4 +150,24 @@ TEST_CASE("compare: numbers of chunks that are none, and costs that would be cut
   CHECK(run("compare --ranks 2 --microbatches 4 --chunks 7,9,11,13 --layers 26").exit == 0);
   // One number is all that other commands take.
   CHECK(run("simulate interleaved --ranks 4 --microbatches 8 --chunks 1,2").exit == 2);
+}
+
+TEST_CASE("compare: schedules that are named, alone") {
+  const std::string step = " --ranks 4 --microbatches 8 --format json";
+  const json all = run_json("compare --chunks 1,2" + step);
+  const json three = run_json("compare zbv interleaved 1f1b interleaved --chunks 1,2" + step);
+  REQUIRE(three.size() == 4);
+  for (const json& one : three) CHECK(row(all, one["schedule"], one["chunks"]) == one);
+  for (const char* const name : {"zbv", "1f1b", "interleaved"})
+    CHECK(std::any_of(three.begin(), three.end(),
+                      [&](const json& one) { return one["schedule"] == name; }));
+  // Names stand before and behind options, and an order of one's own beside them.
+  const tool_tests::temporary file("order.csv");
+  CHECK(run("schedule zb_h1 --ranks 4 --microbatches 8 --format csv -o " + file.path()).exit == 0);
+  const json with = run_json("compare" + step + " --csv " + file.path() + " zbv");
+  REQUIRE(with.size() == 2);
+  CHECK((with[0].contains("file") != with[1].contains("file")));
+  const outcome wrong = run("compare zbv zbw --ranks 4 --microbatches 8");
+  CHECK(wrong.exit == 2);
+  CHECK(wrong.err.starts_with("stretto: NAME zbw: no such schedule; there are gpipe, 1f1b, "));
 }
