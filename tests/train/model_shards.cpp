@@ -229,7 +229,7 @@ TEST_CASE("whatever the order of the ops: the same bits") {
       CAPTURE(shards);
       sharded<float> expected(of, shards, 3);
       const step_result first = expected.step(1, 2, 0.5, fill_of(of.model, 1));
-      for (std::uint64_t key : {1000, 2000, 3000, 4000}) {
+      for (std::uint64_t key : {1000U, 2000U, 3000U, 4000U}) {
         CAPTURE(key);
         sharded<float> drawn(of, shards, 3, key);
         CHECK(drawn.step(1, 2, 0.5, fill_of(of.model, 1)) == first);
@@ -277,7 +277,7 @@ TEST_CASE("a backward and the next micro-batch's forward as one, in any order: t
     };
     const auto expected = gradients(0);
     CHECK(std::ranges::all_of(expected, [](float each) { return std::isfinite(each); }));
-    for (const std::uint64_t key : {1, 2, 3, 4, 5, 6}) {
+    for (const std::uint64_t key : {1U, 2U, 3U, 4U, 5U, 6U}) {
       CAPTURE(key);
       CHECK(same_bits<float>(gradients(key), expected));
     }
