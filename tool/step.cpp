@@ -72,10 +72,14 @@ cost_options without_limit(cost_options costs) {
   costs.layers.within_limit = false;
   return costs;
 }
-//! They are dealt so that this order keeps to it, and not 1F1B.
-cost_options as_kept_by(const step& order, cost_options costs, bool whole) {
-  costs.layers.alive = most_alive(order.input(), whole);
+//! They are dealt so that an order keeps to it that has so many micro-batches of every stage alive,
+//! and not 1F1B.
+cost_options as_kept(cost_options costs, std::vector<std::int32_t> alive) {
+  costs.layers.alive = std::move(alive);
   return costs;
+}
+std::size_t stages_of(const shape& sizes) {
+  return static_cast<std::size_t>(sizes.ranks) * static_cast<std::size_t>(sizes.chunks);
 }
 
 //! Of the ways to deal layers the first that makes the step shortest; while none fits, the one that
@@ -204,7 +208,7 @@ void prove_order(step& read, const cost_options& costs, const cost_cut& cut, ver
   const bool free = best.any();
   attempt(costs);
   for (const bool whole : {false, true})
-    if (!free) attempt(as_kept_by(read, costs, whole));
+    if (!free) attempt(as_kept(costs, most_alive(read.input(), whole)));
   prove(best.way(), why);
 }
 
@@ -295,16 +299,28 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   attempt(without_limit(costs));
   const bool free = best.any();
   attempt(costs);
-  // What a search keeps is what it is let.
-  if (!free && !searches(name)) {
+  if (searches(name)) {
+    // What a search keeps is what it is let, but for one micro-batch a stage.
+    if (!best.any()) attempt(as_kept(costs, std::vector(stages_of(sizes), std::int32_t{1})));
+  } else if (!free) {
     cost_options unlimited = costs;
     unlimited.limit.reset();
     verdict told;
     const std::optional<step> order = make(unlimited, &told);
     for (const bool whole : {false, true})
-      if (order) attempt(as_kept_by(*order, costs, whole));
+      if (order) attempt(as_kept(costs, most_alive(order->input(), whole)));
   }
-  return made ? std::move(made) : make(best.way(), why);
+  if (made) return made;
+  verdict told;
+  if (why != nullptr || !searches(name) || make(best.way(), &told) ||
+      told.what != fault::over_limit || told.amount == 0)
+    return make(best.way(), why);
+  // Within more, layers are dealt in another way.
+  cost_options more = costs;
+  more.limit = told.amount;
+  verdict again;
+  if (!make_step(name, sizes, options, more, cut, &again)) make(without_limit(costs), &told);
+  throw broken_schedule(name + ": " + refusal_of_search(told, least_limit::enough));
 }
 
 namespace {
