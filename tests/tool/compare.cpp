@@ -220,9 +220,9 @@ TEST_CASE("compare shows what each of several limits leaves") {
 TEST_CASE(
     "compare: what keeps to a smaller limit stands within a greater one where it is shorter") {
   const std::string step =
-      "compare --ranks 3 --microbatches 4 --layers balanced:8 --cost 2,4,5,0 --weights 4 "
-      "--embedding 3,0,0 --head 6,13,8 ";
-  const json all = run_json(step + "--limit 16,24,28,40 --format json");
+      "compare --ranks 3 --microbatches 4 --layers balanced:7 --cost 1,3,3,0 --weights 1 "
+      "--embedding 2,0,0 --head 4,11,9 ";
+  const json all = run_json(step + "--limit 12,16,18,44 --format json");
   REQUIRE(all.size() == 4);
   std::map<std::string, json> within_less;
   int kept = 0;
@@ -253,9 +253,10 @@ TEST_CASE(
       if (alone.contains("makespan")) CHECK(alone["makespan"] > one["makespan"]);
     }
   CHECK(kept > 3);
-  const std::string table = run(step + "--limit 16,24,28,40").out;
-  CHECK(table.find("\nshorter as made for a smaller limit: zb_h2 of limit 28 from 24, ") !=
-        std::string::npos);
+  const std::string table = run(step + "--limit 12,16,18,44").out;
+  const std::size_t told = table.find("\nshorter as made for a smaller limit: ");
+  REQUIRE(told != std::string::npos);
+  CHECK(table.find("zb_h1 of limit 16 from 12", told) != std::string::npos);
 }
 
 TEST_CASE("compare puts orders from files beside schedules, told as the schedules' own would be") {
