@@ -19,15 +19,19 @@ namespace {
 
 using detail::escape_xml;
 
-constexpr double left = 84;
-constexpr double top = 96;
-constexpr double wide = 720;
+constexpr double wide = 720;  // of the plot
 constexpr double high = 420;
 constexpr double radius = 5;
 constexpr std::size_t most_names = 3;  // on one label
 // Told apart by those who see few colours (Okabe and Ito, Color Universal Design, 2008).
 constexpr std::array<const char*, 6> hues{"#0072b2", "#d55e00", "#009e73",
                                           "#cc79a7", "#e69f00", "#56b4e9"};
+
+constexpr double tick_height = 36;  // from tick to tick, upwards
+
+double text_width(const std::string& words, double size) {
+  return detail::svg_layout::text_width(words, size);
+}
 
 std::string number(double value) {
   char text[32];
@@ -133,6 +137,11 @@ class picture {
     across_ = axis(units(lean->peak, common_.memory), units(full->peak, common_.memory), wide);
     up_ = axis(units(std::min(brief->length, bound_), common_.time),
                units(slow->length, common_.time), high);
+    for (const std::int64_t tick : up_.ticks(tick_height))
+      left_ = std::max(left_, 24 + text_width(std::to_string(tick), 11));
+    lay_out_legend();
+    last_x_ = left_;
+    last_y_ = top_;
     open();
     grid();
     lines();
@@ -141,18 +150,25 @@ class picture {
       for (const dot& one : dots_)
         if (one.unbeaten == unbeaten) name(one);
     if (unnamed_ > 0)
-      words(left + wide, top + high + 38, "tick", "end",
+      words(left_ + wide, top_ + high + 38, "tick", "end",
             "named by tooltips alone: " + std::to_string(unnamed_));
     return text_ + "</svg>\n";
   }
 
  private:
+  struct entry {
+    const char* hue;  // of a dot; null: a line
+    std::string line;
+    std::string words;
+    double x = 0, y = 0;
+  };
+
   static double units(std::int64_t value, const finer_unit& of) {
     return static_cast<double>(value) / static_cast<double>(of.times);
   }
-  double x_of(const dot& one) const { return left + across_.at(units(one.peak, common_.memory)); }
+  double x_of(const dot& one) const { return left_ + across_.at(units(one.peak, common_.memory)); }
   double y_of(std::int64_t length) const {
-    return top + high - up_.at(units(length, common_.time));
+    return top_ + high - up_.at(units(length, common_.time));
   }
   const char* hue_of(int chunks) const {
     const auto at = std::find(chunks_.begin(), chunks_.end(), chunks) - chunks_.begin();
@@ -184,9 +200,30 @@ class picture {
   }
   const char* measure() const { return common_.spans ? "span" : "makespan"; }
 
+  void lay_out_legend() {
+    for (const int chunks : chunks_)
+      legend_.push_back({hue_of(chunks), "", count_of(chunks, "chunk")});
+    legend_.push_back({nullptr, "front", "none is both shorter and leaner"});
+    if (has_bound())
+      legend_.push_back({nullptr, "bound", "no order is below: " + common_.time.text(bound_)});
+    double x = 16;
+    double y = 52;
+    for (entry& one : legend_) {
+      const double across = 20 + text_width(one.words, 12) + 16;
+      if (x > 16 && x + across > left_ + wide + 40) {
+        x = 16;
+        y += 18;
+      }
+      one.x = x;
+      one.y = y;
+      x += across;
+    }
+    top_ = y + 44;
+  }
+
   void open() {
-    const std::string width = number(left + wide + 40);
-    const std::string height = number(top + high + 56);
+    const std::string width = number(left_ + wide + 40);
+    const std::string height = number(top_ + high + 56);
     text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height +
             "\" viewBox=\"0 0 " + width + " " + height + "\" role=\"img\">\n<title>" +
             escape_xml(title() + ": memory and " + measure() + " of every schedule") +
@@ -202,39 +239,35 @@ class picture {
             ".grid{stroke:#2a2f37}.tick{fill:#a9b2bc}.name{stroke:#15181d}.head{fill:#f0f3f6}}\n"
             "</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
     words(16, 28, "head", "start", title());
-    double x = 16;
-    const auto key = [&](const std::string& look, const std::string& what) {
-      text_ += look;
-      words(x + 20, 52, "", "start", what);
-      x += 20 + detail::svg_layout::text_width(what, 12) + 16;
-    };
-    const auto line = [&](const char* look) {
-      return "<path class=\"" + std::string(look) + "\" d=\"M" + number(x) + " 48h15\"/>\n";
-    };
-    for (const int chunks : chunks_)
-      key("<circle cx=\"" + number(x + 8) + "\" cy=\"48\" r=\"" + number(radius) + "\" fill=\"" +
-              hue_of(chunks) + "\"/>\n",
-          count_of(chunks, "chunk"));
-    key(line("front"), std::string("none is both shorter and leaner"));
-    if (has_bound()) key(line("bound"), "no order is below: " + common_.time.text(bound_));
+    for (const entry& one : legend_) {
+      if (one.hue != nullptr)
+        text_ += "<circle cx=\"" + number(one.x + 8) + "\" cy=\"" + number(one.y - 4) + "\" r=\"" +
+                 number(radius) + "\" fill=\"" + one.hue + "\"/>\n";
+      else
+        text_ += "<path class=\"" + one.line + "\" d=\"M" + number(one.x) + " " +
+                 number(one.y - 4) + "h15\"/>\n";
+      words(one.x + 20, one.y, "", "start", one.words);
+    }
     const auto scale = [](const axis& of) { return of.is_logarithmic() ? ", logarithmic" : ""; };
-    words(16, top - 10, "tick", "start", std::string(measure()) + scale(up_));
-    words(left + wide / 2, top + high + 38, "tick", "middle",
+    words(16, top_ - 10, "tick", "start", std::string(measure()) + scale(up_));
+    words(left_ + wide / 2, top_ + high + 38, "tick", "middle",
           std::string("memory of the fullest rank") + scale(across_));
   }
 
   void grid() {
-    for (const std::int64_t tick : across_.ticks(70)) {
-      const double x = left + across_.at(static_cast<double>(tick));
-      text_ += "<path class=\"grid\" d=\"M" + number(x) + " " + number(top) + "v" + number(high) +
+    const std::int64_t most = across_.ticks(70).empty() ? 0 : across_.ticks(70).back();
+    const double apart = std::max(70.0, text_width(std::to_string(most), 11) + 16);
+    for (const std::int64_t tick : across_.ticks(apart)) {
+      const double x = left_ + across_.at(static_cast<double>(tick));
+      text_ += "<path class=\"grid\" d=\"M" + number(x) + " " + number(top_) + "v" + number(high) +
                "\"/>\n";
-      words(x, top + high + 18, "tick", "middle", std::to_string(tick));
+      words(x, top_ + high + 18, "tick", "middle", std::to_string(tick));
     }
-    for (const std::int64_t tick : up_.ticks(36)) {
-      const double y = top + high - up_.at(static_cast<double>(tick));
-      text_ += "<path class=\"grid\" d=\"M" + number(left) + " " + number(y) + "h" + number(wide) +
+    for (const std::int64_t tick : up_.ticks(tick_height)) {
+      const double y = top_ + high - up_.at(static_cast<double>(tick));
+      text_ += "<path class=\"grid\" d=\"M" + number(left_) + " " + number(y) + "h" + number(wide) +
                "\"/>\n";
-      words(left - 8, y + 4, "tick", "end", std::to_string(tick));
+      words(left_ - 8, y + 4, "tick", "end", std::to_string(tick));
     }
   }
 
@@ -242,21 +275,21 @@ class picture {
 
   void lines() {
     if (has_bound())
-      text_ += "<path class=\"bound\" d=\"M" + number(left) + " " + number(y_of(bound_)) + "h" +
+      text_ += "<path class=\"bound\" d=\"M" + number(left_) + " " + number(y_of(bound_)) + "h" +
                number(wide) + "\"/>\n";
-    double free = left + (up_.is_logarithmic() ? 70 : 0);  // of the limits' words
+    double free = left_ + (up_.is_logarithmic() ? 70 : 0);  // of the limits' words
     for (const std::int64_t limit : limits_) {
       if (!across_.holds(static_cast<double>(limit))) continue;
-      const double x = left + across_.at(static_cast<double>(limit));
-      text_ += "<path class=\"limit\" d=\"M" + number(x) + " " + number(top) + "v" + number(high) +
+      const double x = left_ + across_.at(static_cast<double>(limit));
+      text_ += "<path class=\"limit\" d=\"M" + number(x) + " " + number(top_) + "v" + number(high) +
                "\"/>\n";
       const std::string what = "limit " + std::to_string(limit);
-      const double half = detail::svg_layout::text_width(what, 11) / 2;
+      const double half = text_width(what, 11) / 2;
       if (x - half < free) continue;
-      words(x, top - 10, "tick", "middle", what);
+      words(x, top_ - 10, "tick", "middle", what);
       free = x + half + 8;
     }
-    // Leaner towards the left, and longer: down to each, right to the next.
+    // Leaner towards the left_, and longer: down to each, right to the next.
     std::string path;
     for (auto one = dots_.rbegin(); one != dots_.rend(); ++one) {
       if (!one->unbeaten) continue;
@@ -264,7 +297,7 @@ class picture {
       const double y = y_of(one->length);
       if (!path.empty() && x == last_x_ && y == last_y_) continue;  // of other chunks
       if (path.empty())
-        path = "M" + number(x) + " " + number(top);
+        path = "M" + number(x) + " " + number(top_);
       else
         taken_lines_.push_back({last_x_, last_y_ - 1, x - last_x_, 2});
       path += "H" + number(x) + "V" + number(y);
@@ -272,8 +305,8 @@ class picture {
       last_x_ = x;
       last_y_ = y;
     }
-    text_ += "<path class=\"front\" d=\"" + path + "H" + number(left + wide) + "\"/>\n";
-    taken_lines_.push_back({last_x_, last_y_ - 1, left + wide - last_x_, 2});
+    text_ += "<path class=\"front\" d=\"" + path + "H" + number(left_ + wide) + "\"/>\n";
+    taken_lines_.push_back({last_x_, last_y_ - 1, left_ + wide - last_x_, 2});
   }
 
   void mark(const dot& one) {
@@ -305,7 +338,7 @@ class picture {
       label += (at == 0 ? "" : ", ") + one.names[at];
     if (one.names.size() > most_names)
       label += " +" + std::to_string(one.names.size() - most_names);
-    const double across = detail::svg_layout::text_width(label, 12) + 2;
+    const double across = text_width(label, 12) + 2;
     const double x = x_of(one);
     const double y = y_of(one.length);
     constexpr std::array<double, 13> downs{4, -8, 17, -20, 29, -32, 41, -44, 53, -56, 65, -68, 77};
@@ -332,8 +365,9 @@ class picture {
   }
   bool is_free(const box& place, bool avoids_lines) const {
     const auto meets = [&](const box& other) { return place.meets(other); };
-    return place.x > left && place.x + place.wide < left + wide + 30 && place.y > top &&
-           place.y + place.high < top + high && std::none_of(taken_.begin(), taken_.end(), meets) &&
+    return place.x > left_ && place.x + place.wide < left_ + wide + 30 && place.y > top_ &&
+           place.y + place.high < top_ + high &&
+           std::none_of(taken_.begin(), taken_.end(), meets) &&
            !(avoids_lines && std::any_of(taken_lines_.begin(), taken_lines_.end(), meets));
   }
 
@@ -370,13 +404,16 @@ class picture {
   const std::vector<std::int64_t>& limits_;
   std::vector<dot> dots_;  // the shortest first
   std::vector<int> chunks_;
+  std::vector<entry> legend_;
+  double left_ = 84;  // of the plot, and its top
+  double top_ = 0;
   std::int64_t bound_ = std::numeric_limits<std::int64_t>::max();
   axis across_{0, 1, 1};
   axis up_{0, 1, 1};
   std::vector<box> taken_;        // by dots and names
   std::vector<box> taken_lines_;  // by the line of those that none beats
-  double last_x_ = left;
-  double last_y_ = top;
+  double last_x_ = 0;
+  double last_y_ = 0;
   int unnamed_ = 0;
   std::string text_;
 };

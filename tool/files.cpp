@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "errors.hpp"
@@ -31,7 +32,8 @@ std::map<std::string, file_read>& files_read() {
 }
 
 std::string read_anew(const std::string& option, const std::string& path) {
-  if (path != "-" && std::filesystem::is_directory(path))
+  std::error_code none;  // what else is wrong with the path, opening it tells
+  if (path != "-" && std::filesystem::is_directory(path, none))
     throw bad_option(option, path, "is a folder");
   std::ifstream file;
   if (path != "-") file.open(path, std::ios::binary);

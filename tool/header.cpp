@@ -94,7 +94,8 @@ std::string type_name(const std::string& name_of_order, const shape& sizes) {
 }
 
 //! The costs of every job, where a memory policy can say them: the same for all ranks and chunks.
-std::optional<unit_costs> same_for_all(const job_table& table) {
+//! @param kinds  of the order's jobs: what others would take says nothing
+std::optional<unit_costs> same_for_all(job_table table, const std::set<job_kind>& kinds) {
   const auto of = [&](job_kind kind) { return table.view().at(0, 0, kind); };
   unit_costs all;
   all.forward = of(job_kind::forward).time;
@@ -111,7 +112,12 @@ std::optional<unit_costs> same_for_all(const job_table& table) {
   all.pair_hides = table.pair_hides;
   all.whole_saves =
       all.backward_input + all.backward_weight - of(job_kind::backward).time;
-  if (job_table(table.ranks, table.chunks, all).entries != table.entries) return std::nullopt;
+  const job_table same(table.ranks, table.chunks, all);
+  if (table.entries.size() != same.entries.size()) return std::nullopt;
+  for (std::size_t at = 0; at < same.entries.size(); ++at)
+    if (kinds.count(static_cast<job_kind>(at % cost_kinds)) == 0)
+      table.entries[at] = same.entries[at];
+  if (same.entries != table.entries) return std::nullopt;
   for (int rank = 0; rank < table.ranks; ++rank)
     if (table.view().base_of(rank) != all.memory_weights * table.chunks ||
         table.view().limit_of(rank) != table.view().limit_of(0))
@@ -190,7 +196,7 @@ std::string print_header(const step& made, const std::string& command) {
   }
 
   const job_table& table = made.made.costs;
-  const std::optional<unit_costs> costs = same_for_all(table);
+  const std::optional<unit_costs> costs = same_for_all(table, kinds);
   const std::string memory = costs ? memory_policy(*costs, table.view().limit_of(0)) : "";
   std::string text = "#pragma once\n\n// clang-format off\n// Written by\n//   " + command +
                      "\n// makespan " + std::to_string(all.all.makespan) + ", bubble " +
@@ -198,7 +204,8 @@ std::string print_header(const step& made, const std::string& command) {
                      std::to_string(all.all.makespan) + ". Proven where it is used";
   if (!costs)
     text +=
-        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice";
+        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice, "
+        "or a job needs more while it runs";
   text += ":\n//   static_assert(stretto::valid<stretto::pipeline<\n//       " + type +
           "::made_for, stretto::schedule::frozen<" + type + ">";
   if (!memory.empty()) text += ",\n//       stretto::assignment::unassigned, " + type + "::memory";

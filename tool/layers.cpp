@@ -239,6 +239,8 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   std::vector<std::int32_t> alive = takes ? options.alive : std::vector<std::int32_t>{};
   for (int stage = 0; takes && options.alive.empty() && stage < where.stages(); ++stage)
     alive.push_back(std::min(where.microbatches, where.stages() - stage));
+  std::vector<std::int64_t> room = limit;
+  for (std::int64_t& one : room) one = std::max<std::int64_t>(0, one - options.spare);
   const bool within = strict || options.within_limit;
   // Where a rank gathers those of all its stages it has them as it has its own part.
   const auto cost_of = [&](int layer) {
@@ -248,8 +250,7 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   };
   verdict answer = made.how.assign(
       where, made.stages, cost_of,
-      within ? assignment::balance_limits{limit, alive} : assignment::balance_limits{},
-      &made.bound);
+      within ? assignment::balance_limits{room, alive} : assignment::balance_limits{}, &made.bound);
   // A schedule may keep less than 1F1B: whether it fits is then its own to say.
   if (answer.what == fault::over_limit && !strict)
     answer = made.how.assign(where, made.stages, made.cost_of(), {}, &made.bound);

@@ -25,6 +25,7 @@ struct layer_options {
   //! Of every stage, of how many micro-batches that order has activations at once; empty: as many
   //! as 1F1B has.
   std::vector<std::int32_t> alive;
+  std::int64_t spare = 0;  //!< so much less than the limit is what they are dealt within
   //! Of forwards alone: no backward takes time, and the state is the weights, where the file tells
   //! these apart.
   bool forward_only = false;

@@ -111,6 +111,26 @@ class best_way {
   std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
 };
 
+//! Layers are dealt so that this order keeps to the limit. What it keeps is an estimate, as layers
+//! differ and not all stages are full at once: while no way fits, they are dealt for less and less.
+//! @param attempt  tries a way, and tells `best`
+template <class Attempt>
+void attempt_as_kept_by(const step& order, const cost_options& costs, const best_way& best,
+                        const Attempt& attempt) {
+  cost_options ways[] = {costs, as_kept(costs, most_alive(order.input(), false)),
+                         as_kept(costs, most_alive(order.input(), true))};
+  attempt(ways[1]);
+  attempt(ways[2]);
+  constexpr std::int64_t most_jobs = 100'000;  // seconds, of more
+  constexpr std::int64_t parts = 16;
+  if (order.input().rows.total() > most_jobs) return;
+  for (std::int64_t part = 1; part <= parts / 4 && !best.any(); ++part)
+    for (cost_options& way : ways) {
+      way.layers.spare = *costs.limit * part / parts;
+      attempt(way);
+    }
+}
+
 bool has(const job_rows& rows, job_kind kind) {
   for (int rank = 0; rank < rows.ranks; ++rank)
     for (const job& work : rows.row(rank))
@@ -207,8 +227,7 @@ void prove_order(step& read, const cost_options& costs, const cost_cut& cut, ver
   attempt(without_limit(costs));
   const bool free = best.any();
   attempt(costs);
-  for (const bool whole : {false, true})
-    if (!free) attempt(as_kept(costs, most_alive(read.input(), whole)));
+  if (!free) attempt_as_kept_by(read, costs, best, attempt);
   prove(best.way(), why);
 }
 
@@ -307,8 +326,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     unlimited.limit.reset();
     verdict told;
     const std::optional<step> order = make(unlimited, &told);
-    for (const bool whole : {false, true})
-      if (order) attempt(as_kept(costs, most_alive(order->input(), whole)));
+    if (order) attempt_as_kept_by(*order, costs, best, attempt);
   }
   if (made) return made;
   verdict told;

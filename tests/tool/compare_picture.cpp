@@ -165,6 +165,28 @@ TEST_CASE("compare draws memory and makespan") {
   CHECK(limits.find(">limit 100<") == std::string::npos);  // far right of all that is drawn
 }
 
+TEST_CASE("compare draws long numbers and long legends whole") {
+  const std::string drawn =
+      run("compare --ranks 4 --microbatches 8 --cost 10000000000,9999999999,10000000000,5 --format "
+          "svg --chunks 1,2,3,4,6,8")
+          .out;
+  const double width = std::stod(found(drawn, "width=\"([0-9.]+)\"")[0][0]);
+  int longest = 0;
+  for (const auto& one : found(drawn,
+                               "<text x=\"([0-9.]+)\" y=\"[0-9.]+\" class=\"[a-z]*\" "
+                               "text-anchor=\"(start|end)\">([^<]*)</text>")) {
+    INFO(one[2]);
+    const double x = std::stod(one[0]);
+    const double wide = stretto::detail::svg_layout::text_width(one[2], 11);
+    CHECK((one[1] == "start" ? x : x - wide) > 0);
+    CHECK((one[1] == "start" ? x + wide : x) < width);
+    longest = std::max(longest, static_cast<int>(one[2].size()));
+  }
+  CHECK(longest > 12);
+  CHECK(drawn.find(">no order is below: ") != std::string::npos);
+  CHECK(drawn.find(">8 chunks<") != std::string::npos);
+}
+
 TEST_CASE("compare writes to a file, and draws no picture of nothing") {
   const temporary file("compare.svg");
   const std::string asked = "compare --ranks 4 --microbatches 8 ";

@@ -562,3 +562,39 @@ TEST_CASE(
 }
 
 }  // namespace
+
+TEST_CASE("costs of a file that are alike everywhere stand in a header as those of options do") {
+  const temporary file("costs.json");
+  file.write(R"({"limit": 3, "jobs": [{"kind": "F", "cost": 3}, {"kind": "F", "change": 1}]})");
+  const std::string step = "schedule zb_auto --ranks 3 --microbatches 4 --emit header ";
+  const auto code = [](const std::string& header) {
+    return header.substr(header.find("#include"));
+  };
+  const outcome by_file = run(step + "--costs " + file.path());
+  const outcome by_options = run(step + "--cost 3,1,1,0 --limit 3");
+  REQUIRE(by_file.exit == 0);
+  CHECK(code(by_file.out) == code(by_options.out));
+  CHECK(by_file.out.find("limit() const { return 3; }") != std::string::npos);
+  // What a policy cannot say leaves the order alone.
+  for (const std::string other :
+       {R"({"limit": 3, "jobs": [{"rank": 1, "kind": "F", "cost": 3}]})", R"({"limit": [3, 3, 4]})",
+        R"({"limit": 9, "jobs": [{"kind": "I", "peak": 2}]})"}) {
+    file.write(other);
+    const outcome alone = run(step + "--costs " + file.path());
+    REQUIRE(alone.exit == 0);
+    CHECK(alone.out.find("for its order alone: costs or\n// limits differ by rank") !=
+          std::string::npos);
+    CHECK(alone.out.find("limit()") == std::string::npos);
+  }
+}
+
+TEST_CASE("a file's name that is too long is told with its option") {
+  const std::string name(300, 'a');
+  for (const std::string option : {"--costs", "--csv"}) {
+    const outcome refused =
+        run((option == "--csv" ? "simulate " : "simulate 1f1b --ranks 2 --microbatches 2 ") +
+            option + " " + name);
+    CHECK(refused.exit == 2);
+    CHECK(refused.err.starts_with("stretto: " + option + " " + name + ": cannot be read: "));
+  }
+}
