@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
+#include "dealing.hpp"
 #include "errors.hpp"
 #include "files.hpp"
 #include "limits.hpp"
-#include "most_alive.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/lowering/communication.hpp"
 #include "stretto/memory/window_text.hpp"
@@ -66,70 +66,6 @@ step read_order(const std::string& option, const std::string& path) {
 }
 
 namespace {
-
-//! Balanced layers are dealt as if there were no limit.
-cost_options without_limit(cost_options costs) {
-  costs.layers.within_limit = false;
-  return costs;
-}
-//! They are dealt so that an order keeps to it that has so many micro-batches of every stage alive,
-//! and not 1F1B.
-cost_options as_kept(cost_options costs, std::vector<std::int32_t> alive) {
-  costs.layers.alive = std::move(alive);
-  return costs;
-}
-std::size_t stages_of(const shape& sizes) {
-  return static_cast<std::size_t>(sizes.ranks) * static_cast<std::size_t>(sizes.chunks);
-}
-
-//! Of the ways to deal layers the first that makes the step shortest; while none fits, the one that
-//! needs least.
-class best_way {
- public:
-  explicit best_way(const cost_options& costs) : way_(costs) {}
-
-  //! @return whether it is the best so far
-  bool fits(const cost_options& way, std::int64_t length) {
-    if (fits_ && length >= least_) return false;
-    fits_ = true;
-    least_ = length;
-    way_ = way;
-    return true;
-  }
-  void refused(const cost_options& way, const verdict& why) {
-    // A search that knows no limit that is enough says 0.
-    if (fits_ || why.what != fault::over_limit || why.amount == 0 || why.amount >= least_) return;
-    least_ = why.amount;
-    way_ = way;
-  }
-  const cost_options& way() const { return way_; }
-  bool any() const { return fits_; }
-
- private:
-  cost_options way_;
-  bool fits_ = false;
-  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
-};
-
-//! Layers are dealt so that this order keeps to the limit. What it keeps is an estimate, as layers
-//! differ and not all stages are full at once: while no way fits, they are dealt for less and less.
-//! @param attempt  tries a way, and tells `best`
-template <class Attempt>
-void attempt_as_kept_by(const step& order, const cost_options& costs, const best_way& best,
-                        const Attempt& attempt) {
-  cost_options ways[] = {costs, as_kept(costs, most_alive(order.input(), false)),
-                         as_kept(costs, most_alive(order.input(), true))};
-  attempt(ways[1]);
-  attempt(ways[2]);
-  constexpr std::int64_t most_jobs = 100'000;  // seconds, of more
-  constexpr std::int64_t parts = 16;
-  if (order.input().rows.total() > most_jobs) return;
-  for (std::int64_t part = 1; part <= parts / 4 && !best.any(); ++part)
-    for (cost_options& way : ways) {
-      way.layers.spare = *costs.limit * part / parts;
-      attempt(way);
-    }
-}
 
 bool has(const job_rows& rows, job_kind kind) {
   for (int rank = 0; rank < rows.ranks; ++rank)
@@ -227,7 +163,7 @@ void prove_order(step& read, const cost_options& costs, const cost_cut& cut, ver
   attempt(without_limit(costs));
   const bool free = best.any();
   attempt(costs);
-  if (!free) attempt_as_kept_by(read, costs, best, attempt);
+  if (!free) try_as_kept_by(read.input(), costs, best, attempt);
   prove(best.way(), why);
 }
 
@@ -320,13 +256,15 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   attempt(costs);
   if (searches(name)) {
     // What a search keeps is what it is let, but for one micro-batch a stage.
-    if (!best.any()) attempt(as_kept(costs, std::vector(stages_of(sizes), std::int32_t{1})));
+    const std::vector<std::int32_t> one_each(
+        static_cast<std::size_t>(sizes.ranks) * static_cast<std::size_t>(sizes.chunks), 1);
+    if (!best.any()) attempt(as_kept(costs, one_each));
   } else if (!free) {
     cost_options unlimited = costs;
     unlimited.limit.reset();
     verdict told;
     const std::optional<step> order = make(unlimited, &told);
-    if (order) attempt_as_kept_by(*order, costs, best, attempt);
+    if (order) try_as_kept_by(order->input(), costs, best, attempt);
   }
   if (made) return made;
   verdict told;
