@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -37,6 +38,7 @@ ordered_json json_of(const plan_view& plan, const group_info& group) {
                    {"elements", group.elements},
                    {"bytes", group.elements * (group.wide ? 8 : 4)}};
   if (group.stage >= 0) one["stage"] = group.stage;
+  if (group.weights >= 0) one["weights_bytes"] = group.weights;
   return one;
 }
 
@@ -70,7 +72,7 @@ ordered_json json_of(const plan_view& plan, std::int32_t index,
                    {"action", name(mine.act)},
                    {"stream", name(plan.streams[mine.stream])}};
   if (mine.act == action::send || mine.act == action::receive) one["peer"] = mine.peer;
-  if (mine.act == action::all_reduce) one["group"] = mine.peer;
+  if (is_collective(mine.act)) one["group"] = mine.peer;
   one["waits"] = std::move(waits);
   one["records"] = mine.record < 0 ? ordered_json() : ordered_json(mine.record);
   one["buffers"] = std::move(uses);
@@ -84,6 +86,8 @@ struct plan_command {
   std::string format = "text";
   std::string out = "-";
   std::optional<int> rank;
+  bool data_parallel = false;
+  int gathered = 0;
 
   void run() const {
     const step made = make_step(options, true);
@@ -115,10 +119,18 @@ struct plan_command {
   plan_request request(bool forward_only) const {
     plan_request asked;
     asked.train = !forward_only;
+    asked.data_parallel = data_parallel || gathered > 0;
+    asked.gathered = gathered;
     if (bytes.empty()) return asked;
-    const auto given = read_numbers<4>("--bytes", bytes, "M,S,K,G", 0);
-    asked.stages = {
-        {.output = given[0], .stash = given[1], .gradients = given[3], .kept = given[2]}};
+    const auto put = [&](std::span<const std::int64_t> given) {
+      asked.stages = {
+          {.output = given[0], .stash = given[1], .gradients = given[3], .kept = given[2]}};
+      if (given.size() > 4) asked.stages[0].weights = given[4];
+    };
+    if (std::ranges::count(bytes, ',') < 4)
+      put(read_numbers<4>("--bytes", bytes, "M,S,K,G", 0));
+    else
+      put(read_numbers<5>("--bytes", bytes, "M,S,K,G,W", 0));
     return asked;
   }
 
@@ -175,10 +187,22 @@ void add_plan(CLI::App& app) {
   mine->options.add(*command);
   command->add_option("--rank", mine->rank, "Of this rank alone, from 0 (default: of all)")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
-  command->add_option("--bytes", mine->bytes,
-                      "Bytes of a stage M,S,K,G: a message; what a forward saves for its backward; "
-                      "what it saves beside that for the backward for the weights; gradients that "
-                      "replicas sum (default 64,64,0,64)");
+  command->add_option(
+      "--bytes", mine->bytes,
+      "Bytes of a stage M,S,K,G or M,S,K,G,W: a message; what a forward saves for its "
+      "backward; what it saves beside that for the backward for the weights; gradients "
+      "that replicas sum; weights that they gather (default 64,64,0,64,64)");
+  command->add_flag(
+      "--data-parallel", mine->data_parallel,
+      "Each stage's gradients are summed over data-parallel replicas, which share the "
+      "plan of their rank");
+  command
+      ->add_option(
+          "--gathered", mine->gathered,
+          "They hold a part of each stage's weights each, and gather those of so many stages "
+          "at once that come next (ZeRO-3, FSDP; with --data-parallel, which goes without "
+          "saying)")
+      ->check(CLI::Range(1, 1 << 20).description(""));
   command->add_option("--format", mine->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");

@@ -53,6 +53,7 @@ std::uint64_t hash_of(const group_part& part) {
   for (const std::int32_t member : part.members) sum.add(static_cast<std::uint64_t>(member));
   sum.add(static_cast<std::uint64_t>(part.elements) * 2U + (part.wide ? 1U : 0U));
   sum.add(part.instructions.size());
+  for (const std::int64_t bytes : part.gathers) sum.add(static_cast<std::uint64_t>(bytes));
   return sum.value;
 }
 
@@ -187,6 +188,7 @@ std::optional<int> differing_group(const claims& all) {
          << static_cast<std::int64_t>(part.instructions.size())
          << static_cast<std::int64_t>(part.members.size());
     for (const std::int32_t member : part.members) mine << member;
+    for (const std::int64_t bytes : part.gathers) mine << bytes;
   }
   std::map<int, group_part> parts;
   for (const std::string& words : by.all_gather("group that differs", mine.words(), limit))
@@ -198,6 +200,8 @@ std::optional<int> differing_group(const claims& all) {
       part.instructions.resize(from.next<std::size_t>());
       part.members.resize(from.next<std::size_t>());
       for (std::int32_t& member : part.members) member = from.next<std::int32_t>();
+      part.gathers.resize(part.instructions.size());
+      for (std::int64_t& bytes : part.gathers) bytes = from.next<std::int64_t>();
     }
   for (const auto& [rank, part] : parts)
     if (!part.instructions.empty())

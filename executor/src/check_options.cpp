@@ -69,8 +69,7 @@ void check_timed(const device& on, int rank) {
 
 void refuse_loopback(const plan_view& plan) {
   for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
-    const action act = plan.instructions[at].act;
-    if (act == action::send || act == action::receive || act == action::all_reduce)
+    if (meets_others(plan.instructions[at].act))
       throw plan_error("plan of " + describe(plan, static_cast<int>(at)) +
                        ": the loopback transport moves the host's memory alone; options::wire must "
                        "hold a transport for GPUs");

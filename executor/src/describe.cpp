@@ -12,7 +12,7 @@ std::string describe(const job& what) {
     return "a job of unknown kind " + std::to_string(static_cast<int>(what.kind));
   std::string text(to_text(what).view());
   text += " (";
-  const bool of_a_group = what.kind == job_kind::all_reduce;
+  const bool of_a_group = is_collective(what.kind);
   const bool of_the_rank = what.kind == job_kind::optimizer || what.kind == job_kind::end_step;
   if (!of_a_group && !of_the_rank) text += "stage " + std::to_string(what.stage) + ", ";
   text += words(what.kind);

@@ -106,17 +106,17 @@ class picture {
 
   // Each of these two begins with "; ", or is empty.
 
-  //! Of a message or a sum.
+  //! Of a message or a collective.
   std::string exchange(place at) const {
     const plan_view& of = plan(at.plan);
     const instruction& mine = instruction_of(of, at.instruction);
-    const bool sum = mine.act == action::all_reduce;
-    if (!sum && mine.act != action::send && mine.act != action::receive) return {};
+    if (!meets_others(mine.act)) return {};
+    const bool together = is_collective(mine.act);
     const std::string with = mine.act == action::send ? " to rank " : " from rank ";
-    std::string text = sum ? "; sum " : "; message ";
-    text += std::to_string(number_of(of, at.instruction)) + (sum ? " of group " : with) +
-            std::to_string(mine.peer) + ", " +
-            std::to_string(of.range_of(mine.first_use).bytes) + " bytes";
+    std::string text = "; " + std::string(kind_of_meeting(mine.act)) + ' ';
+    text += std::to_string(number_of(of, at.instruction)) + (together ? " of group " : with) +
+            std::to_string(mine.peer) + ", " + std::to_string(of.range_of(mine.first_use).bytes) +
+            " bytes";
     for (const place& other : met_.others(at))
       text += "; meets rank " + std::to_string(plan(other.plan).rank) + "'s " +
               std::to_string(other.instruction) + ", " + std::string(words(state_of(other)));

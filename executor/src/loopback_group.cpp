@@ -1,6 +1,7 @@
 #include "loopback_group.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "ordered_sum.hpp"
@@ -41,25 +42,41 @@ void loopback_group::gather(std::atomic<std::int64_t>& counter, std::int64_t num
 }
 
 void loopback_group::all_reduce(const operation& what, std::int64_t step, std::int64_t number) {
-  const std::size_t part = position_of(what.rank);
-  member& mine = members_[part];
+  must_hold(index_, head_of(what, step),
+            elements_ * static_cast<std::int64_t>(wide_ ? sizeof(double) : sizeof(float)));
+  together(what, step, number,
+           [this](std::size_t part) { wide_ ? sum_part<double>(part) : sum_part<float>(part); });
+}
+
+void loopback_group::all_gather(const operation& what, std::int64_t step, std::int64_t number) {
+  together(what, step, number, [&](std::size_t part) {
+    const auto bytes = static_cast<std::size_t>(what.bytes / count_);
+    const std::byte* const own = what.data + part * bytes;
+    for (std::size_t other = 0; other < static_cast<std::size_t>(count_); ++other)
+      if (other != part && bytes > 0)
+        std::memcpy(members_[other].what->data + part * bytes, own, bytes);
+  });
+}
+
+template <class Part>
+void loopback_group::together(const operation& what, std::int64_t step, std::int64_t number,
+                              const Part& part) {
+  const std::size_t place = position_of(what.rank);
+  member& mine = members_[place];
   const auto my_turn = [&] {
     return mine.done.load(std::memory_order_acquire) == number || stopped();
   };
   changed_.wait(spins_, my_turn);
   if (stopped()) return;
-  const std::int64_t needed =
-      elements_ * static_cast<std::int64_t>(wide_ ? sizeof(double) : sizeof(float));
   const message_head head = head_of(what, step);
-  must_hold(index_, head, needed);
   mine.what = &what;
   mine.head = head;
   gather(arrived_, number);
   if (stopped()) return;
   must_meet(index_, members_[0].head, head);
-  wide_ ? sum_part<double>(part) : sum_part<float>(part);
-  // No member may go on, and change its buffer, before all parts are summed.
-  gather(summed_, number);
+  part(place);
+  // No member may go on, and change its buffer, before all parts are done.
+  gather(done_, number);
   mine.done.store(number + 1, std::memory_order_release);
   changed_.notify();
 }

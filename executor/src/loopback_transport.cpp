@@ -37,6 +37,8 @@ class loopback_transport final : public transport {
     }
   }
 
+  bool rendezvous() const override { return capacity_ == 0; }
+
   void send(const launch& at, const operation& what) override {
     loopback_channel& channel = channel_of(what.rank, what.peer);
     enqueue(at, what, do_send, &channel, channel.next_send());
@@ -48,6 +50,10 @@ class loopback_transport final : public transport {
   void all_reduce(const launch& at, const operation& what) override {
     loopback_group& group = *groups_[static_cast<std::size_t>(what.peer)];
     enqueue(at, what, do_all_reduce, &group, group.next(what.rank));
+  }
+  void all_gather(const launch& at, const operation& what) override {
+    loopback_group& group = *groups_[static_cast<std::size_t>(what.peer)];
+    enqueue(at, what, do_all_gather, &group, group.next(what.rank));
   }
 
   void abort() noexcept override {
@@ -67,6 +73,10 @@ class loopback_transport final : public transport {
   }
   static void do_all_reduce(const command& work) {
     static_cast<loopback_group*>(work.self)->all_reduce(operation_of(work), work.step,
+                                                        work.argument);
+  }
+  static void do_all_gather(const command& work) {
+    static_cast<loopback_group*>(work.self)->all_gather(operation_of(work), work.step,
                                                         work.argument);
   }
 
@@ -96,7 +106,7 @@ class loopback_transport final : public transport {
   void open_groups(const plan_view& plan, int spins, const std::atomic<bool>& stop) {
     groups_.resize(std::max(groups_.size(), plan.groups.size()));
     for (const instruction& each : plan.instructions) {
-      if (each.act != action::all_reduce) continue;
+      if (!is_collective(each.act)) continue;
       const auto index = static_cast<std::size_t>(each.peer);
       if (groups_[index]) continue;
       const group_info& info = plan.groups[index];

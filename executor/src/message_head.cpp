@@ -34,7 +34,10 @@ void must_meet(int from, int to, const message_head& sent, const message_head& w
 }
 
 void must_meet(int group, const message_head& first, const message_head& other) {
-  if (other.step == first.step && other.what.microbatch == first.what.microbatch) return;
+  if (other.step == first.step && other.what.microbatch == first.what.microbatch &&
+      other.what.kind == first.what.kind &&
+      (first.what.kind != job_kind::all_gather || other.bytes == first.bytes))
+    return;
   throw transport_error("group " + std::to_string(group) +
                         ": collectives differ: " + job_of(first) + place_of(first) + " meets " +
                         job_of(other) + place_of(other));

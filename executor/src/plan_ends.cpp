@@ -54,7 +54,7 @@ void must_match(const std::pair<int, int>& channel, const message_list& sends,
 std::vector<int> groups_of(const plan_view& plan) {
   std::set<int> found;
   for (const instruction& each : plan.instructions)
-    if (each.act == action::all_reduce) found.insert(each.peer);
+    if (is_collective(each.act)) found.insert(each.peer);
   return {found.begin(), found.end()};
 }
 
@@ -69,8 +69,12 @@ group_part group_of(const plan_view& plan, int group) {
   part.wide = info.wide;
   part.exists = true;
   for (std::size_t at = 0; at < plan.instructions.size(); ++at)
-    if (plan.instructions[at].act == action::all_reduce && plan.instructions[at].peer == group)
+    if (is_collective(plan.instructions[at].act) && plan.instructions[at].peer == group) {
       part.instructions.push_back(static_cast<int>(at));
+      part.gathers.push_back(plan.instructions[at].act == action::all_gather
+                                 ? plan.range_of(plan.instructions[at].first_use).bytes
+                                 : -1);
+    }
   return part;
 }
 
@@ -82,7 +86,8 @@ void must_match(int group, int rank, const group_part& mine, int other, const gr
   if (mine.elements != theirs.elements || mine.wide != theirs.wide)
     throw plan_error(name + "what it sums");
   if (mine.instructions.size() != theirs.instructions.size())
-    throw plan_error(name + "how often it sums");
+    throw plan_error(name + "how often it sums or gathers");
+  if (mine.gathers != theirs.gathers) throw plan_error(name + "what it gathers, or when");
 }
 
 }  // namespace stretto::executor

@@ -26,16 +26,17 @@ channel_lists channels_of(const plan_view& plan, action act);
 void must_match(const std::pair<int, int>& channel, const message_list& sends,
                 const message_list& receives);
 
-//! What one member has in its plan of a group that it sums with.
+//! What one member has in its plan of a group that it sums or gathers with.
 struct group_part {
   std::vector<std::int32_t> members{};
   std::int64_t elements = 0;
   bool wide = false;
   bool exists = false;
   std::vector<int> instructions{};
+  std::vector<std::int64_t> gathers{};  //!< of each of these how many bytes; -1: it sums
 };
 group_part group_of(const plan_view& plan, int group);
-//! The groups that the rank sums with.
+//! The groups that the rank sums or gathers with.
 std::vector<int> groups_of(const plan_view& plan);
 
 //! @throws plan_error naming what the two members of the group do not agree on.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "stretto/model/plan_view.hpp"
 
@@ -17,6 +18,11 @@ inline int recorder_of(const plan_view& plan, int event) {
   while (instruction_of(plan, index).record != event && plan.part_of(index).started != event)
     ++index;
   return index;
+}
+
+//! What it is that others have their part in: number_of counts them.
+inline std::string_view kind_of_meeting(action act) {
+  return act == action::all_reduce ? "sum" : act == action::all_gather ? "gather" : "message";
 }
 
 //! How many of its kind, with the same partner or group, the rank issues before it in the step: a

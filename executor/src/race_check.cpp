@@ -10,7 +10,7 @@ namespace stretto::executor {
 namespace {
 
 bool meets(const instruction& each) {
-  return each.act == action::send || each.act == action::receive || each.act == action::all_reduce;
+  return meets_others(each.act);
 }
 
 }  // namespace
@@ -38,8 +38,7 @@ race_check::race_check(std::span<const plan_view> plans, bool rendezvous)
     for (const instruction& each : rank.plan.instructions) {
       if (each.act == action::send) ++channel_of(rank.plan.rank, each.peer).sent.size;
       if (each.act == action::receive) ++channel_of(each.peer, rank.plan.rank).received.size;
-      if (each.act == action::all_reduce)
-        ++groups_[static_cast<std::size_t>(each.peer)].joined.size;
+      if (is_collective(each.act)) ++groups_[static_cast<std::size_t>(each.peer)].joined.size;
     }
   }
   // What a step has begun may not have ended when the next one begins.
@@ -153,7 +152,7 @@ void race_check::begin(std::size_t plan, int stream, int instruction, std::int64
   } else if (each.act == action::receive) {
     channel& from = channel_of(each.peer, rank.plan.rank);
     keep(from.received, from.receives++);
-  } else if (each.act == action::all_reduce) {
+  } else if (is_collective(each.act)) {
     group& all = groups_[static_cast<std::size_t>(each.peer)];
     const std::int64_t round = all.begun[plan]++;
     const clock joined = in_ring(all.joined, round);
@@ -177,7 +176,7 @@ void race_check::end(std::size_t plan, int stream, int instruction, std::int64_t
     channel& from = channel_of(each.peer, rank.plan.rank);
     const std::int64_t number = from.receives_ended++;
     if (number < from.sends) join(now, in_ring(from.sent, number));
-  } else if (each.act == action::all_reduce) {
+  } else if (is_collective(each.act)) {
     group& all = groups_[static_cast<std::size_t>(each.peer)];
     join(now, in_ring(all.joined, all.ended[plan]++));
   }

@@ -40,13 +40,15 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
       guarded_(guarded),
       delay_(delay) {
   buffers_.reserve(plan_.uses.size());
-  // By who sums: a buffer's number of its group is that of the plans' before they were shared.
-  std::vector<std::int32_t> gradients_of(plan_.buffers.size(), -1);
+  // By who sums or gathers: a buffer's number of its group is that of the plans' before they were
+  // shared.
+  std::vector<std::int32_t> sums(plan_.buffers.size(), -1);
+  std::vector<std::int32_t> gathers(plan_.buffers.size(), -1);
   for (const instruction& each : plan_.instructions)
-    if (each.act == action::all_reduce)
+    if (is_collective(each.act))
       for (const buffer_use& use : plan_.uses_of(each))
-        gradients_of[static_cast<std::size_t>(use.buffer)] =
-            plan_.groups[static_cast<std::size_t>(each.peer)].stage;
+        (each.act == action::all_reduce ? sums : gathers)[static_cast<std::size_t>(use.buffer)] =
+            each.peer;
   for (const buffer_use& use : plan_.uses) {
     // A use that belongs to no instruction was not checked.
     const bool exists =
@@ -56,8 +58,11 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
       continue;
     }
     const buffer& from = plan_.buffers[static_cast<std::size_t>(use.buffer)];
+    const std::int32_t sum = sums[static_cast<std::size_t>(use.buffer)];
+    const std::int32_t gather = gathers[static_cast<std::size_t>(use.buffer)];
     buffers_.push_back({bytes_of(from), use.role, use.mode, from.stage, from.microbatch, from.slice,
-                        gradients_of[static_cast<std::size_t>(use.buffer)]});
+                        sum < 0 ? -1 : plan_.groups[static_cast<std::size_t>(sum)].stage,
+                        gather < 0 ? std::span<std::byte>{} : own_part(bytes_of(from), gather)});
   }
   instructions_.reserve(plan_.instructions.size());
   const std::vector<int> budgets = sm_budgets(plan_, with_.on->multiprocessors());
@@ -100,6 +105,15 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
   }
   timings_.resize(static_cast<std::size_t>(trace_steps_) * instructions_.size());
   if (poison || guarded) prepare_poison(poison, guarded);
+}
+
+std::span<std::byte> runner::own_part(std::span<std::byte> all, std::int32_t group) const {
+  const std::span<const std::int32_t> members =
+      plan_.members_of(plan_.groups[static_cast<std::size_t>(group)]);
+  const auto before = static_cast<std::size_t>(
+      std::ranges::count_if(members, [this](std::int32_t rank) { return rank < plan_.rank; }));
+  const std::size_t bytes = all.size() / members.size();
+  return all.subspan(before * bytes, bytes);
 }
 
 std::span<std::byte> runner::bytes_of(const buffer& from) const {
@@ -220,6 +234,9 @@ void runner::enqueue_work(int index, std::int64_t step) {
       break;
     case action::all_reduce:
       with_.via->all_reduce(at, each.message);
+      break;
+    case action::all_gather:
+      with_.via->all_gather(at, each.message);
       break;
     case action::share_sum:  // refused by validate
     case action::end_step:

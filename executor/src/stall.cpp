@@ -98,7 +98,8 @@ class search {
     const auto add = [&](int rank) {
       if (!is_here(rank)) text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
     };
-    if (mine.act == action::all_reduce) {
+    const bool together = is_collective(mine.act);
+    if (together) {
       const plan_view& of = plan(at.plan);
       for (const std::int32_t member :
            of.members_of(of.groups[static_cast<std::size_t>(mine.peer)]))
@@ -108,10 +109,9 @@ class search {
     }
     if (text.empty()) return text;
     // What the other process tells of its side has the same number.
-    return text +
-           ", in another process: " + (mine.act == action::all_reduce ? "sum " : "message ") +
+    return text + ", in another process: " + std::string(kind_of_meeting(mine.act)) + ' ' +
            std::to_string(number_of(plan(at.plan), at.instruction)) +
-           (mine.act == action::all_reduce ? " of the group" : " of the channel") + " in this step";
+           (together ? " of the group" : " of the channel") + " in this step";
   }
   int last(int rank) const { return static_cast<int>(plan(rank).instructions.size()) - 1; }
   bool started(place at) const {
@@ -170,7 +170,7 @@ bool is_elsewhere(std::span<const std::unique_ptr<runner>> ranks, const plan_vie
     return std::any_of(ranks.begin(), ranks.end(),
                        [rank](const auto& each) { return each->plan().rank == rank; });
   };
-  if (what.act != action::all_reduce) return !is_here(what.peer);
+  if (!is_collective(what.act)) return !is_here(what.peer);
   const auto members = plan.members_of(plan.groups[static_cast<std::size_t>(what.peer)]);
   return !std::all_of(members.begin(), members.end(), is_here);
 }
@@ -185,9 +185,7 @@ std::string exchanged_with_others(std::span<const std::unique_ptr<runner>> ranks
     std::map<std::pair<action, int>, tally> tallies;
     for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
       const instruction& each = plan.instructions[at];
-      if (each.act != action::send && each.act != action::receive &&
-          each.act != action::all_reduce)
-        continue;
+      if (!meets_others(each.act)) continue;
       if (!is_elsewhere(ranks, plan, each)) continue;
       tally& of = tallies[{each.act, each.peer}];
       ++of.all;
@@ -204,7 +202,8 @@ std::string exchanged_with_others(std::span<const std::unique_ptr<runner>> ranks
       else if (what.first == action::receive)
         text += "received " + of.text() + " from rank " + peer;
       else
-        text += "done " + of.text() + " sums of group " + peer;
+        text += "done " + of.text() + (what.first == action::all_reduce ? " sums" : " gathers") +
+                " of group " + peer;
       before = ", ";
     }
   }

@@ -45,6 +45,7 @@ std::string_view category(const instruction& each) {
     case action::run:
       return "compute";
     case action::all_reduce:
+    case action::all_gather:
     case action::share_sum:
       return "collective";
     case action::end_step:

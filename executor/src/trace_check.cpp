@@ -76,7 +76,7 @@ class order_check {
     if (late == nullptr || broken_) return;
     const trace_record* early = found_.find(step, other);
     if (early != nullptr && early->start - early->off <= late->end + late->off) return;
-    note(other, mine, step, at(mine).act == action::all_reduce ? "collective" : "message",
+    note(other, mine, step, is_collective(at(mine).act) ? "collective" : "message",
          early == nullptr ? "has no record" : "starts after it ends");
   }
 

@@ -107,7 +107,7 @@ class plan_check {
   //! Ranges, indices, and who records which event: what the other checks rely on.
   void check_shape(int index) {
     const instruction& each = at(index);
-    if (static_cast<int>(each.what.kind) >= job_kind_count || each.act > action::share_sum)
+    if (static_cast<int>(each.what.kind) >= job_kind_count || each.act > action::all_gather)
       refuse(index, "job kind or action is unknown");
     if (each.stream >= plan_.streams.size())
       refuse(index, "stream " + std::to_string(each.stream) + " does not exist");
@@ -193,6 +193,7 @@ class plan_check {
       case action::reload:
         return check_copy(index);
       case action::all_reduce:
+      case action::all_gather:
         return check_collective(index);
       case action::share_sum:
         refuse(index, "it sums over the workers that share the rank: see stretto::shared");
@@ -239,13 +240,23 @@ class plan_check {
     const instruction& each = at(index);
     if (!inside(each.peer, 1, plan_.groups.size()))
       refuse(index, "its group " + std::to_string(each.peer) + " does not exist");
-    if (each.use_count != 1) refuse(index, "an all-reduce has exactly one buffer");
+    const bool sums = each.act == action::all_reduce;
+    if (each.use_count != 1)
+      refuse(index, sums ? "an all-reduce has exactly one buffer"
+                         : "an all-gather has exactly one buffer");
     const group_info& group = plan_.groups[static_cast<std::size_t>(each.peer)];
     bool member = false;
     for (const std::int32_t rank : plan_.members_of(group)) member = member || rank == plan_.rank;
     if (!member) refuse(index, "the rank is no member of its group " + std::to_string(each.peer));
-    const std::int64_t size = group.wide ? 8 : 4;
     const auto [first, bytes] = plan_.range_of(each.first_use);
+    if (!sums) {
+      if (bytes % group.count != 0)
+        refuse(index, "its buffer of " + std::to_string(bytes) +
+                          " bytes is not dealt evenly to the " + std::to_string(group.count) +
+                          " members of its group");
+      return;
+    }
+    const std::int64_t size = group.wide ? 8 : 4;
     if (first % size != 0)
       refuse(index, "what it sums begins within an element of " + std::to_string(size) + " bytes");
     if (bytes / size < group.elements)

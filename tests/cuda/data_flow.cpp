@@ -14,6 +14,7 @@
 #include "cuda/gated.hpp"
 #include "cuda/summing.hpp"
 #include "executor/failures.hpp"
+#include "executor/gathering.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/cuda/error.hpp"
@@ -282,6 +283,32 @@ TEST_CASE("sums over ranks are in their order, by one kernel") {
         CHECK(gpu::alive() == gpu::handles{});
         CHECK(gpu::complaints().empty());
       }
+}
+
+TEST_CASE("gathers copy every member's part to all others, whether one GPU or several") {
+  define_executor_kernels();
+  for (const int gpus : {1, 3})
+    for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+      gpu::reset(seed, gpus);
+      {
+        gathering run;
+        executor::callback_stage inner(run.callbacks);
+        enqueueing_stages stages({&inner, &inner, &inner});
+        executor::engine engine(views(run.plans), stages.pointers, on_gpus(gpus));
+        const std::size_t first = gpu::calls().size();
+        for (int step = 0; step < 3; ++step) engine.step();
+        CHECK(run.wrong == 0);
+        CHECK(run.checked == 18);
+        // Two gathers a step, of three members whose parts go to two others each.
+        const char* const copy = gpus == 1 ? "cudaMemcpyAsync" : "cudaMemcpyPeerAsync";
+        CHECK(std::count_if(gpu::calls().begin() + static_cast<std::ptrdiff_t>(first),
+                            gpu::calls().end(), [&](const gpu::call& each) {
+                              return std::string_view(each.name) == copy;
+                            }) == 3 * 2 * 6);
+      }
+      CHECK(gpu::alive() == gpu::handles{});
+      CHECK(gpu::complaints().empty());
+    }
 }
 
 TEST_CASE("who waits for a sum to start waits for its kernel's blocks, by the launch's own event") {

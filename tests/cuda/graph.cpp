@@ -15,6 +15,7 @@
 #include "cuda/executor_kernels.hpp"
 #include "cuda/summing.hpp"
 #include "executor/failures.hpp"
+#include "executor/gathering.hpp"
 #include "executor/pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/cuda/error.hpp"
@@ -107,6 +108,21 @@ TEST_CASE("a replayed step is a launch, a record and questions") {
   CHECK(std::string(gpu::calls()[first].name) == "cudaGraphLaunch");
   CHECK(std::string(gpu::calls()[first + 1].name) == "cudaEventRecord");
   for (std::size_t at = first + 2; at < gpu::calls().size(); ++at) CHECK(is_question(at));
+}
+
+TEST_CASE("gathers are recorded and replayed with the rest") {
+  define_executor_kernels();
+  gpu::reset();
+  gathering run;
+  executor::callback_stage inner(run.callbacks);
+  enqueueing_stages stages({&inner, &inner, &inner});
+  executor::options with = on_gpus(1);
+  with.graph = executor::make_cuda_graph;
+  executor::engine engine(views(run.plans), stages.pointers, std::move(with));
+  for (int step = 0; step < 4; ++step) engine.step();
+  CHECK(run.wrong == 0);
+  CHECK(run.checked == 24);
+  CHECK(gpu::complaints().empty());
 }
 
 TEST_CASE("graphs are refused where they cannot be, and any failing call ends in one exception") {

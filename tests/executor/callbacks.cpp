@@ -44,6 +44,22 @@ TEST_CASE("each kind of job reaches its function") {
   CHECK(seen == "FBIWRGOxxxx");
 }
 
+TEST_CASE("weights are gathered and dropped by functions of their own, of which the second may lack") {
+  std::string seen;
+  executor::job_callbacks callbacks;
+  callbacks.unshard = [&](const executor::context&) { seen += 'U'; };
+  executor::callback_stage one(callbacks);
+  CHECK(one.serves(job_kind::unshard));
+  CHECK(one.serves(job_kind::reshard));
+  one.run(context_of(job_kind::unshard));
+  one.run(context_of(job_kind::reshard));
+  callbacks.reshard = [&](const executor::context&) { seen += 'D'; };
+  callbacks.other = [&](const executor::context&) { seen += 'x'; };
+  executor::callback_stage(callbacks).run(context_of(job_kind::reshard));
+  CHECK(seen == "UD");
+  CHECK_FALSE(executor::callback_stage({}).serves(job_kind::unshard));
+}
+
 TEST_CASE("a backward that is not given is the one for the input, then the one for the weights") {
   std::string seen;
   executor::job_callbacks callbacks;

@@ -131,6 +131,40 @@ TEST_CASE("sums have the bits of the sum in rank order") {
   }
 }
 
+TEST_CASE("gathers bring every member's part to all") {
+  constexpr int ranks = 4;
+  constexpr std::size_t part = 40004;  // bytes
+  std::vector<plan_builder> plans;
+  for (int rank = 0; rank < ranks; ++rank) {
+    plan_builder plan(rank, ranks, {"compute", "gathers"});
+    plan.add_group({0, 1, 2, 3}, 0, false);
+    const int where = plan.add_buffer(buffer_role::weights, 0, 0, ranks * std::int64_t{part});
+    const int ready =
+        plan.run({0, 0, 0, job_kind::unshard}, 0, {{where, buffer_role::weights, access::write}});
+    plan.all_gather(0, 1, where, {ready});
+    plans.push_back(plan.end());
+  }
+  struct filling_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      check(cudaMemsetAsync(at.own_weights().data(), 16 * at.rank + static_cast<int>(at.step),
+                            at.own_weights().size(), executor::native_stream(at)),
+            "cudaMemsetAsync");
+    }
+  } stage;
+  executor::stage* const stages[] = {&stage, &stage, &stage, &stage};
+  executor::engine engine(views(plans), stages, on_gpus(1));
+  for (int step = 0; step < 2; ++step) engine.step();
+  std::vector<unsigned char> expected;
+  for (int rank = 0; rank < ranks; ++rank)
+    expected.insert(expected.end(), part, static_cast<unsigned char>(16 * rank + 1));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::vector<unsigned char> seen(expected.size());
+    check(cudaMemcpy(seen.data(), engine.arena(rank).data(), seen.size(), cudaMemcpyDeviceToHost),
+          "cudaMemcpy");
+    CHECK(seen == expected);
+  }
+}
+
 TEST_CASE("what waits for a sum to start begins, in steps that are issued and in replayed ones") {
   constexpr std::int64_t elements = 1 << 20;
   struct filling_stage final : executor::stage {

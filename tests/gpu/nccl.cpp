@@ -69,13 +69,16 @@ TEST_CASE("NCCL's own refusal, of two ranks on one GPU, is told before the first
   expect_part(text, "ncclras");
 }
 
-TEST_CASE("NCCL opens, sums, is recorded and closes, where a rank sums with nobody else") {
+TEST_CASE(
+    "NCCL opens, sums and gathers, is recorded and closes, where a rank does so with nobody") {
   constexpr std::int64_t elements = 100003;
   struct filling_stage final : executor::stage {
     void run(const executor::context& at) override {
-      executor::cuda::check(cudaMemsetAsync(at.collective().data(), 0x3f, at.collective().size(),
-                                            executor::native_stream(at)),
-                            "cudaMemsetAsync");
+      const std::span<std::byte> to =
+          at.what.kind == job_kind::unshard ? at.own_weights() : at.collective();
+      executor::cuda::check(
+          cudaMemsetAsync(to.data(), 0x3f, to.size(), executor::native_stream(at)),
+          "cudaMemsetAsync");
     }
   } stage;
   executor::stage* const stages[] = {&stage};
@@ -85,6 +88,10 @@ TEST_CASE("NCCL opens, sums, is recorded and closes, where a rank sums with nobo
   const int ready = plan.run({0, 0, 0, job_kind::reduce_grad}, 0,
                              {{where, buffer_role::collective, access::write}});
   plan.all_reduce(0, 1, where, {ready});
+  const int weights = plan.add_buffer(buffer_role::weights, 0, 0, elements * 4);
+  const int put =
+      plan.run({0, 0, 0, job_kind::unshard}, 0, {{weights, buffer_role::weights, access::write}});
+  plan.all_gather(0, 1, weights, {put});
   plan.end();
   const plan_view view = plan.view();
   for (const bool registered : {false, true})
@@ -108,6 +115,10 @@ TEST_CASE("NCCL opens, sums, is recorded and closes, where a rank sums with nobo
       executor::cuda::check(
           cudaMemcpy(seen.data(), engine.arena(0).data(), seen.size(), cudaMemcpyDeviceToHost),
           "cudaMemcpy");
+      CHECK(seen == std::vector<unsigned char>(elements * 4, 0x3f));
+      executor::cuda::check(cudaMemcpy(seen.data(), engine.arena(0).data() + view.buffers[1].offset,
+                                       seen.size(), cudaMemcpyDeviceToHost),
+                            "cudaMemcpy");
       CHECK(seen == std::vector<unsigned char>(elements * 4, 0x3f));
     }
 }

@@ -103,8 +103,7 @@ class two_steps {
         const std::pair entry{rank, index};
         if (here.act == stretto::action::send) sends[{rank, here.peer}].push_back(entry);
         if (here.act == stretto::action::receive) receives[{here.peer, rank}].push_back(entry);
-        if (here.act == stretto::action::all_reduce)
-          collectives[here.peer][rank].push_back(entry);
+        if (is_collective(here.act)) collectives[here.peer][rank].push_back(entry);
       }
     const auto join = [&](std::pair<int, int> one, std::pair<int, int> other) {
       for (int step : {0, 1})

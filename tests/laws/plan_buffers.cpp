@@ -32,6 +32,8 @@ std::string named(const char* what, int stage, const job& of, int slice) {
 
 //! Follows one rank's list. @return what is wrong first; empty: nothing
 std::string judge(const loose_plan& plan) {
+  bool gathers = false;
+  for (const auto& group : plan.head.groups) gathers = gathers || group.weights >= 0;
   std::map<std::int32_t, std::string> held;  // by buffer
   std::set<std::string> summed;
   for (const auto& at : plan.list) {
@@ -71,6 +73,10 @@ std::string judge(const loose_plan& plan) {
     };
     const bool has_input = work.stage == 0 || finds(buffer_role::input, taken);
     const bool has_gradient = !inner || finds(buffer_role::output_gradient, came);
+    const bool has_weights =
+        !gathers || (stretto::is_compute(work.kind)
+                         ? finds(buffer_role::weights, "all of " + std::to_string(work.stage))
+                         : true);
     bool good = true;
     switch (work.kind) {
       case job_kind::forward:
@@ -107,8 +113,19 @@ std::string judge(const loose_plan& plan) {
       case job_kind::all_reduce:
         good = finds(buffer_role::collective, "sum " + std::to_string(work.microbatch));
         break;
+      case job_kind::unshard:
+        good = writes(buffer_role::weights, "part of " + std::to_string(work.stage));
+        break;
+      case job_kind::all_gather: {
+        good = finds(buffer_role::weights, "part of " + std::to_string(work.stage));
+        for (const auto& use : at.uses)
+          if (good && use.role == buffer_role::weights)
+            held[use.buffer] = "all of " + std::to_string(work.stage);
+        break;
+      }
       default: break;
     }
+    good = good && has_weights;
     if (!good) return "instruction " + std::to_string(&at - plan.list.data());
   }
   return {};

@@ -68,8 +68,7 @@ long spoil(std::span<const plan_view> plans, const stretto::replay_input& lists)
         REQUIRE(refused_at(index) == reason::not_as_listed);
         list[index] = before;
       }
-      if (before.act == action::send || before.act == action::receive ||
-          before.act == action::all_reduce) {
+      if (meets_others(before.act)) {
         for (const int other : {-1, 1}) {
           list[index].peer += other;
           REQUIRE(refused_at(index) == reason::not_as_listed);

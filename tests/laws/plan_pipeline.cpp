@@ -70,6 +70,7 @@ void compare() {
   request.members.assign(Groups::members.begin(), Groups::members.end());
   request.train = !step::forward_only;
   request.data_parallel = requires { requires Groups::reduces; };
+  if constexpr (requires { Groups::gathered; }) request.gathered = Groups::gathered;
   const stretto::job_table table(Shape.ranks, step::where.chunks, Memory{}.costs());
   const stretto::planned made(Schedule{}, Shape, table.view(), Overlap{}, request);
   REQUIRE(made.answer() == stretto::verdict{});
@@ -153,6 +154,10 @@ TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
   compare<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, schedule::zbv, uneven_memory,
           overlap::with_receive_lead<overlap::separate, 1>,
           stretto::with_data_parallel<tie_and_norm>>();
+  compare<shape{.ranks = 3, .microbatches = 5, .chunks = 2}, schedule::zbv, uneven_memory,
+          overlap::separate, stretto::with_sharded_weights<1, tie_and_norm>>();
+  compare<shape{.ranks = 4, .microbatches = 8}, schedule::dualpipe, uneven_memory, overlap::serial,
+          stretto::with_sharded_weights<2>>();
 }
 
 TEST_CASE("a digest tells plans apart that cannot run together") {
@@ -267,7 +272,7 @@ TEST_CASE("replicas sum the gradients of their layers, and a stage may be withou
 
   const std::vector<stretto::layer_range> layers{{0, 2}, {2, 0}, {2, 1}};
   const stretto::plan_request request = stretto::request_of(by_layers{}, 3, layers);
-  CHECK(request.stages[1] == stretto::stage_bytes{100, 0, 0});
+  CHECK(request.stages[1] == stretto::stage_bytes{100, 0, 0, 0, 0});
   const stretto::job_table table(3, 1);
   const stretto::planned made(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 6},
                               table.view(), overlap::separate{}, request);

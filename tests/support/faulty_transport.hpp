@@ -58,8 +58,12 @@ class faulty_transport final : public executor::transport {
   void all_reduce(const executor::launch& at, const executor::operation& what) override {
     pass(&executor::transport::all_reduce, at, what);
   }
+  void all_gather(const executor::launch& at, const executor::operation& what) override {
+    pass(&executor::transport::all_gather, at, what);
+  }
   void attach(int rank, executor::device& on) override { inner_->attach(rank, on); }
   bool needs_one_issuer() const override { return inner_->needs_one_issuer(); }
+  bool rendezvous() const override { return inner_->rendezvous(); }
   bool polled() const override { return inner_->polled(); }
   void poll() noexcept override { inner_->poll(); }
   void tell(std::string_view why) noexcept override { inner_->tell(why); }

@@ -222,6 +222,27 @@ TEST_CASE("plans of files, copies, replicas, slices, forwards alone and late rec
                  "--bytes 64,64,0,400 --format json")["plans"][0]["groups"] ==
         json::parse(R"([{"ranks":[0,1],"elements":100,"bytes":400,"stage":0},
                         {"ranks":[0,1],"elements":100,"bytes":400,"stage":1}])"));
+  const std::string gathers =
+      "plan interleaved --chunks 2" + shape + "--bytes 64,64,0,400,640 --gathered 1";
+  const std::string gathered = run(gathers).out;
+  CHECK(gathered.find(
+            "\ngroup 0: ranks 0, over their data-parallel replicas; 100 elements of 4 bytes, "
+            "gradients of stage 0, and its weights of 640 bytes to gather\n") != std::string::npos);
+  CHECK(gathered.find("  all_gather of group 0  data_parallel ") != std::string::npos);
+  CHECK(gathered.find("write 0 weights ") != std::string::npos);
+  const json plan = run_json(gathers + " --format json")["plans"][0];
+  CHECK(plan["groups"][0]["weights_bytes"] == 640);
+  CHECK(std::any_of(plan["instructions"].begin(), plan["instructions"].end(), [](const json& one) {
+    return one["action"] == "all_gather" && one["group"] == 1 && one["buffers"][0]["bytes"] == 640;
+  }));
+  CHECK(run("plan interleaved --chunks 2 --data-parallel" + shape).out.find("REDUCE_GRAD") !=
+        std::string::npos);
+  CHECK(run("plan dualpipe_v --ranks 2 --microbatches 4 --gathered 1").err ==
+        "stretto: dualpipe_v, as a plan: unsupported: a rank has the weights of one stage at least "
+        "at "
+        "once, or of two, where it pairs their jobs\n");
+  CHECK(run("plan 1f1b" + shape + "--bytes 1,2,3,4,5,6").err.find("--bytes 1,2,3,4,5,6") !=
+        std::string::npos);
   CHECK(run("plan paired_1f1b" + shape).out.find("  run, paired  ") != std::string::npos);
   CHECK(run_json("plan paired_1f1b" + shape + "--format json").dump().find("\"paired\":true") !=
         std::string::npos);

@@ -1,6 +1,7 @@
 // What no plan can be written from is refused by name: sizes, groups, costs, lists, placements.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -8,13 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/assignment/even.hpp"
+#include "stretto/assignment/table.hpp"
+#include "stretto/lowering/streams/all.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/expanded.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/shared.hpp"
-#include "stretto/assignment/even.hpp"
-#include "stretto/assignment/table.hpp"
+#include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
@@ -147,7 +150,8 @@ TEST_CASE("groups have members, and these are ranks") {
         {.first = 0, .count = 2, .elements = std::int64_t{1} << 62},
         {.first = 0, .count = 2, .elements = 3, .data_parallel = true}})
     CHECK(refusal(info).ends_with(
-        "a group has members, each of them another rank, and elements, from 0 to 2^40; those of "
+        "a group has members, each of them another rank, elements, from 0 to 2^40, and a "
+        "stage that there is, or -1; those of "
         "data-parallel replicas are not given, but asked for"));
   CHECK(refusal({.first = 1, .count = 2, .elements = 3}).starts_with("unsupported on rank 2, "));
   for (const std::vector<std::int32_t>& twice : {std::vector{1, 1}, std::vector{1, 0, 1}})
@@ -425,4 +429,76 @@ TEST_CASE("replicas that nothing sums share no plans") {
   }
   CHECK(stretto::shared({}, 1).answer().why == stretto::reason::no_plans);
   CHECK(stretto::shared(alone.plans(), 3).answer().ok());
+}
+
+TEST_CASE("a rank of a table that has no stage takes part in a user's sum, of no stage's") {
+  const std::int32_t table[] = {0, 2};
+  stretto::job_lists lists(3, 2);
+  stretto::job_sink out = lists.sink();
+  for (const int stage : {0, 1}) {
+    out.push(table[stage], {stage, 0, 0, stretto::job_kind::forward});
+    out.push(table[stage], {stage, 0, 0, stretto::job_kind::backward});
+  }
+  const stretto::job_table costs(3, 1);
+  const stretto::replay_input in{.rows = lists.rows(),
+                                 .where = {.kind = stretto::placement_kind::table,
+                                           .ranks = 3,
+                                           .chunks = 1,
+                                           .microbatches = 1,
+                                           .table = table,
+                                           .table_stages = 2},
+                                 .microbatches = 1,
+                                 .slices = 1,
+                                 .costs = costs.view()};
+  stretto::plan_request asked;
+  asked.groups = {{.first = 0, .count = 3, .elements = 1}};
+  asked.members = {0, 1, 2};
+  const stretto::planned made(in, stretto::overlap::separate{}, asked);
+  REQUIRE(made.answer() == stretto::verdict{});
+  for (const stretto::plan_view& plan : made.plans())
+    CHECK(std::ranges::count(plan.instructions, stretto::action::all_reduce,
+                             &stretto::instruction::act) == 1);
+  // A stage that there is not is no group's.
+  for (const int stage : {-2, 2, 7}) {
+    asked.groups[0].stage = stage;
+    CHECK(stretto::planned(in, stretto::overlap::separate{}, asked).answer().why ==
+          stretto::reason::group_unsound);
+  }
+}
+
+namespace {
+
+//! What is not of a job's own has the stream that each rank says.
+struct by_rank : stretto::overlap::serial {
+  static constexpr std::string_view name = "by_rank";
+  constexpr int count() const { return 3; }
+  constexpr stretto::stream_info stream(int) const {
+    return stretto::overlap::named_stream("any", 0);
+  }
+  constexpr int stream_of(stretto::job_kind kind, int rank, int, int) const {
+    return kind == stretto::job_kind::all_reduce || is_copy(kind) ? 1 + rank % 2 : 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("sums, gathers and copies are on the streams that the policy names for their rank") {
+  const stretto::job_table costs(4, 1);
+  stretto::plan_request asked;
+  asked.groups = {{.first = 0, .count = 4, .elements = 1}};
+  asked.members = {0, 1, 2, 3};
+  asked.data_parallel = true;
+  asked.gathered = 1;
+  asked.offload = stretto::memory::offload_all;
+  const stretto::planned made(stretto::schedule::gpipe{}, {.ranks = 4, .microbatches = 4},
+                              costs.view(), by_rank{}, asked);
+  REQUIRE(made.answer() == stretto::verdict{});
+  int apart = 0;
+  for (const stretto::plan_view& plan : made.plans())
+    for (const stretto::instruction& at : plan.instructions) {
+      const bool own = is_collective(at.what.kind) || is_copy(at.what.kind);
+      CHECK(at.stream == (own ? 1 + plan.rank % 2 : 0));
+      apart += own ? 1 : 0;
+    }
+  CHECK(apart > 20);
 }

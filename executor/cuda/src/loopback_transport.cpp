@@ -75,14 +75,14 @@ class cuda_loopback_transport final : public transport {
       if (plan.rank != rank) continue;
       mine.events.reserve(plan.instructions.size());
       for (const instruction& each : plan.instructions) {
-        const bool meets = each.act == action::send || each.act == action::receive ||
-                           each.act == action::all_reduce;
-        // Of a sum both are the first member's: that it is there, and that all is done.
-        mine.events.push_back(meets ? pair{cuda::make_event(), cuda::make_event()} : pair{});
+        // Of a collective both are the first member's: that it is there, and that all is done.
+        mine.events.push_back(meets_others(each.act) ? pair{cuda::make_event(), cuda::make_event()}
+                                                     : pair{});
       }
     }
   }
   bool needs_one_issuer() const override { return true; }
+  bool rendezvous() const override { return true; }
 
   void send(const launch& at, const operation& what) override {
     message& channel = channels_[{what.rank, what.peer}];
@@ -94,12 +94,8 @@ class cuda_loopback_transport final : public transport {
     post(channel.receiver, at, what);
     if (channel.sender.what != nullptr) meet(channel);
   }
-  void all_reduce(const launch& at, const operation& what) override {
-    group& mine = groups_[static_cast<std::size_t>(what.peer)];
-    const auto found = std::lower_bound(mine.ranks.begin(), mine.ranks.end(), what.rank);
-    post(mine.sides[static_cast<std::size_t>(found - mine.ranks.begin())], at, what);
-    if (++mine.here == mine.ranks.size()) sum(mine, what.peer);
-  }
+  void all_reduce(const launch& at, const operation& what) override { join(at, what); }
+  void all_gather(const launch& at, const operation& what) override { join(at, what); }
 
   void abort() noexcept override {}
 
@@ -190,35 +186,62 @@ class cuda_loopback_transport final : public transport {
   }
 
   void copy_bytes(const side& from, const side& to) {
-    const auto bytes = static_cast<std::size_t>(from.what->bytes);
-    if (bytes == 0) return;
+    copy_bytes(from, to, 0, from.what->bytes, to.stream());
+  }
+  //! From `first` on, to the same place.
+  void copy_bytes(const side& from, const side& to, std::int64_t first, std::int64_t count,
+                  cudaStream_t on) {
+    if (count == 0) return;
+    const auto bytes = static_cast<std::size_t>(count);
     const int source = rank_of(from).gpu;
     const int target = rank_of(to).gpu;
     if (source == target)
-      check(cudaMemcpyAsync(to.what->data, from.what->data, bytes, cudaMemcpyDeviceToDevice,
-                            to.stream()),
+      check(cudaMemcpyAsync(to.what->data + first, from.what->data + first, bytes,
+                            cudaMemcpyDeviceToDevice, on),
             "cudaMemcpyAsync");
     else
-      check(cudaMemcpyPeerAsync(to.what->data, target, from.what->data, source, bytes, to.stream()),
+      check(cudaMemcpyPeerAsync(to.what->data + first, target, from.what->data + first, source,
+                                bytes, on),
             "cudaMemcpyPeerAsync");
   }
+  //! Each member's part of what they gather to all others, on the first one's stream.
+  void copy_parts(const std::vector<side>& sides) {
+    const std::int64_t part = sides.front().what->bytes / static_cast<std::int64_t>(sides.size());
+    for (std::size_t own = 0; own < sides.size(); ++own)
+      for (std::size_t other = 0; other < sides.size(); ++other)
+        if (other != own)
+          copy_bytes(sides[own], sides[other], static_cast<std::int64_t>(own) * part, part,
+                     sides.front().stream());
+  }
 
-  void sum(group& mine, int index) {
+  void join(const launch& at, const operation& what) {
+    group& mine = groups_[static_cast<std::size_t>(what.peer)];
+    const auto found = std::lower_bound(mine.ranks.begin(), mine.ranks.end(), what.rank);
+    post(mine.sides[static_cast<std::size_t>(found - mine.ranks.begin())], at, what);
+    if (++mine.here == mine.ranks.size()) join_all(mine, what.peer);
+  }
+
+  void join_all(group& mine, int index) {
     mine.here = 0;
     std::vector<side>& sides = mine.sides;
     const side first = sides.front();
     const std::int64_t size = mine.wide ? 8 : 4;
+    const bool gathers = first.what->what.kind == job_kind::all_gather;
     for (const side& each : sides)
-      if (each.at.step != first.at.step ||
+      if (each.at.step != first.at.step || each.what->what.kind != first.what->what.kind ||
           each.what->what.microbatch != first.what->what.microbatch ||
-          each.what->bytes / size < mine.elements)
+          (gathers ? each.what->bytes != first.what->bytes
+                   : each.what->bytes / size < mine.elements))
         throw transport_error("group " + std::to_string(index) + ": " + text_of(first) + " meets " +
                               text_of(each));
     for (std::size_t at = 1; at < sides.size(); ++at) {
       record(events_of(sides[at]).ready, sides[at]);
       wait(first, events_of(sides[at]).ready);
     }
-    if (mine.elements > 0) add_up(mine, first);
+    if (gathers)
+      copy_parts(sides);
+    else if (mine.elements > 0)
+      add_up(mine, first);
     const cuda::owned_event& done = events_of(first).done;
     record(done, first);
     for (std::size_t at = 1; at < sides.size(); ++at) wait(sides[at], done);

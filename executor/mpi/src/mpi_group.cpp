@@ -30,19 +30,67 @@ mpi_group::mpi_group(MPI_Comm on, place at, const mpi_watch& watch)
 std::size_t mpi_group::largest_part() const {
   const std::size_t size = at_.wide ? sizeof(double) : sizeof(float);
   const std::size_t lines = (static_cast<std::size_t>(at_.elements) * size + 63) / 64;
-  return (lines / at_.members.size() + 1) * 64;
+  return std::max((lines / at_.members.size() + 1) * 64,
+                  static_cast<std::size_t>(at_.gathered) / at_.members.size());
+}
+
+bool mpi_group::comes(std::int64_t number) const {
+  patience pause;
+  while (done_.load(std::memory_order_acquire) != number) {
+    if (watch_.stopped()) return false;
+    pause.wait();
+  }
+  return true;
 }
 
 void mpi_group::all_reduce(const operation& what, std::int64_t step, std::int64_t number) {
-  patience pause;
-  while (done_.load(std::memory_order_acquire) != number) {
-    if (watch_.stopped()) return;
-    pause.wait();
-  }
+  if (!comes(number)) return;
   const auto size = static_cast<std::int64_t>(at_.wide ? sizeof(double) : sizeof(float));
   must_hold(at_.group, head_of(what, step), at_.elements * size);
   at_.wide ? sum<double>(what, step) : sum<float>(what, step);
   if (!ended_) done_.store(number + 1, std::memory_order_release);
+}
+
+void mpi_group::all_gather(const operation& what, std::int64_t step, std::int64_t number) {
+  if (!comes(number)) return;
+  gather(what, step);
+  if (!ended_) done_.store(number + 1, std::memory_order_release);
+}
+
+template <class Call>
+void mpi_group::for_others(const Call& call) const {
+  for (std::size_t other = 0; other < at_.members.size(); ++other)
+    if (other != mine_) call(other, at_.members[other]);
+}
+
+void mpi_group::must_meet_others(const message_head& head) {
+  for_others([&](std::size_t other, const member&) {
+    message_head theirs;
+    std::memcpy(&theirs, requests_.memory() + incoming(other), sizeof theirs);
+    other < mine_ ? must_meet(at_.group, theirs, head) : must_meet(at_.group, head, theirs);
+  });
+}
+
+void mpi_group::gather(const operation& what, std::int64_t step) {
+  const std::size_t count = at_.members.size();
+  const std::size_t bytes = static_cast<std::size_t>(what.bytes) / count;
+  const message_head head = head_of(what, step);
+  for_others([&](std::size_t other, const member& to) {
+    requests_.receive(incoming(other), head_room + bytes, to.process, to.receive_tag);
+    std::memcpy(requests_.memory() + outgoing(other), &head, sizeof head);
+    if (bytes > 0)
+      std::memcpy(requests_.memory() + outgoing(other) + head_room, what.data + mine_ * bytes,
+                  bytes);
+    requests_.send(outgoing(other), head_room + bytes, to.process, to.send_tag);
+  });
+  ended_ = !requests_.complete(&watch_);
+  if (ended_) return;
+  must_meet_others(head);
+  for_others([&](std::size_t other, const member&) {
+    if (bytes > 0)
+      std::memcpy(what.data + other * bytes, requests_.memory() + incoming(other) + head_room,
+                  bytes);
+  });
 }
 
 template <class Element>
@@ -58,19 +106,12 @@ void mpi_group::sum(const operation& what, std::int64_t step) {
   };
   auto* const data = reinterpret_cast<Element*>(what.data);
   // Parts are aligned as the elements are: memory comes aligned for any type of 16 bytes.
-  const auto outgoing = [&](std::size_t to) { return to * room_; };
-  const auto incoming = [&](std::size_t from) { return (count + from) * room_; };
   const auto part_at = [&](std::size_t offset) {
     return reinterpret_cast<Element*>(requests_.memory() + offset + head_room);
   };
   const message_head head = head_of(what, step);
-  const auto others = [&](auto&& call) {
-    for (std::size_t other = 0; other < count; ++other)
-      if (other != mine_) call(other, at_.members[other]);
-  };
-
   // Everyone's elements of part k go to member k.
-  others([&](std::size_t other, const member& to) {
+  for_others([&](std::size_t other, const member& to) {
     requests_.receive(incoming(other), head_room + bytes(mine_), to.process, to.receive_tag);
     std::memcpy(requests_.memory() + outgoing(other), &head, sizeof head);
     std::copy_n(data + begin(other), elements(other), part_at(outgoing(other)));
@@ -78,11 +119,7 @@ void mpi_group::sum(const operation& what, std::int64_t step) {
   });
   ended_ = !requests_.complete(&watch_);
   if (ended_) return;
-  others([&](std::size_t other, const member&) {
-    message_head theirs;
-    std::memcpy(&theirs, requests_.memory() + incoming(other), sizeof theirs);
-    other < mine_ ? must_meet(at_.group, theirs, head) : must_meet(at_.group, head, theirs);
-  });
+  must_meet_others(head);
   Element* const sums = part_at(2 * count * room_);
   ordered_sum(
       count,
@@ -92,7 +129,7 @@ void mpi_group::sum(const operation& what, std::int64_t step) {
       elements(mine_), sums);
 
   // And the sums of part k from member k to everyone.
-  others([&](std::size_t other, const member& to) {
+  for_others([&](std::size_t other, const member& to) {
     requests_.receive(incoming(other) + head_room, bytes(other), to.process, to.receive_tag);
     requests_.send(2 * count * room_ + head_room, bytes(mine_), to.process, to.send_tag);
   });

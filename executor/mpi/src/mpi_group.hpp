@@ -10,7 +10,7 @@
 
 namespace stretto::executor {
 
-//! One member's side of a group's all-reduce.
+//! One member's side of a group's collectives.
 class mpi_group {
  public:
   struct member {
@@ -25,6 +25,7 @@ class mpi_group {
     std::vector<member> members{};  //!< in the order of their ranks, this one included
     std::int64_t elements = 0;
     bool wide = false;
+    std::int64_t gathered = 0;  //!< bytes of the largest buffer that is gathered
   };
 
   mpi_group(MPI_Comm on, place at, const mpi_watch& watch);
@@ -35,10 +36,22 @@ class mpi_group {
   //! @throws transport_error when the members' operations do not fit, MPI fails, another process has
   //!         failed, or a member has left
   void all_reduce(const operation& what, std::int64_t step, std::int64_t number);
+  //! The same.
+  void all_gather(const operation& what, std::int64_t step, std::int64_t number);
 
  private:
+  //! Whether all before it are done; false: stopped.
+  bool comes(std::int64_t number) const;
   template <class Element>
   void sum(const operation& what, std::int64_t step);
+  void gather(const operation& what, std::int64_t step);
+  template <class Call>
+  void for_others(const Call& call) const;
+  //! What came from all others fits what this one does.
+  void must_meet_others(const message_head& head);
+  // Offsets of what goes to a member, and of what comes from it.
+  std::size_t outgoing(std::size_t to) const { return to * room_; }
+  std::size_t incoming(std::size_t from) const { return (at_.members.size() + from) * room_; }
   //! The largest part of any member, in bytes.
   std::size_t largest_part() const;
 

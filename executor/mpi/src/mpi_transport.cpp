@@ -37,6 +37,7 @@ class mpi_transport final : public transport {
   }
 
   void open(std::span<const plan_view> plans, monitor& watch) override {
+    opening_began_ = true;
     const time_point now = std::chrono::steady_clock::now();
     const time_point limit =
         opening_ < time_point::max() - now ? now + opening_ : time_point::max();
@@ -76,11 +77,16 @@ class mpi_transport final : public transport {
     mpi_group& group = *groups_.at({what.peer, what.rank});
     enqueue(at, what, do_all_reduce, &group, group.next());
   }
+  void all_gather(const launch& at, const operation& what) override {
+    mpi_group& group = *groups_.at({what.peer, what.rank});
+    enqueue(at, what, do_all_gather, &group, group.next());
+  }
 
   //! Who is late tells nobody: the others are late with him, and have more to say of what they wait
-  //! for.
+  //! for. Nor who is refused while all open: it is all that are.
   void tell(std::string_view why) noexcept override {
-    if (step_ != nullptr && std::chrono::steady_clock::now() < step_->deadline()) lost_.tell(why);
+    if (step_ == nullptr ? !opening_began_ : std::chrono::steady_clock::now() < step_->deadline())
+      lost_.tell(why);
   }
   // Whoever waits looks at the monitor again and again.
   void abort() noexcept override {}
@@ -94,6 +100,9 @@ class mpi_transport final : public transport {
   }
   static void do_all_reduce(const command& work) {
     static_cast<mpi_group*>(work.self)->all_reduce(operation_of(work), work.step, work.argument);
+  }
+  static void do_all_gather(const command& work) {
+    static_cast<mpi_group*>(work.self)->all_gather(operation_of(work), work.step, work.argument);
   }
 
   void find_ranks(std::span<const plan_view> plans, time_point limit) {
@@ -159,16 +168,19 @@ class mpi_transport final : public transport {
   void open_groups(const plan_view& plan) {
     for (const int number : groups_of(plan)) {
       const group_info& info = plan.groups[static_cast<std::size_t>(number)];
-      mpi_group::place at{number, plan.rank, {}, info.elements, info.wide};
+      const std::vector<std::int64_t> gathers = group_of(plan, number).gathers;
+      const std::int64_t gathered = *std::max_element(gathers.begin(), gathers.end());
+      mpi_group::place at{number,        plan.rank, {},
+                          info.elements, info.wide, std::max<std::int64_t>(gathered, 0)};
       for (const std::int32_t rank : plan.members_of(info))
         at.members.push_back({rank, process_of_.at(rank), tag_of(1 + number, plan.rank, rank),
                               tag_of(1 + number, rank, plan.rank)});
       std::sort(at.members.begin(), at.members.end(),
                 [](const auto& left, const auto& right) { return left.rank < right.rank; });
-      const std::int64_t bytes = info.elements * (info.wide ? 8 : 4);
+      const std::int64_t bytes = std::max(info.elements * (info.wide ? 8 : 4), at.gathered);
       if (bytes / info.count > std::numeric_limits<int>::max() - 4096)
-        throw plan_error("group " + std::to_string(number) + ": what a member sums is too large " +
-                         "for MPI");
+        throw plan_error("group " + std::to_string(number) +
+                         ": what a member sums or gathers is too large " + "for MPI");
       groups_[{number, plan.rank}] = std::make_unique<mpi_group>(comm_, std::move(at), *watch_);
     }
   }
@@ -176,6 +188,7 @@ class mpi_transport final : public transport {
   mpi_session& between_;
   const state& with_;
   std::chrono::nanoseconds opening_;
+  bool opening_began_ = false;
   int ranks_ = 0;
   std::map<int, int> process_of_;
   MPI_Comm comm_ = MPI_COMM_NULL;

@@ -116,6 +116,7 @@ enum class reason : int {
   stash_out_of_range,
   gradients_out_of_range,
   kept_out_of_range,
+  weights_out_of_range,
   group_unsound,
   shape_too_large,
   capacity_out_of_range,
@@ -129,10 +130,14 @@ enum class reason : int {
   gathered_twice,
   never_dropped,
   too_many_gathered,
+  too_few_gathered,
+  nothing_to_gather,
   nothing_to_reduce,
   no_plans,
   workers_below_one,
   replicas_not_summed,
+  weights_not_dealt,
+  summed_apart,
   option_out_of_range,
 };
 //! How many reasons there are.
@@ -272,9 +277,11 @@ constexpr std::string_view describe(reason why) {
       return "bytes of a stage's gradients are a number from 0 to 2^40";
     case reason::kept_out_of_range:
       return "bytes that a stage has kept for W are a number from 0 to 2^40";
+    case reason::weights_out_of_range:
+      return "bytes of a stage's weights are a number from 0 to 2^40";
     case reason::group_unsound:
-      return "a group has members, each of them another rank, and elements, from 0 to 2^40; those of "
-             "data-parallel replicas are not given, but asked for";
+      return "a group has members, each of them another rank, elements, from 0 to 2^40, and a stage "
+             "that there is, or -1; those of data-parallel replicas are not given, but asked for";
     case reason::shape_too_large:
       return "ranks, micro-batches, chunks and slices multiply to at most 2^24, and slices are at "
              "most 32767";
@@ -293,6 +300,17 @@ constexpr std::string_view describe(reason why) {
     case reason::never_dropped: return "the weights that it gathers are never dropped";
     case reason::too_many_gathered:
       return "the rank holds the weights of more stages at once than it may";
+    case reason::too_few_gathered:
+      return "a rank has the weights of one stage at least at once, or of two, where it pairs their "
+             "jobs";
+    case reason::nothing_to_gather:
+      return "weights are gathered where training sums gradients over data-parallel replicas";
+    case reason::weights_not_dealt:
+      return "the weights of a stage are dealt evenly to its replicas: their bytes are a multiple "
+             "of how many these are";
+    case reason::summed_apart:
+      return "an op that sums over its shards reads and writes one buffer, and of that whole "
+             "elements of 4 bytes";
     case reason::nothing_to_reduce: return "its stage has no gradients to reduce";
     case reason::no_plans:
       return "there are no plans; of what was to make them, answer() says why";

@@ -18,13 +18,14 @@ struct action_table {
   constexpr action_table() {
     for (int number = 0; number < job_kind_count; ++number) {
       const auto kind = static_cast<job_kind>(number);
-      of[number] = is_send(kind)                    ? action::send
-                   : is_receive(kind)               ? action::receive
-                   : kind == job_kind::offload      ? action::offload
-                   : kind == job_kind::reload       ? action::reload
-                   : kind == job_kind::all_reduce   ? action::all_reduce
-                   : kind == job_kind::end_step     ? action::end_step
-                                                    : action::run;
+      of[number] = is_send(kind)                  ? action::send
+                   : is_receive(kind)             ? action::receive
+                   : kind == job_kind::offload    ? action::offload
+                   : kind == job_kind::reload     ? action::reload
+                   : kind == job_kind::all_reduce ? action::all_reduce
+                   : kind == job_kind::all_gather ? action::all_gather
+                   : kind == job_kind::end_step   ? action::end_step
+                                                  : action::run;
     }
   }
 };
@@ -32,7 +33,8 @@ struct action_table {
 //! Whether the other side of a message, or the group of a collective, is the entry's.
 constexpr bool has_peer_of(std::int32_t peer, const job& entry, const placement& where) {
   if (!is_message(entry.kind))
-    return entry.kind != job_kind::all_reduce || peer == entry.microbatch;
+    return (entry.kind != job_kind::all_reduce && entry.kind != job_kind::all_gather) ||
+           peer == entry.microbatch;
   const bool onward =
       entry.kind == job_kind::send_forward || entry.kind == job_kind::receive_backward;
   return peer == where.rank_of(entry.stage + (onward ? 1 : -1), entry.microbatch);

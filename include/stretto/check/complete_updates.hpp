@@ -51,9 +51,14 @@ class update_completeness {
           if (work.kind == job_kind::reduce_grad) enter_reduction(rank, work, replica);
           return {};
         }
+        // What a rank without stages has to add to a sum is of none.
+        if (work.kind == job_kind::reduce_grad && in_.where.stage_of(rank, 0) < 0) return {};
         return refuse(fault::incomplete, reason::wrong_rank, rank, step, work);
       case job_kind::all_reduce:
         return enter_collective(rank, step, work);
+      case job_kind::all_gather:
+        if (in_.gathers_weights(rank, work)) return {};
+        return refuse(fault::incomplete, reason::out_of_range, rank, step, work);
       case job_kind::optimizer:
         if (updated_) return doubled(fault::incomplete, in_.rows, rank, step, work);
         updated_ = true;

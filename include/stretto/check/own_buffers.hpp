@@ -16,7 +16,8 @@ struct touch_table {
   //! A bit for each role that it cannot do without.
   int needs[job_kind_count]{};
 
-  constexpr touch_table() {
+  //! @param gathers  weights are gathered, and read by all that computes
+  constexpr explicit touch_table(bool gathers) {
     using enum job_kind;
     using enum buffer_role;
     for (auto& row : mode)
@@ -46,6 +47,12 @@ struct touch_table {
     set(reload, stash, access::write, true);
     for (const job_kind kind : {reduce_grad, all_reduce})
       needs[static_cast<int>(kind)] = bit(collective);
+    if (!gathers) return;
+    for (const job_kind kind :
+         {forward, recompute, backward, backward_input, backward_weight, reshard})
+      set(kind, weights, access::read, true);
+    set(unshard, weights, access::write, true);
+    set(all_gather, weights, access::read_write, true);
   }
   static constexpr int bit(buffer_role role) { return 1 << static_cast<int>(role); }
 
@@ -70,12 +77,13 @@ constexpr bool touches_sum(const job& what, const buffer& of, access mode) {
 
 }  // namespace detail
 
-//! Rule `complete` of a written plan, of whole jobs: each instruction touches the buffers of its own
-//! stage, micro-batch and slice, all that its kind needs, each once, as it does, and no others. An
-//! input is what came in a message, or the output of the stage before on the same rank; gradients
-//! likewise. Later slices read what earlier ones of their micro-batch keep; the buffers of collectives
-//! are their groups'. As all accesses to a buffer are ordered (race_free), every job then computes
-//! with what its own micro-batch has left for it.
+//! Rule `complete` of a written plan, of whole jobs: each instruction touches the buffers of its
+//! own stage, micro-batch and slice, all that its kind needs, each once, as it does, and no others.
+//! An input is what came in a message, or the output of the stage before on the same rank;
+//! gradients likewise. Later slices read what earlier ones of their micro-batch keep; the buffers
+//! of collectives are their groups'. Where weights are gathered, all that computes reads its
+//! stage's. As all accesses to a buffer are ordered (race_free), every job then computes with what
+//! its own micro-batch has left for it.
 //! @param plan  as its rank's list says (as_listed)
 //! @return ok, or fault::incomplete with the instruction
 constexpr verdict own_buffers(const plan_view& plan) {
@@ -85,7 +93,9 @@ constexpr verdict own_buffers(const plan_view& plan) {
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
   const int rank = plan.rank;
   const int stages = plan.stages;
-  detail::touch_table touches;
+  bool gathers = false;
+  for (const group_info& group : plan.groups) gathers = gathers || group.weights >= 0;
+  detail::touch_table touches(gathers);
   using enum buffer_role;
   // Constants, and copies: compilers are slow to call, and to read what lies in a plan.
   constexpr int from_before = 1 << int(input) | 1 << int(input_gradient);
@@ -118,9 +128,12 @@ constexpr verdict own_buffers(const plan_view& plan) {
       of = buffers[touched.buffer];
       role = static_cast<int>(touched.role);
       bit = 1 << role;
-      if (touched.role == collective) {
-        own = own && detail::touches_sum(what, of, touched.mode);
-        if (of.stage != what.microbatch) continue;
+      if (touched.role >= collective && touched.role <= weights) {
+        own = own && (touched.role == weights
+                          ? of.role == weights && of.stage == what.stage &&
+                                touches.mode[kind][role] == static_cast<int>(touched.mode)
+                          : detail::touches_sum(what, of, touched.mode));
+        if (touched.role == collective && of.stage != what.microbatch) continue;
         if ((seen & bit) != 0) own = false;
         seen |= bit;
         continue;

@@ -130,8 +130,8 @@ class plan_order : public replay_observer {
     while (!outside(rank, plan.next)) {
       const int index = plan.next++;
       const action act = plan.instructions[index].act;
-      if ((act == action::send || act == action::receive || act == action::all_reduce) &&
-          other_than(rank, index, action::run))
+      // A gather meets none but its like of the rank's other workers.
+      if (meets_others(act) && act != action::all_gather && other_than(rank, index, action::run))
         return;
       const instruction& at = plan.instructions[index];
       come(rank, index, at).own[at.stream] = index + 1;

@@ -39,6 +39,8 @@ struct buffer_sizes {
         const group_info& group = groups[static_cast<std::size_t>(stage)];
         return group.elements * (group.wide ? 8 : 4);
       }
+      case buffer_role::weights:
+        return each[one ? 0 : stage].weights;
       case buffer_role::workspace: break;  // of plans whose jobs are expanded
     }
     return 0;
@@ -56,12 +58,12 @@ inline constexpr std::int64_t known_buffers<fixed_rank_plan<Room>> = Room.buffer
 //! The buffers of one rank while its plan is written, and where they lie in the arena. What
 //! forwards save for backwards lies below, what jobs and messages bring to each other above: of
 //! either there are few sizes, so that a place that one leaves fits the next, and little lies idle
-//! between; often there is but one, and any place will do. What the host keeps lies behind the
-//! arena, in memory of its own.
+//! between; often there is but one, and any place will do. Above these lie weights that are
+//! gathered. What the host keeps lies behind the arena, in memory of its own.
 template <class Plan>
 class buffer_book {
  public:
-  static constexpr int saved_part = 0, message_part = 1, host_part = 2;
+  static constexpr int saved_part = 0, message_part = 1, weights_part = 2, host_part = 3;
 
   //! @param row  the clocks of the plan's instructions, of which there are so many
   constexpr buffer_book(Plan& sink, const buffer_sizes& sizes, const clock* row,
@@ -78,9 +80,10 @@ class buffer_book {
       const bool one = sizes.stages.size() == 1 && of != buffer_role::collective;
       bytes_[role] = one ? sizes.bytes(of, 0) : -1;
       whole_[role] = one ? aligned(bytes_[role]) : -1;
-      part_of_[role] = of == buffer_role::host ? host_part
-                       : is_saved(of)          ? saved_part
-                                               : message_part;
+      part_of_[role] = of == buffer_role::host      ? host_part
+                       : of == buffer_role::weights ? weights_part
+                       : is_saved(of)               ? saved_part
+                                                    : message_part;
     }
     for (int of = 0; of < part_count; ++of)
       parts_[of].first = parts_[of].last = of * sink.room.buffers;
@@ -142,7 +145,8 @@ class buffer_book {
   //! When all are open that will be: puts each part behind the one before.
   constexpr void settle() {
     const std::int64_t saved = parts_[saved_part].top;
-    const std::int64_t arena = saved + parts_[message_part].top;
+    const std::int64_t weights = saved + parts_[message_part].top;
+    const std::int64_t arena = weights + parts_[weights_part].top;
     sink_.used.buffers = opened_;
     sink_.arena_bytes = arena;
     sink_.host_bytes = parts_[host_part].top;
@@ -151,7 +155,9 @@ class buffer_book {
     for (std::int32_t id = 0; id < opened; ++id) {
       role = sink_.buffers[id].role;
       if (role != buffer_role::stash && role != buffer_role::kept)
-        sink_.buffers[id].offset += role == buffer_role::host ? arena : saved;
+        sink_.buffers[id].offset += role == buffer_role::host      ? arena
+                                    : role == buffer_role::weights ? weights
+                                                                   : saved;
     }
   }
 
@@ -165,7 +171,7 @@ class buffer_book {
     std::int64_t size = none;  // of all that was asked for
     std::int64_t top = 0;      // beyond it nothing has been used
   };
-  static constexpr int part_count = 3;
+  static constexpr int part_count = 4;
 
   constexpr void leave(int part, std::int32_t id) {
     const std::int64_t begin = sink_.buffers[id].offset;

@@ -8,12 +8,13 @@
 #include "stretto/lowering/held_messages.hpp"
 #include "stretto/lowering/node_order.hpp"
 #include "stretto/lowering/reductions.hpp"
+#include "stretto/lowering/replica_groups.hpp"
 #include "stretto/model/replay_input.hpp"
 
 namespace stretto::lowering {
 
 //! Jobs that the longest list may hold once messages are added: every compute job receives at most
-//! one message and sends at most one.
+//! one message and sends at most one, and a gather of weights brings one collective.
 constexpr int with_messages(int compute_jobs) { return 3 * compute_jobs; }
 
 namespace detail {
@@ -32,13 +33,26 @@ constexpr void append_message(const job& made, int rank, int to, int peer, job_s
   observer.met(rank, send, peer, receive);
 }
 
+//! Appends the collective behind a gather of weights, which prepares it.
+template <class Observer>
+constexpr void append_gather(const job& gather, int rank, std::int32_t group, job_sink& out,
+                             Observer& observer) {
+  const job work{gather.stage, group, 0, job_kind::all_gather, false};
+  const std::int32_t index = out.counts[rank];
+  out.push(rank, work);
+  observer.ran(rank, index, work);
+}
+
 //! Appends the collective of `group` to the lists of its members, behind what prepares it.
 template <class Observer>
 constexpr void append_sum(std::size_t group, const rank_group& of, const placement& where,
                           job_sink& out, std::int32_t* steps, Observer& observer) {
   for (const std::int32_t rank : of.members) {
-    job work{of.stage < 0 ? where.stage_of(rank, 0) : of.stage, static_cast<std::int32_t>(group),
-             0, job_kind::reduce_grad, false};
+    const int first = where.stage_of(rank, 0);  // a rank may have none
+    job work{of.stage >= 0 ? of.stage
+             : first >= 0  ? first
+                           : 0,
+             static_cast<std::int32_t>(group), 0, job_kind::reduce_grad, false};
     out.push(rank, work);
     steps[rank] = out.counts[rank];
     observer.ran(rank, steps[rank] - 1, work);
@@ -52,13 +66,15 @@ constexpr void append_sum(std::size_t group, const rank_group& of, const placeme
 
 //! Adds sends and receives to compute-only lists. All ranks' jobs are put in one order, by the time
 //! at which they end, and each job is followed at once by its message: the send on
-//! its own rank, the receive on the peer, wherever the peer stands at that moment. Every rank issues
-//! its part of that one order, which is why no mixture of blocking calls can hang (the constructive
-//! argument of torch.distributed.pipelining's `_add_send_recv`, with time in place of turns). Copies
-//! to the host and back are nodes without messages. With a receive lead a message may have to wait:
-//! it then follows the node of the receiving rank behind which its receive is posted, still before
-//! the node that it is for, so that the order stays one of causes before effects. Sums over
-//! data-parallel replicas among compute.groups follow as due_sums says.
+//! its own rank, the receive on the peer, wherever the peer stands at that moment. Every rank
+//! issues its part of that one order, which is why no mixture of blocking calls can hang (the
+//! constructive argument of torch.distributed.pipelining's `_add_send_recv`, with time in place of
+//! turns). Copies to the host and back are nodes without messages. With a receive lead a message
+//! may have to wait: it then follows the node of the receiving rank behind which its receive is
+//! posted, still before the node that it is for, so that the order stays one of causes before
+//! effects. Sums over data-parallel replicas among compute.groups follow as due_sums says. A gather
+//! of weights (UNSHARD, of a stage whose group gathers) is a node without messages, too, and its
+//! collective follows it.
 //! @param compute lists without messages; @param nodes as order_nodes puts them
 //! @param out empty lists of stride `with_messages(...)`, and two for each of the rank's sums
 //! @param order  if not null, filled with the global order; see order_room
@@ -72,6 +88,7 @@ constexpr void add_messages(const replay_input& compute, std::span<const std::in
   std::int32_t* const cursor = cursors.data();
   held_messages held(compute);
   const due_sums sums(rows, stages, compute.groups);
+  const replica_groups gathers(rows.ranks, stages, compute.groups);
   scratch<std::int32_t> steps(rows.ranks);
   const auto send = [&](const job& made, int rank) {
     const bool ahead = made.kind == job_kind::forward;
@@ -101,10 +118,13 @@ constexpr void add_messages(const replay_input& compute, std::span<const std::in
     }
     send(first, rank);
     if (jobs == 2) send(work[1], rank);
-    if (sums.any)
+    if (sums.any) {
+      if (gathers.any && first.kind == job_kind::unshard)
+        detail::append_gather(first, rank, gathers.of(rank, first.stage), out, observer);
       sums.behind(rank, at + jobs - 1, [&](std::size_t group) {
         detail::append_sum(group, compute.groups[group], compute.where, out, steps.data(), observer);
       });
+    }
     if (compute.receive_lead >= 0 && first.kind <= job_kind::recompute)
       held.ended(rank, [&](const job& made, int from) {
         if (order != nullptr) order->add_late(rank);

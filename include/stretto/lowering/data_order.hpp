@@ -6,6 +6,7 @@
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/laps.hpp"
 #include "stretto/lowering/receive_gates.hpp"
+#include "stretto/lowering/replica_groups.hpp"
 #include "stretto/model/replay.hpp"
 
 namespace stretto::lowering {
@@ -30,26 +31,34 @@ class data_order : public replay_observer {
         microbatches_(compute.microbatches),
         slices_(compute.slices),
         overlap_(overlap),
-        copy_stream_(overlap.stream_of(job_kind::offload, 0, -1, ranks_)),
+        copy_stream_(ranks_),
+        collective_stream_(ranks_),
         known_(clocks, ranks_, stride_),
         channels_(4 * std::int64_t{ranks_}),
         cells_(static_cast<std::int64_t>(compute.where.stages()) * microbatches_ * slices_),
         cell_(cells_.data()),
         collective_(ranks_),
         reduced_(ranks_),
+        gathers_(ranks_, compute.where.stages(), compute.groups),
+        gathered_(gathers_.any ? std::int64_t{ranks_} * compute.where.stages() : 0),
         laps_(ranks_, compute.where.stages(), microbatches_, slices_,
               compute.where.kind == placement_kind::wave),
         gates_(compute),
         nodes_(compute.receive_lead < 0 ? 0 : ranks_),
-        node_end_(compute.receive_lead < 0 ? 0 : std::int64_t{ranks_} * stride_) {}
+        node_end_(compute.receive_lead < 0 ? 0 : std::int64_t{ranks_} * stride_) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      copy_stream_[rank] = overlap.stream_of(job_kind::offload, rank, -1, ranks_);
+      collective_stream_[rank] = overlap.stream_of(job_kind::all_reduce, rank, -1, ranks_);
+    }
+  }
   constexpr ~data_order() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void ran(int rank, int index, const job& work) {
     const bool copies = work.kind == job_kind::offload || work.kind == job_kind::reload;
     clock& here = known_.arrive(rank, index,
                                 work.kind <= job_kind::recompute ? 0
-                                : copies ? copy_stream_
-                                         : overlap_.stream_of(work.kind, rank, -1, ranks_));
+                                : copies                         ? copy_stream_[rank]
+                                                                 : stream_of(rank, work.kind));
     here.begun = true;  // a copy comes after its forward
     std::int32_t from = 0;
     if (copies) {
@@ -59,6 +68,7 @@ class data_order : public replay_observer {
       at.copy = index + 1;
     } else if (work.kind <= job_kind::recompute) {
       cell& at = cell_[cell_of(work)];
+      if (gathers_.any) join_gather(rank, index, work, here);
       if (work.kind == job_kind::forward) {
         at.forward = index + 1, from = at.input;
       } else if (work.kind == job_kind::recompute) {  // which reads what its forward has read
@@ -67,10 +77,13 @@ class data_order : public replay_observer {
         if (work.kind == job_kind::backward || work.kind == job_kind::backward_input)
           at.backward = index + 1;
         from = at.gradient;
-        if (at.copy > 0 && here.own[copy_stream_] < at.copy)
+        if (at.copy > 0 && here.own[copy_stream_[rank]] < at.copy)
           here.join((&here)[at.copy - 1 - index]);
       }
-    } else {
+    } else if (work.kind == job_kind::all_gather) {
+      from = index;  // it stands behind what has prepared it
+      gathered_[gather_of(rank, work)] = index + 1;
+    } else if (!is_gather(work.kind)) {
       if (!in_.sums_replicas(work)) from = collective_[rank];
       else if (!in_.is_data_parallel(rank, work)) from = reduced_[rank];
     }
@@ -113,9 +126,9 @@ class data_order : public replay_observer {
   }
 
   constexpr void joined(const rank_group& group, const std::int32_t* steps) {
-    const int stream = overlap_.stream_of(job_kind::all_reduce, 0, -1, ranks_);
     for (std::int32_t rank : group.members) {
-      known_.arrive(rank, steps[rank], stream).join(known_.row_of(rank)[steps[rank] - 1]);
+      known_.arrive(rank, steps[rank], collective_stream_[rank])
+          .join(known_.row_of(rank)[steps[rank] - 1]);
       collective_[rank] = steps[rank] + 1;
       if (group.data_parallel) reduced_[rank] = steps[rank] + 1;
     }
@@ -123,6 +136,21 @@ class data_order : public replay_observer {
   }
 
  private:
+  //! Of what is neither of a micro-batch nor a sum: weights are gathered where gradients are
+  //! summed.
+  constexpr int stream_of(int rank, job_kind kind) const {
+    return kind == job_kind::all_gather ? collective_stream_[rank]
+           : is_gather(kind)            ? 0
+                                        : overlap_.stream_of(kind, rank, -1, ranks_);
+  }
+  constexpr std::int64_t gather_of(int rank, const job& work) const {
+    return std::int64_t{rank} * in_.where.stages() + work.stage;
+  }
+  //! A job comes after the gather of its stage's weights.
+  constexpr void join_gather(int rank, int index, const job& work, clock& here) {
+    const std::int32_t by = gathered_[gather_of(rank, work)];
+    if (by > 0 && here.own[collective_stream_[rank]] < by) here.join((&here)[by - 1 - index]);
+  }
   //! The job that must have ended before `receives` is posted, which is known there from now on.
   constexpr std::int32_t gate_of(const job& sent, bool ahead, int receiver, clock& receives) {
     const std::int32_t node = gates_.of(sent.stage + (ahead ? 1 : -1), sent, ahead);
@@ -159,13 +187,16 @@ class data_order : public replay_observer {
   int microbatches_;
   int slices_;
   Overlap overlap_;
-  int copy_stream_;
+  scratch<int> copy_stream_;  // of each rank
+  scratch<int> collective_stream_;
   happens_before known_;
   scratch<channel> channels_;  // of each sender and way, to lower and higher ranks
   scratch<cell> cells_;
   cell* cell_;
   scratch<std::int32_t> collective_;  // the latest on each rank, plus one,
   scratch<std::int32_t> reduced_;     // and the latest over data-parallel replicas
+  replica_groups gathers_;
+  scratch<std::int32_t> gathered_;  // latest of each stage on a rank, plus one
   laps laps_;
   receive_gates gates_;
   node_counter nodes_;

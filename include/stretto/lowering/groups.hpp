@@ -35,20 +35,23 @@ constexpr int summed_stages(const placement& where) {
 //! gradients over the data-parallel replicas of its rank, rank by rank; then those that sum both
 //! replicas of a stage, one a stage, in the order of the stages; then the user's, whose numbers
 //! count on from there.
+//! @param gathers  the former gather the stage's weights, too
 //! @param bytes_of a stage's stage_bytes
 //! @param infos    room for summed_stages(), `replicated` and the user's, which refer to
 //!                 `user_members`
 //! @param members  room for one, two and all of these
 template <class BytesOf>
-constexpr void write_groups(const placement& where, bool data_parallel, int replicated,
-                            const BytesOf& bytes_of, std::span<const group_info> user_infos,
+constexpr void write_groups(const placement& where, bool data_parallel, bool gathers,
+                            int replicated, const BytesOf& bytes_of,
+                            std::span<const group_info> user_infos,
                             std::span<const std::int32_t> user_members, group_info* infos,
                             std::int32_t* members) {
   std::int32_t filled = 0;
   for (std::int32_t rank = 0; data_parallel && rank < where.ranks; ++rank)
     for (int chunk = 0; chunk < summed_stages(where, rank); ++chunk) {
       const std::int32_t stage = where.stage_of(rank, chunk);
-      *infos++ = {filled, 1, bytes_of(stage).gradients / 4, false, stage, false, true};
+      *infos++ = {filled, 1,    bytes_of(stage).gradients / 4,         false, stage,
+                  false,  true, gathers ? bytes_of(stage).weights : -1};
       members[filled++] = rank;
     }
   for (std::int32_t stage = 0; replicated > 0 && stage < where.ranks; ++stage) {
@@ -69,7 +72,7 @@ constexpr void write_groups(const placement& where, bool data_parallel, int repl
 constexpr rank_group joined_by(const group_info& info, std::span<const std::int32_t> members) {
   return {
       members.subspan(static_cast<std::size_t>(info.first), static_cast<std::size_t>(info.count)),
-      info.stage, info.data_parallel};
+      info.stage, info.data_parallel, info.weights >= 0};
 }
 
 }  // namespace stretto::lowering

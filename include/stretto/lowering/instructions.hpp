@@ -5,6 +5,7 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/plan_books.hpp"
+#include "stretto/lowering/replica_groups.hpp"
 #include "stretto/lowering/untaken_sends.hpp"
 #include "stretto/model/replay_input.hpp"
 
@@ -36,7 +37,9 @@ class instruction_writer : plan_books<Plan> {
         overlap_(overlap),
         rank_(rank),
         untaken_(untaken),
-        collective_(static_cast<std::int64_t>(input.groups.size()) + 1) {}
+        collective_(static_cast<std::int64_t>(input.groups.size()) + 1),
+        gathers_(replica_groups::gather(input.groups)),
+        weights_(gathers_ ? stages_ : 0) {}
   constexpr ~instruction_writer() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void write() {
@@ -78,7 +81,7 @@ class instruction_writer : plan_books<Plan> {
             act = action::receive, receive(work);
         } else {
           act = run_errand(work);
-          if (act == action::all_reduce) peer = work.microbatch;
+          if (act == action::all_reduce || act == action::all_gather) peer = work.microbatch;
         }
       }
       out_.instructions[at_] = {work,
@@ -112,6 +115,10 @@ class instruction_writer : plan_books<Plan> {
       case job_kind::reload: return reload(work), action::reload;
       case job_kind::end_step: return action::end_step;  // written behind all others
       case job_kind::all_reduce: return finish(work), action::all_reduce;
+      case job_kind::unshard:
+      case job_kind::reshard:
+      case job_kind::all_gather:
+        return gather(work);
       default: return finish(work), action::run;
     }
   }
@@ -125,19 +132,26 @@ class instruction_writer : plan_books<Plan> {
     const std::int32_t gradient = backward ? at.output_gradient - 1 : -1;
     if (input >= 0) touch(input, buffer_role::input, access::read);
     if (gradient >= 0) touch(gradient, buffer_role::output_gradient, access::read);
+    std::int32_t gathered = -1;  // who touched the weights last
+    if (gathers_) {
+      const std::int32_t weights = weights_[work.stage] - 1;
+      gathered = book_.last.items[weights];
+      touch(weights, buffer_role::weights, access::read);
+    }
     const std::int32_t after = row_[at_].after;
     const bool reloaded = copies_ && backward && at.host > 0 && at.stash > 0;
     if ((news_ || after > 0 || reloaded) && sizes_.release_sends) drop_taken();
     news_ = false;
     const bool crowded = untaken_.crowded();
     if (crowded) wait_for_sends();
-    if (!copies_ && !crowded) {
+    if (!copies_ && !crowded && !gathers_) {
       if (after > 0) waits_.wait_after(0, after - 1);
       if (!backward) open_all_saved(at, work);
     } else {
       if (after > 0) waits_.need_unknown(at_, after - 1);
       if (!backward) open_all_saved(at, work);
       if (reloaded) waits_.need(at_, book_.last.items[at.stash - 1]);
+      if (gathered >= 0) waits_.need(at_, gathered);
       waits_.wait_for_needs();
     }
 
@@ -250,6 +264,22 @@ class instruction_writer : plan_books<Plan> {
     book_.close(book_.host_part, at.host - 1, at_ + 1);
   }
 
+  //! Of a gather of weights: what a replica holds of them is put in its place, the others' come
+  //! there, and all are dropped in the end.
+  constexpr action gather(const job& work) {
+    std::int32_t& weights = weights_[work.stage];
+    if (work.kind == job_kind::unshard) {
+      weights = open(buffer_role::weights, work);
+      if (const std::int32_t left = book_.left_at(); left >= 0) waits_.need(at_, left);
+    } else {
+      use(weights - 1, buffer_role::weights,
+          work.kind == job_kind::all_gather ? access::read_write : access::read);
+    }
+    waits_.wait_for_needs();
+    if (work.kind == job_kind::reshard) book_.close(book_.weights_part, weights - 1, at_ + 1);
+    return work.kind == job_kind::all_gather ? action::all_gather : action::run;
+  }
+
   constexpr void finish(const job& work) {
     const auto group = static_cast<std::size_t>(work.microbatch);
     if (work.kind == job_kind::reduce_grad) {
@@ -281,6 +311,8 @@ class instruction_writer : plan_books<Plan> {
   int rank_;
   untaken_sends& untaken_;
   scratch<std::int32_t> collective_;  // buffer by group, plus one
+  bool gathers_;
+  scratch<std::int32_t> weights_;  // buffer by stage, plus one, where they are gathered
   std::int32_t closed_ = 0;  // buffers released before the instruction, or by then
   std::int32_t last_on_[max_streams]{};  // latest instruction of each stream, plus one
   bool backwards_ = false;

@@ -37,7 +37,8 @@ constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
          {named_size{reason::output_out_of_range, bytes[stage].output},
           named_size{reason::stash_out_of_range, bytes[stage].stash},
           named_size{reason::gradients_out_of_range, bytes[stage].gradients},
-          named_size{reason::kept_out_of_range, bytes[stage].kept}})
+          named_size{reason::kept_out_of_range, bytes[stage].kept},
+          named_size{reason::weights_out_of_range, bytes[stage].weights}})
       if (!is_size(size.bytes)) {
         verdict found = refuse(fault::unsupported, size.why, -1, -1,
                                {.stage = static_cast<std::int32_t>(stage)});
@@ -51,7 +52,8 @@ constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
     if (info.first < 0 || info.count < 1 ||
         static_cast<std::size_t>(info.first) + static_cast<std::size_t>(info.count) >
             members.size() ||
-        !is_size(info.elements) || info.data_parallel)
+        !is_size(info.elements) || info.data_parallel || info.weights >= 0 || info.stage < -1 ||
+        info.stage >= stages)
       return refuse(fault::unsupported, reason::group_unsound, -1, -1, sum);
     const std::span<const std::int32_t> of = members.subspan(static_cast<std::size_t>(info.first),
                                                              static_cast<std::size_t>(info.count));

@@ -39,7 +39,11 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
                              rows.at(rank, at));
   };
   bool reduces = false;
-  for (const rank_group& group : input.groups) reduces = reduces || group.data_parallel;
+  bool gathers = false;
+  for (const rank_group& group : input.groups) {
+    reduces = reduces || group.data_parallel;
+    gathers = gathers || group.gathers;
+  }
   // Sums over data-parallel replicas that the rank stands at.
   const auto reduce = [&](int rank) {
     const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
@@ -56,6 +60,22 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
         return false;
       observer.joined(input.groups[static_cast<std::size_t>(work.microbatch)], cursor);
     }
+    return true;
+  };
+  // A gather of weights, or their end, which the rank stands at.
+  const auto gather = [&](int rank, const job& work) {
+    const job* const list = rows.items + static_cast<std::int64_t>(rank) * rows.stride;
+    std::int32_t& at = cursor[rank];
+    if (!is_gather(work.kind)) return false;
+    if constexpr (Proof::proves)
+      if (!proof.runs(rank, work)) return false;
+    observer.ran(rank, at++, work);
+    if (work.kind == job_kind::reshard) return true;
+    if (at == rows.counts[rank] || list[at].stage != work.stage ||
+        !input.gathers_weights(rank, list[at]))
+      return false;
+    observer.ran(rank, at, list[at]);
+    ++at;
     return true;
   };
   // Jobs are copied before they are read, and lie here: compilers are slow to read a member of what
@@ -94,7 +114,10 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
     at = cursor[rank];
     if (at >= count) return broken(rank);
     first = list[at];
-    if (first.kind > job_kind::reload) return broken(rank);
+    if (first.kind > job_kind::reload) {
+      if (!gathers || !gather(rank, first) || !reduce(rank)) return broken(rank);
+      continue;
+    }
     if constexpr (Proof::proves)
       if (!proof.runs(rank, first)) return broken(rank);
     observer.ran(rank, at, first);

@@ -23,6 +23,7 @@ enum class job_kind : std::uint8_t {
   send_backward,     //!< SEND_B, carries the sender's stage
   receive_backward,  //!< RECV_B, carries the receiver's stage
   all_reduce,        //!< the collective that `reduce_grad` prepared; `microbatch` is the group
+  all_gather,        //!< and the one that `unshard` did
   optimizer,         //!< the weight update of the rank's stages
   end_step,          //!< after everything else of the rank's step; runs nothing
 };
@@ -56,6 +57,10 @@ constexpr bool is_gather(job_kind kind) {
 //! REDUCE_GRAD or UNSHARD: what takes what it does of a stage as a whole, not of a micro-batch.
 constexpr bool is_of_stage(job_kind kind) {
   return kind == job_kind::reduce_grad || kind == job_kind::unshard;
+}
+//! ALL_REDUCE or ALL_GATHER: what the members of a group do together; `microbatch` is the group.
+constexpr bool is_collective(job_kind kind) {
+  return kind == job_kind::all_reduce || kind == job_kind::all_gather;
 }
 //! What takes time and memory by the job table for a micro-batch: what computes, and copies. (Of
 //! `reduce_grad` it has the time, which only stretto::measure counts; of `unshard` both.)

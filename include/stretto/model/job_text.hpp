@@ -15,9 +15,9 @@ namespace stretto {
 //! it has (F, B, I, W, messages, UNSHARD, RESHARD, REDUCE_GRAD), our own for the rest.
 constexpr std::string_view letters(job_kind kind) {
   constexpr std::string_view names[job_kind_count] = {
-      "F",      "B",           "I",          "W",         "R",       "OFFLOAD",
-      "RELOAD", "REDUCE_GRAD", "UNSHARD",    "RESHARD",   "SEND_F",  "RECV_F",
-      "SEND_B", "RECV_B",      "ALL_REDUCE", "OPTIMIZER", "END_STEP"};
+      "F",      "B",           "I",          "W",          "R",         "OFFLOAD",
+      "RELOAD", "REDUCE_GRAD", "UNSHARD",    "RESHARD",    "SEND_F",    "RECV_F",
+      "SEND_B", "RECV_B",      "ALL_REDUCE", "ALL_GATHER", "OPTIMIZER", "END_STEP"};
   const auto number = static_cast<unsigned>(kind);
   return number < job_kind_count ? names[number] : "?";
 }
@@ -39,6 +39,7 @@ constexpr std::string_view words(job_kind kind) {
                                                       "send of a gradient",
                                                       "receive of a gradient",
                                                       "all-reduce",
+                                                      "all-gather",
                                                       "optimizer",
                                                       "end of the step"};
   const auto number = static_cast<unsigned>(kind);
@@ -58,7 +59,7 @@ constexpr bool has_pytorch_form(const job& work) {
 //! Whether the text form always carries a micro-batch. The other kinds belong to a stage or a rank
 //! and carry one only when it is not 0.
 constexpr bool names_microbatch(job_kind kind) {
-  return is_of_cell(kind) || kind == job_kind::all_reduce;
+  return is_of_cell(kind) || is_collective(kind);
 }
 
 //! Long enough for every job; twice this and a few letters for a pair.

@@ -30,6 +30,8 @@ constexpr std::string_view name(action what) {
       return "end_step";
     case action::share_sum:
       return "share_sum";
+    case action::all_gather:
+      return "all_gather";
   }
   return "?";
 }
@@ -64,6 +66,8 @@ constexpr std::string_view name(buffer_role role) {
       return "input_gradient";
     case buffer_role::collective:
       return "collective";
+    case buffer_role::weights:
+      return "weights";
     case buffer_role::host:
       return "host";
     case buffer_role::workspace:

@@ -18,7 +18,17 @@ enum class action : std::uint8_t {
   all_reduce,  //!< sum its one buffer over the members of group `peer`, in rank order
   end_step,    //!< nothing; everything of the rank's step comes before it
   share_sum,   //!< sum its one buffer over the workers that share the rank's stages
+  all_gather,  //!< fill its one buffer with the parts that the members of group `peer` have there:
+               //!< they are equally long, and stand in rank order
 };
+//! What the members of a group do together.
+constexpr bool is_collective(action act) {
+  return act == action::all_reduce || act == action::all_gather;
+}
+//! What others have their part in: a message, or a collective.
+constexpr bool meets_others(action act) {
+  return act == action::send || act == action::receive || is_collective(act);
+}
 
 //! Why an instruction waits for an event.
 enum class wait_reason : std::uint8_t {
@@ -48,6 +58,7 @@ enum class buffer_role : std::uint8_t {
   output_gradient,  //!< gradient from the stage after
   input_gradient,   //!< gradient for the stage before
   collective,       //!< what an all-reduce sums
+  weights,          //!< a stage's, of which each data-parallel replica holds a part, gathered
   host,             //!< a stash while it is on the host
   workspace,        //!< of one job, between its ops
 };
@@ -104,7 +115,7 @@ struct instruction {
   std::int16_t wait_count = 0;
   std::int16_t use_count = 0;
   std::int16_t release_count = 0;  //!< buffers free before this instruction starts
-  std::int32_t peer = -1;          //!< rank of the other side; for all_reduce the group
+  std::int32_t peer = -1;          //!< rank of the other side; for collectives the group
   std::int32_t first_wait = 0;     //!< into plan_view::waits
   std::int32_t first_use = 0;      //!< into plan_view::uses
   std::int32_t first_release = 0;  //!< into plan_view::released
@@ -147,6 +158,10 @@ struct group_info {
   //! Over the data-parallel replicas among its one rank's workers. Those groups are made, not given:
   //! plan_request::data_parallel and with_data_parallel ask for them.
   bool data_parallel = false;
+  //! Of such a group: bytes of the stage's weights, of which each member holds an equal part and
+  //! which they gather for their jobs; -1: each member has them all. Made by
+  //! plan_request::gathered.
+  std::int64_t weights = -1;
 
   constexpr bool operator==(const group_info&) const = default;
 };

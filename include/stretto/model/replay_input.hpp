@@ -11,11 +11,13 @@ namespace stretto {
 
 //! The ranks that one collective joins; ascending. `stage`: whose replicas' gradients it sums; -1
 //! for what else there is to join. `data_parallel`: replicas that are workers of one rank, which
-//! share its list; it stands in the midst of that, all others at its end.
+//! share its list; it stands in the midst of that, all others at its end. `gathers`: they hold a
+//! part each of the stage's weights, too, and gather them.
 struct rank_group {
   std::span<const std::int32_t> members;
   int stage = -1;
   bool data_parallel = false;
+  bool gathers = false;
 
   constexpr bool holds(int rank) const {
     for (std::int32_t member : members)
@@ -48,11 +50,28 @@ struct replay_input {
     return from >= 0 && from < where.stages() && where.rank_of(from, work.microbatch) !=
                                                      where.rank_of(work.stage, work.microbatch);
   }
+  //! What makes the gradient of another stage or slice of the micro-batch in the lists: B or I, as
+  //! `work` where it is not there.
+  constexpr job_kind backward_of(const job& work, int stage, int slice) const {
+    const int rank = where.rank_of(stage, work.microbatch);
+    for (int step = 0; rank >= 0 && rank < rows.ranks && step < rows.counts[rank]; ++step)
+      if (const job& other = rows.at(rank, step);
+          is_input_gradient(other.kind) && other.stage == stage &&
+          other.microbatch == work.microbatch && other.slice == slice)
+        return other.kind;
+    return is_input_gradient(work.kind) ? work.kind : job_kind::backward;
+  }
   //! Whether `work` prepares the sum of a stage's replicas, which needs no earlier collective but
   //! those of data-parallel replicas.
   constexpr bool sums_replicas(const job& work) const {
     return work.kind == job_kind::reduce_grad &&
            groups[static_cast<std::size_t>(work.microbatch)].stage >= 0;
+  }
+  //! Whether `work` is a gather of its stage's weights by their data-parallel replicas on `rank`.
+  constexpr bool gathers_weights(int rank, const job& work) const {
+    const auto group = static_cast<std::size_t>(work.microbatch);
+    return work.kind == job_kind::all_gather && work.microbatch >= 0 && group < groups.size() &&
+           groups[group].gathers && groups[group].stage == work.stage && groups[group].holds(rank);
   }
   //! Whether `work` is of a sum over data-parallel replicas of `rank`.
   constexpr bool is_data_parallel(int rank, const job& work) const {

@@ -25,6 +25,7 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::stash_out_of_range:
     case reason::gradients_out_of_range:
     case reason::kept_out_of_range:
+    case reason::weights_out_of_range:
     case reason::no_stream_for_job:
     case reason::too_many_streams_or_none:
     case reason::no_such_stream:
@@ -41,7 +42,7 @@ constexpr bool speaks_of_shape(reason why) {
 
 //! Whether it is about bytes that a memory policy says.
 constexpr bool speaks_of_bytes(reason why) {
-  return why >= reason::output_out_of_range && why <= reason::kept_out_of_range;
+  return why >= reason::output_out_of_range && why <= reason::weights_out_of_range;
 }
 //! Or about a stream that an overlap policy sends a job to.
 constexpr bool speaks_of_stream(reason why) {

@@ -26,10 +26,12 @@ constexpr std::uint64_t digest_of(digest of, const job_rows& lists, int stages,
     sum.add(static_cast<std::uint64_t>(lists.counts[rank]));
   for (int stage = 0; stage + 1 < stages; ++stage)
     sum.add(static_cast<std::uint64_t>(message_bytes(stage)));
-  for (const group_info& group : groups)
+  for (const group_info& group : groups) {
     sum.add(static_cast<std::uint64_t>(group.elements) * 2u + (group.wide ? 1u : 0u) +
             (group.data_parallel ? std::uint64_t{1} << 63u : 0u) +
             (static_cast<std::uint64_t>(group.stage + 1) << 40u));
+    if (group.weights >= 0) sum.add(static_cast<std::uint64_t>(group.weights));
+  }
   return sum.value;
 }
 

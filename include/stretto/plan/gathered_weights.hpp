@@ -1,104 +1,144 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
-#include <vector>
 
+#include "stretto/base/scratch.hpp"
 #include "stretto/model/job.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/rows.hpp"
+#include "stretto/model/verdict.hpp"
 
 namespace stretto {
 
 namespace detail {
 
-//! The stages that a rank needs next, so many of them, at one job of its list after another.
+//! The stages that a rank needs next, so many of them, at one job of its list after another. Arrays
+//! and loops, because compilers are slow to evaluate more.
 class next_stages {
  public:
-  next_stages(std::span<const job> row, std::size_t most) : row_(row), moves_(row.size()) {
-    for (std::size_t at = row.size(); at-- > 0;) {
-      if (!is_compute(row[at].kind)) continue;
-      const auto found = std::find(stages_.begin(), stages_.end(), row[at].stage);
-      if (found != stages_.end()) {
-        moves_[at].from = static_cast<std::int32_t>(found - stages_.begin());
-        std::rotate(stages_.begin(), found, found + 1);
-        continue;
+  constexpr next_stages(std::span<const job> row, int most)
+      : row_(row.data()),
+        from_(static_cast<std::int64_t>(row.size())),
+        out_(static_cast<std::int64_t>(row.size())),
+        stages_(most + 1),
+        entered_(most + 1),
+        left_(most + 1) {
+    for (auto at = static_cast<std::int32_t>(row.size()); at-- > 0;) {
+      const job work = row_[at];
+      if (!is_compute(work.kind) || (count_ > 0 && stages_[0] == work.stage)) continue;
+      int place = 0;
+      while (place < count_ && stages_[place] != work.stage) ++place;
+      if (place < count_) {
+        from_[at] = place;
+      } else {
+        from_[at] = -1;
+        out_[at] = count_ == most ? stages_[--count_] + 1 : 0;
+        place = count_++;
       }
-      stages_.insert(stages_.begin(), row[at].stage);
-      if (stages_.size() <= most) continue;
-      moves_[at].out = stages_.back();
-      stages_.pop_back();
+      for (; place > 0; --place) stages_[place] = stages_[place - 1];
+      stages_[0] = work.stage;
     }
-    entered_ = stages_;
+    for (; entered_count_ < count_; ++entered_count_)
+      entered_[entered_count_] = stages_[entered_count_];
   }
+  constexpr ~next_stages() = default;  // nvcc does not find it constexpr by itself
 
   //! To the next job: what the one that is left had put in front goes back to where it was.
-  void advance() {
-    const move& made = moves_[at_];
-    if (!is_compute(row_[at_++].kind)) return;
-    if (made.from >= 0) {
-      std::rotate(stages_.begin(), stages_.begin() + 1, stages_.begin() + made.from + 1);
-      return;
-    }
-    change(left_, entered_, stages_.front());
-    stages_.erase(stages_.begin());
-    if (made.out < 0) return;
-    change(entered_, left_, made.out);
-    stages_.push_back(made.out);
+  constexpr void advance() {
+    const std::int32_t at = at_++;
+    const std::int32_t from = from_[at];
+    if (from == 0) return;
+    const std::int32_t stage = stages_[0];
+    const std::int32_t last = from > 0 ? from : count_ - 1;
+    for (std::int32_t place = 0; place < last; ++place) stages_[place] = stages_[place + 1];
+    stages_[last] = stage;
+    if (from > 0) return;
+    --count_;
+    change(left_, left_count_, entered_, entered_count_, stage);
+    if (out_[at] == 0) return;
+    stages_[count_++] = out_[at] - 1;
+    change(entered_, entered_count_, left_, left_count_, out_[at] - 1);
   }
   //! Of those there are at this job the ones that were not when this was asked before, in the order
   //! in which they are needed.
-  std::vector<std::int32_t> entered() { return std::exchange(entered_, {}); }
+  template <class Visitor>
+  constexpr void entered(const Visitor& visit) {
+    for (int one = 0; one < entered_count_; ++one) visit(entered_[one]);
+    entered_count_ = 0;
+  }
   //! And those that no longer are, ascending.
-  std::vector<std::int32_t> left() {
-    std::sort(left_.begin(), left_.end());
-    return std::exchange(left_, {});
+  template <class Visitor>
+  constexpr void left(const Visitor& visit) {
+    if (left_count_ > 1) std::sort(left_.data(), left_.data() + left_count_);
+    for (int one = 0; one < left_count_; ++one) visit(left_[one]);
+    left_count_ = 0;
   }
 
  private:
-  //! What a job did to the stages behind it, seen from the end of the list.
-  struct move {
-    std::int32_t from = -1;  //!< the place that its stage had; -1: none
-    std::int32_t out = -1;   //!< the stage that it pushed out; -1: none
-  };
   //! What has changed to and fro is as it was.
-  static void change(std::vector<std::int32_t>& to, std::vector<std::int32_t>& back,
-                     std::int32_t stage) {
-    if (std::erase(back, stage) == 0) to.push_back(stage);
+  static constexpr void change(scratch<std::int32_t>& to, int& count, scratch<std::int32_t>& back,
+                               int& back_count, std::int32_t stage) {
+    int place = 0;
+    while (place < back_count && back[place] != stage) ++place;
+    if (place == back_count) {
+      to[count++] = stage;
+      return;
+    }
+    for (--back_count; place < back_count; ++place) back[place] = back[place + 1];
   }
 
-  std::span<const job> row_;
-  std::vector<move> moves_;
-  std::vector<std::int32_t> stages_;  // the next first
-  std::vector<std::int32_t> entered_;
-  std::vector<std::int32_t> left_;
-  std::size_t at_ = 0;
+  const job* row_;
+  // What each job did to the stages behind it, seen from the end of the list: the place that its
+  // own had, 0 where nothing has changed, or -1, none; and the one that it pushed out, plus one.
+  scratch<std::int32_t> from_;
+  scratch<std::int32_t> out_;
+  scratch<std::int32_t> stages_;  // the next first
+  int count_ = 0;
+  scratch<std::int32_t> entered_;
+  int entered_count_ = 0;
+  scratch<std::int32_t> left_;
+  int left_count_ = 0;
+  std::int32_t at_ = 0;
 };
 
-//! One rank's list with its gathers.
-inline std::vector<job> gathered_row(std::span<const job> row, int most) {
-  std::vector<job> made;
-  next_stages next(row, static_cast<std::size_t>(most));
-  const auto add = [&](const std::vector<std::int32_t>& stages, job_kind kind) {
-    for (const std::int32_t stage : stages) made.push_back({.stage = stage, .kind = kind});
+//! Visits one rank's list with its gathers, in order.
+template <class Visitor>
+constexpr void gather_row(std::span<const job> row, int most, const Visitor& visit) {
+  // There are no more stages than jobs.
+  const int jobs = static_cast<int>(row.size());
+  next_stages next(row, most < jobs ? most : jobs);
+  const auto drop = [&](std::int32_t stage) {
+    visit(job{.stage = stage, .kind = job_kind::reshard});
+  };
+  const auto gather = [&](std::int32_t stage) {
+    visit(job{.stage = stage, .kind = job_kind::unshard});
   };
   bool second_half = false;
-  for (const job& work : row) {
-    if (is_compute(work.kind)) {  // copies and messages need no weights
+  for (const job* work = row.data(); work != row.data() + jobs; ++work) {
+    if (is_compute(work->kind)) {  // copies and messages need no weights
       if (!second_half) {
-        add(next.left(), job_kind::reshard);
-        add(next.entered(), job_kind::unshard);
+        next.left(drop);
+        next.entered(gather);
       }
-      second_half = work.paired && !second_half;
+      second_half = work->paired && !second_half;
     }
-    made.push_back(work);
+    visit(*work);
     next.advance();
   }
-  add(next.left(), job_kind::reshard);
-  return made;
+  next.left(drop);
+}
+
+//! How long the longest list is with its gathers.
+constexpr int longest_gathered(const job_rows& rows, int most) {
+  int longest = 0;
+  for (int rank = 0; rank < rows.ranks; ++rank) {
+    int count = 0;
+    gather_row(rows.row(rank), most, [&](const job&) { ++count; });
+    if (count > longest) longest = count;
+  }
+  return longest;
 }
 
 }  // namespace detail
@@ -111,6 +151,15 @@ constexpr int least_gathered(const job_rows& rows) {
       if (rows.at(rank, step).paired && rows.at(rank, step).stage != rows.at(rank, step + 1).stage)
         return 2;
   return 1;
+}
+
+//! Whether a rank can have the weights of so many stages at once, and gather them.
+//! @param trains  gradients are summed over the data-parallel replicas that do
+//! @return ok, or fault::unsupported
+constexpr verdict may_gather(const job_rows& rows, bool trains, int most) {
+  if (!trains) return refuse(fault::unsupported, reason::nothing_to_gather);
+  if (most < least_gathered(rows)) return refuse(fault::unsupported, reason::too_few_gathered);
+  return {};
 }
 
 //! What a step takes at least before its first job, which is of the first stage: the shortest
@@ -132,17 +181,17 @@ constexpr std::int64_t least_gather(const placement& where, const job_table_view
 //! They keep rule `sharded`. Linear in the jobs, and in `most` for each.
 //! @param lists  that keep all rules of lists, and have none
 //! @param most   of how many stages at once a rank has the weights: at least as least_gathered says
+//! @param out    empty, with room for detail::longest_gathered jobs a list
+constexpr void write_gathered_weights(const job_rows& lists, int most, job_sink& out) {
+  for (int rank = 0; rank < lists.ranks; ++rank)
+    detail::gather_row(lists.row(rank), most, [&](const job& work) { out.push(rank, work); });
+}
+
+//! The same.
 inline job_lists with_gathered_weights(const replay_input& lists, int most) {
-  std::vector<std::vector<job>> rows;
-  std::size_t longest = 0;
-  for (int rank = 0; rank < lists.rows.ranks; ++rank) {
-    rows.push_back(detail::gathered_row(lists.rows.row(rank), most));
-    longest = std::max(longest, rows.back().size());
-  }
-  job_lists made(lists.rows.ranks, static_cast<int>(longest));
+  job_lists made(lists.rows.ranks, detail::longest_gathered(lists.rows, most));
   job_sink sink = made.sink();
-  for (int rank = 0; rank < lists.rows.ranks; ++rank)
-    for (const job& work : rows[static_cast<std::size_t>(rank)]) sink.push(rank, work);
+  write_gathered_weights(lists.rows, most, sink);
   return made;
 }
 

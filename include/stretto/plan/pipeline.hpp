@@ -16,7 +16,7 @@
 #include "stretto/lowering/walk.hpp"
 #include "stretto/plan/accepted.hpp"
 #include "stretto/plan/digest.hpp"
-#include "stretto/plan/pipeline_jobs.hpp"
+#include "stretto/plan/pipeline_gathers.hpp"
 
 namespace stretto {
 
@@ -48,10 +48,11 @@ class pipeline {
 template <shape Shape, schedule::Policy Schedule, assignment::Policy Assignment,
           memory::Policy Memory, overlap::Policy Overlap, groups_policy Groups>
 class pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>
-    : public detail::pipeline_jobs<Shape, Schedule, Assignment, Memory, Groups> {
-  using parts = detail::pipeline_jobs<Shape, Schedule, Assignment, Memory, Groups>;
-  using parts::bytes_, parts::compute_room, parts::emitted_, parts::group_table_, parts::groups_,
-      parts::list_room, parts::ranks, parts::room, parts::stage_room;
+    : public detail::pipeline_gathers<Shape, Schedule, Assignment, Memory, Groups> {
+  using parts = detail::pipeline_gathers<Shape, Schedule, Assignment, Memory, Groups>;
+  using parts::bytes_, parts::complete_, parts::gathered, parts::gathers_, parts::group_table_,
+      parts::groups_, parts::job_room, parts::list_room, parts::ranks, parts::room,
+      parts::stage_room;
   template <class T>
   using per_rank = typename parts::template per_rank<T>;
 
@@ -66,17 +67,11 @@ class pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>
   }
 
  private:
-  static constexpr verdict complete_ =
-      emitted_.answer.ok()
-          ? check::complete(compute(), forward_only ? check::lists_of::forwards
-                                                    : check::lists_of::training)
-          : emitted_.answer;
-
   // Tables write themselves where they will stay: a compiler would copy a function's result, which
   // costs it as much as to compute it. Arrays of the language: gcc takes time for each struct that a
   // store passes through, and std::array is one.
   struct node_table {
-    std::int32_t turns[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(compute_room)]{};
+    std::int32_t turns[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(job_room)]{};
     std::int64_t count = 0;
     verdict answer = complete_;
 
@@ -93,13 +88,17 @@ class pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>
   //! What rules complete, ordered and live say of the compute jobs: enough to replay them.
   static constexpr verdict live = ordered_.ok() ? nodes_.answer : ordered_;
   //! The same and rule bounded: all rules of the compute jobs.
-  static constexpr verdict scheduled = live.ok() ? check::bounded(compute()) : live;
+  static constexpr verdict scheduled = [] {
+    verdict found = live;
+    if (gathers_ && found.ok()) found = check::sharded(compute(), gathered);
+    return found.ok() ? check::bounded(compute()) : found;
+  }();
 
  private:
   struct lowered_lists {
     fixed_job_lists<ranks, list_room> lists{};
     std::int32_t turns[static_cast<std::size_t>(lowering::order_room(
-        std::int64_t{ranks} * compute_room, overlap::receive_lead_of(Overlap{})))]{};
+        std::int64_t{ranks} * job_room, overlap::receive_lead_of(Overlap{})))]{};
     lowering::order_view order{};  // without its storage, which has no address yet
     // What the lists order by data alone.
     lowering::clock clocks[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(list_room)]{};

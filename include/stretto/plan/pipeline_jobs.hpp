@@ -48,9 +48,17 @@ struct with_data_parallel : Groups {
   static constexpr bool reduces = true;
 };
 
+//! The same where each replica holds a part of a stage's weights (stage_bytes::weights), which they
+//! gather before its jobs and drop where those of `Most` stages are there that come next (see
+//! with_gathered_weights): ZeRO's third stage, FSDP.
+template <int Most = 3, class Groups = no_groups>
+struct with_sharded_weights : with_data_parallel<Groups> {
+  static constexpr int gathered = Most;
+};
+
 namespace detail {
 
-//! The first half of a pipeline: what the policies say of the shape, and the compute jobs that the
+//! The first part of a pipeline: what the policies say of the shape, and the compute jobs that the
 //! schedule makes of it. Each part is a constant of its own, evaluated when it is first used.
 template <shape Shape, class Schedule, class Assignment, class Memory, class Groups>
 class pipeline_jobs {
@@ -100,14 +108,15 @@ class pipeline_jobs {
       supported.ok() && !forward_only ? lowering::replicated_stages(where) : 0;
   static constexpr bool reduces =
       supported.ok() && !forward_only && requires { requires Groups::reduces; };
+  //! Of how many stages at once a rank has the weights, where replicas gather them; else 0.
+  static constexpr int gathered = [] {
+    if constexpr (requires { Groups::gathered; }) return reduces ? Groups::gathered : 0;
+    return 0;
+  }();
   static constexpr int summed = reduces ? lowering::summed_stages(where) : 0;
   static constexpr int group_count = summed + replicated + static_cast<int>(std::size(Groups::infos));
   // No rank takes part in the sums of another's data-parallel replicas.
   static constexpr int held_groups = group_count - summed + (reduces ? chunks : 0);
-  static constexpr int list_room =
-      lowering::with_ends(lowering::with_messages(compute_room), held_groups);
-  static constexpr lowering::plan_capacity room =
-      lowering::plan_room(compute_room, held_groups, sized ? Shape.slices : 1);
   template <class T>
   using per_rank = std::array<T, static_cast<std::size_t>(ranks)>;
   template <class T>
@@ -154,9 +163,9 @@ class pipeline_jobs {
     group_table made;
     if (!requested_.ok()) return made;
     lowering::write_groups(
-        where, reduces, replicated,
-        [](int stage) { return bytes_[static_cast<std::size_t>(stage)]; },
-        Groups::infos, Groups::members, made.infos.data(), made.members.data());
+        where, reduces, gathered > 0, replicated,
+        [](int stage) { return bytes_[static_cast<std::size_t>(stage)]; }, Groups::infos,
+        Groups::members, made.infos.data(), made.members.data());
     return made;
   }();
   static constexpr per_group<rank_group> groups_ = [] {
@@ -257,15 +266,14 @@ class pipeline_jobs {
   };
   static constexpr emitted_jobs emitted_{};
 
- public:
-  //! Compute jobs of every rank.
-  static constexpr job_rows jobs() {
-    if constexpr (is_written) return tried_<0>.lists.rows();
-    else return emitted_.lists.rows();
-  }
-  //! What a replay of the compute jobs takes.
-  static constexpr replay_input compute() {
-    return {jobs(), where, Shape.microbatches, Shape.slices, costs(), false, {}};
+  //! What a replay of the schedule's jobs takes.
+  static constexpr replay_input scheduled_jobs() {
+    replay_input made{{}, where, Shape.microbatches, Shape.slices, costs(), false, {}};
+    if constexpr (is_written)
+      made.rows = tried_<0>.lists.rows();
+    else
+      made.rows = emitted_.lists.rows();
+    return made;
   }
 };
 

@@ -109,6 +109,8 @@ class plan_writer {
     out += "; " + std::to_string(group.elements) + " elements of " + (group.wide ? "8" : "4") +
            " bytes";
     if (group.stage >= 0) out += ", gradients of stage " + std::to_string(group.stage);
+    if (group.weights >= 0)
+      out += ", and its weights of " + std::to_string(group.weights) + " bytes to gather";
     out += '\n';
   }
 
@@ -129,7 +131,7 @@ class plan_writer {
     std::string text(name(mine.act));
     if (mine.act == action::send) text += " to rank " + peer;
     if (mine.act == action::receive) text += " from rank " + peer;
-    if (mine.act == action::all_reduce) text += " of group " + peer;
+    if (is_collective(mine.act)) text += " of group " + peer;
     if (mine.what.paired) text += ", paired";
     return text;
   }

@@ -23,6 +23,7 @@
 #include "stretto/memory/windows.hpp"
 #include "stretto/plan/digest.hpp"
 #include "stretto/plan/emit_jobs.hpp"
+#include "stretto/plan/gathered_weights.hpp"
 #include "stretto/schedule/concept.hpp"
 
 namespace stretto {
@@ -40,6 +41,10 @@ struct plan_request {
   //! Every rank's workers are several replicas, each with micro-batches of its own (see
   //! stretto::shared): each stage's gradients are summed over them as soon as all are there.
   bool data_parallel = false;
+  //! With data_parallel: each replica holds a part of a stage's weights (stage_bytes::weights),
+  //! which they gather before its jobs and drop where those of so many stages are there that come
+  //! next (with_gathered_weights): ZeRO's third stage, FSDP. 0: each has them all.
+  int gathered = 0;
   //! Of a schedule's jobs; imported lists have their own.
   memory::recompute_window recompute{};
   memory::offload_window offload{};  //!< the same
@@ -93,7 +98,7 @@ class planned {
 
   //! Ok, or the first rule that is broken, over all rules; the rest means something when ok.
   const verdict& answer() const { return answer_; }
-  job_rows jobs() const { return jobs_.rows(); }    //!< compute only
+  job_rows jobs() const { return jobs_.rows(); }    //!< compute, and gathers of weights
   job_rows lists() const { return lists_.rows(); }  //!< with messages and ends
   const placement& where() const { return where_; }
   //! One per rank, valid as long as this object.
@@ -143,6 +148,7 @@ class planned {
       answer_ = check::schedule(compute, request_.train ? check::lists_of::training
                                                         : check::lists_of::forwards);
     if (answer_.ok()) answer_ = overlap::serves(overlap, compute.where);
+    if (answer_.ok()) answer_ = gather_weights(compute);
     if (!answer_.ok()) return;
     const int ranks = compute.rows.ranks;
     join_replicas();
@@ -176,7 +182,19 @@ class planned {
     has_late_ = order.has_late;
     lowering::append_ends(out, where_, viewed(groups_), request_.train, by_data);
     write(compute, issued, order, overlap, clocks,
-          lowering::plan_room(compute.rows.stride, groups, compute.slices));
+          lowering::plan_room(compute.rows.stride, groups, compute.slices, request_.gathered > 0));
+  }
+
+  //! Puts gathers into the lists, which keep all rules without. The memory that they take counts.
+  verdict gather_weights(replay_input& compute) {
+    if (request_.gathered == 0) return {};
+    const bool trains = request_.data_parallel && request_.train;
+    if (const verdict found = may_gather(compute.rows, trains, request_.gathered); !found.ok())
+      return found;
+    jobs_ = with_gathered_weights(compute, request_.gathered);
+    compute.rows = jobs_.rows();
+    const verdict found = check::sharded(compute, request_.gathered);
+    return found.ok() ? check::bounded(compute) : found;
   }
 
   void join_replicas() {
@@ -190,8 +208,9 @@ class planned {
     std::vector<std::int32_t> members(static_cast<std::size_t>(summed + 2 * replicated) +
                                       request_.members.size());
     lowering::write_groups(
-        where_, reduces, replicated, [&](int stage) { return sizes.of(stage); },
-        viewed(request_.groups), viewed(request_.members), infos.data(), members.data());
+        where_, reduces, request_.gathered > 0, replicated,
+        [&](int stage) { return sizes.of(stage); }, viewed(request_.groups),
+        viewed(request_.members), infos.data(), members.data());
     request_.groups = std::move(infos);
     request_.members = std::move(members);
     // No rank takes part in the sums of another's replicas.

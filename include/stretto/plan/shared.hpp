@@ -17,16 +17,19 @@ namespace stretto {
 //! The plans of workers that share every rank's stages, all with the same plan: data-parallel
 //! replicas of tensor-parallel shards. Shard k of replica d of rank r becomes rank
 //! (r * replicas + d) * shards + k of a job of so many ranks. Messages go to its like of the other
-//! rank; what is summed over the shards (action::share_sum) becomes an all-reduce in a group of each
-//! replica's own, and the sum over data-parallel replicas (group_info::data_parallel) one in a group
-//! of each shard's. What was proven of the plans holds of these: workers of a rank do the same in
-//! the same order, and meet nowhere else. Jobs and buffers keep the numbers that the base's groups
-//! have; instruction::peer has those of these plans.
+//! rank; what is summed over the shards (action::share_sum) becomes an all-reduce in a group of
+//! each replica's own, and the sum over data-parallel replicas (group_info::data_parallel) one in a
+//! group of each shard's, and so does their gather of weights. What was proven of the plans holds
+//! of these: workers of a rank do the same in the same order, and meet nowhere else. Jobs and
+//! buffers keep the numbers that the base's groups have; instruction::peer has those of these
+//! plans.
 class shared {
  public:
   //! @param base      one for each rank, kept by the caller
   //! @param shards    at least one
-  //! @param replicas  at least one; more than one only where the plans sum over them, or train nothing
+  //! @param replicas  at least one; more than one only where the plans sum over them, or train
+  //! nothing
+  //!                  and divides the weights that they gather (plan_request::gathered)
   //! There are no plans for others, and `answer` says why: each replica would go its own way.
   shared(std::span<const plan_view> base, int shards, int replicas = 1)
       : answer_(asked(base, shards, replicas)), shards_(shards), workers_(shards * replicas) {
@@ -43,7 +46,8 @@ class shared {
   shared(const shared&) = delete;
   shared& operator=(const shared&) = delete;
 
-  //! Ok, or fault::unsupported and what is missing.
+  //! Ok, or fault::unsupported and what is missing, or fault::unsound_program for a sum over shards
+  //! that is not in place.
   const verdict& answer() const { return answer_; }
   //! Those of rank 0's workers, then rank 1's, and so on; valid as long as this object and the
   //! base.
@@ -63,7 +67,27 @@ class shared {
     if (shards < 1 || replicas < 1) return refuse(fault::unsupported, reason::workers_below_one);
     if (replicas > 1 && updates(base) && !sums_over_replicas(base))
       return refuse(fault::unsupported, reason::replicas_not_summed);
+    for (const group_info& group : base.front().groups)
+      if (group.weights > 0 && group.weights % replicas != 0)
+        return refuse(fault::unsupported, reason::weights_not_dealt,
+                      base.front().members_of(group).front(), -1,
+                      {.stage = group.stage, .kind = job_kind::unshard});
+    for (const plan_view& plan : base)
+      for (std::size_t at = 0; at < plan.instructions.size(); ++at)
+        if (const instruction& sum = plan.instructions[at];
+            sum.act == action::share_sum && !sums_in_place(plan, sum)) {
+          verdict found = refuse(fault::unsound_program, reason::summed_apart, plan.rank,
+                                 plan.part_of(static_cast<std::int32_t>(at)).op, sum.what);
+          found.amount = -1;  // the op is at fault
+          return found;
+        }
     return {};
+  }
+  //! As an all-reduce does.
+  static bool sums_in_place(const plan_view& plan, const instruction& sum) {
+    if (sum.use_count != 1 || plan.uses_of(sum).front().mode != access::read_write) return false;
+    const byte_range range = plan.range_of(sum.first_use);
+    return range.first % 4 == 0 && range.bytes % 4 == 0;
   }
   static bool updates(std::span<const plan_view> base) {
     return std::ranges::any_of(base.front().instructions, [](const instruction& at) {
@@ -123,7 +147,7 @@ class shared {
       if (at.act == action::share_sum) {
         at.peer = group_of(plan, at) + worker / shards_;
         at.act = action::all_reduce;
-      } else if (at.act == action::all_reduce) {
+      } else if (is_collective(at.act)) {
         const group_info& group = plan.groups[index(at.peer)];
         at.peer = first_group_[index(at.peer)] +
                   (group.shared ? 0 : group.data_parallel ? worker % shards_ : worker);

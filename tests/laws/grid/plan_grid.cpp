@@ -55,6 +55,8 @@ class options_in_turn {
     }
     apart_ = !apart_;
     made.data_parallel = train && turn_ % 5 < 2;
+    // Two stages at least, of which jobs may be paired.
+    if (made.data_parallel && turn_ % 5 == 1) made.gathered = 2 + gathers_++ % 2;
     if (apart_) made.stages[0].kept = 192;
     return made;
   }
@@ -68,6 +70,7 @@ class options_in_turn {
   int number_ = 0;
   int turn_ = 0;
   int lead_ = 0;
+  int gathers_ = 0;
   bool apart_ = false;
 };
 
@@ -80,9 +83,9 @@ grid_point point_of(const stretto::shape& sizes, const stretto::placement& where
           .offload = request.offload,
           .kept = request.stages[0].kept > 0,
           .data_parallel = request.data_parallel,
-          .told_far = sizes.ranks > 2 &&
-                      (groups == joined::tie_and_everybody ||
-                       where.kind == stretto::placement_kind::bidirectional)};
+          .gathered = request.gathered,
+          .told_far = sizes.ranks > 2 && (groups == joined::tie_and_everybody ||
+                                          where.kind == stretto::placement_kind::bidirectional)};
 }
 
 }  // namespace
@@ -114,13 +117,14 @@ std::string grid_point::words() const {
          (!recompute.any()  ? ""
           : recompute.all() ? " recompute"
                             : " recompute some") +
-         (!offload.any() ? ""
-                         : " offload " + std::to_string(offload.which.count) + "/" +
-                               std::to_string(offload.which.period) + " " +
-                               std::to_string(offload.lag) + " " +
-                               std::to_string(offload.prefetch)) +
+         (!offload.any()
+              ? ""
+              : " offload " + std::to_string(offload.which.count) + "/" +
+                    std::to_string(offload.which.period) + " " + std::to_string(offload.lag) + " " +
+                    std::to_string(offload.prefetch)) +
          (lead < 0 ? "" : " lead " + std::to_string(lead)) + (kept ? " kept" : "") +
          (data_parallel ? " replicas" : "") +
+         (gathered > 0 ? " gather " + std::to_string(gathered) : "") +
          (groups == joined::nobody      ? ""
           : groups == joined::everybody ? " all"
                                         : " tie+all");

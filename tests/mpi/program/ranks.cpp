@@ -19,6 +19,7 @@
 #include "stretto/executor/mpi.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
+#include "stretto/plan/shared.hpp"
 #include "stretto/schedule/dualpipe.hpp"
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/interleaved.hpp"
@@ -72,11 +73,15 @@ class mixer final : public executor::stage {
 //! Plans, stages and an engine for the ranks from `first` on.
 struct job_part {
   job_part(const planned& made, int first, int count, std::unique_ptr<executor::transport> wire,
+           std::chrono::nanoseconds deadline = std::chrono::minutes(1))
+      : job_part(made.plans(), first, count, std::move(wire), deadline) {}
+  job_part(std::span<const plan_view> made, int first, int count,
+           std::unique_ptr<executor::transport> wire,
            std::chrono::nanoseconds deadline = std::chrono::minutes(1)) {
     std::vector<plan_view> plans;
     std::vector<executor::stage*> pointers;
     for (int rank = first; rank < first + count; ++rank) {
-      plans.push_back(made.plans()[static_cast<std::size_t>(rank)]);
+      plans.push_back(made[static_cast<std::size_t>(rank)]);
       stages.push_back(std::make_unique<mixer>(rank));
       pointers.push_back(stages.back().get());
     }
@@ -110,7 +115,7 @@ std::unique_ptr<const planned> plans_of(const Schedule& schedule, int ranks, std
 using session = executor::mpi_session;
 
 //! The steps of one plan, over all processes and in this one alone: the same bits.
-bool same(session& between, const planned& made, int ranks) {
+bool same(session& between, std::span<const plan_view> made, int ranks) {
   const int each = ranks / between.processes();
   const int first = between.process() * each;
   job_part here(made, first, each, make_mpi_transport(between));
@@ -129,8 +134,8 @@ bool same(session& between, const planned& made, int ranks) {
 int equal(session& between) {
   const int processes = between.processes();
   int wrong = 0;
-  const auto check = [&](const char* name, const std::unique_ptr<const planned>& made, int ranks) {
-    const bool good = same(between, *made, ranks);
+  const auto check = [&](const char* name, const auto& made, int ranks) {
+    const bool good = same(between, made->plans(), ranks);
     if (!good) ++wrong;
     std::printf("%s on %d ranks: process %d %s\n", name, ranks, between.process(),
                 good ? "equal" : "DIFFERS");
@@ -140,6 +145,17 @@ int equal(session& between) {
   // Larger than what MPI sends at once; two ranks in each process.
   check("dualpipe", plans_of(schedule::dualpipe{}, 2 * processes, 200000, 1, 4 * processes),
         2 * processes);
+  // Replicas in other processes, which gather each stage's weights; no part is a line of memory.
+  plan_request sharded;
+  sharded.stages = {{.output = 128, .stash = 256, .gradients = 1000, .weights = 4 * 90004}};
+  sharded.data_parallel = true;
+  sharded.gathered = 1;
+  const job_table costs(processes / 2, 2);
+  const planned base(schedule::interleaved{},
+                     {.ranks = processes / 2, .microbatches = 4, .chunks = 2}, costs.view(),
+                     overlap::separate{}, sharded);
+  if (!base.answer()) throw std::logic_error("the plan was refused");
+  check("sharded", std::make_unique<const shared>(base.plans(), 1, 4), 2 * processes);
   return wrong;
 }
 
@@ -173,6 +189,16 @@ int run(session& between, const std::string& what) {
   const auto later = std::chrono::minutes(1);
   if (what == "equal") return equal(between);
   if (what == "sizes") return fail(between, plans(odd ? 128 : 256), soon, [] {});
+  if (what == "nobody") {  // one cannot make an engine
+    const auto made = plans(256);
+    const plan_view plan = made->plans()[static_cast<std::size_t>(between.process())];
+    mixer here(between.process());
+    executor::stage* const stages[] = {odd ? nullptr : &here};
+    executor::options with;
+    with.wire = make_mpi_transport(between, std::chrono::minutes(2));
+    executor::engine({&plan, 1}, stages, std::move(with));
+    return 0;
+  }
   if (what == "schedules")
     return fail(between, odd ? plans_of(schedule::gpipe{}, ranks, 256) : plans(256), soon, [] {});
   if (what == "stop") return fail(between, plans(256), soon, [] { std::raise(SIGSTOP); });

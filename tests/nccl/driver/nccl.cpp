@@ -27,7 +27,8 @@ struct ncclComm {
   bool revoked = false;
   int busy = 0;               // so often it is in progress yet
   bool in_call = false;       // until somebody has seen the call's good end
-  std::set<int> connected{};  // for operations of these sizes
+  // For operations of these sizes: messages and sums, and gathers, which take other ways.
+  std::set<int> connected[2]{};
   std::int64_t issued = 0;    // operations
   std::int64_t done = 0;
   // Of the capture that it is recorded into, and the last node there.
@@ -204,9 +205,10 @@ void look_for_others(const ncclComm& one, const char* what) {
 
 //! What operations of a size take is connected at the first of them, which allocates and meets the
 //! other ranks' hosts. Messages of all sizes take the same, sums of different ones not.
-void connect(ncclComm& comm, int size) {
-  if (!comm.connected.insert(size).second) return;
-  if (comm.connected.size() > 1)
+void connect(ncclComm& comm, int size, bool gathers = false) {
+  std::set<int>& connected = comm.connected[gathers ? 1 : 0];
+  if (!connected.insert(size).second) return;
+  if (connected.size() > 1)
     gpu::here().complaints.push_back(comm.how.name + " connects once more, for another size");
   look_for_others(comm, "connects");
 }
@@ -408,6 +410,15 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
   connect(*comm, 1 + static_cast<int>(std::bit_width(count)));
   return push(*comm, stream,
               comm->all->all_reduce(comm->how.rank, comm->how.size, to, count, type));
+}
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t,
+                           ncclComm_t comm, cudaStream_t stream) {
+  ENTER(text_of(*comm, count, stream));
+  // In place, as the library has it.
+  if (from != static_cast<char*>(to) + static_cast<std::size_t>(comm->how.rank) * count)
+    return ncclInvalidArgument;
+  connect(*comm, 1 + static_cast<int>(std::bit_width(count)), true);
+  return push(*comm, stream, comm->all->all_gather(comm->how.rank, comm->how.size, to, count));
 }
 ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {
   ENTER(std::to_string(bytes));

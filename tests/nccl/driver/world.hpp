@@ -27,6 +27,8 @@ class world {
   //! @param size  ranks that it waits for
   virtual work all_reduce(int rank, int size, void* data, std::size_t count,
                           ncclDataType_t type) = 0;
+  //! In place: the rank's part of so many bytes stands in its place in `data`.
+  virtual work all_gather(int rank, int size, void* data, std::size_t bytes) = 0;
 };
 
 //! Between threads of this process, from memory to memory.

@@ -29,7 +29,7 @@ class nccl_comm {
     int blocks = 0;
     int cluster = 0;
     int operations = 0;  //!< in a step
-    int first = 0;       //!< instruction of the first of these
+    std::vector<int> firsts{};  //!< instructions: of each kind the first of these
   };
 
   nccl_comm(place at, const ncclUniqueId& id);

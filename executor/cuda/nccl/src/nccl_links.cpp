@@ -5,11 +5,13 @@
 namespace stretto::executor {
 
 nccl_comm& nccl_links::add(const comm_key& key, const nccl_comm::place& at, const ncclUniqueId& id,
-                           const group_info& sums) {
+                           const group_info& group) {
   held_[key].push_back(std::make_unique<nccl_comm>(at, id));
   nccl_comm& made = *held_[key].back();
   if (key.group)
-    groups_[{key.first, at.holder}] = {&made, sums.elements, sums.wide};
+    groups_[{key.first, at.holder}] = {&made, group.elements, group.wide,
+                                       static_cast<std::size_t>(group.count),
+                                       static_cast<std::size_t>(at.rank)};
   else
     (at.rank == 0 ? sends_ : receives_)[{key.first, key.second}] = &made;
   return made;
@@ -33,6 +35,14 @@ void nccl_links::sum(const operation& what, cudaStream_t on, std::int64_t step) 
   side.comm->must(ncclAllReduce(what.data, what.data, static_cast<std::size_t>(side.elements),
                                 side.wide ? ncclDouble : ncclFloat, ncclSum, side.comm->call(), on),
                   "ncclAllReduce");
+}
+
+void nccl_links::gather(const operation& what, cudaStream_t on) const {
+  const group_side& side = groups_.at({what.peer, what.rank});
+  const std::size_t part = static_cast<std::size_t>(what.bytes) / side.members;
+  side.comm->must(ncclAllGather(what.data + side.place * part, what.data, part, ncclInt8,
+                                side.comm->call(), on),
+                  "ncclAllGather");
 }
 
 }  // namespace stretto::executor

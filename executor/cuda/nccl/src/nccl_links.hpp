@@ -27,9 +27,9 @@ struct comm_key {
 //! The communicators of a process's ranks, and what is enqueued on them.
 class nccl_links {
  public:
-  //! @param sums  of a group
+  //! @param group  whose it is, if it is one's
   nccl_comm& add(const comm_key& key, const nccl_comm::place& at, const ncclUniqueId& id,
-                 const group_info& sums);
+                 const group_info& group);
   //! By key, for each rank here one.
   const auto& all() const { return held_; }
 
@@ -37,7 +37,7 @@ class nccl_links {
   nccl_comm& of_receive(const operation& what) const {
     return *receives_.at({what.peer, what.rank});
   }
-  nccl_comm& of_sum(const operation& what) const {
+  nccl_comm& of_group(const operation& what) const {
     return *groups_.at({what.peer, what.rank}).comm;
   }
 
@@ -45,6 +45,7 @@ class nccl_links {
   void send(const operation& what, cudaStream_t on) const;
   void receive(const operation& what, cudaStream_t on) const;
   void sum(const operation& what, cudaStream_t on, std::int64_t step) const;
+  void gather(const operation& what, cudaStream_t on) const;
 
   //! Gives those up for which it holds.
   template <class Which>
@@ -62,6 +63,8 @@ class nccl_links {
     nccl_comm* comm = nullptr;
     std::int64_t elements = 0;
     bool wide = false;
+    std::size_t members = 1;
+    std::size_t place = 0;  // among them
   };
 
   std::map<comm_key, std::vector<std::unique_ptr<nccl_comm>>> held_;

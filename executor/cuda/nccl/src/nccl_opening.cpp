@@ -18,6 +18,18 @@ void make_current(const device& on) {
   cuda::check(cudaSetDevice(on.ordinal()), "cudaSetDevice");
 }
 
+//! The first sum of a group and its first gather; it has one of them at least.
+std::vector<int> firsts_of(const group_part& part) {
+  std::vector<int> found;
+  for (const bool gathers : {false, true})
+    for (std::size_t at = 0; at < part.instructions.size(); ++at) {
+      if ((part.gathers[at] >= 0) != gathers) continue;
+      found.push_back(part.instructions[at]);
+      break;
+    }
+  return found;
+}
+
 }  // namespace
 
 nccl_opening::nccl_opening(bootstrap& between, const nccl_settings& settings)
@@ -50,7 +62,7 @@ void nccl_opening::note_rank(const plan_view& plan) {
            .blocks = settings_.message_blocks,
            .cluster = settings_.cluster,
            .operations = static_cast<int>(list.size()),
-           .first = list.front().instruction});
+           .firsts = {list.front().instruction}});
   for (const int group : groups_of(plan)) {
     group_part part = group_of(plan, group);
     std::sort(part.members.begin(), part.members.end());
@@ -64,7 +76,7 @@ void nccl_opening::note_rank(const plan_view& plan) {
          .blocks = settings_.sum_blocks,
          .cluster = settings_.cluster,
          .operations = static_cast<int>(part.instructions.size()),
-         .first = part.instructions.front()});
+         .firsts = firsts_of(part)});
   }
 }
 
@@ -107,7 +119,7 @@ void nccl_opening::check_room(int rank, const device& on) const {
   for (const instruction& each : plan_of(rank).instructions) {
     int& most = blocks[each.stream];
     if (each.act == action::send || each.act == action::receive) most = std::max(most, message);
-    if (each.act == action::all_reduce) most = std::max(most, settings_.sum_blocks);
+    if (is_collective(each.act)) most = std::max(most, settings_.sum_blocks);
   }
   int sum = 1;
   for (const auto& [stream, most] : blocks) sum += most;
@@ -123,9 +135,9 @@ void nccl_opening::connect(nccl_links& links) {
       make_current(*on_.at(each.holder));
       const auto id = ids_.find(key);
       if (id == ids_.end()) throw transport_error(each.subject + ": no process has made its id");
-      group_info sums;
-      if (key.group) sums = plan_of(each.holder).groups[static_cast<std::size_t>(key.first)];
-      links.add(key, each, id->second, sums).begin();
+      group_info group;
+      if (key.group) group = plan_of(each.holder).groups[static_cast<std::size_t>(key.first)];
+      links.add(key, each, id->second, group).begin();
     }
   for (const auto& [key, held] : links.all())
     for (const auto& each : held) {
@@ -136,55 +148,60 @@ void nccl_opening::connect(nccl_links& links) {
     }
 }
 
-//! The first operation of every communicator, of its own size and where it will lie, because NCCL
-//! connects what an operation takes when it first meets one such. By all processes in one order,
-//! and each alone: connecting allocates, which may wait for a kernel that waits for a peer.
-//! Arenas are zero before the first step, and remain so; nothing is made here that would have to
-//! be freed while a peer that has died is waited for.
+//! The first operation of every communicator, and of a group's first sum and first gather, of its
+//! own size and where it will lie, because NCCL connects what an operation takes when it first
+//! meets one such. By all processes in one order, and each alone: connecting allocates, which may
+//! wait for a kernel that waits for a peer. Arenas are zero before the first step, and remain so;
+//! nothing is made here that would have to be freed while a peer that has died is waited for.
 void nccl_opening::warm_up(const nccl_links& links) {
   std::map<int, cuda::owned_event> done;
   for (const auto& [rank, on] : on_) {
     make_current(*on);
     done[rank] = cuda::make_event();
   }
-  for (const auto& [key, held] : links.all()) {
-    // Where one thread holds both ends, neither call may wait for the other.
-    held.front()->must(ncclGroupStart(), "ncclGroupStart");
-    try {
-      for (const auto& each : held) start_first(*each, links);
-    } catch (...) {
-      static_cast<void>(ncclGroupEnd());  // or whatever the thread asks of NCCL later joins it
-      throw;
+  for (const auto& [key, held] : links.all())
+    for (std::size_t kind = 0; kind < held.front()->where().firsts.size(); ++kind) {
+      // Where one thread holds both ends, neither call may wait for the other.
+      held.front()->must(ncclGroupStart(), "ncclGroupStart");
+      try {
+        for (const auto& each : held) start_first(*each, kind, links);
+      } catch (...) {
+        static_cast<void>(ncclGroupEnd());  // or whatever the thread asks of NCCL later joins it
+        throw;
+      }
+      held.front()->must(ncclGroupEnd(), "ncclGroupEnd");
+      for (const auto& each : held) settle(*each, "the first use");
+      for (const auto& each : held) {
+        const int rank = each->where().holder;
+        make_current(*on_.at(rank));
+        cuda::check(cudaEventRecord(done.at(rank).get(), first_stream(rank)), "cudaEventRecord");
+      }
+      for (const auto& each : held) wait_for(*each, done.at(each->where().holder).get());
     }
-    held.front()->must(ncclGroupEnd(), "ncclGroupEnd");
-    for (const auto& each : held) settle(*each, "the first use");
-    for (const auto& each : held) {
-      const int rank = each->where().holder;
-      make_current(*on_.at(rank));
-      cuda::check(cudaEventRecord(done.at(rank).get(), first_stream(rank)), "cudaEventRecord");
-    }
-    for (const auto& each : held) wait_for(*each, done.at(each->where().holder).get());
-  }
 }
 
 cudaStream_t nccl_opening::first_stream(int rank) const {
   return static_cast<cudaStream_t>(on_.at(rank)->stream(0).native);
 }
 
-void nccl_opening::start_first(const nccl_comm& comm, const nccl_links& links) const {
+void nccl_opening::start_first(const nccl_comm& comm, std::size_t kind,
+                               const nccl_links& links) const {
   const nccl_comm::place& at = comm.where();
   const plan_view& plan = plan_of(at.holder);
-  const instruction& from = plan.instructions[static_cast<std::size_t>(at.first)];
+  const int index = at.firsts[kind];
+  const instruction& from = plan.instructions[static_cast<std::size_t>(index)];
   const byte_range part = plan.range_of(from.first_use);
   const buffer_use& use = plan.uses[static_cast<std::size_t>(from.first_use)];
   const std::int64_t offset = plan.buffers[static_cast<std::size_t>(use.buffer)].offset;
   std::byte* const data = on_.at(at.holder)->arena().data() + offset + part.first;
-  const operation first{at.holder, from.peer, at.first, from.what, data, part.bytes};
+  const operation first{at.holder, from.peer, index, from.what, data, part.bytes};
   const cudaStream_t stream = first_stream(at.holder);
   if (from.act == action::send)
     links.send(first, stream);
   else if (from.act == action::receive)
     links.receive(first, stream);
+  else if (from.act == action::all_gather)
+    links.gather(first, stream);
   else
     links.sum(first, stream, 0);
 }

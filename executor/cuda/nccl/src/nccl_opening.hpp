@@ -37,7 +37,7 @@ class nccl_opening {
   void exchange_ids();
   void connect(nccl_links& links);
   void warm_up(const nccl_links& links);
-  void start_first(const nccl_comm& comm, const nccl_links& links) const;
+  void start_first(const nccl_comm& comm, std::size_t kind, const nccl_links& links) const;
   void settle(nccl_comm& comm, const char* call);
   void wait_for(const nccl_comm& comm, cudaEvent_t done);
   void must_be_there();

@@ -136,8 +136,12 @@ class nccl_transport final : public transport {
          [&](cudaStream_t on) { links_.receive(what, on); });
   }
   void all_reduce(const launch& at, const operation& what) override {
-    call(links_.of_sum(what), at, "ncclAllReduce",
+    call(links_.of_group(what), at, "ncclAllReduce",
          [&](cudaStream_t on) { links_.sum(what, on, at.step); });
+  }
+  void all_gather(const launch& at, const operation& what) override {
+    call(links_.of_group(what), at, "ncclAllGather",
+         [&](cudaStream_t on) { links_.gather(what, on); });
   }
 
   bool polled() const override { return true; }

@@ -25,6 +25,8 @@ struct bound_buffer {
   //! For buffer_role::collective: the stage whose gradients it sums over replicas; -1: it sums
   //! something else.
   std::int32_t gradients_of = -1;
+  //! For buffer_role::weights: what of `data` is the worker's own part, which no other replica has.
+  std::span<std::byte> own{};
 };
 
 //! The stream on which a stage's work is to run.
@@ -90,7 +92,7 @@ struct context {
   }
   //! The first so many elements of what find() gives. What a stage takes for its buffers' sizes and
   //! what the memory policy says of them are two statements: here they meet.
-  //! @throws buffer_error when there are fewer, or there is no such buffer
+  //! @throws buffer_error when there are fewer, as where there is no such buffer
   template <class Element>
   std::span<Element> need(buffer_role role, std::int64_t count) const {
     const std::span<Element> found = view<Element>(role);
@@ -119,6 +121,14 @@ struct context {
   std::span<std::byte> output_gradient() const { return find(buffer_role::output_gradient); }
   std::span<std::byte> input_gradient() const { return find(buffer_role::input_gradient); }
   std::span<std::byte> collective() const { return find(buffer_role::collective); }
+  //! The stage's weights where its data-parallel replicas gather them.
+  std::span<std::byte> weights() const { return find(buffer_role::weights); }
+  //! Of these the worker's own part, which its unshard puts there. Empty where none are gathered.
+  std::span<std::byte> own_weights() const {
+    for (const bound_buffer& each : buffers)
+      if (each.role == buffer_role::weights) return each.own;
+    return {};
+  }
 
  private:
   [[noreturn]] static void lack(buffer_role role, std::span<const std::byte> given,
@@ -140,6 +150,7 @@ struct context {
 //!     backward, or for input  input, output_gradient         input_gradient         stash, kept
 //!     backward for weights    input, output_gradient, and
 //!                             kept or, where none is, stash
+//!     unshard                                                weights, its own part
 //!     reduce_grad             sums of groups before its own  collective
 //!     optimizer               collective of every group
 //!
@@ -149,7 +160,9 @@ struct context {
 //! given the stashes of its micro-batch's earlier slices, in order. Of a job in ops each one that
 //! computes is given all of its job's buffers; and every op, as `workspace`, what it touches of what
 //! its program's ops on several streams share, in the order of its uses. Nothing is zeroed: a buffer
-//! holds whatever was there. Gradients of the weights, and the weights, are the stage's own memory.
+//! holds whatever was there. Gradients of the weights, and the weights, are the stage's own memory;
+//! but where data-parallel replicas hold a part each (plan_request::gathered) every job that computes
+//! is also given `weights`, to read: all of its stage's, which are there from an unshard to a reshard.
 //!
 //! How large they are, the plan says, which has it from memory::Policy::bytes (64 bytes each where
 //! that says nothing). context::need() holds what a stage wants against it. view() does not, and

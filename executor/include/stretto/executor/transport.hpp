@@ -69,18 +69,25 @@ class transport {
   //! Whether a single thread must issue for all ranks of the process (issuing::caller).
   virtual bool needs_one_issuer() const { return false; }
 
+  //! Whether a send is never done before its receive has begun: nothing is taken meanwhile. Asked
+  //! where what is issued is held against races (options::checked).
+  virtual bool rendezvous() const { return false; }
+
   virtual void send(const launch& at, const operation& what) = 0;
   virtual void receive(const launch& at, const operation& what) = 0;
   //! Sums the buffers of the group's members in the order of their ranks; every member gets the
   //! same bits.
   virtual void all_reduce(const launch& at, const operation& what) = 0;
+  //! Each member's buffer is filled with the parts of all: the k-th of so many equal parts is there
+  //! in that of the k-th in the order of their ranks. Counts among the group's all_reduce calls.
+  virtual void all_gather(const launch& at, const operation& what) = 0;
 
   //! As device::polled() and device::poll().
   virtual bool polled() const { return false; }
   virtual void poll() noexcept {}
 
-  //! A step has failed here, or could not begin: who waits elsewhere is to hear why. Called once at
-  //! most, before abort().
+  //! A step has failed here, or could not begin, or no engine could be made, perhaps before open():
+  //! who waits elsewhere is to hear why. Called once at most, before abort().
   virtual void tell(std::string_view /*why*/) noexcept {}
   //! Called before abort() when every step has ended well: what other processes still have to get
   //! may be brought to its end, within a time that the transport sets itself.

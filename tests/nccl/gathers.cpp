@@ -1,0 +1,65 @@
+// Gathers of weights by NCCL: in place, on the communicator of the group that also sums, of which
+// each kind is used once before the first step.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cuda/driver/simulated_gpu.hpp"
+#include "cuda/support.hpp"
+#include "driver/simulated_nccl.hpp"
+#include "executor/gathering.hpp"
+#include "stretto/executor/bootstrap.hpp"
+#include "stretto/executor/cuda/device.hpp"
+#include "stretto/executor/cuda/nccl_transport.hpp"
+#include "stretto/executor/engine.hpp"
+
+using namespace stretto;
+using namespace stretto::test;
+
+namespace {
+
+long calls_of(std::string_view name) {
+  return std::ranges::count_if(
+      gpu::calls(), [&](const gpu::call& each) { return std::string_view(each.name) == name; });
+}
+
+}  // namespace
+
+TEST_CASE("what each rank gathers is all ranks' parts, in steps that are issued") {
+  for (const std::uint64_t seed : {1U, 2U, 3U})
+    for (const bool registered : {false, true}) {
+      gpu::reset(seed, gathering::ranks);
+      nccl::reset();
+      gathering run;
+      executor::callback_stage inner(run.callbacks);
+      enqueueing_stages stages({&inner, &inner, &inner});
+      const auto alone = executor::make_local_bootstraps(1);
+      executor::options with;
+      with.make_device = [&](const plan_view& plan, executor::monitor& watch) {
+        executor::cuda_settings settings{.device = plan.rank};
+        if (registered) settings.arena = executor::nccl_memory();
+        return executor::make_cuda_device(plan, settings, watch);
+      };
+      with.wire = executor::make_nccl_transport(*alone[0],
+                                                {.registered = registered, .kernels_loaded = true});
+      {
+        executor::engine engine(views(run.plans), stages.pointers, std::move(with));
+        // Of either kind the first, by each rank.
+        CHECK(calls_of("ncclAllGather") == 3);
+        CHECK(calls_of("ncclAllReduce") == 3);
+        CHECK(nccl::communicators().size() == 3);
+        for (int step = 0; step < 3; ++step) engine.step();
+        CHECK(run.wrong == 0);
+        CHECK(run.checked == 18);
+        CHECK(calls_of("ncclAllGather") == 3 + 3 * 2 * 3);
+        CHECK(calls_of("ncclAllReduce") == 3 + 3 * 3);
+      }
+      CHECK(gpu::alive() == gpu::handles{});
+      CHECK(nccl::alive() == 0);
+      CHECK(gpu::complaints().empty());
+    }
+}
