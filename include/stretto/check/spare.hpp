@@ -112,6 +112,24 @@ constexpr bool clash(const plan_view& plan, std::int32_t index, const instructio
   return false;
 }
 
+//! The same of pieces of an op behind one that waits for them all, too: they stand on its stream.
+constexpr bool clash_behind(const plan_view& plan, std::int32_t index, const instruction& one,
+                            std::int32_t piece) {
+  const op_part first = plan.part_of(piece);
+  const instruction& waits = plan.instructions[static_cast<std::size_t>(piece)];
+  const auto count = static_cast<std::int32_t>(plan.instructions.size());
+  for (std::int32_t later = piece + 1; first.piece + 1 < first.pieces && later < count; ++later) {
+    const op_part part = plan.part_of(later);
+    const instruction& other = plan.instructions[static_cast<std::size_t>(later)];
+    if (part.op != first.op || other.stream != waits.stream || !(other.what == waits.what))
+      continue;
+    if (part.piece <= first.piece) break;
+    if (clash(plan, index, one, later, other)) return true;
+    if (part.piece + 1 == part.pieces) break;
+  }
+  return false;
+}
+
 //! A wait that orders nothing, or an event that nobody waits for.
 struct idle_wait {
   std::int32_t index = -1;  //!< instruction that waits, or records; -1: there is none
@@ -228,7 +246,8 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
           }
           // And mostly there is but the stream to ask whether the other has ended.
           alone = at.wait_count == 1 && at.act != action::receive && recorded.act != action::send;
-          needed = (needed || clash(plan, by, recorded, index, at)) &&
+          needed = (needed || clash(plan, by, recorded, index, at) ||
+                    (parts != nullptr && clash_behind(plan, by, recorded, index))) &&
                    (alone ? before < 0 || row[before].own[recorded.stream] <= by : tells_alone());
         } else if (event.previous_step == (event.why == wait_reason::gate) &&
                    start == (event.why == wait_reason::starts_before)) {
@@ -261,10 +280,11 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
 
 //! Rule spare, for one rank: every event is waited for, and every wait has its reason and is
 //! needed for it. `data`: the two instructions touch the same bytes, one writing or giving them
-//! back, and without the wait nothing orders them. `gate`: without it the instruction could run
-//! before the previous step has ended. `bound`: the instruction is the last of its stream, and
-//! nobody else waits for it, so that the step could end before it without the wait. `starts_before`:
-//! see rule resident; `lead`: see rule timely. So removing any one breaks the rule of its reason.
+//! back, and without the wait nothing orders them; a piece of an op may wait for those behind it.
+//! `gate`: without it the instruction could run before the previous step has ended. `bound`: the
+//! instruction is the last of its stream, and nobody else waits for it, so that the step could end
+//! before it without the wait. `starts_before`: see rule resident; `lead`: see rule timely. So
+//! removing any one breaks the rule of its reason.
 constexpr verdict spare(std::span<const plan_view> plans, lowering::clock_rows known, int rank) {
   detail::idle_wait found;
   detail::each_idle(plans, known, rank, [&](const detail::idle_wait& first) {

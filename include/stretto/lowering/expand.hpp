@@ -206,7 +206,7 @@ class plan_expander {
         out_.waits.push_back({one.start ? started[index(one.step)] : ended[index(one.step)],
                               one.start ? wait_reason::starts_before : wait_reason::data, false});
       }
-      if (step.stream == 0) put_uses(from + step.half);
+      if (step.stream == 0 && !step.collective) put_uses(from + step.half);
       for (std::int32_t use = step.first_use; use < step.first_use + step.uses; ++use) {
         buffer_use made_use = ops.uses[index(use)];
         made_use.buffer = local[index(made_use.buffer)];

@@ -108,10 +108,11 @@ class sequence_writer {
     return {};
   }
 
-  //! What an op on another stream touches must be the job's own: its life is between its ops.
+  //! What an op on another stream touches, or a sum over the ranks that share the stage wherever it
+  //! runs, must be the job's own: its life is between its ops.
   constexpr verdict find_local() {
     for (std::int32_t at = 0; at < size(); ++at) {
-      if (!node(at).communicates()) continue;
+      if (!node(at).communicates() && !node(at).collective) continue;
       const std::int32_t half = node(at).job;
       for (const op_use& use : chain_.uses_of(chain_.ops[index(node(at).op)])) {
         const std::int32_t storage = chain_.storage_of(use.buffer);
@@ -232,7 +233,12 @@ class sequence_writer {
   //! Communication comes after something that computes, and before: so that the stream that
   //! computes speaks for the whole job.
   constexpr verdict joined(std::int32_t at) const {
-    if (!node(at).communicates()) return {};
+    if (!node(at).communicates()) {
+      if (!node(at).collective) return {};
+      // What the job touches is held by what computes first, and last.
+      if (at == 0) return refused(at, reason::needs_nothing);
+      return at + 1 == size() ? refused(at, reason::needed_by_nothing) : verdict{};
+    }
     if (known_[index(at) * max_streams] == 0) return refused(at, reason::needs_nothing);
     const std::int32_t last = last_on_[0] - 1;
     if (last < 0 || known_[index(last) * max_streams + node(at).stream] <= at)
