@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "cause_text.hpp"
 #include "check_options.hpp"
 #include "flight_record.hpp"
 #include "guarded_plan.hpp"
@@ -29,16 +30,6 @@ time_point after(std::chrono::nanoseconds length) {
   return length > time_point::max() - now ? time_point::max() : now + length;
 }
 
-std::string text_of(const std::exception_ptr& cause) {
-  try {
-    std::rethrow_exception(cause);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
-}
-
 //! Races aside, whatever a stage throws is its own, and whatever a message or a collective ends with
 //! is the transport's; of another instruction the exception's type says it.
 //! @param at  which was running; null: it is not known
@@ -51,9 +42,7 @@ failure kind_of(const std::exception_ptr& cause, const instruction* at) {
   } catch (const transport_error&) {
     return act == action::run ? failure::stage : failure::transport;
   } catch (...) {
-    return act == action::send || act == action::receive || act == action::all_reduce
-               ? failure::transport
-               : failure::stage;
+    return meets_others(act) ? failure::transport : failure::stage;
   }
 }
 
@@ -105,14 +94,14 @@ struct engine::state {
       wire->open(plans, watch);
       make(stages);
     } catch (...) {
-      wire->tell("it could not begin: " + text_of(std::current_exception()));
+      wire->tell("it could not begin: " + cause_text(std::current_exception()));
       throw;
     }
   }
 
   void make(std::span<stage* const> stages) {
     std::shared_ptr<race_check> races;
-    if (with.checked) races = make_race_check(plans, own_wire || with.capacity == 0);
+    if (with.checked) races = make_race_check(plans, wire->rendezvous());
     if (with.checked && !with.make_device)
       for (const plan_view& plan : plans) guarded.emplace_back(plan);
     with.host.guarded = !guarded.empty();
@@ -173,7 +162,7 @@ struct engine::state {
         fail_as_reported();
       }
       fail(failure::stage, {-1, -1, {}, steps},
-           "step " + std::to_string(steps) + ", as a graph: " + text_of(cause), cause);
+           "step " + std::to_string(steps) + ", as a graph: " + cause_text(cause), cause);
     }
   }
 
@@ -331,7 +320,7 @@ struct engine::state {
         instruction < 0 ? nullptr
                         : &plans[plan].instructions[static_cast<std::size_t>(instruction)];
     fail(kind_of(first.cause, at), culprit_at(plan, instruction),
-         "step " + std::to_string(steps) + ", " + where + ": " + text_of(first.cause) + then +
+         "step " + std::to_string(steps) + ", " + where + ": " + cause_text(first.cause) + then +
              exchanged_with_others(runners, steps),
          first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));
   }
@@ -342,7 +331,7 @@ struct engine::state {
     const monitor::report& first = watch.first_failure();
     fail(kind_of(first.cause, nullptr), {first.rank, -1, {}, steps},
          "step " + std::to_string(steps) + ", as a graph, rank " + std::to_string(first.rank) +
-             ": " + text_of(first.cause),
+             ": " + cause_text(first.cause),
          first.cause);
   }
 
@@ -383,10 +372,15 @@ bool built_for_debugging() {
 }
 
 engine::engine(std::span<const plan_view> plans, std::span<stage* const> stages, options with) {
-  check(with);
-  validate(plans);
-  check(plans, stages);
-  check_trace(plans, with.trace_steps);
+  try {
+    check(with);
+    validate(plans);
+    check(plans, stages);
+    check_trace(plans, with.trace_steps);
+  } catch (...) {
+    if (with.wire) with.wire->tell("it could not begin: " + cause_text(std::current_exception()));
+    throw;
+  }
   state_ = std::make_unique<state>(plans, stages, std::move(with));
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cause_text.hpp"
 #include "check_options.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/host_device.hpp"
@@ -173,7 +174,7 @@ class meter {
     const int left = on_->join(std::chrono::steady_clock::now() + std::chrono::seconds(10));
     throw execution_error(late ? failure::deadline : failure::stage, {},
                           late ? "a kernel that is measured has not ended in time"
-                               : "a kernel that is measured has failed",
+                               : "a kernel that is measured has failed: " + cause_text(cause),
                           cause, left);
   }
 
@@ -200,7 +201,7 @@ overlap_times measure_overlap(const overlap_kernels& kernels, const overlap_sett
   if (with.pieces < 1 || with.pieces > 999)
     throw plan_error("a computation is measured in 1 to 999 pieces");
   if (with.rounds < 1 || with.warmups < 0)
-    throw plan_error("overlap is measured in at least one round");
+    throw plan_error("overlap is measured in at least one round, and warmups are not negative");
   if (with.deadline <= std::chrono::nanoseconds::zero())
     throw plan_error("the deadline must be positive");
   return meter(kernels, with).run();

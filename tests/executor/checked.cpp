@@ -16,6 +16,7 @@
 #include "pipeline.hpp"
 #include "stretto/executor/checked_device.hpp"
 #include "stretto/executor/engine.hpp"
+#include "stretto/executor/loopback_transport.hpp"
 #include "stretto/executor/validate.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/expanded.hpp"
@@ -355,4 +356,42 @@ TEST_CASE("a wait for what nobody has recorded, and options that cannot be check
   with.issue = executor::issuing::thread_per_rank;
   CHECK_THROWS_WITH_AS(run_steps(plans, 1, std::move(with)), doctest::Contains("races are checked"),
                        executor::plan_error);
+}
+
+TEST_CASE("a transport that takes messages ahead is no rendezvous, whoever has made it") {
+  // Rank 0 reads what it receives without a wait, because what it sends beside it must have met.
+  plan_builder one(0, 2, {"compute", "sends", "receives"}), other(1, 2, {"compute"});
+  const int came = one.add_buffer(buffer_role::output_gradient, 0, 0, 64);
+  const int sent = one.add_buffer(buffer_role::output, 0, 0, 64);
+  const int made = other.add_buffer(buffer_role::input_gradient, 1, 0, 64);
+  const int taken = other.add_buffer(buffer_role::input, 1, 0, 64);
+  one.receive({0, 0, 0, job_kind::receive_backward}, 2, 1, came);
+  one.send({0, 0, 0, job_kind::send_forward}, 1, 1, sent);
+  one.run({0, 0, 0, job_kind::backward}, 1, {{came, buffer_role::output_gradient, access::read}});
+  one.end();
+  other.run({1, 0, 0, job_kind::forward}, 0, {{made, buffer_role::input_gradient, access::write}});
+  other.send({1, 0, 0, job_kind::send_backward}, 0, 0, made);
+  other.receive({1, 0, 0, job_kind::receive_forward}, 0, 0, taken);
+  other.end();
+  const plan_view plans[] = {one.view(), other.view()};
+  struct : executor::stage {
+    void run(const executor::context&) override {}
+  } stage;
+  executor::stage* const stages[] = {&stage, &stage};
+  const auto run = [&](int capacity, bool as_wire) {
+    executor::options with;
+    with.checked = true;
+    if (as_wire)
+      with.wire = executor::make_loopback_transport(capacity);
+    else
+      with.capacity = capacity;
+    executor::engine engine(plans, stages, std::move(with));
+    engine.step();
+  };
+  for (const bool as_wire : {false, true}) {
+    CAPTURE(as_wire);
+    CHECK_NOTHROW(run(0, as_wire));
+    CHECK_THROWS_WITH_AS(run(2, as_wire), doctest::Contains("a race on bytes [0, 64) of rank 0"),
+                         executor::execution_error);
+  }
 }

@@ -74,7 +74,12 @@ TEST_CASE("kernels that are missing, throw or do not end, and settings that mean
   CHECK_THROWS_AS(executor::measure_overlap({nothing, nothing}, {.rounds = 0}),
                   executor::plan_error);
   const auto throws = [](const executor::kernel_call&) { throw std::runtime_error("no"); };
-  CHECK_THROWS_AS(executor::measure_overlap({nothing, throws}), executor::execution_error);
+  CHECK_THROWS_WITH_AS(executor::measure_overlap({nothing, throws}),
+                       doctest::Contains("a kernel that is measured has failed: no"),
+                       executor::execution_error);
+  CHECK_THROWS_WITH_AS(executor::measure_overlap({nothing, nothing}, {.warmups = -1}),
+                       "overlap is measured in at least one round, and warmups are not negative",
+                       executor::plan_error);
   const auto sleeps = [](const executor::kernel_call&) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   };

@@ -40,10 +40,19 @@ TEST_CASE("processes compute to the bit what one process computes") {
     const outcome ended = start(processes, "equal");
     CHECK_MESSAGE(ended.exit == 0, ended.out, ended.err);
     for (int process = 0; process < processes; ++process)
-      for (const char* name : {"interleaved on ", "zbv on ", "dualpipe on "})
-        expect(ended, name + std::to_string(name[0] == 'd' ? 2 * processes : processes) +
-                          " ranks: process " + std::to_string(process) + " equal");
+      for (const char* name : {"interleaved on ", "zbv on ", "dualpipe on ", "sharded on "})
+        expect(ended,
+               name + std::to_string(name[0] == 'd' || name[0] == 's' ? 2 * processes : processes) +
+                   " ranks: process " + std::to_string(process) + " equal");
   }
+}
+
+TEST_CASE("an engine that one process cannot make is told to the others at once") {
+  const outcome ended = start(2, "nobody");
+  expect_failure(ended);
+  expect(ended, "process 1 refuses: rank 1 has no stage");
+  expect(ended, "process 0 refuses: the MPI transport cannot be opened: exchange ");
+  expect(ended, "is not complete: process 1 has failed: it could not begin: rank 1 has no stage");
 }
 
 TEST_CASE("plans that differ are refused before the first step, by every process") {

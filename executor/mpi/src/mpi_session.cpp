@@ -27,8 +27,8 @@ std::string version_of_library() {
 //! process 0 alone.
 class exchange {
  public:
-  exchange(const mpi_session::state& with, std::string_view what, std::string_view mine,
-           time_point limit, bool to_all)
+  exchange(mpi_session::state& with, std::string_view what, std::string_view mine, time_point limit,
+           bool to_all)
       : with_(with),
         to_all_(to_all),
         name_("exchange '" + std::string(what) + "'"),
@@ -71,6 +71,8 @@ class exchange {
     while (true) {
       must_succeed(MPI_Iprobe(from, tag_, with_.control, &there, &status), name_);
       if (there != 0) break;
+      if (const std::string lost = with_.ending ? "" : with_.news->failure(); !lost.empty())
+        throw bootstrap_error(name_ + " is not complete: " + lost);
       if (std::chrono::steady_clock::now() >= limit_)
         throw bootstrap_error(name_ + " is not complete in time: process " + std::to_string(from) +
                               " has not come this far");
@@ -86,7 +88,7 @@ class exchange {
     return {reinterpret_cast<const char*>(in.memory()), size};
   }
 
-  const mpi_session::state& with_;
+  mpi_session::state& with_;
   bool to_all_;
   std::string name_;
   std::string what_;
@@ -126,6 +128,7 @@ mpi_session::~mpi_session() {
   bool well = !mpi_requests::any_given_up() && failure().empty();
   if (well && state_->finalises) well = state_->news->leave();
   if (!well) {
+    state_->ending = true;
     try {
       barrier("end after a failure", std::chrono::steady_clock::now() + std::chrono::seconds(1));
     } catch (const bootstrap_error&) {

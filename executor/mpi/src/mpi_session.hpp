@@ -17,6 +17,7 @@ struct mpi_session::state {
   std::string library{};             // its name and version
   MPI_Comm control = MPI_COMM_NULL;  // of the exchanges
   int exchanges = 0;
+  bool ending = false;  // failures are known, and nobody is to hear of them any more
   std::string broken{};
   std::optional<mpi_news> news{};
 };

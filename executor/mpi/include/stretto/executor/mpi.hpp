@@ -67,7 +67,7 @@ class mpi_session final : public bootstrap {
 //! loopback transport does and to the same bits, and sends it to all.
 //! Waiting is by looking again, with short sleeps between: it ends with the step, at its deadline,
 //! when it is aborted, when another process tells that its step has failed, or when the peer tells
-//! that it has left, whatever has become of the peer.
+//! that it has left (where it is the session that finalises MPI), whatever has become of the peer.
 //! @param between  outlives the transport
 //! @param opening  how long open() waits for other processes
 std::unique_ptr<transport> make_mpi_transport(
