@@ -118,7 +118,7 @@ struct calibrate_command {
       made = measured_machine::read("--machine", path);
       line += " --machine " + path;
     } else {
-      if (!is_identifier(name)) throw bad_option("--name", name, "must be a C++ identifier, and no keyword");
+      if (!is_identifier(name)) throw bad_option("--name", name, identifier_rule);
       // Not told only when a minute's measurements would be lost.
       if (const std::string why = out == "-" ? "" : why_not_written(out); !why.empty())
         throw bad_option("-o", out, "cannot be written: " + why);

@@ -192,8 +192,9 @@ struct costs_command {
   void print(const measured_stages& found) const {
     const auto count = static_cast<int>(found.stages.size());
     std::cout << count << (count == 1 ? " stage" : " stages") << " of " << found.ranks
-              << (found.ranks == 1 ? " rank" : " ranks")
-              << ", ns, medians of all jobs in the trace. Whole saves: what a whole backward\n"
+              << (found.ranks == 1 ? " rank" : " ranks") << ", ns, medians of all jobs in the trace"
+              << (found.workers > 1 ? " of each rank's first worker" : "")
+              << ". Whole saves: what a whole backward\n"
                  "takes less than its halves."
               << (found.guessed_halves
                       ? " Halves that it has not are taken as equal: a schedule that splits\n"

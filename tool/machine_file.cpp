@@ -44,6 +44,8 @@ constexpr std::string_view taken =
     "short signed sizeof static static_assert static_cast struct switch template this thread_local "
     "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while "
     "xor xor_eq std stretto ";
+//! What it names itself, and macros that it may meet.
+constexpr std::string_view named = " on kernels NULL EOF errno assert unix linux ";
 
 class machine_reader {
  public:
@@ -55,7 +57,7 @@ class machine_reader {
     measured_machine made;
     made.name = text(member(all, "machine", ""), "\"machine\"");
     if (!is_identifier(made.name))
-      from_.fail("\"machine\" is \"" + made.name + "\", must be a C++ identifier, and no keyword");
+      from_.fail("\"machine\" is \"" + made.name + "\", " + identifier_rule);
     std::set<std::string> known{"machine", "kernels"};
     for_each_rate(made.rates, [&](const rate& one, std::int64_t& value) {
       known.insert(one.field);
@@ -168,6 +170,8 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
 bool is_identifier(const std::string& text) {
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
          taken.find(" " + text + " ") == std::string_view::npos &&
+         named.find(" " + text + " ") == std::string_view::npos && !text.starts_with("kernel_") &&
+         !text.ends_with("_t") && text.find("__") == std::string::npos &&
          std::ranges::all_of(
              text, [](unsigned char letter) { return std::isalnum(letter) != 0 || letter == '_'; });
 }

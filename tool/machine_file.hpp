@@ -10,6 +10,9 @@ namespace stretto::tool {
 
 //! Whether it may name a measured machine: a struct of the emitted header.
 bool is_identifier(const std::string& text);
+//! What is wrong with what is none.
+inline constexpr char identifier_rule[] =
+    "must be a C++ identifier, no keyword, and no name that the header or the language uses";
 
 //! A measured machine, with what its view refers to. Its file is one object:
 //!   {"machine": "epyc_7763",          a C++ identifier: the emitted header's type

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -21,6 +22,25 @@ void refuse_empty_values(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     for (CLI::Option* option : command->get_options())
       if (option->get_items_expected() > 0) option->check(filled);
+}
+
+//! Numbers are decimal, whatever they begin with: to CLI11 010 is 8, and 0x10 is 16.
+void read_decimal_numbers(CLI::App& app) {
+  const CLI::Validator decimal(
+      [](std::string& value) {
+        const std::size_t first = value.starts_with('-') || value.starts_with('+') ? 1 : 0;
+        while (value.size() > first + 1 && value[first] == '0' &&
+               std::isdigit(value[first + 1]) != 0)
+          value.erase(first, 1);
+        const bool other =
+            value.size() > first + 1 && value[first] == '0' && std::isalpha(value[first + 1]) != 0;
+        return std::string(other ? "Value " + value + " is no decimal number" : "");
+      },
+      "", "");
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (CLI::Option* option : command->get_options())
+      if (option->get_type_name().starts_with("INT") || option->get_type_name().starts_with("UINT"))
+        option->transform(decimal);
 }
 
 //! Words about an option begin with its name: of several, those that the user knows it by.
@@ -95,6 +115,7 @@ int main(int argc, char** argv) {
     add_plot(app);
     add_trace(app);
     refuse_empty_values(app);
+    read_decimal_numbers(app);
     // CLI11 would say no more than that a subcommand is missing.
     if (argc == 1 || argv[1][0] != '-') {
       std::string names;

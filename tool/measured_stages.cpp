@@ -40,7 +40,8 @@ void add_hops(const std::vector<traced>& step, std::vector<std::int64_t>& hops) 
 
 }  // namespace
 
-measured_stages::measured_stages(const measured_trace& trace) : ranks(trace.ranks()) {
+measured_stages::measured_stages(const measured_trace& trace)
+    : ranks(trace.ranks()), workers(trace.workers()) {
   using times = std::array<std::vector<std::int64_t>, cost_kinds>;
   std::map<int, times> of;
   std::vector<std::int64_t> hops;

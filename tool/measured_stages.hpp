@@ -11,6 +11,7 @@ namespace stretto::tool {
 //! What the stages of a measured pipeline take: medians over all jobs of its steps, in nanoseconds.
 struct measured_stages {
   int ranks = 0;
+  std::int64_t workers = 1;  //!< of each, of which the first one's jobs are counted
   int slices = 1;
   std::vector<layer_entry> stages{};  //!< in pipeline order, each as a layer
   std::int64_t hop = 0;         //!< a message, from when both its ranks are at it; 0: there is none

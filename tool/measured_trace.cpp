@@ -48,11 +48,15 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
     if (event.is_object() && event.contains("pid"))
       processes = std::max(processes, 1 + from.integer(event["pid"], "\"pid\"", 0, 1 << 20));
   if (processes == 0) from.fail("it has no events of jobs");
-  if (ranks == 0) ranks = static_cast<int>(processes / workers_of(all["traceEvents"]));
-  if (processes % std::max(1, ranks) != 0)
-    from.fail("it has " + std::to_string(processes) + " ranks, and the schedule " +
-              std::to_string(ranks));
-  const std::int64_t workers = processes / ranks;
+  const std::int64_t workers = workers_ = workers_of(all["traceEvents"]);
+  if (processes % workers != 0)
+    from.fail("it has " + std::to_string(processes) + " processes, no multiple of the " +
+              std::to_string(workers) + " that do the same jobs");
+  const std::int64_t found = processes / workers;
+  if (ranks == 0) ranks = static_cast<int>(found);
+  if (found != ranks)
+    from.fail("it has the jobs of " + std::to_string(found) +
+              (found == 1 ? " rank, not of " : " ranks, not of ") + std::to_string(ranks));
   streams_.resize(static_cast<std::size_t>(ranks));
   std::size_t number = 0;
   for (const json& event : all["traceEvents"]) {

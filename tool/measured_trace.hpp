@@ -38,8 +38,8 @@ inline work_key key_of(const job& work) {
 //! What the executor measured, as write_chrome_trace wrote it.
 class measured_trace {
  public:
-  //! @param ranks   of the pipeline; where several workers share each, the first one's are read;
-  //!                0: as many as there are that do not share each other's jobs
+  //! Where several workers share a rank's jobs, the first one's are read.
+  //! @param ranks   of the pipeline; 0: as many as there are that do not share each other's jobs
   //! @param stages  of the pipeline: no job is of another
   //! @throws bad_input naming the option, the file, the event and the rule
   measured_trace(const std::string& option, const std::string& path, int ranks,
@@ -53,6 +53,7 @@ class measured_trace {
   //! Jobs and messages of one of them, as of the last.
   std::vector<traced> step(std::int64_t number) const;
   int ranks() const { return static_cast<int>(streams_.size()); }
+  std::int64_t workers() const { return workers_; }  //!< of each
   //! @throws bad_input that names the file
   [[noreturn]] void fail(const std::string& words) const;
   //! From the first job's start to the last one's end of the last step, in nanoseconds.
@@ -66,6 +67,7 @@ class measured_trace {
   std::string option_, path_;
   std::vector<traced> events_;
   std::vector<std::int64_t> steps_;
+  std::int64_t workers_ = 1;
   std::vector<std::vector<std::string>> streams_;  // by rank
 };
 

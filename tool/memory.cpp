@@ -240,8 +240,12 @@ struct memory_command {
     summed_gradients made{.bytes = {}, .data_parallel = of_model.replicas > 1};
     int stage = 0;
     for (const std::int32_t held : dealt(where)) {
+      const bool first = stage == 0, last = stage + 1 == where.stages();
+      // Those of a stage on two ranks are all summed, by these.
       const std::int64_t weights =
-          model_.stage_weights(held, stage == 0, stage + 1 == where.stages());
+          where.kind == placement_kind::bidirectional
+              ? model_.stage_weights(held, first, last)
+              : model_.summed_weights(held, first, last, of_model.replicas);
       made.bytes.push_back(sums(where) ? 4 * weights : 0);
       if (made.bytes.back() > lowering::most_bytes)
         throw bad_option("--layers", layers_text,

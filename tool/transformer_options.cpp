@@ -33,9 +33,8 @@ void transformer_options::add(CLI::App& command) {
       ->check(CLI::IsMember({"plain", "fused"}))
       ->capture_default_str();
   const auto other = [&](const char* option, std::int64_t& value, const char* says,
-                         std::int64_t most) {
-    command.add_option(option, value, says)
-        ->check(CLI::Range(std::int64_t{1}, most).description(""));
+                         std::int64_t most, std::int64_t least = 1) {
+    command.add_option(option, value, says)->check(CLI::Range(least, most).description(""));
   };
   other("--kv-heads", model.kv_heads, "Heads of keys and values (default as many as --heads)",
         1 << 20);
@@ -48,7 +47,7 @@ void transformer_options::add(CLI::App& command) {
   other("--experts-per-token", model.experts.per_token, "Of these each token goes to (default 2)",
         1 << 16);
   other("--shared-experts", model.experts.shared, "Beside these every token goes to (default 0)",
-        1 << 10);
+        1 << 10, 0);
   command
       .add_option("--expert-parallel", model.experts.parallel,
                   "Replicas among whom the experts are dealt (default 1)")
@@ -90,9 +89,10 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   model.slices = slices;
   refuse_experts_alone();
   refuse(model.broken_rule());
-  refuse_replicas();
   // Those who hold a part of the weights each sum their gradients.
+  const bool given = replicas > 1;
   replicas = std::max(replicas, model.weight_shards);
+  refuse_replicas(given);
   // What one micro-batch keeps in all layers, and the weights.
   const double tokens = static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
   const double hidden = static_cast<double>(model.hidden);
@@ -111,7 +111,10 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   if ((kept * count > 1e15) || 20 * (hidden * (5 * hidden + 3 * wide * held) * count +
                                      2.0 * hidden * static_cast<double>(model.vocabulary)) >
                                    1e15)
-    throw bad_input("--hidden " + std::to_string(model.hidden) + " --layers " + layers_text +
+    throw bad_input("--hidden " + std::to_string(model.hidden) + " --sequence " +
+                    std::to_string(model.sequence) + " --batch " +
+                    std::to_string(model.microbatch) + " --vocabulary " +
+                    std::to_string(model.vocabulary) + " --layers " + layers_text +
                     ": the model passes 1e15 bytes");
 }
 
@@ -135,12 +138,21 @@ void transformer_options::refuse_experts_alone() const {
   if (mixed.per_token != expert_mixture{}.per_token) alone("--experts-per-token", mixed.per_token);
 }
 
-void transformer_options::refuse_replicas() const {
+void transformer_options::refuse_replicas(bool given) const {
+  if (model.weight_shards > 1 && model.optimizer_shards > 1 &&
+      model.optimizer_shards % model.weight_shards != 0)
+    throw bad_option("--optimizer-shards", std::to_string(model.optimizer_shards),
+                     "is no multiple of --weight-shards " + std::to_string(model.weight_shards) +
+                         ", among whom what the optimizer keeps is dealt with the weights");
   if (replicas == 1) return;
   const auto no_multiple_of = [&](const char* option, int value) {
     if (replicas % value != 0)
       throw bad_option(option, std::to_string(value),
-                       "--data-parallel " + std::to_string(replicas) + " is no multiple of it");
+                       given
+                           ? "--data-parallel " + std::to_string(replicas) + " is no multiple of it"
+                           : "--weight-shards " + std::to_string(replicas) +
+                                 " are all the replicas, unless --data-parallel says more, and no "
+                                 "multiple of it");
   };
   no_multiple_of("--optimizer-shards", model.optimizer_shards);
   no_multiple_of("--weight-shards", model.weight_shards);

@@ -40,7 +40,8 @@ struct transformer_options {
 
  private:
   void refuse_experts_alone() const;
-  void refuse_replicas() const;
+  //! @param given  by an option of their own
+  void refuse_replicas(bool given) const;
   void refuse(transformer_rule broken) const;
 };
 

@@ -48,7 +48,9 @@ TEST_CASE("what is wrong in a machine's file is named") {
         "\"link\" is 0, must be an integer from 1 to 1000000000\n");
   CHECK(complaint("\"link\": 5", "\"link\": 5, \"links\": 5") == "there is no field \"links\"\n");
   CHECK(complaint("measured_host", "a host") ==
-        "\"machine\" is \"a host\", must be a C++ identifier, and no keyword\n");
+        "\"machine\" is \"a host\", must be a C++ identifier, no keyword, and no name that the "
+        "header or the "
+        "language uses\n");
   CHECK(complaint("\"move\"", "\"product\"") == "kernels[1] is a second \"product\"\n");
   CHECK(complaint("[[1024,65536]]", "[[1024,1024]]") ==
         "kernels[1].axes[0][1] is 1024, must be larger than the size before it\n");
@@ -123,8 +125,12 @@ TEST_CASE("a machine is measured, and ops are foretold by it") {
   CHECK(refused.err.find(": it lacks the kernel \"row sums\"") != std::string::npos);
 #endif
   CHECK(run("calibrate --few --name 5").exit == 2);
+  for (const char* const taken : {"on", "kernels", "kernel_0_times", "int64_t", "NULL", "a__b"})
+    CHECK(run(std::string("calibrate --few --name ") + taken).exit == 2);
   CHECK(run("calibrate --few --name class").err ==
-        "stretto: --name class: must be a C++ identifier, and no keyword\n");
+        "stretto: --name class: must be a C++ identifier, no keyword, and no name that the header "
+        "or the "
+        "language uses\n");
 }
 
 }  // namespace

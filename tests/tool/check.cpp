@@ -164,3 +164,21 @@ TEST_CASE("of how many stages a rank holds the weights, if a file says so at all
 }
 
 }  // namespace
+
+TEST_CASE("what a job needs is named as the lists have it, whole or split") {
+  const temporary file("needs.csv");
+  const auto told = [&](const std::string& text) {
+    file.write(text);
+    const outcome ran = run("check " + file.path());
+    CHECK(ran.exit == 1);
+    return ran.err;
+  };
+  CHECK(
+      told("0F0,0SEND_F0,0RECV_B0,0I0,0W0\n1RECV_F0,1F0,1SEND_B0,1I0,1W0\n").find("needs: 1I0\n") !=
+      std::string::npos);
+  CHECK(told("0F0,1F0,0I0,0W0,1B0\n").find("needs: 1B0\n") != std::string::npos);
+  CHECK(told("0F0,0I0,0F1,0W0,0I1,0W1\n1F0,1F1,1B0,1B1\n").find("never run: 1B0") !=
+        std::string::npos);
+  CHECK(told("0F0,0B0,0F1,0B1\n1F0,1F1,1I0,1W0,1I1,1W1\n").find("never run: 1I0") !=
+        std::string::npos);
+}

@@ -437,8 +437,8 @@ TEST_CASE("costs: traces that do not tell are refused") {
     CHECK_MESSAGE(ran.err.find("excludes") != std::string::npos, ran.err);
   }
   CHECK(run("costs --ranks 2").exit == 2);
-  CHECK(run("costs --ranks 3 --trace " + trace.path()).err.find("it has 2 ranks") !=
-        std::string::npos);
+  CHECK(run("costs --ranks 3 --trace " + trace.path())
+            .err.find("it has the jobs of 2 ranks, not of 3") != std::string::npos);
 }
 
 TEST_CASE("costs: bad input is named") {

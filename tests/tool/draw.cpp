@@ -246,7 +246,7 @@ TEST_CASE("an order that a trace breaks is named, a trace of something else refu
   CHECK(said([](json& trace) { trace.erase("traceEvents"); }) ==
         "2 there is no array \"traceEvents\"\n");
   CHECK(said([](json&) {}, "plot 1f1b --ranks 3 --microbatches 1 --trace ") ==
-        "2 it has 2 ranks, and the schedule 3\n");
+        "2 it has the jobs of 2 ranks, not of 3\n");
 }
 
 TEST_CASE("orders that no list has are held against a trace, those that nobody needs are not") {

@@ -137,6 +137,50 @@ TEST_CASE("activations are what a plan's arena holds, messages in flight with th
   check_arena<schedule::chimera>(four, "24", {6, 6, 6, 6}, false, 2);
 }
 
+TEST_CASE("of experts' gradients the copies are of those that replicas sum") {
+  const auto sums = [](const std::string& options) {
+    return of(run_json("memory 1f1b --ranks 4 --microbatches 4 --layers 4 --experts 8 " + options +
+                       " --format json"),
+              1, "sums");
+  };
+  // A layer's attention, norms and router; each expert has one holder.
+  const std::int64_t others = 4 * 1024 * 1024 + 9 * 1024 + 8 * 1024 - 1024;
+  const std::int64_t expert = 2 * 4 * 1024 * 1024 + 5 * 1024;
+  const auto alone = sums("--data-parallel 8 --expert-parallel 8");
+  CHECK(sums("--data-parallel 8 --expert-parallel 4") - alone == 4 * 2 * expert);
+  CHECK(sums("--data-parallel 8") - alone == 4 * 8 * expert);
+  MESSAGE(alone, " of ", 4 * others);
+  CHECK(alone == 16842752);
+  // Both directions' replicas sum all that their ranks hold.
+  const auto both = [](const std::string& options) {
+    return of(run_json("memory dualpipe --ranks 2 --microbatches 4 --layers 4 --experts 8 "
+                       "--format json " +
+                       options),
+              0, "sums");
+  };
+  CHECK(both("--data-parallel 8 --expert-parallel 8") > 2 * expert);
+}
+
+TEST_CASE("weights and what the optimizer keeps are dealt among replicas that divide one another") {
+  const auto refused = [](const std::string& options) {
+    const outcome ran = run("memory 1f1b --ranks 2 --microbatches 4 --layers 4 " + options);
+    CHECK(ran.exit == 2);
+    return ran.err;
+  };
+  CHECK(refused("--weight-shards 4 --optimizer-shards 8") ==
+        "stretto: --optimizer-shards 8: --weight-shards 4 are all the replicas, unless "
+        "--data-parallel says more, and no multiple of it\n");
+  CHECK(refused("--weight-shards 8 --optimizer-shards 3") ==
+        "stretto: --optimizer-shards 3: is no multiple of --weight-shards 8, among whom what the "
+        "optimizer keeps is dealt with the weights\n");
+  CHECK(run("memory 1f1b --ranks 2 --microbatches 4 --layers 4 --weight-shards 4 "
+            "--optimizer-shards 8 --data-parallel 8")
+            .exit == 0);
+  CHECK(refused("--sequence 4194304").find("--sequence 4194304 ") != std::string::npos);
+  CHECK(run("memory 1f1b --ranks 2 --microbatches 2 --layers 4 --experts 4 --shared-experts 0")
+            .exit == 0);
+}
+
 TEST_CASE("copies of gradients that replicas sum have a column of their own, where there are any") {
   const std::string two = " --ranks 2 --microbatches 4 --layers 4 ";
   const auto columns = [&](const std::string& name, const std::string& options) {
@@ -445,7 +489,8 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--recompute-count 1", "--recompute-count 1: "},
       {"--recompute full --recompute-of 2 --recompute-count 3",
        "--recompute-count 3: is more than --recompute-of, 2"},
-      {"--hidden 1048576 --layers 100000", "--hidden 1048576 --layers 100000: the model passes"},
+      {"--hidden 1048576 --layers 100000", "--hidden 1048576 --sequence 1024 --batch 1 --vocabulary 50304 --layers 100000: the model "
+       "passes"},
       {"--hidden 1000 --heads 20 --precision single --sequence 1048576 --layers 4",
        "--sequence 1048576 --batch 1: \"scores\" takes 87960930222080 bytes, and a buffer may"},
       {"--hidden 10240 --heads 80 --layers 2000 --sequence 8192 --batch 8",

@@ -323,3 +323,13 @@ TEST_CASE("of the ways to deal balanced layers the one that is better by the obj
   CHECK(beside("flush")["makespan"] < beside("span")["makespan"]);
   CHECK(beside("span")["span"] < beside("flush")["span"]);
 }
+
+TEST_CASE("numbers are decimal, with zeros before them or without") {
+  CHECK(run("simulate 1f1b --ranks 010 --microbatches 0016")
+            .out.starts_with("1f1b: 10 ranks, 16 micro-batches\n"));
+  CHECK(run("simulate 1f1b --ranks 08 --microbatches 9").out.starts_with("1f1b: 8 ranks"));
+  const outcome other = run("simulate 1f1b --ranks 0x4 --microbatches 8");
+  CHECK(other.exit == 2);
+  CHECK(other.err == "stretto: --ranks: Value 0x4 is no decimal number\n");
+  CHECK(run("simulate 1f1b --ranks 0 --microbatches 8").exit == 2);
+}

@@ -79,7 +79,7 @@ class precedence {
         if (holds(here, only(job_kind::offload)) && !holds(here, only(job_kind::reload)))
           return too_early(step, work, stage, slice, job_kind::reload);
         if (slice + 1 < in_.slices && !has(work, stage, slice + 1, gradient))
-          return too_early(step, work, stage, slice + 1, work.kind);
+          return too_early(step, work, stage, slice + 1, in_.backward_of(work, stage, slice + 1));
         return stage + 1 < stages_ ? input_there(step, work, stage + 1, gradient) : verdict{};
       }
       case job_kind::backward_weight:
@@ -99,7 +99,7 @@ class precedence {
         return too_early(step, work, stage, slice, job_kind::offload);
       case job_kind::send_backward:
         if (has(work, stage, slice, gradient)) return {};
-        return too_early(step, work, stage, slice, job_kind::backward);
+        return too_early(step, work, stage, slice, in_.backward_of(work, stage, slice));
       case job_kind::reduce_grad:
         if (stage >= 0 && stage < stages_) return {};
         return refuse(fault::incomplete, reason::out_of_range, rank_, step, work);
@@ -116,7 +116,10 @@ class precedence {
   constexpr verdict input_there(int step, const job& work, int neighbour, kind_set made) const {
     if (in_.where.rank_of(neighbour, work.microbatch) == rank_) {
       if (has(work, neighbour, work.slice, made)) return {};
-      return too_early(step, work, neighbour, work.slice, work.kind);
+      return too_early(step, work, neighbour, work.slice,
+                       work.kind == job_kind::forward
+                           ? job_kind::forward
+                           : in_.backward_of(work, neighbour, work.slice));
     }
     if (!in_.messages) return {};
     const job_kind received =

@@ -88,8 +88,10 @@ class replay_state {
       missing.kind = job_kind::reload;
     } else if (work.slice + 1 < in_.slices && backward_end_[at + 1] == never) {
       ++missing.slice;
+      missing.kind = in_.backward_of(work, missing.stage, missing.slice);
     } else {
       ++missing.stage;
+      missing.kind = in_.backward_of(work, missing.stage, missing.slice);
     }
     return missing;
   }

@@ -247,6 +247,13 @@ struct transformer {
     return around(weight_shards, stage_weights(count, first, last) - dealt) +
            around(weight_shards / experts.parallel, dealt);
   }
+  //! Of the weights of such a stage those whose gradients so many data-parallel replicas sum: not
+  //! experts' that each have one holder.
+  constexpr std::int64_t summed_weights(std::int64_t count, bool first, bool last,
+                                        int replicas) const {
+    const std::int64_t whole = replicas > experts.parallel ? 0 : count * dealt_weights();
+    return stage_weights(count, first, last) - whole;
+  }
   //! Bytes that leave each device when the gradients of such a stage are summed over so many
   //! data-parallel replicas: in single precision, around a ring; experts' among those that hold
   //! them. Where weights are dealt each replica keeps the sum of its own alone.

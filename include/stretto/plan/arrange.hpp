@@ -62,6 +62,17 @@ class order_search {
     std::ranges::reverse(order);
     consider(order);
     consider(ends_of(order));
+    if (are_within(tries)) {
+      order = given_;
+      const auto before = [&](std::int32_t one, std::int32_t other) {
+        return classes_of(one) < classes_of(other);
+      };
+      std::ranges::sort(order, before);
+      do consider(order);
+      while (std::ranges::next_permutation(order, before).found);
+      tidy();
+      return best_;
+    }
     // Then two change places, as long as that makes nothing longer.
     std::uint64_t drawn = 88172645463325252u;
     for (int tried = 0; tried < tries; ++tried) {
@@ -88,6 +99,17 @@ class order_search {
   bool are_alike() const {
     return std::ranges::all_of(
         given_, [&](std::int32_t one) { return classes_of(one) == classes_of(given_.front()); });
+  }
+  //! Whether there are no more orders than that, of which those of like ones are one.
+  bool are_within(int tries) const {
+    std::map<std::vector<std::int32_t>, std::int64_t> alike;
+    std::int64_t orders = 1;
+    std::int64_t count = 0;
+    for (const std::int32_t one : given_) {
+      orders = orders * ++count / ++alike[classes_of(one)];
+      if (orders > tries) return false;
+    }
+    return true;
   }
   std::int64_t length_of(std::int32_t microbatch) const {
     std::int64_t sum = 0;
@@ -141,7 +163,8 @@ class order_search {
 
 //! In which order micro-batches of different classes (job_table::classes) make a short step: as
 //! they are, by length up and down, the long ones in the middle or at both ends, and from the best
-//! of these on by exchanges that make it no longer. Never longer than as they are.
+//! of these on by exchanges that make it no longer. Never longer than as they are, and where there
+//! are no more orders than tries, in the best of all.
 //! @param table        one that knows the class of each micro-batch
 //! @param makespan_of  (const job_table&): of the step under it; below 0: it is not possible
 //! @param tries        exchanges, each of which asks for it once
