@@ -31,6 +31,8 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::no_such_stream:
     case reason::not_with_computation:
     case reason::group_unsound:
+    case reason::too_few_gathered:
+    case reason::nothing_to_gather:
     case reason::backward_ahead:
     case reason::capacity_out_of_range:
     case reason::option_out_of_range:
@@ -92,6 +94,12 @@ struct accepted {
                 "stretto: unsupported: the memory policy has bytes below 0 or above 2^40");
   static_assert(What != fault::unsupported || Why != reason::group_unsound,
                 "stretto: unsupported: this group has no members, or such as there are not");
+  static_assert(What != fault::unsupported || Why != reason::too_few_gathered,
+                "stretto: unsupported: replicas gather the weights of fewer stages at once than a "
+                "rank needs: one, or two where it pairs their jobs");
+  static_assert(What != fault::unsupported || Why != reason::nothing_to_gather,
+                "stretto: unsupported: weights are gathered where gradients are summed, and this step "
+                "has none");
   static_assert(What != fault::unsupported || Why != reason::backward_ahead,
                 "stretto: unsupported: a pair with its backward ahead is not expanded into ops");
   static_assert(What != fault::unsupported || Why != reason::capacity_out_of_range,
