@@ -53,6 +53,8 @@ class mixer final : public executor::stage {
                                                                  : rank_ % 3 == 1 ? -1e6F
                                                                                   : 1e-3F)
                                                               : 1.0F;
+    // Nor is a part of the weights another's.
+    if (at.what.kind == job_kind::unshard) state += static_cast<float>(rank_);
     for (const executor::bound_buffer& each : at.buffers) {
       if (each.mode == access::read) continue;
       float next = state * scale;
