@@ -300,7 +300,9 @@ TEST_CASE("ops that compute are given their job's weights, from the first to the
   REQUIRE(made.answer() == verdict{});
   const shared workers(made.plans(), 2, 2);
   REQUIRE(workers.answer() == verdict{});
-  const auto value = [](int replica, int stage) { return static_cast<float>(10 * replica + stage); };
+  const auto value = [](int replica, int stage) {
+    return static_cast<float>(10 * replica + stage);
+  };
   std::atomic<int> wrong{0}, ops{0};
   executor::callback_stage stage(
       {.forward =
@@ -311,7 +313,8 @@ TEST_CASE("ops that compute are given their job's weights, from the first to the
                wrong += all[k] == value(static_cast<int>(k / 16), at.what.stage) ? 0 : 1;
              ++ops;
            },
-       .backward = [&](const executor::context& at) { wrong += at.weights().size() == 128 ? 0 : 1; },
+       .backward =
+           [&](const executor::context& at) { wrong += at.weights().size() == 128 ? 0 : 1; },
        .unshard =
            [&](const executor::context& at) {
              const std::span<std::byte> own = at.own_weights();

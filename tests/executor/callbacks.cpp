@@ -44,7 +44,8 @@ TEST_CASE("each kind of job reaches its function") {
   CHECK(seen == "FBIWRGOxxxx");
 }
 
-TEST_CASE("weights are gathered and dropped by functions of their own, of which the second may lack") {
+TEST_CASE(
+    "weights are gathered and dropped by functions of their own, of which the second may lack") {
   std::string seen;
   executor::job_callbacks callbacks;
   callbacks.unshard = [&](const executor::context&) { seen += 'U'; };

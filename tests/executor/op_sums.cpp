@@ -60,9 +60,8 @@ struct summed_rows {
                 .parts = sum_parts});
     };
     if (sum_at == 0) sum();
-    made.add(
-        "product", {writes(rows)},
-        {.time = 4, .cut = pieces_of::rows, .parts = product_parts});
+    made.add("product", {writes(rows)},
+             {.time = 4, .cut = pieces_of::rows, .parts = product_parts});
     if (sum_at == 1) sum();
     made.add("end", {reads(apart ? other : rows)}, {.time = 1});
     if (sum_at == 2) sum();
@@ -71,9 +70,8 @@ struct summed_rows {
   std::vector<std::int32_t> order(op_graph& graph) const {
     if (on_one_stream) graph = overlap::on_one_stream(graph);
     if (!in_pieces) return overlap::program_order(graph);
-    const overlap::cut_order found =
-        overlap::in_equal_pieces(
-            graph, static_cast<std::int16_t>(std::max(product_parts, sum_parts)), {});
+    const overlap::cut_order found = overlap::in_equal_pieces(
+        graph, static_cast<std::int16_t>(std::max(product_parts, sum_parts)), {});
     graph = found.graph;
     return found.order.nodes;
   }

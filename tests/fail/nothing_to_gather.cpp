@@ -4,8 +4,7 @@
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/inference.hpp"
 
-static_assert(
-    stretto::valid<stretto::pipeline<
-        stretto::shape{.ranks = 2, .microbatches = 4}, stretto::schedule::inference,
-        stretto::assignment::unassigned, stretto::memory::release_early,
-        stretto::overlap::separate, stretto::with_sharded_weights<1>>>);
+static_assert(stretto::valid<stretto::pipeline<
+                  stretto::shape{.ranks = 2, .microbatches = 4}, stretto::schedule::inference,
+                  stretto::assignment::unassigned, stretto::memory::release_early,
+                  stretto::overlap::separate, stretto::with_sharded_weights<1>>>);

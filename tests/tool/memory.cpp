@@ -489,7 +489,8 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--recompute-count 1", "--recompute-count 1: "},
       {"--recompute full --recompute-of 2 --recompute-count 3",
        "--recompute-count 3: is more than --recompute-of, 2"},
-      {"--hidden 1048576 --layers 100000", "--hidden 1048576 --sequence 1024 --batch 1 --vocabulary 50304 --layers 100000: the model "
+      {"--hidden 1048576 --layers 100000",
+       "--hidden 1048576 --sequence 1024 --batch 1 --vocabulary 50304 --layers 100000: the model "
        "passes"},
       {"--hidden 1000 --heads 20 --precision single --sequence 1048576 --layers 4",
        "--sequence 1048576 --batch 1: \"scores\" takes 87960930222080 bytes, and a buffer may"},

@@ -26,9 +26,10 @@ static_assert(parse_action("(0F3;3B1)OVERLAP_F_B").jobs[0].paired);
 
 TEST_CASE("every kind prints as PyTorch's action grammar has it, and is read back") {
   constexpr std::string_view expected[stretto::job_kind_count] = {
-      "12F34",      "12B34",         "12I34",          "12W34",       "12R34",      "12OFFLOAD34",
-      "12RELOAD34", "12REDUCE_GRAD", "12UNSHARD",      "12RESHARD",   "12SEND_F34", "12RECV_F34",
-      "12SEND_B34", "12RECV_B34",    "12ALL_REDUCE34", "12ALL_GATHER34", "12OPTIMIZER", "12END_STEP"};
+      "12F34",          "12B34",       "12I34",         "12W34",      "12R34",
+      "12OFFLOAD34",    "12RELOAD34",  "12REDUCE_GRAD", "12UNSHARD",  "12RESHARD",
+      "12SEND_F34",     "12RECV_F34",  "12SEND_B34",    "12RECV_B34", "12ALL_REDUCE34",
+      "12ALL_GATHER34", "12OPTIMIZER", "12END_STEP"};
   for (int kind = 0; kind < stretto::job_kind_count; ++kind) {
     job work{12, 34, 0, static_cast<job_kind>(kind)};
     if (!stretto::names_microbatch(work.kind)) work.microbatch = 0;

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "stretto/check/issued.hpp"
 #include "stretto/check/own_buffers.hpp"
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/model/verdict_text.hpp"
@@ -20,6 +19,7 @@
 #include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/schedules.hpp"
+#include "unit/issued_lists.hpp"
 
 namespace {
 
@@ -210,7 +210,6 @@ TEST_CASE("a list in which a gather is missing, doubled or elsewhere is refused"
   const shape sizes{.ranks = 4, .microbatches = 8, .chunks = 2};
   const stretto::planned made = plans_of(stretto::schedule::interleaved{}, sizes, request(1));
   REQUIRE(made.answer().ok());
-  const stretto::job_table table(4, 2);
   long refused = 0;
   const auto judged = [&](const std::function<void(std::vector<job>&)>& spoil) {
     stretto::job_lists copy(4, made.lists().stride + 2);
@@ -220,16 +219,7 @@ TEST_CASE("a list in which a gather is missing, doubled or elsewhere is refused"
       if (rank == 1) spoil(row);
       for (const job& work : row) sink.push(rank, work);
     }
-    struct nobody : stretto::replay_observer {
-    } watch;
-    stretto::replay_input issued = made.issued();
-    issued.rows = copy.rows();
-    issued.costs = table.view();
-    stretto::replay_input compute = issued;
-    compute.rows = made.jobs();
-    compute.messages = false;
-    compute.groups = {};
-    return stretto::check::issued(compute, issued, made.order(), watch);
+    return unit::judged(made, copy.rows());
   };
   REQUIRE(judged([](auto&) {}).ok());
   const std::size_t count = made.lists().row(1).size();

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "stretto/check/issued.hpp"
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/shared.hpp"
 #include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "support/schedules.hpp"
+#include "unit/issued_lists.hpp"
 
 namespace {
 
@@ -33,22 +33,6 @@ bool is_gradient(const job& work, int stage) {
   return work.stage == stage &&
          (work.kind == job_kind::backward || work.kind == job_kind::backward_input ||
           work.kind == job_kind::backward_weight);
-}
-
-//! Nobody: rule rendezvous needs none.
-struct nobody : stretto::replay_observer {};
-
-stretto::verdict judged(const stretto::planned& made, const stretto::job_rows& lists) {
-  nobody watch;
-  stretto::replay_input issued = made.issued();
-  issued.rows = lists;
-  const stretto::job_table table(4, made.where().chunks);
-  issued.costs = table.view();
-  stretto::replay_input compute = issued;
-  compute.rows = made.jobs();
-  compute.messages = false;
-  compute.groups = {};
-  return stretto::check::issued(compute, issued, made.order(), watch);
 }
 
 }  // namespace
@@ -140,7 +124,7 @@ TEST_CASE("a list in which a sum stands elsewhere, or not at all, is refused by 
   const stretto::planned made(stretto::schedule::interleaved{}, sizes, table.view(),
                               stretto::overlap::separate{}, request());
   REQUIRE(made.answer().ok());
-  CHECK(judged(made, made.lists()).ok());
+  CHECK(unit::judged(made, made.lists()).ok());
   const auto spoilt = [&](auto&& spoil) {
     stretto::job_lists copy(4, made.lists().stride);
     auto sink = copy.sink();
@@ -149,7 +133,7 @@ TEST_CASE("a list in which a sum stands elsewhere, or not at all, is refused by 
       if (rank == 2) spoil(row);
       for (const job& work : row) sink.push(rank, work);
     }
-    return judged(made, copy.rows());
+    return unit::judged(made, copy.rows());
   };
   const auto sum_in = [](std::vector<job>& row) {
     return std::find_if(row.begin(), row.end(),

@@ -97,9 +97,10 @@ struct accepted {
   static_assert(What != fault::unsupported || Why != reason::too_few_gathered,
                 "stretto: unsupported: replicas gather the weights of fewer stages at once than a "
                 "rank needs: one, or two where it pairs their jobs");
-  static_assert(What != fault::unsupported || Why != reason::nothing_to_gather,
-                "stretto: unsupported: weights are gathered where gradients are summed, and this step "
-                "has none");
+  static_assert(
+      What != fault::unsupported || Why != reason::nothing_to_gather,
+      "stretto: unsupported: weights are gathered where gradients are summed, and this step "
+      "has none");
   static_assert(What != fault::unsupported || Why != reason::backward_ahead,
                 "stretto: unsupported: a pair with its backward ahead is not expanded into ops");
   static_assert(What != fault::unsupported || Why != reason::capacity_out_of_range,

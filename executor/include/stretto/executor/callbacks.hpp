@@ -21,8 +21,8 @@ struct job_callbacks {
   function reshard{};      //!< hears that they are dropped; may be empty
   function reduce_grad{};  //!< puts into the group's collective buffer what is to be summed
   function optimizer{};    //!< reads the sums and updates the weights of the rank's stages
-  //! Every other kind that a plan may hand to a stage: copies that are not the device's own; and the
-  //! two of weights, where these are empty.
+  //! Every other kind that a plan may hand to a stage: copies that are not the device's own; and
+  //! the two of weights, where these are empty.
   function other{};
 };
 
