@@ -3,9 +3,8 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/lowering/collective_books.hpp"
 #include "stretto/lowering/happens_before.hpp"
-#include "stretto/lowering/plan_books.hpp"
-#include "stretto/lowering/replica_groups.hpp"
 #include "stretto/lowering/untaken_sends.hpp"
 #include "stretto/model/replay_input.hpp"
 
@@ -15,13 +14,13 @@ namespace detail {
 
 //! Writes one rank's instructions from its list; each entry becomes one, at the same index.
 template <class Overlap, class Plan>
-class instruction_writer : plan_books<Plan> {
-  using books = plan_books<Plan>;
+class instruction_writer : collective_books<Plan> {
+  using books = collective_books<Plan>;
   using typename books::cell;
-  using books::at_, books::book_, books::held_, books::out_, books::row_, books::sizes_,
-      books::stream_, books::used_, books::waits_;
-  using books::close_saved, books::open, books::open_saved, books::touch, books::use,
-      books::use_earlier_slices;
+  using books::at_, books::book_, books::gathers_, books::held_, books::in_, books::out_, books::row_,
+      books::sizes_, books::stream_, books::used_, books::waits_, books::weights_;
+  using books::close_saved, books::finish, books::gather, books::open, books::open_saved,
+      books::touch, books::use, books::use_earlier_slices;
 
  public:
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
@@ -29,17 +28,13 @@ class instruction_writer : plan_books<Plan> {
                                buffer_book<Plan>& book, wait_book<Plan>& waits,
                                untaken_sends& untaken)
       : books(input, known.row(rank), sizes, rank, out, book, waits),
-        in_(input),
         stages_(input.where.stages()),
         list_(input.rows.items + static_cast<std::int64_t>(rank) * input.rows.stride),
         count_(input.rows.counts[rank]),
         known_(known),
         overlap_(overlap),
         rank_(rank),
-        untaken_(untaken),
-        collective_(static_cast<std::int64_t>(input.groups.size()) + 1),
-        gathers_(replica_groups::gather(input.groups)),
-        weights_(gathers_ ? stages_ : 0) {}
+        untaken_(untaken) {}
   constexpr ~instruction_writer() = default;  // nvcc does not find it constexpr by itself
 
   constexpr void write() {
@@ -264,45 +259,6 @@ class instruction_writer : plan_books<Plan> {
     book_.close(book_.host_part, at.host - 1, at_ + 1);
   }
 
-  //! Of a gather of weights: what a replica holds of them is put in its place, the others' come
-  //! there, and all are dropped in the end.
-  constexpr action gather(const job& work) {
-    std::int32_t& weights = weights_[work.stage];
-    if (work.kind == job_kind::unshard) {
-      weights = open(buffer_role::weights, work);
-      if (const std::int32_t left = book_.left_at(); left >= 0) waits_.need(at_, left);
-    } else {
-      use(weights - 1, buffer_role::weights,
-          work.kind == job_kind::all_gather ? access::read_write : access::read);
-    }
-    waits_.wait_for_needs();
-    if (work.kind == job_kind::reshard) book_.close(book_.weights_part, weights - 1, at_ + 1);
-    return work.kind == job_kind::all_gather ? action::all_gather : action::run;
-  }
-
-  constexpr void finish(const job& work) {
-    const auto group = static_cast<std::size_t>(work.microbatch);
-    if (work.kind == job_kind::reduce_grad) {
-      const bool replicas = in_.sums_replicas(work);
-      for (std::size_t earlier = 0; earlier < group && !in_.groups[group].data_parallel; ++earlier)
-        if (!replicas || in_.groups[earlier].data_parallel) read_collective(earlier);
-      collective_[static_cast<std::int64_t>(group)] =
-          open(buffer_role::collective, {work.microbatch, 0, 0, work.kind, false});
-    } else if (work.kind == job_kind::all_reduce) {
-      use(collective_[static_cast<std::int64_t>(group)] - 1, buffer_role::collective,
-          access::read_write);
-    } else if (work.kind == job_kind::optimizer) {
-      for (std::size_t earlier = 0; earlier < in_.groups.size(); ++earlier)
-        read_collective(earlier);
-    }
-    waits_.wait_for_needs();
-  }
-  constexpr void read_collective(std::size_t group) {
-    if (const std::int32_t id = collective_[static_cast<std::int64_t>(group)] - 1; id >= 0)
-      use(id, buffer_role::collective, access::read);
-  }
-
-  const replay_input& in_;
   int stages_;
   const job* list_;
   std::int32_t count_;
@@ -310,9 +266,6 @@ class instruction_writer : plan_books<Plan> {
   Overlap overlap_;
   int rank_;
   untaken_sends& untaken_;
-  scratch<std::int32_t> collective_;  // buffer by group, plus one
-  bool gathers_;
-  scratch<std::int32_t> weights_;  // buffer by stage, plus one, where they are gathered
   std::int32_t closed_ = 0;  // buffers released before the instruction, or by then
   std::int32_t last_on_[max_streams]{};  // latest instruction of each stream, plus one
   bool backwards_ = false;
