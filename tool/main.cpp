@@ -29,11 +29,12 @@ void read_decimal_numbers(CLI::App& app) {
   const CLI::Validator decimal(
       [](std::string& value) {
         const std::size_t first = value.starts_with('-') || value.starts_with('+') ? 1 : 0;
-        while (value.size() > first + 1 && value[first] == '0' &&
-               std::isdigit(value[first + 1]) != 0)
-          value.erase(first, 1);
-        const bool other =
-            value.size() > first + 1 && value[first] == '0' && std::isalpha(value[first + 1]) != 0;
+        const auto second = [&] {
+          const bool there = value.size() > first + 1 && value[first] == '0';
+          return static_cast<unsigned char>(there ? value[first + 1] : '\0');
+        };
+        while (std::isdigit(second()) != 0) value.erase(first, 1);
+        const bool other = std::isalpha(second()) != 0;
         return std::string(other ? "Value " + value + " is no decimal number" : "");
       },
       "", "");

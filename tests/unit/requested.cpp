@@ -17,7 +17,6 @@
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/shared.hpp"
-#include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
@@ -464,41 +463,4 @@ TEST_CASE("a rank of a table that has no stage takes part in a user's sum, of no
     CHECK(stretto::planned(in, stretto::overlap::separate{}, asked).answer().why ==
           stretto::reason::group_unsound);
   }
-}
-
-namespace {
-
-//! What is not of a job's own has the stream that each rank says.
-struct by_rank : stretto::overlap::serial {
-  static constexpr std::string_view name = "by_rank";
-  constexpr int count() const { return 3; }
-  constexpr stretto::stream_info stream(int) const {
-    return stretto::overlap::named_stream("any", 0);
-  }
-  constexpr int stream_of(stretto::job_kind kind, int rank, int, int) const {
-    return kind == stretto::job_kind::all_reduce || is_copy(kind) ? 1 + rank % 2 : 0;
-  }
-};
-
-}  // namespace
-
-TEST_CASE("sums, gathers and copies are on the streams that the policy names for their rank") {
-  const stretto::job_table costs(4, 1);
-  stretto::plan_request asked;
-  asked.groups = {{.first = 0, .count = 4, .elements = 1}};
-  asked.members = {0, 1, 2, 3};
-  asked.data_parallel = true;
-  asked.gathered = 1;
-  asked.offload = stretto::memory::offload_all;
-  const stretto::planned made(stretto::schedule::gpipe{}, {.ranks = 4, .microbatches = 4},
-                              costs.view(), by_rank{}, asked);
-  REQUIRE(made.answer() == stretto::verdict{});
-  int apart = 0;
-  for (const stretto::plan_view& plan : made.plans())
-    for (const stretto::instruction& at : plan.instructions) {
-      const bool own = is_collective(at.what.kind) || is_copy(at.what.kind);
-      CHECK(at.stream == (own ? 1 + plan.rank % 2 : 0));
-      apart += own ? 1 : 0;
-    }
-  CHECK(apart > 20);
 }

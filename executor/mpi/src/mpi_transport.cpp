@@ -65,6 +65,8 @@ class mpi_transport final : public transport {
                        std::to_string(rank) + " is on a GPU");
   }
 
+  bool rendezvous() const override { return true; }
+
   void send(const launch& at, const operation& what) override {
     mpi_channel& channel = *sends_.at({what.rank, what.peer});
     enqueue(at, what, do_send, &channel, channel.next());

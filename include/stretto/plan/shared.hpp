@@ -19,7 +19,7 @@ namespace stretto {
 //! (r * replicas + d) * shards + k of a job of so many ranks. Messages go to its like of the other
 //! rank; what is summed over the shards (action::share_sum) becomes an all-reduce in a group of
 //! each replica's own, and the sum over data-parallel replicas (group_info::data_parallel) one in a
-//! group of each shard's, and so does their gather of weights. What was proven of the plans holds
+//! group of each shard's, and their gather of weights likewise. What was proven of the plans holds
 //! of these: workers of a rank do the same in the same order, and meet nowhere else. Jobs and
 //! buffers keep the numbers that the base's groups have; instruction::peer has those of these
 //! plans.
@@ -28,8 +28,7 @@ class shared {
   //! @param base      one for each rank, kept by the caller
   //! @param shards    at least one
   //! @param replicas  at least one; more than one only where the plans sum over them, or train
-  //! nothing
-  //!                  and divides the weights that they gather (plan_request::gathered)
+  //!                  nothing; their number divides the weights that they gather (plan_request::gathered)
   //! There are no plans for others, and `answer` says why: each replica would go its own way.
   shared(std::span<const plan_view> base, int shards, int replicas = 1)
       : answer_(asked(base, shards, replicas)), shards_(shards), workers_(shards * replicas) {

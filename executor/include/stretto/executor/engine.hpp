@@ -54,7 +54,8 @@ struct options {
   //! out what is kept on the host, which its nodes cannot set.
   bool poison = built_for_debugging();
   //! Holds every instruction, as it is issued, against all accesses before it of the same bytes, in
-  //! this step and those before: a race ends the step before it can happen. By the caller's thread.
+  //! this step and those before: a race ends the step before it can happen. By the caller's thread;
+  //! where all ranks of the job are in this process.
   //! On the host buffers also lie 64 bytes apart or more, where poison is held against what a stage
   //! left there: one that wrote behind a buffer ends the step.
   bool checked = false;
