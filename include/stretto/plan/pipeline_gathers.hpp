@@ -23,13 +23,17 @@ class pipeline_gathers : public pipeline_jobs<Shape, Schedule, Assignment, Memor
   using parts::forward_only;
 
  protected:
+  // Decided by `if constexpr`: gcc tries calls of constants in branches that are not taken, too.
   static constexpr verdict complete_ = [] {
-    if (!emitted_.answer.ok()) return emitted_.answer;
-    const verdict found = check::complete(
-        scheduled_jobs(), forward_only ? check::lists_of::forwards : check::lists_of::training);
-    if constexpr (requires { Groups::gathered; })
-      if (found.ok()) return may_gather(scheduled_jobs().rows, !forward_only, Groups::gathered);
-    return found;
+    if constexpr (!emitted_.answer.ok()) {
+      return emitted_.answer;
+    } else {
+      const verdict found = check::complete(
+          scheduled_jobs(), forward_only ? check::lists_of::forwards : check::lists_of::training);
+      if constexpr (requires { Groups::gathered; })
+        if (found.ok()) return may_gather(scheduled_jobs().rows, !forward_only, Groups::gathered);
+      return found;
+    }
   }();
   // Where nothing is gathered, to name a pipeline computes no order.
   static constexpr bool gathers_ = [] {
