@@ -100,3 +100,14 @@ if(STRETTO_GNU)
     set_tests_properties(static/${stem}_sanitized PROPERTIES LABELS "static;gnu" TIMEOUT 300)
   endforeach()
 endif()
+
+# Only limits would end what is computed of a refused shape, so here there are none.
+set(refused "${CMAKE_CURRENT_LIST_DIR}/refused_shapes.cpp")
+if(STRETTO_GNU)
+  stretto_static_test(refused_shapes_unlimited gnu ${stretto_compiler_gnu}
+    -fconstexpr-ops-limit=9223372036854775807 -fconstexpr-loop-limit=2147483647 "${refused}")
+endif()
+if(STRETTO_CLANG)
+  stretto_static_test(refused_shapes_unlimited clang ${stretto_compiler_clang}
+    -fconstexpr-steps=2147483647 "${refused}")
+endif()
