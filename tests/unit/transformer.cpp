@@ -463,6 +463,34 @@ TEST_CASE("the backward for the weights reads what the whole one does, before it
   each_mixture(check);
 }
 
+TEST_CASE("what tensor parallelism sends: two sums a job, or their halves and what weights need") {
+  const auto count = [](bool parallel, bool split, stretto::job_kind kind) {
+    const transformer model{.hidden = 512,
+                            .heads = 8,
+                            .sequence = 256,
+                            .tensor_parallel = 4,
+                            .sequence_parallel = parallel,
+                            .bytes = stretto::mixed_precision};
+    const program_chain chain = chain_of(model, 1, split);
+    int made = 0;
+    for (const stretto::program& job : chain.programs)
+      for (const stretto::op& one : chain.ops_of(job)) made += job.kind == kind && one.collective;
+    return made;
+  };
+  using enum stretto::job_kind;
+  for (const bool split : {false, true}) {
+    CHECK(count(false, split, forward) == 2);
+    CHECK(count(true, split, forward) == 4);
+  }
+  CHECK(count(false, false, backward) == 2);
+  // Megatron-LM's: both products' gradients come in gathered, both norms' results again, and both
+  // gradients go out scattered.
+  CHECK(count(true, false, backward) == 6);
+  CHECK(count(true, true, backward_input) == 4);
+  CHECK(count(true, true, backward_weight) == 4);
+  CHECK(count(false, true, backward_weight) == 0);
+}
+
 TEST_CASE("products take what their sizes say, and a fused attention half of its scores") {
   constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
                                       std::int64_t{1} << 40};

@@ -66,7 +66,7 @@ class transformer_attention {
 
     const std::int32_t d_attended = to.gathered(d_attended_);
     to.add("projection back", {reads(d_attended), writes(d_context)}, to.linear(model.hidden));
-    if (weights_too) projection_weights(to);
+    if (weights_too) projection_weights(to, d_attended);
     if (model.attention == attention_kernel::fused)
       fused_back(to, d_context);
     else
@@ -80,7 +80,7 @@ class transformer_attention {
     return to.norm_back(input_, d_norm, gradient, !weights_too && d_attended_ == gradient);
   }
   constexpr void backward_weight(transformer_ops& to) const {
-    projection_weights(to);
+    projection_weights(to, to.gathered(d_attended_));
     qkv_weights(to);
   }
 
@@ -186,8 +186,8 @@ class transformer_attention {
     return 4 * to.model().heads * to.rows() / to.shards();
   }
 
-  constexpr void projection_weights(transformer_ops& to) const {
-    const std::int32_t gradient = to.gathered(d_attended_);
+  //! @param gradient  all rows of the product's
+  constexpr void projection_weights(transformer_ops& to, std::int32_t gradient) const {
     to.weights("projection weights", {reads(context_), reads(gradient)},
                to.linear(to.model().hidden));
   }

@@ -51,7 +51,7 @@ class transformer_feed_forward {
     const std::int32_t d_narrow = to.gathered(d_narrow_);
     to.add("narrow back", {reads(d_narrow), writes(d_active)},
            to.linear(model.feed_forward_width()));
-    if (weights_too) narrow_weights(to);
+    if (weights_too) narrow_weights(to, d_narrow);
     to.add(gated ? "swiglu back" : "gelu back", {reads(wide_), reads(d_active), writes(d_wide_)},
            to.moved(2 * wide + active));
     to.product("widen back", "feed-forward norm gradient", {reads(d_wide_)}, d_norm,
@@ -60,13 +60,13 @@ class transformer_feed_forward {
     return to.norm_back(input_, d_norm, gradient, !weights_too && d_narrow_ == gradient);
   }
   constexpr void backward_weight(transformer_ops& to) const {
-    narrow_weights(to);
+    narrow_weights(to, to.gathered(d_narrow_));
     widen_weights(to);
   }
 
  private:
-  constexpr void narrow_weights(transformer_ops& to) const {
-    const std::int32_t gradient = to.gathered(d_narrow_);
+  //! @param gradient  all rows of the product's
+  constexpr void narrow_weights(transformer_ops& to, std::int32_t gradient) const {
     to.weights("narrow weights", {reads(active_), reads(gradient)},
                to.linear(to.model().feed_forward_width()));
   }
