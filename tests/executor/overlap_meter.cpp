@@ -64,6 +64,11 @@ TEST_CASE("hidden and ceiling are what they say") {
   times.compute = 1, times.both = 3;
   CHECK(times.hidden() == doctest::Approx(0));
   CHECK(times.ceiling() == doctest::Approx(0.5));
+  // By noise both take less than the longer one alone.
+  times.both = 1.9;
+  CHECK(times.hidden() == doctest::Approx(times.ceiling()));
+  times.compute = 4, times.both = 3.9;
+  CHECK(times.hidden() == doctest::Approx(1));
 }
 
 TEST_CASE("kernels that are missing, throw or do not end, and settings that mean nothing") {

@@ -45,8 +45,12 @@ struct overlap_times {
   double compute_beside = 0;      //!< the computation's part of `both`
   double communicate_beside = 0;  //!< and the communication's
 
-  //! The part of the communication that added no time.
-  double hidden() const { return (compute + communicate - both) / communicate; }
+  //! The part of the communication that added no time: at most ceiling(), as medians of which
+  //! `both` is below the longer of the two say that it took as long.
+  double hidden() const {
+    const double least = compute < communicate ? communicate : compute;
+    return (compute + communicate - (both < least ? least : both)) / communicate;
+  }
   //! The most that there is to hide it behind.
   double ceiling() const { return compute < communicate ? compute / communicate : 1.0; }
   double compute_slowdown() const { return compute_beside / compute; }
