@@ -41,9 +41,10 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
                      "Memory changes F,I,W: at a forward's start, at the others' end "
                      "(default 1,0,-1; of forwards alone 0,0,0)");
   if (beside.copies)
-    command.add_option("--copy", copy,
-                       "What --offload's copies, to the host or back, take and move: T,M (default "
-                       "1,1)");
+    command.add_option(
+        "--copy", copy,
+        "What --offload's copies, to the host or back, take and move: T,M, or T where "
+        "they move what the forward keeps (default 1)");
   replicas = beside.sums || beside.gathers;
   if (beside.sums)
     command
@@ -124,10 +125,12 @@ unit_costs cost_options::units() const {
     units.memory_backward_input = given[1];
     units.memory_backward_weight = given[2];
   }
-  if (!copy.empty()) {
+  if (copies_told()) {
     const auto given = read_numbers<2>("--copy", copy, "T,M", 0);
     units.offload = given[0];
     units.memory_offload = given[1];
+  } else if (!copy.empty()) {
+    units.offload = read_numbers<1>("--copy", copy, "T or T,M", 0)[0];
   }
   return units;
 }

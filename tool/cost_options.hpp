@@ -53,6 +53,8 @@ struct cost_options {
   //! The same for a step; one of forwards alone keeps nothing unless --memory says so, whatever is
   //! said of layers.
   cost_options for_step(bool forward_only) const;
+  //! Whether --copy says how much a copy moves; else that is what the forward keeps.
+  bool copies_told() const { return copy.find(',') != std::string::npos; }
   //! What --cost, --whole-saves, --memory, --copy, --reduce-grad, --unshard and --hides say of one
   //! job or layer.
   unit_costs units() const;

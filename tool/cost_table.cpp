@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -101,6 +102,33 @@ void refuse_saving_too_much(const cost_options& options, const job_table& given)
               "--whole-saves", std::to_string(options.whole_saves),
               "is more than both halves take, I+W = " + std::to_string(options.whole_saves + left) +
                   " on rank " + std::to_string(rank) + one_of_class(given, number));
+}
+
+// Of what a copy moves that nothing is said of yet.
+constexpr std::int64_t untold = std::numeric_limits<std::int64_t>::min();
+
+//! @param write  gets a class's F, OFFLOAD and RELOAD of every rank and chunk
+template <class Write>
+void for_each_copy(job_table& table, Write&& write) {
+  for (int number = 0; number < table.view().class_count(); ++number)
+    for (int rank = 0; rank < table.ranks; ++rank)
+      for (int chunk = 0; chunk < table.chunks; ++chunk)
+        write(table.at(number, rank, chunk, job_kind::forward),
+              table.at(number, rank, chunk, job_kind::offload),
+              table.at(number, rank, chunk, job_kind::reload));
+}
+void leave_copies_untold(job_table& table) {
+  for_each_copy(table, [](const job_cost&, job_cost& away, job_cost& back) {
+    away.change = back.change = untold;
+  });
+}
+//! What is untold moves what its forward keeps.
+void move_what_is_kept(job_table& table) {
+  for_each_copy(table, [](const job_cost& forward, job_cost& away, job_cost& back) {
+    const std::int64_t kept = std::max<std::int64_t>(0, forward.change);
+    if (away.change == untold) away.change = -kept;
+    if (back.change == untold) back.change = kept;
+  });
 }
 
 //! Every number in a finer unit.
@@ -271,6 +299,10 @@ job_table layer_table(const cost_options& options, const placement& where, const
   if (dealt.slices.empty()) join_alike(dealt, cut.joined);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table);
   if (!dealt.slices.empty()) write_slices(table, dealt, where, cut);
+  if (!options.copies_told()) {
+    leave_copies_untold(table);
+    move_what_is_kept(table);
+  }
   refuse_saving_too_much(options, table);
   refuse_long_sums(options, table, where,
                    {.slices = cut.slices, .times = cut.times, .amounts = cut.amounts}, 0);
@@ -289,12 +321,14 @@ job_table table_of(const cost_options& options, const placement& where, const co
   const unit_costs units = options.units();
   job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
   std::int64_t loss = 0;
+  if (!options.copies_told()) leave_copies_untold(table);
   if (!options.costs_file.empty()) {
     costs_file file(options.costs_file, table, where.microbatches, cut.slices * cut.joined,
                     options.whole_saves);
     file.apply();
     loss = file.loss();
   }
+  move_what_is_kept(table);
   if (options.weights > 0) {
     // Those of every chunk that the options speak of, on a rank of replicas twice.
     const bool replicas = where.kind == placement_kind::bidirectional && cut.given > 0;

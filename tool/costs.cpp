@@ -11,6 +11,7 @@
 #include "layer_costs.hpp"
 #include "machine_options.hpp"
 #include "measured_stages.hpp"
+#include "numbers.hpp"
 #include "op_ways.hpp"
 #include "slice_options.hpp"
 #include "stretto/memory/liveness.hpp"
@@ -33,6 +34,7 @@ struct costs_command {
   slice_options of_slices;
   machine_options of_machine;
   int layers = 24;
+  bool ends_apart = false;
   std::string trace;
   int ranks = 0;
   std::string out;
@@ -41,6 +43,9 @@ struct costs_command {
     command.add_option("--layers", layers, "Transformer layers of the whole model")
         ->check(CLI::Range(1, 1 << 20).description(""))
         ->capture_default_str();
+    command.add_flag("--ends-apart", ends_apart,
+                     "The embedding and the head are layers of their own, as E and L of "
+                     "Megatron-LM's layouts");
     of_model.add(command);
     of_model.add_state(command);
     of_slices.add(command);
@@ -65,42 +70,57 @@ struct costs_command {
     slices_ = of_slices.cut(of_model.model);
     on_ = of_machine.settle();
     const std::vector<layer_entry> all = kinds_of_layers();
-    if (!out.empty()) write_file("-o", out, layer_costs_file(all, true, sums(), gathers()));
+    refuse_long(all);
+    if (!out.empty())
+      write_file("-o", out, layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers()}));
     if (out != "-") print(all);
   }
 
  private:
+  //! Layers in the file.
+  int dealt() const { return layers + (ends_apart ? 2 : 0); }
   bool sums() const { return of_model.replicas > 1; }
   bool gathers() const { return of_model.model.weight_shards > 1; }
 
   void tell_measured() const {
     const measured_stages found(measured_trace("--trace", trace, ranks));
-    if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, false));
+    const auto stages = static_cast<int>(found.stages.size());
+    if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, {stages}));
     if (out != "-") print(found);
   }
   std::vector<layer_entry> kinds_of_layers() const {
     std::vector<layer_entry> all;
-    const auto add = [&](const std::string& which, int layer, int rank, int of_ranks) {
+    const auto add = [&](const std::string& which, int layer, const one_stage& at) {
       const transformer& model = slices_[0];
       for (std::size_t slice = 0; slice < slices_.size(); ++slice)
         all.push_back({which, layer, slices_.size() == 1 ? -1 : static_cast<int>(slice),
-                       costs_of(slices_[slice], rank, of_ranks),
-                       in_kib(model.weight_bytes(1, rank == 0, rank + 1 == of_ranks))});
+                       costs_of(slices_[slice], at),
+                       in_kib(model.weight_bytes(at.layers, at.first(), at.last()))});
     };
-    const int last = layers - 1;
-    add("0", 0, 0, std::min(layers, 3));
-    if (layers > 2) add(layers == 3 ? "1" : "1-" + std::to_string(last - 1), -1, 1, 3);
-    if (layers > 1) add(std::to_string(last), last, 2, 3);
+    const int last = dealt() - 1;
+    const std::int32_t of_ends = ends_apart ? 0 : 1;
+    add("0", 0, {0, std::min(dealt(), 3), of_ends});
+    if (last > 1) add(last == 2 ? "1" : "1-" + std::to_string(last - 1), -1, {1, 3, 1});
+    if (last > 0) add(std::to_string(last), last, {2, 3, of_ends});
     return all;
   }
 
-  //! Of the layer at such a place in a pipeline with one on each rank.
-  unit_costs costs_of(const transformer& model, int rank, int of_ranks) const {
-    const std::vector<std::int32_t> counts(static_cast<std::size_t>(of_ranks), 1);
-    const placement where{.ranks = of_ranks, .chunks = 1};
-    const program_chain halves = transformer_chain(model, where, rank, counts, true, on_);
+  //! The rank of a pipeline with so many, and its layers: with none it has the embedding or the
+  //! head alone.
+  struct one_stage {
+    int rank;
+    int of_ranks;
+    std::int32_t layers;
+
+    bool first() const { return rank == 0; }
+    bool last() const { return rank + 1 == of_ranks; }
+  };
+  unit_costs costs_of(const transformer& model, const one_stage& at) const {
+    const std::vector<std::int32_t> counts(static_cast<std::size_t>(at.of_ranks), at.layers);
+    const placement where{.ranks = at.of_ranks, .chunks = 1};
+    const program_chain halves = transformer_chain(model, where, at.rank, counts, true, on_);
     of_model.refuse_huge(halves);
-    const program_chain whole = transformer_chain(model, where, rank, counts, false, on_);
+    const program_chain whole = transformer_chain(model, where, at.rank, counts, false, on_);
     const auto time = [&](const program_chain& chain, std::size_t job) {
       const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));
       return ways_of("", graph, chain, on_, {.multiprocessors = on_.multiprocessors})
@@ -121,16 +141,40 @@ struct costs_command {
     const std::int64_t left = in_kib(kept[0].change + kept[1].change);
     made.memory_backward_input = left - made.memory_forward;
     made.memory_backward_weight = -left;
-    const bool first = rank == 0;
-    const bool last = rank + 1 == of_ranks;
-    made.memory_weights = in_kib(model.state_bytes(1, first, last));
+    made.memory_weights = in_kib(model.state_bytes(at.layers, at.first(), at.last()));
     const auto across = [&](std::int64_t message) {
-      return on_.time({.message = message, .between_nodes = true});
+      return message == 0 ? 0 : on_.time({.message = message, .between_nodes = true});
     };
-    if (sums()) made.reduce_grad = across(model.sum_message(1, first, last, of_model.replicas));
-    if (gathers()) made.unshard = across(model.gather_message(1, first, last));
-    made.memory_unshard = in_kib(model.gathered_bytes(1, first, last));
+    if (sums())
+      made.reduce_grad =
+          across(model.sum_message(at.layers, at.first(), at.last(), of_model.replicas));
+    if (gathers()) made.unshard = across(model.gather_message(at.layers, at.first(), at.last()));
+    made.memory_unshard = in_kib(model.gathered_bytes(at.layers, at.first(), at.last()));
     return made;
+  }
+  //! @throws bad_input for what --layer-costs would not read
+  void refuse_long(const std::vector<layer_entry>& all) const {
+    const auto refuse = [&](const std::string& what, std::int64_t number, const char* unit) {
+      if (number > most_cost)
+        throw bad_input("--hidden " + std::to_string(of_model.model.hidden) + " --sequence " +
+                        std::to_string(of_model.model.sequence) + " --batch " +
+                        std::to_string(of_model.model.microbatch) + ": " + what + " " +
+                        std::to_string(number) + " " + unit + ", and --layer-costs reads at most " +
+                        std::to_string(most_cost));
+    };
+    for (const layer_entry& one : all) {
+      const auto layer = [&](const char* takes) { return "layer " + one.which + takes; };
+      refuse(layer("'s forward takes"), one.costs.forward, "ns");
+      refuse(layer("'s backward for the input takes"), one.costs.backward_input, "ns");
+      refuse(layer("'s backward for the weights takes"), one.costs.backward_weight, "ns");
+      refuse(layer(" keeps"), one.costs.memory_forward, "KiB");
+      refuse(layer(" keeps, for its weights,"), -one.costs.memory_backward_weight, "KiB");
+      refuse(layer("'s state takes"), one.costs.memory_weights, "KiB");
+      refuse(layer("'s sum of gradients takes"), one.costs.reduce_grad, "ns");
+      refuse(layer("'s weights are gathered in"), one.costs.unshard, "ns");
+      refuse(layer("'s gathered weights take"), one.costs.memory_unshard, "KiB");
+    }
+    refuse("a hop takes", hop(), "ns");
   }
   //! A message from one stage to the next, of the longest slice.
   std::int64_t hop() const {
@@ -146,7 +190,8 @@ struct costs_command {
 
   void print(const std::vector<layer_entry>& all) const {
     const transformer& model = of_model.model;
-    std::cout << layers << (layers == 1 ? " layer" : " layers") << ", each on "
+    std::cout << layers << (layers == 1 ? " layer" : " layers")
+              << (ends_apart ? ", embedding and head" : "") << ", each on "
               << std::max(model.tensor_parallel, model.experts.parallel) << " of "
               << of_machine.device
               << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
@@ -158,7 +203,8 @@ struct costs_command {
               << (gathers() ? "Gather: of weights, from " + std::to_string(model.weight_shards) +
                                   " replicas, and what they then take.\n"
                             : "")
-              << "The first layer has the embedding, the last the head.\n\n";
+              << (ends_apart ? "The first layer is the embedding, the last the head.\n\n"
+                             : "The first layer has the embedding, the last the head.\n\n");
     std::vector<std::vector<std::string>> rows{
         {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};
     for (const layer_entry& one : all)
@@ -187,7 +233,7 @@ struct costs_command {
     }
     std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
               << ". So, for what ranks and micro-batches you like:\n"
-              << comparing_command(std::min(layers, 8), slices, layers, hop(), out) << '\n';
+              << comparing_command(std::min(layers, 8), slices, dealt(), hop(), out) << '\n';
   }
   void print(const measured_stages& found) const {
     const auto count = static_cast<int>(found.stages.size());
@@ -200,6 +246,8 @@ struct costs_command {
                       ? " Halves that it has not are taken as equal: a schedule that splits\n"
                         "backwards (zb_h1) tells both.\n\n"
                       : "\n\n");
+    if (!found.left_out.empty())
+      std::cout << "Not told, as layers take no such thing: " << found.left_out << ".\n\n";
     std::vector<std::vector<std::string>> rows{{"stage", "F", "I", "W", "whole saves"}};
     for (const layer_entry& one : found.stages)
       rows.push_back(

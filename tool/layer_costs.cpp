@@ -1,6 +1,7 @@
 #include "layer_costs.hpp"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "errors.hpp"
 
@@ -8,8 +9,7 @@ namespace stretto::tool {
 
 using nlohmann::ordered_json;
 
-std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory, bool with_sums,
-                             bool with_gathers) {
+std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs_format& with) {
   ordered_json list = ordered_json::array();
   const auto add = [&](const layer_entry& one) {
     ordered_json entry;
@@ -17,19 +17,19 @@ std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory,
     const auto add_state = [&](ordered_json& to) {
       to["memory_weights"] = one.costs.memory_weights;
       to["memory_weights_alone"] = one.weights_alone;
-      if (with_sums) to["reduce_grad"] = one.costs.reduce_grad;
-      if (!with_gathers) return;
+      if (with.sums) to["reduce_grad"] = one.costs.reduce_grad;
+      if (!with.gathers) return;
       to["unshard"] = one.costs.unshard;
       to["memory_unshard"] = one.costs.memory_unshard;
     };
     // Weights, and their gradients, are of all slices.
-    if (with_memory && one.slice == 0) add_state(list.emplace_back(entry));
+    if (with.memory && one.slice == 0) add_state(list.emplace_back(entry));
     if (one.slice >= 0) entry["slice"] = one.slice;
     entry["forward"] = one.costs.forward;
     entry["backward_input"] = one.costs.backward_input;
     entry["backward_weight"] = one.costs.backward_weight;
     entry["whole_saves"] = one.costs.whole_saves;
-    if (with_memory) {
+    if (with.memory) {
       entry["memory_forward"] = one.costs.memory_forward;
       entry["memory_backward_input"] = one.costs.memory_backward_input;
       entry["memory_backward_weight"] = one.costs.memory_backward_weight;
@@ -42,7 +42,10 @@ std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory,
     if (one.layer < 0) add(one);
   for (const layer_entry& one : all)
     if (one.layer >= 0) add(one);
-  return list.dump(1) + "\n";
+  ordered_json file{{"layers", with.layers}};
+  if (with.ends_apart) file["ends_apart"] = true;
+  file["costs"] = std::move(list);
+  return file.dump(1) + "\n";
 }
 
 std::string comparing_command(int ranks, int slices, int layers, std::int64_t hop,

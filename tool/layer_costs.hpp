@@ -17,12 +17,17 @@ struct layer_entry {
   std::int64_t weights_alone = 0;  //!< of memory_weights, what forwards alone need
 };
 
+//! What a file of --layer-costs tells.
+struct layer_costs_format {
+  int layers;               //!< that it is for
+  bool ends_apart = false;  //!< the first is the embedding alone, the last the head
+  bool memory = false;      //!< what they keep is known
+  bool sums = false;        //!< gradients are summed over replicas
+  bool gathers = false;     //!< weights are gathered from them
+};
+
 //! The file of --layer-costs.
-//! @param with_memory  whether what they keep is known
-//! @param with_sums     whether gradients are summed over replicas
-//! @param with_gathers  whether weights are gathered from them
-std::string layer_costs_file(std::span<const layer_entry> all, bool with_memory,
-                             bool with_sums = false, bool with_gathers = false);
+std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs_format& with);
 
 //! The command that compares schedules by such a file.
 //! @param ranks   and

@@ -32,13 +32,15 @@ class layer_file {
  public:
   layer_file(const layer_options& options, dealt_layers& to)
       : file_{"--layer-costs", options.file},
+        text_(options.text),
         forward_only_(options.forward_only),
         to_(to),
         weights_alone_(to.costs.size(), -1) {}
 
   void apply() {
-    const json all = file_.parse();
-    if (!all.is_array()) file_.fail("must hold a list");
+    json all = file_.parse();
+    if (all.is_object()) all = of_whole_model(all);
+    if (!all.is_array()) file_.fail("must hold a list, or an object with one");
     to_.slices.assign(slices_of(all), to_.costs);
     std::size_t count = 0;
     for (const json& entry : all) apply(entry, place_of(count++));
@@ -49,7 +51,39 @@ class layer_file {
   }
 
  private:
-  static std::string place_of(std::size_t entry) { return "[" + std::to_string(entry) + "]"; }
+  //! A file that says of how many layers it is, and what the first and the last of them are, is for
+  //! no others. @return its list
+  json of_whole_model(const json& all) {
+    for (const auto& [key, value] : all.items())
+      if (key != "layers" && key != "ends_apart" && key != "costs")
+        file_.fail("has an unknown key, \"" + key + "\"");
+    for (const char* const needed : {"layers", "costs"})
+      if (!all.contains(needed)) file_.fail("\"" + std::string(needed) + "\" is missing");
+    const auto told =
+        file_.integer(all["layers"], "\"layers\"", 1, assignment::described::most_layers);
+    const bool apart = all.contains("ends_apart") && all["ends_apart"] == json(true);
+    if (all.contains("ends_apart") && !all["ends_apart"].is_boolean())
+      file_.fail("\"ends_apart\" is " + in_words(all["ends_apart"]) + ", must be true or false");
+    const std::string letters = to_.how.letters();
+    const bool ends = letters.starts_with('E') || letters.ends_with('L');
+    if (ends && !apart)
+      file_.fail(
+          "does not have embedding and head as layers of their own, as E and L of --layers " +
+          text_ + " are; stretto costs --ends-apart writes it so");
+    if (apart && !letters.empty() && !(letters.starts_with('E') && letters.ends_with('L')))
+      file_.fail("has embedding and head as layers of their own, which --layers " + text_ +
+                 " does not begin and end with, as E and L");
+    if (told != static_cast<std::int64_t>(to_.costs.size()))
+      file_.fail("is of " + std::to_string(told) + (told == 1 ? " layer" : " layers") +
+                 ", and --layers " + text_ + " has " + std::to_string(to_.costs.size()));
+    place_ = "costs";
+    if (!all["costs"].is_array())
+      file_.fail("\"costs\" is " + in_words(all["costs"]) + ", must be a list");
+    return all["costs"];
+  }
+  std::string place_of(std::size_t entry) const {
+    return place_ + "[" + std::to_string(entry) + "]";
+  }
 
   //! One more than the last that an entry names.
   std::size_t slices_of(const json& all) const {
@@ -144,6 +178,8 @@ class layer_file {
   static constexpr std::size_t most_costs = std::size_t{1} << 21;
 
   json_file file_;
+  std::string text_;   // of --layers
+  std::string place_;  // of the list in it
   bool forward_only_;
   dealt_layers& to_;
   std::vector<std::int64_t> weights_alone_;  // of every layer; -1: not told
@@ -196,7 +232,8 @@ void layer_options::add(CLI::App& command) {
       .add_option("--layer-costs", file,
                   "JSON file with times and memory of some of --layers: [{\"layer\": 3, or [3, 7] "
                   "for both, \"forward\": 2, \"memory_weights\": 5, ...}]; with \"slice\" of "
-                  "some of --slices")
+                  "some of --slices; or {\"layers\": 8, \"costs\": [...]}, which is for so many "
+                  "--layers alone")
       ->needs("--layers");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <set>
 
 #include "numbers.hpp"
@@ -65,6 +66,15 @@ class machine_reader {
           from_.integer(member(all, one.field, ""), quoted(one.field), one.least, 1'000'000'000);
     });
     refuse_others(all, known, "");
+    const machine& on = made.rates;
+    constexpr std::int32_t most_held = std::numeric_limits<std::int16_t>::max();
+    if (on.collective > most_held)
+      from_.fail("\"collective\" is " + std::to_string(on.collective) + ", at most " +
+                 std::to_string(most_held));
+    if (on.multiprocessors > 0 && on.collective >= on.multiprocessors)
+      from_.fail("\"collective\" is " + std::to_string(on.collective) +
+                 ", which leaves computation none of \"multiprocessors\", " +
+                 std::to_string(on.multiprocessors));
     const json& kernels = array(member(all, "kernels", ""), "\"kernels\"");
     std::set<std::string> names;
     for (std::size_t at = 0; at < kernels.size(); ++at) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -19,6 +20,12 @@ std::int64_t median(std::vector<std::int64_t>& times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::ranges::nth_element(times, middle);
   return *middle;
+}
+
+//! Neither told of a stage, nor by the hop, nor the same whatever the schedule.
+bool is_left_out(job_kind kind) {
+  return kind == job_kind::recompute || is_copy(kind) || kind == job_kind::all_reduce ||
+         kind == job_kind::all_gather;
 }
 
 //! What the messages of a step took, each from when both its ranks are at it.
@@ -45,18 +52,25 @@ measured_stages::measured_stages(const measured_trace& trace)
   using times = std::array<std::vector<std::int64_t>, cost_kinds>;
   std::map<int, times> of;
   std::vector<std::int64_t> hops;
+  std::set<job_kind> others;
   for (const std::int64_t number : trace.steps()) {
     const std::vector<traced> step = trace.step(number);
     add_hops(step, hops);
     for (const traced& one : step) {
       const auto kind = static_cast<std::size_t>(one.what.kind);
+      if (is_left_out(one.what.kind)) others.insert(one.what.kind);
       if (!one.computes || kind >= cost_kinds || one.what.stage < 0) continue;
       of[one.what.stage][kind].push_back(one.when.end - one.when.start);
       slices = std::max(slices, one.what.slice + 1);
     }
   }
   if (of.empty()) trace.fail("it has no jobs of stages");
+  for (const job_kind kind : others)
+    left_out += (left_out.empty() ? "" : ", ") + std::string(letters(kind));
   hop = median(hops);
+  if (hop > most_cost)
+    trace.fail("a message took " + std::to_string(hop) + " ns, which is more than " +
+               std::to_string(most_cost));
   for (auto& [number, jobs] : of) {
     const auto stage = static_cast<int>(stages.size());
     const auto took = [&](job_kind kind) {

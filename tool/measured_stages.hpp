@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "layer_costs.hpp"
@@ -16,6 +17,8 @@ struct measured_stages {
   std::vector<layer_entry> stages{};  //!< in pipeline order, each as a layer
   std::int64_t hop = 0;         //!< a message, from when both its ranks are at it; 0: there is none
   bool guessed_halves = false;  //!< some stage's backwards are whole: its halves are taken as equal
+  //! What else the trace has that takes time, and `stages` does not tell of: "R, ALL_REDUCE".
+  std::string left_out{};
 
   //! @throws bad_input for a stage without a forward, or with half of a backward
   explicit measured_stages(const measured_trace& trace);

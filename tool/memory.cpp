@@ -97,8 +97,8 @@ struct memory_command {
     const shape wanted = sizes.sizes(name);
     refuse_unplanned(wanted);
     forward_only_ = is_forward_only(name);
-    if (forward_only_ && of_model.replicas > 1)
-      throw bad_option("--data-parallel", std::to_string(of_model.replicas),
+    if (forward_only_ && of_model.data_parallel.value_or(1) > 1)
+      throw bad_option("--data-parallel", std::to_string(*of_model.data_parallel),
                        name + " has no gradients to sum");
     of_model.settle(how_.layers(), layers_text, wanted.slices);
     chunks_ = wanted.chunks;

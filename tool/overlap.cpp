@@ -63,6 +63,9 @@ struct overlap_command {
 
   void run() {
     of_model.settle(layers, std::to_string(layers), 1);
+    if (of_machine.network > 0 && of_model.model.experts.parallel == 1)
+      throw bad_option("--network", std::to_string(of_machine.network),
+                       "carries what goes to experts of other replicas alone (--expert-parallel)");
     on_ = of_machine.settle();
     with_.multiprocessors = on_.multiprocessors;
     with_.outstanding = outstanding;
@@ -83,17 +86,29 @@ struct overlap_command {
   }
 
  private:
+  //! A forward, a backward, and both beside one another, each in its shortest order.
+  struct pair_times {
+    std::int64_t forward, backward, both;
+
+    explicit pair_times(const std::array<ordered_job, 3>& jobs)
+        : forward(jobs[0].best().makespan),
+          backward(jobs[1].best().makespan),
+          both(jobs[2].best().makespan) {}
+    std::int64_t saved() const { return forward + backward - both; }
+    std::int64_t shorter() const { return std::max<std::int64_t>(1, std::min(forward, backward)); }
+    //! Of the shorter, in percent: what --hides takes.
+    double hides() const {
+      return 100 * static_cast<double>(saved()) / static_cast<double>(shorter());
+    }
+  };
   struct replayed_step {
     std::int64_t takes = 0;
     std::int64_t peak = 0;  // bytes that forwards have saved, on the rank with the most
   };
   //! The pipeline without and with pairs, which keep more forwards waiting for their backward.
-  std::array<replayed_step, 2> replayed_steps(const ordered_job& forward,
-                                             const ordered_job& backward,
-                                             const ordered_job& both) const {
-    const std::int64_t f = forward.best().makespan;
-    const std::int64_t b = backward.best().makespan;
-    const std::int64_t saved = f + b - both.best().makespan;
+  std::array<replayed_step, 2> replayed_steps(const pair_times& pair) const {
+    const std::int64_t f = pair.forward;
+    const std::int64_t b = pair.backward;
     unit_costs costs{.forward = f, .backward_input = b, .backward_weight = 0};
     const shape sizes{.ranks = ranks, .microbatches = microbatches};
     job_table table(ranks, 1, costs);
@@ -105,9 +120,9 @@ struct overlap_command {
       table.at(rank, 0, job_kind::backward).time = b;
     }
     // Pairs hide whole percents; between two of them the step is on the line that joins theirs.
-    const std::int64_t shorter = std::max<std::int64_t>(1, std::min(f, b));
-    const auto percent = static_cast<int>(100 * saved / shorter);
-    const double beyond = static_cast<double>(100 * saved % shorter) / static_cast<double>(shorter);
+    const auto percent = static_cast<int>(100 * pair.saved() / pair.shorter());
+    const double beyond = static_cast<double>(100 * pair.saved() % pair.shorter()) /
+                          static_cast<double>(pair.shorter());
     const auto replayed = [&](const auto& schedule) {
       job_lists lists(ranks, schedule.capacity(sizes));
       job_sink out = lists.sink();
@@ -130,7 +145,8 @@ struct overlap_command {
   }
 
   void print(const std::array<ordered_job, 3>& jobs) const {
-    const auto [plain, paired] = replayed_steps(jobs[0], jobs[1], jobs[2]);
+    const pair_times pair(jobs);
+    const auto [plain, paired] = replayed_steps(pair);
     if (format == "json") {
       ordered_json text{{"device", of_machine.device},
                         {"tensor_parallel", of_model.model.tensor_parallel},
@@ -149,6 +165,7 @@ struct overlap_command {
                                 {"ceiling", job.ceiling()},
                                 {"orders", ways}});
       }
+      text["hides"] = pair.hides();
       text["step"] = {{"ranks", ranks},
                       {"microbatches", microbatches},
                       {"1f1b_ns", plain.takes},
@@ -181,9 +198,13 @@ struct overlap_command {
         rows.push_back({&way == &job.ways.front() ? job.name : "", way.name, ms(job.computes), ms(job.communicates),
                         ms(way.makespan), percent(job.report(way.makespan).hidden()),
                         percent(job.ceiling())});
-    std::cout << print_table(rows) << "\nA step of " << ranks << (ranks == 1 ? " rank and " : " ranks and ")
-              << microbatches << (microbatches == 1 ? " micro-batch: 1f1b " : " micro-batches: 1f1b ") << ms(plain.takes) << ", paired_1f1b " << ms(paired.takes)
-              << ": " << (paired.takes < plain.takes ? "pairs pay" : "pairs gain nothing")
+    std::cout << print_table(rows) << "\nThe longer half of such a pair hides "
+              << percent(pair.hides() / 100) << " of the shorter (--hides "
+              << static_cast<int>(pair.hides()) << ").\nA step of " << ranks
+              << (ranks == 1 ? " rank and " : " ranks and ") << microbatches
+              << (microbatches == 1 ? " micro-batch: 1f1b " : " micro-batches: 1f1b ")
+              << ms(plain.takes) << ", paired_1f1b " << ms(paired.takes) << ": "
+              << (paired.takes < plain.takes ? "pairs pay" : "pairs gain nothing")
               << ".\nActivations on the rank with the most, MiB: " << mib(plain.peak)
               << " and with pairs " << mib(paired.peak) << ".\n";
   }

@@ -304,6 +304,41 @@ void refuse_hidden_parts(const step& made) {
   }
 }
 
+//! What --hides and --copy say must be of something, and no copy moves more than there is.
+void refuse_without_effect(const step_options& options, const step& made) {
+  const cost_options& costs = options.costs;
+  const job_rows rows = made.input().rows;
+  const auto pairs = [&] {
+    for (int rank = 0; rank < rows.ranks; ++rank)
+      if (std::ranges::any_of(rows.row(rank), &job::paired)) return true;
+    return false;
+  };
+  if (costs.hides > 0 && !pairs())
+    throw bad_option("--hides", std::to_string(costs.hides),
+                     "says of what only where jobs are pairs, and " + made.schedule + " has none");
+  if (!has(rows, job_kind::offload)) {
+    if (costs.copy.empty()) return;
+    throw bad_option("--copy", costs.copy, "says of what only with --offload");
+  }
+  if (costs.copy.empty() && !costs.layers.file.empty())
+    throw bad_option("--offload", options.offload,
+                     "--layer-costs does not tell what copies take: --copy T does");
+  const job_table_view table = made.made.costs.view();
+  for (std::int64_t number = 0; number < table.class_count(); ++number)
+    for (int rank = 0; rank < table.ranks; ++rank)
+      for (int chunk = 0; chunk < table.chunks; ++chunk) {
+        const job_table_view of = table.of_class(number);
+        const std::int64_t moved = -of.at(rank, chunk, job_kind::offload).change;
+        const std::int64_t kept = of.at(rank, chunk, job_kind::forward).change;
+        if (moved > std::max<std::int64_t>(0, kept))
+          throw bad_option(costs.copies_told() ? "--copy" : "--costs",
+                           costs.copies_told() ? costs.copy : costs.costs_file,
+                           "a copy of rank " + std::to_string(rank) + ", chunk " +
+                               std::to_string(chunk) + " moves " + std::to_string(moved) +
+                               ", and its forward keeps " + std::to_string(kept));
+      }
+}
+
 step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
     step read = read_order(options.csv_option, options.csv);
@@ -326,6 +361,7 @@ step plain_step(const step_options& options, finer_unit time) {
 step make_step(const step_options& options, bool finer) {
   const finer_unit whole = finer_unit::of_hidden(options.costs.hides);
   step made = plain_step(options, finer ? whole : finer_unit{});
+  refuse_without_effect(options, made);
   if (finer)
     made.time = whole;
   else if (options.costs.hides > 0)

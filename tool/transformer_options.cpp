@@ -58,16 +58,18 @@ void transformer_options::add(CLI::App& command) {
   command
       .add_option("--precision", precision,
                   "mixed: weights and gradients of 2 bytes, master weights and moments "
-                  "of 12 together; single: of 4, 4 and 8")
+                  "of 12 together; single: of 4, 4 and 8, and products at that rate (TF32's, where tensor "
+                  "cores have it)")
       ->check(CLI::IsMember({"mixed", "single"}))
       ->capture_default_str();
 }
 
 void transformer_options::add_state(CLI::App& command) {
   command
-      .add_option("--data-parallel", replicas,
+      .add_option("--data-parallel", data_parallel,
                   "Replicas of the whole pipeline, over which each stage's gradients are summed in "
-                  "single precision (default 1, or --weight-shards)")
+                  "single precision (default: as many as weights, experts or what the optimizer "
+                  "keeps are dealt among)")
       ->check(CLI::Range(1, 1 << 20).description(""));
   command
       .add_option("--optimizer-shards", model.optimizer_shards,
@@ -89,10 +91,10 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   model.slices = slices;
   refuse_experts_alone();
   refuse(model.broken_rule());
-  // Those who hold a part of the weights each sum their gradients.
-  const bool given = replicas > 1;
-  replicas = std::max(replicas, model.weight_shards);
-  refuse_replicas(given);
+  replicas = data_parallel.value_or(
+      std::max({model.weight_shards, model.optimizer_shards, model.experts.parallel}));
+  refuse_replicas();
+  refuse_overflow();
   // What one micro-batch keeps in all layers, and the weights.
   const double tokens = static_cast<double>(model.sequence) * static_cast<double>(model.microbatch);
   const double hidden = static_cast<double>(model.hidden);
@@ -138,25 +140,39 @@ void transformer_options::refuse_experts_alone() const {
   if (mixed.per_token != expert_mixture{}.per_token) alone("--experts-per-token", mixed.per_token);
 }
 
-void transformer_options::refuse_replicas(bool given) const {
+void transformer_options::refuse_replicas() const {
   if (model.weight_shards > 1 && model.optimizer_shards > 1 &&
       model.optimizer_shards % model.weight_shards != 0)
     throw bad_option("--optimizer-shards", std::to_string(model.optimizer_shards),
                      "is no multiple of --weight-shards " + std::to_string(model.weight_shards) +
                          ", among whom what the optimizer keeps is dealt with the weights");
-  if (replicas == 1) return;
   const auto no_multiple_of = [&](const char* option, int value) {
     if (replicas % value != 0)
       throw bad_option(option, std::to_string(value),
-                       given
-                           ? "--data-parallel " + std::to_string(replicas) + " is no multiple of it"
-                           : "--weight-shards " + std::to_string(replicas) +
-                                 " are all the replicas, unless --data-parallel says more, and no "
-                                 "multiple of it");
+                       "--data-parallel " + std::to_string(replicas) + " is no multiple of it");
   };
   no_multiple_of("--optimizer-shards", model.optimizer_shards);
   no_multiple_of("--weight-shards", model.weight_shards);
   no_multiple_of("--expert-parallel", model.experts.parallel);
+}
+
+//! What is counted of the largest op stays in 64 bits.
+void transformer_options::refuse_overflow() const {
+  const auto times = [](double all, auto each) { return all * static_cast<double>(each); };
+  const auto blocks = std::max<std::int64_t>(
+      1, model.experts.count == 0 ? 1 : model.experts.per_token + model.experts.shared);
+  // An attention's backward has five products, of which each sees no more than all.
+  const double widest =
+      std::max({times(5, model.sequence), times(1, model.vocabulary),
+                times(static_cast<double>(model.wide()), blocks), times(3, model.hidden)});
+  double operations = 2 * widest;
+  for (const std::int64_t one : {model.sequence, model.microbatch, model.hidden})
+    operations = times(operations, one);
+  if (operations / model.tensor_parallel > 9e18)
+    throw bad_input("--hidden " + std::to_string(model.hidden) + " --sequence " +
+                    std::to_string(model.sequence) + " --batch " +
+                    std::to_string(model.microbatch) +
+                    ": the operations of one product pass 64 bits");
 }
 
 void transformer_options::refuse(transformer_rule broken) const {

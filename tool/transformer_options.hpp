@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "stretto/model/transformer.hpp"
@@ -23,7 +24,9 @@ struct transformer_options {
   std::string precision = "mixed";
   std::string layers = "gpt";
   std::string attention = "plain";
-  int replicas = 1;  //!< whose gradients are summed
+  std::optional<int> data_parallel;
+  int replicas =
+      1;  //!< whose gradients are summed: as many as that, or as something is dealt among
 
   void add(CLI::App& command);
   //! --data-parallel, --optimizer-shards and --weight-shards, which matter to what holds weights.
@@ -40,8 +43,8 @@ struct transformer_options {
 
  private:
   void refuse_experts_alone() const;
-  //! @param given  by an option of their own
-  void refuse_replicas(bool given) const;
+  void refuse_replicas() const;
+  void refuse_overflow() const;
   void refuse(transformer_rule broken) const;
 };
 

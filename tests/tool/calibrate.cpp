@@ -47,6 +47,11 @@ TEST_CASE("what is wrong in a machine's file is named") {
   CHECK(complaint("\"link\": 5", "\"link\": 0") ==
         "\"link\" is 0, must be an integer from 1 to 1000000000\n");
   CHECK(complaint("\"link\": 5", "\"link\": 5, \"links\": 5") == "there is no field \"links\"\n");
+  CHECK(complaint("\"collective\": 0", "\"collective\": 32768") ==
+        "\"collective\" is 32768, at most 32767\n");
+  CHECK(complaint("\"multiprocessors\": 0,\n \"collective\": 0",
+                  "\"multiprocessors\": 8,\n \"collective\": 8") ==
+        "\"collective\" is 8, which leaves computation none of \"multiprocessors\", 8\n");
   CHECK(complaint("measured_host", "a host") ==
         "\"machine\" is \"a host\", must be a C++ identifier, no keyword, and no name that the "
         "header or the "

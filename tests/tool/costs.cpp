@@ -36,7 +36,7 @@ TEST_CASE("costs: a layer takes what overlap's shortest orders do") {
         llama + "--tensor-parallel 1 --experts 8 --expert-parallel 8 "}) {
     if (test_support::sanitized && model == sizes) continue;
     CAPTURE(model);
-    const json all = run_json("costs --layers 24 --device h100 -o - " + model);
+    const json all = run_json("costs --layers 24 --device h100 -o - " + model)["costs"];
     const json jobs = run_json("overlap --device h100 --format json " + model)["jobs"];
     const auto shortest = [&](std::size_t job) {
       std::int64_t least = INT64_MAX;
@@ -107,7 +107,7 @@ TEST_CASE("costs: forwards alone hold the weights, as memory says, in every comm
   }
   // A file that does not tell them apart.
   json all = json::parse(contents(file.path()));
-  for (json& one : all) one.erase("memory_weights_alone");
+  for (json& one : all["costs"]) one.erase("memory_weights_alone");
   file.write(all.dump());
   const json state = peaks(file.path());
   for (std::size_t rank = 0; rank < 4; ++rank)
@@ -123,7 +123,9 @@ TEST_CASE("costs: of few layers those that have embedding and head; the network 
     REQUIRE(
         run("costs --layers " + std::to_string(layers) + " " + sizes + "-o " + file.path()).exit ==
         0);
-    const json all = made.emplace_back(json::parse(contents(file.path())));
+    const json told = json::parse(contents(file.path()));
+    CHECK(told["layers"] == layers);
+    const json all = made.emplace_back(told["costs"]);
     std::int64_t named = 0;
     for (const json& one : all) named += one.contains("layer") ? 1 : 0;
     CHECK(named == std::min(layers, 2));
@@ -133,7 +135,7 @@ TEST_CASE("costs: of few layers those that have embedding and head; the network 
               .exit == 0);
   }
   const json alone = made[0], two = made[1], four = made.back();
-  CHECK(run_json("costs -o - --layers 4 " + sizes) == four);
+  CHECK(run_json("costs -o - --layers 4 " + sizes)["costs"] == four);
   // Both in one layer.
   const auto state = [](const json& of, std::size_t at) {
     return number(of[at], "memory_weights");
@@ -158,7 +160,8 @@ TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
       "--hidden 1024 --heads 16 --sequence 16384 --attention fused --tensor-parallel 2 ";
   const auto times = [&](const std::string& cut) {
     std::vector<std::int64_t> made;  // of the middle layers' forwards
-    for (const json& one : run_json("costs --layers 8 -o - " + model + cut))
+    const json told = run_json("costs --layers 8 -o - " + model + cut);
+    for (const json& one : told["costs"])
       if (!one.contains("layer") && one.contains("forward")) made.push_back(number(one, "forward"));
     return made;
   };
@@ -181,7 +184,7 @@ TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
   const temporary file("slices.json"), jobs("jobs.json");
   const outcome told = run("costs --layers 8 --slices 4 -o " + file.path() + " " + model);
   CHECK(told.out.find(" --slices 4 ") != std::string::npos);
-  const json list = json::parse(contents(file.path()));
+  const json list = json::parse(contents(file.path()))["costs"];
   json entries = json::array();
   for (const json& one : list) {
     if (!one.contains("slice")) continue;
@@ -336,11 +339,12 @@ TEST_CASE("costs: what stages took in a trace, by medians, as --layer-costs read
   std::string command = told.out.substr(told.out.find("stretto compare ") + 8);
   command.pop_back();  // the end of its line
   const json all = json::parse(contents(file.path()));
-  CHECK(all == json::parse(R"([
+  CHECK(all == json::parse(R"({"layers": 2, "costs": [
     {"layer": 0, "forward": 12000, "backward_input": 7500, "backward_weight": 7500,
      "whole_saves": 0},
     {"layer": 1, "forward": 10000, "backward_input": 8000, "backward_weight": 5000,
-     "whole_saves": 0}])"));
+     "whole_saves": 0}]})"));
+  CHECK(told.out.find("Not told") == std::string::npos);
   CHECK(run_json("costs --trace " + trace.path() + " -o -") == all);
   // The command that it ends with compares by them.
   CHECK(run(command).exit == 0);
@@ -388,15 +392,15 @@ TEST_CASE("costs: all steps of a trace count, and of ops that compute alone") {
   for (const int step : {0, 1, 2}) add({{"0F0 op 1", 0, 2, 3}}, step, "collective");
   trace.write(json{{"traceEvents", events}}.dump());
   // No part of a backward is lost where it is taken for two.
-  CHECK(run_json("costs -o - --trace " + trace.path()) == json::parse(R"([
+  CHECK(run_json("costs -o - --trace " + trace.path()) == json::parse(R"({"layers": 1, "costs": [
     {"layer": 0, "forward": 11000, "backward_input": 7501, "backward_weight": 7500,
-     "whole_saves": 0}])"));
+     "whole_saves": 0}]})"));
 
   // A whole backward that took longer than its halves saves nothing.
   trace.write(
       trace_of({{"0F0", 0, 0, 10}, {"0B0", 0, 10, 40}, {"0I1", 0, 40, 50}, {"0W1", 0, 50, 60}})
           .dump());
-  CHECK(run_json("costs -o - --trace " + trace.path())[0]["whole_saves"] == 0);
+  CHECK(run_json("costs -o - --trace " + trace.path())["costs"][0]["whole_saves"] == 0);
   // Nor does a message take less than no time, though clocks of two processes may say so.
   trace.write(trace_of({{"0F0", 0, 0, 10},
                         {"0SEND_F0", 0, 10, 12},
@@ -405,6 +409,17 @@ TEST_CASE("costs: all steps of a trace count, and of ops that compute alone") {
                   .dump());
   const outcome told = run("costs --trace " + trace.path());
   CHECK_MESSAGE(told.out.find("a message takes 0.") != std::string::npos, told.out);
+
+  // What layers do not take is named.
+  trace.write(trace_of({{"0F0", 0, 0, 10},
+                        {"0R0", 0, 10, 20},
+                        {"0B0", 0, 20, 40},
+                        {"0REDUCE_GRAD0", 0, 40, 41},
+                        {"0ALL_REDUCE0", 0, 41, 45}})
+                  .dump());
+  CHECK(run("costs --trace " + trace.path())
+            .out.find("\n\nNot told, as layers take no such thing: R, ALL_REDUCE.\n\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("costs: traces that do not tell are refused") {
@@ -422,6 +437,8 @@ TEST_CASE("costs: traces that do not tell are refused") {
   refused({{"0B0", 0, 0, 1}}, "it has no forward of stage 0");
   refused({{"0F0", 0, 0, 1}, {"0I0", 0, 1, 2}}, "of the backwards of stage 0 it has but one half");
   refused({{"0F0", 0, 0, 1e8}}, "a F of stage 0 took 100000000000 ns");
+  refused({{"0F0", 0, 0, 1}, {"0SEND_F0", 0, 1, 1e8}, {"1RECV_F0", 1, 0, 1e8}, {"1F0", 1, 1, 2}},
+          "a message took 99999999000 ns, which is more than 10000000000");
   refused({{"0OPTIMIZER", 0, 0, 1}}, "it has no jobs of stages");
   refused({}, "it has no events of jobs");
   REQUIRE(run("trace 1f1b --ranks 2 --microbatches 2 -o " + trace.path()).exit == 0);
@@ -429,8 +446,8 @@ TEST_CASE("costs: traces that do not tell are refused") {
             .err.find("args has no \"step\", which what the executor "
                       "measured has") != std::string::npos);
   trace.write(trace_of(two_ranks).dump());
-  for (const char* more :
-       {"--layers 2", "--hidden 64", "--device h100", "--network 50", "--sequence-parallel"}) {
+  for (const char* more : {"--layers 2", "--ends-apart", "--hidden 64", "--device h100",
+                           "--network 50", "--sequence-parallel"}) {
     CAPTURE(more);
     const outcome ran = run("costs --trace " + trace.path() + " " + std::string(more));
     CHECK(ran.exit == 2);
@@ -459,6 +476,13 @@ TEST_CASE("costs: bad input is named") {
   const std::string long_ones = "--hidden 192 --heads 3 --sequence 4194304 --layers 1 --experts 8";
   refused(long_ones, "--sequence 4194304 --batch 1: \"scores\" takes 105553116266496 bytes");
   refused("--machine none.json", "none.json");
+  // What --layer-costs would not read, and what 64 bits would not hold.
+  const std::string wide = "--attention fused --sequence 4194304 --layers 3 --hidden ";
+  refused(wide + "16384 --heads 128",
+          "--hidden 16384 --sequence 4194304 --batch 1: layer 0's forward takes 76659");
+  refused(
+      wide + "65536 --heads 512 --batch 8",
+      "--hidden 65536 --sequence 4194304 --batch 8: the operations of one product pass 64 bits");
 }
 
 }  // namespace

@@ -320,10 +320,10 @@ TEST_CASE("what is written for PyTorch has the weights of as many stages as are 
 
 TEST_CASE("costs tells what a layer's gather takes around a ring of those who hold a part") {
   const std::string model = "costs --layers 4 --device h100 --hidden 4096 --heads 32 -o - ";
-  const json plain = run_json(model);
+  const json plain = run_json(model)["costs"];
   for (const json& one : plain) CHECK_FALSE(one.contains("unshard"));
   for (const std::int64_t shards : {2, 8}) {
-    const json all = run_json(model + "--weight-shards " + std::to_string(shards));
+    const json all = run_json(model + "--weight-shards " + std::to_string(shards))["costs"];
     REQUIRE(all.size() == plain.size());
     const std::int64_t weights = 12 * 4096 * 4096 + 13 * 4096;
     const std::int64_t bytes = (shards - 1) * (2 * weights / shards);
@@ -336,6 +336,10 @@ TEST_CASE("costs tells what a layer's gather takes around a ring of those who ho
   }
   CHECK(refusal(model + "--weight-shards 4 --data-parallel 6") ==
         "stretto: --weight-shards 4: --data-parallel 6 is no multiple of it\n");
+  for (const char* fewer : {"1", "2"})
+    CHECK(refusal(model + "--weight-shards 4 --data-parallel " + fewer) ==
+          "stretto: --weight-shards 4: --data-parallel " + std::string(fewer) +
+              " is no multiple of it\n");
   CHECK(refusal(model + "--weight-shards 2 --experts 8 --expert-parallel 4")
             .find("--weight-shards 2: is no multiple of --expert-parallel 4") != std::string::npos);
   const temporary file("layers.json");

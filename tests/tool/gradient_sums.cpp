@@ -181,20 +181,26 @@ TEST_CASE("sums of a file that has REDUCE_GRAD stand where it has them") {
 
 TEST_CASE("costs tells what a layer's sum takes around a ring of replicas") {
   const std::string model = "costs --layers 4 --device h100 --hidden 4096 --heads 32 -o - ";
-  const json plain = run_json(model);
+  const json plain = run_json(model)["costs"];
   for (const json& one : plain) CHECK_FALSE(one.contains("reduce_grad"));
   for (const std::int64_t replicas : {2, 8}) {
-    const json all = run_json(model + "--data-parallel " + std::to_string(replicas));
+    const json all = run_json(model + "--data-parallel " + std::to_string(replicas))["costs"];
     REQUIRE(all.size() == plain.size());
     const std::int64_t weights = 12 * 4096 * 4096 + 13 * 4096;
     const std::int64_t bytes = 2 * (replicas - 1) * (4 * weights / replicas);
     CHECK(all[0]["reduce_grad"] == (bytes + 369) / 370 + 6000);
     CHECK(all[1]["reduce_grad"] > all[0]["reduce_grad"]);  // the embedding
   }
+  // What is dealt among replicas says that there are so many.
+  CHECK(run_json(model + "--optimizer-shards 8")["costs"][0]["reduce_grad"] ==
+        run_json(model + "--data-parallel 8")["costs"][0]["reduce_grad"]);
+  CHECK(run_json(model + "--experts 8 --expert-parallel 8") ==
+        run_json(model + "--experts 8 --expert-parallel 8 --data-parallel 8"));
   // Of experts that are dealt among the replicas, none but the router and attention is summed by
   // all.
   const std::string mixed = model + "--experts 8 --data-parallel 8 --expert-parallel ";
-  CHECK(run_json(mixed + "8")[0]["reduce_grad"] < run_json(mixed + "1")[0]["reduce_grad"]);
+  CHECK(run_json(mixed + "8")["costs"][0]["reduce_grad"] <
+        run_json(mixed + "1")["costs"][0]["reduce_grad"]);
   const outcome ran = run(model + "--experts 8 --expert-parallel 4 --data-parallel 6");
   CHECK(ran.exit == 2);
   CHECK(ran.err == "stretto: --expert-parallel 4: --data-parallel 6 is no multiple of it\n");

@@ -47,9 +47,11 @@ TEST_CASE("weights and what the optimizer keeps are dealt among replicas that di
     CHECK(ran.exit == 2);
     return ran.err;
   };
-  CHECK(refused("--weight-shards 4 --optimizer-shards 8") ==
-        "stretto: --optimizer-shards 8: --weight-shards 4 are all the replicas, unless "
-        "--data-parallel says more, and no multiple of it\n");
+  CHECK(refused("--weight-shards 4 --optimizer-shards 8 --data-parallel 4") ==
+        "stretto: --optimizer-shards 8: --data-parallel 4 is no multiple of it\n");
+  const std::string two = "memory 1f1b --ranks 2 --microbatches 4 --layers 4 --format json ";
+  CHECK(run_json(two + "--weight-shards 4 --optimizer-shards 8") ==
+        run_json(two + "--weight-shards 4 --optimizer-shards 8 --data-parallel 8"));
   CHECK(refused("--weight-shards 8 --optimizer-shards 3") ==
         "stretto: --optimizer-shards 3: is no multiple of --weight-shards 8, among whom what the "
         "optimizer keeps is dealt with the weights\n");
@@ -71,7 +73,7 @@ TEST_CASE("copies of gradients that replicas sum have a column of their own, whe
     return ran.out.find("sums") != std::string::npos;
   };
   CHECK_FALSE(columns("1f1b", ""));
-  CHECK_FALSE(columns("1f1b", "--optimizer-shards 2"));
+  CHECK(columns("1f1b", "--optimizer-shards 2"));  // among replicas, whose gradients are summed
   CHECK(columns("1f1b", "--data-parallel 4 --optimizer-shards 2"));
   CHECK(columns("dualpipe", ""));
   // 12 h^2 + 13 h weights a layer, two layers a rank, the embedding (or the head) beside.

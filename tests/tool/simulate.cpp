@@ -66,16 +66,38 @@ TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes lon
   CHECK(at_once["peak"] == json({16, 14, 12, 10}));
   CHECK(at_once["makespan"] > plain["makespan"]);
   CHECK(run_json(step + "--copy 5,8 --offload all")["makespan"] > plain["makespan"]);
+  // Unless told, a copy moves all that its forward keeps, whoever says what that is.
+  const json all = run_json(step + "--copy 1,10 --offload all");
+  CHECK(run_json(step + "--offload all") == all);
+  CHECK(run_json(step + "--copy 1 --offload all") == all);
+  const temporary file("costs.json");
+  const std::string two =
+      "simulate 1f1b --ranks 2 --microbatches 4 --offload all,lag=0,prefetch=0 ";
+  file.write(R"({"jobs": [{"kind": "F", "rank": 0, "change": 6}, {"kind": "B", "rank": 0,
+                           "change": -6}]})");
+  CHECK(run_json(two + "--format json --costs " + file.path())["peak"] == json({6, 1}));
+  file.write(R"([{"memory_forward": 3, "memory_backward_weight": -3}])");
+  const std::string by_layers = two + "--layers 2,2 --layer-costs " + file.path();
+  CHECK(run_json(by_layers + " --format json --copy 1")["peak"] == json({6, 6}));
+  CHECK(run(by_layers).err.find("--offload all,lag=0,prefetch=0: --layer-costs does not tell what "
+                                "copies take: --copy T does") != std::string::npos);
   const outcome list = run("schedule 1f1b --ranks 3 --microbatches 4 --offload all");
   for (const char* copy : {"0OFFLOAD1", "0RELOAD1"})
     CHECK(list.out.find(copy) != std::string::npos);
   const struct {
     const char* arguments;
     const char* says;
-  } wrong[] = {{"simulate gpipe --offload some", "--offload some: is not none, all"},
-               {"simulate gpipe --copy 1", "--copy 1: expected 2 integers, T,M"},
-               {"simulate seq_1f1b --slices 2 --offload all", "a slice cannot be offloaded"},
-               {"schedule gpipe --offload all --format csv", "0OFFLOAD0 of rank 0: this job has no"}};
+  } wrong[] = {
+      {"simulate gpipe --offload some", "--offload some: is not none, all"},
+      {"simulate gpipe --copy 1", "--copy 1: says of what only with --offload"},
+      {"simulate gpipe --offload all --copy 1,2,3", "--copy 1,2,3: expected 2 integers"},
+      {"simulate gpipe --offload all --copy x", "--copy x: expected 1 integers, T or T,M"},
+      {"simulate gpipe --offload all --copy 1,2",
+       "--copy 1,2: a copy of rank 0, chunk 0 moves 2, and its forward keeps 1"},
+      {"simulate gpipe --hides 50",
+       "--hides 50: says of what only where jobs are pairs, and gpipe has none"},
+      {"simulate seq_1f1b --slices 2 --offload all", "a slice cannot be offloaded"},
+      {"schedule gpipe --offload all --format csv", "0OFFLOAD0 of rank 0: this job has no"}};
   for (const auto& one : wrong) {
     const outcome ran = run(std::string(one.arguments) + " --ranks 2 --microbatches 4");
     INFO(ran.err);

@@ -16,6 +16,7 @@ struct op_work {
   kernel_sizes product{};    //!< rows, inner size and columns of each of its products; 0: unknown
   std::int64_t products = 1;
   bool between_nodes = false;  //!< the message goes over the network, where that has a rate
+  bool single = false;         //!< products read single precision
 
   constexpr bool operator==(const op_work&) const = default;
 };
@@ -34,12 +35,13 @@ struct machine {
   std::int32_t collective = 0;       //!< multiprocessors that a collective holds
   std::span<const measured_kernel> kernels{};
   std::int64_t network = 0;  //!< bytes per ns and direction, to other nodes; 0: as `link`
+  std::int64_t single = 0;   //!< `flops` where products read single precision; 0: as many
 
   constexpr bool operator==(const machine& other) const {
     return name == other.name && flops == other.flops && memory == other.memory &&
            link == other.link && launch == other.launch && latency == other.latency &&
            multiprocessors == other.multiprocessors && collective == other.collective &&
-           network == other.network &&
+           network == other.network && single == other.single &&
            detail::same_values(kernels, other.kernels);
   }
 
@@ -70,7 +72,7 @@ struct machine {
     const auto over = [](std::int64_t amount, std::int64_t rate) {
       return (amount + rate - 1) / rate;
     };
-    std::int64_t longest = over(work.flops, flops);
+    std::int64_t longest = over(work.flops, work.single && single > 0 ? single : flops);
     if (const std::int64_t other = over(work.bytes, memory); other > longest) longest = other;
     const std::int64_t way = over(work.message, over_network ? network : link);
     if (way > longest) longest = way;
@@ -81,13 +83,14 @@ struct machine {
 //! Known devices. H200: measured rates of large bf16 products (788 TFLOP/s of random data), of
 //! copies (4.3 TB/s) and of NVLink (370 GB/s one way). The others: their data sheets'
 //! half-precision peak, memory and one-way NVLink rates, scaled by the shares of these that the
-//! H200 was measured to reach (0.80, 0.90, 0.82). Launch and latency: 3 us each. `host`: one core
-//! of a small machine; `stretto calibrate` measures yours.
+//! H200 was measured to reach (0.80, 0.90, 0.82). In single precision, by the same shares: TF32
+//! where tensor cores have it, half as much. Launch and latency: 3 us each. `host`: one core of a
+//! small machine, in single precision; `stretto calibrate` measures yours.
 inline constexpr machine machines[] = {
-    {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8},
-    {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8},
-    {"a100", 250'000, 1'800, 246, 3'000, 3'000, 108, 8},
-    {"v100", 100'000, 810, 123, 3'000, 3'000, 80, 8},
+    {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000},
+    {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000},
+    {"a100", 250'000, 1'800, 246, 3'000, 3'000, 108, 8, {}, 0, 125'000},
+    {"v100", 100'000, 810, 123, 3'000, 3'000, 80, 8, {}, 0, 12'500},
     {"host", 40, 8, 4, 500, 2'000, 0, 0},
 };
 

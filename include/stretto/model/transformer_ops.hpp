@@ -144,7 +144,8 @@ class transformer_ops {
   }
 
  private:
-  constexpr std::int64_t time(const op_work& work) const {
+  constexpr std::int64_t time(op_work work) const {
+    work.single = model_.bytes.activation == 4;
     return on_.name.empty() ? 0 : on_.time(work);
   }
   //! What leaves a rank for it to have its part of a sum, or all parts of a whole, round a ring.
