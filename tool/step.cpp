@@ -304,18 +304,10 @@ void refuse_hidden_parts(const step& made) {
   }
 }
 
-//! What --hides and --copy say must be of something, and no copy moves more than there is.
-void refuse_without_effect(const step_options& options, const step& made) {
+//! What --copy says must be of something, and no copy moves more than there is.
+void refuse_copies(const step_options& options, const step& made) {
   const cost_options& costs = options.costs;
   const job_rows rows = made.input().rows;
-  const auto pairs = [&] {
-    for (int rank = 0; rank < rows.ranks; ++rank)
-      if (std::ranges::any_of(rows.row(rank), &job::paired)) return true;
-    return false;
-  };
-  if (costs.hides > 0 && !pairs())
-    throw bad_option("--hides", std::to_string(costs.hides),
-                     "says of what only where jobs are pairs, and " + made.schedule + " has none");
   if (!has(rows, job_kind::offload)) {
     if (costs.copy.empty()) return;
     throw bad_option("--copy", costs.copy, "says of what only with --offload");
@@ -361,7 +353,7 @@ step plain_step(const step_options& options, finer_unit time) {
 step make_step(const step_options& options, bool finer) {
   const finer_unit whole = finer_unit::of_hidden(options.costs.hides);
   step made = plain_step(options, finer ? whole : finer_unit{});
-  refuse_without_effect(options, made);
+  refuse_copies(options, made);
   if (finer)
     made.time = whole;
   else if (options.costs.hides > 0)

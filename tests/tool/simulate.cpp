@@ -94,8 +94,6 @@ TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes lon
       {"simulate gpipe --offload all --copy x", "--copy x: expected 1 integers, T or T,M"},
       {"simulate gpipe --offload all --copy 1,2",
        "--copy 1,2: a copy of rank 0, chunk 0 moves 2, and its forward keeps 1"},
-      {"simulate gpipe --hides 50",
-       "--hides 50: says of what only where jobs are pairs, and gpipe has none"},
       {"simulate seq_1f1b --slices 2 --offload all", "a slice cannot be offloaded"},
       {"schedule gpipe --offload all --format csv", "0OFFLOAD0 of rank 0: this job has no"}};
   for (const auto& one : wrong) {

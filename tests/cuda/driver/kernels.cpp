@@ -53,6 +53,15 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   };
   return my.push(config->stream, {operation::kind::kernel, run});
 }
+// As files with kernels launch that nvcc 12 has compiled.
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                             std::size_t, cudaStream_t stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = stream;
+  return cudaLaunchKernelExC(&config, function, arguments);
+}
 // What files with kernels call before main(), and what a launch in their own syntax does.
 void** __cudaRegisterFatBinary(void*) {
   static void* handle = nullptr;
@@ -85,12 +94,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   return cudaSuccess;
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
-                               std::size_t, cudaStream_t stream) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = stream;
-  return cudaLaunchKernelExC(&config, kernel, arguments);
+                               std::size_t shared, cudaStream_t stream) {
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
 }
 
 }  // extern "C"
