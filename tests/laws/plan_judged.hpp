@@ -21,7 +21,7 @@ class judged {
       : made_(made), table_(made.where().ranks, made.where().chunks) {
     const auto& any = made.plans().front();
     for (const stretto::group_info& group : any.groups)
-      groups_.push_back(stretto::lowering::joined_by(group, any.members));
+      groups_.push_back(stretto::lowering::joined_by(group, any.members, true));
   }
 
   //! Rule 6 for `plans`, which are those of the constructor, spoilt.

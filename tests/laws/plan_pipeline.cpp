@@ -158,6 +158,10 @@ TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
           overlap::separate, stretto::with_sharded_weights<1, tie_and_norm>>();
   compare<shape{.ranks = 4, .microbatches = 8}, schedule::dualpipe, uneven_memory, overlap::serial,
           stretto::with_sharded_weights<2>>();
+  compare<shape{.ranks = 3, .microbatches = 4, .chunks = 2}, schedule::inference, uneven_memory,
+          overlap::separate, stretto::with_sharded_weights<1>>();
+  compare<shape{.ranks = 2, .microbatches = 4}, schedule::inference, uneven_memory, overlap::serial,
+          stretto::with_data_parallel<>>();
 }
 
 TEST_CASE("a digest tells plans apart that cannot run together") {

@@ -235,6 +235,14 @@ TEST_CASE("plans of files, copies, replicas, slices, forwards alone and late rec
   CHECK(std::any_of(plan["instructions"].begin(), plan["instructions"].end(), [](const json& one) {
     return one["action"] == "all_gather" && one["group"] == 1 && one["buffers"][0]["bytes"] == 640;
   }));
+  // Forwards alone sum nothing.
+  const std::string forwards =
+      run("plan inference --ranks 2 --microbatches 2 --gathered 1 --bytes 64,0,0,400,640").out;
+  CHECK(
+      forwards.find("\ngroup 0: ranks 0, over their data-parallel replicas; weights of stage 0, of "
+                    "640 bytes, to gather\n") != std::string::npos);
+  CHECK(forwards.find("  all_gather of group 0  data_parallel ") != std::string::npos);
+  CHECK(forwards.find("REDUCE") == std::string::npos);
   CHECK(run("plan interleaved --chunks 2 --data-parallel" + shape).out.find("REDUCE_GRAD") !=
         std::string::npos);
   CHECK(run("plan dualpipe_v --ranks 2 --microbatches 4 --gathered 1").err ==

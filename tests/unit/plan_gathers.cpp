@@ -61,7 +61,6 @@ TEST_CASE(
     "every stage's weights are there for its jobs, no more than asked for at once, and whole") {
   int shapes = 0, again = 0;
   for (const stretto::schedule::any& schedule : support::schedules()) {
-    if (schedule.forward_only) continue;
     for (const int chunks : {1, 2, 3})
       for (const int most : {2, 3}) {
         const shape sizes{.ranks = 4, .microbatches = 8, .chunks = chunks};
@@ -131,6 +130,41 @@ TEST_CASE("room for weights is as large as what is gathered at once") {
   }
 }
 
+TEST_CASE("forwards alone gather weights, and sum nothing") {
+  const shape sizes{.ranks = 3, .microbatches = 4, .chunks = 2};
+  const stretto::schedule::inference forwards;
+  const stretto::planned made = plans_of(forwards, sizes, request(1));
+  REQUIRE(made.answer().ok());
+  for (const plan_view& plan : made.plans()) {
+    CHECK(plan.groups.size() == 6);  // each of a rank's stages
+    std::map<job_kind, int> count;
+    for (const instruction& at : plan.instructions) ++count[at.what.kind];
+    CHECK(count[job_kind::unshard] == count[job_kind::reshard]);
+    CHECK(count[job_kind::unshard] == count[job_kind::all_gather]);
+    CHECK(count[job_kind::unshard] >= 2);
+    CHECK(count[job_kind::reduce_grad] + count[job_kind::all_reduce] + count[job_kind::optimizer] ==
+          0);
+  }
+  // Nor do those that train without an optimizer.
+  stretto::plan_request trial = request(1);
+  trial.train = false;
+  const stretto::planned tried =
+      plans_of(stretto::schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 4}, trial);
+  REQUIRE(tried.answer().ok());
+  for (const instruction& at : tried.plans()[0].instructions) {
+    CHECK(at.what.kind != job_kind::reduce_grad);
+    CHECK(at.what.kind != job_kind::all_reduce);
+  }
+  // Replicas that each have all weights do nothing together.
+  const stretto::planned whole = plans_of(forwards, sizes, request(0));
+  REQUIRE(whole.answer().ok());
+  CHECK(whole.plans()[0].groups.empty());
+  // Those of several workers are gathered by each shard's replicas.
+  const stretto::shared workers(made.plans(), 2, 3);
+  CHECK(workers.answer().ok());
+  CHECK(workers.plans().size() == 18);
+}
+
 TEST_CASE("what cannot be gathered is refused") {
   const shape sizes{.ranks = 2, .microbatches = 4, .chunks = 2};
   const auto why = [&](const auto& schedule, const stretto::plan_request& asked) {
@@ -141,7 +175,7 @@ TEST_CASE("what cannot be gathered is refused") {
   stretto::plan_request alone = request(2);
   alone.data_parallel = false;
   CHECK(why(stretto::schedule::interleaved{}, alone) == reason::nothing_to_gather);
-  CHECK(why(stretto::schedule::inference{}, request(2)) == reason::nothing_to_gather);
+  CHECK(why(stretto::schedule::inference{}, alone) == reason::nothing_to_gather);
   CHECK(why(stretto::schedule::interleaved{}, request(-1)) == reason::too_few_gathered);
   CHECK(why(stretto::schedule::dualpipe_v{}, request(1)) == reason::too_few_gathered);
   stretto::plan_request large = request(2);

@@ -304,7 +304,7 @@ constexpr std::string_view describe(reason why) {
       return "a rank has the weights of one stage at least at once, or of two, where it pairs their "
              "jobs";
     case reason::nothing_to_gather:
-      return "weights are gathered where training sums gradients over data-parallel replicas";
+      return "weights are gathered where there are data-parallel replicas, each with a part";
     case reason::weights_not_dealt:
       return "the weights of a stage are dealt evenly to its replicas: their bytes are a multiple "
              "of how many these are";

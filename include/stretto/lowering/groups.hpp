@@ -69,10 +69,12 @@ constexpr void write_groups(const placement& where, bool data_parallel, bool gat
 }
 
 //! What a replay takes of a group.
-constexpr rank_group joined_by(const group_info& info, std::span<const std::int32_t> members) {
+//! @param train  an optimizer ends the step
+constexpr rank_group joined_by(const group_info& info, std::span<const std::int32_t> members,
+                               bool train) {
   return {
       members.subspan(static_cast<std::size_t>(info.first), static_cast<std::size_t>(info.count)),
-      info.stage, info.data_parallel, info.weights >= 0};
+      info.stage, info.data_parallel, info.weights >= 0, train};
 }
 
 }  // namespace stretto::lowering

@@ -31,7 +31,8 @@ class due_sums {
             work.kind == job_kind::backward || work.kind == job_kind::backward_weight)
           last[work.stage] = at + 1;
       for (std::size_t group = groups.size(); group-- > 0;) {
-        if (!groups[group].data_parallel || !groups[group].holds(rank)) continue;
+        if (!groups[group].data_parallel || !groups[group].sums || !groups[group].holds(rank))
+          continue;
         const int stage = groups[group].stage;
         const std::int32_t found = stage >= 0 && stage < stages ? last[stage] : 0;
         std::int32_t at = (found > 0 ? found : count) - 1;
@@ -44,8 +45,9 @@ class due_sums {
   }
   constexpr ~due_sums() = default;  // nvcc does not find it constexpr by itself
 
-  const bool any;  //!< whether there are such sums
-  //! When there are, calls `visit(group)` for each that is due behind entry `at` of the rank, in their order.
+  const bool any;  //!< whether there are such replicas
+  //! When there are, calls `visit(group)` for each that is due behind entry `at` of the rank, in
+  //! their order.
   template <class Visitor>
   constexpr void behind(int rank, std::int32_t at, const Visitor& visit) const {
     for (std::int32_t group = first_[std::int64_t{rank} * stride_ + at]; group > 0;

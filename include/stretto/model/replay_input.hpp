@@ -18,6 +18,7 @@ struct rank_group {
   int stage = -1;
   bool data_parallel = false;
   bool gathers = false;
+  bool sums = true;  //!< gradients; not where the step has no optimizer, which would read them
 
   constexpr bool holds(int rank) const {
     for (std::int32_t member : members)

@@ -99,8 +99,8 @@ struct accepted {
                 "rank needs: one, or two where it pairs their jobs");
   static_assert(
       What != fault::unsupported || Why != reason::nothing_to_gather,
-      "stretto: unsupported: weights are gathered where gradients are summed, and this step "
-      "has none");
+      "stretto: unsupported: weights are gathered where there are data-parallel replicas, each "
+      "with a part");
   static_assert(What != fault::unsupported || Why != reason::backward_ahead,
                 "stretto: unsupported: a pair with its backward ahead is not expanded into ops");
   static_assert(What != fault::unsupported || Why != reason::capacity_out_of_range,

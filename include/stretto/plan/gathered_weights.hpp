@@ -154,10 +154,10 @@ constexpr int least_gathered(const job_rows& rows) {
 }
 
 //! Whether a rank can have the weights of so many stages at once, and gather them.
-//! @param trains  gradients are summed over the data-parallel replicas that do
+//! @param replicas  whether it has data-parallel ones, each with a part
 //! @return ok, or fault::unsupported
-constexpr verdict may_gather(const job_rows& rows, bool trains, int most) {
-  if (!trains) return refuse(fault::unsupported, reason::nothing_to_gather);
+constexpr verdict may_gather(const job_rows& rows, bool replicas, int most) {
+  if (!replicas) return refuse(fault::unsupported, reason::nothing_to_gather);
   if (most < least_gathered(rows)) return refuse(fault::unsupported, reason::too_few_gathered);
   return {};
 }

@@ -16,8 +16,8 @@ class pipeline_gathers : public pipeline_jobs<Shape, Schedule, Assignment, Memor
   using parts = pipeline_jobs<Shape, Schedule, Assignment, Memory, Groups>;
 
  protected:
-  using parts::compute_room, parts::emitted_, parts::gathered, parts::held_groups, parts::ranks,
-      parts::scheduled_jobs;
+  using parts::compute_room, parts::emitted_, parts::gathered, parts::has_replicas,
+      parts::held_groups, parts::ranks, parts::scheduled_jobs;
 
  public:
   using parts::forward_only;
@@ -31,7 +31,7 @@ class pipeline_gathers : public pipeline_jobs<Shape, Schedule, Assignment, Memor
       const verdict found = check::complete(
           scheduled_jobs(), forward_only ? check::lists_of::forwards : check::lists_of::training);
       if constexpr (requires { Groups::gathered; })
-        if (found.ok()) return may_gather(scheduled_jobs().rows, !forward_only, Groups::gathered);
+        if (found.ok()) return may_gather(scheduled_jobs().rows, has_replicas, Groups::gathered);
       return found;
     }
   }();

@@ -42,7 +42,7 @@ concept groups_policy = requires {
 
 //! The same for ranks whose workers are several data-parallel replicas (see stretto::shared), each
 //! with micro-batches of its own: each stage's gradients are summed over them as soon as all are
-//! there. These groups number before all others.
+//! there; of forwards alone nothing is. These groups number before all others.
 template <class Groups = no_groups>
 struct with_data_parallel : Groups {
   static constexpr bool reduces = true;
@@ -106,17 +106,18 @@ class pipeline_jobs {
   static constexpr int compute_room = put_in.room(supported.ok() ? Schedule{}.capacity(Shape) : 1);
   static constexpr int replicated =
       supported.ok() && !forward_only ? lowering::replicated_stages(where) : 0;
-  static constexpr bool reduces =
-      supported.ok() && !forward_only && requires { requires Groups::reduces; };
+  static constexpr bool has_replicas = requires { requires Groups::reduces; };
   //! Of how many stages at once a rank has the weights, where replicas gather them; else 0.
   static constexpr int gathered = [] {
-    if constexpr (requires { Groups::gathered; }) return reduces ? Groups::gathered : 0;
+    if constexpr (requires { Groups::gathered; }) return has_replicas ? Groups::gathered : 0;
     return 0;
   }();
-  static constexpr int summed = reduces ? lowering::summed_stages(where) : 0;
+  // What replicas do together: forwards alone have no gradients to sum.
+  static constexpr bool grouped = supported.ok() && has_replicas && (!forward_only || gathered > 0);
+  static constexpr int summed = grouped ? lowering::summed_stages(where) : 0;
   static constexpr int group_count = summed + replicated + static_cast<int>(std::size(Groups::infos));
   // No rank takes part in the sums of another's data-parallel replicas.
-  static constexpr int held_groups = group_count - summed + (reduces ? chunks : 0);
+  static constexpr int held_groups = group_count - summed + (grouped ? chunks : 0);
   template <class T>
   using per_rank = std::array<T, static_cast<std::size_t>(ranks)>;
   template <class T>
@@ -163,15 +164,20 @@ class pipeline_jobs {
     group_table made;
     if (!requested_.ok()) return made;
     lowering::write_groups(
-        where, reduces, gathered > 0, replicated,
-        [](int stage) { return bytes_[static_cast<std::size_t>(stage)]; }, Groups::infos,
-        Groups::members, made.infos.data(), made.members.data());
+        where, grouped, gathered > 0, replicated,
+        [](int stage) {
+          stage_bytes each = bytes_[static_cast<std::size_t>(stage)];
+          if (forward_only) each.gradients = 0;
+          return each;
+        },
+        Groups::infos, Groups::members, made.infos.data(), made.members.data());
     return made;
   }();
   static constexpr per_group<rank_group> groups_ = [] {
     per_group<rank_group> made{};
     const group_info* info = group_table_.infos.data();
-    for (rank_group& one : made) one = lowering::joined_by(*info++, group_table_.members);
+    for (rank_group& one : made)
+      one = lowering::joined_by(*info++, group_table_.members, !forward_only);
     return made;
   }();
 

@@ -106,6 +106,11 @@ class plan_writer {
       out += (&member == plan_.members_of(group).data() ? " " : ", ") + std::to_string(member);
     if (group.data_parallel) out += ", over their data-parallel replicas";
     if (group.shared) out += ", over all of their workers";
+    if (group.weights >= 0 && group.elements == 0) {
+      out += "; weights of stage " + std::to_string(group.stage) + ", of " +
+             std::to_string(group.weights) + " bytes, to gather\n";
+      return;
+    }
     out += "; " + std::to_string(group.elements) + " elements of " + (group.wide ? "8" : "4") +
            " bytes";
     if (group.stage >= 0) out += ", gradients of stage " + std::to_string(group.stage);

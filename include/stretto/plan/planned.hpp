@@ -156,7 +156,7 @@ class planned {
     const int list_room =
         lowering::with_ends(lowering::with_messages(compute.rows.stride), groups);
     for (const group_info& info : request_.groups)
-      groups_.push_back(lowering::joined_by(info, viewed(request_.members)));
+      groups_.push_back(lowering::joined_by(info, viewed(request_.members), request_.train));
     lists_ = job_lists(ranks, list_room);
     job_sink out = lists_.sink();
     turns_.resize(static_cast<std::size_t>(
@@ -188,8 +188,8 @@ class planned {
   //! Puts gathers into the lists, which keep all rules without. The memory that they take counts.
   verdict gather_weights(replay_input& compute) {
     if (request_.gathered == 0) return {};
-    const bool trains = request_.data_parallel && request_.train;
-    if (const verdict found = may_gather(compute.rows, trains, request_.gathered); !found.ok())
+    if (const verdict found = may_gather(compute.rows, request_.data_parallel, request_.gathered);
+        !found.ok())
       return found;
     jobs_ = with_gathered_weights(compute, request_.gathered);
     compute.rows = jobs_.rows();
@@ -199,8 +199,9 @@ class planned {
 
   void join_replicas() {
     const int replicated = request_.train ? lowering::replicated_stages(where_) : 0;
-    const bool reduces = request_.train && request_.data_parallel;
-    const int summed = reduces ? lowering::summed_stages(where_) : 0;
+    // Forwards alone have no gradients to sum.
+    const bool grouped = request_.data_parallel && (request_.train || request_.gathered > 0);
+    const int summed = grouped ? lowering::summed_stages(where_) : 0;
     if (replicated + summed == 0) return;
     const lowering::buffer_sizes sizes{viewed(request_.stages), {}, false};
     std::vector<group_info> infos(static_cast<std::size_t>(summed + replicated) +
@@ -208,13 +209,17 @@ class planned {
     std::vector<std::int32_t> members(static_cast<std::size_t>(summed + 2 * replicated) +
                                       request_.members.size());
     lowering::write_groups(
-        where_, reduces, request_.gathered > 0, replicated,
-        [&](int stage) { return sizes.of(stage); }, viewed(request_.groups),
-        viewed(request_.members), infos.data(), members.data());
+        where_, grouped, request_.gathered > 0, replicated,
+        [&](int stage) {
+          stage_bytes each = sizes.of(stage);
+          if (!request_.train) each.gradients = 0;
+          return each;
+        },
+        viewed(request_.groups), viewed(request_.members), infos.data(), members.data());
     request_.groups = std::move(infos);
     request_.members = std::move(members);
     // No rank takes part in the sums of another's replicas.
-    held_elsewhere_ = summed - (reduces ? where_.chunks : 0);
+    held_elsewhere_ = summed - (grouped ? where_.chunks : 0);
   }
 
   template <class Overlap>

@@ -57,6 +57,10 @@ class options_in_turn {
     made.data_parallel = train && turn_ % 5 < 2;
     // Two stages at least, of which jobs may be paired.
     if (made.data_parallel && turn_ % 5 == 1) made.gathered = 2 + gathers_++ % 2;
+    if (!train && forwards_++ % 3 == 0) {
+      made.data_parallel = true;
+      made.gathered = 1 + gathers_++ % 2;
+    }
     if (apart_) made.stages[0].kept = 192;
     return made;
   }
@@ -71,6 +75,7 @@ class options_in_turn {
   int turn_ = 0;
   int lead_ = 0;
   int gathers_ = 0;
+  int forwards_ = 0;
   bool apart_ = false;
 };
 
