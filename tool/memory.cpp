@@ -193,6 +193,11 @@ struct memory_command {
     };
     const verdict answer = how_.assign(where, ranges, work);
     if (!answer.ok()) throw bad_option("--layers", layers_text, how_.explain(answer, where));
+    if ((letters.starts_with('E') && ranges.front().count == 0) ||
+        (letters.ends_with('L') && ranges.back().count == 0))
+      throw bad_option("--layers", layers_text,
+                       "has embedding or head on another than the first and the last stage, where "
+                       "memory looks for them");
     std::vector<std::int32_t> held;
     for (const layer_range& range : ranges) {
       held.push_back(0);

@@ -13,6 +13,7 @@
 #include "laws/order_laws.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/lowering/streams/separate.hpp"
+#include "stretto/memory/windows.hpp"
 #include "stretto/model/bound.hpp"
 #include "stretto/plan/emit_jobs.hpp"
 #include "stretto/plan/planned.hpp"
@@ -27,12 +28,14 @@
 #include "stretto/schedule/zb_h1.hpp"
 #include "stretto/schedule/zb_h2.hpp"
 #include "stretto/schedule/zbv.hpp"
+#include "support/schedules.hpp"
 
 namespace {
 
 using stretto::job;
 using stretto::job_kind;
 using stretto::shape;
+namespace memory = stretto::memory;
 namespace schedule = stretto::schedule;
 
 std::int64_t pick(std::mt19937& random, std::int64_t from, std::int64_t to) {
@@ -343,6 +346,41 @@ TEST_CASE("classes: backwards made whole again lengthen no step") {
   hold(schedule::zb_h1{}, 1);
   hold(schedule::zb_h2{}, 1);
   CHECK(shorter > 50);
+}
+
+TEST_CASE("classes: a limit that an order keeps anyway makes none longer") {
+  std::mt19937 random(19);
+  const memory::windows copied{.offload = {.which = {.period = 1, .count = 1}}};
+  int limited = 0;
+  for (int round = 0; round < 60; ++round)
+    for (const schedule::any& made : support::schedules()) {
+      const shape sizes{.ranks = static_cast<int>(pick(random, 1, 4)),
+                        .microbatches = static_cast<int>(pick(random, 2, 6)),
+                        .chunks = made.supports({.ranks = 2, .microbatches = 4}).ok() ? 1 : 2};
+      if (made.forward_only || !made.supports(sizes).ok()) continue;
+      const memory::windows put = round % 4 == 0 ? copied : memory::windows{};
+      INFO(made.name, " round ", round, " ", laws::words(sizes));
+      stretto::job_table table = drawn(random, place(made.placed(), sizes), 1);
+      const auto measured = [&] {
+        stretto::job_lists lists;
+        CHECK(stretto::emit_jobs(made, sizes, put, table.view(), lists).ok());
+        const stretto::replay_input input{.rows = lists.rows(),
+                                          .where = place(made.placed(), sizes),
+                                          .microbatches = sizes.microbatches,
+                                          .costs = table.view()};
+        CHECK(stretto::check::bounded(input).ok());
+        std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+        const std::int64_t makespan = stretto::measure(input, ranks).makespan;
+        std::int64_t peak = 0;
+        for (const stretto::rank_report& each : ranks) peak = std::max(peak, each.peak);
+        return std::pair(makespan, peak);
+      };
+      const auto [free, peak] = measured();
+      table.limit.assign(static_cast<std::size_t>(sizes.ranks), peak);
+      CHECK(measured().first <= free);
+      ++limited;
+    }
+  CHECK(limited > 600);
 }
 
 TEST_CASE("classes: plans keep every rule, with copies to the host and recomputes, too") {

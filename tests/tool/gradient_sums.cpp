@@ -179,6 +179,31 @@ TEST_CASE("sums of a file that has REDUCE_GRAD stand where it has them") {
   }
 }
 
+TEST_CASE("a sum of two directions waits for both ranks, though one of them takes no time") {
+  const temporary costs("costs.json"), trace("trace.json");
+  const std::string step = "simulate chimera --ranks 2 --microbatches 2 --format json --costs ";
+  const auto makespan = [&](const std::string& time) {
+    costs.write(R"({"jobs": [{"kind": "W", "rank": 1, "cost": 5},
+                             {"kind": "REDUCE_GRAD", "rank": 0, "cost": 10},
+                             {"kind": "REDUCE_GRAD", "rank": 1, "cost": )" +
+                time + "}]}");
+    return run_json(step + costs.path())["makespan"];
+  };
+  CHECK(makespan("0") == 28);
+  CHECK(makespan("1") == 28);
+  CHECK(makespan("10") == 28);
+  // Tracks have each sum's chunk.
+  const json all =
+      run_json("trace interleaved --ranks 2 --microbatches 2 --chunks 2 --reduce-grad 4 -o -");
+  int sums = 0;
+  for (const json& one : all["traceEvents"])
+    if (one["name"].get<std::string>().find("REDUCE_GRAD") != std::string::npos) {
+      CHECK(one["args"]["chunk"] == one["args"]["stage"].get<int>() / 2);
+      ++sums;
+    }
+  CHECK(sums == 4);
+}
+
 TEST_CASE("costs tells what a layer's sum takes around a ring of replicas") {
   const std::string model = "costs --layers 4 --device h100 --hidden 4096 --heads 32 -o - ";
   const json plain = run_json(model)["costs"];

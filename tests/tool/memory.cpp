@@ -420,6 +420,8 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--hidden 10240 --heads 80 --layers 2000 --sequence 8192 --batch 8",
        "--layers 2000: a job of stage 0 takes "},
       {"--chunks 2", "1f1b does not serve this: this schedule has one chunk per rank"},
+      {"--layers '|Et*2|t*2L|'",
+       "has embedding or head on another than the first and the last stage"},
       {"--precision half", "--precision"},
       {"--slices 2", "--slices 2: 1f1b does not serve this"},
       {"--slices 3", "--slices 3: --sequence 1024 is no multiple of it"},

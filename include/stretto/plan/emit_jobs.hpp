@@ -24,6 +24,11 @@ namespace stretto {
 
 namespace detail {
 
+constexpr job_table_view without_limits(job_table_view table) {
+  table.limit = {};
+  return table;
+}
+
 //! Puts recomputes and then copies into lists.
 //! @return fault::unsupported for windows that are unsound, do not go together or are asked for with
 //!         slices
@@ -38,9 +43,10 @@ constexpr verdict put_in(const memory::windows& put, const job_rows& plain, cons
 }  // namespace detail
 
 //! How good one order of a search is with what is put in between its jobs. Where the job table that
-//! it sees does not say all of that, how long a step then takes, and whether it fits, is asked of the
-//! lists. Limits that it sees leave room for copies that may never be there at once, and all
-//! micro-batches are as the largest: what finds no place within these may find it without.
+//! it sees does not say all of that, how long a step then takes, and whether it fits, is asked of
+//! the lists. Limits that it sees leave room for copies that may never be there at once, and all
+//! micro-batches are as the largest: what finds no place within these, or only a late one, may do
+//! better without.
 //! @param seen, costs, put  see emit_jobs
 //! @param out               where the lists go; none: only measures
 template <class Schedule>
@@ -54,33 +60,35 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
   const int room = made.capacity(sizes);
   verdict unread{};
   verdict* const refused = out == nullptr ? &unread : out->refused;
-  scratch_lists plain(sizes.ranks, room, refused);
-  schedule::variant_score found = made.score(sizes, seen, tried, &plain.sink);
-  if (!found.fits && !seen.limit.empty()) {
-    job_table_view unbounded = seen;
-    unbounded.limit = {};
-    for (int rank = 0; rank < sizes.ranks; ++rank) plain.sink.counts[rank] = 0;
-    found = made.score(sizes, unbounded, tried, &plain.sink);
-  }
-  if (!found.fits) return found;
   const placement where = place(made.placed(), sizes);
+  scratch_lists plain(sizes.ranks, room, refused);
   scratch_lists own(sizes.ranks, out == nullptr ? put.room(room) : 0, refused);
   job_sink& lists = out == nullptr ? own.sink : *out;
-  if (!detail::put_in(put, plain.sink.rows(), where, sizes.slices, lists).ok()) return {};
-  const replay_input input{.rows = lists.rows(),
-                           .where = where,
-                           .microbatches = sizes.microbatches,
-                           .slices = sizes.slices,
-                           .costs = costs};
-  if (!check::bounded(input).ok()) return {};
-  if (found.first == unlimited) return found;  // its last resort
-  job_table_view unbounded = costs;
-  unbounded.limit = {};
-  const schedule::variant_score with =
-      schedule::score_lists(schedule::aim_of(made), sizes, where, unbounded, lists.rows());
-  found.first = with.first;
-  found.second = with.second;
-  found.fits = with.fits;
+  bool placed = false;  // within the limits that it saw
+  const auto made_within = [&](const job_table_view& limits) -> schedule::variant_score {
+    for (int rank = 0; rank < sizes.ranks; ++rank) plain.sink.counts[rank] = lists.counts[rank] = 0;
+    schedule::variant_score found = made.score(sizes, limits, tried, &plain.sink);
+    placed = found.fits;
+    if (!placed) return found;
+    if (!detail::put_in(put, plain.sink.rows(), where, sizes.slices, lists).ok()) return {};
+    const replay_input input{.rows = lists.rows(),
+                             .where = where,
+                             .microbatches = sizes.microbatches,
+                             .slices = sizes.slices,
+                             .costs = costs};
+    if (!check::bounded(input).ok()) return {};
+    const schedule::variant_score with = schedule::score_lists(
+        schedule::aim_of(made), sizes, where, detail::without_limits(costs), lists.rows());
+    found.first = with.first;
+    found.second = with.second;
+    found.fits = with.fits;
+    return found;
+  };
+  const schedule::variant_score found = made_within(seen);
+  if (seen.limit.empty() || (placed && costs.classes.empty())) return found;
+  const schedule::variant_score free = made_within(detail::without_limits(seen));
+  if (free.fits && (!found.fits || free.is_better_than(found))) return free;
+  if (out != nullptr && found.fits) made_within(seen);
   return found;
 }
 
@@ -88,12 +96,12 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
 //! but what a limit says of jobs without, it says of no others.
 template <class Schedule>
 constexpr schedule::variant_score possible_with(const Schedule& made, const shape& sizes,
-                                                const memory::windows& put, job_table_view costs,
+                                                const memory::windows& put,
+                                                const job_table_view& costs,
                                                 const job_table_view& seen) {
   if (put.folded_whole() && costs.classes.empty())
     return schedule::best_possible(made, sizes, seen);
-  costs.limit = {};
-  return schedule::best_possible(made, sizes, costs);
+  return schedule::best_possible(made, sizes, detail::without_limits(costs));
 }
 
 //! The jobs of a schedule that has no choice, or none of whose orders fits: then why not.
@@ -102,26 +110,40 @@ template <schedule::Policy Schedule>
 constexpr verdict emit_one(const Schedule& made, const shape& sizes, const memory::windows& put,
                            const job_table_view& costs, const job_table_view& seen, job_sink& out) {
   const placement where = place(made.placed(), sizes);
+  const auto put_into = [&](const job_rows& order, job_sink& lists) {
+    for (int rank = 0; rank < sizes.ranks; ++rank) lists.counts[rank] = 0;
+    return detail::put_in(put, order, where, sizes.slices, lists);
+  };
   scratch_lists plain(sizes.ranks, made.capacity(sizes), out.refused);
   const verdict answer = made.emit(sizes, seen, plain.sink);
-  if (answer.ok()) return detail::put_in(put, plain.sink.rows(), where, sizes.slices, out);
-  const bool is_exact = put.folded_whole() && costs.classes.empty();
-  if (answer.what == fault::over_limit && !is_exact && schedule::orders_of(made) == 0) {
-    // As in score_with.
-    job_table_view unbounded = seen;
-    unbounded.limit = {};
-    for (int rank = 0; rank < sizes.ranks; ++rank) plain.sink.counts[rank] = 0;
-    if (made.emit(sizes, unbounded, plain.sink).ok() &&
-        detail::put_in(put, plain.sink.rows(), where, sizes.slices, out).ok() &&
-        check::bounded({.rows = out.rows(),
-                        .where = where,
-                        .microbatches = sizes.microbatches,
-                        .slices = sizes.slices,
-                        .costs = costs})
-            .ok())
-      return {};
-    for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
+  // As in score_with: without limits an order may do that has no place within what was seen of
+  // them, or be shorter.
+  const bool alike = costs.classes.empty();
+  const bool may_do =
+      !(put.folded_whole() && alike) && !seen.limit.empty() && schedule::orders_of(made) == 0 &&
+      (answer.ok() ? !alike && !schedule::is_one_variant(made) : answer.what == fault::over_limit);
+  if (may_do) {
+    scratch_lists free(sizes.ranks, made.capacity(sizes), out.refused);
+    const auto judged = [&](const job_rows& order) -> schedule::variant_score {
+      if (!put_into(order, out).ok() || !check::bounded({.rows = out.rows(),
+                                                         .where = where,
+                                                         .microbatches = sizes.microbatches,
+                                                         .slices = sizes.slices,
+                                                         .costs = costs})
+                                             .ok())
+        return {};
+      return schedule::score_lists(schedule::aim_of(made), sizes, where,
+                                   detail::without_limits(costs), out.rows());
+    };
+    if (made.emit(sizes, detail::without_limits(seen), free.sink).ok()) {
+      const schedule::variant_score within =
+          answer.ok() ? judged(plain.sink.rows()) : schedule::variant_score{};
+      const schedule::variant_score without = judged(free.sink.rows());
+      if (without.fits && (!within.fits || without.is_better_than(within))) return {};
+    }
   }
+  if (answer.ok()) return put_into(plain.sink.rows(), out);
+  for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
   return memory::unfolded(answer, costs.limit, seen.limit);
 }
 

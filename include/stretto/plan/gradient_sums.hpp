@@ -30,14 +30,14 @@ constexpr std::int64_t reduction_time(const replay_input& in, int rank, const jo
 //! The sums of gradients of a replay, which run beside its jobs, and which none of these waits for.
 class gradient_sums {
  public:
-  //! @param parts  how many reductions take time
+  //! @param parts  how many reductions there are; 0 where none takes time
   constexpr gradient_sums(const replay_input& in, std::int64_t parts) : in_(in), parts_(parts) {}
   constexpr ~gradient_sums() = default;  // nvcc needs it written
 
   //! A reduction that the replay has passed.
   constexpr void add(int rank, int step, const job& work, std::int64_t due) {
+    if (parts_.size() == 0) return;
     const std::int64_t time = reduction_time(in_, rank, work);
-    if (time <= 0) return;
     const bool grouped = !in_.groups.empty();
     parts_[count_++] = {grouped ? work.microbatch : work.stage, rank, step, due, time};
   }
@@ -63,6 +63,7 @@ class gradient_sums {
         when.start = std::max(when.start, ends[one.rank]);
         time = std::max(time, one.time);
       }
+      if (time == 0) continue;
       when.end = when.start + time;
       for (std::int64_t at = first; at < last; ++at) {
         const part& one = parts_[at];

@@ -129,7 +129,7 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
           timeline[static_cast<std::size_t>(rank) * static_cast<std::size_t>(input.rows.stride) +
                    static_cast<std::size_t>(step)];
       if (work.kind == job_kind::reduce_grad && when.end > when.start)
-        made.sums.push_back({rank, 0, work, when, 0});
+        made.sums.push_back({rank, input.where.chunk_on(rank, work.stage), work, when, 0});
       if (is_gather(work.kind)) {
         if (when.end > when.start)
           made.gathers.push_back({rank, input.where.chunk_on(rank, work.stage), work, when, 0});

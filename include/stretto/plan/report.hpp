@@ -112,6 +112,7 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
   if (ranks.size() < count || (!timeline.empty() && timeline.size() < places))
     return {.answer = refuse(fault::capacity, reason::buffer_full)};
   std::int64_t reductions = 0;
+  bool any_takes_time = false;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
     check::memory_curve memory(input, rank);
     for (int step = 0; step < input.rows.counts[rank];) {
@@ -128,14 +129,15 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
       const std::int64_t time = detail::reduction_time(input, rank, work);
       if (time < 0)
         return {.answer = refuse(fault::incomplete, reason::out_of_range, rank, step, work)};
-      if (time > 0) ++reductions;
+      ++reductions;
+      any_takes_time = any_takes_time || time > 0;
     }
   }
   scratch<std::int32_t> told(input.rows.ranks);
   scratch<std::int64_t> rank_starts(input.rows.ranks);
   scratch<std::int64_t> rank_ends(input.rows.ranks);
   for (int rank = 0; rank < input.rows.ranks; ++rank) rank_starts[rank] = -1;
-  detail::gradient_sums sums(input, reductions);
+  detail::gradient_sums sums(input, any_takes_time ? reductions : 0);
   detail::report_observer watch(input, ranks, timeline, told, rank_starts, rank_ends, sums);
   report made{.answer = replay(input, watch)};
   if (!made.answer.ok()) return made;

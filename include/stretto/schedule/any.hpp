@@ -36,6 +36,7 @@ class any {
   }
   //! Of one that may choose: how many orders it has (see orders_of); 0 of any other schedule.
   int orders() const { return held_->orders(); }
+  bool one_variant() const { return held_->one_variant(); }  //!< see is_one_variant
   //! How good one of them is, and its lists, where there is `out`.
   variant_score score(const shape& sizes, const job_table_view& table, int tried,
                       job_sink* out = nullptr) const {
@@ -52,6 +53,7 @@ class any {
     virtual int capacity(const shape& sizes) const = 0;
     virtual verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const = 0;
     virtual int orders() const = 0;
+    virtual bool one_variant() const = 0;
     virtual variant_score score(const shape& sizes, const job_table_view& table, int tried,
                                 job_sink* out) const = 0;
     virtual objective_kind aim() const = 0;
@@ -68,6 +70,7 @@ class any {
       return made.emit(sizes, table, out);
     }
     int orders() const override { return orders_of(made); }
+    bool one_variant() const override { return is_one_variant(made); }
     variant_score score(const shape& sizes, const job_table_view& table, int tried,
                         job_sink* out) const override {
       if constexpr (requires { made.score(sizes, table, tried, out); })

@@ -61,6 +61,13 @@ constexpr int orders_of(const Schedule& made) {
   if constexpr (requires { made.orders(); }) return made.orders();  // see any, merged
   return 0;
 }
+//! Whether it is but one variant of a search, and no other is asked for.
+template <class Schedule>
+constexpr bool is_one_variant(const Schedule& made) {
+  if constexpr (Search<Schedule>) return made.variant >= 0;
+  if constexpr (requires { made.one_variant(); }) return made.one_variant();  // see any
+  return false;
+}
 //! What a schedule makes short: the makespan, unless it is told otherwise.
 template <class Schedule>
 constexpr objective_kind aim_of(const Schedule& made) {
