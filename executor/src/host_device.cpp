@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "host_stream.hpp"
 #include "stretto/executor/arena.hpp"
+#include "stretto/executor/error.hpp"
 #include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
@@ -40,13 +42,23 @@ std::uint32_t depth_of(const plan_view& plan, int stream, const host_settings& s
                                   : whole_step(plan, stream, settings.guarded);
 }
 
+//! @throws plan_error where there is not so much
+arena allocated(const plan_view& plan, const char* what, std::int64_t bytes) {
+  try {
+    return arena(bytes);
+  } catch (const std::bad_alloc&) {
+    throw plan_error("plan of rank " + std::to_string(plan.rank) + ": its " + what + " of " +
+                     std::to_string(bytes) + " bytes cannot be allocated");
+  }
+}
+
 class host_device final : public device {
  public:
   host_device(const plan_view& plan, const host_settings& settings, monitor& watch)
       : rank_(plan.rank),
         watch_(watch),
-        arena_(plan.arena_bytes),
-        host_memory_(plan.host_bytes),
+        arena_(allocated(plan, "arena", plan.arena_bytes)),
+        host_memory_(allocated(plan, "memory for what the host keeps", plan.host_bytes)),
         events_(std::make_unique<host_event[]>(static_cast<std::size_t>(plan.events))),
         event_count_(plan.events) {
     const int count = static_cast<int>(plan.streams.size());

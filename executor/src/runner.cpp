@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "guarded_plan.hpp"
+#include "size_source.hpp"
 #include "sm_budget.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/validate.hpp"
@@ -283,8 +284,8 @@ void runner::run_guarded_stage(const command& work) {
             std::ssize(guard_behind(each.data)))
       throw buffer_error("something was written behind the " + std::to_string(each.data.size()) +
                          " bytes of its " + std::string(name(each.role)) +
-                         ", by it or by what ran beside it; how many they are the memory policy's "
-                         "bytes() says");
+                         ", by it or by what ran beside it; how many they are " +
+                         std::string(said_by(each.role)));
 }
 
 void runner::nothing(const command&) {}

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "size_source.hpp"
 #include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {
@@ -14,8 +15,8 @@ void context::lack(buffer_role role, std::span<const std::byte> given, std::int6
   if (given.data() == nullptr)
     text += "and is given none";
   else
-    text += "which has " + std::to_string(given.size()) +
-            " bytes; how many they are the memory policy's bytes() says";
+    text += "which has " + std::to_string(given.size()) + " bytes; how many they are " +
+            std::string(said_by(role));
   throw buffer_error(text);
 }
 

@@ -10,8 +10,10 @@
 
 #include "plan_builder.hpp"
 #include "stretto/executor/arena.hpp"
+#include "stretto/executor/error.hpp"
 #include "stretto/executor/host_device.hpp"
 #include "stretto/executor/runner.hpp"
+#include "support/sanitized.hpp"
 #include "threads.hpp"
 
 using namespace stretto;
@@ -211,6 +213,21 @@ TEST_CASE("the bytes of queues follow their depth") {
   const auto empty = executor::host_queue_bytes(plan.view());
   for (int at = 0; at < 100; ++at) plan.run({0, at, 0, job_kind::forward}, 0);
   CHECK(executor::host_queue_bytes(plan.view()) > 100 * one / 2 + empty);
+}
+
+TEST_CASE("an arena that there is no memory for is refused with its rank and bytes") {
+  plan_builder plan(1, 2, {"one"});
+  plan_view wanted = plan.view();
+  wanted.arena_bytes = std::int64_t{1} << 60;  // beyond any address
+  executor::monitor watch(2);
+  if (test_support::sanitized) return;  // whose allocator ends the program
+  try {
+    executor::make_host_device(wanted, {}, watch);
+    FAIL("it was made");
+  } catch (const executor::plan_error& told) {
+    CHECK(std::string(told.what()) ==
+          "plan of rank 1: its arena of 1152921504606846976 bytes cannot be allocated");
+  }
 }
 
 TEST_CASE("the bytes of events and of prepared instructions follow the plan") {

@@ -257,6 +257,17 @@ TEST_CASE("export refuses by name what has no form, and leaves the text alone") 
   }
   CHECK(refused({}, {stretto::placement_kind::bidirectional, 2}).why ==
         reason::placement_not_served);
+  // Nor is half a pair written as what it is not.
+  for (const int half : {0, 1}) {
+    job jobs[] = {{0, 0, 0, job_kind::forward}, {0, 1, 0, job_kind::forward}};
+    jobs[0].paired = half == 0;
+    jobs[1].paired = true;
+    const auto answer = write_csv({jobs, &count, 1, 2}, {}, out);
+    CHECK(answer.what == fault::incomplete);
+    CHECK(answer.why == reason::not_a_pair);
+    CHECK(answer.step == half);
+    CHECK(out == "before");
+  }
 }
 
 }  // namespace

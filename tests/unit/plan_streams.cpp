@@ -6,6 +6,7 @@
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/gpipe.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
 
 namespace {
 
@@ -42,4 +43,25 @@ TEST_CASE("sums, gathers and copies are on the streams that the policy names for
       apart += own ? 1 : 0;
     }
   CHECK(apart > 20);
+}
+
+TEST_CASE("what a request says of recomputes and copies is of schedules, and refused with lists") {
+  const stretto::job_table costs(2, 1);
+  const stretto::planned made(stretto::schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 3},
+                              costs.view(), stretto::overlap::separate{});
+  REQUIRE(made.answer().ok());
+  const stretto::replay_input lists{
+      .rows = made.jobs(), .where = made.where(), .microbatches = 3, .costs = costs.view()};
+  const auto why = [&](const stretto::plan_request& wanted) {
+    const stretto::planned again(lists, stretto::overlap::separate{}, wanted);
+    CHECK((again.answer().ok() || again.answer().what == stretto::fault::unsupported));
+    return again.answer().why;
+  };
+  stretto::plan_request asked;
+  CHECK(why(asked) == stretto::reason::none);
+  asked.recompute = {.period = 1, .count = 1};
+  CHECK(why(asked) == stretto::reason::windows_of_lists);
+  asked.recompute = {};
+  asked.offload = {.which = {.period = 1, .count = 1}};
+  CHECK(why(asked) == stretto::reason::windows_of_lists);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/lowering/streams/serial.hpp"
@@ -165,6 +166,55 @@ TEST_CASE("a graph that a policy has left is of the job's ops") {
   CHECK(why([](op_graph& graph) { graph.nodes[0].job = 1; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].before = 99; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].after = -1; }) == reason::graph_of_others);
+}
+
+TEST_CASE("programs of chunks that the rank does not have are refused where there are no others") {
+  CHECK(expanded_answer({.spoil = [](program_chain& of) { of.programs[0].chunk = 3; }}).ok());
+  const verdict found = expanded_answer(
+      {.spoil = [](program_chain& of) { of.programs[0].chunk = of.programs[1].chunk = 3; }});
+  CHECK(found.what == fault::unsound_program);
+  CHECK(found.why == reason::program_of_no_chunk);
+  CHECK(found.rank == 0);
+  CHECK(found.where == stretto::job{.stage = 3, .kind = job_kind::forward});
+}
+
+//! The ops in an order of the caller's.
+struct ordered_ops {
+  std::vector<std::int32_t> of_forward;
+
+  program_chain programs(int) const { return small_chain(); }
+  std::vector<std::int32_t> order(const op_graph& graph) const {
+    return graph.size() == 3 ? of_forward : std::vector<std::int32_t>{0};
+  }
+};
+
+TEST_CASE("an order that has not each op once is refused with the op") {
+  const stretto::job_table table(1, 1);
+  const stretto::planned base(stretto::schedule::one_f_one_b{}, {.ranks = 1, .microbatches = 2},
+                              table.view(), stretto::overlap::serial{});
+  const stretto::stream_info streams[] = {{"compute", 0}, {"sums", 0}};
+  const auto answer = [&](std::vector<std::int32_t> order) {
+    return stretto::expanded(base, streams, ordered_ops{std::move(order)}).answer();
+  };
+  CHECK(answer({0, 1, 2}).ok());
+  const struct {
+    std::vector<std::int32_t> order;
+    int op;
+  } cases[] = {{{0, 1}, 2},     {{1, 2}, 0},      {{0, 1, 1}, 1}, {{0, 1, 2, 2}, 2},
+               {{0, 1, 3}, -1}, {{0, -1, 2}, -1}, {{}, 0}};
+  for (const auto& one : cases) {
+    const verdict found = answer(one.order);
+    CHECK(found.what == fault::unsound_program);
+    CHECK(found.why == reason::ops_misordered);
+    CHECK(found.step == one.op);
+    CHECK(found.where == stretto::job{.kind = job_kind::forward});
+  }
+}
+
+TEST_CASE("an op that is not cut has one piece, which is the first") {
+  const verdict found = expanded_answer({.cut = [](op_graph& graph) { graph.nodes[0].piece = 7; }});
+  CHECK(found.what == fault::miscut);
+  CHECK(found.why == reason::piece_missing);
 }
 
 }  // namespace

@@ -126,6 +126,8 @@ enum class reason : int {
   too_many_ops,
   op_out_of_range,
   graph_of_others,
+  program_of_no_chunk,
+  ops_misordered,
   not_gathered,
   gathered_twice,
   never_dropped,
@@ -138,6 +140,8 @@ enum class reason : int {
   replicas_not_summed,
   weights_not_dealt,
   summed_apart,
+  backward_of_forwards,
+  windows_of_lists,
   option_out_of_range,
 };
 //! How many reasons there are.
@@ -311,6 +315,15 @@ constexpr std::string_view describe(reason why) {
     case reason::summed_apart:
       return "an op that sums over its shards reads and writes one buffer, and of that whole "
              "elements of 4 bytes";
+    case reason::program_of_no_chunk:
+      return "its ops are of a chunk that the rank does not have";
+    case reason::ops_misordered:
+      return "the order of a job's ops has each of them once, every piece, and nothing else";
+    case reason::backward_of_forwards:
+      return "this schedule says that it has forwards alone (forward_only)";
+    case reason::windows_of_lists:
+      return "lists of one's own have the recomputes and copies that they are to have: what a "
+             "plan's request says of them would go unheard";
     case reason::nothing_to_reduce: return "its stage has no gradients to reduce";
     case reason::no_plans:
       return "there are no plans; of what was to make them, answer() says why";

@@ -11,8 +11,8 @@
 namespace stretto::check {
 
 //! What lists are for. Those that plans are written from hold compute jobs and copies alone, and
-//! backwards if they are to train.
-enum class lists_of : std::uint8_t { anything, forwards, training };
+//! backwards if they are to train, and none where they are forwards; `jobs` may be either.
+enum class lists_of : std::uint8_t { anything, jobs, forwards, training };
 
 namespace detail {
 
@@ -41,6 +41,7 @@ class completeness {
         if (found.what != fault::none) return found;
       }
     }
+    if (of_ == lists_of::forwards && backwards_) return a_backward();
     if (const verdict found = absent_jobs(); !found) return found;
     if (const verdict found = updates_.absent(); !found) return found;
     return pairs();
@@ -55,6 +56,14 @@ class completeness {
   static constexpr kind_set recompute = only(job_kind::recompute);
   static constexpr kind_set copies = only(job_kind::offload, job_kind::reload);
 
+  //! The first.
+  constexpr verdict a_backward() const {
+    for (int rank = 0; rank < in_.rows.ranks; ++rank)
+      for (int step = 0; step < in_.rows.counts[rank]; ++step)
+        if (const job& work = in_.rows.at(rank, step); holds(backwards, only(work.kind)))
+          return refuse(fault::incomplete, reason::backward_of_forwards, rank, step, work);
+    return {};
+  }
   static constexpr job like(job work, job_kind kind) {
     work.kind = kind;
     work.paired = false;

@@ -84,7 +84,7 @@ constexpr verdict cut(std::span<const plan_view> plans, int rank) {
   const auto count = static_cast<std::int32_t>(plan.parts.size());
   for (std::int32_t index = 0; index < count; ++index) {
     const op_part& part = plan.parts[static_cast<std::size_t>(index)];
-    if (part.pieces == 1) continue;
+    if (part.pieces == 1 && part.piece == 0) continue;
     const job& what = plan.instructions[static_cast<std::size_t>(index)].what;
     const detail::other_pieces others = detail::find_pieces(plan, index);
     if (part.pieces < 1 || part.piece < 0 || part.piece >= part.pieces || others.twice ||

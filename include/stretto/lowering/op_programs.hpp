@@ -36,6 +36,12 @@ class rank_sequences {
   template <OpPolicy Ops>
   constexpr rank_sequences(const Ops& ops, const plan_view& plan, const placement& where)
       : where_(where), chain_(ops.programs(plan.rank)), answer_(sound_program(chain_)) {
+    // Of no chunk of the rank: all its jobs would stay whole without a word.
+    bool any = chain_.programs.empty() || !answer_.ok();
+    for (const program& one : chain_.programs)
+      any = any || (one.chunk < where.chunks && where.stage_of(plan.rank, one.chunk) >= 0);
+    if (!any)
+      answer_ = stretto::detail::refuse_op(reason::program_of_no_chunk, chain_.programs[0], -1);
     for (std::size_t at = 0; at < plan.instructions.size() && answer_.ok(); ++at) {
       const instruction& work = plan.instructions[at];
       if (work.act != action::run || !is_compute(work.what.kind)) continue;

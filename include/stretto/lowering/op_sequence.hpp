@@ -94,13 +94,20 @@ class sequence_writer {
   }
 
   constexpr verdict place() {
-    if (size() != graph_.size()) return refuse(fault::incomplete, reason::missing);
     for (std::int32_t at = 0; at < size(); ++at) {
       const std::int32_t node = order_[index(at)];
-      if (node < 0 || node >= graph_.size()) return refuse(fault::incomplete, reason::out_of_range);
-      if (place_[index(node)] >= 0) return refuse(fault::incomplete, reason::duplicate);
+      if (node < 0 || node >= graph_.size())
+        return stretto::detail::refuse_op(reason::ops_misordered, jobs_[0], -1);
+      if (place_[index(node)] >= 0) return refused(at, reason::ops_misordered);
       place_[index(node)] = at;
       if (this->node(at).stream >= max_streams) return refused(at, reason::no_such_stream);
+    }
+    if (size() != graph_.size()) {
+      std::int32_t absent = 0;
+      while (place_[index(absent)] >= 0) ++absent;
+      const op_node& of = graph_.nodes[index(absent)];
+      const program& job = jobs_[index(of.job)];
+      return stretto::detail::refuse_op(reason::ops_misordered, job, of.op - job.first_op);
     }
     for (const op_edge& edge : graph_.edges)
       if (place_[index(edge.before)] >= place_[index(edge.after)])
@@ -293,9 +300,11 @@ class sequence_writer {
 //! Writes the sequence of a job's ops, or of a pair's, from an order of issue.
 //! @param graph  of these programs, maybe cut; its jobs are the programs in turn
 //! @param jobs   one program, or the two of a pair in the order in which the list has them
-//! @return fault::unsound_program, with the job (its stage is the chunk) and the op as `step`: an op
-//!         on another stream needs no op that computes, or none needs it, or touches what other
-//!         jobs touch, too, or is cut into more pieces than what it touches has rows
+//! @return fault::unsound_program, with the job (its stage is the chunk) and the op as `step`: an
+//! op
+//!         does not stand once in the order; or one on another stream needs no op that computes, or
+//!         none needs it, or touches what other jobs touch, too, or is cut into more pieces than
+//!         what it touches has rows
 constexpr verdict write_sequence(const program_chain& chain, const op_graph& graph,
                                  std::span<const std::int32_t> order, std::span<const program> jobs,
                                  op_sequence& out) {

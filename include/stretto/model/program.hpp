@@ -82,7 +82,9 @@ struct op_form {
   std::uint8_t stream = 0;  //!< its stream type's enumerator; 0: where stages compute
   pieces_of cut = pieces_of::whole;
   std::int16_t holds = 0;   //!< multiprocessors (cores) that communication keeps from computation
-  bool collective = false;  //!< sums what it writes over the ranks that share the stage
+  //! Sums what it writes over the ranks that share the stage: where there are several, one buffer,
+  //! which it reads, too, of whole elements of 4 bytes (see stretto::shared).
+  bool collective = false;
   std::int32_t parts = 0;   //!< rows, or parts of its result, and so the most pieces; 0: any number
 
   constexpr bool operator==(const op_form&) const = default;

@@ -28,7 +28,8 @@ inline csv_fault verify(const imported_schedule& schedule, const job_table_view&
 //! with_pytorch_comms makes (csv_comms.hpp).
 //! @return ok, or fault::unsupported: `no_form` with the job that the format cannot express (a
 //!         slice, a recompute, an offload, a collective), `placement_not_served` for a
-//!         bidirectional placement, whose stages lie on two ranks. `out` is then as it was.
+//!         bidirectional placement, whose stages lie on two ranks; fault::incomplete, `not_a_pair`,
+//!         for the first half of a pair without a second. `out` is then as it was.
 inline verdict write_csv(const job_rows& rows, const placement& where, std::string& out) {
   if (where.kind == placement_kind::bidirectional && where.ranks > 1)
     return refuse(fault::unsupported, reason::placement_not_served);
@@ -36,7 +37,9 @@ inline verdict write_csv(const job_rows& rows, const placement& where, std::stri
   for (int rank = 0; rank < rows.ranks; ++rank) {
     for (int step = 0; step < rows.counts[rank]; ++step) {
       const job& work = rows.at(rank, step);
-      const bool pair = work.paired && step + 1 < rows.counts[rank];
+      const bool pair = work.paired;
+      if (pair && (step + 1 == rows.counts[rank] || rows.at(rank, step + 1).paired))
+        return refuse(fault::incomplete, reason::not_a_pair, rank, step, work);
       for (int half = 0; half <= (pair ? 1 : 0); ++half)
         if (!has_pytorch_form(rows.at(rank, step + half)))
           return refuse(fault::unsupported, reason::no_form, rank, step + half,

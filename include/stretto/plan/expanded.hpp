@@ -22,6 +22,9 @@ class expanded {
       : streams_(streams.begin(), streams.end()),
         made_(base.plans(), base.issued(), viewed(streams_), ops,
               [&](auto& watch) { return lowering::walk(base.issued(), base.order(), watch); }) {}
+  //! The base outlives this, which no temporary does.
+  template <OpPolicy Ops>
+  expanded(const planned&& base, std::span<const stream_info> streams, const Ops& ops) = delete;
   expanded(const expanded&) = delete;
   expanded& operator=(const expanded&) = delete;
 

@@ -45,7 +45,7 @@ struct plan_request {
   //! which they gather before its jobs and drop where those of so many stages are there that come
   //! next (with_gathered_weights): ZeRO's third stage, FSDP. 0: each has them all.
   int gathered = 0;
-  //! Of a schedule's jobs; imported lists have their own.
+  //! Of a schedule's jobs; lists have their own, and are refused with these.
   memory::recompute_window recompute{};
   memory::offload_window offload{};  //!< the same
 };
@@ -83,7 +83,9 @@ class planned {
   planned(const replay_input& compute, const Overlap& overlap, plan_request request = {})
       : planned(std::move(request)) {
     where_ = compute.where;
-    if (!fit(compute.costs, compute.microbatches, compute.slices)) return;
+    if (request_.recompute.any() || request_.offload.any())
+      answer_ = refuse(fault::unsupported, reason::windows_of_lists);
+    if (!answer_.ok() || !fit(compute.costs, compute.microbatches, compute.slices)) return;
     jobs_ = job_lists(compute.rows.ranks, compute.rows.stride);
     job_sink out = jobs_.sink();
     for (int rank = 0; rank < compute.rows.ranks; ++rank)
@@ -131,7 +133,8 @@ class planned {
   }
   template <class Schedule>
   void generate(const Schedule& schedule, const shape& sizes, const job_table_view& costs) {
-    if (stretto::schedule::forward_only(schedule)) request_.train = false;
+    forward_only_ = stretto::schedule::forward_only(schedule);
+    if (forward_only_) request_.train = false;
     answer_ = stretto::schedule::positive_or_refuse(sizes);
     if (answer_.ok()) answer_ = schedule.supports(sizes);
     if (!answer_.ok()) return;
@@ -145,8 +148,9 @@ class planned {
     answer_ = lowering::requested(viewed(request_.stages), where_.stages(), viewed(request_.groups),
                                   viewed(request_.members), where_.ranks);
     if (answer_.ok())
-      answer_ = check::schedule(compute, request_.train ? check::lists_of::training
-                                                        : check::lists_of::forwards);
+      answer_ = check::schedule(compute, request_.train  ? check::lists_of::training
+                                         : forward_only_ ? check::lists_of::forwards
+                                                         : check::lists_of::jobs);
     if (answer_.ok()) answer_ = overlap::serves(overlap, compute.where);
     if (answer_.ok()) answer_ = gather_weights(compute);
     if (!answer_.ok()) return;
@@ -278,6 +282,7 @@ class planned {
   }
 
   plan_request request_;
+  bool forward_only_ = false;  // as its schedule says
   placement where_{};
   verdict answer_{};
   job_lists jobs_;
