@@ -64,11 +64,11 @@ TEST_CASE("embedding and head are layers of their own, as a layout has them, and
   CHECK(of(costs, 2, "layer") == 9);
   CHECK(costs[0] == within[0]);  // those between
   for (const char* kept : {"memory_forward", "memory_weights", "memory_weights_alone"})
-    for (const std::size_t end : {1, 2})
+    for (const auto end : {std::size_t{1}, std::size_t{2}})
       CHECK(of(costs, 0, kept) + of(costs, end, kept) == of(within, end, kept));
   // Ops one behind the other take the sum; side by side some less.
   for (const char* time : {"forward", "backward_weight"})
-    for (const std::size_t end : {1, 2}) {
+    for (const auto end : {std::size_t{1}, std::size_t{2}}) {
       CHECK(of(costs, 0, time) + of(costs, end, time) >= of(within, end, time));
       CHECK(of(costs, 0, time) + of(costs, end, time) <= of(within, end, time) * 101 / 100);
     }
