@@ -58,8 +58,8 @@ void transformer_options::add(CLI::App& command) {
   command
       .add_option("--precision", precision,
                   "mixed: weights and gradients of 2 bytes, master weights and moments "
-                  "of 12 together; single: of 4, 4 and 8, and products at that rate (TF32's, where tensor "
-                  "cores have it)")
+                  "of 12 together; single: of 4, 4 and 8, and products at that rate (TF32's, where "
+                  "tensor cores have it)")
       ->check(CLI::IsMember({"mixed", "single"}))
       ->capture_default_str();
 }
@@ -159,8 +159,8 @@ void transformer_options::refuse_replicas() const {
 //! What is counted of the largest op stays in 64 bits.
 void transformer_options::refuse_overflow() const {
   const auto times = [](double all, auto each) { return all * static_cast<double>(each); };
-  const auto blocks = std::max<std::int64_t>(
-      1, model.experts.count == 0 ? 1 : model.experts.per_token + model.experts.shared);
+  const std::int64_t blocks =
+      model.experts.count == 0 ? 1 : model.experts.per_token + model.experts.shared;
   // An attention's backward has five products, of which each sees no more than all.
   const double widest =
       std::max({times(5, model.sequence), times(1, model.vocabulary),

@@ -25,8 +25,7 @@ struct transformer_options {
   std::string layers = "gpt";
   std::string attention = "plain";
   std::optional<int> data_parallel;
-  int replicas =
-      1;  //!< whose gradients are summed: as many as that, or as something is dealt among
+  int replicas = 1;  //!< whose gradients are summed: so many, or as something is dealt among
 
   void add(CLI::App& command);
   //! --data-parallel, --optimizer-shards and --weight-shards, which matter to what holds weights.

@@ -40,6 +40,26 @@ constexpr verdict put_in(const memory::windows& put, const job_rows& plain, cons
   return memory::insert_offloads(put.offload, put.recompute, again.sink.rows(), where, slices, out);
 }
 
+//! How good lists are with what is put in between their jobs, by a replay: they fit where that can
+//! be, and what they then keep is within the limits of `costs`.
+//! @param out  takes them
+template <class Schedule>
+constexpr schedule::variant_score judged(const Schedule& made, const shape& sizes,
+                                         const memory::windows& put, const job_table_view& costs,
+                                         const job_rows& plain, job_sink& out) {
+  const placement where = place(made.placed(), sizes);
+  for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
+  if (!put_in(put, plain, where, sizes.slices, out).ok()) return {};
+  const replay_input input{.rows = out.rows(),
+                           .where = where,
+                           .microbatches = sizes.microbatches,
+                           .slices = sizes.slices,
+                           .costs = costs};
+  if (!check::bounded(input).ok()) return {};
+  return schedule::score_lists(schedule::aim_of(made), sizes, where, without_limits(costs),
+                               out.rows());
+}
+
 }  // namespace detail
 
 //! How good one order of a search is with what is put in between its jobs. Where the job table that
@@ -60,28 +80,18 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
   const int room = made.capacity(sizes);
   verdict unread{};
   verdict* const refused = out == nullptr ? &unread : out->refused;
-  const placement where = place(made.placed(), sizes);
   scratch_lists plain(sizes.ranks, room, refused);
   scratch_lists own(sizes.ranks, out == nullptr ? put.room(room) : 0, refused);
   job_sink& lists = out == nullptr ? own.sink : *out;
   bool placed = false;  // within the limits that it saw
   const auto made_within = [&](const job_table_view& limits) -> schedule::variant_score {
-    for (int rank = 0; rank < sizes.ranks; ++rank) plain.sink.counts[rank] = lists.counts[rank] = 0;
+    for (int rank = 0; rank < sizes.ranks; ++rank) plain.sink.counts[rank] = 0;
     schedule::variant_score found = made.score(sizes, limits, tried, &plain.sink);
     placed = found.fits;
     if (!placed) return found;
-    if (!detail::put_in(put, plain.sink.rows(), where, sizes.slices, lists).ok()) return {};
-    const replay_input input{.rows = lists.rows(),
-                             .where = where,
-                             .microbatches = sizes.microbatches,
-                             .slices = sizes.slices,
-                             .costs = costs};
-    if (!check::bounded(input).ok()) return {};
-    const schedule::variant_score with = schedule::score_lists(
-        schedule::aim_of(made), sizes, where, detail::without_limits(costs), lists.rows());
-    found.first = with.first;
-    found.second = with.second;
-    found.fits = with.fits;
+    const std::int32_t kept = found.room;
+    found = detail::judged(made, sizes, put, costs, plain.sink.rows(), lists);
+    found.room = kept;
     return found;
   };
   const schedule::variant_score found = made_within(seen);
@@ -124,16 +134,8 @@ constexpr verdict emit_one(const Schedule& made, const shape& sizes, const memor
       (answer.ok() ? !alike && !schedule::is_one_variant(made) : answer.what == fault::over_limit);
   if (may_do) {
     scratch_lists free(sizes.ranks, made.capacity(sizes), out.refused);
-    const auto judged = [&](const job_rows& order) -> schedule::variant_score {
-      if (!put_into(order, out).ok() || !check::bounded({.rows = out.rows(),
-                                                         .where = where,
-                                                         .microbatches = sizes.microbatches,
-                                                         .slices = sizes.slices,
-                                                         .costs = costs})
-                                             .ok())
-        return {};
-      return schedule::score_lists(schedule::aim_of(made), sizes, where,
-                                   detail::without_limits(costs), out.rows());
+    const auto judged = [&](const job_rows& order) {
+      return detail::judged(made, sizes, put, costs, order, out);
     };
     if (made.emit(sizes, detail::without_limits(seen), free.sink).ok()) {
       const schedule::variant_score within =
