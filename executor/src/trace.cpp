@@ -13,7 +13,7 @@ namespace {
 
 //! The text as a JSON string. Bytes of UTF-8 pass; what is no valid UTF-8 would spoil the file, so
 //! bytes above ASCII in stream names, which are at most 24, are replaced.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
   std::string result = "\"";
   for (const char letter : text) {
@@ -58,7 +58,7 @@ std::string_view category(const instruction& each) {
 std::string slice(const plan_view& plan, const trace_record& each, std::int64_t origin) {
   const instruction& what = plan.instructions[static_cast<std::size_t>(each.instruction)];
   std::string text =
-      "{\"ph\":\"X\",\"name\":" + quoted(label(plan, each.instruction)) + ",\"cat\":\"";
+      "{\"ph\":\"X\",\"name\":" + in_quotes(label(plan, each.instruction)) + ",\"cat\":\"";
   text += category(what);
   text += "\",\"pid\":" + std::to_string(each.rank) + ",\"tid\":" + std::to_string(what.stream) +
           ",\"ts\":" + microseconds(each.start - origin) +
@@ -93,7 +93,7 @@ void write_chrome_trace(std::ostream& out, std::span<const plan_view> plans,
     for (std::size_t stream = 0; stream < plan.streams.size(); ++stream) {
       const int number = static_cast<int>(stream);
       put(metadata("thread_name", plan.rank, number,
-                   "\"name\":" + quoted(label(plan.streams[stream]))));
+                   "\"name\":" + in_quotes(label(plan.streams[stream]))));
       put(metadata("thread_sort_index", plan.rank, number,
                    "\"sort_index\":" + std::to_string(number)));
     }

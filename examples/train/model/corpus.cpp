@@ -12,7 +12,7 @@
 namespace train {
 namespace {
 
-std::string quoted(const std::filesystem::path& file) {
+std::string in_quotes(const std::filesystem::path& file) {
   std::string text(1, '\'');
   text += file.string();
   text += '\'';
@@ -21,7 +21,7 @@ std::string quoted(const std::filesystem::path& file) {
 
 void append(const std::filesystem::path& file, std::size_t most, std::vector<std::uint8_t>& bytes) {
   const auto refuse = [&](const std::string& why) {
-    throw std::runtime_error("corpus: cannot read " + quoted(file) + ": " + why);
+    throw std::runtime_error("corpus: cannot read " + in_quotes(file) + ": " + why);
   };
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) refuse("it is a directory");
@@ -51,9 +51,9 @@ corpus::corpus(std::span<const std::filesystem::path> files, int context, std::s
     : context_(checked_context(context)) {
   if (files.empty()) throw std::invalid_argument("corpus: no files given");
   for (const auto& file : files) append(file, most, bytes_);
-  std::string origin = quoted(files.front());
+  std::string origin = in_quotes(files.front());
   if (files.size() > 1) {
-    origin = std::to_string(files.size()) + " files from " + origin + " to " + quoted(files.back());
+    origin = std::to_string(files.size()) + " files from " + origin + " to " + in_quotes(files.back());
   }
   split(origin);
 }
