@@ -1,7 +1,7 @@
-// What the executor costs on a GPU, with stages that launch nothing: the host's time to issue an
-// instruction of one rank, and whole steps, issued and, of several ranks, replayed as a graph, and
-// replayed by one that tells how far it is; of replays also the part until the GPU has the step:
-// all that the host does but wait, whole and by node of the graph.
+// What the executor costs on a GPU, with stages that launch nothing: whole steps, issued and, of
+// several ranks, replayed as a graph, and replayed by one that tells how far it is; of each the
+// part until the GPU has the step, all that the host does but wait: of those that are issued by
+// job, with its messages, of replays whole and by node of the graph.
 //
 // Prints medians over many steps. Usage: cuda_overhead [steps] [--json FILE]
 #include <dlfcn.h>
@@ -48,37 +48,12 @@ extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t g
 namespace {
 
 struct empty_stage final : executor::stage {
-  void run(const executor::context&) override {}
+  void run(const executor::context&) override { called = stopwatch::now(); }
+  stopwatch::time_point called{};  // last: a step's last job has no message behind it
 };
 
 double microseconds(stopwatch::duration length) {
   return std::chrono::duration<double, std::micro>(length).count();
-}
-
-//! The calls that issue a step of one rank; its end is not in it.
-double measure_issue(const plan_view& plan, int steps) {
-  executor::monitor watch(1);
-  const auto wire = executor::make_cuda_loopback_transport();
-  const auto on = executor::make_cuda_device(plan, {}, watch);
-  wire->open({&plan, 1}, watch);
-  wire->attach(plan.rank, *on);
-  empty_stage stage;
-  executor::runner runner(plan, {on.get(), wire.get(), &stage, &watch}, 0, {});
-  std::vector<double> times;
-  for (int step = 0; step < steps; ++step) {
-    watch.begin_step();
-    const stopwatch::time_point start = stopwatch::now();
-    runner.issue(step);
-    times.push_back(microseconds(stopwatch::now() - start));
-    const stopwatch::time_point limit = start + std::chrono::seconds(10);
-    auto seen = executor::monitor::outcome::late;
-    while (seen == executor::monitor::outcome::late && stopwatch::now() < limit) {
-      on->poll();
-      seen = watch.wait_until(stopwatch::now());
-    }
-    if (seen != executor::monitor::outcome::ended) std::exit(1);
-  }
-  return bench::quantile(times, 0.5);
 }
 
 enum class way : std::uint8_t { issued, replayed, followed };
@@ -103,7 +78,7 @@ class watched_graph final : public executor::step_graph {
 
 struct step_times {
   double all = 0;
-  double host = 0;  // until a replay is launched; 0: none was
+  double host = 0;  // until all is issued, or the replay launched
   std::size_t nodes = 0;
   double by_node() const { return host / static_cast<double>(nodes); }
 };
@@ -127,35 +102,38 @@ step_times measure_step(const std::vector<plan_view>& plans, int steps, way how)
     const stopwatch::time_point start = stopwatch::now();
     engine.step();
     times.push_back(microseconds(stopwatch::now() - start));
-    if (how != way::issued) of_host.push_back(microseconds(launched - start));
+    of_host.push_back(microseconds((how == way::issued ? stage.called : launched) - start));
   }
-  if (of_host.empty()) return {bench::quantile(times, 0.5), 0, 0};
   return {bench::quantile(times, 0.5), bench::quantile(of_host, 0.5), graph_nodes};
 }
 
 void measure(int steps, bench::report& to) {
   std::printf("medians over %d steps, microseconds\n", steps);
-  std::printf("%-28s %12s %19s %9s %9s %7s %7s %8s %9s %7s %7s %8s\n", "plan", "instructions",
-              "issuing, by instr.", "step", "replayed", "host's", "nodes", "by node", "followed",
-              "host's", "nodes", "by node");
+  std::printf("%-28s %5s %9s %9s %7s %7s %9s %7s %7s %8s %9s %7s %7s %8s\n", "plan", "jobs",
+              "messages", "issued", "host's", "by job", "replayed", "host's", "nodes", "by node",
+              "followed", "host's", "nodes", "by node");
   const auto row = [&](const char* name, int ranks, int microbatches, std::int64_t elements) {
     const std::vector<plan_builder> built =
         pipeline_plans(ranks, microbatches, elements, layout::separate);
     const std::vector<plan_view> plans = views(built);
-    std::size_t instructions = 0;
-    for (const plan_view& each : plans) instructions += each.instructions.size();
-    nlohmann::ordered_json made{{"plan", name}, {"instructions", instructions}, {"steps", steps}};
-    std::printf("%-28s %12zu", name, instructions);
-    if (ranks == 1) {
-      const double issuing = measure_issue(plans[0], steps) / static_cast<double>(instructions);
-      made["issuing_an_instruction_us"] = bench::rounded(issuing);
-      std::printf(" %19.2f", issuing);
-    } else {
-      std::printf(" %19s", "");
-    }
-    const double issued = measure_step(plans, steps, way::issued).all;
-    made["step_us"] = bench::rounded(issued);
-    std::printf(" %9.1f", issued);
+    std::int64_t jobs = 0;
+    std::int64_t messages = 0;
+    for (const plan_view& each : plans)
+      for (const instruction& one : each.instructions) {
+        jobs += one.act == action::run ? 1 : 0;
+        messages += one.act == action::send ? 1 : 0;
+      }
+    const step_times issued = measure_step(plans, steps, way::issued);
+    const double by_job = issued.host / static_cast<double>(jobs);
+    nlohmann::ordered_json made{{"plan", name},
+                                {"jobs", jobs},
+                                {"messages", messages},
+                                {"steps", steps},
+                                {"issued_us", bench::rounded(issued.all)},
+                                {"issued_host_us", bench::rounded(issued.host)},
+                                {"issued_host_us_by_job", bench::rounded(by_job)}};
+    std::printf("%-28s %5lld %9lld %9.1f %7.1f %7.2f", name, static_cast<long long>(jobs),
+                static_cast<long long>(messages), issued.all, issued.host, by_job);
     // The graph of one rank has no node: its stages launch nothing, and there is no message.
     if (ranks > 1) {
       for (const auto& [replay, how] :

@@ -15,7 +15,8 @@
 // Issued first is the matmul or the communication, and the other one comes some microseconds later
 // (lead_us says how many), or the communication with a gate: the matmul then waits until all of its
 // blocks run. A margin is what cuBLAS is told to leave free, in the pieces of the matmul that the
-// communication is expected to lie beside.
+// communication is expected to lie beside. With it the matmul is measured alone, too: its tiles may
+// not share out as well among fewer multiprocessors, and then no overlap makes it quicker.
 //
 // Usage: gpu_overlap [--json FILE] [--blocks 8,...] [--rates 50,180,370] [--ratios 0.5,1.28,2.88]
 //                    [--late 20] [--cluster 1]
@@ -152,7 +153,11 @@ class grid {
 
   void measure(matmul& product, const matmul_shape& shape, const communication& link,
                std::size_t bytes, double ratio) {
-    std::vector<setting> settings = {{.communicate = false}, {.compute = false}, {.serial = true}};
+    std::vector<setting> settings = {{.communicate = false},
+                                     {.compute = false},
+                                     {.serial = true},
+                                     {.communicate = false, .margin = link.blocks, .beside = 1}};
+    const std::size_t alone = settings.size();
     for (const first_issued order :
          {first_issued::matmul, first_issued::communication, first_issued::gated_communication})
       for (const int margin : {0, link.blocks})
@@ -186,9 +191,10 @@ class grid {
                     .compute = all[0].median,
                     .communicate = all[1].median,
                     .serial = all[2].median,
+                    .compute_in_margin = all[3].median,
                     .rounds = all[0].count,
                     .ways = {}};
-    for (std::size_t at = 3; at < settings.size(); ++at)
+    for (std::size_t at = alone; at < settings.size(); ++at)
       row.ways.push_back({settings[at], all[at], quantile(seen[at].compute, 0.5),
                           quantile(seen[at].communicate, 0.5), quantile(seen[at].lead, 0.5)});
     table_.add(row);

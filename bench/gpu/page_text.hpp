@@ -127,17 +127,18 @@ inline void write_launch(std::ostream& to, const results& from) {
 
 inline void write_overhead(std::ostream& to, const results& from) {
   to << "Stages that launch nothing; medians in microseconds. A replay is a graph of the step; one "
-        "that is followed tells how far it is. The host's part of a replay ends when it is "
-        "launched; beside it the graph's nodes, and what that is by node.\n\n";
-  page_table table(
-      to, {"plan", "instructions", "issuing one", "step, issued", "replayed", "of that the host's",
-           "nodes", "by node", "followed", "of that the host's", "nodes", "by node"});
+        "that is followed tells how far it is. The host's part of a step ends when all is issued, "
+        "with its messages, or the replay launched; beside it what that is by job, and the graph's "
+        "nodes, and what it is by node.\n\n";
+  page_table table(to, {"plan", "jobs", "messages", "issued", "of that the host's", "by job",
+                        "replayed", "of that the host's", "nodes", "by node", "followed",
+                        "of that the host's", "nodes", "by node"});
   for (const fields& row : from.rows("overhead")) {
     std::vector<std::string> cells = {row.text("plan")};
     for (const char* key :
-         {"instructions", "issuing_an_instruction_us", "step_us", "replayed_us", "replayed_host_us",
-          "replayed_nodes", "replayed_host_us_by_node", "followed_us", "followed_host_us",
-          "followed_nodes", "followed_host_us_by_node"})
+         {"jobs", "messages", "issued_us", "issued_host_us", "issued_host_us_by_job", "replayed_us",
+          "replayed_host_us", "replayed_nodes", "replayed_host_us_by_node", "followed_us",
+          "followed_host_us", "followed_nodes", "followed_host_us_by_node"})
       cells.push_back(shown(row, key));
     table.row(cells);
   }
@@ -148,9 +149,10 @@ inline void write_overlap(std::ostream& to, const results& from) {
         "the "
         "matmul's time over the communication's, each alone. Ceiling: min(1, r); bound: the same "
         "when the communication takes its blocks' multiprocessors from the matmul. Late: how much, "
-        "at most, a part of the communication is. Slower: the whole matmul, beside it.\n\n";
+        "at most, a part of the communication is. Slower: the whole matmul, beside it, and alone "
+        "with as many multiprocessors fewer as the communication has blocks.\n\n";
   page_table table(to, {"matmul", "communication", "blocks", "late, µs", "GB/s", "r", "ceiling",
-                        "bound", "hidden", "in the way", "matmul slower"});
+                        "bound", "hidden", "in the way", "matmul slower", "alone"});
   for (const fields& row : from.rows("overlap")) {
     const std::vector<fields> ways = row.list("ways", "way");
     const fields* best = nullptr;
@@ -164,7 +166,7 @@ inline void write_overlap(std::ostream& to, const results& from) {
                percent(row.number("bound")), percent(best->number("hidden")),
                best->text("order") + ", margin " + shown(best->number("margin")) + ", pieces " +
                    shown(best->number("pieces")),
-               percent(best->number("matmul_slowdown") - 1)});
+               percent(best->number("matmul_slowdown") - 1), percent(slowdown_in_margin(row))});
   }
 }
 

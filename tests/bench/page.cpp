@@ -31,7 +31,8 @@ struct left_folder {
              {"clock_mhz", {{"least", 1700}, {"most", 1750.5}}},
              {"globaltimer_step_ns", 1024}};
     for (const std::string name :
-         {"gpu/device", "gpu/loopback", "gpu/soak", "gpu/loopback_memcheck"})
+         {"gpu/device", "gpu/loopback", "gpu/soak", "gpu/loopback_memcheck", "gpu/nccl_memcheck",
+          "train_gpu/pipeline_memcheck"})
       tests.push_back({{"test", name}, {"result", "Passed"}, {"seconds", 1.5}});
     tests.push_back({{"test", "gpus/nccl"}, {"result", "Skipped"}, {"seconds", 0.02}});
     launch.push_back({{"what", "a launch"},
@@ -41,12 +42,17 @@ struct left_folder {
                       {"reference", "2|3"},
                       {"source", "another GPU"}});
     overhead.push_back({{"plan", "one"},
-                        {"instructions", 129},
-                        {"step_us", 300},
-                        {"issuing_an_instruction_us", 4.9}});
+                        {"jobs", 128},
+                        {"messages", 0},
+                        {"issued_us", 300},
+                        {"issued_host_us", 50},
+                        {"issued_host_us_by_job", 0.4}});
     overhead.push_back({{"plan", "four"},
-                        {"instructions", 324},
-                        {"step_us", 900},
+                        {"jobs", 128},
+                        {"messages", 96},
+                        {"issued_us", 900},
+                        {"issued_host_us", 627},
+                        {"issued_host_us_by_job", 4.9},
                         {"replayed_us", 700},
                         {"replayed_host_us", 11},
                         {"replayed_nodes", 100},
@@ -82,6 +88,7 @@ struct left_folder {
             {"gb_s", pace},
             {"r", r},
             {"matmul_us", matmul},
+            {"matmul_in_margin_us", 1.07 * matmul},
             {"communication_us", matmul / r},
             {"ceiling", std::min(1.0, r)},
             {"bound", 0.9},
@@ -143,14 +150,14 @@ TEST_CASE("a page has the device, every target and a table of each benchmark") {
         "| driver | 1.2.3, of CUDA 13.1 |", "| toolkit | CUDA 13.0 |", "| commit | c0ffee |",
         "| memory, GiB | 3 |", "tests 1700 to 1751; launch 1700 to 1751",
         "| timer's step, ns | 1024 |", "Nothing that the programs know of.",
-        "| 4 passed, 0 failed, 1 skipped | met |", "| at most 5 µs | 4.9 µs (one) | met |",
+        "| 6 passed, 0 failed, 1 skipped | met |", "| at most 5 µs | 4.9 µs (four) | met |",
         "| at most 10 µs | 9.5 µs (four) | met |",
         "| allocations and synchronisations in a step | none | gpu/soak: Passed | met |",
         "0.93, wanted 0.9 (4096 x 4096 x 4096, r = 1.28; such a layer's is 1.279) | met |",
         "| gpus/nccl | Skipped | 0.02 |",
         "| a launch | host | 31230 | 1.5 % | 2\\|3 | another GPU |",
-        "| one | 129 | 4.9 | 300 |  |  |  |  |  |  |  |  |",
-        "| four | 324 |  | 900 | 700 | 11 | 100 | 0.11 | 720 | 9.5 | 250 | 0.038 |",
+        "| one | 128 | 0 | 300 | 50 | 0.4 |  |  |  |  |  |  |  |  |",
+        "| four | 128 | 96 | 900 | 627 | 4.9 | 700 | 11 | 100 | 0.11 | 720 | 9.5 | 250 | 0.038 |",
         "| 93.0 % | matmul first, margin 8, pieces 1 | 5.0 % |"})
     expect_in(page, part);
 }
@@ -160,7 +167,7 @@ TEST_CASE("what is missed is told, target by target") {
   of.tests = json_value::array();
   for (const std::string name : {"gpu/loopback", "gpu/soak", "gpu/loopback_memcheck"})
     of.tests.push_back({{"test", name}, {"result", "Timeout"}, {"seconds", 100}});
-  of.overhead[0]["issuing_an_instruction_us"] = 5.01;
+  of.overhead[1]["issued_host_us_by_job"] = 5.01;
   of.overhead[1]["followed_host_us"] = 10.1;
   of.overlap[0] = of.overlap_row("stand-in", 370, 8, 1.28, {of.way(0.89, 1.08)});
   of.write_all();
@@ -180,14 +187,14 @@ TEST_CASE("what was not measured is neither met nor missed") {
     expect_in(page, part);
   // Nor is what lacks in files that there are.
   of.overhead[1].erase("followed_host_us");
-  of.overhead[0].erase("issuing_an_instruction_us");
+  for (auto& row : of.overhead) row.erase("issued_host_us_by_job");
   of.overlap[0]["pace_gb_s"] = 180;
   of.tests = {{{"test", "gpu/soak"}, {"result", "Skipped"}, {"seconds", 0}}};
   of.write_all();
   CHECK(of.verdicts() == std::vector<reached>(all_targets, reached::not_measured));
   of.write("tests", json_value::array());
   expect_in(of.page(), "Not measured: `tests.json` has no row.");
-  expect_in(of.page(), "| gpu/soak has not run | not measured |");
+  expect_in(of.page(), "| gpu/soak: has not run | not measured |");
 }
 
 TEST_CASE("of overlap that row is judged which is like the layer, and the way that serves both") {
@@ -247,7 +254,7 @@ TEST_CASE("what casts doubt on the results is on the page") {
   for (const char* part :
        {"- The targets are those of an H200, and this is none: no such GPU.\n",
         "- What was measured is not the commit alone", "- `launch`: the clock moved",
-        "| 4 passed, 0 failed, 1 skipped, and not all have run | not measured |"})
+        "| 6 passed, 0 failed, 1 skipped, and not all have run | not measured |"})
     expect_in(page, part);
 }
 

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"
+#include "support/kernels.hpp"
 #include "support/passing.hpp"
 
 using namespace stretto;
@@ -54,38 +54,38 @@ TEST_CASE("bytes travel to the last rank and back, in steps that are issued and 
     }
 }
 
-TEST_CASE("a replayed step that does not end names what holds it up") {
-  // A function of the host's in the place of a kernel: the test can end it.
+TEST_CASE("a kernel that does not end is named, in steps that are issued and in replayed ones") {
   struct holding_stage final : executor::stage {
     void run(const executor::context& at) override {
-      if (at.what != held) return;
-      check(cudaLaunchHostFunc(executor::native_stream(at), hold, &holds), "cudaLaunchHostFunc");
+      if (at.what == held)
+        check(launch_spin(static_cast<const int*>(flag.get()), executor::native_stream(at)),
+              "a kernel that spins");
     }
-    static void hold(void* flag) {
-      while (static_cast<std::atomic<bool>*>(flag)->load())
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    void hold(bool on) const { std::atomic_ref(*static_cast<int*>(flag.get())).store(on ? 1 : 0); }
     job held{};
-    std::atomic<bool> holds{false};
+    executor::cuda::pinned_memory flag = executor::cuda::make_pinned_memory(sizeof(int));
   } stage;
-  for (const job& held : {job{0, 0, 0, job_kind::forward}, job{2, 0, 0, job_kind::backward}}) {
-    stage.held = held;
-    // Of one micro-batch: behind what is held nothing else may run, whatever queue it is in.
-    const std::vector<plan_builder> plans = pipeline_plans(3, 1, 1000, layout::separate);
-    executor::stage* const stages[] = {&stage, &stage, &stage};
-    executor::options with = on_gpus(1);
-    with.graph = executor::make_cuda_graph;
-    with.deadline = std::chrono::seconds(2);
-    with.grace = std::chrono::seconds(1);
-    executor::engine engine(views(plans), stages, std::move(with));
-    for (int step = 0; step < 3; ++step) engine.step();
-    stage.holds = true;
-    const executor::execution_error error = error_of(engine);
-    stage.holds = false;
-    CHECK(error.kind() == executor::failure::deadline);
-    CHECK(error.what_job() == held);
-    expect_part(error.flight_record(), "started     named by the error\n");
-  }
+  for (const bool graph : {false, true})
+    for (const job& held : {job{0, 0, 0, job_kind::forward}, job{2, 0, 0, job_kind::backward}}) {
+      CAPTURE(graph);
+      stage.held = held;
+      // Of one micro-batch: behind what is held nothing else may run, whatever queue it is in.
+      const std::vector<plan_builder> plans = pipeline_plans(3, 1, 1000, layout::separate);
+      executor::stage* const stages[] = {&stage, &stage, &stage};
+      executor::options with = on_gpus(1);
+      if (graph) with.graph = executor::make_cuda_graph;
+      with.deadline = std::chrono::seconds(2);
+      with.grace = std::chrono::seconds(1);
+      executor::engine engine(views(plans), stages, std::move(with));
+      stage.hold(false);
+      for (int step = 0; step < 3; ++step) engine.step();
+      stage.hold(true);
+      const executor::execution_error error = error_of(engine);
+      stage.hold(false);
+      CHECK(error.kind() == executor::failure::deadline);
+      CHECK(error.what_job() == held);
+      expect_part(error.flight_record(), "started     named by the error\n");
+    }
 }
 
 TEST_CASE("sums have the bits of the sum in rank order") {
@@ -165,7 +165,9 @@ TEST_CASE("gathers bring every member's part to all") {
   }
 }
 
-TEST_CASE("what waits for a sum to start begins, in steps that are issued and in replayed ones") {
+namespace {
+
+void begin_beside_sum(bool graph) {
   constexpr std::int64_t elements = 1 << 20;
   struct filling_stage final : executor::stage {
     void run(const executor::context& at) override {
@@ -179,23 +181,30 @@ TEST_CASE("what waits for a sum to start begins, in steps that are issued and in
             "cudaMemsetAsync");
     }
     int begun = 0;
-  };
+  } stage;
   const float sum = std::bit_cast<float>(0x3f3f3f3f) + std::bit_cast<float>(0x40404040);
-  for (const bool graph : {false, true}) {
-    const gated_sum plans(elements);
-    filling_stage stage;
-    executor::stage* const stages[] = {&stage, &stage};
-    executor::options with = on_gpus(1);
-    if (graph) with.graph = executor::make_cuda_graph;
-    executor::engine engine(plans.given(), stages, std::move(with));
-    for (int step = 0; step < 4; ++step) engine.step();
-    CHECK(stage.begun == (graph ? 4 : 8));  // it is recorded once
-    for (std::size_t rank = 0; rank < 2; ++rank) {
-      std::vector<float> seen(elements);
-      check(cudaMemcpy(seen.data(), engine.arena(rank).data(), seen.size() * sizeof(float),
-                       cudaMemcpyDeviceToHost),
-            "cudaMemcpy");
-      CHECK(seen == std::vector<float>(seen.size(), sum));
-    }
+  const gated_sum plans(elements);
+  executor::stage* const stages[] = {&stage, &stage};
+  executor::options with = on_gpus(1);
+  if (graph) with.graph = executor::make_cuda_graph;
+  executor::engine engine(plans.given(), stages, std::move(with));
+  for (int step = 0; step < 4; ++step) engine.step();
+  CHECK(stage.begun == (graph ? 4 : 8));  // it is recorded once
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    std::vector<float> seen(elements);
+    check(cudaMemcpy(seen.data(), engine.arena(rank).data(), seen.size() * sizeof(float),
+                     cudaMemcpyDeviceToHost),
+          "cudaMemcpy");
+    CHECK(seen == std::vector<float>(seen.size(), sum));
   }
+}
+
+}  // namespace
+
+TEST_CASE("what waits for a sum to start begins") {
+  begin_beside_sum(false);
+}
+
+TEST_CASE("what waits for a sum to start begins in a replayed step") {
+  begin_beside_sum(true);
 }

@@ -100,11 +100,14 @@ TEST_CASE("what launches, events, graphs and memory take has a row each") {
 TEST_CASE("the executor's overhead is told of every plan, issued and replayed") {
   const json made = results("cuda_overhead", "20");
   REQUIRE(made["rows"].size() == 3);
-  CHECK(made["rows"][0]["issuing_an_instruction_us"] > 0);
   for (const json& row : made["rows"]) {
     CHECK(row["steps"] == 20);
-    CHECK(row["step_us"] > 0);
-    if (row["instructions"] < 200) continue;  // the graph of one rank has no node
+    CHECK(row["jobs"] == 128);
+    CHECK(row["issued_host_us"] > 0);
+    CHECK(row["issued_us"] > row["issued_host_us"]);
+    const double by_job = double(row["issued_host_us"]) / 128;
+    CHECK(row["issued_host_us_by_job"] == doctest::Approx(by_job).epsilon(0.01));
+    if (row["messages"] == 0) continue;  // the graph of one rank has no node
     // Of what is followed also those that tell.
     CHECK(row["replayed_nodes"] > 0);
     CHECK(row["followed_nodes"] > row["replayed_nodes"]);
@@ -134,6 +137,8 @@ TEST_CASE(
     const std::string link = row["communication"];
     CHECK(row["ways"].size() == (link.starts_with("stand-in") ? 18 : 12));
     CHECK(row["matmul_us"] > 0);
+    CHECK(double(row["matmul_in_margin_us"]) / double(row["matmul_us"]) ==
+          doctest::Approx(132.0 / (132 - 8)).epsilon(0.02));
     CHECK(row["communication_us"] > 0);
     const double r = row["r"];
     CHECK(row["ceiling"] == std::min(1.0, r));
@@ -187,7 +192,8 @@ TEST_CASE("the tests of GPUs pass; where there are too few they say so") {
     CHECK(ran.out.find("Status: SUCCESS!") != std::string::npos);
   };
   for (const int gpus : {1, 2})
-    for (const char* name : {"gpu_device", "gpu_loopback", "gpu_nccl", "gpu_soak"})
+    for (const char* name :
+         {"gpu_device", "gpu_loopback", "gpu_nccl", "gpu_overlap_meter", "gpu_soak"})
       pass(test(name, gpus));
   pass(test("gpus_nccl", 2));
 #ifdef STRETTO_TRAIN_PATH

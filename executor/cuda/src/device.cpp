@@ -126,10 +126,13 @@ class cuda_device final : public device {
   void poll() noexcept override {
     if (failed_) return;
     try {
-      progress_->look();
       const std::int64_t step = ending_.load(std::memory_order_acquire);
-      if (step == ended_.load(std::memory_order_relaxed)) return;
-      if (!is_over(cudaEventQuery(end_.get()), "cudaEventQuery")) return;
+      const bool to_end = step != ended_.load(std::memory_order_relaxed);
+      // Of a step that is over nobody asks how far it is.
+      if (!to_end || !is_over(cudaEventQuery(end_.get()), "cudaEventQuery")) {
+        progress_->look();
+        return;
+      }
       if (clock_) clock_->resolve();
       progress_->step_ended(step);
       ended_.store(step, std::memory_order_release);

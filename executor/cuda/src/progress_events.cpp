@@ -39,15 +39,23 @@ void progress_events::recorded(int event, std::int64_t step) {
   lane_of(by.stream).ended.store(step * count_ + index, std::memory_order_release);
 }
 
+//! What a stream has worked off is looked for in steps that double, and then in halves: the events
+//! of a stream are over in its order, and each question takes as long as a record.
 void progress_events::look() {
   for (std::size_t stream = 0; stream < plan_.streams.size(); ++stream) {
     lane& on = lanes_[stream];
     if (on.instructions.empty()) continue;
     const std::int64_t ended = on.ended.load(std::memory_order_acquire);
-    for (; ticket_of(on, on.next) <= ended; ++on.next) {
-      const int index = on.instructions[static_cast<std::size_t>(on.next) % on.instructions.size()];
-      if (!is_over(cudaEventQuery(done_[static_cast<std::size_t>(index)]), "cudaEventQuery")) break;
-    }
+    const auto is_done = [&](std::int64_t number) {
+      const std::int64_t ticket = ticket_of(on, number);
+      return ticket <= ended &&
+             is_over(cudaEventQuery(done_[static_cast<std::size_t>(ticket % count_)]),
+                     "cudaEventQuery");
+    };
+    std::int64_t part = 1;
+    for (; is_done(on.next + part - 1); part *= 2) on.next += part;
+    for (part /= 2; part > 0; part /= 2)
+      if (is_done(on.next + part - 1)) on.next += part;
   }
 }
 

@@ -48,6 +48,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
       if (end == 0) end = here().now() + what.lasts(addresses.data());
       if (!here().is_over(end)) return false;
     }
+    if (what.ready && !what.ready(addresses.data())) return false;
     what.run(addresses.data());
     return true;
   };

@@ -42,6 +42,8 @@ struct kernel {
   std::function<void(void* const* arguments)> run{};
   //! Nanoseconds that it lasts, where that matters.
   std::function<double(void* const* arguments)> lasts{};
+  //! Whether it may run, where that is not at once.
+  std::function<bool(void* const* arguments)> ready{};
 };
 
 //! Forgets everything, errors too, and starts anew. Nothing may be alive.

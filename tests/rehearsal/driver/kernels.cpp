@@ -1,5 +1,6 @@
-// How the simulation begins, and the kernels of the benchmarks and of the executor: those of the
-// benchmarks last as long as they would, by the simulation's own time, and compute nothing.
+// How the simulation begins, and the kernels of the benchmarks, of the tests and of the executor:
+// those of the benchmarks last as long as they would, by the simulation's own time, and compute
+// nothing.
 //   SIMULATED_GPUS=N        how many the process sees; 1
 //   SIMULATED_NCCL=FOLDER   where processes exchange what NCCL would; none: there is but this one
 #include <algorithm>
@@ -54,6 +55,9 @@ const bool defined = [] {
                     }});
   gpu::define_part("15find_timer_step",
                    {{8, 8}, [](void* const* given) { *value<std::uint64_t*>(given, 0) = 32; }});
+  gpu::define_part("4spin", {{8}, nothing, {}, [](void* const* given) {
+                               return *value<const volatile int*>(given, 0) == 0;
+                             }});
   gpu::define_part("4fill", {{8, 8, 4}, nothing});
   gpu::define_part("4link", {{8, 8, 8, 8, 8, 4}, nothing, [](void* const* given) {
                                // No quicker than 8 multiprocessors move it, at 48 GB/s each.

@@ -43,8 +43,9 @@ struct form_search {
     scratch_lists lists(sizes.ranks, made.capacity(sizes));
     if (!made.emit(sizes, table, lists.sink)) return {};
     const variant_score found = score_lists(objective, sizes, where, table, lists.sink.rows());
+    const job_rows made_rows = lists.sink.rows();
     for (int rank = 0; out != nullptr && found.fits && rank < sizes.ranks; ++rank)
-      for (const job& work : lists.sink.rows().row(rank)) out->push(rank, work);
+      for (const job& work : made_rows.row(rank)) out->push(rank, work);
     return found;
   }
 };

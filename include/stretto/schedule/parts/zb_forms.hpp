@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/parts/late_weights.hpp"
@@ -29,7 +30,8 @@ constexpr bool zb_form_fits(const job_table_view& table, const job_sink& lists, 
   const std::int64_t limit = table.limit_of(rank);
   if (limit == unlimited) return true;
   std::int64_t level = table.base_of(rank);
-  for (const job& work : lists.rows().row(rank)) {
+  const std::span<const job> list = lists.rows().row(rank);
+  for (const job& work : list) {
     const job_cost& cost = table.of(rank, 0, work);
     if (level + (cost.peak > cost.change ? cost.peak : cost.change) > limit) return false;
     level += cost.change;
