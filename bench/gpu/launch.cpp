@@ -73,6 +73,11 @@ class things {
     finish();
     return taken;
   }
+  //! Of the runtime's, within the GPU.
+  void copy(const executor::cuda::owned_stream& on) {
+    check(cudaMemcpyAsync(into.get(), from.get(), 16, cudaMemcpyDeviceToDevice, on.get()),
+          "cudaMemcpyAsync");
+  }
   void finish() {
     check(cudaStreamSynchronize(first.get()), "cudaStreamSynchronize");
     check(cudaStreamSynchronize(second.get()), "cudaStreamSynchronize");
@@ -95,6 +100,8 @@ class things {
   executor::cuda::owned_event timed = make_event(true);
   executor::cuda::owned_event start = make_event(true);
   executor::cuda::owned_event stop = make_event(true);
+  executor::cuda::device_memory from = executor::cuda::make_device_memory(16);
+  executor::cuda::device_memory into = executor::cuda::make_device_memory(16);
 };
 
 //! A chain of small kernels as a graph.
@@ -179,6 +186,8 @@ void measure(report& to) {
   const figure figures[] = {
       {"kernel launch", "host", [&] { return with.on_host([&] { with.launch(with.first); }); },
        "2.6-3.3", "RTX 5070 Ti, ocannl#488; CUDA.jl's manual"},
+      {"copy of 16 bytes on the GPU", "host",
+       [&] { return with.on_host([&] { with.copy(with.first); }); }, "", ""},
       {"kernel behind kernel", "device",
        [&] {
          return with.on_device([&] {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "../../executor/cuda/src/sum_members.hpp"
@@ -23,6 +24,16 @@ void sum_on_host(void* const* arguments) {
   }
 }
 
+//! What that of copy_bytes.cu copies.
+inline gpu::copied copy_of(void* const* arguments) {
+  return {*static_cast<void* const*>(arguments[0]), *static_cast<const void* const*>(arguments[1]),
+          static_cast<std::size_t>(*static_cast<const long long*>(arguments[2]))};
+}
+inline void copy_on_host(void* const* arguments) {
+  const gpu::copied what = copy_of(arguments);
+  std::memcpy(what.to, what.from, what.bytes);
+}
+
 //! What that of note_progress.cu does.
 inline void note_on_host(void* const* arguments) {
   unsigned* const word = *static_cast<unsigned* const*>(arguments[0]);
@@ -34,6 +45,8 @@ inline void define_executor_kernels() {
   const std::vector<std::size_t> sizes{sizeof(executor::cuda::member_list), sizeof(long long)};
   gpu::define("stretto_sum_floats", {sizes, sum_on_host<float>});
   gpu::define("stretto_sum_doubles", {sizes, sum_on_host<double>});
+  gpu::define("stretto_copy_bytes",
+              {{sizeof(void*), sizeof(void*), sizeof(long long)}, copy_on_host, {}, {}, copy_of});
   gpu::define("stretto_note_progress", {{sizeof(unsigned*), sizeof(unsigned)}, note_on_host});
 }
 

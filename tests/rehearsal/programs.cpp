@@ -94,7 +94,7 @@ TEST_CASE("what launches, events, graphs and memory take has a row each") {
     CHECK(row["samples"] >= 15);
   }
   CHECK(named.size() == made["rows"].size());
-  CHECK(named.size() + too_slow(made) == 17);
+  CHECK(named.size() + too_slow(made) == 18);
 }
 
 TEST_CASE("the executor's overhead is told of every plan, issued and replayed") {

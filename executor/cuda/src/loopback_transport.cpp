@@ -1,11 +1,13 @@
 #include "stretto/executor/cuda/loopback_transport.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "copy_bytes.hpp"
 #include "current_device.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/validate.hpp"
@@ -41,7 +43,8 @@ void wait(const side& waits, const cuda::owned_event& event) {
 class cuda_loopback_transport final : public transport {
  public:
   explicit cuda_loopback_transport(const cuda_loopback_settings& settings) : settings_(settings) {
-    if (settings.blocks < 1) throw plan_error("a sum on a GPU needs at least one block");
+    if (settings.blocks < 1)
+      throw plan_error("a sum or a message on a GPU needs at least one block");
   }
 
   void record_steps() override {}
@@ -192,17 +195,41 @@ class cuda_loopback_transport final : public transport {
   void copy_bytes(const side& from, const side& to, std::int64_t first, std::int64_t count,
                   cudaStream_t on) {
     if (count == 0) return;
-    const auto bytes = static_cast<std::size_t>(count);
     const int source = rank_of(from).gpu;
     const int target = rank_of(to).gpu;
+    void* const into = to.what->data + first;
+    const void* const out_of = from.what->data + first;
     if (source == target)
-      check(cudaMemcpyAsync(to.what->data + first, from.what->data + first, bytes,
-                            cudaMemcpyDeviceToDevice, on),
-            "cudaMemcpyAsync");
+      copy_within(into, out_of, count, on, target);
     else
-      check(cudaMemcpyPeerAsync(to.what->data + first, target, from.what->data + first, source,
-                                bytes, on),
+      check(cudaMemcpyPeerAsync(into, target, out_of, source, static_cast<std::size_t>(count), on),
             "cudaMemcpyPeerAsync");
+  }
+  //! By a kernel, which the host launches sooner than a copy of the runtime's, and which takes no
+  //! more multiprocessors than it may.
+  void copy_within(void* to, const void* from, std::int64_t count, cudaStream_t on, int gpu) {
+    const auto is_aligned = [](const void* address) {
+      return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+    };
+    if (!is_aligned(to) || !is_aligned(from)) {
+      check(
+          cudaMemcpyAsync(to, from, static_cast<std::size_t>(count), cudaMemcpyDeviceToDevice, on),
+          "cudaMemcpyAsync");
+      return;
+    }
+    constexpr std::int64_t threads = 512;
+    constexpr std::int64_t bytes_by_block = threads * 16;
+    const std::int64_t wanted = (count + bytes_by_block - 1) / bytes_by_block;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(std::min<std::int64_t>(wanted, settings_.blocks)));
+    config.blockDim = dim3(threads);
+    config.stream = on;
+    long long bytes = count;
+    void* arguments[] = {static_cast<void*>(&to), static_cast<void*>(&from), &bytes};
+    check(cudaSetDevice(gpu), "cudaSetDevice");  // as a stage's launches do
+    check(
+        cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(stretto_copy_bytes), arguments),
+        "cudaLaunchKernelExC");
   }
   //! Each member's part of what they gather to all others, on the first one's stream.
   void copy_parts(const std::vector<side>& sides) {

@@ -7,21 +7,31 @@ extern "C" {
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
-  const auto registered = here().functions.find(function);
+  state& my = here();
+  const guard lock(my.mutex);
+  const auto registered = my.functions.find(function);
   const std::string name =
-      registered == here().functions.end() ? "an unknown kernel" : registered->second;
+      registered == my.functions.end() ? "an unknown kernel" : registered->second;
+  const kernel* const defined = my.find_kernel(name);
   std::string given =
       name + ", " + std::to_string(config->gridDim.x) + " blocks, " + text_of(config->stream);
+  copied what{};
+  if (defined != nullptr && defined->copies) {
+    what = defined->copies(arguments);
+    given += ", " + text_of(what.to) + ", " + text_of(what.from) + ", " + number(what.bytes);
+  }
   for (unsigned at = 0; at < config->numAttrs; ++at)
     if (config->attrs[at].id == cudaLaunchAttributeLaunchCompletionEvent)
       given +=
           ", " + text_of(config->attrs[at].val.launchCompletionEvent.event) + " as its blocks run";
-  ENTER(given);
+  if (const cudaError_t code = my.enter(__func__, given)) return code;
   if (!is_alive(config->stream)) return failed(cudaErrorInvalidResourceHandle);
   // A stream takes kernels only while its own GPU is current.
   if (config->stream->device != current) return failed(cudaErrorInvalidResourceHandle);
-  const kernel* const defined = my.find_kernel(name);
   if (defined == nullptr) return failed(cudaErrorInvalidDeviceFunction);
+  if (what.to != nullptr &&
+      !is_right_copy(name.c_str(), what.to, what.from, what.bytes, cudaMemcpyDeviceToDevice))
+    return failed(cudaErrorInvalidValue);
   std::vector<std::vector<std::byte>> values;
   for (const std::size_t size : defined->parameters) {
     const auto* const first = static_cast<const std::byte*>(arguments[values.size()]);

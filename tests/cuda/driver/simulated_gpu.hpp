@@ -36,6 +36,13 @@ struct handles {
   bool operator==(const handles&) const = default;
 };
 
+//! What a kernel copies within a GPU.
+struct copied {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+};
+
 //! What a kernel does, on the host: it gets what the launch was given.
 struct kernel {
   std::vector<std::size_t> parameters{};  //!< their sizes
@@ -44,6 +51,8 @@ struct kernel {
   std::function<double(void* const* arguments)> lasts{};
   //! Whether it may run, where that is not at once.
   std::function<bool(void* const* arguments)> ready{};
+  //! What it copies, where that is all: looked at and told as a copy of the runtime's is.
+  std::function<copied(void* const* arguments)> copies{};
 };
 
 //! Forgets everything, errors too, and starts anew. Nothing may be alive.

@@ -8,16 +8,17 @@ namespace stretto::executor {
 
 //! How messages pass between the GPUs of one process.
 struct cuda_loopback_settings {
-  //! Blocks of the kernel that sums: multiprocessors that it may take.
+  //! Blocks of the kernels that sum and that copy within a GPU, at most: multiprocessors that each
+  //! may take.
   int blocks = 16;
 };
 
 //! Between the ranks of one process, on one GPU or on several; all of them must be in it.
 //!
 //! A message is a copy on the receiver's stream, between events: it begins when both streams have
-//! come to it, and the sender's goes on when it is done. Between GPUs it is a copy from peer to
-//! peer. A sum is one kernel, on the stream of the member of the lowest rank, which adds in the
-//! order of the ranks and writes to all members; the others' streams wait for it.
+//! come to it, and the sender's goes on when it is done: within a GPU by a kernel, between GPUs
+//! from peer to peer. A sum is one kernel, on the stream of the member of the lowest rank, which
+//! adds in the order of the ranks and writes to all members; the others' streams wait for it.
 //!
 //! Events are waited for after they are recorded only if one thread issues for all ranks
 //! (issuing::caller); the engine refuses anything else. Where a send meets its receive, job and
