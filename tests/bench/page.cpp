@@ -35,7 +35,7 @@ struct left_folder {
           "train_gpu/pipeline_memcheck"})
       tests.push_back({{"test", name}, {"result", "Passed"}, {"seconds", 1.5}});
     tests.push_back({{"test", "gpus/nccl"}, {"result", "Skipped"}, {"seconds", 0.02}});
-    launch.push_back({{"what", "a launch"},
+    launch.push_back({{"what", "kernel launch"},
                       {"on", "host"},
                       {"microseconds", 31234.5},
                       {"spread", 0.015},
@@ -150,12 +150,13 @@ TEST_CASE("a page has the device, every target and a table of each benchmark") {
         "| driver | 1.2.3, of CUDA 13.1 |", "| toolkit | CUDA 13.0 |", "| commit | c0ffee |",
         "| memory, GiB | 3 |", "tests 1700 to 1751; launch 1700 to 1751",
         "| timer's step, ns | 1024 |", "Nothing that the programs know of.",
-        "| 6 passed, 0 failed, 1 skipped | met |", "| at most 5 µs | 4.9 µs (four) | met |",
+        "| 6 passed, 0 failed, 1 skipped | met |",
+        "| at most 5 µs | 4.9 µs (four); a kernel's launch alone took 31230 µs | met |",
         "| at most 10 µs | 9.5 µs (four) | met |",
         "| allocations and synchronisations in a step | none | gpu/soak: Passed | met |",
         "0.93, wanted 0.9 (4096 x 4096 x 4096, r = 1.28; such a layer's is 1.279) | met |",
         "| gpus/nccl | Skipped | 0.02 |",
-        "| a launch | host | 31230 | 1.5 % | 2\\|3 | another GPU |",
+        "| kernel launch | host | 31230 | 1.5 % | 2\\|3 | another GPU |",
         "| one | 128 | 0 | 300 | 50 | 0.4 |  |  |  |  |  |  |  |  |",
         "| four | 128 | 96 | 900 | 627 | 4.9 | 700 | 11 | 100 | 0.11 | 720 | 9.5 | 250 | 0.038 |",
         "| 93.0 % | matmul first, margin 8, pieces 1 | 5.0 % |"})

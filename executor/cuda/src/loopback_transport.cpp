@@ -217,12 +217,15 @@ class cuda_loopback_transport final : public transport {
           "cudaMemcpyAsync");
       return;
     }
-    constexpr std::int64_t threads = 512;
-    constexpr std::int64_t bytes_by_block = threads * 16;
-    const std::int64_t wanted = (count + bytes_by_block - 1) / bytes_by_block;
+    constexpr std::int64_t warp = 32;
+    constexpr std::int64_t most_threads = 512;
+    const std::int64_t loads = (count + 15) / 16;
+    const std::int64_t threads = std::min((loads + warp - 1) / warp * warp, most_threads);
+    const std::int64_t blocks =
+        std::min<std::int64_t>((loads + threads - 1) / threads, settings_.blocks);
     cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(std::min<std::int64_t>(wanted, settings_.blocks)));
-    config.blockDim = dim3(threads);
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
     config.stream = on;
     long long bytes = count;
     void* arguments[] = {static_cast<void*>(&to), static_cast<void*>(&from), &bytes};
