@@ -1,6 +1,7 @@
 // How much of a communication hides behind a matmul on one GPU.
 //
-// The matmul is cuBLAS's, of random numbers: of zeros it would take less power and time. The
+// The matmul is cuBLAS's, of random numbers: of zeros it would take less power and time; of the
+// ways that cuBLAS proposes, the one that is the quickest alone, on as many multiprocessors. The
 // communication is a kernel with the footprint of NCCL's that moves bytes no faster than a link
 // would (launch_link), and, where there is NCCL, a message of its only rank to itself, which is
 // NCCL's real kernel. In one row more, at the highest rate, each chunk that the kernel moves is
@@ -31,6 +32,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -87,9 +89,12 @@ class grid {
   void measure(const matmul_shape& shape, const std::vector<communication>& links,
                const std::vector<double>& ratios) {
     matmul product(shape, two_.compute_stream());
+    std::set<int> tuned;
     for (const communication& link : links) {
       if (link.blocks >= seen_.multiProcessorCount) continue;
       try {
+        for (const int margin : {0, link.blocks})
+          if (tuned.insert(margin).second) tune(product, link, margin);
         measure(product, shape, link, ratios);
       } catch (const std::exception& wrong) {
         to_.note(std::string(shape.type) + " beside " + link.name +
@@ -127,6 +132,25 @@ class grid {
     return alternate({[&] { return two_.run(product, link, bytes, how); }},
                      {.least = 5, .most = 5})[0]
         .median;
+  }
+
+  //! Chooses of cuBLAS's proposals what takes least.
+  void tune(matmul& product, const communication& link, int margin) {
+    const int multiprocessors = two_.multiprocessors(margin);
+    for (const int pieces : piece_counts) {
+      std::size_t best = 0;
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t at = 0; at < product.proposals(pieces, multiprocessors); ++at) {
+        product.choose(pieces, multiprocessors, at);
+        const double time =
+            quick(product, link, 0,
+                  {.communicate = false, .margin = margin, .beside = pieces, .pieces = pieces});
+        if (time >= least) continue;
+        least = time;
+        best = at;
+      }
+      product.choose(pieces, multiprocessors, best);
+    }
   }
 
   //! Alone, in bytes a microsecond.
@@ -192,6 +216,8 @@ class grid {
                     .communicate = all[1].median,
                     .serial = all[2].median,
                     .compute_in_margin = all[3].median,
+                    .proposal = product.chosen(1, two_.multiprocessors(0)),
+                    .proposal_in_margin = product.chosen(1, two_.multiprocessors(link.blocks)),
                     .rounds = all[0].count,
                     .ways = {}};
     for (std::size_t at = alone; at < settings.size(); ++at)

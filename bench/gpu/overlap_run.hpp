@@ -57,6 +57,8 @@ class bench_of_two {
     flush_ = make_device_memory(flush_bytes_);
   }
   cudaStream_t compute_stream() const { return compute_.get(); }
+  //! That a matmul may take; 0: all.
+  int multiprocessors(int margin) const { return margin > 0 ? multiprocessors_ - margin : 0; }
 
   //! In microseconds, from when the first of them begins until both are over. From when they may
   //! begin, the hop from another stream would count once in both together, but once in each alone.
@@ -135,8 +137,7 @@ class bench_of_two {
       if (how.order == first_issued::communication) begin_later(how, compute_);
       record(compute_begin_, compute_);
       for (int piece = 0; piece < how.pieces; ++piece)
-        product.launch(piece, how.pieces,
-                       how.margin > 0 && piece < how.beside ? multiprocessors_ - how.margin : 0);
+        product.launch(piece, how.pieces, multiprocessors(piece < how.beside ? how.margin : 0));
       record(compute_end_, compute_);
     }
     if (how.serial || how.order == first_issued::matmul) communicate();

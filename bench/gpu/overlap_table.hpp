@@ -25,6 +25,7 @@ struct overlap_row {
   double clock;                         //!< in MHz
   double compute, communicate, serial;  //!< alone, alone, one behind the other, in microseconds
   double compute_in_margin;  //!< alone, on the multiprocessors that the communication leaves
+  std::size_t proposal, proposal_in_margin;  //!< of cuBLAS's, which of them these are, from 0
   int rounds;
   //! And the two at once, in one way each.
   struct way {
@@ -98,6 +99,8 @@ class overlap_table {
              {"r", rounded(r)},
              {"matmul_us", rounded(made.compute)},
              {"matmul_in_margin_us", rounded(row.compute_in_margin)},
+             {"proposal", row.proposal},
+             {"proposal_in_margin", row.proposal_in_margin},
              {"communication_us", rounded(made.communicate)},
              {"serial_us", rounded(made.serial)},
              {"ceiling", rounded(made.ceiling())},

@@ -137,6 +137,8 @@ TEST_CASE(
     const std::string link = row["communication"];
     CHECK(row["ways"].size() == (link.starts_with("stand-in") ? 18 : 12));
     CHECK(row["matmul_us"] > 0);
+    CHECK(row["proposal"] == 1);
+    CHECK(row["proposal_in_margin"] == 1);
     CHECK(double(row["matmul_in_margin_us"]) / double(row["matmul_us"]) ==
           doctest::Approx(132.0 / (132 - 8)).epsilon(0.02));
     CHECK(row["communication_us"] > 0);

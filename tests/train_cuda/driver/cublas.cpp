@@ -1,5 +1,4 @@
-// The functions of cuBLAS that the trainer and the benchmarks call, on simulated GPUs. The
-// benchmarks' products last as long as on a quick GPU, and compute nothing.
+// The functions of cuBLAS that the trainer calls, on simulated GPUs.
 #include <cublas_v2.h>
 
 #include <bit>
@@ -56,16 +55,6 @@ struct apart {
   long long left = 0, right = 0, out = 0;
   int count = 1;
 };
-
-//! What no host computes takes its time. @return whether it is that much
-bool enqueue_large(const char* name, cublasHandle_t handle, int rows, int columns, int inner) {
-  const double sums = static_cast<double>(rows) * columns * inner;
-  if (sums < 1e9) return false;
-  constexpr double per_nanosecond = 3.5e6;
-  const double part = handle->multiprocessors == 0 ? 1 : handle->multiprocessors / 132.0;
-  gpu::enqueue_for(handle->stream, name, sums / per_nanosecond / part);
-  return true;
-}
 
 template <class Value, class Out>
 cublasStatus_t enqueue(const char* name, cublasHandle_t handle, side<Value> left, side<Value> right,
@@ -154,7 +143,6 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t left_form,
                             int left_stride, const void* right, cudaDataType right_type,
                             int right_stride, const void* kept, void* out, cudaDataType out_type,
                             int out_stride, cublasComputeType_t sums, cublasGemmAlgo_t) {
-  if (enqueue_large("cublasGemmEx", handle, rows, columns, inner)) return CUBLAS_STATUS_SUCCESS;
   if (left_type != CUDA_R_16BF || right_type != CUDA_R_16BF || sums != CUBLAS_COMPUTE_32F ||
       (out_type != CUDA_R_32F && out_type != CUDA_R_16BF))
     return CUBLAS_STATUS_NOT_SUPPORTED;
