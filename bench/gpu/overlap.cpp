@@ -32,7 +32,6 @@
 #include <exception>
 #include <limits>
 #include <memory>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -89,12 +88,10 @@ class grid {
   void measure(const matmul_shape& shape, const std::vector<communication>& links,
                const std::vector<double>& ratios) {
     matmul product(shape, two_.compute_stream());
-    std::set<int> tuned;
+    tune(product, {}, 0, {.communicate = false});
     for (const communication& link : links) {
       if (link.blocks >= seen_.multiProcessorCount) continue;
       try {
-        for (const int margin : {0, link.blocks})
-          if (tuned.insert(margin).second) tune(product, link, margin);
         measure(product, shape, link, ratios);
       } catch (const std::exception& wrong) {
         to_.note(std::string(shape.type) + " beside " + link.name +
@@ -134,19 +131,22 @@ class grid {
         .median;
   }
 
-  //! Chooses of cuBLAS's proposals what takes least.
-  void tune(matmul& product, const communication& link, int margin) {
-    const int multiprocessors = two_.multiprocessors(margin);
+  //! Chooses of cuBLAS's proposals, for each number of pieces, what takes least: until all is over,
+  //! and, where that is the communication's affair, by itself.
+  void tune(matmul& product, const communication& link, std::size_t bytes, setting how) {
+    const int multiprocessors = two_.multiprocessors(how.margin);
     for (const int pieces : piece_counts) {
+      how.pieces = pieces;
+      how.beside = pieces;
       std::size_t best = 0;
       double least = std::numeric_limits<double>::infinity();
       for (std::size_t at = 0; at < product.proposals(pieces, multiprocessors); ++at) {
         product.choose(pieces, multiprocessors, at);
-        const double time =
-            quick(product, link, 0,
-                  {.communicate = false, .margin = margin, .beside = pieces, .pieces = pieces});
-        if (time >= least) continue;
-        least = time;
+        times seen;
+        for (int round = 0; round < 7; ++round) two_.run(product, link, bytes, how, &seen);
+        const double taken = quantile(seen.all, 0.5) + quantile(seen.compute, 0.5);
+        if (taken >= least) continue;
+        least = taken;
         best = at;
       }
       product.choose(pieces, multiprocessors, best);
@@ -177,6 +177,8 @@ class grid {
 
   void measure(matmul& product, const matmul_shape& shape, const communication& link,
                std::size_t bytes, double ratio) {
+    // What leaves multiprocessors free when it is told to shows only when they are taken.
+    tune(product, link, bytes, {.order = first_issued::matmul, .margin = link.blocks});
     std::vector<setting> settings = {{.communicate = false},
                                      {.compute = false},
                                      {.serial = true},
