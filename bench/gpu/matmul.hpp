@@ -4,7 +4,6 @@
 
 #include <cublasLt.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -105,9 +104,9 @@ class matmul {
   }
 
   product& product_of(int columns, int multiprocessors) {
-    const auto [at, is_new] = products_.try_emplace({columns, multiprocessors});
-    product& made = at->second;
-    if (!is_new) return made;
+    const std::pair which(columns, multiprocessors);
+    if (const auto at = products_.find(which); at != products_.end()) return at->second;
+    product made;
     cublasLtMatmulDesc_t what = nullptr;
     check_cublas(cublasLtMatmulDescCreate(&what, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                  "cublasLtMatmulDescCreate");
@@ -134,7 +133,7 @@ class matmul {
                  "cublasLtMatmulAlgoGetHeuristic");
     if (found < 1) throw std::runtime_error("cuBLAS proposes nothing for this product");
     made.proposals.resize(static_cast<std::size_t>(found));
-    return made;
+    return products_[which] = std::move(made);
   }
 
   void* column(const executor::cuda::device_memory& of, int rows, int number) const {

@@ -1,12 +1,13 @@
 // How much of a communication hides behind a matmul on one GPU.
 //
 // The matmul is cuBLAS's, of random numbers: of zeros it would take less power and time; of the
-// ways that cuBLAS proposes, the one that is the quickest alone, on as many multiprocessors. The
-// communication is a kernel with the footprint of NCCL's that moves bytes no faster than a link
-// would (launch_link), and, where there is NCCL, a message of its only rank to itself, which is
-// NCCL's real kernel. In one row more, at the highest rate, each chunk that the kernel moves is
-// late by a time of its own, up to so many microseconds, as what comes from elsewhere is. Caches
-// are flushed, clocks warm; all variants of a row of settings alternate.
+// ways that cuBLAS proposes, the one that is the quickest alone, and with a margin the one that is
+// so beside the communication. The communication is a kernel with the footprint of NCCL's that
+// moves bytes no faster than a link would (launch_link), and, where there is NCCL, a message of
+// its only rank to itself, which is NCCL's real kernel. In one row more, at the highest rate, each
+// chunk that the kernel moves is late by a time of its own, up to so many microseconds, as what
+// comes from elsewhere is. Caches are flushed, clocks warm; all variants of a row of settings
+// alternate.
 //
 //   r         time of the matmul alone, whole and on all multiprocessors, over the communication's
 //   hidden    (matmul + communication - both) / communication, of medians

@@ -74,10 +74,10 @@ class meter {
   overlap_times run() {
     std::vector<double> compute, communicate, serial, both, compute_beside, communicate_beside;
     for (int round = -with_.warmups; round < with_.rounds; ++round) {
-      const span alone = measure(true, false, false);
-      const span other = measure(false, true, false);
-      const span behind = measure(true, true, true);
-      const span beside = measure(true, true, false);
+      const span alone = measure({.compute = true});
+      const span other = measure({.communicate = true});
+      const span behind = measure({.compute = true, .communicate = true, .in_turn = true});
+      const span beside = measure({.compute = true, .communicate = true});
       if (round < 0) continue;
       compute.push_back(alone.compute);
       communicate.push_back(other.communicate);
@@ -96,13 +96,20 @@ class meter {
     double communicate = 0;
     double all = 0;
   };
+  //! What runs of the two, and how.
+  struct variant {
+    bool compute = false;
+    bool communicate = false;
+    bool in_turn = false;
+  };
   struct call {
     const std::function<void(const kernel_call&)>* kernel = nullptr;
     kernel_call with{};
   };
 
   //! Of what runs, from the first start to the last end.
-  span measure(bool compute, bool communicate, bool in_turn) {
+  span measure(const variant& what) {
+    const auto [compute, communicate, in_turn] = what;
     const std::int64_t step = steps_++;
     watch_.begin_step();
     const std::size_t last = stamps_.size() - 1;
@@ -119,7 +126,7 @@ class meter {
     on_->wait(compute_stream, communicated, step);
     on_->end_step(compute_stream, step, watch_);
     on_->submit();
-    finish();
+    finish(what, step);
     span made;
     const timing& first_piece = stamps_.front();
     const timing& last_piece = stamps_[last - 1];
@@ -143,10 +150,8 @@ class meter {
     with.stream = on_->stream(stream);
     calls_[at] = {&kernel, with};
     stamps_[at] = {};
-    const int number = 2 * static_cast<int>(at) + stream;
-    const std::int64_t ticket =
-        step * static_cast<std::int64_t>(plan_.instructions.size()) + number;
-    const mark what{number, step, ticket, &stamps_[at]};
+    const std::int64_t ticket = ticket_of(stream, at, step);
+    const mark what{static_cast<int>(ticket % instructions()), step, ticket, &stamps_[at]};
     if (on_->marked()) on_->begin(stream, what);
     try {
       on_->enqueue(stream, {run_kernel, nullptr, &calls_[at], 0, step, ticket, &stamps_[at]});
@@ -156,7 +161,37 @@ class meter {
     if (on_->marked()) on_->end(stream, what);
   }
 
-  void finish() {
+  std::int64_t instructions() const { return std::ssize(plan_.instructions); }
+  std::int64_t ticket_of(int stream, std::size_t at, std::int64_t step) const {
+    return step * instructions() + 2 * static_cast<std::int64_t>(at) + stream;
+  }
+
+  static std::string text_of(const variant& how) {
+    if (!how.compute || !how.communicate) return ", alone,";
+    return how.in_turn ? ", one behind the other," : ", both at once,";
+  }
+  //! Of a kernel, by the instruction that it is.
+  std::string name_of(std::int64_t ticket) const {
+    const std::int64_t number = ticket % instructions();
+    if (number % 2 == other_stream) return "the communication";
+    if (with_.pieces == 1) return "the computation";
+    return "piece " + std::to_string(number / 2) + " of the computation's " +
+           std::to_string(with_.pieces);
+  }
+  //! Those that have not ended.
+  std::string missing(const variant& how, std::int64_t step) const {
+    const auto is_missing = [&](int stream, std::size_t at) {
+      return on_->progress_of(stream).finished < ticket_of(stream, at, step);
+    };
+    std::string text;
+    for (std::size_t piece = 0; how.compute && text.empty() && piece + 1 < stamps_.size(); ++piece)
+      if (is_missing(compute_stream, piece)) text = name_of(ticket_of(compute_stream, piece, step));
+    if (how.communicate && is_missing(other_stream, stamps_.size() - 1))
+      text += (text.empty() ? "" : " and ") + std::string("the communication");
+    return text.empty() ? "what is measured" : text;
+  }
+
+  void finish(const variant& how, std::int64_t step) {
     const auto limit = std::chrono::steady_clock::now() + with_.deadline;
     auto outcome = monitor::outcome::late;
     if (!on_->polled()) outcome = watch_.wait_until(limit);
@@ -169,13 +204,13 @@ class meter {
     if (outcome == monitor::outcome::ended) return;
     const bool late = outcome == monitor::outcome::late;
     const std::exception_ptr cause = late ? nullptr : watch_.first_failure().cause;
+    const std::string text = late ? missing(how, step) + text_of(how) + " has not ended in time"
+                                  : name_of(watch_.first_failure().ticket) + text_of(how) +
+                                        " has failed: " + cause_text(cause);
     watch_.stop();
     on_->wake();
     const int left = on_->join(std::chrono::steady_clock::now() + std::chrono::seconds(10));
-    throw execution_error(late ? failure::deadline : failure::stage, {},
-                          late ? "a kernel that is measured has not ended in time"
-                               : "a kernel that is measured has failed: " + cause_text(cause),
-                          cause, left);
+    throw execution_error(late ? failure::deadline : failure::stage, {}, text, cause, left);
   }
 
   static void run_kernel(const command& work) {

@@ -80,18 +80,30 @@ TEST_CASE("kernels that are missing, throw or do not end, and settings that mean
                   executor::plan_error);
   const auto throws = [](const executor::kernel_call&) { throw std::runtime_error("no"); };
   CHECK_THROWS_WITH_AS(executor::measure_overlap({nothing, throws}),
-                       doctest::Contains("a kernel that is measured has failed: no"),
-                       executor::execution_error);
+                       "the communication, alone, has failed: no", executor::execution_error);
+  CHECK_THROWS_WITH_AS(executor::measure_overlap({throws, nothing}),
+                       "the computation, alone, has failed: no", executor::execution_error);
+  int pieces = 0;
+  const auto throws_late = [&](const executor::kernel_call&) {
+    if (++pieces == 3 + 2) throw std::runtime_error("no");
+  };
+  CHECK_THROWS_WITH_AS(
+      executor::measure_overlap({throws_late, nothing}, {.pieces = 3, .warmups = 0, .rounds = 1}),
+      "piece 1 of the computation's 3, one behind the other, has failed: no",
+      executor::execution_error);
   CHECK_THROWS_WITH_AS(executor::measure_overlap({nothing, nothing}, {.warmups = -1}),
                        "overlap is measured in at least one round, and warmups are not negative",
                        executor::plan_error);
   const auto sleeps = [](const executor::kernel_call&) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   };
-  CHECK_THROWS_AS(executor::measure_overlap(
-                      {nothing, sleeps},
-                      {.warmups = 0, .rounds = 1, .deadline = std::chrono::milliseconds(20)}),
-                  executor::execution_error);
+  const executor::overlap_settings impatient{
+      .warmups = 0, .rounds = 1, .deadline = std::chrono::milliseconds(20)};
+  CHECK_THROWS_WITH_AS(executor::measure_overlap({nothing, sleeps}, impatient),
+                       "the communication, alone, has not ended in time",
+                       executor::execution_error);
+  CHECK_THROWS_WITH_AS(executor::measure_overlap({sleeps, nothing}, impatient),
+                       "the computation, alone, has not ended in time", executor::execution_error);
 }
 
 }  // namespace

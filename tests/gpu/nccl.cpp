@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <nccl.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"
+#include "support/kernels.hpp"
 #include "support/passing.hpp"
 
 using namespace stretto;
@@ -121,6 +124,44 @@ TEST_CASE(
                             "cudaMemcpy");
       CHECK(seen == std::vector<unsigned char>(elements * 4, 0x3f));
     }
+}
+
+TEST_CASE("a kernel that does not end before NCCL's sum ends the step, and NCCL's part with it") {
+  constexpr std::int64_t elements = 100003;
+  struct holding_stage final : executor::stage {
+    void run(const executor::context& at) override {
+      check(launch_spin(static_cast<const int*>(flag.get()), executor::native_stream(at)),
+            "a kernel that spins");
+    }
+    void hold(bool on) const { std::atomic_ref(*static_cast<int*>(flag.get())).store(on ? 1 : 0); }
+    executor::cuda::pinned_memory flag = executor::cuda::make_pinned_memory(sizeof(int));
+  } stage;
+  executor::stage* const stages[] = {&stage};
+  plan_builder plan(0, 1, {"compute", "sums"});
+  plan.add_group({0}, elements, false);
+  const int where = plan.add_buffer(buffer_role::collective, 0, 0, elements * 4);
+  const int ready = plan.run({0, 0, 0, job_kind::reduce_grad}, 0,
+                             {{where, buffer_role::collective, access::write}});
+  plan.all_reduce(0, 1, where, {ready});
+  plan.end();
+  const plan_view view = plan.view();
+  for (const bool graph : {false, true}) {
+    CAPTURE(graph);
+    const auto alone = executor::make_local_bootstraps(1);
+    executor::options with = by_nccl(*alone[0], 1);
+    if (graph) with.graph = executor::make_cuda_graph;
+    with.deadline = std::chrono::seconds(2);
+    with.grace = std::chrono::seconds(1);
+    executor::engine engine({&view, 1}, stages, std::move(with));
+    stage.hold(false);
+    for (int step = 0; step < 3; ++step) engine.step();
+    stage.hold(true);
+    const executor::execution_error error = error_of(engine);
+    stage.hold(false);
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.what_job() == job{0, 0, 0, job_kind::reduce_grad});
+    expect_part(error.flight_record(), "started     named by the error\n");
+  }
 }
 
 #endif

@@ -195,7 +195,7 @@ TEST_CASE("the tests of GPUs pass; where there are too few they say so") {
   };
   for (const int gpus : {1, 2})
     for (const char* name :
-         {"gpu_device", "gpu_loopback", "gpu_nccl", "gpu_overlap_meter", "gpu_soak"})
+         {"gpu_device", "gpu_fault", "gpu_loopback", "gpu_nccl", "gpu_overlap_meter", "gpu_soak"})
       pass(test(name, gpus));
   pass(test("gpus_nccl", 2));
 #ifdef STRETTO_TRAIN_PATH

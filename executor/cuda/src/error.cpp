@@ -8,7 +8,12 @@ namespace {
 std::string text_of(cudaError_t code, const char* call) {
   std::string text = std::string(call) + ": " + cudaGetErrorName(code) + " (" +
                      std::to_string(static_cast<int>(code)) + "), " + cudaGetErrorString(code);
-  if (is_sticky(code)) text += "; the process cannot use the GPU any more and must be restarted";
+  if (is_sticky(code))
+    text +=
+        "; whatever call comes next tells of a kernel that failed, which may be of an earlier "
+        "instruction (CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer finds it); the process cannot "
+        "use "
+        "the GPU any more and must be restarted";
   return text;
 }
 

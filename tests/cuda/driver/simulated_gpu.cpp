@@ -91,6 +91,10 @@ bool has_failed() {
   return here().hit;
 }
 
+// Work is run by who holds the lock.
+void fault(cudaError_t code) {
+  here().sticky = code;
+}
 void hang_kernel(long n) {
   const guard lock(here().mutex);
   here().until_hang = n;

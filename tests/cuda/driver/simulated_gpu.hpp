@@ -80,6 +80,8 @@ const std::vector<std::string>& complaints();
 void fail_call(int n, cudaError_t code, std::string_view function = {});
 //! Whether it did.
 bool has_failed();
+//! What a kernel calls that touches what it may not: from now on every call fails with the code.
+void fault(cudaError_t code);
 //! The n-th kernel launched from now on never ends.
 void hang_kernel(long n);
 //! A stream takes so many pieces of work, records and waits that are not done; then the call that

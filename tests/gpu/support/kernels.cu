@@ -19,6 +19,10 @@ __global__ void delay(unsigned long long nanoseconds) {
   }
 }
 
+__global__ void fault() {
+  *reinterpret_cast<volatile int*>(16) = 1;
+}
+
 }  // namespace
 
 namespace stretto::test {
@@ -30,6 +34,11 @@ cudaError_t launch_spin(const int* flag, cudaStream_t on) {
 
 cudaError_t launch_delay(std::uint64_t nanoseconds, cudaStream_t on) {
   delay<<<1, 1, 0, on>>>(nanoseconds);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_fault(cudaStream_t on) {
+  fault<<<1, 1, 0, on>>>();
   return cudaGetLastError();
 }
 

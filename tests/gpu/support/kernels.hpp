@@ -12,4 +12,7 @@ cudaError_t launch_spin(const int* flag, cudaStream_t on);
 //! Launches a kernel that lasts so long, and not less.
 cudaError_t launch_delay(std::uint64_t nanoseconds, cudaStream_t on);
 
+//! Launches a kernel that writes where nothing is.
+cudaError_t launch_fault(cudaStream_t on);
+
 }  // namespace stretto::test

@@ -58,6 +58,7 @@ const bool defined = [] {
   gpu::define_part("4spin", {{8}, nothing, {}, [](void* const* given) {
                                return *value<const volatile int*>(given, 0) == 0;
                              }});
+  gpu::define_part("5fault", {{}, [](void* const*) { gpu::fault(cudaErrorIllegalAddress); }});
   gpu::define_part("4fill", {{8, 8, 4}, nothing});
   gpu::define_part("4link", {{8, 8, 8, 8, 8, 4}, nothing, [](void* const* given) {
                                // No quicker than 8 multiprocessors move it, at 48 GB/s each.
