@@ -273,9 +273,10 @@ struct memory_command {
   //! Each buffer may be small enough, and all of a job's not.
   void refuse_huge_jobs(const placement& where, int rank, const job_table& table) const {
     constexpr std::int64_t most = job_table_view::most_memory;
+    const job_table_view costs = table.view();
     for (int chunk = 0; chunk < where.chunks; ++chunk)
       for (int kind = 0; kind < cost_kinds; ++kind) {
-        const job_cost& cost = table.view().at(rank, chunk, static_cast<job_kind>(kind));
+        const job_cost& cost = costs.at(rank, chunk, static_cast<job_kind>(kind));
         const std::int64_t needed = std::max({cost.peak, cost.change, -cost.change});
         if (needed > most)
           throw bad_option("--layers", layers_text,

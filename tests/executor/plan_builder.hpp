@@ -118,10 +118,11 @@ class plan_builder {
   //! After end(): every buffer lives until its last use in the list has ended; what is sent to the
   //! end of the step, which waits for its stream: a send gives nothing back.
   plan_builder& release_all() {
+    const plan_view all = view();
     for (int id = 0; id < static_cast<int>(buffers.size()); ++id) {
       int after = 0;
       for (int index = 0; index < static_cast<int>(instructions.size()); ++index)
-        for (const buffer_use& use : view().uses_of(at(index)))
+        for (const buffer_use& use : all.uses_of(at(index)))
           if (use.buffer == id)
             after = at(index).act == action::send ? static_cast<int>(instructions.size()) - 1
                                                   : index + 1;

@@ -49,7 +49,7 @@ std::int64_t least_need(const stretto::job_table& table, int rank, const std::ve
     if (!open) continue;
     const job_kind kinds[] = {job_kind::forward, job_kind::backward_input,
                               job_kind::backward_weight};
-    const auto& cost = table.view().at(rank, chunk, kinds[done[at]]);
+    const auto cost = table.view().at(rank, chunk, kinds[done[at]]);
     std::vector<int> after = done;
     ++after[at];
     least = std::min(

@@ -35,27 +35,27 @@ void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
 
-void* malloc(std::size_t size) {
+void* malloc(std::size_t size) noexcept {
   count_allocation();
   return __libc_malloc(size);
 }
-void* calloc(std::size_t number, std::size_t size) {
+void* calloc(std::size_t number, std::size_t size) noexcept {
   count_allocation();
   return __libc_calloc(number, size);
 }
-void* realloc(void* old, std::size_t size) {
+void* realloc(void* old, std::size_t size) noexcept {
   count_allocation();
   return __libc_realloc(old, size);
 }
-void* memalign(std::size_t alignment, std::size_t size) {
+void* memalign(std::size_t alignment, std::size_t size) noexcept {
   count_allocation();
   return __libc_memalign(alignment, size);
 }
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
   count_allocation();
   return __libc_memalign(alignment, size);
 }
-int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
+int posix_memalign(void** result, std::size_t alignment, std::size_t size) noexcept {
   count_allocation();
   *result = __libc_memalign(alignment, size);
   return *result == nullptr ? ENOMEM : 0;

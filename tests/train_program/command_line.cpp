@@ -97,7 +97,9 @@ TEST_CASE("data-parallel replicas: equal to the unpipelined model, saved for one
   CHECK(has(one.out, "equal to the unpipelined model after each step"));
   const outcome none = here.train(small("--data-parallel 0"));
   CHECK(none.exit == 2);
-  CHECK(none.err == "train: --data-parallel: Value 0 not in range 1 to 64\n");
+  // As CLI11 words it, of which there are several versions.
+  const std::string refused = "train: --data-parallel: Value 0 not in range ";
+  CHECK((none.err == refused + "1 to 64\n" || none.err == refused + "[1 - 64]\n"));
   const outcome many = here.train(small("--data-parallel 33"));
   CHECK(many.exit == 2);
   CHECK(many.err ==
@@ -345,7 +347,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule grouped --group 3",
        "--group 3: a group of this schedule cannot exceed the ranks"},
       {"--schedule zbv --chunks 3", "--chunks 3: zbv: this schedule has two chunks per rank"},
-      {"--ranks 0", "--ranks: Value 0 not in range 1 to 64"},
+      {"--ranks 0", "--ranks: Value 0 not in range"},
       {"--ranks two", "--ranks: Value two not in range"},
       {"--microbatches 1.5", "--microbatches: Value 1.5 not in range"},
       {"--slices 2", "--slices 2: interleaved: this schedule does not slice micro-batches"},
@@ -376,7 +378,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule seq_1f1b --slices 2 --offload all", ": a slice cannot be offloaded"},
       {"--recompute all --offload 1/2", "--offload 1/2,lag=1,prefetch=1: what a recompute saves"},
       {"--tensor-parallel 3", "--tensor-parallel 3: the heads, 2, are no multiple of it"},
-      {"--tensor-parallel 0", "--tensor-parallel: Value 0 not in range 1 to 64"},
+      {"--tensor-parallel 0", "--tensor-parallel: Value 0 not in range"},
       {"--tensor-parallel 2 --ops whole",
        "--ops whole: the sums of --tensor-parallel 2 lie between"},
       {"--ops backwards", "--ops backwards: no such order; there are whole, program, input_"},

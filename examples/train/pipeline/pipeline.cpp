@@ -300,8 +300,9 @@ std::vector<layer_sums> pipeline::sums() const {
     made.push_back({range.first, range.first + range.count, sum_order(config::size(replicas()))});
   for (layer_sums& of : made)
     for (auto& direction : of.order) direction.resize(config::size(copies_));
+  const auto jobs = plan().jobs();
   for (int rank = 0; rank < where_.ranks; ++rank)
-    for (const stretto::job& work : plan().jobs().row(rank))
+    for (const stretto::job& work : jobs.row(rank))
       if ((work.kind == stretto::job_kind::backward ||
            work.kind == stretto::job_kind::backward_weight) &&
           work.slice == 0)  // a micro-batch's slices stand together, and this one is the last
