@@ -299,3 +299,16 @@ TEST_CASE("files that are none, or do not go together, are refused by name") {
   std::filesystem::remove_all(folder);
   CHECK(of.refusal() == folder + " is no folder");
 }
+
+TEST_CASE("the pages of results that are kept are what is made of them") {
+  int pages = 0;
+  for (const auto& each :
+       std::filesystem::directory_iterator(STRETTO_SOURCE_DIR "/bench/results")) {
+    const std::string name = each.path().filename().string();
+    CAPTURE(name);
+    CHECK(bench::page_of(bench::results(each.path().string())) ==
+          test_support::contents(STRETTO_SOURCE_DIR "/docs/results-" + name + ".md"));
+    ++pages;
+  }
+  CHECK(pages > 0);
+}
