@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <string>
+#include <cstdint>
 
 #include "stretto/executor/cuda/device.hpp"
 #include "stretto/executor/cuda/error.hpp"
@@ -21,8 +21,8 @@ TEST_CASE("two kernels are timed alone, one behind the other, and beside each ot
     };
   };
   constexpr int pieces = 2;
-  constexpr double computes = 400'000;  // a piece, in nanoseconds
-  constexpr double communicates = 500'000;
+  constexpr std::uint64_t computes = 400'000;  // a piece, in nanoseconds
+  constexpr std::uint64_t communicates = 500'000;
   executor::overlap_settings with{.pieces = pieces};
   with.make_device = [](const plan_view& plan, executor::monitor& watch) {
     return executor::make_cuda_device(plan, {.timing = true}, watch);
@@ -30,13 +30,15 @@ TEST_CASE("two kernels are timed alone, one behind the other, and beside each ot
   const executor::overlap_times seen =
       executor::measure_overlap({lasting(computes), lasting(communicates)}, with);
   // Events and the timer of kernels have steps of their own.
-  constexpr double nearly = 0.99;
-  CHECK(seen.compute >= nearly * pieces * computes);
-  CHECK(seen.communicate >= nearly * communicates);
-  CHECK(seen.serial >= nearly * (pieces * computes + communicates));
-  CHECK(seen.both >= nearly * std::max(pieces * computes, communicates));
-  CHECK(seen.compute_beside >= nearly * pieces * computes);
-  CHECK(seen.communicate_beside >= nearly * communicates);
+  const auto least = [](std::uint64_t nanoseconds) {
+    return 0.99 * static_cast<double>(nanoseconds);
+  };
+  CHECK(seen.compute >= least(pieces * computes));
+  CHECK(seen.communicate >= least(communicates));
+  CHECK(seen.serial >= least(pieces * computes + communicates));
+  CHECK(seen.both >= least(std::max(pieces * computes, communicates)));
+  CHECK(seen.compute_beside >= least(pieces * computes));
+  CHECK(seen.communicate_beside >= least(communicates));
   CHECK(seen.hidden() <= seen.ceiling() + 1e-9);
   MESSAGE("hidden: " << 100 * seen.hidden() << " % of at most " << 100 * seen.ceiling() << " %");
 }
