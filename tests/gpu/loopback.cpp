@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -16,7 +14,7 @@
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"
-#include "support/kernels.hpp"
+#include "support/holding.hpp"
 #include "support/passing.hpp"
 
 using namespace stretto;
@@ -55,36 +53,18 @@ TEST_CASE("bytes travel to the last rank and back, in steps that are issued and 
 }
 
 TEST_CASE("a kernel that does not end is named, in steps that are issued and in replayed ones") {
-  struct holding_stage final : executor::stage {
-    void run(const executor::context& at) override {
-      if (at.what == held)
-        check(launch_spin(static_cast<const int*>(flag.get()), executor::native_stream(at)),
-              "a kernel that spins");
-    }
-    void hold(bool on) const { std::atomic_ref(*static_cast<int*>(flag.get())).store(on ? 1 : 0); }
-    job held{};
-    executor::cuda::pinned_memory flag = executor::cuda::make_pinned_memory(sizeof(int));
-  } stage;
   for (const bool graph : {false, true})
     for (const job& held : {job{0, 0, 0, job_kind::forward}, job{2, 0, 0, job_kind::backward}}) {
       CAPTURE(graph);
-      stage.held = held;
+      holding_stage stage(held);
       // Of one micro-batch: behind what is held nothing else may run, whatever queue it is in.
       const std::vector<plan_builder> plans = pipeline_plans(3, 1, 1000, layout::separate);
       executor::stage* const stages[] = {&stage, &stage, &stage};
       executor::options with = on_gpus(1);
       if (graph) with.graph = executor::make_cuda_graph;
-      with.deadline = std::chrono::seconds(2);
-      with.grace = std::chrono::seconds(1);
+      holding_stage::be_impatient(with);
       executor::engine engine(views(plans), stages, std::move(with));
-      stage.hold(false);
-      for (int step = 0; step < 3; ++step) engine.step();
-      stage.hold(true);
-      const executor::execution_error error = error_of(engine);
-      stage.hold(false);
-      CHECK(error.kind() == executor::failure::deadline);
-      CHECK(error.what_job() == held);
-      expect_part(error.flight_record(), "started     named by the error\n");
+      stage.expect_named(engine);
     }
 }
 

@@ -4,8 +4,6 @@
 #include <doctest/doctest.h>
 #include <nccl.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -15,10 +13,10 @@
 #include "executor/failures.hpp"
 #include "executor/pipeline.hpp"
 #include "gpu/support/by_nccl.hpp"
+#include "gpu/support/holding.hpp"
 #include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"
-#include "support/kernels.hpp"
 #include "support/passing.hpp"
 
 using namespace stretto;
@@ -72,9 +70,25 @@ TEST_CASE("NCCL's own refusal, of two ranks on one GPU, is told before the first
   expect_part(text, "ncclras");
 }
 
+namespace {
+
+constexpr std::int64_t elements = 100003;
+
+//! Of a rank that sums, with nobody, what a job of it leaves.
+plan_builder lone_sum() {
+  plan_builder plan(0, 1, {"compute", "sums"});
+  plan.add_group({0}, elements, false);
+  const int where = plan.add_buffer(buffer_role::collective, 0, 0, elements * 4);
+  const int ready = plan.run({0, 0, 0, job_kind::reduce_grad}, 0,
+                             {{where, buffer_role::collective, access::write}});
+  plan.all_reduce(0, 1, where, {ready});
+  return plan;
+}
+
+}  // namespace
+
 TEST_CASE(
     "NCCL opens, sums and gathers, is recorded and closes, where a rank does so with nobody") {
-  constexpr std::int64_t elements = 100003;
   struct filling_stage final : executor::stage {
     void run(const executor::context& at) override {
       const std::span<std::byte> to =
@@ -85,12 +99,7 @@ TEST_CASE(
     }
   } stage;
   executor::stage* const stages[] = {&stage};
-  plan_builder plan(0, 1, {"compute", "sums"});
-  plan.add_group({0}, elements, false);
-  const int where = plan.add_buffer(buffer_role::collective, 0, 0, elements * 4);
-  const int ready = plan.run({0, 0, 0, job_kind::reduce_grad}, 0,
-                             {{where, buffer_role::collective, access::write}});
-  plan.all_reduce(0, 1, where, {ready});
+  plan_builder plan = lone_sum();
   const int weights = plan.add_buffer(buffer_role::weights, 0, 0, elements * 4);
   const int put =
       plan.run({0, 0, 0, job_kind::unshard}, 0, {{weights, buffer_role::weights, access::write}});
@@ -127,40 +136,19 @@ TEST_CASE(
 }
 
 TEST_CASE("a kernel that does not end before NCCL's sum ends the step, and NCCL's part with it") {
-  constexpr std::int64_t elements = 100003;
-  struct holding_stage final : executor::stage {
-    void run(const executor::context& at) override {
-      check(launch_spin(static_cast<const int*>(flag.get()), executor::native_stream(at)),
-            "a kernel that spins");
-    }
-    void hold(bool on) const { std::atomic_ref(*static_cast<int*>(flag.get())).store(on ? 1 : 0); }
-    executor::cuda::pinned_memory flag = executor::cuda::make_pinned_memory(sizeof(int));
-  } stage;
-  executor::stage* const stages[] = {&stage};
-  plan_builder plan(0, 1, {"compute", "sums"});
-  plan.add_group({0}, elements, false);
-  const int where = plan.add_buffer(buffer_role::collective, 0, 0, elements * 4);
-  const int ready = plan.run({0, 0, 0, job_kind::reduce_grad}, 0,
-                             {{where, buffer_role::collective, access::write}});
-  plan.all_reduce(0, 1, where, {ready});
+  plan_builder plan = lone_sum();
   plan.end();
   const plan_view view = plan.view();
   for (const bool graph : {false, true}) {
     CAPTURE(graph);
+    holding_stage stage({0, 0, 0, job_kind::reduce_grad});
+    executor::stage* const stages[] = {&stage};
     const auto alone = executor::make_local_bootstraps(1);
     executor::options with = by_nccl(*alone[0], 1);
     if (graph) with.graph = executor::make_cuda_graph;
-    with.deadline = std::chrono::seconds(2);
-    with.grace = std::chrono::seconds(1);
+    holding_stage::be_impatient(with);
     executor::engine engine({&view, 1}, stages, std::move(with));
-    stage.hold(false);
-    for (int step = 0; step < 3; ++step) engine.step();
-    stage.hold(true);
-    const executor::execution_error error = error_of(engine);
-    stage.hold(false);
-    CHECK(error.kind() == executor::failure::deadline);
-    CHECK(error.what_job() == job{0, 0, 0, job_kind::reduce_grad});
-    expect_part(error.flight_record(), "started     named by the error\n");
+    stage.expect_named(engine);
   }
 }
 
