@@ -49,7 +49,7 @@ if(TARGET stretto_tool)
   find_package(CLI11 REQUIRED)
   find_package(nlohmann_json REQUIRED)
   # All that reads the tool's files, but what opens them: each target has its own of that.
-  set(tool_readers errors cost_options cost_table costs_file layers machine_file
+  set(tool_readers errors cost_options cost_table costs_file layer_file layers machine_file
     measured_stages measured_trace trace_orders)
   list(TRANSFORM tool_readers REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tool/\\1.cpp")
   add_library(stretto_fuzz_tool STATIC ${tool_readers})
