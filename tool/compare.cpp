@@ -105,8 +105,8 @@ struct compare_command {
   //! Whether what was made for less memory is shorter: layers that are dealt within a greater
   //! limit, and what searches find within it, can be worse.
   bool beats(const compared& for_less, const compared& other) const {
-    return for_less.why.ok() &&
-           (!other.why.ok() || common_.length(for_less) < common_.length(other));
+    return for_less.why.found.ok() &&
+           (!other.why.found.ok() || common_.length(for_less) < common_.length(other));
   }
   //! What was made for less, or for less than that, told of the limit at hand.
   compared kept(compared for_less, std::int64_t less) const {
@@ -193,7 +193,7 @@ struct compare_command {
   }
   comparison_run sorted(const std::vector<compared>& made) const {
     comparison_run run;
-    for (const compared& one : made) (one.why.ok() ? run.all : run.absent).push_back(one);
+    for (const compared& one : made) (one.why.found.ok() ? run.all : run.absent).push_back(one);
     std::stable_sort(run.all.begin(), run.all.end(),
                      [&](const compared& one, const compared& other) {
                        if (one.forward_only != other.forward_only) return other.forward_only;
@@ -271,7 +271,7 @@ struct compare_command {
     try {
       made = make_step(facts.name, cut, options, mine, cut_into(cut.slices), &result.why);
     } catch (const layers_refused& refused) {
-      result.why = refused.why;
+      result.why = {refused.why};
     }
     if (!made) return result;
     measure(*made, result);
@@ -288,9 +288,9 @@ struct compare_command {
       prove_order(read, costs.for_step(read.forward_only), cut_into(1), &result.why,
                   common_.spans ? schedule::objective_kind::span : schedule::objective_kind::flush);
     } catch (const layers_refused& refused) {
-      result.why = refused.why;
+      result.why = {refused.why};
     }
-    if (result.why.ok()) measure(read, result);
+    if (result.why.found.ok()) measure(read, result);
     return result;
   }
   void measure(const step& made, compared& result) const {

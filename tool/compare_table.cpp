@@ -37,14 +37,21 @@ std::string comparison::scale(const compared& one) const {
 }
 
 std::string comparison::reason_of(const compared& one) const {
-  if (one.why.what == fault::unsupported) return std::string(describe(one.why.why));
-  if (one.why.what == fault::misassigned) return std::string(to_text(one.why).view());
-  if (one.why.what == fault::over_limit && one.why.amount == 0)
-    return "needs more than the limit of rank " + std::to_string(one.why.rank) + ", " +
-           memory.text(one.why.limit);
-  if (one.why.what == fault::over_limit)
-    return needs_in_words(one.why, [&](std::int64_t amount) { return memory.text(amount); });
-  return std::string(to_text(one.why).view());
+  const verdict& found = one.why.found;
+  if (found.what == fault::unsupported) return std::string(describe(found.why));
+  if (found.what != fault::over_limit) return std::string(to_text(found).view());
+  const amount_text amount = [&](std::int64_t bytes) { return memory.text(bytes); };
+  const std::string limit =
+      "the limit of rank " + std::to_string(found.rank) + ", " + amount(found.limit);
+  switch (one.why.searched.value_or(least_limit::smallest)) {
+    case least_limit::smallest:
+      break;
+    case least_limit::enough:
+      return "needs more than " + limit + "; a limit of " + amount(found.amount) + " is enough";
+    case least_limit::unknown:
+      return "needs more than " + limit;
+  }
+  return needs_in_words(found, amount);
 }
 
 std::string comparison::name_of(const compared& one) const {

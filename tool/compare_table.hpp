@@ -19,7 +19,7 @@ struct compared {
   bool forward_only = false;
   int chunks = 1;
   int slices = 1;
-  verdict why;  //!< it is not there
+  no_step why;  //!< it is not there
   simulated all;
   std::vector<std::int32_t> layers;      //!< of every stage, where the costs are layers'
   std::optional<std::int64_t> made_for;  //!< a smaller limit than the run's; else for that

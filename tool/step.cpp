@@ -121,7 +121,7 @@ verdict as_read(const step& made, verdict found) {
   return found;
 }
 
-void prove_by(step& read, job_table costs, verdict* why, std::optional<int> gathered) {
+void prove_by(step& read, job_table costs, no_step* why, std::optional<int> gathered) {
   read.made.costs = std::move(costs);
   csv_fault found = verify(*read.imported, read.made.costs.view(),
                            gathered.value_or(std::numeric_limits<int>::max()));
@@ -135,7 +135,7 @@ void prove_by(step& read, job_table costs, verdict* why, std::optional<int> gath
   const replay_input order = read.input();
   const bool above = found.what.what == fault::over_limit;
   if (why != nullptr && (above || found.what.why == reason::too_many_gathered)) {
-    *why = above ? fullest(order, found.what) : found.what;
+    *why = {above ? fullest(order, found.what) : found.what};
     return;
   }
   throw broken_schedule(read.schedule + ": " + found.sentence() +
@@ -145,20 +145,20 @@ void prove_by(step& read, job_table costs, verdict* why, std::optional<int> gath
 
 }  // namespace
 
-void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why,
+void prove_order(step& read, const cost_options& costs, const cost_cut& cut, no_step* why,
                  schedule::objective_kind objective) {
-  const auto prove = [&](const cost_options& way, verdict* told) {
+  const auto prove = [&](const cost_options& way, no_step* told) {
     prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, costs.gathered);
   };
   if (!costs.deals_by_limit()) return prove(costs, why);
   best_way best(costs);
   const auto attempt = [&](const cost_options& way) {
-    verdict told;
+    no_step told;
     prove(way, &told);
-    if (told.ok())
+    if (told.found.ok())
       best.fits(way, length_of(read, objective));
     else
-      best.refused(way, told);
+      best.refused(way, told.found);
   };
   attempt(without_limit(costs));
   const bool free = best.any();
@@ -188,7 +188,7 @@ replay_input step::input() const {
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options,
                               const std::function<job_table(const placement&)>& costs,
-                              verdict* why) {
+                              no_step* why) {
   step made;
   made.schedule = name;
   made.microbatches = sizes.microbatches;
@@ -206,7 +206,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   verdict answer = made.made.answer;
   if (made.made.refused) {
     if (why == nullptr) refuse_shape(name, answer.why, sizes, options);
-    *why = answer;
+    *why = {answer};
     return std::nullopt;
   }
   if (answer.ok()) {
@@ -223,15 +223,21 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     throw broken_schedule(
         name + ": " +
         (searched ? refusal_of_search(answer, least) : refusal_of_order(answer, made.input())));
-  *why = answer.what == fault::over_limit && !searched ? fullest(made.input(), answer) : answer;
-  if (searched && least == least_limit::unknown) why->amount = 0;
+  *why = {answer};
+  if (answer.what == fault::over_limit) {
+    if (searched)
+      why->searched = least;
+    else
+      why->found = fullest(made.input(), answer);
+    if (why->searched == least_limit::unknown) why->found.amount = 0;
+  }
   return std::nullopt;
 }
 
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options, const cost_options& costs,
-                              const cost_cut& cut, verdict* why) {
-  const auto make = [&](const cost_options& way, verdict* told) {
+                              const cost_cut& cut, no_step* why) {
+  const auto make = [&](const cost_options& way, no_step* told) {
     std::vector<std::int32_t> layers;
     std::optional<step> made = make_step(
         name, sizes, options,
@@ -244,10 +250,10 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   best_way best(costs);
   std::optional<step> made;
   const auto attempt = [&](const cost_options& way) {
-    verdict told;
+    no_step told;
     std::optional<step> one = make(way, &told);
     if (!one)
-      best.refused(way, told);
+      best.refused(way, told.found);
     else if (best.fits(way, length_of(*one, objective)))
       made = std::move(one);
   };
@@ -262,21 +268,21 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   } else if (!free) {
     cost_options unlimited = costs;
     unlimited.limit.reset();
-    verdict told;
+    no_step told;
     const std::optional<step> order = make(unlimited, &told);
     if (order) try_as_kept_by(order->input(), costs, best, attempt);
   }
   if (made) return made;
-  verdict told;
+  no_step told;
   if (why != nullptr || !searches(name) || make(best.way(), &told) ||
-      told.what != fault::over_limit || told.amount == 0)
+      told.found.what != fault::over_limit || told.found.amount == 0)
     return make(best.way(), why);
   // Within more, layers are dealt in another way.
   cost_options more = costs;
-  more.limit = told.amount;
-  verdict again;
+  more.limit = told.found.amount;
+  no_step again;
   if (!make_step(name, sizes, options, more, cut, &again)) make(without_limit(costs), &told);
-  throw broken_schedule(name + ": " + refusal_of_search(told, least_limit::enough));
+  throw broken_schedule(name + ": " + refusal_of_search(told.found, least_limit::enough));
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include "catalogue.hpp"
 #include "cost_table.hpp"
 #include "finer_unit.hpp"
+#include "limits.hpp"
 #include "step_options.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/csv.hpp"
@@ -37,23 +38,30 @@ struct step {
   replay_input input() const;
 };
 
+//! Why there is no step: its schedule does not serve the shape, or a limit is exceeded (see
+//! `fullest`).
+struct no_step {
+  verdict found;
+  //! What found.amount is where a search keeps to no limit; it is 0 where that is unknown.
+  std::optional<least_limit> searched{};
+};
+
 //! Makes or reads the step and holds it against every rule.
 //! @param finer  times are in a unit of which pairs hide whole ones; else what is rounded is
 //! refused
 //! @throws bad_input, broken_schedule
 step make_step(const step_options& options, bool finer = false);
-//! The same for a generated step alone, by its parts. With `why`, a shape that the schedule does
-//! not serve, or limits that it does not keep (see `fullest`), are told there and not thrown; an amount
-//! of 0 where a search knows none that is enough (least_limit::unknown).
+//! The same for a generated step alone, by its parts.
+//! @param why  is told why there is none; null: that is thrown
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options,
                               const std::function<job_table(const placement&)>& costs,
-                              verdict* why = nullptr);
+                              no_step* why = nullptr);
 //! The same by the options' costs. Where they leave a choice of how layers are dealt, what makes
 //! the step shorter is taken.
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options, const cost_options& costs,
-                              const cost_cut& cut, verdict* why = nullptr);
+                              const cost_cut& cut, no_step* why = nullptr);
 //! What a file in PyTorch's CSV holds, without costs, and held against no rule yet.
 //! @param option  which names it
 //! @throws bad_input, broken_schedule
@@ -64,7 +72,7 @@ step read_order(const std::string& option, const std::string& path);
 //! @param why        as above; null: limits that it does not keep are thrown, too
 //! @param objective  what is to be short where layers can be dealt in several ways
 //! @throws broken_schedule
-void prove_order(step& read, const cost_options& costs, const cost_cut& cut, verdict* why = nullptr,
+void prove_order(step& read, const cost_options& costs, const cost_cut& cut, no_step* why = nullptr,
                  schedule::objective_kind objective = schedule::objective_kind::flush);
 //! Takes what data-parallel replicas do together out of it. The order stays as it was made for it.
 void leave_out_replicas(step& made);

@@ -70,6 +70,17 @@ TEST_CASE("compare runs every schedule on one model") {
   const json tight = run_json("compare --ranks 4 --microbatches 8 --limit 3 --format json");
   for (const json& one : tight)
     if (one["schedule"] == "gpipe") CHECK(one["refused"] == "needs 8 on rank 0, whose limit is 3");
+  // Where a search knows no smallest limit it claims none.
+  const std::string kept =
+      run("compare zb_auto 1f1b --ranks 4 --microbatches 8 --chunks 2 --limit 4 "
+          "--memory 3,-1,-1")
+          .out;
+  CHECK(kept.find("\nzb_auto: needs more than the limit of rank 0, 4; a limit of 20 is enough\n") !=
+        std::string::npos);
+  CHECK(kept.find("\n1f1b: needs 32 on rank 0, whose limit is 4\n") != std::string::npos);
+  CHECK(run_json("compare zb_auto --ranks 4 --microbatches 8 --chunks 2 --limit 20 "
+                 "--memory 3,-1,-1 --format json")[0]
+            .contains("makespan"));
   const std::string none = run("compare --ranks 4 --microbatches 8 --limit 0").out;
   CHECK(none.find("\n1f1b: needs 4 on rank 0, whose limit is 0\n") != std::string::npos);
   CHECK(none.find("\nzb_auto: needs 1 on rank ") != std::string::npos);
