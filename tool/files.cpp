@@ -1,6 +1,7 @@
 #include "files.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -45,7 +46,8 @@ std::string read_anew(const std::string& option, const std::string& path) {
     text.append(some.data(), static_cast<std::size_t>(from.gcount()));
   }
   if (text.size() > most_bytes) throw bad_option(option, path, "is larger than 1 GiB");
-  if ((path != "-" && !file.is_open()) || from.bad())
+  // Of standard input that is closed, the stream knows its end alone.
+  if (path == "-" ? std::ferror(stdin) != 0 : !file.is_open() || file.bad())
     throw bad_option(option, path, "cannot be read: " + std::string(std::strerror(errno)));
   return text;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "stretto/assignment/described.hpp"
 
 namespace stretto::tool {
 
@@ -52,7 +53,8 @@ std::string comparing_command(int ranks, int slices, int layers, std::int64_t ho
                               const std::string& file) {
   return "stretto compare --ranks " + std::to_string(ranks) + " --microbatches 32 " +
          (slices > 1 ? "--slices " + std::to_string(slices) + " " : "") +
-         "--layers balanced:" + std::to_string(layers) + " --layer-costs " +
+         "--layers " + (layers <= assignment::described::most_balanced ? "balanced:" : "even:") +
+         std::to_string(layers) + " --layer-costs " +
          (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," + std::to_string(hop);
 }
 

@@ -126,6 +126,10 @@ struct memory_command {
         generate(name, wanted, options,
                  // Schedules that look at limits split their backwards.
                  [&](const placement& where) { return job_costs(where, unsound, true); });
+    if (unsound.why == reason::too_many_ops)
+      throw bad_option("--layers", layers_text,
+                       "a stage of rank " + std::to_string(unsound.rank) + " gets too many: " +
+                           std::string(describe(unsound.why)));
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
     if (made.refused) refuse_shape(name, made.answer.why, wanted, options);
     const amount_text mibs = [](std::int64_t bytes) {

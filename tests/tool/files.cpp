@@ -99,6 +99,8 @@ TEST_CASE("pipes, devices and standard output by a name are written as text come
       shell("cat " + here.path("pipe") + " & " + tool + "-o " + here.path("pipe") + "; wait").out ==
       text);
   CHECK(fs::is_fifo(here.path("pipe")));
+  CHECK(shell("\"" STRETTO_TOOL_PATH "\" check - <&-").err ==
+        "stretto: -: cannot be read: Bad file descriptor\n");
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ TEST_CASE("embedding and head are layers of their own, as a layout has them, and
   CHECK(told.out.find("The first layer is the embedding, the last the head.\n") !=
         std::string::npos);
   CHECK(told.out.find(" --layers balanced:10 ") != std::string::npos);
+  // Of more than can be balanced the command that it tells is one that runs, too.
+  CHECK(run("costs --layers 4097 " + small_model).out.find(" --layers even:4097 ") !=
+        std::string::npos);
   const json apart = json::parse(tool_tests::contents(file.path()));
   CHECK(apart["layers"] == 10);
   CHECK(apart["ends_apart"] == true);

@@ -193,6 +193,11 @@ TEST_CASE("slices have room for what each keeps, and the gradients that later on
         std::string::npos);
 }
 
+TEST_CASE("a stage with more layers than a job can have ops is refused by its option") {
+  CHECK(run("memory 1f1b --ranks 8 --microbatches 8 --layers 100000").err ==
+        "stretto: --layers 100000: a stage of rank 7 gets too many: a job has at most 32767 ops\n");
+}
+
 TEST_CASE("every schedule has an arena, and recomputation makes none of a fixed order larger") {
   stretto::schedule::all::for_each([](const auto& made) {
     stretto::shape sizes{.ranks = 2, .microbatches = 4};
