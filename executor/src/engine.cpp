@@ -439,16 +439,26 @@ bool engine::failed() const {
   return state_->failed;
 }
 
+namespace {
+
+std::size_t known(std::size_t index, std::size_t plans) {
+  if (index < plans) return index;
+  throw plan_error("there is no plan at index " + std::to_string(index) + ": this engine has " +
+                   std::to_string(plans));
+}
+
+}  // namespace
+
 high_water_mark engine::most_in_use(std::size_t index) const {
-  return executor::most_in_use(state_->plans.at(index));
+  return executor::most_in_use(state_->plans[known(index, state_->plans.size())]);
 }
 
 std::span<std::byte> engine::arena(std::size_t index) const {
-  return state_->devices.at(index)->arena();
+  return state_->devices[known(index, state_->devices.size())]->arena();
 }
 
 std::span<std::byte> engine::host_memory(std::size_t index) const {
-  return state_->devices.at(index)->host_memory();
+  return state_->devices[known(index, state_->devices.size())]->host_memory();
 }
 
 std::vector<trace_record> engine::trace() const {

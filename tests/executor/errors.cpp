@@ -10,13 +10,16 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "failures.hpp"
 #include "pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/loopback_transport.hpp"
 #include "stretto/lowering/streams/separate.hpp"
+#include "stretto/plan/expanded.hpp"
 #include "stretto/plan/planned.hpp"
+#include "stretto/plan/shared.hpp"
 #include "stretto/schedule/zbv.hpp"
 #include "threads.hpp"
 
@@ -25,6 +28,12 @@ using namespace stretto::test;
 using std::chrono::milliseconds;
 
 namespace {
+
+//! What lets go of plans: not what is gone at once.
+template <class Made>
+concept lends_plans = requires(Made&& made) {
+  std::forward<Made>(made).plans();
+};
 
 //! What the process writes to its standard error, while it lives.
 class captured_errors {
@@ -424,4 +433,11 @@ TEST_CASE("a step is refused while another is under way, which goes on") {
                                         std::span<executor::stage* const>>);
   static_assert(!std::is_constructible_v<executor::engine, planned,
                                          std::span<executor::stage* const>>);
+  static_assert(lends_plans<const planned&> && lends_plans<const shared&>);
+  static_assert(!lends_plans<planned> && !lends_plans<shared> && !lends_plans<const expanded>);
+  for (const auto& asked : {+[](const executor::engine& of) { (void)of.most_in_use(1); },
+                            +[](const executor::engine& of) { (void)of.arena(1); },
+                            +[](const executor::engine& of) { (void)of.host_memory(1); }})
+    CHECK_THROWS_WITH_AS(asked(engine), "there is no plan at index 1: this engine has 1",
+                         executor::plan_error);
 }

@@ -167,10 +167,10 @@ TEST_CASE("a pipeline is what planned makes at run time, entry by entry") {
 TEST_CASE("a digest tells plans apart that cannot run together") {
   const stretto::job_table table(3, 1);
   const auto digest = [&](int microbatches, const stretto::plan_request& request) {
-    return stretto::planned(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = microbatches},
-                            table.view(), overlap::separate{}, request)
-        .plans()[0]
-        .digest;
+    const stretto::planned made(schedule::one_f_one_b{},
+                                {.ranks = 3, .microbatches = microbatches}, table.view(),
+                                overlap::separate{}, request);
+    return made.plans()[0].digest;
   };
   stretto::plan_request larger;
   larger.stages = {{128, 64}};

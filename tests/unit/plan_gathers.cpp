@@ -235,8 +235,10 @@ TEST_CASE("digests differ by whether weights are gathered, how many at once, and
   std::set<std::uint64_t> digests;
   stretto::plan_request larger = request(1);
   larger.stages[0].weights = 256;
-  for (const stretto::plan_request& asked : {request(0), request(1), request(2), larger})
-    digests.insert(plans_of(stretto::schedule::interleaved{}, sizes, asked).plans()[0].digest);
+  for (const stretto::plan_request& asked : {request(0), request(1), request(2), larger}) {
+    const stretto::planned made = plans_of(stretto::schedule::interleaved{}, sizes, asked);
+    digests.insert(made.plans()[0].digest);
+  }
   CHECK(digests.size() == 4);
 }
 

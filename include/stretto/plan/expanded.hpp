@@ -31,7 +31,8 @@ class expanded {
   //! Ok, or the first rule that is broken; the rest means something when ok.
   const verdict& answer() const { return made_.answer; }
   //! One per rank, valid as long as this object.
-  std::span<const plan_view> plans() const { return viewed(made_.views); }
+  std::span<const plan_view> plans() const& { return viewed(made_.views); }
+  std::span<const plan_view> plans() const&& = delete;  //!< they would be gone with the temporary
   //! Bytes of what this object keeps.
   std::int64_t storage_bytes() const {
     std::int64_t sum = 0;

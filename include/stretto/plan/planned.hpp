@@ -104,7 +104,8 @@ class planned {
   job_rows lists() const { return lists_.rows(); }  //!< with messages and ends
   const placement& where() const { return where_; }
   //! One per rank, valid as long as this object.
-  std::span<const plan_view> plans() const { return viewed(plans_); }
+  std::span<const plan_view> plans() const& { return viewed(plans_); }
+  std::span<const plan_view> plans() const&& = delete;  //!< they would be gone with the temporary
   //! Bytes of what this object keeps: lists, their order, plans.
   std::int64_t storage_bytes() const {
     std::int64_t sum = jobs_.storage_bytes() + lists_.storage_bytes() + stored_bytes(turns_);

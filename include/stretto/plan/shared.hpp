@@ -50,7 +50,8 @@ class shared {
   const verdict& answer() const { return answer_; }
   //! Those of rank 0's workers, then rank 1's, and so on; valid as long as this object and the
   //! base.
-  std::span<const plan_view> plans() const { return viewed(plans_); }
+  std::span<const plan_view> plans() const& { return viewed(plans_); }
+  std::span<const plan_view> plans() const&& = delete;  //!< they would be gone with the temporary
   //! Bytes of what this object keeps, without the base.
   std::int64_t storage_bytes() const {
     std::int64_t sum = stored_bytes(infos_, members_, plans_);

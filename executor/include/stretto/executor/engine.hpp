@@ -122,6 +122,7 @@ class engine {
   std::int64_t steps() const;
   bool failed() const;
   //! The most that the plan at the index has in use at once.
+  //! @throws plan_error, as the next two, where there is no such plan
   high_water_mark most_in_use(std::size_t index) const;
   //! The memory of the plan at the index; with options::checked, on the host, more than it says.
   std::span<std::byte> arena(std::size_t index) const;
