@@ -48,6 +48,19 @@ TEST_CASE("a pair that lacks its second half, or has one of its own micro-batch,
   CHECK(answer().other == made.ranks[0][1]);
 }
 
+TEST_CASE("lists of more or fewer ranks than the placement are told so, whatever is in them") {
+  const lists made =
+      samples::emitted(stretto::schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 3});
+  const packed rows(made);
+  stretto::replay_input input = rows.input();
+  REQUIRE(stretto::check::complete(input).ok());
+  for (const int ranks : {1, 3}) {
+    input.where.ranks = ranks;
+    CHECK(stretto::check::complete(input).what == fault::incomplete);
+    CHECK(stretto::check::complete(input).why == reason::ranks_differ);
+  }
+}
+
 TEST_CASE("a send whose receive is in no list waits for a partner that never comes") {
   const job forward{0, 0, 0, job_kind::forward};
   const job send{0, 0, 0, job_kind::send_forward};

@@ -142,6 +142,7 @@ enum class reason : int {
   summed_apart,
   backward_of_forwards,
   windows_of_lists,
+  ranks_differ,
   option_out_of_range,
 };
 //! How many reasons there are.
@@ -324,6 +325,8 @@ constexpr std::string_view describe(reason why) {
     case reason::windows_of_lists:
       return "lists of one's own have the recomputes and copies that they are to have: what a "
              "plan's request says of them would go unheard";
+    case reason::ranks_differ:
+      return "the placement has another number of ranks than the lists";
     case reason::nothing_to_reduce: return "its stage has no gradients to reduce";
     case reason::no_plans:
       return "there are no plans; of what was to make them, answer() says why";

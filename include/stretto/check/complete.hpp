@@ -219,6 +219,7 @@ class completeness {
 //! @return ok, or fault::incomplete with the rank, the job, and its step unless it is absent.
 constexpr verdict complete(const replay_input& input, lists_of of = lists_of::anything) {
   if (input.rows.ranks < 1) return refuse(fault::incomplete, reason::ranks_below_one);
+  if (input.where.ranks != input.rows.ranks) return refuse(fault::incomplete, reason::ranks_differ);
   if (input.microbatches < 1) return refuse(fault::incomplete, reason::microbatches_below_one);
   if (input.slices < 1) return refuse(fault::incomplete, reason::slices_below_one);
   if (input.where.stages() < 1) return refuse(fault::incomplete, reason::chunks_below_one);
