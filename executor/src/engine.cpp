@@ -39,6 +39,8 @@ failure kind_of(const std::exception_ptr& cause, const instruction* at) {
     std::rethrow_exception(cause);
   } catch (const race_error&) {  // of whatever was to be issued
     return failure::race;
+  } catch (const late_error&) {
+    return failure::deadline;
   } catch (const transport_error&) {
     return act == action::run ? failure::stage : failure::transport;
   } catch (...) {
@@ -241,8 +243,11 @@ struct engine::state {
       std::fprintf(stderr, "stretto: waiting for a callback that does not return; %s\n",
                    failed_with.c_str());
     const bool waits = failed && polled;
-    if (end_threads(waits ? after(with.grace) : time_point::min()) > 0 && waits)
+    const int left = end_threads(waits ? after(with.grace) : time_point::min());
+    if (left > 0 && waits)
       for (const auto& each : devices) each->abandon();
+    // It may have made the devices' memory known to others. Threads that are left may be in it.
+    if (left == 0 || polled) wire.reset();
   }
 
   //! @return threads that have not ended by then.

@@ -175,6 +175,7 @@ void runner::issue(std::int64_t step) noexcept {
   try {
     for (; index < count && !with_.watch->stopped(); ++index) {
       enqueue_work(index, step);
+      if (with_.watch->stopped()) break;  // a transport may have been called off
       enqueue_record(index, step);
       if (index % batch == batch - 1) with_.on->submit();
     }

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -116,6 +118,56 @@ TEST_CASE("streams have the plan's priorities, events no times unless they are a
                                    "non-blocking, priority -5"});
     CHECK(times == timing);
   }
+}
+
+TEST_CASE("no GPU is used but the ranks' own, by whichever thread") {
+  define_executor_kernels();
+  const std::vector<plan_builder> plans = pipeline_plans(3, 4, 7, layout::separate);
+  const auto in_its_own_thread = [](const auto& does) { std::thread(does).join(); };
+  for (const bool graph : {false, true})
+    for (const auto issue : {executor::issuing::caller, executor::issuing::thread_per_rank}) {
+      if (graph && issue == executor::issuing::thread_per_rank) continue;
+      gpu::reset(1, 4);
+      {
+        const int ranks = issue == executor::issuing::caller ? 3 : 1;
+        const std::vector<plan_builder> made =
+            ranks == 3 ? plans : pipeline_plans(1, 4, 7, layout::separate);
+        sample_stages inner(ranks);
+        enqueueing_stages stages(
+            {inner.pointers.begin(), inner.pointers.begin() + static_cast<std::ptrdiff_t>(ranks)});
+        std::unique_ptr<executor::engine> engine;
+        in_its_own_thread([&] {
+          executor::options with;
+          with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+            return executor::make_cuda_device(plan, {.device = 2 + plan.rank % 2}, watch);
+          };
+          with.wire = executor::make_cuda_loopback_transport();
+          with.issue = issue;
+          if (graph) with.graph = executor::make_cuda_graph;
+          engine = std::make_unique<executor::engine>(views(made), stages.pointers, std::move(with));
+          int chosen = -1;
+          CHECK(cudaGetDevice(&chosen) == cudaSuccess);
+          CHECK(chosen >= 2);  // GPU 0, which was as good as chosen, is not taken up
+        });
+        for (int step = 0; step < 4; ++step) in_its_own_thread([&] { engine->step(); });
+        if (!graph) CHECK(inner.sums() == expected_sums(ranks, 4, 7, 4));
+        in_its_own_thread([&] { engine.reset(); });
+        CHECK(gpu::in_use() == (ranks == 3 ? std::set{2, 3} : std::set{2}));
+      }
+      CHECK(gpu::alive() == gpu::handles{});
+      CHECK(gpu::complaints().empty());
+    }
+  // What a thread has chosen and uses it has again.
+  gpu::reset(1, 2);
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  {
+    sample_stages inner(3);
+    enqueueing_stages stages({inner.pointers[0], inner.pointers[1], inner.pointers[2]});
+    const executor::engine engine(views(plans), stages.pointers, on_gpus(1));
+  }
+  int chosen = -1;
+  CHECK(cudaGetDevice(&chosen) == cudaSuccess);
+  CHECK(chosen == 1);
 }
 
 TEST_CASE("a lent stream takes the place of one, and is the lender's to give back") {

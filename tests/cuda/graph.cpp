@@ -86,7 +86,7 @@ bool is_question(std::size_t at) {
 
 }  // namespace
 
-TEST_CASE("a replayed step is a launch, a record and questions") {
+TEST_CASE("a replayed step is a launch on its GPU, a record and questions") {
   define_executor_kernels();
   gpu::reset();
   summing run(false);
@@ -104,10 +104,11 @@ TEST_CASE("a replayed step is a launch, a record and questions") {
   engine.step();
   CHECK(run.wrong == 0);
   CHECK(run.checked == 9);
-  REQUIRE(gpu::calls().size() >= first + 3);
-  CHECK(std::string(gpu::calls()[first].name) == "cudaGraphLaunch");
-  CHECK(std::string(gpu::calls()[first + 1].name) == "cudaEventRecord");
-  for (std::size_t at = first + 2; at < gpu::calls().size(); ++at) CHECK(is_question(at));
+  REQUIRE(gpu::calls().size() >= first + 4);
+  CHECK(gpu::to_text(gpu::calls()[first]) == "cudaSetDevice(0)");
+  CHECK(std::string(gpu::calls()[first + 1].name) == "cudaGraphLaunch");
+  CHECK(std::string(gpu::calls()[first + 2].name) == "cudaEventRecord");
+  for (std::size_t at = first + 3; at < gpu::calls().size(); ++at) CHECK(is_question(at));
 }
 
 TEST_CASE("gathers are recorded and replayed with the rest") {
@@ -122,6 +123,46 @@ TEST_CASE("gathers are recorded and replayed with the rest") {
   for (int step = 0; step < 4; ++step) engine.step();
   CHECK(run.wrong == 0);
   CHECK(run.checked == 24);
+  CHECK(gpu::complaints().empty());
+}
+
+TEST_CASE("a graph is launched on its GPU, whichever the thread has chosen meanwhile") {
+  define_executor_kernels();
+  gpu::reset(1, 3);
+  {
+    summing run(false);
+    executor::callback_stage inner(run.callbacks);
+    enqueueing_stages stages({&inner, &inner, &inner});
+    executor::options with = on_gpus(2);
+    with.graph = executor::make_cuda_graph;
+    executor::engine engine(views(run.plans), stages.pointers, std::move(with));
+    for (int step = 0; step < 4; ++step) {
+      REQUIRE(cudaSetDevice(2) == cudaSuccess);
+      engine.step();
+    }
+    CHECK(run.wrong == 0);
+    CHECK(run.checked == 12);
+  }
+  CHECK(gpu::complaints().empty());
+}
+
+TEST_CASE("a graph whose copies would go by way of the host is refused") {
+  define_executor_kernels();
+  gpu::reset(1, 2, false);
+  const std::vector<plan_builder> plans = pipeline_plans(3, 4, 7, layout::separate);
+  sample_stages inner(3);
+  enqueueing_stages stages({inner.pointers[0], inner.pointers[1], inner.pointers[2]});
+  expect_part(refusal_of([&] {
+                executor::options with = on_gpus(2);
+                with.graph = executor::make_cuda_graph;
+                executor::engine(views(plans), stages.pointers, std::move(with));
+              }),
+              "ranks 0 and 1 are to copy as part of a graph, but GPU 0 cannot reach the memory of "
+              "GPU 1");
+  // Issued one by one they do.
+  executor::engine engine(views(plans), stages.pointers, on_gpus(2));
+  for (int step = 0; step < 3; ++step) engine.step();
+  CHECK(inner.sums() == expected_sums(3, 4, 7, 3));
   CHECK(gpu::complaints().empty());
 }
 

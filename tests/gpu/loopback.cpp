@@ -33,13 +33,18 @@ executor::options on_gpus(int gpus) {
   return with;
 }
 
+//! One, and two where there are so many.
+std::vector<int> counts_of_gpus() {
+  return executor::cuda_device_count() < 2 ? std::vector{1} : std::vector{1, 2};
+}
+
 }  // namespace
 
 TEST_CASE("bytes travel to the last rank and back, in steps that are issued and in replayed ones") {
   // Recorded is the second step, with its values.
   for (const bool graph : {false, true})
     for (const std::int64_t elements : {7, 1 << 20}) {
-      const int gpus = std::min(2, executor::cuda_device_count());
+      const int gpus = counts_of_gpus().back();
       const std::vector<plan_builder> plans = pipeline_plans(3, 4, elements, layout::separate);
       passing_stage stage;
       stage.ranks = 3;
@@ -101,24 +106,38 @@ TEST_CASE("sums have the bits of the sum in rank order") {
   } stage;
   stage.terms = terms;
   executor::stage* const stages[] = {&stage, &stage, &stage, &stage};
-  executor::engine engine(views(plans), stages, on_gpus(1));
-  for (int step = 0; step < 2; ++step) engine.step();
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::vector<float> seen(elements);
-    check(cudaMemcpy(seen.data(), engine.arena(rank).data(), elements * 4, cudaMemcpyDeviceToHost),
+  for (const int gpus : counts_of_gpus()) {
+    executor::engine engine(views(plans), stages, on_gpus(gpus));
+    for (int step = 0; step < 2; ++step) engine.step();
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      std::vector<float> seen(elements);
+      check(
+          cudaMemcpy(seen.data(), engine.arena(rank).data(), elements * 4, cudaMemcpyDeviceToHost),
           "cudaMemcpy");
-    CHECK(seen == expected);
+      CHECK(seen == expected);
+    }
   }
 }
 
-TEST_CASE("gathers bring every member's part to all") {
+namespace {
+
+struct gather_run {
+  std::size_t part;  // bytes
+  int gpus;
+  bool graph;
+};
+
+void expect_gathered(const gather_run& of) {
+  CAPTURE(of.part);
+  CAPTURE(of.gpus);
+  CAPTURE(of.graph);
   constexpr int ranks = 4;
-  constexpr std::size_t part = 40004;  // bytes
   std::vector<plan_builder> plans;
   for (int rank = 0; rank < ranks; ++rank) {
     plan_builder plan(rank, ranks, {"compute", "gathers"});
     plan.add_group({0, 1, 2, 3}, 0, false);
-    const int where = plan.add_buffer(buffer_role::weights, 0, 0, ranks * std::int64_t{part});
+    const int where =
+        plan.add_buffer(buffer_role::weights, 0, 0, ranks * static_cast<std::int64_t>(of.part));
     const int ready =
         plan.run({0, 0, 0, job_kind::unshard}, 0, {{where, buffer_role::weights, access::write}});
     plan.all_gather(0, 1, where, {ready});
@@ -132,17 +151,28 @@ TEST_CASE("gathers bring every member's part to all") {
     }
   } stage;
   executor::stage* const stages[] = {&stage, &stage, &stage, &stage};
-  executor::engine engine(views(plans), stages, on_gpus(1));
+  executor::options with = on_gpus(of.gpus);
+  if (of.graph) with.graph = executor::make_cuda_graph;
+  executor::engine engine(views(plans), stages, std::move(with));
   for (int step = 0; step < 2; ++step) engine.step();
   std::vector<unsigned char> expected;
   for (int rank = 0; rank < ranks; ++rank)
-    expected.insert(expected.end(), part, static_cast<unsigned char>(16 * rank + 1));
+    expected.insert(expected.end(), of.part, static_cast<unsigned char>(16 * rank + 1));
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     std::vector<unsigned char> seen(expected.size());
     check(cudaMemcpy(seen.data(), engine.arena(rank).data(), seen.size(), cudaMemcpyDeviceToHost),
           "cudaMemcpy");
     CHECK(seen == expected);
   }
+}
+
+}  // namespace
+
+TEST_CASE("gathers bring every member's part to all, issued and replayed") {
+  // With and without what a kernel can copy.
+  for (const std::size_t part : {40000, 40004})
+    for (const int gpus : counts_of_gpus())
+      for (const bool graph : {false, true}) expect_gathered({part, gpus, graph});
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cuda/driver/simulated_gpu.hpp"
@@ -18,6 +19,7 @@
 #include "nccl/support.hpp"
 #include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/callbacks.hpp"
+#include "stretto/executor/cuda/error.hpp"
 #include "stretto/executor/cuda/nccl_transport.hpp"
 
 using namespace stretto;
@@ -147,7 +149,7 @@ TEST_CASE("who is held up by a full queue is told that the time is up, or that a
     others.speaks = true;
     const executor::execution_error error = error_of(*of.engine);
     others.speaks = false;
-    CHECK(error.kind() == executor::failure::transport);
+    CHECK(error.kind() == (lost ? executor::failure::transport : executor::failure::deadline));
     expect_part(error.what(), lost ? "process 1 has failed: for a reason"
                                    : "the step has not ended in time, and who issues it is held up");
     expect_part(error.what(), "; what was issued then is rank 0, instruction ");
@@ -209,6 +211,15 @@ TEST_CASE("arenas are registered with every communicator, and with none at the e
   of.engine.reset();
   CHECK(nccl::registered() == 0);
   of.check_left();
+
+  // Of a step that fails, too, no memory is given back that is known to one.
+  run broken(3, layout::separate, {.registered = true});
+  broken.use_arenas(executor::nccl_memory());
+  broken.start();
+  nccl::fail_async("pp:1->2", ncclRemoteError);
+  expect_part(error_of(*broken.engine).what(), "a remote process has gone");
+  broken.engine.reset();
+  broken.check_left();
 
   run other(2, layout::serial, {.registered = true});
   expect_part(refusal_of([&] { other.start(); }), "ncclCommRegister: some NCCL error");
@@ -401,11 +412,59 @@ TEST_CASE("nor is one in a step waited for longer than the step may take") {
       of.engine->step();
     } catch (const executor::execution_error& failed) {
       text = failed.what();
+      CHECK(failed.kind() == executor::failure::deadline);
     }
   }
-  CHECK_FALSE(text.empty());
+  expect_part(text, "channel 0 -> 1: nccl");
+  expect_part(text, " does not end: another rank has not come");
   of.engine.reset();
   of.check_left();
+}
+
+TEST_CASE("who issues in a thread of its own has left NCCL's call before that is ended") {
+  for (int time = 0; time < 8; ++time) {
+    run of(2, layout::separate, {}, milliseconds(150));
+    of.with.issue = executor::issuing::thread_per_rank;
+    of.start();
+    nccl::stall("pp:0->1", true);
+    const executor::execution_error error = error_of(*of.engine);
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.threads_left() == 0);
+    of.engine.reset();
+    of.check_left();
+  }
+}
+
+TEST_CASE("what else than NCCL fails while it is opened ends what is under way, too") {
+  run of(2);
+  nccl::stall("pp:0->1", false);
+  // Each device records one event when it is made; the next is behind the first use.
+  gpu::fail_call(3, cudaErrorInvalidValue, "cudaEventRecord");
+  CHECK_THROWS_AS(of.start(), executor::cuda::error);
+  CHECK(gpu::has_failed());
+  CHECK(nccl::revoked() + nccl::aborted() > 0);
+  of.with.wire.reset();
+  of.check_left();
+}
+
+TEST_CASE("no GPU is used but the ranks' own, also where the step has failed") {
+  for (const bool fails : {false, true}) {
+    run of(2);
+    gpu::reset(1, 3);
+    of.with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+      return executor::make_cuda_device(plan, {.device = 1 + plan.rank}, watch);
+    };
+    const auto in_its_own_thread = [](const auto& does) { std::thread(does).join(); };
+    in_its_own_thread([&] { of.start(); });
+    in_its_own_thread([&] { of.engine->step(); });
+    if (fails) {
+      nccl::fail_async("pp:0->1", ncclRemoteError);
+      in_its_own_thread([&] { expect_part(error_of(*of.engine).what(), "a remote process"); });
+    }
+    in_its_own_thread([&] { of.engine.reset(); });
+    CHECK(gpu::in_use() == std::set{1, 2});
+    of.check_left();
+  }
 }
 
 TEST_CASE("whichever call of NCCL fails, it is told, and nothing is left") {

@@ -44,6 +44,7 @@ class cuda_device final : public device {
   }
 
   ~cuda_device() override {
+    cuda::make_current(on_, settings_.device);
     if (!abandoned_ && join(std::chrono::steady_clock::now() + settings_.patience) > 0) abandon();
   }
 
@@ -56,6 +57,7 @@ class cuda_device final : public device {
     check(cudaGetLastError(), "a launch");
   }
   void record(int stream, int event, std::int64_t step) override {
+    cuda::choose_once(settings_.device);
     check(cudaEventRecord(event_at(event), native(stream)), "cudaEventRecord");
     recorded_[static_cast<std::size_t>(event)] = step;
     if (!capturing_) progress_->recorded(event, step);
@@ -63,6 +65,7 @@ class cuda_device final : public device {
   void wait(int stream, int event, std::int64_t step) override {
     // The host has seen earlier steps end.
     if (step <= ended_.load(std::memory_order_acquire)) return;
+    cuda::choose_once(settings_.device);
     // CUDA would take a wait for an event that was not recorded for one that is over.
     if (recorded_[static_cast<std::size_t>(event)] < step)
       throw std::logic_error("event " + std::to_string(event) + " is waited for in step " +
@@ -105,6 +108,7 @@ class cuda_device final : public device {
   void begin(int stream, const mark& what) override {
     shown_.begin(what.instruction);
     if (capturing_) return;
+    cuda::choose_once(settings_.device);
     progress_->begin(stream, what);
     if (what.stamp != nullptr) clock_->begin(native(stream), what);
   }
@@ -126,6 +130,7 @@ class cuda_device final : public device {
   void poll() noexcept override {
     if (failed_) return;
     try {
+      cuda::choose_once(settings_.device);
       const std::int64_t step = ending_.load(std::memory_order_acquire);
       const bool to_end = step != ended_.load(std::memory_order_relaxed);
       // Of a step that is over nobody asks how far it is.
@@ -162,6 +167,8 @@ class cuda_device final : public device {
 
   void wake() noexcept override {}
   int join(time_point limit) noexcept override {
+    std::optional<cuda::current_device> held;
+    cuda::make_current(held, settings_.device);
     while (true) {
       int busy = 0;
       for (const cudaStream_t each : streams_)
@@ -300,7 +307,7 @@ class cuda_device final : public device {
   const plan_view plan_;
   const cuda_settings settings_;
   monitor& watch_;
-  std::optional<cuda::current_device> on_;  // while it is made
+  std::optional<cuda::current_device> on_;  // while it is made, and while it ends
   int multiprocessors_ = 0;
   cuda::issue_ranges shown_;
   std::vector<cuda::owned_stream> own_streams_;

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "copy_bytes.hpp"
+#include "copies.hpp"
 #include "current_device.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/validate.hpp"
@@ -47,7 +48,15 @@ class cuda_loopback_transport final : public transport {
       throw plan_error("a sum or a message on a GPU needs at least one block");
   }
 
-  void record_steps() override {}
+  ~cuda_loopback_transport() override {
+    for (rank_state& each : ranks_) {
+      std::optional<cuda::current_device> held;
+      if (each.gpu >= 0) cuda::make_current(held, each.gpu);
+      each.events.clear();
+    }
+  }
+
+  void record_steps() override { recorded_ = true; }
   void open(std::span<const plan_view> plans, monitor&) override {
     if (plans.empty()) throw plan_error("the GPUs' loopback transport needs at least one plan");
     if (static_cast<int>(plans.size()) != plans.front().ranks)
@@ -61,8 +70,11 @@ class cuda_loopback_transport final : public transport {
       groups_.resize(std::max(groups_.size(), plan.groups.size()));
       for (std::size_t at = 0; at < plan.groups.size(); ++at) open_group(at, plan);
       // Here, so that no step makes one.
-      for (const instruction& each : plan.instructions)
+      for (const instruction& each : plan.instructions) {
         if (each.act == action::send) channels_[{plan.rank, each.peer}] = {};
+        if (each.act == action::all_gather)
+          groups_[static_cast<std::size_t>(each.peer)].gathers = true;
+      }
     }
   }
 
@@ -71,8 +83,7 @@ class cuda_loopback_transport final : public transport {
     mine.gpu = on.ordinal();
     if (mine.gpu < 0)
       throw plan_error("rank " + std::to_string(rank) + " is not on a GPU: its device has none");
-    mine.attached = true;
-    for (const group& each : groups_) reach_members(rank, each);
+    reach_others(rank);
     const cuda::current_device guard(mine.gpu);
     for (const plan_view& plan : plans_) {
       if (plan.rank != rank) continue;
@@ -108,8 +119,7 @@ class cuda_loopback_transport final : public transport {
     cuda::owned_event done;
   };
   struct rank_state {
-    int gpu = -1;
-    bool attached = false;
+    int gpu = -1;  // negative: not attached yet
     std::vector<pair> events;  // by instruction
   };
   struct message {
@@ -122,6 +132,7 @@ class cuda_loopback_transport final : public transport {
     std::size_t here = 0;
     std::int64_t elements = 0;
     bool wide = false;
+    bool gathers = false;
   };
 
   void open_group(std::size_t index, const plan_view& plan) {
@@ -140,28 +151,39 @@ class cuda_loopback_transport final : public transport {
     mine.wide = info.wide;
   }
 
-  //! The kernel runs on the first member's GPU and touches every member's memory.
-  void reach_members(int rank, const group& all) {
-    if (!std::binary_search(all.ranks.begin(), all.ranks.end(), rank)) return;
-    const rank_state& first = ranks_[static_cast<std::size_t>(all.ranks.front())];
-    if (!first.attached) return;
-    for (const std::int32_t each : all.ranks) {
-      const rank_state& other = ranks_[static_cast<std::size_t>(each)];
-      if (!other.attached || other.gpu == first.gpu) continue;
-      int can = 0;
-      check(cudaDeviceCanAccessPeer(&can, first.gpu, other.gpu), "cudaDeviceCanAccessPeer");
-      if (can == 0)
-        throw plan_error("ranks " + std::to_string(all.ranks.front()) + " and " +
-                         std::to_string(each) + " sum, but GPU " + std::to_string(first.gpu) +
-                         " cannot reach the memory of GPU " + std::to_string(other.gpu));
-      const cuda::current_device guard(first.gpu);
-      const cudaError_t status = cudaDeviceEnablePeerAccess(other.gpu, 0);
-      if (status == cudaErrorPeerAccessAlreadyEnabled)
-        static_cast<void>(cudaGetLastError());
-      else
-        check(status, "cudaDeviceEnablePeerAccess");
+  //! Of those that have come so far: who gives another something reaches its memory, where it can.
+  void reach_others(int rank) {
+    for (const auto& [ends, unused] : channels_)
+      if (ends.first == rank || ends.second == rank) reach(ends.first, ends.second);
+    for (const group& each : groups_) {
+      if (!std::binary_search(each.ranks.begin(), each.ranks.end(), rank)) continue;
+      if (each.gathers)
+        for (const std::int32_t other : each.ranks) reach(rank, other);
+      if (each.elements == 0) continue;
+      // The kernel runs on the first member's GPU and touches every member's memory.
+      const std::int32_t first = each.ranks.front();
+      for (const std::int32_t other : each.ranks)
+        if (both_here(first, other) && !cuda::reach(gpu_of(first), gpu_of(other)))
+          throw plan_error("ranks " + std::to_string(first) + " and " + std::to_string(other) +
+                           " sum, but " + which_cannot(first, other));
     }
   }
+  bool both_here(int one, int other) const { return gpu_of(one) >= 0 && gpu_of(other) >= 0; }
+  //! For copies, which go by way of the host else, but not in a graph.
+  void reach(int one, int other) const {
+    if (!both_here(one, other)) return;
+    const bool there = cuda::reach(gpu_of(one), gpu_of(other));
+    const bool back = cuda::reach(gpu_of(other), gpu_of(one));
+    if (recorded_ && !(there && back))
+      throw plan_error("ranks " + std::to_string(one) + " and " + std::to_string(other) +
+                       " are to copy as part of a graph, but " +
+                       (there ? which_cannot(other, one) : which_cannot(one, other)));
+  }
+  std::string which_cannot(int one, int other) const {
+    return "GPU " + std::to_string(gpu_of(one)) + " cannot reach the memory of GPU " +
+           std::to_string(gpu_of(other));
+  }
+  int gpu_of(int rank) const { return ranks_[static_cast<std::size_t>(rank)].gpu; }
 
   static void post(side& to, const launch& at, const operation& what) {
     if (to.what != nullptr)
@@ -183,56 +205,16 @@ class cuda_loopback_transport final : public transport {
     const cuda::owned_event& done = events_of(to).done;
     record(ready, from);
     wait(to, ready);
-    copy_bytes(from, to);
+    copy_bytes(from, to, 0, from.what->bytes, to);
     record(done, to);
     wait(from, done);
   }
 
-  void copy_bytes(const side& from, const side& to) {
-    copy_bytes(from, to, 0, from.what->bytes, to.stream());
-  }
   //! From `first` on, to the same place.
   void copy_bytes(const side& from, const side& to, std::int64_t first, std::int64_t count,
-                  cudaStream_t on) {
-    if (count == 0) return;
-    const int source = rank_of(from).gpu;
-    const int target = rank_of(to).gpu;
-    void* const into = to.what->data + first;
-    const void* const out_of = from.what->data + first;
-    if (source == target)
-      copy_within(into, out_of, count, on, target);
-    else
-      check(cudaMemcpyPeerAsync(into, target, out_of, source, static_cast<std::size_t>(count), on),
-            "cudaMemcpyPeerAsync");
-  }
-  //! By a kernel, which the host launches sooner than a copy of the runtime's, and which takes no
-  //! more multiprocessors than it may.
-  void copy_within(void* to, const void* from, std::int64_t count, cudaStream_t on, int gpu) {
-    const auto is_aligned = [](const void* address) {
-      return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
-    };
-    if (!is_aligned(to) || !is_aligned(from)) {
-      check(
-          cudaMemcpyAsync(to, from, static_cast<std::size_t>(count), cudaMemcpyDeviceToDevice, on),
-          "cudaMemcpyAsync");
-      return;
-    }
-    constexpr std::int64_t warp = 32;
-    constexpr std::int64_t most_threads = 512;
-    const std::int64_t loads = (count + 15) / 16;
-    const std::int64_t threads = std::min((loads + warp - 1) / warp * warp, most_threads);
-    const std::int64_t blocks =
-        std::min<std::int64_t>((loads + threads - 1) / threads, settings_.blocks);
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.stream = on;
-    long long bytes = count;
-    void* arguments[] = {static_cast<void*>(&to), static_cast<void*>(&from), &bytes};
-    check(cudaSetDevice(gpu), "cudaSetDevice");  // as a stage's launches do
-    check(
-        cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(stretto_copy_bytes), arguments),
-        "cudaLaunchKernelExC");
+                  const side& on) {
+    cuda::copy({to.what->data + first, rank_of(to).gpu}, {from.what->data + first, rank_of(from).gpu},
+               count, {on.stream(), rank_of(on).gpu}, settings_.blocks);
   }
   //! Each member's part of what they gather to all others, on the first one's stream.
   void copy_parts(const std::vector<side>& sides) {
@@ -241,7 +223,7 @@ class cuda_loopback_transport final : public transport {
       for (std::size_t other = 0; other < sides.size(); ++other)
         if (other != own)
           copy_bytes(sides[own], sides[other], static_cast<std::int64_t>(own) * part, part,
-                     sides.front().stream());
+                     sides.front());
   }
 
   void join(const launch& at, const operation& what) {
@@ -297,7 +279,7 @@ class cuda_loopback_transport final : public transport {
       config.attrs = &started;
       config.numAttrs = 1;
     }
-    const cuda::current_device guard(rank_of(first).gpu);
+    check(cudaSetDevice(rank_of(first).gpu), "cudaSetDevice");  // as a stage's launches do
     check(cudaLaunchKernelExC(&config,
                               mine.wide ? reinterpret_cast<const void*>(stretto_sum_doubles)
                                         : reinterpret_cast<const void*>(stretto_sum_floats),
@@ -319,6 +301,7 @@ class cuda_loopback_transport final : public transport {
   }
 
   const cuda_loopback_settings settings_;
+  bool recorded_ = false;  // steps are
   int driver_ = 0;  // the newest CUDA that it serves
   std::vector<plan_view> plans_;
   std::vector<rank_state> ranks_;

@@ -1,5 +1,6 @@
 #include "stretto/executor/cuda/step_graph.hpp"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,10 @@ using cuda::check;
 
 class cuda_graph final : public step_graph {
  public:
-  ~cuda_graph() override { cancel(); }
+  ~cuda_graph() override {
+    if (!branches_.empty()) cuda::make_current(at_end_, device_);
+    cancel();
+  }
 
   void begin(std::span<const std::unique_ptr<device>> on) override {
     branches_.clear();
@@ -23,7 +27,8 @@ class cuda_graph final : public step_graph {
         branches_.push_back(
             {static_cast<cudaStream_t>(each->stream(stream).native), cuda::make_event()});
     }
-    const cuda::current_device guard(on.front()->ordinal());
+    device_ = on.front()->ordinal();
+    const cuda::current_device guard(device_);
     over_ = cuda::make_event();
     // Other threads may do with CUDA what they like meanwhile.
     check(cudaStreamBeginCapture(origin(), cudaStreamCaptureModeThreadLocal),
@@ -35,6 +40,7 @@ class cuda_graph final : public step_graph {
   }
 
   void end() override {
+    const cuda::current_device guard(device_);
     for (std::size_t at = 1; at < branches_.size(); ++at) {
       record(branches_[at].event, branches_[at].stream);
       wait(origin(), branches_[at].event);
@@ -56,6 +62,8 @@ class cuda_graph final : public step_graph {
   }
 
   void launch() override {
+    // As what is issued does; the thread may have made another GPU current.
+    check(cudaSetDevice(device_), "cudaSetDevice");
     check(cudaGraphLaunch(ready_.get(), origin()), "cudaGraphLaunch");
     record(over_, origin());
   }
@@ -88,9 +96,11 @@ class cuda_graph final : public step_graph {
     check(cudaStreamWaitEvent(waits, event.get(), cudaEventWaitDefault), "cudaStreamWaitEvent");
   }
 
+  std::optional<cuda::current_device> at_end_;  // first: until all others are gone
   std::vector<branch> branches_;
   cuda::owned_event over_;
   executable ready_;
+  int device_ = 0;  // of the first stream, from which the graph is launched
   bool capturing_ = false;
 };
 

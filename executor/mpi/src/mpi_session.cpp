@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -126,12 +127,16 @@ mpi_session::mpi_session() : state_(std::make_shared<state>()) {
 
 mpi_session::~mpi_session() {
   bool well = !mpi_requests::any_given_up() && failure().empty();
-  if (well && state_->finalises) well = state_->news->leave();
+  try {
+    if (well && state_->finalises) well = state_->news->leave();
+  } catch (const std::exception&) {
+    well = false;  // MPI reports what the barrier meets, too
+  }
   if (!well) {
     state_->ending = true;
     try {
       barrier("end after a failure", std::chrono::steady_clock::now() + std::chrono::seconds(1));
-    } catch (const bootstrap_error&) {
+    } catch (const std::exception&) {
       // Who does not come has died, or was ended already.
     }
     if (mpi_requests::any_given_up()) abort(1);

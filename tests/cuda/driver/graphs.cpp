@@ -57,11 +57,13 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::si
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
   ENTER(text_of(stream));
+  if (!is_alive(stream) || stream->device != current) return failed(cudaErrorInvalidResourceHandle);
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   ENTER(text_of(stream));
-  if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
+  // Nothing is promised of another GPU's stream.
+  if (!is_alive(stream) || stream->device != current) return failed(cudaErrorInvalidResourceHandle);
   const auto run = std::make_shared<graph_run>();
   run->nodes = graph->nodes;
   run->done.resize(run->nodes.size());

@@ -103,6 +103,21 @@ cudaError_t enqueue(const char* name, cudaStream_t stream, std::initializer_list
   return here().push(stream, {operation::kind::transfer, run});
 }
 
+//! Whose memory it is; negative: the host's.
+int gpu_of(const void* address) {
+  const std::ptrdiff_t number = allocation_of({address});
+  if (number < 0) return -1;
+  const allocation& in = here().memory[static_cast<std::size_t>(number)];
+  return in.pinned ? -1 : in.device;
+}
+
+//! By way of the host goes what could go directly.
+void look_at_way(const char* name, int target, int source) {
+  if (here().peers && !here().reaches(target, source))
+    here().complaints.push_back(std::string(name) + ": GPUs " + std::to_string(source) + " and " +
+                                std::to_string(target) + " do not reach each other's memory");
+}
+
 where side_of(cudaMemcpyKind kind, bool source) {
   if (kind == cudaMemcpyDefault) return where::anywhere;
   const cudaMemcpyKind up = source ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
@@ -147,9 +162,13 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int target, const void* from, int sour
   ENTER(text_of(to) + " on " + std::to_string(target) + ", " + text_of(from) + " on " +
         std::to_string(source) + ", " + number(bytes) + ", " + text_of(stream));
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
-  return enqueue(__func__, stream,
-                 {{to, bytes, where::gpu, target}, {from, bytes, where::gpu, source}},
-                 [=] { std::memcpy(to, from, bytes); });
+  if (my.is_captured(*stream)) return failed(cudaErrorStreamCaptureUnsupported);
+  const cudaError_t code =
+      enqueue(__func__, stream,
+              {{to, bytes, where::gpu, target}, {from, bytes, where::gpu, source}},
+              [=] { std::memcpy(to, from, bytes); });
+  if (code == cudaSuccess) look_at_way(__func__, target, source);
+  return code;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   ENTER(text_of(to) + ", " + std::to_string(value) + ", " + number(bytes) + ", " + text_of(stream));
@@ -165,6 +184,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   ENTER(text_of(to) + ", " + text_of(from) + ", " + number(bytes) + ", " + text_of(stream));
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
   my.look_at_source(__func__, from, *stream);
+  if (const int target = gpu_of(to), source = gpu_of(from); target >= 0 && source >= 0) {
+    if (my.is_captured(*stream) && !my.reaches(target, source))
+      return failed(cudaErrorInvalidValue);
+    look_at_way(__func__, target, source);
+  }
   return enqueue(__func__, stream,
                  {{to, bytes, side_of(kind, false)}, {from, bytes, side_of(kind, true)}},
                  [=] { std::memcpy(to, from, bytes); });

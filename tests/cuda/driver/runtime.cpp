@@ -35,6 +35,13 @@ CUresult loading_mode(CUmoduleLoadingMode* mode) {
   return CUDA_SUCCESS;
 }
 
+CUresult state_of_context(CUdevice device, unsigned* flags, int* active) {
+  const guard lock(here().mutex);
+  *flags = 0;
+  *active = here().in_use.count(device) > 0 ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
 //! Who asks can do without an answer: the call fails only where a test names it.
 cudaError_t find_in_driver(const char* symbol, void** to, cudaDriverEntryPointQueryResult* result) {
   constexpr const char* name = "cudaGetDriverEntryPoint";
@@ -42,9 +49,11 @@ cudaError_t find_in_driver(const char* symbol, void** to, cudaDriverEntryPointQu
   here().begin();
   if (here().only == name)
     if (const cudaError_t code = here().enter(name, symbol)) return code;
-  const bool known = std::string_view(symbol) == "cuModuleGetLoadingMode";
-  *to = known ? reinterpret_cast<void*>(loading_mode) : nullptr;
-  *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  const std::string_view wanted = symbol;
+  *to = wanted == "cuModuleGetLoadingMode"       ? reinterpret_cast<void*>(loading_mode)
+        : wanted == "cuDevicePrimaryCtxGetState" ? reinterpret_cast<void*>(state_of_context)
+                                                 : nullptr;
+  *result = *to != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
 
@@ -83,6 +92,7 @@ cudaError_t cudaSetDevice(int device) {
   ENTER(std::to_string(device));
   if (device < 0 || device >= my.devices) return failed(cudaErrorInvalidDevice);
   current = device;
+  my.in_use.insert(device);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {

@@ -1,5 +1,6 @@
 #include "simulated_gpu.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -37,6 +38,7 @@ void reset(std::uint64_t seed, int devices, bool peers) {
   my.graphs.clear();
   my.executables.clear();
   my.reached.clear();
+  my.in_use.clear();
   my.own_time = -1;
   my.sticky = last_error = cudaSuccess;
   my.countdown = -1;
@@ -75,6 +77,10 @@ handles alive() {
   handles all = here().alive;
   all.captures = static_cast<int>(here().recorded.size());
   return all;
+}
+std::set<int> in_use() {
+  const guard lock(here().mutex);
+  return here().in_use;
 }
 const std::vector<std::string>& complaints() {
   return here().complaints;
@@ -177,9 +183,23 @@ void state::begin() {
   loads_early = wanted != nullptr && std::string_view(wanted) == "EAGER";
 }
 
+namespace {
+
+//! What asks of GPUs, and begins to use none.
+bool only_asks(std::string_view name) {
+  constexpr std::string_view all[] = {
+      "cudaGetDevice",           "cudaSetDevice",          "cudaGetDeviceCount",
+      "cudaDriverGetVersion",    "cudaDeviceGetAttribute", "cudaDeviceGetPCIBusId",
+      "cudaDeviceCanAccessPeer", "cudaGetLastError",       "cudaGetDriverEntryPoint"};
+  return std::ranges::find(all, name) != std::end(all);
+}
+
+}  // namespace
+
 cudaError_t state::enter(const char* name, std::string arguments) {
   note(name, std::move(arguments));
   begin();
+  if (!only_asks(name)) in_use.insert(current);
   if (sticky != cudaSuccess) return last_error = sticky;
   if (countdown > 0 && (only.empty() || only == name) && --countdown == 0) {
     hit = true;

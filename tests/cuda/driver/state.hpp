@@ -110,6 +110,7 @@ struct state {
   handles alive;
   bool peers = true;                      // whether GPUs can reach one another's memory
   std::set<std::pair<int, int>> reached;  // and do
+  std::set<int> in_use;                   // GPUs
   int captures = 0;
   std::map<int, capture> recorded;  // by number, those under way
   std::vector<std::unique_ptr<CUgraph_st>> graphs;
@@ -142,6 +143,10 @@ struct state {
   cudaError_t enter(const char* name, std::string arguments);
   //! Of a call that asks, allocates or frees: what it fails with where a capture forbids it.
   cudaError_t forbid(const char* name);
+  //! Whether work of the one GPU reaches the other's memory, or the other way round.
+  bool reaches(int one, int other) const {
+    return one == other || reached.count({one, other}) > 0 || reached.count({other, one}) > 0;
+  }
   bool is_captured(const CUstream_st& stream) const { return recorded.count(stream.capture) > 0; }
   //! Of a copy on the stream: a graph finds what it is from when it runs.
   void look_at_source(const char* name, const void* from, const CUstream_st& stream);

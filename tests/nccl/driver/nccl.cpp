@@ -29,6 +29,7 @@ struct ncclComm {
   bool in_call = false;       // until somebody has seen the call's good end
   // For operations of these sizes: messages and sums, and gathers, which take other ways.
   std::set<int> connected[2]{};
+  bool opened = false;  // what it was used for once is used again
   std::int64_t issued = 0;    // operations
   std::int64_t done = 0;
   // Of the capture that it is recorded into, and the last node there.
@@ -48,7 +49,7 @@ struct nccl_state {
   std::map<std::string, ncclResult_t> failing{};
   std::map<std::string, bool> stalled{};  // calls, too
   int ids = 0;
-  int registered = 0;
+  std::map<ncclComm_t, const void*> registered{};  // arenas
   std::set<void*> own{};  // memory
   int aborted = 0;
   int aborting_groups = 0;
@@ -129,6 +130,11 @@ ncclResult_t failure_of(const ncclComm& comm) {
   return found == mine().failing.end() ? ncclSuccess : found->second;
 }
 
+//! Who ends a communicator makes its GPU current, and what was as good as chosen before again.
+void come_back() {
+  gpu::here().in_use.insert(gpu::current);
+}
+
 bool is_stuck(const ncclComm& comm) {
   return mine().stalled.count(comm.how.name) != 0 || mine().failing.count(comm.how.name) != 0;
 }
@@ -206,9 +212,11 @@ void look_for_others(const ncclComm& one, const char* what) {
 //! What operations of a size take is connected at the first of them, which allocates and meets the
 //! other ranks' hosts. Messages of all sizes take the same, sums of different ones not.
 void connect(ncclComm& comm, int size, bool gathers = false) {
-  std::set<int>& connected = comm.connected[gathers ? 1 : 0];
-  if (!connected.insert(size).second) return;
-  if (connected.size() > 1)
+  if (!comm.connected[gathers ? 1 : 0].insert(size).second) {
+    comm.opened = true;
+    return;
+  }
+  if (comm.opened)
     gpu::here().complaints.push_back(comm.how.name + " connects once more, for another size");
   look_for_others(comm, "connects");
 }
@@ -237,7 +245,7 @@ int alive() {
   return count;
 }
 int registered() {
-  return mine().registered;
+  return static_cast<int>(mine().registered.size());
 }
 int aborted() {
   return mine().aborted;
@@ -327,6 +335,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   my.made.push_back(made.how);
   *comm = &made;
   return in_progress(made);
+}
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  ENTER(comm->how.name);
+  *device = comm->how.device;
+  return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   ENTER(comm->how.name);
@@ -428,6 +441,9 @@ ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {
 }
 ncclResult_t ncclMemFree(void* memory) {
   const ncclResult_t code = enter(__func__, "");
+  for (const auto& [comm, registered] : mine().registered)
+    if (registered == memory)
+      gpu::here().complaints.push_back(comm->how.name + " has memory registered that is given back");
   mine().own.erase(memory);
   return cudaFree(memory) == cudaSuccess ? code : ncclUnhandledCudaError;
 }
@@ -436,13 +452,13 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t, void**
   nccl_state& my = mine();
   if (my.own.count(memory) == 0) return ncclInvalidUsage;
   *handle = comm;
-  ++my.registered;
+  my.registered[comm] = memory;
   return in_progress(*comm);
 }
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   ENTER(comm->how.name);
   if (handle != comm || comm->gone) return ncclInvalidUsage;
-  --mine().registered;
+  mine().registered.erase(comm);
   return ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
@@ -458,7 +474,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     gpu::here().complaints.push_back(comm->how.name + " is destroyed while a call is in progress");
   look_for_others(*comm, "is freed");
   look_for_graphs(*comm);
+  come_back();
   comm->gone = true;
+  mine().registered.erase(comm);
   return ncclSuccess;
 }
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
@@ -478,7 +496,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const gpu::guard lock(gpu::here().mutex);
   // Else it waits for graphs.
   if (comm->revoked) look_for_graphs(*comm);
+  come_back();
   comm->gone = comm->aborted = true;
+  mine().registered.erase(comm);
   comm->waiting.clear();
   end_call(*comm);
   if (grouped.depth == 0)

@@ -57,9 +57,9 @@ bool nccl_comm::settle(const char* call, time_point limit, const std::function<b
     }
     if (given_up()) return false;
     if (std::chrono::steady_clock::now() >= limit)
-      throw transport_error(at_.subject + ": " + call +
-                            " does not end: another rank has not come or cannot be reached, or a "
-                            "GPU takes no more work");
+      throw late_error(at_.subject + ": " + call +
+                       " does not end: another rank has not come or cannot be reached, or a "
+                       "GPU takes no more work");
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   calling_.store(false, std::memory_order_release);

@@ -41,7 +41,7 @@ class nccl_comm {
   //! Waits until NCCL has done what it was asked for.
   //! @param given_up  is asked now and then; whatever it throws is thrown
   //! @return false when it was given up
-  //! @throws transport_error when it fails, or is late
+  //! @throws transport_error when it fails, late_error when it is late
   bool settle(const char* call, time_point limit, const std::function<bool()>& given_up);
   //! @throws transport_error unless the code says that the call is done, or in progress
   void must(ncclResult_t code, const char* call) const;

@@ -48,6 +48,9 @@ struct nccl_ending::shared {
   std::thread thread;
 
   void end_all() {
+    // Or what NCCL asks of CUDA would begin to use GPU 0, which may be another process's.
+    int gpu = 0;
+    if (ncclCommCuDevice(all.front(), &gpu) == ncclSuccess) static_cast<void>(cudaSetDevice(gpu));
     const place others = revocable ? revoke() : all.begin();
     together(others, all.end(), ncclCommAbort);
     if (others != all.begin()) {

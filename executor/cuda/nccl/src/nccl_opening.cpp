@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "plan_ends.hpp"
@@ -18,15 +19,17 @@ void make_current(const device& on) {
   cuda::check(cudaSetDevice(on.ordinal()), "cudaSetDevice");
 }
 
-//! The first sum of a group and its first gather; it has one of them at least.
-std::vector<int> firsts_of(const group_part& part) {
+//! The first sum of a group, and the first gather of every size; it has one of them at least. What is
+//! summed is of one size.
+std::vector<int> firsts_of(const plan_view& plan, const group_part& part) {
   std::vector<int> found;
-  for (const bool gathers : {false, true})
-    for (std::size_t at = 0; at < part.instructions.size(); ++at) {
-      if ((part.gathers[at] >= 0) != gathers) continue;
-      found.push_back(part.instructions[at]);
-      break;
-    }
+  std::set<std::int64_t> sizes;  // 0: a sum's
+  for (std::size_t at = 0; at < part.instructions.size(); ++at) {
+    const int index = part.instructions[at];
+    const instruction& each = plan.instructions[static_cast<std::size_t>(index)];
+    const std::int64_t size = part.gathers[at] >= 0 ? plan.range_of(each.first_use).bytes : 0;
+    if (sizes.insert(size).second) found.push_back(index);
+  }
   return found;
 }
 
@@ -76,7 +79,7 @@ void nccl_opening::note_rank(const plan_view& plan) {
          .blocks = settings_.sum_blocks,
          .cluster = settings_.cluster,
          .operations = static_cast<int>(part.instructions.size()),
-         .firsts = firsts_of(part)});
+         .firsts = firsts_of(plan, part)});
   }
 }
 
@@ -148,7 +151,7 @@ void nccl_opening::connect(nccl_links& links) {
     }
 }
 
-//! The first operation of every communicator, and of a group's first sum and first gather, of its
+//! The first operation of every communicator, and of a group's its first sum and gathers, of its
 //! own size and where it will lie, because NCCL connects what an operation takes when it first
 //! meets one such. By all processes in one order, and each alone: connecting allocates, which may
 //! wait for a kernel that waits for a peer. Arenas are zero before the first step, and remain so;

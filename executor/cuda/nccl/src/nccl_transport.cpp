@@ -12,9 +12,11 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "current_device.hpp"
 #include "lookout.hpp"
 #include "lost_peers.hpp"
 #include "nccl_comm.hpp"
@@ -22,6 +24,7 @@
 #include "nccl_links.hpp"
 #include "nccl_opening.hpp"
 #include "stretto/executor/agreement.hpp"
+#include "stretto/executor/cuda/driver_function.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/error.hpp"
 
@@ -42,23 +45,11 @@ time_point after(std::chrono::nanoseconds length) {
 //! the process begins with CUDA: what was set later says nothing, so that it stands for the driver
 //! only where that does not answer.
 bool loads_early() {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-#if CUDART_VERSION >= 12050
-  constexpr unsigned since = 11070;
-  const cudaError_t code = cudaGetDriverEntryPointByVersion("cuModuleGetLoadingMode", &found, since,
-                                                            cudaEnableDefault, &result);
-#else
-  const cudaError_t code =
-      cudaGetDriverEntryPoint("cuModuleGetLoadingMode", &found, cudaEnableDefault, &result);
-#endif
-  if (code != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());  // no launch's
-  } else if (result == cudaDriverEntryPointSuccess && found != nullptr) {
-    CUmoduleLoadingMode mode{};
-    if (reinterpret_cast<decltype(&cuModuleGetLoadingMode)>(found)(&mode) == CUDA_SUCCESS)
-      return mode == CU_MODULE_EAGER_LOADING;
-  }
+  CUmoduleLoadingMode mode{};
+  if (const auto mode_of =
+          cuda::driver_function<decltype(cuModuleGetLoadingMode)>("cuModuleGetLoadingMode", 11070);
+      mode_of != nullptr && mode_of(&mode) == CUDA_SUCCESS)
+    return mode == CU_MODULE_EAGER_LOADING;
   const char* const wanted = std::getenv("CUDA_MODULE_LOADING");
   return wanted != nullptr && std::strcmp(wanted, "EAGER") == 0;
 }
@@ -118,6 +109,7 @@ class nccl_transport final : public transport {
   void attach(int rank, device& on) override {
     opening_.check_room(rank, on);
     on_[rank] = &on;
+    const cuda::current_device guard(on.ordinal());  // all others are made current meanwhile
     if (on_.size() < plans_.size()) return;
     try {
       opening_.finish(on_, links_);
@@ -125,6 +117,9 @@ class nccl_transport final : public transport {
     } catch (const transport_error& wrong) {
       abort();
       throw plan_error(std::string("the NCCL transport cannot be opened: ") + wrong.what());
+    } catch (...) {
+      abort();  // or devices would wait for what is under way on them
+      throw;
     }
   }
 
@@ -152,11 +147,26 @@ class nccl_transport final : public transport {
 
   void tell(std::string_view why) noexcept override { lost_.tell(why); }
   void close() noexcept override {
+    std::optional<cuda::current_device> held;
+    if (!on_.empty()) cuda::make_current(held, on_.begin()->second->ordinal());
     for (const auto& [key, held] : links_.all())
       for (const auto& each : held) each->deregister();
     ending_.finish(links_.release(any));
   }
+  //! Who issues in a thread of its own leaves NCCL's call first, as it does soon once the step has
+  //! been stopped; what holds it up for longer is ended with the rest.
   void abort() noexcept override {
+    std::unique_lock no_calls(calling_, std::defer_lock);
+    const time_point limit = after(std::chrono::milliseconds(50));
+    while (!no_calls.try_lock() && std::chrono::steady_clock::now() < limit)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    end();
+  }
+
+ private:
+  static bool any(const nccl_comm&) { return true; }
+
+  void end() noexcept {
     const std::lock_guard lock(ending_once_);
     const auto is_calling = [](const nccl_comm& each) { return each.is_calling(); };
     const std::vector<ncclComm_t> calling = links_.release(is_calling);
@@ -164,9 +174,6 @@ class nccl_transport final : public transport {
     all.insert(all.end(), calling.begin(), calling.end());
     ending_.abort(std::move(all), static_cast<std::ptrdiff_t>(calling.size()), captured_);
   }
-
- private:
-  static bool any(const nccl_comm&) { return true; }
 
   static cudaStream_t stream_of(const launch& at) {
     return static_cast<cudaStream_t>(at.on->stream(at.stream).native);
@@ -206,10 +213,11 @@ class nccl_transport final : public transport {
   }
   void look_at_others() noexcept {
     const std::string text = lost_.text();
-    if (!text.empty()) fail(text);
+    if (!text.empty()) fail(transport_error(text));
   }
-  void fail(const std::string& text) noexcept {
-    watch_->fail(plans_.front().rank, -1, std::make_exception_ptr(transport_error(text)));
+  template <class Error>
+  void fail(const Error& what) noexcept {
+    watch_->fail(plans_.front().rank, -1, std::make_exception_ptr(what));
   }
   //! A launch holds up the issuer, who would see none of it. What is under way is ended here, and
   //! so makes room.
@@ -218,10 +226,10 @@ class nccl_transport final : public transport {
     if (!lock || watch_->stopped()) return;  // in a call it looks itself
     look();
     if (!watch_->stopped() && std::chrono::steady_clock::now() >= watch_->deadline())
-      fail(
+      fail(late_error(
           "the step has not ended in time, and who issues it is held up: by a stage that does not "
-          "return, or by a launch that waits for room on a GPU's stream");
-    if (watch_->stopped()) abort();
+          "return, or by a launch that waits for room on a GPU's stream"));
+    if (watch_->stopped()) end();
   }
 
   //! What one side of a message records, the other must record, too.

@@ -66,7 +66,7 @@ struct options {
   //! Stages are called for these two alone; what changes from step to step must be read from the
   //! device's memory, or from the host's where a copy that is recorded takes it from. Times of
   //! instructions are not known. Refused where nothing can be recorded (hosts; several GPUs of a
-  //! process with NCCL), and with trace_steps and checked.
+  //! process with NCCL, or of which one cannot reach another's memory), and with trace_steps and checked.
   graph_factory graph{};
   //! With a graph: a replayed step that fails or is late names the instruction, with a flight record,
   //! as one that is issued does. It takes a kernel of one thread behind every instruction, which is
@@ -85,7 +85,8 @@ concept makes_plans = requires(const Made& made) {
 };
 
 //! All ranks of one process: their devices, runners and the transport between them. Everything is
-//! made and checked at construction; a step allocates nothing and takes no lock.
+//! made and checked at construction; a step allocates nothing and takes no lock, but for what a
+//! transport's library does (NCCL starts a thread for every call).
 //!
 //! Not to be called from more than one thread at a time, nor from a callback (step() refuses both).
 class engine {

@@ -29,6 +29,13 @@ class transport_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+//! The same of an operation that was under way when the step's time was over: failure::deadline, with
+//! what the transport knows of it.
+class late_error : public transport_error {
+ public:
+  using transport_error::transport_error;
+};
+
 //! What ended a step.
 enum class failure : std::uint8_t {
   stage,      //!< a stage threw; `cause` holds what
@@ -58,7 +65,7 @@ class execution_error : public std::runtime_error {
   int instruction() const { return where_.instruction; }
   const job& what_job() const { return where_.what; }
   std::int64_t step() const { return where_.step; }
-  //! What the stage or the transport threw; null for a deadline.
+  //! What the stage or the transport threw; null for a deadline, unless a transport was late.
   const std::exception_ptr& cause() const { return cause_; }
   //! Threads whose callback had not returned when the engine stopped waiting for it, and streams of
   //! a GPU whose work had not ended. They still belong to the engine, whose destructor waits for
