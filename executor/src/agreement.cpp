@@ -221,9 +221,8 @@ void agree_on_versions(std::span<const component> components, bootstrap& by, tim
     std::string left;
     std::string right;
     do {
-      left = right = "nothing";
-      std::getline(first, left);
-      std::getline(other, right);
+      if (!std::getline(first, left)) left = "nothing";
+      if (!std::getline(other, right)) right = "nothing";
     } while (left == right);
     throw plan_error("process " + std::to_string(process) + " has " + right + ", process 0 has " +
                      left);

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "after.hpp"
 #include "cause_text.hpp"
 #include "check_options.hpp"
 #include "flight_record.hpp"
@@ -23,12 +24,6 @@
 
 namespace stretto::executor {
 namespace {
-
-time_point after(std::chrono::nanoseconds length) {
-  const time_point now = std::chrono::steady_clock::now();
-  // A length that means "never" must not overflow.
-  return length > time_point::max() - now ? time_point::max() : now + length;
-}
 
 //! Races aside, whatever a stage throws is its own, and whatever a message or a collective ends with
 //! is the transport's; of another instruction the exception's type says it.

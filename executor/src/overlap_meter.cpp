@@ -1,9 +1,11 @@
 #include "stretto/executor/overlap_meter.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "after.hpp"
 #include "cause_text.hpp"
 #include "check_options.hpp"
 #include "stretto/executor/error.hpp"
@@ -192,7 +194,7 @@ class meter {
   }
 
   void finish(const variant& how, std::int64_t step) {
-    const auto limit = std::chrono::steady_clock::now() + with_.deadline;
+    const auto limit = after(with_.deadline);
     auto outcome = monitor::outcome::late;
     if (!on_->polled()) outcome = watch_.wait_until(limit);
     while (on_->polled() && outcome == monitor::outcome::late) {
@@ -210,6 +212,10 @@ class meter {
     watch_.stop();
     on_->wake();
     const int left = on_->join(std::chrono::steady_clock::now() + std::chrono::seconds(10));
+    // On the host the device waits for them, and so does this error.
+    if (left > 0 && !on_->polled())
+      std::fprintf(stderr, "stretto: waiting for a kernel that does not return; %s\n",
+                   text.c_str());
     throw execution_error(late ? failure::deadline : failure::stage, {}, text, cause, left);
   }
 

@@ -123,7 +123,7 @@ void race_check::wait(std::size_t plan, int stream, int event, std::int64_t step
   const auto at = static_cast<std::size_t>(event);
   if (rank.recorded[at] < step)
     throw race_error(
-        "stream " + std::string(rank.plan.streams[static_cast<std::size_t>(stream)].name) +
+        "stream " + std::string(label(rank.plan.streams[static_cast<std::size_t>(stream)])) +
         " of rank " + std::to_string(rank.plan.rank) + " waits for event " + std::to_string(event) +
         ", which nobody has recorded in step " + std::to_string(step));
   join(clock_of(rank, stream), std::span(rank.events).subspan(at * streams_, streams_));
@@ -230,7 +230,7 @@ void race_check::hold(const rank_state& rank, clock known, const piece& at, cons
 void race_check::complain(const rank_state& rank, const piece& at, const touch& before, bool wrote,
                           const touch& by, bool writes) {
   const auto stream_of = [&](const touch& one) {
-    return std::string(rank.plan.streams[one.stream].name);
+    return std::string(label(rank.plan.streams[one.stream]));
   };
   const auto does = [&](const touch& one, bool writing) {
     return std::string(one.release ? "release"

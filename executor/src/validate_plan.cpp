@@ -6,6 +6,7 @@
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/validate.hpp"
 #include "stretto/model/shape.hpp"
+#include "stretto/model/stream_type.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -62,6 +63,9 @@ class plan_check {
     if (plan_.arena_bytes > std::numeric_limits<std::int64_t>::max() - plan_.host_bytes)
       refuse("arena and host's memory are too large together");
     if (plan_.streams.empty()) refuse("there is no stream");
+    if (plan_.streams.size() > max_streams)
+      refuse("there are " + std::to_string(plan_.streams.size()) + " streams, at most " +
+             std::to_string(max_streams));
     if (!plan_.parts.empty() && plan_.parts.size() != plan_.instructions.size())
       refuse("its ops are not one for each instruction");
     if (!plan_.ranges.empty() && plan_.ranges.size() != plan_.uses.size())

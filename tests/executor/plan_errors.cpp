@@ -84,6 +84,7 @@ TEST_CASE("numbers out of range") {
        "instructions record two each at most"},
       {[](plans& p) { p[1].head.arena_bytes = -64; }, "arena is negative"},
       {[](plans& p) { p[1].streams.clear(); }, "there is no stream"},
+      {[](plans& p) { p[1].streams.resize(9); }, "there are 9 streams, at most 8"},
       {[](plans& p) { p[1].instructions.clear(); }, "there is no instruction"},
       {[](plans& p) { p[1].at(2).stream = 5; }, "rank 1, instruction 2"},
       {[](plans& p) { p[1].at(2).stream = 5; }, "stream 5 does not exist"},

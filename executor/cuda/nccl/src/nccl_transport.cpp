@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "after.hpp"
 #include "current_device.hpp"
 #include "lookout.hpp"
 #include "lost_peers.hpp"
@@ -34,11 +35,6 @@ namespace {
 std::string version_text(int code) {
   return std::to_string(code / 10000) + '.' + std::to_string(code / 100 % 100) + '.' +
          std::to_string(code % 100);
-}
-
-time_point after(std::chrono::nanoseconds length) {
-  const time_point now = std::chrono::steady_clock::now();
-  return length > time_point::max() - now ? time_point::max() : now + length;
 }
 
 //! Whether kernels are loaded before they are launched. The driver reads the variable once, when

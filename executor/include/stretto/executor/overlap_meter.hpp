@@ -29,7 +29,9 @@ struct overlap_settings {
   int pieces = 1;   //!< of the computation
   int warmups = 3;  //!< rounds that are not counted
   int rounds = 15;  //!< of which medians are taken; in each, every variant once, in turn
-  std::chrono::nanoseconds deadline = std::chrono::minutes(1);  //!< of one variant of one round
+  //! Of one variant of one round. A kernel of the host's cannot be ended from outside: one that
+  //! does not return for ten seconds more is told of on the standard error stream, and waited for.
+  std::chrono::nanoseconds deadline = std::chrono::minutes(1);
   //! Makes the device, when it is not to be the host; a GPU with cuda_settings::timing. There the
   //! first launch of each kernel counts as its own time, some microseconds: kernels that are to be
   //! compared take a good deal longer.
