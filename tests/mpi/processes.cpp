@@ -110,6 +110,19 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   expect(thrown, "; threads left 0");
 }
 
+TEST_CASE("who waits in an exchange hears who has failed, or left, long before the deadline") {
+  const outcome failed = start(3, "gather");
+  expect_failure(failed);
+  for (const char* process : {"process 1", "process 2"})
+    expect(failed,
+           process + std::string(": exchange 'layer 3' is not complete: process 0 has failed: "
+                                 "no room on the disk\n"));
+  const outcome left = start(3, "gone");
+  expect_failure(left);
+  for (const char* process : {"process 0", "process 2"})
+    expect(left, process + std::string(": exchange 'plans': process 1 has left before it\n"));
+}
+
 #ifdef STRETTO_TRAIN_PATH
 TEST_CASE("processes train to the bit what one process trains") {
   const test_support::temporary desk("train_mpi");

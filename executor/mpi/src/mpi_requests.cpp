@@ -76,6 +76,16 @@ bool mpi_requests::complete(const mpi_watch* watch, time_point limit) {
   return true;
 }
 
+std::vector<int> mpi_requests::open_peers() {
+  std::vector<int> open;
+  for (std::size_t at = 0; at < count_; ++at) {
+    int over = 0;
+    must_succeed(MPI_Request_get_status(requests_[at], &over, MPI_STATUS_IGNORE), name_);
+    if (over == 0) open.push_back(peers_[at]);
+  }
+  return open;
+}
+
 bool mpi_requests::done() {
   int all = 0;
   must_succeed(MPI_Testall(static_cast<int>(count_), requests_.data(), &all, statuses_.data()),

@@ -37,6 +37,8 @@ class mpi_requests {
   //! Of a part of the memory. Synchronous sends: done when the receive has been posted.
   void send(std::size_t offset, std::size_t bytes, int to, int tag);
   void receive(std::size_t offset, std::size_t bytes, int from, int tag);
+  //! The other sides of those that are not done.
+  std::vector<int> open_peers();
   //! Looks whether all are done.
   bool done();
   //! Looks until they are.

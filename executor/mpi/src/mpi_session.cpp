@@ -35,7 +35,7 @@ class exchange {
         name_("exchange '" + std::string(what) + "'"),
         what_(what),
         limit_(limit),
-        tag_(with.exchanges % 32768),
+        tag_(with.ending ? last_tag : with.exchanges % last_tag),
         words_(std::string(what) + '\0' + std::string(mine)),
         out_(with.control, name_, static_cast<std::size_t>(with.processes), words_.size()) {}
 
@@ -46,12 +46,27 @@ class exchange {
     std::vector<std::string> all;
     for (int other = 0; other < with_.processes && gets(with_.process); ++other)
       all.push_back(part_of(other));
-    if (!out_.complete(nullptr, limit_))
-      throw bootstrap_error(name_ + ": not all processes have taken what this one gave");
+    for (patience pause; !out_.done(); pause.wait()) {
+      look_for_failures();
+      if (std::chrono::steady_clock::now() < limit_) continue;
+      std::string text = name_ + " is not complete in time: what this process gave is not taken by";
+      for (const char* comma = " "; const int process : out_.open_peers()) {
+        text += comma + std::string("process ") + std::to_string(process);
+        comma = ", ";
+      }
+      throw bootstrap_error(text);
+    }
     return all;
   }
 
  private:
+  // No exchange has that of the end: what comes for one that a process has not come to, it leaves.
+  static constexpr int last_tag = 32767;  // which every MPI has
+
+  void look_for_failures() {
+    if (const std::string lost = with_.ending ? "" : with_.news->failure(); !lost.empty())
+      throw bootstrap_error(name_ + " is not complete: " + lost);
+  }
   bool gets(int process) const { return to_all_ || process == 0; }
 
   std::string part_of(int other) {
@@ -70,10 +85,13 @@ class exchange {
     MPI_Status status;
     int there = 0;
     while (true) {
+      // Before it left, it saw all taken that it gave.
+      const bool gone = !with_.ending && with_.news->has_left(from);
       must_succeed(MPI_Iprobe(from, tag_, with_.control, &there, &status), name_);
       if (there != 0) break;
-      if (const std::string lost = with_.ending ? "" : with_.news->failure(); !lost.empty())
-        throw bootstrap_error(name_ + " is not complete: " + lost);
+      if (gone)
+        throw bootstrap_error(name_ + ": process " + std::to_string(from) + " has left before it");
+      look_for_failures();
       if (std::chrono::steady_clock::now() >= limit_)
         throw bootstrap_error(name_ + " is not complete in time: process " + std::to_string(from) +
                               " has not come this far");

@@ -215,6 +215,23 @@ int run(session& between, const std::string& what) {
         between, plans(256), later, [] {},
         test_support::make_faulty_transport(make_mpi_transport(between),
                                             {test_support::mishap::wrong_size, 0, 1}));
+  // Between steps: what others were to take or to give.
+  const auto minute = std::chrono::steady_clock::now() + later;
+  if (what == "gather" && between.process() == 0) {
+    between.abandon("no room on the disk");
+    return 5;
+  }
+  if (what == "gone" && odd) return 0;
+  if (what == "gather" || what == "gone") {
+    try {
+      if (what == "gather") static_cast<void>(between.gather("layer 3", "a part", minute));
+      between.barrier("plans", minute);
+    } catch (const executor::bootstrap_error& wrong) {
+      std::cout << "process " << between.process() << ": " << wrong.what() << std::endl;
+      return 5;
+    }
+    return 0;
+  }
   std::cerr << "there is no '" << what << "'\n";
   return 2;
 }
