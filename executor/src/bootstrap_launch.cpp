@@ -95,8 +95,16 @@ launch_info read_launch(const environment& from) {
       must_agree(*who, *found, *each, *said);
     else
       found = said, who = each;
+    if (found->local < 0) found->local = said->local;
   }
-  if (!found) found = read.of(slurm);
+  // srun may have started another launcher, once for each machine: then its numbers are others.
+  if (const bool alone = !found; alone || (found->local < 0 && !below_torchrun)) {
+    const std::optional<launch_info> said = read.of(slurm);
+    if (alone)
+      found = said;
+    else if (said && said->process == found->process && said->processes == found->processes)
+      found->local = said->local;
+  }
   if (!found)
     throw bootstrap_error(
         "RANK and WORLD_SIZE are not set, nor what mpirun, mpiexec or srun set: this process was "
@@ -104,12 +112,20 @@ launch_info read_launch(const environment& from) {
 
   found->address = read.text("MASTER_ADDR").value_or("");
   found->port = read.number("MASTER_PORT").value_or(0);
-  if (found->port > 65534)
-    throw bootstrap_error("MASTER_PORT=" + std::to_string(found->port) + " is no port");
   // At that port torchrun itself serves then.
-  if (found->port > 0 && read.text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++found->port;
-  for (const char* name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"})
-    if (found->job.empty()) found->job = read.text(name).value_or("");
+  const bool taken = found->port > 0 && read.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (found->port > (taken ? 65534 : 65535))
+    throw bootstrap_error("MASTER_PORT=" + std::to_string(found->port) +
+                          (found->port == 65535
+                               ? ": torchrun itself serves there, and there is no port behind it"
+                               : " is no port"));
+  if (taken) ++found->port;
+  found->job = read.text("TORCHELASTIC_RUN_ID").value_or("");
+  // Several steps of one job may run at once.
+  if (found->job.empty()) found->job = read.text("SLURM_JOB_ID").value_or("");
+  if (const auto step = read.text("SLURM_STEP_ID");
+      step && !read.text("TORCHELASTIC_RUN_ID") && !found->job.empty())
+    found->job += "." + *step;
   return *found;
 }
 

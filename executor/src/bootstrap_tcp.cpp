@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "socket.hpp"
@@ -31,20 +32,14 @@ class tcp_bootstrap final : public bootstrap {
  public:
   tcp_bootstrap(const tcp_settings& with, time_point limit)
       : launch_(with.launch), store_(text_of(launch_.address, launch_.port)) {
-    if (launch_.process == 0)
-      server_ = std::make_unique<store_server>(with.listening >= 0
-                                                   ? descriptor(with.listening)
-                                                   : listen_at(launch_.address, launch_.port),
-                                               launch_.processes, launch_.job, with.linger);
-    socket_ = connect_to(launch_.address, launch_.port, limit);
-    std::string words;
-    const wire::hello head{wire::hello_magic, launch_.process, launch_.processes,
-                           static_cast<std::uint32_t>(launch_.job.size()), 0};
-    words.append(reinterpret_cast<const char*>(&head), sizeof head);
-    words += launch_.job;
-    must(send_all(socket_.get(), words.data(), words.size(), limit), "");
-    std::uint64_t magic = 0;
-    must(receive_all(socket_.get(), reinterpret_cast<char*>(&magic), sizeof magic, limit), "");
+    if (launch_.process == 0) {
+      descriptor listening = with.listening >= 0 ? descriptor(with.listening)
+                                                 : listen_at(with.listen_at, launch_.port);
+      socket_ = connect_to_own(listening.get(), limit);
+      server_ = std::make_unique<store_server>(std::move(listening), launch_.processes, launch_.job,
+                                               with.linger);
+    }
+    const std::uint64_t magic = come_in(limit);
     if (magic != wire::welcome_magic)
       throw bootstrap_error("what answers at " + store_ + " is no process 0");
     const auto [what, text] = read_answer(limit, "");
@@ -69,7 +64,8 @@ class tcp_bootstrap final : public bootstrap {
   std::string failure() noexcept override {
     try {
       pollfd one{socket_.get(), POLLIN, 0};
-      while (failure_.empty() && !at_peace_ && broken_.empty() && poll(&one, 1, 0) > 0) {
+      if (torn_ && failure_.empty()) failure_ = broken_;
+      while (failure_.empty() && !at_peace_ && poll(&one, 1, 0) > 0) {
         const auto [said, text] =
             read_answer(std::chrono::steady_clock::now() + std::chrono::seconds(1), "");
         note(said, text);
@@ -85,13 +81,38 @@ class tcp_bootstrap final : public bootstrap {
   }
 
  private:
+  //! Says who this is. @return the first word that is said to it
+  std::uint64_t come_in(time_point limit) {
+    std::string words;
+    const wire::hello head{wire::hello_magic, launch_.process, launch_.processes,
+                           static_cast<std::uint32_t>(launch_.job.size()), 0};
+    words.append(reinterpret_cast<const char*>(&head), sizeof head);
+    words += launch_.job;
+    while (true) {
+      if (!socket_) socket_ = connect_to(launch_.address, launch_.port, limit);
+      std::uint64_t magic = 0;
+      moved what = send_all(socket_.get(), words.data(), words.size(), limit);
+      if (what == moved::all)
+        what = receive_all(socket_.get(), reinterpret_cast<char*>(&magic), sizeof magic, limit);
+      if (what == moved::all) return magic;
+      // Somebody answers in the place of process 0, and hangs up while that is not there: a proxy,
+      // or an earlier run that is just ending.
+      constexpr auto pause = std::chrono::milliseconds(50);
+      if (what == moved::late || std::chrono::steady_clock::now() + pause >= limit) must(what, "");
+      std::this_thread::sleep_for(pause);
+      socket_.reset();
+    }
+  }
+
   std::vector<std::string> exchange_or_break(std::string_view what, std::string_view mine,
                                              time_point limit, wire::wish of) {
     if (!broken_.empty()) throw bootstrap_error(broken_);
     try {
       return exchange(what, mine, limit, of);
-    } catch (const bootstrap_error& wrong) {
-      broken_ = wrong.what();
+    } catch (const std::exception& wrong) {
+      // What process 0 says of an exchange is whole; else nothing can be read any more.
+      torn_ = broken_.empty();
+      if (torn_) broken_ = wrong.what();
       throw;
     }
   }
@@ -115,7 +136,7 @@ class tcp_bootstrap final : public bootstrap {
     must(send_all(socket_.get(), words.data(), words.size(), end), name);
     while (true) {
       const auto [said, text] = read_answer(end, name);
-      if (said == wire::saying::bad) throw bootstrap_error(text);
+      if (said == wire::saying::bad) throw bootstrap_error(broken_ = text);
       if (said == wire::saying::good && of == wire::wish::no_parts) return {};
       if (said == wire::saying::good) return parts_of(text, name);
       note(said, text);
@@ -181,6 +202,7 @@ class tcp_bootstrap final : public bootstrap {
   descriptor socket_;
   std::string broken_;
   std::string failure_;
+  bool torn_ = false;      // within what process 0 says
   bool at_peace_ = false;  // process 0 has left so
   bool has_left_ = false;  // this one
 };

@@ -25,21 +25,27 @@ std::string gathering::join(int process, const std::string& from, const std::str
     }
     wrong = "it has come before, from " + mine.from;
   }
-  return refused_ = "process " + std::to_string(process) + " from " + from + ": " + wrong;
+  wrong = "process " + std::to_string(process) + " from " + from + ": " + wrong;
+  refused_ = "turned away: " + wrong;
+  return wrong;
 }
 
-void gathering::leave(int process) {
+void gathering::leave(int process, const std::string& why) {
   member& mine = members_[static_cast<std::size_t>(process)];
+  if (!mine.left) leavers_.push_back({process, why});
   mine.present = false;
   mine.left = true;
   if (given_ > 0) look_for_leavers();
 }
 
 void gathering::look_for_leavers() {
-  if (!broken_.empty()) return;
-  for (std::size_t at = 0; at < members_.size(); ++at)
-    if (members_[at].left && !members_[at].given)
-      broken_ = "exchange '" + what_ + "': " + name_of(at) + " has left before it";
+  for (const bool failed : {true, false})
+    for (const leaver& each : leavers_) {
+      const auto at = static_cast<std::size_t>(each.process);
+      if (!broken_.empty() || members_[at].given || each.why.empty() == failed) continue;
+      broken_ = "exchange '" + what_ + "': " + name_of(at) +
+                (failed ? " " + each.why : " has left before it");
+    }
 }
 
 bool gathering::give(int process, std::string_view what, std::string part) {
@@ -85,7 +91,7 @@ void gathering::give_up() {
   }
   if (missing > 8) text += " and " + std::to_string(missing - 8) + " more";
   broken_ = "exchange '" + what_ + "' is not complete in time: " + text;
-  if (!refused_.empty()) broken_ += "; turned away: " + refused_;
+  if (!refused_.empty()) broken_ += "; " + refused_;
 }
 
 }  // namespace stretto::executor

@@ -16,7 +16,10 @@ class gathering {
   //! @param objection  what is already known to be wrong with it; empty: nothing
   //! @return why the process cannot come; empty: it has come
   std::string join(int process, const std::string& from, const std::string& objection = {});
-  void leave(int process);
+  //! @param why  as in "process 3 has failed"; empty: it leaves in peace
+  void leave(int process, const std::string& why = {});
+  //! Why those who are missing cannot even be turned away.
+  void keep_out(const std::string& why) { refused_ = why; }
 
   //! @return whether all have given now: take() is due
   bool give(int process, std::string_view what, std::string part);
@@ -39,12 +42,18 @@ class gathering {
 
   void look_for_leavers();
 
+  struct leaver {
+    int process = 0;
+    std::string why{};
+  };
+
   std::vector<member> members_;
+  std::vector<leaver> leavers_;  // the first at first: the others may have followed it
   std::string what_{};  // the exchange under way, once somebody has named it
   int namer_ = -1;      // who that was
   int given_ = 0;
   std::string broken_{};
-  std::string refused_{};  // the last who could not come
+  std::string refused_{};  // who could not come, at last
 };
 
 }  // namespace stretto::executor

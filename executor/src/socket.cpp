@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ address_list look_up(const char* address, int port, bool to_listen) {
 
 //! @return 0, or errno
 int listen_on(const addrinfo& at, descriptor& made) {
-  made.reset(socket(at.ai_family, at.ai_socktype, at.ai_protocol));
+  made.reset(socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC, at.ai_protocol));
   if (!made) return errno;
   const int on = 1;
   const int off = 0;
@@ -67,7 +68,7 @@ bool is_own_end(int socket) {
 
 //! @return empty, or what went wrong
 std::string connect_once(const addrinfo& at, time_point limit, descriptor& made) {
-  made.reset(socket(at.ai_family, at.ai_socktype, at.ai_protocol));
+  made.reset(socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC, at.ai_protocol));
   if (!made) return std::strerror(errno);
   settle(made.get());
   if (connect(made.get(), at.ai_addr, at.ai_addrlen) != 0) {
@@ -140,26 +141,35 @@ void settle(int socket) {
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const int idle = 30;  // seconds, as the next one
+  const int between = 10;
+  const int questions = 3;
+  const unsigned unanswered = 60'000;  // milliseconds
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof questions);
+  setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof unanswered);
 }
 
 descriptor listen_at(const std::string& address, int port) {
   descriptor made;
   int code = EADDRNOTAVAIL;
-  // An address in front of this machine may not be one that this machine knows.
-  for (const char* host : {address.c_str(), static_cast<const char*>(nullptr)}) {
-    const address_list found = look_up(host, port, true);
-    if (!found.error.empty() && host != nullptr)
-      throw bootstrap_error("MASTER_ADDR: " + address + ": " + found.error);
+  const address_list found = look_up(address.empty() ? nullptr : address.c_str(), port, true);
+  if (!found.error.empty())
+    throw bootstrap_error("process 0 cannot listen at " + address + ": " + found.error);
+  // What listens by IPv6 hears IPv4, too, where both are there.
+  for (const bool first : {true, false})
     for (const addrinfo* at = found.first.get(); at != nullptr; at = at->ai_next) {
+      if ((at->ai_family == AF_INET6) != first) continue;
       code = listen_on(*at, made);
       if (code == 0) return made;
       if (code == EADDRINUSE) break;
     }
-    if (code == EADDRINUSE) break;
-  }
-  throw bootstrap_error("MASTER_PORT: process 0 cannot listen at " + text_of(address, port) + ": " +
-                        std::strerror(code) +
-                        (code == EADDRINUSE ? " (another process 0, or another program)" : ""));
+  throw bootstrap_error(
+      "MASTER_PORT: process 0 cannot listen at " +
+      (address.empty() ? "port " + std::to_string(port) : text_of(address, port)) + ": " +
+      std::strerror(code) + (code == EADDRINUSE ? " (another process 0, or another program)" : ""));
 }
 
 descriptor connect_to(const std::string& address, int port, time_point limit) {
@@ -170,8 +180,15 @@ descriptor connect_to(const std::string& address, int port, time_point limit) {
     // Names may be known only once the other machine is there, so that is tried again as well.
     const address_list found = look_up(address.c_str(), port, false);
     if (!found.error.empty()) last = found.error;
+    int addresses = 0;
+    for (const addrinfo* at = found.first.get(); at != nullptr; at = at->ai_next) ++addresses;
     for (const addrinfo* at = found.first.get(); at != nullptr; at = at->ai_next) {
-      const std::string wrong = connect_once(*at, limit, made);
+      // One that swallows what it is sent leaves time for the others, and for new ones.
+      const time_point now = std::chrono::steady_clock::now();
+      const auto share = std::max<std::chrono::nanoseconds>(std::chrono::seconds(1),
+                                                            (limit - now) / (2 * addresses));
+      const time_point end = share < limit - now ? now + share : limit;
+      const std::string wrong = connect_once(*at, end, made);
       if (wrong.empty()) return made;
       last = wrong;
     }
@@ -181,6 +198,36 @@ descriptor connect_to(const std::string& address, int port, time_point limit) {
     pause = std::min(2 * pause, std::chrono::milliseconds(200));
   } while (std::chrono::steady_clock::now() < limit);
   throw bootstrap_error("process 0 is not found at " + text_of(address, port) + ": " + last);
+}
+
+descriptor connect_to_own(int listening, time_point limit) {
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  if (getsockname(listening, reinterpret_cast<sockaddr*>(&at), &size) != 0)
+    throw bootstrap_error(std::string("process 0's listening socket: ") + std::strerror(errno));
+  // All of the machine's addresses: among them the one that leads nowhere else.
+  if (auto* const six = reinterpret_cast<sockaddr_in6*>(&at);
+      at.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr) != 0)
+    six->sin6_addr = in6addr_loopback;
+  if (auto* const four = reinterpret_cast<sockaddr_in*>(&at);
+      at.ss_family == AF_INET && four->sin_addr.s_addr == htonl(INADDR_ANY))
+    four->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  addrinfo to{};
+  to.ai_family = at.ss_family;
+  to.ai_socktype = SOCK_STREAM;
+  to.ai_addr = reinterpret_cast<sockaddr*>(&at);
+  to.ai_addrlen = size;
+  descriptor made;
+  if (const std::string wrong = connect_once(to, limit, made); !wrong.empty())
+    throw bootstrap_error("process 0 does not reach its own listening socket: " + wrong);
+  return made;
+}
+
+void make_room_for(std::size_t descriptors) {
+  rlimit has{};
+  if (getrlimit(RLIMIT_NOFILE, &has) != 0 || has.rlim_cur >= descriptors) return;
+  has.rlim_cur = std::min<rlim_t>(descriptors, has.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &has);
 }
 
 moved send_all(int socket, const char* bytes, std::size_t count, time_point limit) {

@@ -35,13 +35,19 @@ std::string peer_of(int socket);
 //! Milliseconds until then, rounded up, for poll(): at least 0, at most a minute.
 int milliseconds_until(time_point limit);
 
-//! A socket that does not block and listens on the address if it is this machine's, else on all.
-//! @throws bootstrap_error when the port is taken or the address means nothing.
+//! A socket that does not block and listens at the address, one of this machine's; empty: at all of
+//! them, by IPv6 and by IPv4.
+//! @throws bootstrap_error when the port is taken or the address is none of the machine's.
 descriptor listen_at(const std::string& address, int port);
 
 //! Connects, again and again until somebody answers; the socket does not block.
 //! @throws bootstrap_error with the last reason when the time has come.
 descriptor connect_to(const std::string& address, int port, time_point limit);
+//! Connects to a socket of this process's own that listens, whatever leads to it from elsewhere.
+descriptor connect_to_own(int listening, time_point limit);
+
+//! Lets the process have as many descriptors, as far as the system does.
+void make_room_for(std::size_t descriptors);
 
 //! What became of bytes that were to be moved until a limit.
 enum class moved { all, late, closed };
@@ -50,7 +56,8 @@ enum class moved { all, late, closed };
 moved send_all(int socket, const char* bytes, std::size_t count, time_point limit);
 moved receive_all(int socket, char* bytes, std::size_t count, time_point limit);
 
-//! Makes a socket close on exec, not block, and send small messages at once.
+//! Makes a socket close on exec, not block, send small messages at once, and break when the other
+//! end has not answered for a minute: its machine may have gone without a word.
 void settle(int socket);
 
 }  // namespace stretto::executor

@@ -1,5 +1,6 @@
 #include "store_server.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "after.hpp"
 #include "stretto/executor/bootstrap.hpp"
 
 namespace stretto::executor {
@@ -41,10 +43,12 @@ store_server::store_server(descriptor listening, int processes, std::string job,
       all_(processes) {
   settle(listening_.get());
   int ends[2] = {};
-  if (pipe(ends) != 0) throw bootstrap_error(std::string("pipe: ") + std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    throw bootstrap_error(std::string("pipe: ") + std::strerror(errno));
   wake_read_.reset(ends[0]);
   wake_write_.reset(ends[1]);
-  for (const int end : ends) settle(end);
+  constexpr std::size_t others = 256;  // of the rest of the process
+  make_room_for(static_cast<std::size_t>(processes) + others);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -71,17 +75,18 @@ void store_server::run() noexcept {
         if (each.process < 0 || each.waits) next = std::min(next, each.limit);
       }
       if (poll(watched.data(), watched.size(), milliseconds_until(next)) < 0 && errno != EINTR)
-        return;
-      if ((watched[0].revents & POLLIN) != 0) {
+        break;
+      if (!ending_ && (watched[0].revents & POLLIN) != 0) {
         ending_ = true;
-        end_ = std::chrono::steady_clock::now() + linger_;
+        listening_.reset();  // who comes now is to find the next process 0
+        end_ = after(linger_);
       }
       for (std::size_t at = clients_.size(); at-- > 0;)
         if (!serve(clients_[at], watched[at + 2].revents)) {
           gone(clients_[at]);
           clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(at));
         }
-      if ((watched[1].revents & POLLIN) != 0) accept_all();
+      if (!ending_ && (watched[1].revents & POLLIN) != 0) accept_all();
       look_at_limits();
     }
   } catch (...) {
@@ -91,11 +96,13 @@ void store_server::run() noexcept {
 
 void store_server::accept_all() {
   while (true) {
-    descriptor made(accept(listening_.get(), nullptr, nullptr));
+    descriptor made(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!made) {
       // No descriptor is free: not at once again, or nobody else is served.
-      if (errno == EMFILE || errno == ENFILE)
+      if (errno == EMFILE || errno == ENFILE) {
+        all_.keep_out(std::string("process 0 lets nobody else in: ") + std::strerror(errno));
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
       return;
     }
     settle(made.get());
@@ -184,16 +191,17 @@ void store_server::take_request(client& with) {
 
 void store_server::farewell(client& from, const std::string& why) {
   from.leaves = true;
-  if (why.empty() || !failure_.empty()) return;
-  failure_ = "process " + std::to_string(from.process) + " has failed: " +
-             why.substr(0, wire::most_reason);
+  const std::string text = why.empty() ? "" : "has failed: " + why.substr(0, wire::most_reason);
+  all_.leave(from.process, text);
+  if (!text.empty() && failure_.empty())
+    failure_ = "process " + std::to_string(from.process) + ' ' + text;
 }
 
 void store_server::gone(const client& one) {
-  if (one.process < 0) return;
-  all_.leave(one.process);
-  if (!one.leaves && failure_.empty())
-    failure_ = "process " + std::to_string(one.process) + " has ended, or its connection is broken";
+  if (one.process < 0 || one.leaves) return;
+  const char* const text = "has ended, or its connection is broken";
+  all_.leave(one.process, text);
+  if (failure_.empty()) failure_ = "process " + std::to_string(one.process) + ' ' + text;
 }
 
 //! Those that wait are answered instead.
@@ -240,18 +248,17 @@ void store_server::reply(client& to, wire::saying what, std::string_view payload
 }
 
 bool store_server::write_to(client& with) {
-  std::size_t done = 0;
-  while (done < with.out.size()) {
-    const ssize_t sent =
-        send(with.socket.get(), with.out.data() + done, with.out.size() - done, MSG_NOSIGNAL);
-    if (sent < 0) {
+  while (with.sent < with.out.size()) {
+    const ssize_t step = send(with.socket.get(), with.out.data() + with.sent,
+                              with.out.size() - with.sent, MSG_NOSIGNAL);
+    if (step < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
-      break;
+      return errno == EAGAIN || errno == EWOULDBLOCK;
     }
-    done += static_cast<std::size_t>(sent);
+    with.sent += static_cast<std::size_t>(step);
   }
-  with.out.erase(0, done);
+  with.out.clear();
+  with.sent = 0;
   return true;
 }
 

@@ -71,6 +71,7 @@ class store_server {
     std::string from{};
     std::string in{};
     std::string out{};
+    std::size_t sent = 0;  // of `out`
     int process = -1;    // none: it has not said yet
     bool waits = false;  // for the answer to a request
     bool parts = true;   // with the parts of all

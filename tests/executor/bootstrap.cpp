@@ -162,11 +162,33 @@ TEST_CASE("each launcher's variables are read") {
   CHECK(mpi.port == 0);
 
   CHECK(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).process == 1);
+  // As srun starts what speaks PMI-2; and not of one process that something else was started by.
+  const variables pmi2{{"PMI_RANK", "3"}, {"PMI_SIZE", "8"}, {"SLURM_LOCALID", "1"}};
+  const auto below_srun = [&](const char* process, const char* processes) {
+    variables all = pmi2;
+    all["SLURM_PROCID"] = process;
+    all["SLURM_NTASKS"] = processes;
+    return launched(all);
+  };
+  CHECK(below_srun("3", "8").local == 1);
+  CHECK(below_srun("0", "2").local == -1);
+  CHECK(below_srun("0", "2").process == 3);
+  const launch_info by_hand = launched({{"RANK", "1"},
+                                        {"WORLD_SIZE", "2"},
+                                        {"MASTER_PORT", "65535"},
+                                        {"OMPI_COMM_WORLD_RANK", "1"},
+                                        {"OMPI_COMM_WORLD_SIZE", "2"},
+                                        {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}});
+  CHECK(by_hand.local == 1);
+  CHECK(by_hand.port == 65535);
   const launch_info slurm =
       launched({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"SLURM_JOB_ID", "99"}});
   CHECK(slurm.process == 5);
   CHECK(slurm.local == -1);
   CHECK(slurm.job == "99");
+  const variables step{
+      {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_JOB_ID", "99"}, {"SLURM_STEP_ID", "2"}};
+  CHECK(launched(step).job == "99.2");
 }
 
 TEST_CASE("missing and contradictory variables are named") {
@@ -187,7 +209,13 @@ TEST_CASE("missing and contradictory variables are named") {
            {"OMPI_COMM_WORLD_RANK", "1"},
            {"OMPI_COMM_WORLD_SIZE", "2"}},
           "WORLD_SIZE=4", "contradicts OMPI_COMM_WORLD_SIZE=2");
-  refused({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_PORT", "70000"}}, "MASTER_PORT=70000", "");
+  refused({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_PORT", "70000"}}, "MASTER_PORT=70000",
+          " is no port");
+  refused({{"RANK", "0"},
+           {"WORLD_SIZE", "1"},
+           {"MASTER_PORT", "65535"},
+           {"TORCHELASTIC_USE_AGENT_STORE", "True"}},
+          "MASTER_PORT=65535", "torchrun itself serves there");
   const auto connect = [](const launch_info& given) {
     return error_of([&] { make_tcp_bootstrap({given}, later()); });
   };
@@ -264,10 +292,25 @@ TEST_CASE("who has failed is known between exchanges, and who has left in peace 
     made[2]->abandon("no more of this");
     CHECK(failure_of(*made[0]) == "process 2 has failed: no more of this");
     CHECK(failure_of(*made[3]) == "process 2 has failed: no more of this");
-    // What was known before an exchange does not take the place of its answer.
+    // An exchange says the same, and not that another has left.
     made[2].reset();
     expect_part(error_of([&] { made[3]->barrier("plans", later()); }),
-                " has left before it");
+                "exchange 'plans': process 2 has failed: no more of this");
+  }
+  SUBCASE("one says so while others exchange") {
+    for (int process = 0; process < 4; ++process)
+      made.push_back(make_tcp_bootstrap(settings(process, 4, at), later()));
+    std::string texts[2];
+    together({[&] { texts[0] = error_of([&] { made[0]->barrier("plans", later()); }); },
+              [&] { texts[1] = error_of([&] { made[3]->barrier("plans", later()); }); },
+              [&] {
+                made[1]->abandon("no memory is left");  // and is still there
+                made[2]->abandon(failure_of(*made[2]));
+              }});
+    for (const std::string& text : texts)
+      expect_part(text, "exchange 'plans': process 1 has failed: no memory is left");
+    for (const std::size_t process : {0, 3})
+      CHECK(failure_of(*made[process]) == "process 1 has failed: no memory is left");
   }
   SUBCASE("one dies") {
     made.push_back(make_tcp_bootstrap(settings(0, 2, at), later()));
@@ -381,7 +424,58 @@ TEST_CASE("what is no process 0 is found out in time") {
     tcp_settings with = settings(0, 2, at);
     with.listening = -1;
     expect_part(error_of([&] { make_tcp_bootstrap(with, later()); }),
+                "MASTER_PORT: process 0 cannot listen at port " + std::to_string(at.port));
+    with.listen_at = "127.0.0.1";
+    expect_part(error_of([&] { make_tcp_bootstrap(with, later()); }),
                 "MASTER_PORT: process 0 cannot listen at 127.0.0.1:");
     ::close(at.socket);
   }
+}
+
+TEST_CASE("process 0 is found by whichever of its addresses, and by its name for others alone") {
+  const listener at;
+  ::close(at.socket);
+  tcp_settings first = settings(0, 3, at);
+  first.listening = -1;
+  first.launch.address = "no.such.name.invalid";  // as an address in front of the machine
+  tcp_settings others[] = {settings(1, 3, at), settings(2, 3, at)};
+  others[1].launch.address = "127.0.0.2";
+  std::vector<std::unique_ptr<bootstrap>> made;
+  made.push_back(make_tcp_bootstrap(first, later()));
+  for (const tcp_settings& each : others) made.push_back(make_tcp_bootstrap(each, later()));
+  together({[&] { made[0]->barrier("plans", later()); },
+            [&] { made[1]->barrier("plans", later()); },
+            [&] { made[2]->barrier("plans", later()); }});
+  made.clear();
+  // Or by the one alone that it is told to listen at.
+  first.launch.processes = 2;
+  first.listen_at = "127.0.0.2";
+  others[1].launch.process = 1;
+  others[0].launch.processes = others[1].launch.processes = 2;
+  const auto only = make_tcp_bootstrap(first, later());
+  expect_part(error_of([&] { make_tcp_bootstrap(others[0], in(milliseconds(50))); }),
+              "process 0 is not found at 127.0.0.1:");
+  CHECK(make_tcp_bootstrap(others[1], later())->process() == 1);
+}
+
+TEST_CASE("who hangs up in the place of process 0 is not the end of it") {
+  const listener at;
+  std::unique_ptr<bootstrap> second;
+  std::thread waiting([&] { second = make_tcp_bootstrap(settings(1, 2, at), later()); });
+  for (int time = 0; time < 2; ++time) ::close(::accept(at.socket, nullptr, nullptr));
+  const auto first = make_tcp_bootstrap(settings(0, 2, at), later());
+  waiting.join();
+  together({[&] { first->barrier("plans", later()); }, [&] { second->barrier("plans", later()); }});
+}
+
+TEST_CASE("a process 0 that would linger for ever waits for the others, and no longer") {
+  const listener at;
+  tcp_settings with = settings(0, 2, at);
+  with.linger = std::chrono::nanoseconds::max();
+  auto first = make_tcp_bootstrap(with, later());
+  auto second = make_tcp_bootstrap(settings(1, 2, at), later());
+  std::thread ending([&] { first.reset(); });
+  CHECK(second->failure().empty());  // it serves yet, and has not closed the connection
+  second.reset();
+  ending.join();
 }

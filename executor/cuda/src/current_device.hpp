@@ -40,8 +40,8 @@ inline void make_current(std::optional<current_device>& held, int number) noexce
   }
 }
 
-//! For a thread that asks CUDA for something: were it to have chosen no GPU, that would begin to use
-//! GPU 0. What the thread chooses later is its own affair.
+//! For a thread that asks CUDA for something: were it to have chosen no GPU, that would begin to
+//! use GPU 0. What the thread chooses later is its own affair.
 inline void choose_once(int number) {
   static thread_local bool chosen = false;
   if (chosen) [[likely]]

@@ -119,7 +119,7 @@ class cuda_loopback_transport final : public transport {
     cuda::owned_event done;
   };
   struct rank_state {
-    int gpu = -1;  // negative: not attached yet
+    int gpu = -1;              // negative: not attached yet
     std::vector<pair> events;  // by instruction
   };
   struct message {
@@ -213,8 +213,9 @@ class cuda_loopback_transport final : public transport {
   //! From `first` on, to the same place.
   void copy_bytes(const side& from, const side& to, std::int64_t first, std::int64_t count,
                   const side& on) {
-    cuda::copy({to.what->data + first, rank_of(to).gpu}, {from.what->data + first, rank_of(from).gpu},
-               count, {on.stream(), rank_of(on).gpu}, settings_.blocks);
+    cuda::copy({to.what->data + first, rank_of(to).gpu},
+               {from.what->data + first, rank_of(from).gpu}, count, {on.stream(), rank_of(on).gpu},
+               settings_.blocks);
   }
   //! Each member's part of what they gather to all others, on the first one's stream.
   void copy_parts(const std::vector<side>& sides) {

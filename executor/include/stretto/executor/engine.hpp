@@ -66,7 +66,8 @@ struct options {
   //! Stages are called for these two alone; what changes from step to step must be read from the
   //! device's memory, or from the host's where a copy that is recorded takes it from. Times of
   //! instructions are not known. Refused where nothing can be recorded (hosts; several GPUs of a
-  //! process with NCCL, or of which one cannot reach another's memory), and with trace_steps and checked.
+  //! process with NCCL, or of which one cannot reach another's memory), and with trace_steps and
+  //! checked.
   graph_factory graph{};
   //! With a graph: a replayed step that fails or is late names the instruction, with a flight record,
   //! as one that is issued does. It takes a kernel of one thread behind every instruction, which is

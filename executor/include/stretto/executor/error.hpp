@@ -29,8 +29,8 @@ class transport_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-//! The same of an operation that was under way when the step's time was over: failure::deadline, with
-//! what the transport knows of it.
+//! The same of an operation that was under way when the step's time was over: failure::deadline,
+//! with what the transport knows of it.
 class late_error : public transport_error {
  public:
   using transport_error::transport_error;

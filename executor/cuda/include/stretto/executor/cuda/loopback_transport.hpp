@@ -26,8 +26,8 @@ struct cuda_loopback_settings {
 //! size are compared, as the loopback transport does.
 //! @throws plan_error when the settings make no sense. Of its functions, open() and attach() throw
 //!         plan_error when a rank is missing, a group has more than 64 members, a member's GPU
-//!         cannot reach another's memory with which it sums, or steps are recorded as a graph, which
-//!         copies between GPUs only where each reaches the other.
+//!         cannot reach another's memory with which it sums, or steps are recorded as a graph,
+//!         which copies between GPUs only where each reaches the other.
 std::unique_ptr<transport> make_cuda_loopback_transport(
     const cuda_loopback_settings& settings = {});
 
