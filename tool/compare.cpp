@@ -99,6 +99,8 @@ struct compare_command {
     if (sort == "peak" && one.peak() != other.peak()) return one.peak() < other.peak();
     const double bubbles[] = {one.all.all.bubble.value(), other.all.all.bubble.value()};
     if (sort == "bubble" && bubbles[0] != bubbles[1]) return bubbles[0] < bubbles[1];
+    if (sort == "makespan") return one.all.all.makespan < other.all.all.makespan;
+    if (sort == "span") return one.all.all.span < other.all.all.span;
     return common_.length(one) < common_.length(other);
   }
 
@@ -334,7 +336,9 @@ void add_compare(CLI::App& app) {
       ->allow_extra_args(false)
       ->excludes(merge);
   command
-      ->add_option("--sort", mine->sort, "makespan (or span, by --objective), bubble, peak or name")
+      ->add_option(
+          "--sort", mine->sort,
+          "makespan, span, bubble, peak or name (default makespan, or span, by --objective)")
       ->check(CLI::IsMember({"makespan", "span", "bubble", "peak", "name"}));
   command->add_option("--format", mine->format, "table, json or svg")
       ->check(CLI::IsMember({"table", "json", "svg"}));

@@ -330,10 +330,16 @@ job_table table_of(const cost_options& options, const placement& where, const co
   }
   move_what_is_kept(table);
   if (options.weights > 0) {
-    // Those of every chunk that the options speak of, on a rank of replicas twice.
-    const bool replicas = where.kind == placement_kind::bidirectional && cut.given > 0;
+    // Those of every chunk that the options speak of, on a rank of replicas twice; else of each
+    // that it has.
+    const bool replicas = where.kind == placement_kind::bidirectional;
     table.base.resize(static_cast<std::size_t>(where.ranks));
-    for (std::int64_t& one : table.base) one += options.weights * table.chunks * (replicas ? 2 : 1);
+    for (int rank = 0; rank < where.ranks; ++rank) {
+      int chunks = cut.given * (replicas ? 2 : 1);
+      for (int chunk = 0; cut.given == 0 && chunk < where.chunks; ++chunk)
+        chunks += where.stage_of(rank, chunk) >= 0 ? 1 : 0;
+      table.base[static_cast<std::size_t>(rank)] += options.weights * chunks;
+    }
   }
   if (options.limit) table.limit = options.limits(where.ranks);
   refuse_saving_too_much(options, table);

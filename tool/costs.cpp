@@ -41,7 +41,7 @@ struct costs_command {
 
   void add(CLI::App& command) {
     command.add_option("--layers", layers, "Transformer layers of the whole model")
-        ->check(CLI::Range(1, 1 << 20).description(""))
+        ->check(CLI::Range(1, assignment::described::most_layers).description(""))
         ->capture_default_str();
     command.add_flag("--ends-apart", ends_apart,
                      "The embedding and the head are layers of their own, as E and L of "

@@ -72,9 +72,10 @@ std::vector<std::int64_t> costs_file::per_rank(const json& value, const std::str
 job_kind costs_file::kind_of(const json& entry, const std::string& place) const {
   if (entry.contains("kind") && entry["kind"].is_string())
     for (int kind = 0; kind < cost_kinds; ++kind)
-      if (letters(static_cast<job_kind>(kind)) == entry["kind"].get<std::string>())
-        return static_cast<job_kind>(kind);
-  file_.fail(place + " needs a kind: F, B, I, W, R, OFFLOAD, RELOAD, REDUCE_GRAD or UNSHARD");
+      if (const auto known = static_cast<job_kind>(kind);
+          known != job_kind::recompute && letters(known) == entry["kind"].get<std::string>())
+        return known;
+  file_.fail(place + " needs a kind: F, B, I, W, OFFLOAD, RELOAD, REDUCE_GRAD or UNSHARD");
 }
 
 std::vector<int> costs_file::chosen(const json& entry, const std::string& place, const char* key,

@@ -136,6 +136,7 @@ class layer_file {
   std::vector<std::int64_t> numbers(const json& which, const std::string& place,
                                     std::int64_t most) const {
     std::vector<std::int64_t> all;
+    if (which.is_array() && which.empty()) file_.fail(place + " names none");
     for (const json& one : which.is_array() ? which : json::array({which}))
       all.push_back(file_.integer(one, place, 0, most));
     return all;

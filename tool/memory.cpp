@@ -79,7 +79,8 @@ struct memory_command {
         .add_option("--recompute-of", recompute_period,
                     "Of every so many micro-batches recompute --recompute-count")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
-    command.add_option("--recompute-count", recompute_count, "See --recompute-of (default all)")
+    command
+        .add_option("--recompute-count", recompute_count, "See --recompute-of (without both: all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     add_offload(command, offload);
     add_gathered(command, gathered);
@@ -132,7 +133,9 @@ struct memory_command {
                            std::string(describe(unsound.why)));
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
     if (made.refused) refuse_shape(name, made.answer.why, wanted, options);
-    const amount_text mibs = [](std::int64_t bytes) {
+    const amount_text mibs = [this](std::int64_t bytes) {
+      if (limit && bytes == static_cast<std::int64_t>(*limit * mib))
+        return (std::ostringstream() << *limit).str() + " MiB";  // as it was given
       return static_cast<double>(bytes) < mib ? std::to_string(bytes) + " bytes"
                                               : in_mib(bytes) + " MiB";
     };
@@ -175,11 +178,18 @@ struct memory_command {
                          "says of what only with --recompute");
       return {};
     }
-    const int period = recompute_period.value_or(1);
-    if (recompute_count.value_or(1) > period)
+    if (recompute_period && !recompute_count)
+      throw bad_option("--recompute-of", std::to_string(*recompute_period),
+                       "says of what only with --recompute-count");
+    if (recompute_count && !recompute_period)
       throw bad_option("--recompute-count", std::to_string(*recompute_count),
+                       "says of what only with --recompute-of");
+    const int period = recompute_period.value_or(1);
+    const int count = recompute_count.value_or(1);
+    if (count > period)
+      throw bad_option("--recompute-count", std::to_string(count),
                        "is more than --recompute-of, " + std::to_string(period));
-    return {period, recompute_count.value_or(period)};
+    return {period, count};
   }
   //! Transformer layers of every stage. In a layout E and L are where embedding and head are in any
   //! case.

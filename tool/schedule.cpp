@@ -33,6 +33,11 @@ struct schedule_command {
     step made = make_step(options, format != "header");
     if (!(comms && format == "csv")) refuse_nothing_gathered(options, made);
     // Limits were kept with gathered weights; none but PyTorch's form tells where they are.
+    const std::string left_out = made.gathers && made.sums
+                                     ? "gathers of weights and sums of gradients"
+                                 : made.gathers ? "gathers of weights"
+                                 : made.sums    ? "sums of gradients"
+                                                : "";
     leave_out_replicas(made);
     if (comms && made.messages)
       throw bad_input("--comms: " + made.schedule + " holds messages already");
@@ -54,7 +59,7 @@ struct schedule_command {
     else if (format == "json")
       print_json(made, rows);
     else
-      write_file("-o", out, grid(made, rows));
+      write_file("-o", out, grid(made, rows, left_out));
   }
 
  private:
@@ -78,12 +83,13 @@ struct schedule_command {
                     std::to_string(answer.rank) + ": " + std::string(describe(answer.why)));
   }
 
-  std::string grid(const step& made, const job_rows& rows) const {
+  std::string grid(const step& made, const job_rows& rows, const std::string& left_out) const {
     const bool terminal = out == "-" && isatty(STDOUT_FILENO) == 1;
     const char* wide = std::getenv("COLUMNS");
     const int columns = terminal && wide != nullptr ? std::atoi(wide) : 200;
     const simulated all = simulate(made);
-    std::string text = made.title + "; " + summary(all.all, made.time.times) + "\n";
+    std::string text = made.title + "; " + summary(all.all, made.time.times) +
+                       (left_out.empty() ? "" : ", without " + left_out) + "\n";
     const bool timed = !comms && !made.messages;
     return text +
            print_grid(rows,

@@ -315,7 +315,8 @@ void refuse_copies(const step_options& options, const step& made) {
   const cost_options& costs = options.costs;
   const job_rows rows = made.input().rows;
   if (!has(rows, job_kind::offload)) {
-    if (costs.copy.empty()) return;
+    // Where no backward is far enough behind its forward, no copy is made of all that might be.
+    if (costs.copy.empty() || read_offload(options.offload, options.name).any()) return;
     throw bad_option("--copy", costs.copy, "says of what only with --offload");
   }
   if (costs.copy.empty() && !costs.layers.file.empty())

@@ -335,16 +335,16 @@ TEST_CASE("members on one GPU gather from one another on the stream of a third o
         const int put = plan.run({0, 0, 0, job_kind::unshard}, 0,
                                  {{weights, buffer_role::weights, access::write}});
         const int gathered = plan.all_gather(0, 1, weights, {put});
-        plan.run({0, 0, 0, job_kind::optimizer}, 0,
-                 {{weights, buffer_role::weights, access::read}}, {gathered});
+        plan.run({0, 0, 0, job_kind::optimizer}, 0, {{weights, buffer_role::weights, access::read}},
+                 {gathered});
         plans.push_back(plan.end());
       }
       int right = 0;
       executor::job_callbacks callbacks;
       callbacks.unshard = [&](const executor::context& at) {
-        const auto own = at.find(buffer_role::weights)
-                             .subspan(static_cast<std::size_t>(at.rank * part),
-                                      static_cast<std::size_t>(part));
+        const auto own =
+            at.find(buffer_role::weights)
+                .subspan(static_cast<std::size_t>(at.rank * part), static_cast<std::size_t>(part));
         std::ranges::fill(own, static_cast<std::byte>(at.rank + 1));
       };
       callbacks.optimizer = [&](const executor::context& at) {

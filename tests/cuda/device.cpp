@@ -144,7 +144,8 @@ TEST_CASE("no GPU is used but the ranks' own, by whichever thread") {
           with.wire = executor::make_cuda_loopback_transport();
           with.issue = issue;
           if (graph) with.graph = executor::make_cuda_graph;
-          engine = std::make_unique<executor::engine>(views(made), stages.pointers, std::move(with));
+          engine =
+              std::make_unique<executor::engine>(views(made), stages.pointers, std::move(with));
           int chosen = -1;
           CHECK(cudaGetDevice(&chosen) == cudaSuccess);
           CHECK(chosen >= 2);  // GPU 0, which was as good as chosen, is not taken up

@@ -263,6 +263,75 @@ TEST_CASE("no schedule is below the bounds, whatever a whole backward takes") {
   CHECK(cases > 500);
 }
 
+TEST_CASE("nor is any order, wherever its stages lie") {
+  std::mt19937 random(2);
+  const auto below = [&](int end) {
+    return static_cast<int>(random() % static_cast<unsigned>(end));
+  };
+  int elsewhere = 0;
+  int crowded = 0;
+  for (int round = 0; round < 6000; ++round) {
+    const int ranks = 1 + below(4);
+    const int stages = 1 + below(6);
+    const int microbatches = 1 + below(3);
+    std::vector<std::int32_t> table;
+    for (int stage = 0; stage < stages; ++stage) table.push_back(below(ranks));
+    std::vector<int> held(static_cast<std::size_t>(ranks));
+    for (const std::int32_t rank : table) ++held[static_cast<std::size_t>(rank)];
+    const stretto::placement where{.kind = stretto::placement_kind::table,
+                                   .ranks = ranks,
+                                   .chunks = *std::ranges::max_element(held),
+                                   .microbatches = microbatches,
+                                   .table = table.data(),
+                                   .table_stages = stages};
+    elsewhere += table[0] != 0;
+    crowded += where.chunks > (stages + ranks - 1) / ranks;
+    // Whatever can run next, in an order that chance gives.
+    stretto::job_lists lists(ranks, 3 * stages * microbatches);
+    stretto::job_sink sink = lists.sink();
+    std::vector<stretto::job> ready;
+    for (int microbatch = 0; microbatch < microbatches; ++microbatch)
+      ready.push_back({0, microbatch, 0, stretto::job_kind::forward});
+    while (!ready.empty()) {
+      std::swap(ready[static_cast<std::size_t>(below(static_cast<int>(ready.size())))],
+                ready.back());
+      const stretto::job work = ready.back();
+      ready.pop_back();
+      sink.push(table[static_cast<std::size_t>(work.stage)], work);
+      const auto follow = [&](int stage, stretto::job_kind kind) {
+        ready.push_back({stage, work.microbatch, 0, kind});
+      };
+      if (work.kind == stretto::job_kind::forward && work.stage + 1 < stages)
+        follow(work.stage + 1, stretto::job_kind::forward);
+      else if (work.kind == stretto::job_kind::forward)
+        follow(work.stage, stretto::job_kind::backward_input);
+      if (work.kind != stretto::job_kind::backward_input) continue;
+      follow(work.stage, stretto::job_kind::backward_weight);
+      if (work.stage > 0) follow(work.stage - 1, stretto::job_kind::backward_input);
+    }
+    stretto::job_table costs = any_costs(random, where);
+    std::vector<stretto::rank_report> reports(static_cast<std::size_t>(ranks));
+    const auto measured = [&] {
+      return stretto::measure({.rows = lists.rows(),
+                               .where = where,
+                               .microbatches = microbatches,
+                               .costs = costs.view()},
+                              reports);
+    };
+    const auto made = measured();
+    REQUIRE(made.answer.ok());
+    // The least limits that it keeps.
+    if (below(2) == 0)
+      for (const stretto::rank_report& each : reports) costs.limit.push_back(each.peak);
+    CAPTURE(round);
+    const stretto::step_bound bound = stretto::lower_bound(where, costs.view());
+    CHECK(bound.flush <= made.makespan);
+    CHECK(bound.span <= made.span);
+  }
+  CHECK(elsewhere > 1000);
+  CHECK(crowded > 1000);
+}
+
 TEST_CASE("the bounds of known formulas") {
   for (int p = 1; p <= 9; ++p)
     for (int m = 2 * p; m <= 20; ++m) {

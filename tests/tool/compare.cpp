@@ -163,6 +163,18 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
   CHECK(first("--sort name") == "1f1b");
   CHECK(first("--sort bubble") == "zbv");
   CHECK(run("compare --ranks 4 --microbatches 8 --sort peek").exit == 2);
+  // What is named, whatever is to be short.
+  for (const std::string by : {"makespan", "span"})
+    for (const std::string objective : {"flush", "span"}) {
+      const json sorted =
+          run_json("compare --ranks 2 --microbatches 4 --cost 2,2,2,0 --format json --sort " + by +
+                   " --objective " + objective);
+      std::vector<std::int64_t> lengths;
+      for (const json& one : sorted)
+        if (one["schedule"] != "inference") lengths.push_back(one[by].get<std::int64_t>());
+      CHECK(lengths.size() > 10);
+      CHECK(std::ranges::is_sorted(lengths));
+    }
   // A search is asked for what is compared.
   const std::string tight = "--cost 10,12,8,1 --limit 3 --objective ";
   CHECK(find(tight + "span", "zb_auto")["span"].get<std::int64_t>() <=

@@ -112,6 +112,7 @@ TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and los
   refused(R"({"jobs": [1]})", "jobs[0] must be an object");
   refused(R"({"jobs": [{"cost": 1}]})", "jobs[0] needs a kind");
   refused(R"({"jobs": [{"kind": "F"}, {"kind": "Q"}]})", "jobs[1] needs a kind");
+  refused(R"({"jobs": [{"kind": "R"}]})", "jobs[0] needs a kind");  // which no command runs
   refused(R"({"jobs": [{"kind": "F", "rank": 2}]})", "jobs[0].rank is 2");
   refused(R"({"jobs": [{"kind": "F", "chunk": 2}]})", "jobs[0].chunk is 2");
   refused(R"({"jobs": [{"kind": "F", "cost": -1}]})", "jobs[0].cost is -1");
@@ -213,6 +214,19 @@ TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to
   const std::string search =
       "simulate v_auto --ranks 1 --microbatches 2 --cost 434,5,8,2 --format json";
   CHECK(run_json(search + " --hides 1") == run_json(search));
+}
+
+TEST_CASE("a rank holds the weights of as many stages as it has") {
+  const temporary file("uneven.csv");
+  file.write("1F0,2F0,2B0,1B0\n0F0,,,,0B0\n");
+  const auto peaks = [&](const std::string& arguments) {
+    return run_json("simulate --csv " + file.path() + " --format json " + arguments)["peak"];
+  };
+  CHECK(peaks("") == json({2, 1}));
+  CHECK(peaks("--weights 5") == json({12, 6}));
+  CHECK(peaks("--weights 5 --layers table:1,1,1") == json({12, 6}));
+  CHECK(run("check " + file.path() + " --weights 5 --limit 12").exit == 0);
+  CHECK(run("check " + file.path() + " --weights 5 --limit 11").exit == 1);
 }
 
 TEST_CASE("micro-batches and slices may take different times and memory") {

@@ -118,6 +118,16 @@ TEST_CASE("limits count what is gathered, for orders and for searches") {
                  layers.path())["layers"] == json({3, 5}));
 }
 
+TEST_CASE("a list without what replicas do says so of its makespan") {
+  const auto title = [](const std::string& arguments) {
+    const std::string text = run("schedule gpipe --ranks 2 --microbatches 3 " + arguments).out;
+    return text.substr(0, text.find('\n'));
+  };
+  CHECK(title("--unshard 30,1").ends_with(", without gathers of weights"));
+  CHECK(title("--unshard 0,1").ends_with(", without gathers of weights"));
+  CHECK(title("").find("without") == std::string::npos);
+}
+
 TEST_CASE("what gathers take is told by option, by rank and chunk, or by layer") {
   const std::string two = "simulate 1f1b --ranks 2 --microbatches 4 --format json ";
   const temporary costs("costs.json");

@@ -104,6 +104,7 @@ TEST_CASE("what is wrong with such a file is named") {
   CHECK(complaint(R"({"layers": 0, "costs": []})") ==
         "\"layers\" is 0, must be an integer from 1 to 100000\n");
   CHECK(complaint(R"({"layers": 4, "costs": [{"layer": 4}]})").find("costs[0].layer is 4") == 0);
+  CHECK(complaint(R"([{"layer": []}])") == "[0].layer names none\n");
   CHECK(complaint(R"({"layers": 4, "costs": [{}, {"cost": 4}]})") ==
         "costs[1] has an unknown key, \"cost\"\n");
 }

@@ -84,6 +84,9 @@ TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes lon
   const outcome list = run("schedule 1f1b --ranks 3 --microbatches 4 --offload all");
   for (const char* copy : {"0OFFLOAD1", "0RELOAD1"})
     CHECK(list.out.find(copy) != std::string::npos);
+  // No backward of so short a step is far enough behind its forward.
+  CHECK(run("simulate 1f1b --ranks 2 --microbatches 2 --cost 2,3,4,1 --offload all --copy 2").out ==
+        run("simulate 1f1b --ranks 2 --microbatches 2 --cost 2,3,4,1 --offload all").out);
   const struct {
     const char* arguments;
     const char* says;

@@ -72,14 +72,8 @@ int most_pieces(const pipeline_settings& settings) {
 
 bool runs_ops(const pipeline_settings& settings) {
   const std::string name = order_of(settings);
-  if (name == whole_jobs) {
-    if (settings.tensor_parallel > 1)
-      throw bad_setting("ops", name, "the sums of --tensor-parallel " +
-                                         std::to_string(settings.tensor_parallel) +
-                                         " lie between the ops of a job");
-    return false;
-  }
-  if (std::ranges::find(orders, name) == orders.end())
+  const bool whole = name == whole_jobs;
+  if (!whole && std::ranges::find(orders, name) == orders.end())
     throw bad_setting("ops", name,
                       "no such order; there are " + std::string(whole_jobs) + ", " + op_orders());
   if (settings.pieces != 0 && (settings.pieces < 1 || name != pieces_order))
@@ -87,7 +81,11 @@ bool runs_ops(const pipeline_settings& settings) {
                       settings.pieces < 1 ? "it must be at least 1"
                                           : "ops are cut in the order in_pieces alone, and --ops is " +
                                                 name);
-  return true;
+  if (whole && settings.tensor_parallel > 1)
+    throw bad_setting("ops", name,
+                      "the sums of --tensor-parallel " + std::to_string(settings.tensor_parallel) +
+                          " lie between the ops of a job");
+  return !whole;
 }
 
 stage_ops::stage_ops(const config& model, const stretto::placement& where,

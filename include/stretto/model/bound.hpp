@@ -20,6 +20,7 @@ namespace detail {
 
 //! What one rank brings into the bound: extremes over its stages.
 struct rank_bound {
+  std::int64_t jobs = 0;      // of a kind
   std::int64_t forwards = 0;  // time of all of them
   std::int64_t backwards = 0;
   std::int64_t start = 0;  // the earliest start of its first forward
@@ -97,6 +98,7 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
     const job_cost& w = chain.costs.at(rank, chunk, job_kind::backward_weight);
     const job_cost& whole = chain.costs.at(rank, chunk, job_kind::backward);
     const backward_time least(chain.costs, rank, chunk);
+    of.jobs += count;
     of.forwards += count * f.time;
     of.backwards += count * least.all;
     keep_less(of.start, arrives, first);
@@ -134,12 +136,13 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! - its last gradient is there no earlier than after its work less (Q + 1) w, and from there the
 //!   chain to stage 0 and one more w follow.
 //! flush >= work + start + I + max(0, tail - Q w), span >= work + max(I, start + I + tail - Q w),
-//! for every rank; the last because rank 0's step holds every chain from its start to its end. With
-//! one chunk, memory given back at the end of a backward alone, and M < m micro-batches that fit,
-//! forward k also waits for the end of the backward of k - M. Where costs differ between the chunks
-//! of a rank, the largest, or smallest, stand in for them; where pairs save time, all is taken to
-//! be paired. Exact for one chunk, f = b = w and M >= p; loose where memory is tight and v >= 2.
-//! The extension to limits, and to whole backwards, of the bubble formulas of Qi et al. 2023.
+//! for every rank; the last because the step of the first stage's rank holds every chain from its
+//! start to its end. With one chunk, memory given back at the end of a backward alone, and M < m
+//! micro-batches that fit, forward k also waits for the end of the backward of k - M. Where costs
+//! differ between the chunks of a rank, the largest, or smallest, stand in for them; where pairs
+//! save time, all is taken to be paired. Exact for one chunk, f = b = w and M >= p; loose where
+//! memory is tight and v >= 2. The extension to limits, and to whole backwards, of the bubble
+//! formulas of Qi et al. 2023.
 constexpr step_bound lower_bound(const placement& where, const job_table_view& costs) {
   using namespace detail;
   if (where.ranks < 1) return {};
@@ -163,18 +166,19 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
     const int back = counts[2 * one + 1];
     if (ahead > 0) add_chain({where, of, 0}, ahead, ranks, seen);
     if (two_ways && back > 0) add_chain({where, of, where.microbatches - 1}, back, ranks, seen);
-    for (int chunk = 0; chunk < costs.chunks && ahead + back > 0; ++chunk) {
-      keep_less(last_deferred, backward_time(of, 0, chunk).deferred, false);
-      if (two_ways)
-        keep_less(last_deferred, backward_time(of, where.ranks - 1, chunk).deferred, false);
-    }
+    const auto end_at = [&](int microbatch) {
+      const int rank = where.rank_of(0, microbatch);
+      keep_less(last_deferred, backward_time(of, rank, where.chunk_of(0, microbatch)).deferred,
+                false);
+    };
+    if (ahead > 0) end_at(0);
+    if (two_ways && back > 0) end_at(where.microbatches - 1);
   }
-  const std::int64_t stages = where.stages();
-  const std::int64_t jobs = two_ways ? count : count * ((stages + where.ranks - 1) / where.ranks);
   step_bound found;
   for (int rank = 0; rank < where.ranks; ++rank) {
     if (!seen[rank]) continue;
     const rank_bound& of = ranks[rank];
+    const std::int64_t jobs = of.jobs;
     const std::int64_t limit = costs.limit_of(rank);
     const bool free = limit == unlimited;
     const std::int64_t room = free ? 0 : limit - costs.base_of(rank);
@@ -195,8 +199,8 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
     if (!two_ways) keep_more(found.span, chained);
 
     const auto change = [&](job_kind kind) { return costs.at(rank, 0, kind).change; };
-    if (stages != where.ranks || two_ways || !alike || !of.balanced || ahead >= count ||
-        ahead < 1 || change(job_kind::backward_input) < 0)
+    if (jobs != count || two_ways || !alike || !of.balanced || ahead >= count || ahead < 1 ||
+        change(job_kind::backward_input) < 0)
       continue;
     const std::int64_t f = costs.at(rank, 0, job_kind::forward).time;
     const std::int64_t held = of.back - of.start + backward_time(costs, rank, 0).all;

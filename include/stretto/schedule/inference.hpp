@@ -30,7 +30,9 @@ struct inference {
   constexpr verdict supports(const shape& sizes) const {
     if (placement == placement_kind::table || (placement != placement_kind::looped && group != 0))
       return refuse(fault::unsupported, reason::placement_not_served);
-    if (placement == placement_kind::bidirectional) return two_ways_or_refuse(sizes);
+    if (placement == placement_kind::bidirectional)
+      return sizes.slices > 1 ? refuse(fault::unsupported, reason::placement_not_served)
+                              : two_ways_or_refuse(sizes);
     const verdict sound = positive_or_refuse(sizes);
     return sound ? group_or_refuse(sizes, group) : sound;
   }

@@ -163,10 +163,9 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int target, const void* from, int sour
         std::to_string(source) + ", " + number(bytes) + ", " + text_of(stream));
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
   if (my.is_captured(*stream)) return failed(cudaErrorStreamCaptureUnsupported);
-  const cudaError_t code =
-      enqueue(__func__, stream,
-              {{to, bytes, where::gpu, target}, {from, bytes, where::gpu, source}},
-              [=] { std::memcpy(to, from, bytes); });
+  const cudaError_t code = enqueue(
+      __func__, stream, {{to, bytes, where::gpu, target}, {from, bytes, where::gpu, source}},
+      [=] { std::memcpy(to, from, bytes); });
   if (code == cudaSuccess) look_at_way(__func__, target, source);
   return code;
 }

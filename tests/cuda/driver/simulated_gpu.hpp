@@ -71,8 +71,8 @@ void set_driver(int version);
 
 const std::vector<call>& calls();
 handles alive();
-//! The GPUs that the process has begun to use, knowingly or not: where a thread has chosen none, most
-//! calls begin with GPU 0.
+//! The GPUs that the process has begun to use, knowingly or not: where a thread has chosen none,
+//! most calls begin with GPU 0.
 std::set<int> in_use();
 //! What CUDA would have let pass, or waited for without limit, and nobody meant: such as a record
 //! over one that is not over, a free while work is under way, or a question while a step is

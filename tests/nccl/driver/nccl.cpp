@@ -29,7 +29,7 @@ struct ncclComm {
   bool in_call = false;       // until somebody has seen the call's good end
   // For operations of these sizes: messages and sums, and gathers, which take other ways.
   std::set<int> connected[2]{};
-  bool opened = false;  // what it was used for once is used again
+  bool opened = false;        // what it was used for once is used again
   std::int64_t issued = 0;    // operations
   std::int64_t done = 0;
   // Of the capture that it is recorded into, and the last node there.
@@ -443,7 +443,8 @@ ncclResult_t ncclMemFree(void* memory) {
   const ncclResult_t code = enter(__func__, "");
   for (const auto& [comm, registered] : mine().registered)
     if (registered == memory)
-      gpu::here().complaints.push_back(comm->how.name + " has memory registered that is given back");
+      gpu::here().complaints.push_back(comm->how.name +
+                                       " has memory registered that is given back");
   mine().own.erase(memory);
   return cudaFree(memory) == cudaSuccess ? code : ncclUnhandledCudaError;
 }
