@@ -206,9 +206,9 @@ descriptor connect_to_own(int listening, time_point limit) {
   if (getsockname(listening, reinterpret_cast<sockaddr*>(&at), &size) != 0)
     throw bootstrap_error(std::string("process 0's listening socket: ") + std::strerror(errno));
   // All of the machine's addresses: among them the one that leads nowhere else.
-  if (auto* const six = reinterpret_cast<sockaddr_in6*>(&at);
-      at.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr) != 0)
-    six->sin6_addr = in6addr_loopback;
+  auto* const six = reinterpret_cast<sockaddr_in6*>(&at);
+  const bool by_six = at.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr) != 0;
+  if (by_six) six->sin6_addr = in6addr_loopback;
   if (auto* const four = reinterpret_cast<sockaddr_in*>(&at);
       at.ss_family == AF_INET && four->sin_addr.s_addr == htonl(INADDR_ANY))
     four->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -218,7 +218,13 @@ descriptor connect_to_own(int listening, time_point limit) {
   to.ai_addr = reinterpret_cast<sockaddr*>(&at);
   to.ai_addrlen = size;
   descriptor made;
-  if (const std::string wrong = connect_once(to, limit, made); !wrong.empty())
+  std::string wrong = connect_once(to, limit, made);
+  if (by_six && !wrong.empty()) {  // it may have no such one by IPv6
+    constexpr unsigned char by_four[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+    std::memcpy(&six->sin6_addr, by_four, sizeof by_four);
+    wrong = connect_once(to, limit, made);
+  }
+  if (!wrong.empty())
     throw bootstrap_error("process 0 does not reach its own listening socket: " + wrong);
   return made;
 }

@@ -30,7 +30,11 @@ nccl_comm::nccl_comm(place at, const ncclUniqueId& id)
 
 void nccl_comm::begin() {
   static_cast<void>(call());
-  must(ncclCommInitRankConfig(&comm_, at_.size, id_, at_.rank, &config_), "ncclCommInitRankConfig");
+  ncclComm_t made = nullptr;
+  const ncclResult_t code =
+      ncclCommInitRankConfig(&made, at_.size, id_, at_.rank, &config_);
+  comm_.store(made, std::memory_order_release);
+  must(code, "ncclCommInitRankConfig");
 }
 
 void nccl_comm::must(ncclResult_t code, const char* call) const {
@@ -40,8 +44,10 @@ void nccl_comm::must(ncclResult_t code, const char* call) const {
 }
 
 bool nccl_comm::ready() const {
+  ncclComm_t const comm = comm_.load(std::memory_order_acquire);
+  if (comm == nullptr) return false;
   ncclResult_t state = ncclSuccess;
-  must(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
+  must(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
   must(state, "NCCL");
   return state == ncclSuccess;
 }
@@ -52,6 +58,7 @@ bool nccl_comm::settle(const char* call, time_point limit, const std::function<b
   constexpr int looks_awake = 1000;  // some 200 us
   for (int looks = 1; !ready(); ++looks) {
     if (looks < looks_awake) {
+      if (looks % 32 == 0 && given_up()) return false;
       std::this_thread::yield();
       continue;
     }

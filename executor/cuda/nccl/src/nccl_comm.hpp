@@ -36,7 +36,7 @@ class nccl_comm {
 
   //! On the current GPU; ready() tells when it is done.
   void begin();
-  //! @throws transport_error when NCCL has failed
+  //! Not when it is given up. @throws transport_error when NCCL has failed
   bool ready() const;
   //! Waits until NCCL has done what it was asked for.
   //! @param given_up  is asked now and then; whatever it throws is thrown
@@ -59,11 +59,11 @@ class nccl_comm {
   //! For a call, which is under way until settle() has seen its end.
   ncclComm_t call() {
     calling_.store(true, std::memory_order_release);
-    return comm_;
+    return comm_.load(std::memory_order_acquire);
   }
   bool is_calling() const { return calling_.load(std::memory_order_acquire); }
   //! Given up, to who ends it.
-  ncclComm_t release() { return std::exchange(comm_, nullptr); }
+  ncclComm_t release() { return comm_.exchange(nullptr, std::memory_order_acq_rel); }
   const place& where() const { return at_; }
 
  private:
@@ -76,7 +76,7 @@ class nccl_comm {
   const place at_;
   const ncclUniqueId id_;
   ncclConfig_t config_;
-  ncclComm_t comm_ = nullptr;
+  std::atomic<ncclComm_t> comm_{nullptr};  // null, too, when it is given up
   std::atomic<bool> calling_{false};
   void* registration_ = nullptr;
   std::unique_ptr<noted[]> ring_;

@@ -153,7 +153,7 @@ class nccl_transport final : public transport {
   //! been stopped; what holds it up for longer is ended with the rest.
   void abort() noexcept override {
     std::unique_lock no_calls(calling_, std::defer_lock);
-    const time_point limit = after(std::chrono::milliseconds(50));
+    const time_point limit = after(std::chrono::seconds(1));
     while (!no_calls.try_lock() && std::chrono::steady_clock::now() < limit)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     end();
