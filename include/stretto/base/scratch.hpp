@@ -9,7 +9,8 @@ namespace stretto {
 
 //! Zero-filled working memory of a size known only to the running function: the same at compile
 //! time (a transient allocation) and at run time. Elements are not range-checked; a constant
-//! evaluation that leaves the range does not compile.
+//! evaluation that leaves the range does not compile. Structs of which there are many do without
+//! initialisers of their own: compilers run these for each, and fill with zeros at once.
 template <class T>
 class scratch {
  public:

@@ -107,9 +107,9 @@ class data_order : public replay_observer {
             overlap_.stream_of(takes, receiver, sender, ranks_), side_of(sender, receiver, ranks_)};
     }
     channel through = of;
-    const cell* const from = cell_ + cell_of(sent);
+    const std::int64_t from = cell_of(sent);
     clock& sends = known_.follow(sender, send, through.sends,
-                                 (ahead ? from->forward : from->backward) - 1);
+                                 (ahead ? cell_[from].forward : cell_[from].backward) - 1);
     sends.peer = receiver;
     clock& receives = known_.arrive(receiver, receive, through.receives);
     receives.peer = sender;
@@ -121,8 +121,8 @@ class data_order : public replay_observer {
     if (!receives.begun) receives.begun = true, gate = clock::step_start;
     receives.gate = gate;
     const std::int64_t per_stage = std::int64_t{microbatches_} * slices_;
-    if (ahead) cell_[from - cell_ + per_stage].input = receive + 1;
-    else cell_[from - cell_ - per_stage].gradient = receive + 1;
+    if (ahead) cell_[from + per_stage].input = receive + 1;
+    else cell_[from - per_stage].gradient = receive + 1;
   }
 
   constexpr void joined(const rank_group& group, const std::int32_t* steps) {
@@ -161,13 +161,13 @@ class data_order : public replay_observer {
     return gate;
   }
   //! Which index of its rank's list makes and which brings what a (stage, micro-batch, slice)
-  //! needs, plus one.
+  //! needs, plus one. No initialisers: see scratch.
   struct cell {
-    std::int32_t forward = 0;   // F
-    std::int32_t backward = 0;  // B or I
-    std::int32_t input = 0;     // RECV_F
-    std::int32_t gradient = 0;  // RECV_B
-    std::int32_t copy = 0;      // OFFLOAD, then RELOAD
+    std::int32_t forward;   // F
+    std::int32_t backward;  // B or I
+    std::int32_t input;     // RECV_F
+    std::int32_t gradient;  // RECV_B
+    std::int32_t copy;      // OFFLOAD, then RELOAD
   };
   //! Between two ranks, for messages one way: the latest that was looked up.
   struct channel {

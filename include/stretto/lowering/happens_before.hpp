@@ -184,6 +184,11 @@ struct clock_rows {
   constexpr const clock& at(int rank, int index) const {
     return clocks[static_cast<std::int64_t>(rank) * stride + index];
   }
+  //! Whether instruction `index` of a rank knows that its instruction `earlier` is done.
+  constexpr bool knows(int rank, int index, int earlier) const {
+    const clock* const row = clocks + static_cast<std::int64_t>(rank) * stride;
+    return row[index].own[row[earlier].stream] > earlier;
+  }
   //! Whether whoever knows `here`, a clock of `rank`, knows that `peer` has done its receive
   //! `there`, which runs on `stream` of the peer.
   constexpr bool knows_taken(const clock& here, int rank, int peer, int there, int stream) const {

@@ -11,15 +11,15 @@ namespace stretto::lowering {
 //! Which buffers one rank holds of each (stage, micro-batch, slice) while its plan is written.
 class held_buffers {
  public:
-  //! By role, plus one.
+  //! By role, plus one. No initialisers: see scratch.
   struct cell {
-    std::int32_t input = 0;
-    std::int32_t output = 0;
-    std::int32_t stash = 0;
-    std::int32_t kept = 0;
-    std::int32_t output_gradient = 0;
-    std::int32_t input_gradient = 0;
-    std::int32_t host = 0;
+    std::int32_t input;
+    std::int32_t output;
+    std::int32_t stash;
+    std::int32_t kept;
+    std::int32_t output_gradient;
+    std::int32_t input_gradient;
+    std::int32_t host;
   };
 
   constexpr held_buffers(const replay_input& input, int rank)

@@ -31,7 +31,6 @@ class instruction_writer : collective_books<Plan> {
         stages_(input.where.stages()),
         list_(input.rows.items + static_cast<std::int64_t>(rank) * input.rows.stride),
         count_(input.rows.counts[rank]),
-        known_(known),
         overlap_(overlap),
         rank_(rank),
         untaken_(untaken) {}
@@ -221,11 +220,11 @@ class instruction_writer : collective_books<Plan> {
     clock now = row_[at_];
     if (now.after > 0) waits_.wait_after(stream_, now.after - 1);
     if (!sizes_.release_sends) return;
-    const std::int32_t there = now.partner - 1;
-    untaken_.push(stream_,
-                  {at_, id, there, now.peer,
-                   static_cast<std::int8_t>(side_of(rank_, now.peer, in_.rows.ranks)),
-                   known_.clocks[std::int64_t{now.peer} * known_.stride + there].stream, 0});
+    // Mostly neighbours, which is said without a call.
+    const int side = now.peer == rank_ + 1   ? 1
+                     : now.peer == rank_ - 1 ? 0
+                                             : side_of(rank_, now.peer, in_.rows.ranks);
+    untaken_.push(stream_, {at_, id, now.partner - 1, now.peer, side, 0});
   }
 
   constexpr void receive(const job& work) {
@@ -262,7 +261,6 @@ class instruction_writer : collective_books<Plan> {
   int stages_;
   const job* list_;
   std::int32_t count_;
-  clock_rows known_;
   Overlap overlap_;
   int rank_;
   untaken_sends& untaken_;

@@ -18,15 +18,14 @@ constexpr int most_untaken(int ranks, bool comes_back) { return comes_back ? 2 *
 //! what a stream sends is taken in order.
 class untaken_sends {
  public:
-  //! A send, its message's buffer, and the receive that takes it.
+  //! A send, its message's buffer, and the receive that takes it. No initialisers: see scratch.
   struct entry {
-    std::int32_t send = 0;
-    std::int32_t message = -1;
-    std::int32_t there = 0;  //!< index of the receive
-    std::int32_t peer = 0;
-    std::int8_t side = -1;         //!< which neighbour the peer is; negative: none
-    std::uint8_t there_stream = 0;
-    std::int32_t next = 0;         //!< send of the next entry, plus one
+    std::int32_t send;
+    std::int32_t message;
+    std::int32_t there;  //!< index of the receive
+    std::int32_t peer;
+    std::int32_t side;  //!< which neighbour the peer is; negative: none
+    std::int32_t next;  //!< send of the next entry, plus one
   };
 
   //! @param instructions room for sends: indices stay below it
@@ -55,7 +54,7 @@ class untaken_sends {
   template <class Visitor>
   constexpr void drop_taken(const clock& now, const Visitor& visit) {
     // Here, because compilers are slow to make what a loop holds.
-    entry sent;
+    entry sent{};
     std::int32_t oldest = 0;
     std::int32_t done = 0;
     for (int one = 0; one < streams_; ++one) {
@@ -63,13 +62,11 @@ class untaken_sends {
       oldest = oldest_[stream];
       while (oldest > 0) {
         sent = sent_[oldest - 1];
-        if (now.own[stream] <= sent.send) {
+        if (now.own[stream] < oldest) {
           if (sent.side < 0) break;
-          // What the peer has done as far as is known, plus one.
+          // What the peer has done as far as is known, plus one: it knows of nothing behind that.
           done = now.side[sent.side];
-          if (done == 0 || known_.clocks[std::int64_t{sent.peer} * known_.stride + done - 1]
-                                   .own[sent.there_stream] <= sent.there)
-            break;
+          if (done <= sent.there || !known_.knows(sent.peer, done - 1, sent.there)) break;
         }
         oldest_[stream] = oldest = sent.next;
         --held_[stream];

@@ -18,8 +18,7 @@ class wait_book {
   //! Makes stream `mine` wait for `earlier`, and for nothing else. By data alone the stream does not
   //! know that it is done; an earlier wait, to use bytes again, may have said so.
   constexpr void wait_after(int mine, std::int32_t earlier) {
-    if (heard_of(mine, row_[earlier].stream) <= earlier)
-      wait_for(earlier, wait_reason::data);
+    if (heard_of(mine, row_[earlier].stream) <= earlier) wait_for_data(earlier);
   }
   //! The same, with more to come: see wait_for_needs.
   constexpr void need_unknown(std::int32_t at, std::int32_t earlier) {
@@ -61,7 +60,7 @@ class wait_book {
       bool implied = false;
       for (int other = 0; needs_ > 1 && other < needs_ && !implied; ++other)
         implied = other != one && row_[needed_[other]].own[stream] > earlier;
-      if (!implied) wait_for(earlier, wait_reason::data);
+      if (!implied) wait_for_data(earlier);
     }
     needs_ = 0;
   }
@@ -70,11 +69,11 @@ class wait_book {
   //! released it; -1: none. The message itself, coming from a peer that has heard of that job, or
   //! an earlier wait of this stream may prove it done. Nor is a receive posted before its gate.
   constexpr void take_place_of(std::int32_t at, std::int32_t last) {
-    const clock& now = row_[at];
+    clock now = row_[at];
     const std::int32_t gate = now.gate;
     std::int32_t& waited = waited_[now.stream];
     if (last >= waited && now.stream != 0 && now.own[0] <= last) {
-      wait_for(last, wait_reason::data);
+      wait_for_data(last);
       waited = last + 1;
     } else if (gate >= waited) {
       wait_for(gate, wait_reason::lead);
@@ -107,6 +106,13 @@ class wait_book {
   //! The latest instruction of `stream` that `mine` has waited for to use bytes again, plus one.
   constexpr std::int32_t heard_of(int mine, int stream) const {
     return mine == 0 ? heard_[stream] : stream == 0 ? waited_[mine] : 0;
+  }
+  //! For data of this step, which an empty wait says already: most waits, so compilers are spared
+  //! what else there is to one.
+  constexpr void wait_for_data(std::int32_t earlier) {
+    std::int32_t& record = out_.instructions[earlier].record;
+    if (record < 0) record = out_.events++;
+    out_.waits[out_.used.waits++].event = record;
   }
   //! @param earlier  of this step; -1: the end of the one before, whose event is known at the end
   constexpr void wait_for(std::int32_t earlier, wait_reason why) {
