@@ -164,6 +164,17 @@ TEST_CASE("a graph that a policy has left is of the job's ops") {
   CHECK(why([](op_graph& graph) { graph.nodes[0].op = 77; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].op = -1; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].job = 1; }) == reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[1].op = graph.nodes[0].op; }) ==
+        reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes.push_back(graph.nodes[0]); }) ==
+        reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes.pop_back(), graph.edges.clear(); }) ==
+        reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[1].collective ^= true; }) ==
+        reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[1].stream = 3; }) == reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 2; }) == reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 0; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].before = 99; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].after = -1; }) == reason::graph_of_others);
 }

@@ -428,6 +428,34 @@ TEST_CASE("replicas that nothing sums share no plans") {
   }
   CHECK(stretto::shared({}, 1).answer().why == stretto::reason::no_plans);
   CHECK(stretto::shared(alone.plans(), 3).answer().ok());
+  for (const auto& [shards, replicas] : {std::pair{65536, 65536}, {1 << 30, 1}, {(1 << 23) + 1, 1}}) {
+    const stretto::shared many(alone.plans(), shards, replicas);
+    CHECK(many.answer().why == stretto::reason::too_many_workers);
+    CHECK(many.plans().empty());
+  }
+}
+
+TEST_CASE("replicas sum no gradients that nobody reads") {
+  const stretto::job_table table(2, 1);
+  plan_request wanted;
+  wanted.data_parallel = true;
+  wanted.train = false;
+  const planned untrained(one_f_one_b{}, four_by_two, table.view(), stretto::overlap::separate{},
+                          wanted);
+  CHECK(untrained.answer().why == stretto::reason::summed_for_nobody);
+  CHECK(untrained.plans().empty());
+  CHECK(untrained.issued().rows.ranks == 0);
+  const planned forwards(stretto::schedule::inference{}, four_by_two, table.view(),
+                         stretto::overlap::separate{}, wanted);
+  CHECK(forwards.answer().ok());
+  wanted.data_parallel = false;
+  CHECK(planned(one_f_one_b{}, four_by_two, table.view(), stretto::overlap::separate{}, wanted)
+            .answer()
+            .ok());
+  // Nor are there ops of plans that there are not.
+  const stretto::expanded none(untrained, {}, support::two_products<support::op_order::program>{});
+  CHECK(none.answer().why == stretto::reason::no_plans);
+  CHECK(none.plans().empty());
 }
 
 TEST_CASE("a rank of a table that has no stage takes part in a user's sum, of no stage's") {

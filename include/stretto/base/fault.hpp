@@ -143,6 +143,8 @@ enum class reason : int {
   backward_of_forwards,
   windows_of_lists,
   ranks_differ,
+  summed_for_nobody,
+  too_many_workers,
   option_out_of_range,
 };
 //! How many reasons there are.
@@ -299,7 +301,8 @@ constexpr std::string_view describe(reason why) {
     case reason::op_out_of_range:
       return "an op's time is a number from 0 to 2^46, and multiprocessors and parts none below 0";
     case reason::graph_of_others:
-      return "the policy's order has left a graph of other ops than the job's, or edges to none";
+      return "the policy's order has left a graph of other ops than the job's, each whole or in pieces, "
+             "or edges to none";
     case reason::not_gathered: return "the weights of its stage are not gathered here";
     case reason::gathered_twice: return "the weights of its stage are gathered already";
     case reason::never_dropped: return "the weights that it gathers are never dropped";
@@ -325,6 +328,11 @@ constexpr std::string_view describe(reason why) {
     case reason::windows_of_lists:
       return "lists of one's own have the recomputes and copies that they are to have: what a "
              "plan's request says of them would go unheard";
+    case reason::summed_for_nobody:
+      return "data-parallel replicas sum gradients for the optimizer that ends a step, and "
+             "plan_request::train leaves that out";
+    case reason::too_many_workers:
+      return "there are more than 2^24 workers, replicas and shards of all ranks";
     case reason::ranks_differ:
       return "the placement has another number of ranks than the lists";
     case reason::nothing_to_reduce: return "its stage has no gradients to reduce";

@@ -108,8 +108,9 @@ class rank_sequences {
       jobs.push_back(program_at(key.other));
       graph = side_by_side(graph, graph_of(chain_, viewed(jobs).subspan(1)));
     }
+    const std::vector<op_node> whole = graph.nodes;
     const std::vector<std::int32_t> order = ops.order(graph);
-    if (!is_graph_of(graph, chain_, jobs.size())) {
+    if (!is_cut_of(graph, viewed(whole))) {
       answer_ = stretto::detail::refuse_op(reason::graph_of_others, jobs[0], -1);
       return;
     }

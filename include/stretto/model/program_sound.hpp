@@ -87,17 +87,26 @@ constexpr verdict sound_program(const program_chain& chain) {
   return {};
 }
 
-//! The same of a graph of its ops, such as a policy has cut: nodes are of ops of so many jobs, and
-//! edges lie between nodes.
-constexpr bool is_graph_of(const op_graph& graph, const program_chain& chain, std::size_t jobs) {
-  const auto has = [](std::int32_t number, std::size_t count) {
-    return number >= 0 && static_cast<std::size_t>(number) < count;
+//! What a policy may leave of a graph of ops: its nodes in their order, each of them whole or in
+//! pieces, and edges between these. (Which piece is which, rule `cut` looks at.)
+constexpr bool is_cut_of(const op_graph& graph, std::span<const op_node> whole) {
+  std::size_t at = 0;
+  for (const op_node& node : whole) {
+    const int pieces = at < graph.nodes.size() ? graph.nodes[at].pieces : 0;
+    if (pieces < 1 || static_cast<std::size_t>(pieces) > graph.nodes.size() - at) return false;
+    for (int piece = 0; piece < pieces; ++piece, ++at) {
+      const op_node& part = graph.nodes[at];
+      if (part.op != node.op || part.job != node.job || part.stream != node.stream ||
+          part.collective != node.collective)
+        return false;
+    }
+  }
+  const auto has = [&](std::int32_t number) {
+    return number >= 0 && static_cast<std::size_t>(number) < graph.nodes.size();
   };
-  for (const op_node& node : graph.nodes)
-    if (!has(node.op, chain.ops.size()) || !has(node.job, jobs)) return false;
   for (const op_edge& edge : graph.edges)
-    if (!has(edge.before, graph.nodes.size()) || !has(edge.after, graph.nodes.size())) return false;
-  return true;
+    if (!has(edge.before) || !has(edge.after)) return false;
+  return at == graph.nodes.size();
 }
 
 }  // namespace stretto

@@ -21,8 +21,8 @@ struct arena_report {
   constexpr double ratio() const {
     return peak == 0 ? 1 : static_cast<double>(arena) / static_cast<double>(peak);
   }
-  //! What the ratio is at most for equal stages: the two parts of the arena, each as large as it
-  //! must be by itself.
+  //! The ratio of an arena whose two parts are each as large as it must be by itself: what equal
+  //! stages come to, or a little more, as both are of whole buffers.
   constexpr double bound() const {
     return peak == 0 ? 1 : static_cast<double>(saved + beside) / static_cast<double>(peak);
   }

@@ -15,7 +15,7 @@ namespace stretto {
 //! by the same rules and that of `resident`, with as few events as they need.
 class expanded {
  public:
-  //! @param base     valid, and kept by the caller
+  //! @param base     kept by the caller; a refused one has no plans, and `answer` says so
   //! @param streams  of base's plans, and of the ops
   template <OpPolicy Ops>
   expanded(const planned& base, std::span<const stream_info> streams, const Ops& ops)

@@ -37,7 +37,9 @@ struct plan_request {
   std::vector<group_info> groups;
   std::vector<std::int32_t> members;
   bool release_sends = true;
-  bool train = true;  //!< an optimizer ends the step, unless the schedule is forward-only
+  //! An optimizer ends the step, unless the schedule is forward-only. Without one no gradients are
+  //! summed over replicas by themselves: whoever has an optimizer elsewhere sums them there, too.
+  bool train = true;
   //! Every rank's workers are several replicas, each with micro-batches of its own (see
   //! stretto::shared): each stage's gradients are summed over them as soon as all are there.
   bool data_parallel = false;
@@ -78,7 +80,8 @@ class planned {
     if (answer_.ok())
       lower({jobs_.rows(), where_, sizes.microbatches, sizes.slices, costs, false, {}}, overlap);
   }
-  //! From compute lists, which are copied; `compute.where`'s table is kept by the caller.
+  //! From compute lists, which are copied; `compute.where`'s table is kept by the caller. How far
+  //! ahead receives are posted is the policy's to say, which groups sum the request's.
   template <overlap::Policy Overlap>
   planned(const replay_input& compute, const Overlap& overlap, plan_request request = {})
       : planned(std::move(request)) {
@@ -114,6 +117,7 @@ class planned {
   }
   //! What a walk of the lists takes, without costs.
   replay_input issued() const {
+    if (plans_.empty()) return {};
     return {lists_.rows(), where_, plans_.front().microbatches, plans_.front().slices, {}, true,
             viewed(groups_), plans_.front().receive_lead};
   }
@@ -152,6 +156,8 @@ class planned {
       answer_ = check::schedule(compute, request_.train  ? check::lists_of::training
                                          : forward_only_ ? check::lists_of::forwards
                                                          : check::lists_of::jobs);
+    if (answer_.ok() && request_.data_parallel && !request_.train && has_backwards(compute.rows))
+      answer_ = refuse(fault::unsupported, reason::summed_for_nobody);
     if (answer_.ok()) answer_ = overlap::serves(overlap, compute.where);
     if (answer_.ok()) answer_ = gather_weights(compute);
     if (!answer_.ok()) return;
@@ -202,6 +208,12 @@ class planned {
     return found.ok() ? check::bounded(compute) : found;
   }
 
+  static bool has_backwards(const job_rows& rows) {
+    for (int rank = 0; rank < rows.ranks; ++rank)
+      for (const job& work : rows.row(rank))
+        if (is_input_gradient(work.kind)) return true;
+    return false;
+  }
   void join_replicas() {
     const int replicated = request_.train ? lowering::replicated_stages(where_) : 0;
     // Forwards alone have no gradients to sum.

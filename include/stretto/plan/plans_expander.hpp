@@ -29,6 +29,10 @@ class plans_expander {
   constexpr plans_expander(std::span<const plan_view> base, const replay_input& issued,
                            std::span<const stream_info> streams, const Ops& ops,
                            const OrderOf& order_of) {
+    if (base.empty()) {
+      answer = refuse(fault::unsupported, reason::no_plans);
+      return;
+    }
     std::size_t stride = 0;
     std::uint64_t digest = base.front().digest;
     written = filled<lowering::op_plan>(base.size());

@@ -10,6 +10,7 @@
 #include "stretto/base/stored.hpp"
 #include "stretto/base/viewed.hpp"
 #include "stretto/model/plan_view.hpp"
+#include "stretto/model/shape.hpp"
 #include "stretto/model/verdict.hpp"
 
 namespace stretto {
@@ -31,8 +32,9 @@ class shared {
   //!                  nothing; their number divides the weights that they gather (plan_request::gathered)
   //! There are no plans for others, and `answer` says why: each replica would go its own way.
   shared(std::span<const plan_view> base, int shards, int replicas = 1)
-      : answer_(asked(base, shards, replicas)), shards_(shards), workers_(shards * replicas) {
+      : answer_(asked(base, shards, replicas)), shards_(shards) {
     if (!answer_.ok()) return;
+    workers_ = shards * replicas;
     write_groups(base);
     for (const plan_view& plan : base)
       for (int worker = 0; worker < workers_; ++worker) write(plan, worker);
@@ -65,6 +67,8 @@ class shared {
   static verdict asked(std::span<const plan_view> base, int shards, int replicas) {
     if (base.empty()) return refuse(fault::unsupported, reason::no_plans);
     if (shards < 1 || replicas < 1) return refuse(fault::unsupported, reason::workers_below_one);
+    if (std::int64_t{shards} * replicas > shape::most_jobs / base.front().ranks)
+      return refuse(fault::unsupported, reason::too_many_workers);
     if (replicas > 1 && updates(base) && !sums_over_replicas(base))
       return refuse(fault::unsupported, reason::replicas_not_summed);
     for (const group_info& group : base.front().groups)
@@ -172,7 +176,7 @@ class shared {
   };
   verdict answer_;
   int shards_;
-  int workers_;  // of a rank
+  int workers_ = 0;  // of a rank
   std::vector<std::int32_t> first_group_;  // of each of the base's
   std::vector<shared_sum> sums_;
   std::vector<group_info> infos_;

@@ -155,8 +155,8 @@ struct context {
 //!     optimizer               collective of every group
 //!
 //! The first stage has no input and no input_gradient, the last no output and no output_gradient; what
-//! memory::Policy::bytes says is of no bytes is left out. `input` stays readable until the last job of
-//! its micro-batch on the stage: only what a forward computes need be saved. A slice's jobs are also
+//! memory::Policy::bytes says is of no bytes is left out, or has none. `input` stays readable until the
+//! last job of its micro-batch on the stage: only what a forward computes need be saved. A slice's jobs are also
 //! given the stashes of its micro-batch's earlier slices, in order. Of a job in ops each one that
 //! computes is given all of its job's buffers; and every op, as `workspace`, what it touches of what
 //! its program's ops on several streams share, in the order of its uses. Nothing is zeroed: a buffer
