@@ -14,6 +14,7 @@
 #include "numbers.hpp"
 #include "op_ways.hpp"
 #include "slice_options.hpp"
+#include "stretto/assignment/described.hpp"
 #include "stretto/memory/liveness.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "table.hpp"

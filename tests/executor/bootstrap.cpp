@@ -309,7 +309,7 @@ TEST_CASE("who has failed is known between exchanges, and who has left in peace 
               }});
     for (const std::string& text : texts)
       expect_part(text, "exchange 'plans': process 1 has failed: no memory is left");
-    for (const std::size_t process : {0, 3})
+    for (const std::size_t process : {std::size_t{0}, std::size_t{3}})
       CHECK(failure_of(*made[process]) == "process 1 has failed: no memory is left");
   }
   SUBCASE("one dies") {

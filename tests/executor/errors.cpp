@@ -435,9 +435,9 @@ TEST_CASE("a step is refused while another is under way, which goes on") {
                                          std::span<executor::stage* const>>);
   static_assert(lends_plans<const planned&> && lends_plans<const shared&>);
   static_assert(!lends_plans<planned> && !lends_plans<shared> && !lends_plans<const expanded>);
-  for (const auto& asked : {+[](const executor::engine& of) { (void)of.most_in_use(1); },
-                            +[](const executor::engine& of) { (void)of.arena(1); },
-                            +[](const executor::engine& of) { (void)of.host_memory(1); }})
-    CHECK_THROWS_WITH_AS(asked(engine), "there is no plan at index 1: this engine has 1",
+  for (const auto& question : {+[](const executor::engine& of) { (void)of.most_in_use(1); },
+                               +[](const executor::engine& of) { (void)of.arena(1); },
+                               +[](const executor::engine& of) { (void)of.host_memory(1); }})
+    CHECK_THROWS_WITH_AS(question(engine), "there is no plan at index 1: this engine has 1",
                          executor::plan_error);
 }

@@ -170,7 +170,7 @@ void expect_gathered(const gather_run& of) {
 
 TEST_CASE("gathers bring every member's part to all, issued and replayed") {
   // With and without what a kernel can copy.
-  for (const std::size_t part : {40000, 40004})
+  for (const std::size_t part : {std::size_t{40000}, std::size_t{40004}})
     for (const int gpus : counts_of_gpus())
       for (const bool graph : {false, true}) expect_gathered({part, gpus, graph});
 }

@@ -143,8 +143,8 @@ class nccl_transport final : public transport {
 
   void tell(std::string_view why) noexcept override { lost_.tell(why); }
   void close() noexcept override {
-    std::optional<cuda::current_device> held;
-    if (!on_.empty()) cuda::make_current(held, on_.begin()->second->ordinal());
+    std::optional<cuda::current_device> current;
+    if (!on_.empty()) cuda::make_current(current, on_.begin()->second->ordinal());
     for (const auto& [key, held] : links_.all())
       for (const auto& each : held) each->deregister();
     ending_.finish(links_.release(any));
