@@ -33,11 +33,7 @@ struct schedule_command {
     step made = make_step(options, format != "header");
     if (!(comms && format == "csv")) refuse_nothing_gathered(options, made);
     // Limits were kept with gathered weights; none but PyTorch's form tells where they are.
-    const std::string left_out = made.gathers && made.sums
-                                     ? "gathers of weights and sums of gradients"
-                                 : made.gathers ? "gathers of weights"
-                                 : made.sums    ? "sums of gradients"
-                                                : "";
+    const std::string left_out = made.gathers ? "gathers of weights" : "";
     leave_out_replicas(made);
     if (comms && made.messages)
       throw bad_input("--comms: " + made.schedule + " holds messages already");

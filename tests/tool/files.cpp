@@ -100,7 +100,7 @@ TEST_CASE("pipes, devices and standard output by a name are written as text come
       text);
   CHECK(fs::is_fifo(here.path("pipe")));
   CHECK(shell("\"" STRETTO_TOOL_PATH "\" check - <&-").err ==
-        "stretto: -: cannot be read: Bad file descriptor\n");
+        "stretto: FILE.csv -: cannot be read: Bad file descriptor\n");
 }
 
 }  // namespace

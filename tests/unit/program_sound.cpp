@@ -172,7 +172,6 @@ TEST_CASE("a graph that a policy has left is of the job's ops") {
         reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[1].collective ^= true; }) ==
         reason::graph_of_others);
-  CHECK(why([](op_graph& graph) { graph.nodes[1].stream = 3; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 2; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 0; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].before = 99; }) == reason::graph_of_others);

@@ -88,7 +88,7 @@ constexpr verdict sound_program(const program_chain& chain) {
 }
 
 //! What a policy may leave of a graph of ops: its nodes in their order, each of them whole or in
-//! pieces, and edges between these. (Which piece is which, rule `cut` looks at.)
+//! pieces, on whichever streams, and edges between these. (Which piece is which, rule `cut` looks at.)
 constexpr bool is_cut_of(const op_graph& graph, std::span<const op_node> whole) {
   std::size_t at = 0;
   for (const op_node& node : whole) {
@@ -96,8 +96,7 @@ constexpr bool is_cut_of(const op_graph& graph, std::span<const op_node> whole) 
     if (pieces < 1 || static_cast<std::size_t>(pieces) > graph.nodes.size() - at) return false;
     for (int piece = 0; piece < pieces; ++piece, ++at) {
       const op_node& part = graph.nodes[at];
-      if (part.op != node.op || part.job != node.job || part.stream != node.stream ||
-          part.collective != node.collective)
+      if (part.op != node.op || part.job != node.job || part.collective != node.collective)
         return false;
     }
   }

@@ -156,7 +156,9 @@ class planned {
       answer_ = check::schedule(compute, request_.train  ? check::lists_of::training
                                          : forward_only_ ? check::lists_of::forwards
                                                          : check::lists_of::jobs);
-    if (answer_.ok() && request_.data_parallel && !request_.train && has_backwards(compute.rows))
+    // Without gathers, either, it would say of nothing.
+    if (answer_.ok() && request_.data_parallel && request_.gathered == 0 && !request_.train &&
+        has_backwards(compute.rows))
       answer_ = refuse(fault::unsupported, reason::summed_for_nobody);
     if (answer_.ok()) answer_ = overlap::serves(overlap, compute.where);
     if (answer_.ok()) answer_ = gather_weights(compute);
