@@ -324,48 +324,50 @@ TEST_CASE("gathers copy every member's part to all others, whether one GPU or se
 TEST_CASE("members on one GPU gather from one another on the stream of a third one's") {
   define_executor_kernels();
   constexpr int ranks = 3;
-  for (const std::int64_t part : {16, 20}) {  // with and without a kernel's alignment
-    gpu::reset(1, 2);
-    {
-      std::vector<plan_builder> plans;
-      for (int rank = 0; rank < ranks; ++rank) {
-        plan_builder plan(rank, ranks, {"compute", "collectives"});
-        plan.add_group({0, 1, 2}, 0, false);
-        const int weights = plan.add_buffer(buffer_role::weights, 0, 0, ranks * part);
-        const int put = plan.run({0, 0, 0, job_kind::unshard}, 0,
-                                 {{weights, buffer_role::weights, access::write}});
-        const int gathered = plan.all_gather(0, 1, weights, {put});
-        plan.run({0, 0, 0, job_kind::optimizer}, 0, {{weights, buffer_role::weights, access::read}},
-                 {gathered});
-        plans.push_back(plan.end());
+  for (const bool peers : {true, false})
+    for (const std::int64_t part : {16, 20}) {  // with and without a kernel's alignment
+      gpu::reset(1, 2, peers);
+      {
+        std::vector<plan_builder> plans;
+        for (int rank = 0; rank < ranks; ++rank) {
+          plan_builder plan(rank, ranks, {"compute", "collectives"});
+          plan.add_group({0, 1, 2}, 0, false);
+          const int weights = plan.add_buffer(buffer_role::weights, 0, 0, ranks * part);
+          const int put = plan.run({0, 0, 0, job_kind::unshard}, 0,
+                                   {{weights, buffer_role::weights, access::write}});
+          const int gathered = plan.all_gather(0, 1, weights, {put});
+          plan.run({0, 0, 0, job_kind::optimizer}, 0,
+                   {{weights, buffer_role::weights, access::read}}, {gathered});
+          plans.push_back(plan.end());
+        }
+        int right = 0;
+        executor::job_callbacks callbacks;
+        callbacks.unshard = [&](const executor::context& at) {
+          const auto own = at.find(buffer_role::weights)
+                               .subspan(static_cast<std::size_t>(at.rank * part),
+                                        static_cast<std::size_t>(part));
+          std::ranges::fill(own, static_cast<std::byte>(at.rank + 1));
+        };
+        callbacks.optimizer = [&](const executor::context& at) {
+          const auto all = at.find(buffer_role::weights);
+          for (std::size_t byte = 0; byte < all.size(); ++byte)
+            right +=
+                all[byte] == static_cast<std::byte>(1 + static_cast<std::int64_t>(byte) / part);
+        };
+        executor::callback_stage inner(callbacks);
+        enqueueing_stages stages({&inner, &inner, &inner});
+        executor::options with;
+        with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+          return executor::make_cuda_device(plan, {.device = plan.rank == 0 ? 0 : 1}, watch);
+        };
+        with.wire = executor::make_cuda_loopback_transport();
+        executor::engine engine(views(plans), stages.pointers, std::move(with));
+        for (int step = 0; step < 2; ++step) engine.step();
+        CHECK(right == 2 * ranks * ranks * part);
       }
-      int right = 0;
-      executor::job_callbacks callbacks;
-      callbacks.unshard = [&](const executor::context& at) {
-        const auto own =
-            at.find(buffer_role::weights)
-                .subspan(static_cast<std::size_t>(at.rank * part), static_cast<std::size_t>(part));
-        std::ranges::fill(own, static_cast<std::byte>(at.rank + 1));
-      };
-      callbacks.optimizer = [&](const executor::context& at) {
-        const auto all = at.find(buffer_role::weights);
-        for (std::size_t byte = 0; byte < all.size(); ++byte)
-          right += all[byte] == static_cast<std::byte>(1 + static_cast<std::int64_t>(byte) / part);
-      };
-      executor::callback_stage inner(callbacks);
-      enqueueing_stages stages({&inner, &inner, &inner});
-      executor::options with;
-      with.make_device = [](const plan_view& plan, executor::monitor& watch) {
-        return executor::make_cuda_device(plan, {.device = plan.rank == 0 ? 0 : 1}, watch);
-      };
-      with.wire = executor::make_cuda_loopback_transport();
-      executor::engine engine(views(plans), stages.pointers, std::move(with));
-      for (int step = 0; step < 2; ++step) engine.step();
-      CHECK(right == 2 * ranks * ranks * part);
+      CHECK(gpu::alive() == gpu::handles{});
+      CHECK(gpu::complaints().empty());
     }
-    CHECK(gpu::alive() == gpu::handles{});
-    CHECK(gpu::complaints().empty());
-  }
 }
 
 TEST_CASE("who waits for a sum to start waits for its kernel's blocks, by the launch's own event") {

@@ -303,7 +303,7 @@ class cuda_loopback_transport final : public transport {
 
   const cuda_loopback_settings settings_;
   bool recorded_ = false;  // steps are
-  int driver_ = 0;  // the newest CUDA that it serves
+  int driver_ = 0;         // the newest CUDA that it serves
   std::vector<plan_view> plans_;
   std::vector<rank_state> ranks_;
   std::map<std::pair<int, int>, message> channels_;

@@ -34,6 +34,9 @@ inline bool is_alive(cudaEvent_t event) {
 bool is_right_copy(const char* name, const void* to, const void* from, std::size_t bytes,
                    cudaMemcpyKind kind);
 
+//! Whether work of the GPU reaches the memory; the host's it does.
+bool reaches_memory(int gpu, const void* address);
+
 //! In a capture what comes after it comes after what the stream has so far.
 void record(cudaEvent_t event, cudaStream_t stream);
 

@@ -126,6 +126,11 @@ where side_of(cudaMemcpyKind kind, bool source) {
 
 }  // namespace
 
+bool stretto::test::gpu::reaches_memory(int gpu, const void* address) {
+  const int of = gpu_of(address);
+  return of < 0 || of == gpu || here().reached.count({gpu, of}) > 0;
+}
+
 bool stretto::test::gpu::is_right_copy(const char* name, const void* to, const void* from,
                                        std::size_t bytes, cudaMemcpyKind kind) {
   return is_right(name, {{to, bytes, side_of(kind, false)}, {from, bytes, side_of(kind, true)}});

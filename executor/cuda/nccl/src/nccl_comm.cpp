@@ -31,8 +31,7 @@ nccl_comm::nccl_comm(place at, const ncclUniqueId& id)
 void nccl_comm::begin() {
   static_cast<void>(call());
   ncclComm_t made = nullptr;
-  const ncclResult_t code =
-      ncclCommInitRankConfig(&made, at_.size, id_, at_.rank, &config_);
+  const ncclResult_t code = ncclCommInitRankConfig(&made, at_.size, id_, at_.rank, &config_);
   comm_.store(made, std::memory_order_release);
   must(code, "ncclCommInitRankConfig");
 }

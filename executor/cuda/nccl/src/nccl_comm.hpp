@@ -9,7 +9,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "stretto/executor/monitor.hpp"
 #include "stretto/executor/transport.hpp"
