@@ -1,13 +1,13 @@
 // How much of a communication hides behind a matmul on one GPU.
 //
 // The matmul is cuBLAS's, of random numbers: of zeros it would take less power and time; of the
-// ways that cuBLAS proposes, the one that is the quickest alone, and with a margin the one that is
-// so beside the communication. The communication is a kernel with the footprint of NCCL's that
-// moves bytes no faster than a link would (launch_link), and, where there is NCCL, a message of
-// its only rank to itself, which is NCCL's real kernel. In one row more, at the highest rate, each
-// chunk that the kernel moves is late by a time of its own, up to so many microseconds, as what
-// comes from elsewhere is. Caches are flushed, clocks warm; all variants of a row of settings
-// alternate.
+// ways that cuBLAS proposes, in all clusters of blocks, the one that is the quickest alone, and
+// with a margin the one that is so beside the communication. The communication is a kernel with the
+// footprint of NCCL's that moves bytes no faster than a link would (launch_link), and, where there
+// is NCCL, a message of its only rank to itself, which is NCCL's real kernel. In one row more, at
+// the highest rate, each chunk that the kernel moves is late by a time of its own, up to so many
+// microseconds, as what comes from elsewhere is. Caches are flushed, clocks warm; all variants of a
+// row of settings alternate.
 //
 //   r         time of the matmul alone, whole and on all multiprocessors, over the communication's
 //   hidden    (matmul + communication - both) / communication, of medians
@@ -33,6 +33,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -89,10 +90,13 @@ class grid {
   void measure(const matmul_shape& shape, const std::vector<communication>& links,
                const std::vector<double>& ratios) {
     matmul product(shape, two_.compute_stream());
+    drop_slow(product, 0);
     tune(product, {}, 0, {.communicate = false});
+    std::set<int> margins;
     for (const communication& link : links) {
       if (link.blocks >= seen_.multiProcessorCount) continue;
       try {
+        if (margins.insert(link.blocks).second) drop_slow(product, link.blocks);
         measure(product, shape, link, ratios);
       } catch (const std::exception& wrong) {
         to_.note(std::string(shape.type) + " beside " + link.name +
@@ -132,8 +136,32 @@ class grid {
         .median;
   }
 
-  //! Chooses of cuBLAS's proposals, for each number of pieces, what takes least: until all is over,
-  //! and, where that is the communication's affair, by itself.
+  //! Leaves of all ways, for each number of pieces, those that alone take little more than the
+  //! quickest: more than there are to measure beside every communication.
+  void drop_slow(matmul& product, int margin) {
+    const int multiprocessors = two_.multiprocessors(margin);
+    for (const int pieces : piece_counts) {
+      const setting how{.communicate = false, .margin = margin, .beside = pieces, .pieces = pieces};
+      std::vector<double> taken(product.ways(pieces, multiprocessors));
+      for (std::size_t at = 0; at < taken.size(); ++at) {
+        product.choose(pieces, multiprocessors, at);
+        try {
+          two_.run(product, {}, 0, how);  // its kernel is loaded
+          taken[at] = std::min(two_.run(product, {}, 0, how), two_.run(product, {}, 0, how));
+        } catch (const cublas_error&) {  // cuBLAS had found nothing against this cluster
+          taken[at] = std::numeric_limits<double>::infinity();
+        }
+      }
+      const double enough = 1.03 * *std::min_element(taken.begin(), taken.end());
+      std::vector<std::size_t> kept;
+      for (std::size_t at = 0; at < taken.size(); ++at)
+        if (taken[at] <= enough) kept.push_back(at);
+      product.keep(pieces, multiprocessors, kept);
+    }
+  }
+
+  //! Chooses of the ways that are left, for each number of pieces, what takes least: until all is
+  //! over, and, where that is the communication's affair, by itself.
   void tune(matmul& product, const communication& link, std::size_t bytes, setting how) {
     const int multiprocessors = two_.multiprocessors(how.margin);
     for (const int pieces : piece_counts) {
@@ -141,7 +169,7 @@ class grid {
       how.beside = pieces;
       std::size_t best = 0;
       double least = std::numeric_limits<double>::infinity();
-      for (std::size_t at = 0; at < product.proposals(pieces, multiprocessors); ++at) {
+      for (std::size_t at = 0; at < product.ways(pieces, multiprocessors); ++at) {
         product.choose(pieces, multiprocessors, at);
         times seen;
         for (int round = 0; round < 7; ++round) two_.run(product, link, bytes, how, &seen);
@@ -219,8 +247,10 @@ class grid {
                     .communicate = all[1].median,
                     .serial = all[2].median,
                     .compute_in_margin = all[3].median,
-                    .proposal = product.chosen(1, two_.multiprocessors(0)),
-                    .proposal_in_margin = product.chosen(1, two_.multiprocessors(link.blocks)),
+                    .proposal = product.proposal(1, two_.multiprocessors(0)),
+                    .proposal_in_margin = product.proposal(1, two_.multiprocessors(link.blocks)),
+                    .cluster = product.cluster(1, two_.multiprocessors(0)),
+                    .cluster_in_margin = product.cluster(1, two_.multiprocessors(link.blocks)),
                     .rounds = all[0].count,
                     .ways = {}};
     for (std::size_t at = alone; at < settings.size(); ++at)

@@ -26,6 +26,7 @@ struct overlap_row {
   double compute, communicate, serial;  //!< alone, alone, one behind the other, in microseconds
   double compute_in_margin;  //!< alone, on the multiprocessors that the communication leaves
   std::size_t proposal, proposal_in_margin;  //!< of cuBLAS's, which of them these are, from 0
+  std::string cluster, cluster_in_margin;    //!< and their clusters, "2x1" blocks
   int rounds;
   //! And the two at once, in one way each.
   struct way {
@@ -52,12 +53,14 @@ class overlap_table {
     const double speed = static_cast<double>(row.bytes) / made.communicate / 1e3;
     std::printf(
         "\n%s %d x %d x %d, %s, %d blocks, %.1f MiB at %.0f GB/s, r = %.2f, %.0f MHz, %d rounds\n"
-        "alone: matmul %.1f us (with the margin %.1f), communication %.1f us, one behind the other "
+        "alone: matmul %.1f us in clusters of %s (with the margin %.1f, %s), communication %.1f "
+        "us, one behind the other "
         "%.1f us\n"
         "ceiling %.1f%%, bound %.1f%%, with the margin throughout %.1f%%\n",
         shape.type, shape.m, shape.n, shape.k, link.name.c_str(), link.blocks,
         static_cast<double>(row.bytes) / (1 << 20), speed, r, row.clock, row.rounds, made.compute,
-        row.compute_in_margin, made.communicate, made.serial, 100 * made.ceiling(), 100 * bound,
+        row.cluster.c_str(), row.compute_in_margin, row.cluster_in_margin.c_str(), made.communicate,
+        made.serial, 100 * made.ceiling(), 100 * bound,
         100 * most_hidden_with_margin(r, link.blocks, row.multiprocessors));
     std::printf("%-26s %6s %7s %10s %8s %8s %9s %9s\n", "issued", "margin", "pieces", "both us",
                 "spread", "hidden", "m. slows", "c. slows");
@@ -101,6 +104,8 @@ class overlap_table {
              {"matmul_in_margin_us", rounded(row.compute_in_margin)},
              {"proposal", row.proposal},
              {"proposal_in_margin", row.proposal_in_margin},
+             {"cluster", row.cluster},
+             {"cluster_in_margin", row.cluster_in_margin},
              {"communication_us", rounded(made.communicate)},
              {"serial_us", rounded(made.serial)},
              {"ceiling", rounded(made.ceiling())},

@@ -139,6 +139,8 @@ TEST_CASE(
     CHECK(row["matmul_us"] > 0);
     CHECK(row["proposal"] == 1);
     CHECK(row["proposal_in_margin"] == 1);
+    CHECK(row["cluster"] == "4x2");
+    CHECK(row["cluster_in_margin"] == "4x2");
     CHECK(double(row["matmul_in_margin_us"]) / double(row["matmul_us"]) ==
           doctest::Approx(132.0 / (132 - 8)).epsilon(0.02));
     CHECK(row["communication_us"] > 0);
