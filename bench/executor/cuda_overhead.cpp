@@ -3,9 +3,11 @@
 // part until the GPU has the step, all that the host does but wait: of those that are issued by
 // job, with its messages, of replays whole and by node of the graph.
 //
-// Prints medians over many steps. Usage: cuda_overhead [steps] [--json FILE]
+// Prints medians over many steps, of which all plans and ways have theirs in turn, some at a time,
+// and says when the host was disturbed. Usage: cuda_overhead [steps] [--json FILE]
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -79,80 +81,137 @@ class watched_graph final : public executor::step_graph {
 struct step_times {
   double all = 0;
   double host = 0;  // until all is issued, or the replay launched
-  std::size_t nodes = 0;
-  double by_node() const { return host / static_cast<double>(nodes); }
 };
 
-step_times measure_step(const std::vector<plan_view>& plans, int steps, way how) {
-  empty_stage stage;
-  const std::vector<executor::stage*> stages(plans.size(), &stage);
-  executor::options with;
-  with.make_device = [](const plan_view& plan, executor::monitor& watch) {
-    return executor::make_cuda_device(plan, {}, watch);
-  };
-  with.wire = executor::make_cuda_loopback_transport();
-  stopwatch::time_point launched;
-  if (how != way::issued)
-    with.graph = [&launched] { return std::make_unique<watched_graph>(launched); };
-  with.graph_progress = how == way::followed;
-  executor::engine engine(plans, stages, std::move(with));
-  for (int step = 0; step < 3; ++step) engine.step();
-  std::vector<double> times, of_host;
-  for (int step = 0; step < steps; ++step) {
-    const stopwatch::time_point start = stopwatch::now();
-    engine.step();
-    times.push_back(microseconds(stopwatch::now() - start));
-    of_host.push_back(microseconds((how == way::issued ? stage.called : launched) - start));
+//! The steps of some plans, done in one way.
+class measured_steps {
+ public:
+  //! @param plans  outlive it
+  measured_steps(const std::vector<plan_view>& plans, way how) : how_(how) {
+    const std::vector<executor::stage*> stages(plans.size(), &stage_);
+    executor::options with;
+    with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+      return executor::make_cuda_device(plan, {}, watch);
+    };
+    with.wire = executor::make_cuda_loopback_transport();
+    if (how != way::issued)
+      with.graph = [this] { return std::make_unique<watched_graph>(launched_); };
+    with.graph_progress = how == way::followed;
+    engine_ = std::make_unique<executor::engine>(plans, stages, std::move(with));
+    for (int step = 0; step < 3; ++step) engine_->step();
+    nodes_ = graph_nodes;
   }
-  return {bench::quantile(times, 0.5), bench::quantile(of_host, 0.5), graph_nodes};
-}
 
-void measure(int steps, bench::report& to) {
-  std::printf("medians over %d steps, microseconds\n", steps);
-  std::printf("%-28s %5s %9s %9s %7s %7s %9s %7s %7s %8s %9s %7s %7s %8s\n", "plan", "jobs",
-              "messages", "issued", "host's", "by job", "replayed", "host's", "nodes", "by node",
-              "followed", "host's", "nodes", "by node");
-  const auto row = [&](const char* name, int ranks, int microbatches, std::int64_t elements) {
-    const std::vector<plan_builder> built =
-        pipeline_plans(ranks, microbatches, elements, layout::separate);
-    const std::vector<plan_view> plans = views(built);
-    std::int64_t jobs = 0;
-    std::int64_t messages = 0;
+  //! One step before them is not counted: others have run since the last.
+  void run(int steps) {
+    engine_->step();
+    std::vector<double> host;
+    for (int step = 0; step < steps; ++step) {
+      const stopwatch::time_point start = stopwatch::now();
+      engine_->step();
+      all_.push_back(microseconds(stopwatch::now() - start));
+      host.push_back(microseconds((how_ == way::issued ? stage_.called : launched_) - start));
+    }
+    rounds_.push_back(bench::quantile(host, 0.5));
+    host_.insert(host_.end(), host.begin(), host.end());
+  }
+
+  step_times times() const { return {bench::quantile(all_, 0.5), bench::quantile(host_, 0.5)}; }
+  std::size_t nodes() const { return nodes_; }  //!< of the graph
+  //! Of the host's time, the least and the most.
+  std::pair<double, double> rounds() const {
+    const auto [least, most] = std::minmax_element(rounds_.begin(), rounds_.end());
+    return {*least, *most};
+  }
+
+ private:
+  way how_;
+  empty_stage stage_;
+  stopwatch::time_point launched_;
+  std::unique_ptr<executor::engine> engine_;
+  std::size_t nodes_ = 0;
+  std::vector<double> all_, host_, rounds_;
+};
+
+//! A row: a pipeline, and its steps in every way that it has.
+struct row {
+  row(const char* called, int ranks, int microbatches, std::int64_t elements)
+      : name(called), built(pipeline_plans(ranks, microbatches, elements, layout::separate)) {
     for (const plan_view& each : plans)
       for (const instruction& one : each.instructions) {
         jobs += one.act == action::run ? 1 : 0;
         messages += one.act == action::send ? 1 : 0;
       }
-    const step_times issued = measure_step(plans, steps, way::issued);
-    const double by_job = issued.host / static_cast<double>(jobs);
-    nlohmann::ordered_json made{{"plan", name},
-                                {"jobs", jobs},
-                                {"messages", messages},
-                                {"steps", steps},
-                                {"issued_us", bench::rounded(issued.all)},
-                                {"issued_host_us", bench::rounded(issued.host)},
-                                {"issued_host_us_by_job", bench::rounded(by_job)}};
-    std::printf("%-28s %5lld %9lld %9.1f %7.1f %7.2f", name, static_cast<long long>(jobs),
-                static_cast<long long>(messages), issued.all, issued.host, by_job);
+    ways.push_back(std::make_unique<measured_steps>(plans, way::issued));
     // The graph of one rank has no node: its stages launch nothing, and there is no message.
-    if (ranks > 1) {
-      for (const auto& [replay, how] :
-           {std::pair{"replayed", way::replayed}, std::pair{"followed", way::followed}}) {
-        const step_times seen = measure_step(plans, steps, how);
-        const std::string key = replay;
-        made[key + "_us"] = bench::rounded(seen.all);
-        made[key + "_host_us"] = bench::rounded(seen.host);
-        made[key + "_nodes"] = seen.nodes;
-        made[key + "_host_us_by_node"] = bench::rounded(seen.by_node());
-        std::printf(" %9.1f %7.1f %7zu %8.3f", seen.all, seen.host, seen.nodes, seen.by_node());
-      }
-    }
-    std::puts("");
-    to.row(std::move(made));
-  };
-  row("1 rank, 64 micro-batches", 1, 64, 1);
-  row("4 ranks on one GPU, 4 bytes", 4, 16, 1);
-  row("4 ranks on one GPU, 1 MiB", 4, 16, 1 << 18);
+    if (ranks == 1) return;
+    ways.push_back(std::make_unique<measured_steps>(plans, way::replayed));
+    ways.push_back(std::make_unique<measured_steps>(plans, way::followed));
+  }
+
+  const char* name;
+  std::vector<plan_builder> built;
+  std::vector<plan_view> plans = views(built);
+  std::int64_t jobs = 0, messages = 0;
+  std::vector<std::unique_ptr<measured_steps>> ways;
+};
+
+void tell(const row& of, std::int64_t steps, bench::report& to) {
+  const step_times issued = of.ways[0]->times();
+  const double by_job = issued.host / static_cast<double>(of.jobs);
+  nlohmann::ordered_json made{{"plan", of.name},
+                              {"jobs", of.jobs},
+                              {"messages", of.messages},
+                              {"steps", steps},
+                              {"issued_us", bench::rounded(issued.all)},
+                              {"issued_host_us", bench::rounded(issued.host)},
+                              {"issued_host_us_by_job", bench::rounded(by_job)}};
+  std::printf("%-28s %5lld %9lld %9.1f %7.1f %7.2f", of.name, static_cast<long long>(of.jobs),
+              static_cast<long long>(of.messages), issued.all, issued.host, by_job);
+  const char* const keys[] = {"issued", "replayed", "followed"};
+  for (std::size_t at = 1; at < of.ways.size(); ++at) {
+    const step_times seen = of.ways[at]->times();
+    const std::size_t nodes = of.ways[at]->nodes();
+    const double by_node = seen.host / static_cast<double>(nodes);
+    const std::string key = keys[at];
+    made[key + "_us"] = bench::rounded(seen.all);
+    made[key + "_host_us"] = bench::rounded(seen.host);
+    made[key + "_nodes"] = nodes;
+    made[key + "_host_us_by_node"] = bench::rounded(by_node);
+    std::printf(" %9.1f %7.1f %7zu %8.3f", seen.all, seen.host, nodes, by_node);
+  }
+  std::puts("");
+  to.row(std::move(made));
+}
+
+//! When steps that do the same took the host unlike times.
+void tell_disturbance(const row& of, bench::report& to) {
+  const auto [least, most] = of.ways[0]->rounds();
+  if (most <= 1.15 * least) return;
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "the host was disturbed: a job of \"%s\" took it between %.2f and %.2f us, by rounds",
+                of.name, least / static_cast<double>(of.jobs), most / static_cast<double>(of.jobs));
+  to.note(text);
+}
+
+void measure(int steps, bench::report& to) {
+  const int rounds = std::min(20, steps);
+  const int at_a_time = (steps + rounds - 1) / rounds;
+  std::printf("medians over %d steps, %d at a time, microseconds\n", rounds * at_a_time, at_a_time);
+  std::printf("%-28s %5s %9s %9s %7s %7s %9s %7s %7s %8s %9s %7s %7s %8s\n", "plan", "jobs",
+              "messages", "issued", "host's", "by job", "replayed", "host's", "nodes", "by node",
+              "followed", "host's", "nodes", "by node");
+  // Each where it stays: what measures its steps refers to its plans.
+  std::vector<std::unique_ptr<row>> rows;
+  rows.push_back(std::make_unique<row>("1 rank, 64 micro-batches", 1, 64, 1));
+  rows.push_back(std::make_unique<row>("4 ranks on one GPU, 4 bytes", 4, 16, 1));
+  rows.push_back(std::make_unique<row>("4 ranks on one GPU, 1 MiB", 4, 16, 1 << 18));
+  for (int round = 0; round < rounds; ++round)
+    for (const auto& each : rows)
+      for (const auto& steps_of : each->ways) steps_of->run(at_a_time);
+  for (const auto& each : rows) tell(*each, rounds * at_a_time, to);
+  for (const auto& each : rows) tell_disturbance(*each, to);
 }
 
 }  // namespace
@@ -163,7 +222,7 @@ int main(int count, char** arguments) {
   std::vector<std::string> words(arguments + 1, arguments + count);
   try {
     const std::string path = bench::take_option(words, "--json");
-    const int steps = words.empty() ? 300 : std::atoi(words[0].c_str());
+    const int steps = words.empty() ? 600 : std::atoi(words[0].c_str());
     if (steps < 1 || words.size() > 1)
       throw std::invalid_argument("usage: cuda_overhead [steps] [--json FILE]; steps at least 1");
     if (bench::there_is_no_gpu()) return 0;

@@ -32,6 +32,7 @@
 #include <cstdio>
 #include <exception>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -137,25 +138,34 @@ class grid {
   }
 
   //! Leaves of all ways, for each number of pieces, those that alone take little more than the
-  //! quickest: more than there are to measure beside every communication.
+  //! quickest that goes back to the same proposal: more than there are to measure beside every
+  //! communication. Proposals are not measured by one another: of those for fewer multiprocessors
+  //! some take all nevertheless, which makes them quick until they are beside something.
   void drop_slow(matmul& product, int margin) {
     const int multiprocessors = two_.multiprocessors(margin);
     for (const int pieces : piece_counts) {
       const setting how{.communicate = false, .margin = margin, .beside = pieces, .pieces = pieces};
-      std::vector<double> taken(product.ways(pieces, multiprocessors));
-      for (std::size_t at = 0; at < taken.size(); ++at) {
+      std::vector<double> taken;
+      std::map<std::size_t, double> least;  // by proposal
+      for (std::size_t at = 0; at < product.ways(pieces, multiprocessors); ++at) {
         product.choose(pieces, multiprocessors, at);
+        double best = std::numeric_limits<double>::infinity();
         try {
           two_.run(product, {}, 0, how);  // its kernel is loaded
-          taken[at] = std::min(two_.run(product, {}, 0, how), two_.run(product, {}, 0, how));
-        } catch (const cublas_error&) {  // cuBLAS had found nothing against this cluster
-          taken[at] = std::numeric_limits<double>::infinity();
+          best = std::min(two_.run(product, {}, 0, how), two_.run(product, {}, 0, how));
+        } catch (const cublas_error&) {  // it had found nothing against this cluster
         }
+        double& own =
+            least.try_emplace(product.proposal(pieces, multiprocessors), best).first->second;
+        own = std::min(own, best);
+        taken.push_back(best);
       }
-      const double enough = 1.03 * *std::min_element(taken.begin(), taken.end());
       std::vector<std::size_t> kept;
-      for (std::size_t at = 0; at < taken.size(); ++at)
-        if (taken[at] <= enough) kept.push_back(at);
+      for (std::size_t at = 0; at < taken.size(); ++at) {
+        product.choose(pieces, multiprocessors, at);
+        if (taken[at] <= 1.03 * least[product.proposal(pieces, multiprocessors)])
+          kept.push_back(at);
+      }
       product.keep(pieces, multiprocessors, kept);
     }
   }
