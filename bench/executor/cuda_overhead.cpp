@@ -1,7 +1,8 @@
 // What the executor costs on a GPU, with stages that launch nothing: whole steps, issued and, of
 // several ranks, replayed as a graph, and replayed by one that tells how far it is; of each the
 // part until the GPU has the step, all that the host does but wait: of those that are issued by
-// job, with its messages, of replays whole and by node of the graph.
+// job, with its messages, of replays whole and by node of the graph. Beside it what the calls of
+// CUDA take that issue such a step, and nothing else.
 //
 // Prints medians over many steps, of which all plans and ways have theirs in turn, some at a time,
 // and says when the host was disturbed. Usage: cuda_overhead [steps] [--json FILE]
@@ -133,6 +134,64 @@ class measured_steps {
   std::vector<double> all_, host_, rounds_;
 };
 
+//! The calls of CUDA that a step's jobs and messages need: an event behind a job; for a message
+//! waits for the job before it and by the job behind it, both sides' meeting, a kernel that copies,
+//! that both sides know it is over, and that others know it of both.
+class bare_calls {
+ public:
+  bare_calls(std::int64_t jobs, std::int64_t messages)
+      : jobs_(static_cast<std::size_t>(jobs)), messages_(static_cast<std::size_t>(messages)) {
+    for (event& each : jobs_) each = bench::make_event();
+    for (message& each : messages_)
+      each = {bench::make_event(), bench::make_event(), bench::make_event(), bench::make_event()};
+  }
+
+  void run(int steps) {
+    step();
+    for (int at = 0; at < steps; ++at) times_.push_back(step());
+  }
+  double median() const { return bench::quantile(times_, 0.5); }
+
+ private:
+  double step() {
+    const stopwatch::time_point start = stopwatch::now();
+    for (const event& each : jobs_) record(each, computes_);
+    for (const message& each : messages_) {
+      wait(sends_, jobs_.front());
+      record(each.ready, sends_);
+      wait(receives_, each.ready);
+      executor::cuda::check(bench::launch_nothing(receives_.get()), "a kernel");
+      record(each.copied, receives_);
+      wait(sends_, each.copied);
+      record(each.sent, sends_);
+      record(each.received, receives_);
+      wait(computes_, each.received);
+    }
+    const double made = microseconds(stopwatch::now() - start);
+    for (const stream* each : {&computes_, &sends_, &receives_})
+      executor::cuda::check(cudaStreamSynchronize(each->get()), "cudaStreamSynchronize");
+    return made;
+  }
+  using event = executor::cuda::owned_event;
+  using stream = executor::cuda::owned_stream;
+  static void record(const event& what, const stream& on) {
+    executor::cuda::check(cudaEventRecord(what.get(), on.get()), "cudaEventRecord");
+  }
+  static void wait(const stream& on, const event& what) {
+    executor::cuda::check(cudaStreamWaitEvent(on.get(), what.get(), cudaEventWaitDefault),
+                          "cudaStreamWaitEvent");
+  }
+
+  struct message {
+    event ready, copied, sent, received;
+  };
+  stream computes_ = bench::make_stream(0), sends_ = bench::make_stream(0),
+         receives_ = bench::make_stream(0);
+  std::vector<event> jobs_;  // that each is over
+  std::vector<message> messages_;
+  std::vector<double> times_;
+};
+
 //! A row: a pipeline, and its steps in every way that it has.
 struct row {
   row(const char* called, int ranks, int microbatches, std::int64_t elements)
@@ -142,6 +201,7 @@ struct row {
         jobs += one.act == action::run ? 1 : 0;
         messages += one.act == action::send ? 1 : 0;
       }
+    calls = std::make_unique<bare_calls>(jobs, messages);
     ways.push_back(std::make_unique<measured_steps>(plans, way::issued));
     // The graph of one rank has no node: its stages launch nothing, and there is no message.
     if (ranks == 1) return;
@@ -153,21 +213,24 @@ struct row {
   std::vector<plan_builder> built;
   std::vector<plan_view> plans = views(built);
   std::int64_t jobs = 0, messages = 0;
+  std::unique_ptr<bare_calls> calls;
   std::vector<std::unique_ptr<measured_steps>> ways;
 };
 
 void tell(const row& of, std::int64_t steps, bench::report& to) {
   const step_times issued = of.ways[0]->times();
   const double by_job = issued.host / static_cast<double>(of.jobs);
+  const double calls = of.calls->median() / static_cast<double>(of.jobs);
   nlohmann::ordered_json made{{"plan", of.name},
                               {"jobs", of.jobs},
                               {"messages", of.messages},
                               {"steps", steps},
                               {"issued_us", bench::rounded(issued.all)},
                               {"issued_host_us", bench::rounded(issued.host)},
-                              {"issued_host_us_by_job", bench::rounded(by_job)}};
-  std::printf("%-28s %5lld %9lld %9.1f %7.1f %7.2f", of.name, static_cast<long long>(of.jobs),
-              static_cast<long long>(of.messages), issued.all, issued.host, by_job);
+                              {"issued_host_us_by_job", bench::rounded(by_job)},
+                              {"calls_us_by_job", bench::rounded(calls)}};
+  std::printf("%-28s %5lld %9lld %9.1f %7.1f %7.2f %7.2f", of.name, static_cast<long long>(of.jobs),
+              static_cast<long long>(of.messages), issued.all, issued.host, by_job, calls);
   const char* const keys[] = {"issued", "replayed", "followed"};
   for (std::size_t at = 1; at < of.ways.size(); ++at) {
     const step_times seen = of.ways[at]->times();
@@ -189,9 +252,10 @@ void tell_disturbance(const row& of, bench::report& to) {
   const auto [least, most] = of.ways[0]->rounds();
   if (most <= 1.15 * least) return;
   char text[200];
-  std::snprintf(text, sizeof text,
-                "the host was disturbed: a job of \"%s\" took it between %.2f and %.2f us, by rounds",
-                of.name, least / static_cast<double>(of.jobs), most / static_cast<double>(of.jobs));
+  std::snprintf(
+      text, sizeof text,
+      "the host was disturbed: a job of \"%s\" took it between %.2f and %.2f us, by rounds",
+      of.name, least / static_cast<double>(of.jobs), most / static_cast<double>(of.jobs));
   to.note(text);
 }
 
@@ -199,17 +263,19 @@ void measure(int steps, bench::report& to) {
   const int rounds = std::min(20, steps);
   const int at_a_time = (steps + rounds - 1) / rounds;
   std::printf("medians over %d steps, %d at a time, microseconds\n", rounds * at_a_time, at_a_time);
-  std::printf("%-28s %5s %9s %9s %7s %7s %9s %7s %7s %8s %9s %7s %7s %8s\n", "plan", "jobs",
-              "messages", "issued", "host's", "by job", "replayed", "host's", "nodes", "by node",
-              "followed", "host's", "nodes", "by node");
+  std::printf("%-28s %5s %9s %9s %7s %7s %7s %9s %7s %7s %8s %9s %7s %7s %8s\n", "plan", "jobs",
+              "messages", "issued", "host's", "by job", "calls", "replayed", "host's", "nodes",
+              "by node", "followed", "host's", "nodes", "by node");
   // Each where it stays: what measures its steps refers to its plans.
   std::vector<std::unique_ptr<row>> rows;
   rows.push_back(std::make_unique<row>("1 rank, 64 micro-batches", 1, 64, 1));
   rows.push_back(std::make_unique<row>("4 ranks on one GPU, 4 bytes", 4, 16, 1));
   rows.push_back(std::make_unique<row>("4 ranks on one GPU, 1 MiB", 4, 16, 1 << 18));
   for (int round = 0; round < rounds; ++round)
-    for (const auto& each : rows)
+    for (const auto& each : rows) {
       for (const auto& steps_of : each->ways) steps_of->run(at_a_time);
+      each->calls->run(at_a_time);
+    }
   for (const auto& each : rows) tell(*each, rounds * at_a_time, to);
   for (const auto& each : rows) tell_disturbance(*each, to);
 }

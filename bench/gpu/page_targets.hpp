@@ -205,13 +205,17 @@ inline target judge_most(const results& from, const std::string& key, std::strin
   return made;
 }
 
-//! Beside what the host takes for a job: a launch takes most of it, and more on some hosts.
-inline std::string cost_of_launch(const results& from) {
-  if (from.has("launch"))
-    for (const fields& row : from.rows("launch"))
-      if (row.text("what") == "kernel launch")
-        return "; a kernel's launch alone took " + shown(row.number("microseconds")) + " µs";
-  return "";
+//! Beside what the host takes for a job, by the plan that takes most: CUDA's calls take most of it,
+//! and more on some hosts.
+inline std::string cost_of_calls(const results& from) {
+  const fields* seen = nullptr;
+  for (const fields& row : from.rows("overhead"))
+    if (row.has("issued_host_us_by_job") && row.has("calls_us_by_job") &&
+        (seen == nullptr ||
+         row.number("issued_host_us_by_job") > seen->number("issued_host_us_by_job")))
+      seen = &row;
+  if (seen == nullptr) return "";
+  return "; its calls of CUDA alone take " + shown(seen->number("calls_us_by_job")) + " µs";
 }
 
 //! All of them, in the order of the page.
@@ -233,7 +237,7 @@ inline std::vector<target> judge(const results& from) {
                      "those of the plan's arenas")};
   for (target& each : made)
     if (each.what.starts_with("host's time for a job") && each.verdict != reached::not_measured)
-      each.measured += cost_of_launch(from);
+      each.measured += cost_of_calls(from);
   target hidden{
       "hidden part of an all-reduce at 370 GB/s behind a weight's gradient (f = 16384, "
       "t = 4)",

@@ -128,17 +128,18 @@ inline void write_launch(std::ostream& to, const results& from) {
 inline void write_overhead(std::ostream& to, const results& from) {
   to << "Stages that launch nothing; medians in microseconds. A replay is a graph of the step; one "
         "that is followed tells how far it is. The host's part of a step ends when all is issued, "
-        "with its messages, or the replay launched; beside it what that is by job, and the graph's "
-        "nodes, and what it is by node.\n\n";
+        "with its messages, or the replay launched; beside it what that is by job, what CUDA's "
+        "calls for it take without the executor, the graph's nodes, and what it is by node.\n\n";
   page_table table(to, {"plan", "jobs", "messages", "issued", "of that the host's", "by job",
-                        "replayed", "of that the host's", "nodes", "by node", "followed",
-                        "of that the host's", "nodes", "by node"});
+                        "calls alone", "replayed", "of that the host's", "nodes", "by node",
+                        "followed", "of that the host's", "nodes", "by node"});
   for (const fields& row : from.rows("overhead")) {
     std::vector<std::string> cells = {row.text("plan")};
     for (const char* key :
-         {"jobs", "messages", "issued_us", "issued_host_us", "issued_host_us_by_job", "replayed_us",
-          "replayed_host_us", "replayed_nodes", "replayed_host_us_by_node", "followed_us",
-          "followed_host_us", "followed_nodes", "followed_host_us_by_node"})
+         {"jobs", "messages", "issued_us", "issued_host_us", "issued_host_us_by_job",
+          "calls_us_by_job", "replayed_us", "replayed_host_us", "replayed_nodes",
+          "replayed_host_us_by_node", "followed_us", "followed_host_us", "followed_nodes",
+          "followed_host_us_by_node"})
       cells.push_back(shown(row, key));
     table.row(cells);
   }

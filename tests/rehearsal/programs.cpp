@@ -107,6 +107,7 @@ TEST_CASE("the executor's overhead is told of every plan, issued and replayed") 
     CHECK(row["issued_us"] > row["issued_host_us"]);
     const double by_job = double(row["issued_host_us"]) / 128;
     CHECK(row["issued_host_us_by_job"] == doctest::Approx(by_job).epsilon(0.01));
+    CHECK(row["calls_us_by_job"] > 0);
     if (row["messages"] == 0) continue;  // the graph of one rank has no node
     // Of what is followed also those that tell.
     CHECK(row["replayed_nodes"] > 0);
