@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "stretto/assignment/even.hpp"
 #include "stretto/assignment/table.hpp"
 #include "stretto/lowering/streams/all.hpp"
+#include "stretto/memory/keep.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/expanded.hpp"
 #include "stretto/plan/pipeline.hpp"
@@ -87,6 +89,66 @@ struct tied_embeddings {
   static constexpr stretto::group_info infos[] = {{.first = 0, .count = 2, .elements = 3}};
   static constexpr std::int32_t members[] = {0, 1};
 };
+
+TEST_CASE("lists of sizes that there cannot be are refused before there is room for them") {
+  const stretto::job_table table(2, 1);
+  const planned made(one_f_one_b{}, {.ranks = 2, .microbatches = 3}, table.view(),
+                     stretto::overlap::separate{});
+  const auto answer = [](const stretto::replay_input& of) {
+    return planned(of, stretto::overlap::separate{}).answer();
+  };
+  const stretto::replay_input sound{
+      .rows = made.jobs(), .where = made.where(), .microbatches = 3, .costs = table.view()};
+  REQUIRE(answer(sound).ok());
+  for (const int ranks : {-1, 0, 1, 3, std::numeric_limits<int>::max()}) {
+    CAPTURE(ranks);
+    stretto::replay_input other = sound;
+    other.rows.ranks = ranks;
+    CHECK(answer(other).what == stretto::fault::incomplete);
+    CHECK(answer(other).why == stretto::reason::ranks_differ);
+  }
+  stretto::replay_input large = sound;
+  large.microbatches = std::numeric_limits<int>::max();
+  CHECK(answer(large).why == stretto::reason::shape_too_large);
+  large.microbatches = 3;
+  large.slices = std::numeric_limits<int>::max();
+  CHECK(answer(large).why == stretto::reason::shape_too_large);
+  for (const std::int32_t count : {-1, sound.rows.stride + 1}) {
+    const std::int32_t counts[] = {sound.rows.counts[0], count};
+    stretto::replay_input off = sound;
+    off.rows.counts = counts;
+    const stretto::verdict found = answer(off);
+    CHECK(found.what == stretto::fault::incomplete);
+    CHECK(found.why == stretto::reason::list_out_of_range);
+    CHECK(found.rank == 1);
+    CHECK(found.amount == count);
+    CHECK(found.limit == sound.rows.stride);
+  }
+}
+
+//! Bytes of layers.
+struct by_layers : stretto::memory::keep {
+  constexpr stretto::layer_bytes layer_bytes(int layer) const { return {.stash = 8 * layer}; }
+};
+
+TEST_CASE("a request for layers of another number of stages makes no plan") {
+  const std::vector<stretto::layer_range> ranges = {{1, 1}, {2, 2}, {4, 1}};
+  const std::span<const stretto::layer_range> all(ranges);
+  CHECK(stretto::request_of(by_layers{}, 3, all).stages.size() == 3);
+  CHECK(stretto::request_of(by_layers{}, 3, all).stages[1].stash == 8 * (2 + 3));
+  CHECK(stretto::request_of(by_layers{}, 3).stages.size() == 3);
+  const stretto::job_table table(2, 1);
+  for (const auto& [stages, layers] : {std::pair{2, std::size_t{3}}, std::pair{2, std::size_t{1}},
+                                       std::pair{-1, std::size_t{0}}}) {
+    CAPTURE(stages);
+    const stretto::planned made(stretto::schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 3},
+                                table.view(), stretto::overlap::separate{},
+                                stretto::request_of(by_layers{}, stages, all.first(layers)));
+    CHECK(made.answer().what == stretto::fault::misassigned);
+    CHECK(made.answer().why == stretto::reason::sizes_not_per_stage);
+    CHECK(made.answer().amount == 0);
+  }
+}
 
 }  // namespace
 

@@ -5,6 +5,8 @@
 #include <span>
 
 #include "stretto/model/plan_view.hpp"
+#include "stretto/model/replay_input.hpp"
+#include "stretto/model/shape.hpp"
 #include "stretto/model/stage_bytes.hpp"
 #include "stretto/model/verdict.hpp"
 
@@ -12,6 +14,28 @@ namespace stretto::lowering {
 
 //! No buffer is larger, 1 TiB: what 2^22 of them take together then stays in 64 bits.
 inline constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
+
+//! Whether there can be such lists, for which room is made before a rule looks at them.
+//! @return fault::incomplete for other ranks than the placement's, and of a list, with its rank,
+//! whose
+//!         length is none; fault::unsupported for more jobs than a step may have
+constexpr verdict listed(const replay_input& compute) {
+  const job_rows& rows = compute.rows;
+  const placement& where = compute.where;
+  if (rows.ranks != where.ranks) return refuse(fault::incomplete, reason::ranks_differ);
+  if (positive({where.ranks, compute.microbatches, where.chunks, compute.slices}) ==
+      reason::shape_too_large)
+    return refuse(fault::unsupported, reason::shape_too_large);
+  for (int rank = 0; rank < rows.ranks; ++rank)
+    if (rows.counts[rank] < 0 || rows.counts[rank] > rows.stride) {
+      verdict found = refuse(fault::incomplete, reason::list_out_of_range);
+      found.rank = rank;
+      found.amount = rows.counts[rank];
+      found.limit = rows.stride;
+      return found;
+    }
+  return {};
+}
 
 //! Whether plans can be written for these sizes and groups.
 //! @param bytes   of every stage; one entry serves all

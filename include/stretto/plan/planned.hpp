@@ -55,10 +55,15 @@ struct plan_request {
 //! What a memory policy says of it: bytes, and the windows of what is recomputed and offloaded. Its
 //! costs and limit are not in it: they belong in the job table.
 //! @param stages  how many the placement has
-//! @param layers  of every stage, in pipeline order; empty when no assignment says so
+//! @param layers  of every stage, in pipeline order; empty when no assignment says so. Of another
+//!                number there are no bytes of stages in the request, with which no plan is made
 template <memory::Policy Memory>
 plan_request request_of(const Memory& made, int stages, std::span<const layer_range> layers = {}) {
   plan_request request;
+  if (stages < 1 || (!layers.empty() && layers.size() != static_cast<std::size_t>(stages))) {
+    request.stages.clear();
+    return request;
+  }
   request.stages.resize(static_cast<std::size_t>(stages));
   memory::write_stage_bytes(made, layers, {request.stages.data(), request.stages.size()});
   request.release_sends = Memory::release_sends;
@@ -89,6 +94,8 @@ class planned {
     if (request_.recompute.any() || request_.offload.any())
       answer_ = refuse(fault::unsupported, reason::windows_of_lists);
     if (!answer_.ok() || !fit(compute.costs, compute.microbatches, compute.slices)) return;
+    answer_ = lowering::listed(compute);
+    if (!answer_.ok()) return;
     jobs_ = job_lists(compute.rows.ranks, compute.rows.stride);
     job_sink out = jobs_.sink();
     for (int rank = 0; rank < compute.rows.ranks; ++rank)
