@@ -92,7 +92,7 @@ TEST_CASE("an order that is none is refused, by its place") {
   const auto answer = [&](std::vector<std::int32_t> order) {
     return stretto::replay_ops(graph, order, 0, spans);
   };
-  CHECK(answer({0, 1, 3, 2, 4, 5, 6}).why == stretto::reason::needs_earlier);
+  CHECK(answer({0, 1, 3, 2, 4, 5, 6}).why == stretto::reason::op_needs_earlier);
   CHECK(answer({0, 1, 3, 2, 4, 5, 6}).step == 2);
   CHECK(answer({0, 1, 2, 2, 4, 5, 6}).why == stretto::reason::duplicate);
   CHECK(answer({0, 1, 2, 3, 4, 5}).why == stretto::reason::missing);
@@ -127,7 +127,7 @@ TEST_CASE("ops come after those that write what they touch, and before those tha
   using stretto::writes;
   stretto::program_chain chain;
   const auto a = chain.buffer("a", 1);
-  const auto b = chain.buffer("b", 1);
+  const auto b = chain.buffer("b", 1, 1);
   const auto in_place = chain.view("a in place", a);
   chain.begin(stretto::job_kind::forward, 0);
   chain.add("make", {writes(a)});
@@ -138,8 +138,9 @@ TEST_CASE("ops come after those that write what they touch, and before those tha
   chain.begin(stretto::job_kind::backward, 0);
   chain.add("back", {reads(a), reads(b)});
   const op_graph graph = stretto::graph_of(chain, chain.programs);
-  const std::vector<stretto::op_edge> edges{{0, 1}, {0, 2}, {0, 3}, {1, 3},
-                                            {2, 3}, {1, 4}, {3, 5}, {1, 5}};
+  // Of `b`, which is of rows, none is whole.
+  const std::vector<stretto::op_edge> edges{{0, 1, true}, {0, 2, true}, {0, 3, true}, {1, 3, true},
+                                            {2, 3, true}, {1, 4},       {3, 5, true}, {1, 5}};
   CHECK(graph.edges == edges);
   CHECK(graph.nodes[5].job == 1);
 }
@@ -319,6 +320,30 @@ TEST_CASE("pieces follow their rows, and do the whole work") {
   CHECK(dear.nodes[0].time + dear.nodes[1].time == 12 + 2);
   CHECK(dear.nodes[2].time + dear.nodes[3].time == 8 + 3);
   CHECK(dear.nodes[8].time == 7);
+}
+
+TEST_CASE("pieces need all pieces of an op, also by rows, where something between them has none") {
+  op_graph graph;
+  graph.nodes = {computes(12, pieces_of::rows), sums(8, 0, pieces_of::rows),
+                 computes(5, pieces_of::rows)};
+  graph.edges = {{0, 1, true}, {1, 2}};
+  const std::vector<std::int16_t> pieces{2, 2, 2};
+  const op_graph made = overlap::cut(graph, pieces, {});
+  const std::vector<stretto::op_edge> edges{{0, 1}, {2, 3}, {4, 5}, {1, 2, true}, {2, 4}, {3, 5}};
+  CHECK(made.edges == edges);
+  // By two buffers, one of which has no rows, in either order.
+  for (const bool first : {true, false}) {
+    stretto::program_chain chain;
+    const auto one = chain.buffer("one", 64, first ? 8 : 0);
+    const auto other = chain.buffer("other", 64, first ? 0 : 8);
+    chain.begin(stretto::job_kind::forward, 0);
+    chain.add("make", {stretto::writes(one), stretto::writes(other)});
+    chain.add("use", {stretto::reads(one), stretto::reads(other)});
+    CHECK(stretto::graph_of(chain, chain.programs).edges ==
+          std::vector<stretto::op_edge>{{0, 1, true}});
+  }
+  const op_graph both = stretto::side_by_side(graph, graph);
+  CHECK(both.edges == std::vector<stretto::op_edge>{{0, 1, true}, {1, 2}, {3, 4, true}, {4, 5}});
 }
 
 constexpr stretto::transformer wide{.hidden = 4096,

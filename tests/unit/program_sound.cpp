@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/lowering/streams/in_pieces.hpp"
 #include "stretto/lowering/streams/serial.hpp"
 #include "stretto/memory/liveness.hpp"
 #include "stretto/model/verdict_text.hpp"
@@ -176,6 +177,72 @@ TEST_CASE("a graph that a policy has left is of the job's ops") {
   CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 0; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].before = 99; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].after = -1; }) == reason::graph_of_others);
+}
+
+//! What the ops of a forward make of one another, on one stream or two, in pieces or not.
+struct cut_ops {
+  std::int64_t rows = 8;    // of what joins them
+  std::uint8_t stream = 0;  // of the one in the middle
+  std::int16_t pieces = 1;
+  bool drops = false;                      // the policy keeps no edge
+  std::vector<std::int32_t> of_forward{};  // empty: as overlap::serial's would be
+
+  program_chain programs(int) const {
+    program_chain chain;
+    const auto joins = chain.buffer("joins", 64, rows);
+    const auto result = chain.buffer("result", 64, 8);
+    const stretto::op_form form{.time = 4, .cut = stretto::pieces_of::rows};
+    stretto::op_form between = form;
+    between.stream = stream;
+    chain.begin(job_kind::forward, 0);
+    chain.add("make", {writes(joins)}, form);
+    chain.add("turn", {reads(joins), writes(result)}, between);
+    chain.add("use", {reads(result)}, form);
+    return chain;
+  }
+  std::vector<std::int32_t> order(op_graph& graph) const {
+    graph = stretto::overlap::cut(graph, std::vector<std::int16_t>(graph.nodes.size(), pieces), {});
+    if (drops) graph.edges.clear();
+    return of_forward.empty() ? stretto::overlap::program_order(graph) : of_forward;
+  }
+};
+
+TEST_CASE("an order keeps all edges that there were, whichever a policy leaves") {
+  const stretto::job_table table(1, 1);
+  const stretto::planned base(stretto::schedule::one_f_one_b{}, {.ranks = 1, .microbatches = 2},
+                              table.view(), stretto::overlap::serial{});
+  const stretto::stream_info streams[] = {{"compute", 0}, {"other", 0}};
+  const auto answer = [&](const cut_ops& ops) {
+    return stretto::expanded(base, streams, ops).answer();
+  };
+  const auto early = [&](const cut_ops& ops, int op) {
+    const verdict found = answer(ops);
+    INFO(stretto::to_text(found).view());
+    CHECK(found.what == fault::unsound_program);
+    CHECK(found.why == reason::op_needs_earlier);
+    CHECK(found.step == op);
+    CHECK(found.where == stretto::job{.kind = job_kind::forward});
+  };
+  CHECK(answer({}).ok());
+  CHECK(answer({.drops = true}).ok());
+  early({.drops = true, .of_forward = {1, 0, 2}}, 1);
+  early({.drops = true, .of_forward = {0, 2, 1}}, 2);
+  early({.of_forward = {0, 2, 1}}, 2);
+  // Rows follow one another; without rows all of one op is behind all of the other.
+  const std::vector<std::int32_t> by_rows = {0, 2, 4, 1, 3, 5};
+  const std::vector<std::int32_t> by_ops = {0, 1, 2, 4, 3, 5};
+  for (const bool drops : {false, true}) {
+    CAPTURE(drops);
+    CHECK(answer({.pieces = 2, .drops = drops, .of_forward = by_rows}).ok());
+    CHECK(answer({.pieces = 2, .drops = drops, .of_forward = by_ops}).ok());
+    early({.pieces = 2, .drops = drops, .of_forward = {0, 4, 2, 1, 3, 5}}, 2);
+    early({.rows = 0, .pieces = 2, .drops = drops, .of_forward = by_rows}, 1);
+    CHECK(answer({.rows = 0, .pieces = 2, .drops = drops, .of_forward = by_ops}).ok());
+  }
+  // On another stream they were refused as a race: pieces that touch all, each beside the others.
+  CHECK(answer({.stream = 1, .pieces = 2}).ok());
+  CHECK(answer({.rows = 0, .stream = 1, .pieces = 2}).ok());
+  CHECK(answer({.rows = 0, .stream = 1, .pieces = 2, .drops = true}).what != fault::none);
 }
 
 TEST_CASE("programs of chunks that the rank does not have are refused where there are no others") {

@@ -8,6 +8,7 @@
 
 #include "stretto/base/filled.hpp"
 #include "stretto/base/viewed.hpp"
+#include "stretto/lowering/kept_edges.hpp"
 #include "stretto/lowering/op_sequence.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/placement.hpp"
@@ -108,13 +109,14 @@ class rank_sequences {
       jobs.push_back(program_at(key.other));
       graph = side_by_side(graph, graph_of(chain_, viewed(jobs).subspan(1)));
     }
-    const std::vector<op_node> whole = graph.nodes;
+    const op_graph whole = graph;
     const std::vector<std::int32_t> order = ops.order(graph);
-    if (!is_cut_of(graph, viewed(whole))) {
+    if (!is_cut_of(graph, viewed(whole.nodes))) {
       answer_ = stretto::detail::refuse_op(reason::graph_of_others, jobs[0], -1);
       return;
     }
     answer_ = write_sequence(chain_, graph, viewed(order), viewed(jobs), out);
+    if (answer_.ok()) answer_ = keeps_edges(whole, graph, viewed(order), viewed(jobs));
   }
 
   placement where_;

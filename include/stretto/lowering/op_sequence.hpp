@@ -111,7 +111,7 @@ class sequence_writer {
     }
     for (const op_edge& edge : graph_.edges)
       if (place_[index(edge.before)] >= place_[index(edge.after)])
-        return refused(place_[index(edge.after)], reason::needs_earlier);
+        return refused(place_[index(edge.after)], reason::op_needs_earlier);
     return {};
   }
 

@@ -26,9 +26,20 @@ struct op_node : op_form {
 struct op_edge {
   std::int32_t before = 0;
   std::int32_t after = 0;
+  //! Pieces of both, cut by rows, do not follow one another row by row: something that both touch
+  //! is not of rows.
+  bool whole = false;
 
   constexpr bool operator==(const op_edge&) const = default;
 };
+
+//! Whether of two ops in so many pieces each piece of the one needs only its own rows of the other;
+//! else it needs all.
+constexpr bool follow_by_rows(const op_edge& edge, const op_node& before, int makers,
+                              const op_node& after, int users) {
+  return !edge.whole && makers == users && before.cut == pieces_of::rows &&
+         after.cut == pieces_of::rows;
+}
 
 //! The ops of one job, or of jobs that run as one, and which must end before which begin. Nodes
 //! stand in the order of their programs. Works in constant expressions.
@@ -82,15 +93,20 @@ constexpr op_graph graph_of(const program_chain& chain, std::span<const program>
       const auto node = static_cast<std::int32_t>(made.nodes.size());
       made.nodes.push_back({one, number, job_number, 0, 1});
       const std::size_t first = made.edges.size();
+      bool whole = false;
       const auto after = [&](std::int32_t before) {
         if (before < 0 || before == node) return;
         for (std::size_t edge = first; edge < made.edges.size(); ++edge)
-          if (made.edges[edge].before == before) return;
-        made.edges.push_back({before, node});
+          if (made.edges[edge].before == before) {
+            made.edges[edge].whole = made.edges[edge].whole || whole;
+            return;
+          }
+        made.edges.push_back({before, node, whole});
       };
       for (const op_use& use : chain.uses_of(one)) {
         if (use.how == touch::shape_only) continue;
         const auto storage = static_cast<std::size_t>(chain.storage_of(use.buffer));
+        whole = chain.buffers[storage].rows == 0;
         after(writer[storage]);
         if (use.how == touch::reads) {
           readers[storage].push_back(node);
@@ -118,7 +134,7 @@ constexpr op_graph side_by_side(const op_graph& one, const op_graph& other) {
     made.nodes.push_back(node);
   }
   for (const op_edge& edge : other.edges)
-    made.edges.push_back({edge.before + shift, edge.after + shift});
+    made.edges.push_back({edge.before + shift, edge.after + shift, edge.whole});
   return made;
 }
 

@@ -131,7 +131,7 @@ constexpr verdict replay_ops(const op_graph& graph, std::span<const std::int32_t
     if (issued[at] != 0) return refused(fault::incomplete, reason::duplicate);
     for (const std::int32_t need : needs.of(node))
       if (issued[static_cast<std::size_t>(need)] == 0)
-        return refused(fault::disordered, reason::needs_earlier);
+        return refused(fault::disordered, reason::op_needs_earlier);
     if (graph.nodes[at].stream >= max_streams)
       return refused(fault::unsound_program, reason::no_such_stream);
     issued[at] = 1;

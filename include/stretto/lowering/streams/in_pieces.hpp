@@ -19,7 +19,7 @@ struct piece_costs {
 };
 
 //! Cuts ops into equal pieces, which run in order. Where both ends of an edge are cut by rows into
-//! the same number, a piece needs only its own rows; else it needs all.
+//! the same number, and so is what joins them, a piece needs only its own rows; else it needs all.
 //! @param pieces  by node; what may not be cut has one, and what has fewer parts that many
 constexpr op_graph cut(const op_graph& graph, std::span<const std::int16_t> pieces,
                        const piece_costs& costs) {
@@ -57,13 +57,13 @@ constexpr op_graph cut(const op_graph& graph, std::span<const std::int16_t> piec
     const auto after = static_cast<std::size_t>(edge.after);
     const std::int16_t makers = count_of(before);
     const std::int16_t users = count_of(after);
-    const bool by_rows = makers == users && graph.nodes[before].cut == pieces_of::rows &&
-                         graph.nodes[after].cut == pieces_of::rows;
+    const bool by_rows =
+        follow_by_rows(edge, graph.nodes[before], makers, graph.nodes[after], users);
     // Pieces run in order: the last of them comes after all.
     for (std::int16_t piece = 0; piece < users; ++piece)
       if (by_rows || piece == 0)
         made.edges.push_back(
-            {first[before] + (by_rows ? piece : makers - 1), first[after] + piece});
+            {first[before] + (by_rows ? piece : makers - 1), first[after] + piece, edge.whole});
   }
   return made;
 }
