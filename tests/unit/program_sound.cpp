@@ -175,6 +175,8 @@ TEST_CASE("a graph that a policy has left is of the job's ops") {
         reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 2; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 0; }) == reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[0].cut = stretto::pieces_of::rows; }) ==
+        reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].before = 99; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.edges[0].after = -1; }) == reason::graph_of_others);
 }
@@ -243,6 +245,28 @@ TEST_CASE("an order keeps all edges that there were, whichever a policy leaves")
   CHECK(answer({.stream = 1, .pieces = 2}).ok());
   CHECK(answer({.rows = 0, .stream = 1, .pieces = 2}).ok());
   CHECK(answer({.rows = 0, .stream = 1, .pieces = 2, .drops = true}).what != fault::none);
+}
+
+TEST_CASE("ops are in pieces where they may be, and in no more than they have parts") {
+  const auto answer = [](const stretto::op_form& form, std::int16_t pieces) {
+    const auto spoil = [&](program_chain& of) { static_cast<stretto::op_form&>(of.ops[0]) = form; };
+    return expanded_answer({.spoil = spoil, .cut = [&](op_graph& graph) {
+                              if (graph.size() != 3) return;
+                              graph.nodes[0].pieces = pieces;
+                              graph.nodes.insert(graph.nodes.begin(),
+                                                 static_cast<std::size_t>(pieces) - 1,
+                                                 graph.nodes[0]);
+                              for (std::int16_t at = 0; at < pieces; ++at)
+                                graph.nodes[static_cast<std::size_t>(at)].piece = at;
+                              graph.edges.clear();
+                              for (std::int32_t at = 1; at < graph.size(); ++at)
+                                graph.edges.push_back({at - 1, at});
+                            }});
+  };
+  CHECK(answer({.cut = stretto::pieces_of::result}, 4).ok());
+  CHECK(answer({.cut = stretto::pieces_of::result, .parts = 4}, 4).ok());
+  CHECK(answer({.cut = stretto::pieces_of::result, .parts = 3}, 4).why == reason::graph_of_others);
+  CHECK(answer({.cut = stretto::pieces_of::whole}, 2).why == reason::graph_of_others);
 }
 
 TEST_CASE("programs of chunks that the rank does not have are refused where there are no others") {

@@ -302,8 +302,8 @@ constexpr std::string_view describe(reason why) {
     case reason::op_out_of_range:
       return "an op's time is a number from 0 to 2^46, and multiprocessors and parts none below 0";
     case reason::graph_of_others:
-      return "the policy's order has left a graph of other ops than the job's, each whole or in pieces, "
-             "or edges to none";
+      return "the policy's order has left a graph of other ops than the job's, each whole or in pieces "
+             "that it may be cut into, or edges to none";
     case reason::not_gathered: return "the weights of its stage are not gathered here";
     case reason::gathered_twice: return "the weights of its stage are gathered already";
     case reason::never_dropped: return "the weights that it gathers are never dropped";

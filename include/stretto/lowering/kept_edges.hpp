@@ -40,12 +40,13 @@ constexpr verdict keeps_edges(const op_graph& whole, const op_graph& graph,
   for (const op_edge& edge : whole.edges) {
     const std::int32_t before = first[index(edge.before)];
     const std::int32_t after = first[index(edge.after)];
-    const op_node& maker = graph.nodes[index(before)];
     const op_node& user = graph.nodes[index(after)];
-    const bool by_rows = follow_by_rows(edge, maker, maker.pieces, user, user.pieces);
+    const int makers = graph.nodes[index(before)].pieces;
+    const bool by_rows = follow_by_rows(edge, whole.nodes[index(edge.before)], makers,
+                                        whole.nodes[index(edge.after)], user.pieces);
     for (std::int32_t piece = 0; piece < user.pieces; ++piece) {
       // Pieces of an op come in order (rule cut): with the last all are over.
-      const std::int32_t needed = before + (by_rows ? piece : maker.pieces - 1);
+      const std::int32_t needed = before + (by_rows ? piece : makers - 1);
       if (place[index(needed)] <= place[index(after + piece)]) continue;
       const program& job = jobs[index(user.job)];
       return stretto::detail::refuse_op(reason::op_needs_earlier, job, user.op - job.first_op);

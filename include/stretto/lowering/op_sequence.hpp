@@ -300,11 +300,10 @@ class sequence_writer {
 //! Writes the sequence of a job's ops, or of a pair's, from an order of issue.
 //! @param graph  of these programs, maybe cut; its jobs are the programs in turn
 //! @param jobs   one program, or the two of a pair in the order in which the list has them
-//! @return fault::unsound_program, with the job (its stage is the chunk) and the op as `step`: an
-//! op
-//!         does not stand once in the order; or one on another stream needs no op that computes, or
-//!         none needs it, or touches what other jobs touch, too, or is cut into more pieces than
-//!         what it touches has rows
+//! @return fault::unsound_program, with the job (its stage is the chunk) and the op as `step`: it
+//!         does not stand once in the order, or before what it needs; or one on another stream needs
+//!         no op that computes, or none needs it, or touches what other jobs touch, too, or is cut
+//!         into more pieces than what it touches has rows
 constexpr verdict write_sequence(const program_chain& chain, const op_graph& graph,
                                  std::span<const std::int32_t> order, std::span<const program> jobs,
                                  op_sequence& out) {

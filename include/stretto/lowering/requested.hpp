@@ -16,9 +16,8 @@ namespace stretto::lowering {
 inline constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
 
 //! Whether there can be such lists, for which room is made before a rule looks at them.
-//! @return fault::incomplete for other ranks than the placement's, and of a list, with its rank,
-//! whose
-//!         length is none; fault::unsupported for more jobs than a step may have
+//! @return fault::incomplete for other ranks than the placement's, or, with its rank, a list of no
+//!         possible length; fault::unsupported for more jobs than a step may have
 constexpr verdict listed(const replay_input& compute) {
   const job_rows& rows = compute.rows;
   const placement& where = compute.where;

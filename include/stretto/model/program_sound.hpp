@@ -87,16 +87,20 @@ constexpr verdict sound_program(const program_chain& chain) {
   return {};
 }
 
-//! What a policy may leave of a graph of ops: its nodes in their order, each of them whole or in
-//! pieces, on whichever streams, and edges between these. (Which piece is which, rule `cut` looks at.)
+//! What a policy may leave of a graph of ops: its nodes in their order, each of them whole or, where
+//! it may be cut, in no more pieces than it has parts, on whichever streams, and edges between these.
+//! (Which piece is which, rule `cut` looks at.)
 constexpr bool is_cut_of(const op_graph& graph, std::span<const op_node> whole) {
   std::size_t at = 0;
   for (const op_node& node : whole) {
     const int pieces = at < graph.nodes.size() ? graph.nodes[at].pieces : 0;
     if (pieces < 1 || static_cast<std::size_t>(pieces) > graph.nodes.size() - at) return false;
+    if (pieces > 1 && (node.cut == pieces_of::whole || (node.parts > 0 && pieces > node.parts)))
+      return false;
     for (int piece = 0; piece < pieces; ++piece, ++at) {
       const op_node& part = graph.nodes[at];
-      if (part.op != node.op || part.job != node.job || part.collective != node.collective)
+      if (part.op != node.op || part.job != node.job || part.collective != node.collective ||
+          part.cut != node.cut || part.pieces != pieces)
         return false;
     }
   }
