@@ -128,6 +128,7 @@ enum class reason : int {
   graph_of_others,
   program_of_no_chunk,
   ops_misordered,
+  op_needs_earlier,
   list_out_of_range,
   not_gathered,
   gathered_twice,
@@ -324,6 +325,8 @@ constexpr std::string_view describe(reason why) {
       return "its ops are of a chunk that the rank does not have";
     case reason::list_out_of_range:
       return "a rank's list has no fewer jobs than none, and no more than there is room for";
+    case reason::op_needs_earlier:
+      return "it stands before an op of its own job that it needs";
     case reason::ops_misordered:
       return "the order of a job's ops has each of them once, every piece, and nothing else";
     case reason::backward_of_forwards:
