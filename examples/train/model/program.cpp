@@ -25,8 +25,8 @@ struct trained {
 
 //! The buffers of one layer: a block's, or as many as the other kinds need.
 struct layer_buffers {
-  std::int32_t normal1 = -1, output1 = -1, joint = -1, weights = -1, mixed = -1, normal2 = -1,
-               output2 = -1, slope = -1, values = -1;
+  std::int32_t normal1 = -1, deviation1 = -1, output1 = -1, joint = -1, weights = -1, mixed = -1,
+               normal2 = -1, deviation2 = -1, output2 = -1, slope = -1, values = -1;
   std::int32_t hidden_gradient = -1, output2_gradient = -1, middle_gradient = -1,
                joint_gradient = -1, output1_gradient = -1, scratch = -1;
   std::int32_t slot = -1;  // behind the layer
@@ -42,14 +42,14 @@ class chain_writer {
         last_(last),
         with_(with),
         scalar_bytes_(static_cast<std::int64_t>(with.scalar_bytes)) {
-    const std::size_t activation = model.activation_scalars();
-    if (first > 0) input_ = held("input", activation);
-    if (first > 0) input_gradient_ = held("input gradient", activation);
+    const std::size_t width = config::size(model.width);
+    if (first > 0) input_ = held_rows("input", width);
+    if (first > 0) input_gradient_ = held_rows("input gradient", width);
     if (last < model.layer_count()) {
-      output_ = held("output", activation);
-      output_gradient_ = held("output gradient", activation);
+      output_ = held_rows("output", width);
+      output_gradient_ = held_rows("output gradient", width);
     }
-    if (model.shards > 1) sums_ = buffer("sums", activation, model.rows());
+    if (model.shards > 1) sums_ = rows("sums", width);
     for (int layer = first; layer < last; ++layer) layers_.push_back(buffers_of(layer));
   }
 
@@ -61,13 +61,24 @@ class chain_writer {
   program_chain made() && { return std::move(made_); }
 
  private:
-  std::int32_t buffer(std::string_view name, std::size_t scalars, std::size_t rows = 0) {
-    return made_.buffer(name, static_cast<std::int64_t>(scalars) * scalar_bytes_,
-                        static_cast<std::int64_t>(rows));
+  std::int32_t buffer(std::string_view name, std::size_t scalars) {
+    return made_.buffer(name, static_cast<std::int64_t>(scalars) * scalar_bytes_);
   }
-  //! In whatever activations are held, and so many scalars beside them.
-  std::int32_t held(std::string_view name, std::size_t scalars, std::size_t beside = 0) {
-    return buffer(name, model_.held_scalars(scalars) + beside);
+  //! So many scalars for each row.
+  std::int32_t rows(std::string_view name, std::size_t columns) {
+    return in_rows(buffer(name, model_.rows() * columns));
+  }
+  //! In whatever activations are held.
+  std::int32_t held(std::string_view name, std::size_t scalars) {
+    return buffer(name, model_.held_scalars(scalars));
+  }
+  std::int32_t held_rows(std::string_view name, std::size_t columns) {
+    return in_rows(held(name, model_.rows() * columns));
+  }
+  //! Pieces of ops that are cut by rows touch their own.
+  std::int32_t in_rows(std::int32_t made) {
+    made_.buffers.back().rows = static_cast<std::int64_t>(model_.rows());
+    return made;
   }
   trained both(std::string_view value, std::string_view gradient, std::size_t scalars) {
     const auto bytes = static_cast<std::int64_t>(scalars) * scalar_bytes_;
@@ -76,31 +87,34 @@ class chain_writer {
 
   layer_buffers buffers_of(int layer) {
     layer_buffers made;
-    const std::size_t rows = model_.rows(), width = config::size(model_.width);
-    const std::size_t share = model_.share(), hidden = share * config::size(model_.expansion);
+    const std::size_t width = config::size(model_.width), share = model_.share();
+    const std::size_t hidden = share * config::size(model_.expansion);
     const std::size_t table = config::size(model_.vocabulary) * width;
     const layer_kind kind = model_.kind(layer);
     if (kind == layer_kind::embedding) {
       // The tokens are the one thing that is kept as bytes.
-      made.values = made_.buffer("tokens", static_cast<std::int64_t>(rows));
+      made.values = in_rows(made_.buffer("tokens", static_cast<std::int64_t>(model_.rows())));
       made.table = both("embedding tables", "embedding tables gradient",
                         table + config::size(model_.context) * width);
     } else if (kind == layer_kind::block) {
-      made.normal1 = held("attention normal", rows * width, rows);
-      made.output1 = held("attention norm", rows * width);
-      made.joint = held("qkv", rows * 3 * share);
-      made.weights = held("attention weights", rows * config::size(model_.heads / model_.shards) *
-                                                     config::size(model_.context));
-      made.mixed = held("mixed", rows * share);
-      made.normal2 = held("normal", rows * width, rows);
-      made.output2 = held("norm", rows * width);
-      made.slope = held("slope", rows * hidden);
-      made.values = held("hidden", rows * hidden);
-      made.hidden_gradient = held("hidden gradient", rows * hidden);
-      made.output2_gradient = held("norm gradient", rows * width);
-      made.middle_gradient = held("middle gradient", rows * width);
-      made.joint_gradient = held("qkv gradient", rows * 3 * share);
-      made.output1_gradient = held("attention norm gradient", rows * width);
+      const std::size_t weights =
+          config::size(model_.heads / model_.shards) * model_.rows() * config::size(model_.context);
+      made.normal1 = held_rows("attention normal", width);
+      made.deviation1 = rows("attention norm's deviations", 1);
+      made.output1 = held_rows("attention norm", width);
+      made.joint = held_rows("qkv", 3 * share);
+      made.weights = held("attention weights", weights);
+      made.mixed = held_rows("mixed", share);
+      made.normal2 = held_rows("normal", width);
+      made.deviation2 = rows("norm's deviations", 1);
+      made.output2 = held_rows("norm", width);
+      made.slope = held_rows("slope", hidden);
+      made.values = held_rows("hidden", hidden);
+      made.hidden_gradient = held_rows("hidden gradient", hidden);
+      made.output2_gradient = held_rows("norm gradient", width);
+      made.middle_gradient = held_rows("middle gradient", width);
+      made.joint_gradient = held_rows("qkv gradient", 3 * share);
+      made.output1_gradient = held_rows("attention norm gradient", width);
       made.scratch = buffer("scores gradient", model_.length() * config::size(model_.context));
       made.norm1 =
           both("attention norm parameters", "attention norm parameters gradient", 2 * width);
@@ -110,15 +124,16 @@ class chain_writer {
       made.up = both("up weights", "up weights gradient", hidden * (width + 1));
       made.down = both("down weights", "down weights gradient", width * (hidden + 1));
     } else {
-      made.normal1 = held("head normal", rows * width, rows);
-      made.output1 = held("head norm", rows * width);
-      made.values = held("logits", rows * config::size(model_.vocabulary));
-      made.output1_gradient = held("head norm gradient", rows * width);
+      made.normal1 = held_rows("head normal", width);
+      made.deviation1 = rows("head norm's deviations", 1);
+      made.output1 = held_rows("head norm", width);
+      made.values = held_rows("logits", config::size(model_.vocabulary));
+      made.output1_gradient = held_rows("head norm gradient", width);
       made.norm = both("head norm parameters", "head norm parameters gradient", 2 * width);
       made.table = both("head table", "head table gradient", table);
       return made;
     }
-    made.slot = held("between layers", rows * width);
+    made.slot = held_rows("between layers", width);
     return made;
   }
 
@@ -149,7 +164,8 @@ class chain_writer {
       case op_code::embed:
         return {reads(at.table.value), writes(at.values), writes(y)};
       case op_code::norm1:
-        return {reads(x), reads(at.norm1.value), writes(at.normal1), writes(at.output1)};
+        return {reads(x), reads(at.norm1.value), writes(at.normal1), writes(at.deviation1),
+                writes(at.output1)};
       case op_code::qkv:
         return {reads(at.output1), reads(at.qkv.value), writes(at.joint)};
       case op_code::attention:
@@ -157,8 +173,9 @@ class chain_writer {
       case op_code::mix:
         return {reads(at.mixed), reads(at.mix.value), writes(sum)};
       case op_code::middle:
-        return {reads(x),  reads(sum),         reads(at.norm2.value),
-                writes(y), writes(at.normal2), writes(at.output2)};
+        return {reads(x),          reads(sum),         reads(at.norm2.value),
+                writes(y),         writes(at.normal2), writes(at.deviation2),
+                writes(at.output2)};
       case op_code::up:
         return {reads(at.output2), reads(at.up.value), writes(at.hidden_gradient),
                 writes(at.values), writes(at.slope)};
@@ -167,8 +184,9 @@ class chain_writer {
       case op_code::output:
         return {reads(sum), reads(y), writes(y)};
       case op_code::head:
-        return {reads(x),           reads(at.norm.value), reads(at.table.value),
-                writes(at.normal1), writes(at.output1),   writes(at.values)};
+        return {reads(x),           reads(at.norm.value),  reads(at.table.value),
+                writes(at.normal1), writes(at.deviation1), writes(at.output1),
+                writes(at.values)};
       case op_code::mix_sum:
       case op_code::down_sum:
       case op_code::up_back_sum:
@@ -177,24 +195,26 @@ class chain_writer {
       case op_code::receive_gradient:
         return {reads(output_gradient_), writes(at.slot)};
       case op_code::head_back:
-        return {reads(at.values),  reads(at.table.value),       reads(at.norm.value),
-                reads(at.normal1), writes(at.output1_gradient), writes(to)};
+        return {reads(at.values),  reads(at.table.value), reads(at.norm.value),
+                reads(at.normal1), reads(at.deviation1),  writes(at.output1_gradient),
+                writes(to)};
       case op_code::down_back:
         return {reads(at.slot), reads(at.down.value), reads(at.slope), writes(at.hidden_gradient)};
       case op_code::up_back:
         return {reads(at.hidden_gradient), reads(at.up.value), writes(sum)};
       case op_code::middle_back:
-        return keeping({reads(sum), reads(at.normal2), reads(at.slot), reads(at.norm2.value),
-                        reads(at.mix.value), writes(at.middle_gradient), writes(to)},
-                       at.output2_gradient);
+        return keeping(
+            {reads(sum), reads(at.normal2), reads(at.deviation2), reads(at.slot),
+             reads(at.norm2.value), reads(at.mix.value), writes(at.middle_gradient), writes(to)},
+            at.output2_gradient);
       case op_code::attention_back:
         return {reads(at.joint), reads(at.weights), reads(to), writes(at.scratch),
                 writes(at.joint_gradient)};
       case op_code::qkv_back:
         return {reads(at.joint_gradient), reads(at.qkv.value), writes(sum1)};
       case op_code::input_back:
-        return keeping({reads(sum1), reads(at.normal1), reads(at.middle_gradient),
-                        reads(at.norm1.value), writes(to)},
+        return keeping({reads(sum1), reads(at.normal1), reads(at.deviation1),
+                        reads(at.middle_gradient), reads(at.norm1.value), writes(to)},
                        at.output1_gradient);
       case op_code::head_weight: {
         auto uses = add_to({reads(at.values), reads(at.output1)}, at.table);

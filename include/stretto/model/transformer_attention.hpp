@@ -102,13 +102,13 @@ class transformer_attention {
 
   constexpr void plain(transformer_ops& to) {
     const std::int64_t bytes = score_bytes(to);
-    const std::int32_t raw = to.buffer("scores", bytes);
+    const std::int32_t raw = to.buffer_by_heads("scores", bytes);
     dropped_ = softmax_ = to.out().view("softmax", raw);
     attend(to, "scores", {reads(q_), reads(k_), writes(raw)}, 1);
     attend(to, "softmax", {reads(raw), writes(softmax_)}, 0, 2 * bytes);
     if (to.dropout()) {
-      mask_ = to.buffer("attention mask", scores(to));
-      dropped_ = to.buffer("dropped softmax", bytes);
+      mask_ = to.buffer_by_heads("attention mask", scores(to));
+      dropped_ = to.buffer_by_heads("dropped softmax", bytes);
       attend(to, "attention dropout", {reads(softmax_), writes(dropped_), writes(mask_)}, 0,
              2 * bytes + scores(to));
     }
@@ -116,7 +116,7 @@ class transformer_attention {
   }
   constexpr void plain_back(transformer_ops& to, std::int32_t d_context) {
     const std::int64_t bytes = score_bytes(to);
-    const std::int32_t d_scores = to.buffer("scores gradient", bytes);
+    const std::int32_t d_scores = to.buffer_by_heads("scores gradient", bytes);
     attend(to, "context back",
            {reads(d_context), reads(dropped_), reads(v_), writes(d_scores), writes(d_v_)}, 2);
     if (to.dropout())
@@ -143,7 +143,7 @@ class transformer_attention {
 
   //! Dropout needs no mask: what was dropped is drawn again.
   constexpr void fused(transformer_ops& to) {
-    sums_ = to.buffer("sums of rows", sum_bytes(to));
+    sums_ = to.buffer_by_heads("sums of rows", sum_bytes(to));
     const std::int64_t kv = read_kv(to);
     to.add("attention", {reads(q_), reads(k_), reads(v_), writes(context_), writes(sums_)},
            in_one(to, 2, 2 * to.share(to.model().hidden) + kv + sum_bytes(to)), pieces_of::result);
@@ -153,8 +153,8 @@ class transformer_attention {
     const std::int64_t share = to.share(model.hidden);
     // All blocks of keys add to a query's gradient, in single precision.
     const std::int64_t wide = share / model.bytes.activation * 4;
-    const std::int32_t collected = to.buffer("queries gradient, collected", wide);
-    const std::int32_t products = to.buffer("products of rows", sum_bytes(to));
+    const std::int32_t collected = to.buffer_by_heads("queries gradient, collected", wide);
+    const std::int32_t products = to.buffer_by_heads("products of rows", sum_bytes(to));
     to.add("attention back",
            {reads(d_context), reads(q_), reads(k_), reads(v_), reads(context_), reads(sums_),
             writes(collected), writes(products), writes(d_q_), writes(d_k_), writes(d_v_)},

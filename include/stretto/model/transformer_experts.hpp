@@ -12,9 +12,9 @@ namespace stretto {
 //! and what they keep. Tokens go to the devices of their experts and back, each way an all-to-all
 //! on the stream of the data-parallel replicas, among whom the experts are dealt; shared experts
 //! depend on neither. Every expert gets as many tokens as any other, and each device as many copies
-//! as it sends. Kept are copies where they arrive, what experts make of them, and what comes back,
-//! for the gradient of the routing. On one device of tensor parallelism (DeepSeek-AI 2024, arXiv
-//! 2412.19437).
+//! as it sends; the copies of a piece's tokens lie, and go, together. Kept are copies where they
+//! arrive, what experts make of them, and what comes back, for the gradient of the routing. On one
+//! device of tensor parallelism (DeepSeek-AI 2024, arXiv 2412.19437).
 class transformer_experts {
  public:
   //! @return the residual's sum

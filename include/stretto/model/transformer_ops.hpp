@@ -46,7 +46,13 @@ class transformer_ops {
     return rows_ * width * model_.bytes.activation / t_;
   }
 
+  //! As many bytes for each row, whether the rank holds all rows or, with sequence parallelism, its
+  //! part of them: a piece of an op that is cut by rows touches its own.
   constexpr std::int32_t buffer(std::string_view name, std::int64_t bytes) {
+    return out_.buffer(name, bytes, rows_ / (model_.sequence_parallel ? t_ : 1));
+  }
+  //! By heads, each of which needs all rows: what is cut by rows touches all of it.
+  constexpr std::int32_t buffer_by_heads(std::string_view name, std::int64_t bytes) {
     return out_.buffer(name, bytes);
   }
 
@@ -94,7 +100,7 @@ class transformer_ops {
                          std::initializer_list<op_use> touched, std::int32_t result,
                          const op_work& work) {
     const bool scattered = model_.sequence_parallel && t_ > 1;
-    const std::int32_t made = scattered ? out_.buffer("summand", full_row()) : result;
+    const std::int32_t made = scattered ? buffer("summand", full_row()) : result;
     std::vector<op_use> all(touched);
     all.push_back(writes(made));
     out_.add(name, viewed(all), {.time = time(work), .cut = pieces_of::rows});
@@ -106,7 +112,7 @@ class transformer_ops {
   //! All rows of a buffer that sequence parallelism splits, for the time of a product.
   constexpr std::int32_t gathered(std::int32_t part) {
     if (!model_.sequence_parallel || t_ == 1) return part;
-    const std::int32_t all = out_.buffer("gathered", full_row());
+    const std::int32_t all = buffer("gathered", full_row());
     collective("gather", {reads(part), writes(all)}, ring(), pieces_of::rows);
     return all;
   }
