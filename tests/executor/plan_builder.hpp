@@ -59,7 +59,7 @@ class plan_builder {
       ++fresh.wait_count;
     }
     fresh.first_use = static_cast<std::int32_t>(uses.size());
-    fresh.use_count = static_cast<std::int16_t>(with.size());
+    fresh.use_count = static_cast<std::int32_t>(with.size());
     uses.insert(uses.end(), with.begin(), with.end());
     instructions.push_back(fresh);
     return static_cast<int>(instructions.size()) - 1;
@@ -111,7 +111,7 @@ class plan_builder {
       for (std::size_t id = 0; id < buffers.size(); ++id)
         if (buffers[id].release == static_cast<std::int32_t>(now))
           released.push_back(static_cast<std::int32_t>(id));
-      instructions[now].release_count = static_cast<std::int16_t>(
+      instructions[now].release_count = static_cast<std::int32_t>(
           static_cast<std::int32_t>(released.size()) - instructions[now].first_release);
     }
   }

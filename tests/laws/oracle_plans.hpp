@@ -70,8 +70,8 @@ class loose_plans {
         at.first_use = append(all.uses, one.uses);
         at.first_release = append(all.released, one.released);
         at.wait_count = static_cast<std::int16_t>(one.waits.size());
-        at.use_count = static_cast<std::int16_t>(one.uses.size());
-        at.release_count = static_cast<std::int16_t>(one.released.size());
+        at.use_count = static_cast<std::int32_t>(one.uses.size());
+        at.release_count = static_cast<std::int32_t>(one.released.size());
         all.instructions.push_back(at);
       }
       stretto::plan_view seen = ranks[rank].head;

@@ -46,7 +46,7 @@ constexpr other_pieces find_pieces(const plan_view& plan, std::int32_t index) {
 //! Whether the uses of a piece begin where those of the one before end, and whole ones are the same.
 constexpr bool fits(const plan_view& plan, std::int32_t index, std::int32_t before) {
   const auto own = [&](std::int32_t of) {
-    const std::int16_t said = plan.parts[static_cast<std::size_t>(of)].own_uses;
+    const std::int32_t said = plan.parts[static_cast<std::size_t>(of)].own_uses;
     return said < 0 ? plan.instructions[static_cast<std::size_t>(of)].use_count : said;
   };
   const instruction& at = plan.instructions[static_cast<std::size_t>(index)];

@@ -155,7 +155,7 @@ class plan_expander {
   constexpr void end() {
     instruction& made = out_.instructions.back();
     made.wait_count = static_cast<std::int16_t>(out_.waits.size() - index(made.first_wait));
-    made.use_count = static_cast<std::int16_t>(out_.uses.size() - index(made.first_use));
+    made.use_count = static_cast<std::int32_t>(out_.uses.size() - index(made.first_use));
   }
   constexpr void copy(std::int32_t from) {
     instruction& made = begin(base_.instructions[index(from)]);
@@ -213,7 +213,7 @@ class plan_expander {
         put_use(made_use, ops.ranges[index(use)]);
       }
       if (outer && halves == 2) {
-        part.own_uses = static_cast<std::int16_t>(out_.uses.size() - index(made.first_use));
+        part.own_uses = static_cast<std::int32_t>(out_.uses.size() - index(made.first_use));
         put_uses(from + 1 - step.half);
       }
       if (step.recorded) made.record = ended[index(at)] = out_.events++;
@@ -232,7 +232,7 @@ class plan_expander {
     for (std::size_t at = 0; at < out_.instructions.size(); ++at) {
       instruction& made = out_.instructions[at];
       made.first_release = static_cast<std::int32_t>(out_.released.size());
-      made.release_count = static_cast<std::int16_t>(releases_[at].size());
+      made.release_count = static_cast<std::int32_t>(releases_[at].size());
       for (const std::int32_t freed : releases_[at]) out_.released.push_back(freed);
     }
   }

@@ -83,13 +83,13 @@ class whole_uses {
       if (at + 1 < count)
         for (const std::int32_t freed : plan.released_before(plan.instructions[index(at + 1)]))
           if (plan.released_as_ends(freed, at + 1)) have_all(made.first_use, freed);
-      made.use_count = static_cast<std::int16_t>(uses_.size() - index(made.first_use));
+      made.use_count = static_cast<std::int32_t>(uses_.size() - index(made.first_use));
       const auto first_release = static_cast<std::int32_t>(released_.size());
       for (const std::int32_t freed : plan.released_before(made))
         for (std::int32_t part = first_[index(freed)]; part < first_[index(freed) + 1]; ++part)
           released_.push_back(part);
       made.first_release = first_release;
-      made.release_count = static_cast<std::int16_t>(released_.size() - index(first_release));
+      made.release_count = static_cast<std::int32_t>(released_.size() - index(first_release));
       instructions_.push_back(made);
     }
   }

@@ -113,8 +113,8 @@ struct instruction {
   action act = action::run;
   std::uint8_t stream = 0;         //!< index into plan_view::streams
   std::int16_t wait_count = 0;
-  std::int16_t use_count = 0;
-  std::int16_t release_count = 0;  //!< buffers free before this instruction starts
+  std::int32_t use_count = 0;
+  std::int32_t release_count = 0;  //!< buffers free before this instruction starts
   std::int32_t peer = -1;          //!< rank of the other side; for collectives the group
   std::int32_t first_wait = 0;     //!< into plan_view::waits
   std::int32_t first_use = 0;      //!< into plan_view::uses
@@ -130,9 +130,9 @@ struct op_part {
   std::int16_t piece = 0;
   std::int16_t pieces = 1;
   std::int16_t holds = 0;      //!< multiprocessors that it keeps from what computes beside it
-  std::int16_t own_uses = -1;  //!< how many of its uses, from the first on, are its own; the others
-                               //!< are held for all ops of its node; -1: all are its own
   std::uint8_t ends = 1;       //!< how many of the rank's jobs end with it
+  std::int32_t own_uses = -1;  //!< how many of its uses, from the first on, are its own; the others
+                               //!< are held for all ops of its node; -1: all are its own
   std::int32_t started = -1;   //!< event recorded as it starts; -1: none
 
   constexpr bool operator==(const op_part&) const = default;
