@@ -155,7 +155,8 @@ TEST_CASE("pairs get their recompute before them; slices are refused") {
                            {.ranks = 2, .microbatches = 2, .slices = 2}, job_table(2, 1, costs),
                            memory::recompute_all);
   CHECK(sliced.answer.why == stretto::reason::slices_not_recomputed);
-  for (const memory::recompute_window& window : {memory::recompute_window{0, 1}, {1, -1}}) {
+  for (const memory::recompute_window& window :
+       {memory::recompute_window{0, 1}, {1, -1}, {1, 1, 1, 0}, {1, 1, -1}}) {
     const recomputing wrong(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
                             job_table(2, 1, costs), window);
     CHECK(wrong.answer.why == stretto::reason::bad_recompute_window);

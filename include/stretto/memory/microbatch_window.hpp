@@ -15,7 +15,9 @@ struct microbatch_window {
   constexpr bool operator==(const microbatch_window&) const = default;
   constexpr bool any() const { return count > 0; }
   constexpr bool all() const { return count >= period; }
-  constexpr bool sound() const { return period >= 1 && count >= 0; }
+  constexpr bool sound() const {
+    return period >= 1 && count >= 0 && first_chunk >= 0 && first_chunk <= last_chunk;
+  }
   constexpr bool holds(int chunk) const {
     return any() && chunk >= first_chunk && chunk <= last_chunk;
   }

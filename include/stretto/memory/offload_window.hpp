@@ -38,6 +38,9 @@ constexpr offload_window offload_of(const Memory& made) {
   static_assert(
       !requires(Memory & any) { any.offload(); } || requires { made.offload(); },
       "stretto: a memory policy's offload() must be const");
+  static_assert(
+      !requires(Memory & any) { any.offload; } || requires { made.offload(); },
+      "stretto: a memory policy's offload is a function, offload()");
   if constexpr (requires { made.offload(); })
     return made.offload();
   else

@@ -24,6 +24,9 @@ constexpr recompute_window window_of(const Memory& made) {
   static_assert(
       !requires(Memory & any) { any.recompute(); } || requires { made.recompute(); },
       "stretto: a memory policy's recompute() must be const");
+  static_assert(
+      !requires(Memory & any) { any.recompute; } || requires { made.recompute(); },
+      "stretto: a memory policy's recompute is a function, recompute()");
   if constexpr (requires { made.recompute(); })
     return made.recompute();
   else
