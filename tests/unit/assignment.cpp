@@ -113,7 +113,7 @@ TEST_CASE("bytes of a layer that are below 0 are refused, whatever its stage's o
     policy.member = member;
     std::vector<stretto::stage_bytes> stages(2);
     stretto::memory::write_stage_bytes(policy, layers, stages);
-    const stretto::verdict found = stretto::lowering::requested(stages, 2, {}, {}, 2);
+    const stretto::verdict found = stretto::lowering::requested(stages, 2, false, {}, {}, 2);
     CHECK(found.why == why);
     CHECK(found.where.stage == 1);
     CHECK(found.amount == -64);

@@ -177,6 +177,18 @@ TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
     }
 }
 
+TEST_CASE("gradients that replicas sum are whole floats") {
+  const auto odd = [](plan_request& wanted) {
+    wanted.stages = {{.gradients = 64}, {.gradients = 66}};
+  };
+  CHECK(refusal(odd) == "ok");
+  CHECK(refusal([&](plan_request& wanted) {
+          odd(wanted);
+          wanted.train = wanted.data_parallel = true;
+        }) ==
+        "unsupported, job 1F0: gradients that replicas sum are whole floats, of 4 bytes each");
+}
+
 TEST_CASE("bytes of layers whose sum would leave 64 bits are too many") {
   const stretto::layer_range layers[] = {{0, 4}, {4, 1}};
   const plan_request made = stretto::request_of(huge_layers{}, 2, layers);

@@ -112,6 +112,7 @@ enum class reason : int {
   too_many_streams_or_none,
   not_with_computation,
   sizes_not_per_stage,
+  gradients_not_floats,
   output_out_of_range,
   stash_out_of_range,
   gradients_out_of_range,
@@ -278,6 +279,8 @@ constexpr std::string_view describe(reason why) {
       return "it runs where stages compute, on stream 0";
     case reason::sizes_not_per_stage:
       return "there must be one entry of bytes for all stages, or one for each";
+    case reason::gradients_not_floats:
+      return "gradients that replicas sum are whole floats, of 4 bytes each";
     case reason::output_out_of_range:
       return "bytes of a stage's output are a number from 0 to 2^40";
     case reason::stash_out_of_range:

@@ -38,11 +38,12 @@ constexpr verdict listed(const replay_input& compute) {
 
 //! Whether plans can be written for these sizes and groups.
 //! @param bytes   of every stage; one entry serves all
+//! @param summed  whether replicas sum gradients
 //! @param infos   the user's groups, which refer to `members`
 //! @return ok; fault::misassigned for another number of entries; else fault::unsupported: of a size
-//!         `where` names the stage, of a group its all-reduce, and `rank` is the member, if it is one
-//!         that is wrong
-constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
+//!         `where` names the stage, of a group its all-reduce, and `rank` is the member, if it is
+//!         one that is wrong
+constexpr verdict requested(std::span<const stage_bytes> bytes, int stages, bool summed,
                             std::span<const group_info> infos,
                             std::span<const std::int32_t> members, int ranks) {
   const auto is_size = [](std::int64_t size) { return size >= 0 && size <= most_bytes; };
@@ -69,6 +70,10 @@ constexpr verdict requested(std::span<const stage_bytes> bytes, int stages,
         found.limit = most_bytes;
         return found;
       }
+  for (std::size_t stage = 0; summed && stage < bytes.size(); ++stage)
+    if (bytes[stage].gradients % 4 != 0)
+      return refuse(fault::unsupported, reason::gradients_not_floats, -1, -1,
+                    {.stage = static_cast<std::int32_t>(stage)});
   for (std::size_t group = 0; group < infos.size(); ++group) {
     const group_info& info = infos[group];
     const job sum{.microbatch = static_cast<std::int32_t>(group), .kind = job_kind::all_reduce};

@@ -21,6 +21,7 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::bad_offload_window:
     case reason::slices_not_offloaded:
     case reason::offload_recomputed:
+    case reason::gradients_not_floats:
     case reason::output_out_of_range:
     case reason::stash_out_of_range:
     case reason::gradients_out_of_range:
@@ -67,14 +68,14 @@ struct accepted {
   static_assert(
       What != fault::unsupported || Why != reason::bad_recompute_window,
       "stretto: unsupported: the memory policy recomputes by a period below 1, or a count "
-      "below 0");
+      "below 0, or chunks of which the first is behind the last");
   static_assert(
       What != fault::unsupported || Why != reason::slices_not_recomputed,
       "stretto: unsupported: the memory policy recomputes, and micro-batches are in slices: "
       "later ones read what a slice keeps");
   static_assert(What != fault::unsupported || Why != reason::bad_offload_window,
                 "stretto: unsupported: the memory policy offloads by a period below 1, or a count, "
-                "lag or prefetch below 0");
+                "lag or prefetch below 0, or chunks of which the first is behind the last");
   static_assert(
       What != fault::unsupported || Why != reason::slices_not_offloaded,
       "stretto: unsupported: the memory policy offloads, and micro-batches are in slices: "
@@ -92,6 +93,10 @@ struct accepted {
                 "stretto: unsupported: the overlap policy puts this job where no stage computes");
   static_assert(What != fault::unsupported || !detail::speaks_of_bytes(Why),
                 "stretto: unsupported: the memory policy has bytes below 0 or above 2^40");
+  static_assert(
+      What != fault::unsupported || Why != reason::gradients_not_floats,
+      "stretto: unsupported: replicas sum gradients, and the memory policy's are no whole "
+      "floats of 4 bytes");
   static_assert(What != fault::unsupported || Why != reason::group_unsound,
                 "stretto: unsupported: this group has no members, or such as there are not");
   static_assert(What != fault::unsupported || Why != reason::too_few_gathered,

@@ -153,7 +153,8 @@ class pipeline_jobs {
     return made;
   }();
   static constexpr verdict requested_ =
-      lowering::requested(bytes_, stage_room, Groups::infos, Groups::members, ranks);
+      lowering::requested(bytes_, stage_room, !forward_only && replicated + summed > 0,
+                          Groups::infos, Groups::members, ranks);
   struct group_table {
     per_group<group_info> infos{};
     std::array<std::int32_t,

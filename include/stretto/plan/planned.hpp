@@ -157,8 +157,10 @@ class planned {
   template <class Overlap>
   void lower(replay_input compute, const Overlap& overlap) {
     compute.receive_lead = overlap::receive_lead_of(overlap);
-    answer_ = lowering::requested(viewed(request_.stages), where_.stages(), viewed(request_.groups),
-                                  viewed(request_.members), where_.ranks);
+    const bool summed =
+        request_.train && (request_.data_parallel || lowering::replicated_stages(where_) > 0);
+    answer_ = lowering::requested(viewed(request_.stages), where_.stages(), summed,
+                                  viewed(request_.groups), viewed(request_.members), where_.ranks);
     if (answer_.ok())
       answer_ = check::schedule(compute, request_.train  ? check::lists_of::training
                                          : forward_only_ ? check::lists_of::forwards
