@@ -175,7 +175,7 @@ void add_assign(CLI::App& app) {
       ->check(CLI::Range(1, greatest).description(""));
   command->add_option("--placement", mine->placement_name, "looped, wave or bidirectional")
       ->check(CLI::IsMember({"looped", "wave", "bidirectional"}));
-  mine->costs.add(*command, {.copies = false, .pairs = false});
+  mine->costs.add(*command, {.windows = false, .pairs = false});
   command->add_option("--format", mine->format, "table, json or svg")
       ->check(CLI::IsMember({"table", "json", "svg"}));
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");

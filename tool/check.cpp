@@ -43,7 +43,7 @@ void add_check(CLI::App& app) {
                    "Of how many stages at once a rank may hold the weights (between UNSHARD and "
                    "RESHARD; default: any number)")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
-  mine->costs.add(*command, {.copies = false, .pairs = true});
+  mine->costs.add(*command, {.windows = false, .pairs = true});
   mine->costs.replicas = true;  // what files of costs say of gathers counts against limits
   command->callback([mine] {
     const step made = make_step(*mine, true);

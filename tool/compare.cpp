@@ -323,7 +323,7 @@ void add_compare(CLI::App& app) {
   command->add_option("NAME", mine->names, "Schedules (default all): " + schedule_names());
   mine->sizes.add(*command, true, true);
   mine->costs.add(*command,
-                  {.copies = false, .pairs = true, .limits = true, .sums = true, .gathers = true});
+                  {.windows = false, .pairs = true, .limits = true, .sums = true, .gathers = true});
   command
       ->add_option("--objective", mine->objective,
                    "What is to be short: flush (the makespan) or span (the longest rank's first to "

@@ -40,11 +40,16 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
   command.add_option("--memory", memory,
                      "Memory changes F,I,W: at a forward's start, at the others' end "
                      "(default 1,0,-1; of forwards alone 0,0,0)");
-  if (beside.copies)
+  if (beside.windows) {
     command.add_option(
         "--copy", copy,
         "What --offload's copies, to the host or back, take and move: T,M, or T where "
         "they move what the forward keeps (default 1)");
+    command.add_option(
+        "--again", again,
+        "What --recompute's forwards take when they run again, and bring back of what they have "
+        "not kept: T,M, or T where that is all (default: what they take the first time, and all)");
+  }
   replicas = beside.sums || beside.gathers;
   if (beside.sums)
     command
@@ -100,6 +105,14 @@ cost_options cost_options::for_step(bool forward_only) const {
   if (costs.layers.keeps_nothing) costs.memory = "0,0,0";
   if (forward_only) costs.whole_saves = 0;
   return costs;
+}
+
+cost_options::second_run cost_options::second() const {
+  if (again.empty()) return {};
+  if (again.find(',') == std::string::npos)
+    return {.time = read_numbers<1>("--again", again, "T or T,M", 0)[0], .memory = {}};
+  const auto given = read_numbers<2>("--again", again, "T,M", 0);
+  return {.time = given[0], .memory = given[1]};
 }
 
 unit_costs cost_options::units() const {

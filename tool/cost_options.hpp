@@ -19,13 +19,13 @@ void add_gathered(CLI::App& command, std::optional<int>& most);
 //! @throws bad_input for so few that a pair's halves have not theirs at once
 [[noreturn]] void refuse_few_gathered(int gathered, const std::string& schedule);
 
-//! --cost, --whole-saves, --memory, --copy, --reduce-grad, --unshard, --gathered, --weights,
-//! --limit,
-//! --hides, --costs, and the model by layers.
+//! --cost, --whole-saves, --memory, --copy, --again, --reduce-grad, --unshard, --gathered,
+//! --weights, --limit, --hides, --costs, and the model by layers.
 struct cost_options {
   std::string cost;
   std::string memory;
   std::string copy;
+  std::string again;
   std::string unshard;
   std::string costs_file;
   std::optional<std::int64_t> limit;
@@ -43,7 +43,7 @@ struct cost_options {
 
   //! What a command knows besides jobs that compute one by one.
   struct kinds {
-    bool copies;  //!< to the host
+    bool windows;  //!< copies to the host, and forwards that run again
     bool pairs;
     bool limits = false;  //!< several of them, each for a run of its own
     bool sums = false;     //!< of gradients
@@ -55,6 +55,12 @@ struct cost_options {
   cost_options for_step(bool forward_only) const;
   //! Whether --copy says how much a copy moves; else that is what the forward keeps.
   bool copies_told() const { return copy.find(',') != std::string::npos; }
+  //! What --again says that a forward's second run takes, and that it brings back; what it does not
+  //! say is as the forward has it.
+  struct second_run {
+    std::optional<std::int64_t> time, memory;
+  };
+  second_run second() const;
   //! What --cost, --whole-saves, --memory, --copy, --reduce-grad, --unshard and --hides say of one
   //! job or layer.
   unit_costs units() const;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -104,7 +105,7 @@ void refuse_saving_too_much(const cost_options& options, const job_table& given)
                   " on rank " + std::to_string(rank) + one_of_class(given, number));
 }
 
-// Of what a copy moves that nothing is said of yet.
+// Of what a copy moves, or a second run takes and brings back, that nothing is said of yet.
 constexpr std::int64_t untold = std::numeric_limits<std::int64_t>::min();
 
 //! @param write  gets a class's F, OFFLOAD and RELOAD of every rank and chunk
@@ -129,6 +130,32 @@ void move_what_is_kept(job_table& table) {
     if (away.change == untold) away.change = -kept;
     if (back.change == untold) back.change = kept;
   });
+}
+
+//! What forwards take that run again, by --again or untold.
+//! @param layers  of a rank's chunk, of each of which --again speaks; 1: of the chunk itself
+template <class Layers>
+void tell_second_runs(job_table& table, const cost_options::second_run& told,
+                      const Layers& layers) {
+  const auto times = [](const std::optional<std::int64_t>& one, std::int64_t count) {
+    return one ? *one * count : untold;
+  };
+  for (int number = 0; number < table.view().class_count(); ++number)
+    for (int rank = 0; rank < table.ranks; ++rank)
+      for (int chunk = 0; chunk < table.chunks; ++chunk)
+        table.at(number, rank, chunk, job_kind::recompute) = {
+            times(told.time, layers(rank, chunk)), times(told.memory, layers(rank, chunk)), 0};
+}
+//! What is untold is as the first run has it.
+void run_as_first(job_table& table) {
+  for (int number = 0; number < table.view().class_count(); ++number)
+    for (int rank = 0; rank < table.ranks; ++rank)
+      for (int chunk = 0; chunk < table.chunks; ++chunk) {
+        const job_cost& first = table.at(number, rank, chunk, job_kind::forward);
+        job_cost& second = table.at(number, rank, chunk, job_kind::recompute);
+        if (second.time == untold) second.time = first.time;
+        if (second.change == untold) second.change = std::max<std::int64_t>(0, first.change);
+      }
 }
 
 //! Every number in a finer unit.
@@ -223,8 +250,8 @@ void add_loss(job_table& table, const placement& where, std::int64_t time) {
     const int rank = where.rank_of(last, microbatch);
     const int chunk = where.chunk_of(last, microbatch);
     for (int number = 0; number < table.view().class_count(); ++number) {
-      for (const job_kind kind :
-           {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
+      for (const job_kind kind : {job_kind::forward, job_kind::backward_input,
+                                  job_kind::backward_weight, job_kind::recompute})
         table.at(number, rank, chunk, kind).time += time;
       table.at(number, rank, chunk, job_kind::backward).time += 2 * time;
     }
@@ -303,6 +330,11 @@ job_table layer_table(const cost_options& options, const placement& where, const
     leave_copies_untold(table);
     move_what_is_kept(table);
   }
+  tell_second_runs(table, options.second(), [&](int rank, int chunk) -> std::int64_t {
+    const int stage = where.stage_of(rank, chunk);
+    return stage < 0 ? 0 : dealt.stages[static_cast<std::size_t>(stage)].count;
+  });
+  run_as_first(table);
   refuse_saving_too_much(options, table);
   refuse_long_sums(options, table, where,
                    {.slices = cut.slices, .times = cut.times, .amounts = cut.amounts}, 0);
@@ -322,6 +354,7 @@ job_table table_of(const cost_options& options, const placement& where, const co
   job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
   std::int64_t loss = 0;
   if (!options.copies_told()) leave_copies_untold(table);
+  tell_second_runs(table, options.second(), [](int, int) { return std::int64_t{1}; });
   if (!options.costs_file.empty()) {
     costs_file file(options.costs_file, table, where.microbatches, cut.slices * cut.joined,
                     options.whole_saves);
@@ -329,6 +362,7 @@ job_table table_of(const cost_options& options, const placement& where, const co
     loss = file.loss();
   }
   move_what_is_kept(table);
+  run_as_first(table);
   if (options.weights > 0) {
     // Those of every chunk that the options speak of, on a rank of replicas twice; else of each
     // that it has.

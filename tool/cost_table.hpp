@@ -31,9 +31,9 @@ struct cost_cut {
 //!    "jobs": [{"rank": 0, "chunk": 1, "kind": "F", "cost": 3, "change": 1, "peak": 2}]}
 //! An entry of "jobs" without rank or chunk speaks for all of them, and so it is with "microbatch"
 //! and "slice", each a number or a list of such; later entries win; what no entry gives comes from
-//! --cost, --memory and --copy. Kinds are F, B, I, W, R, OFFLOAD, RELOAD, REDUCE_GRAD, UNSHARD. A
-//! whole backward takes what I and W take together, less --whole-saves, unless an entry gives its
-//! cost, and keeps what they keep, unless one gives its change or peak.
+//! --cost, --memory, --copy and --again. Kinds are F, B, I, W, R, OFFLOAD, RELOAD, REDUCE_GRAD,
+//! UNSHARD. A whole backward takes what I and W take together, less --whole-saves, unless an entry
+//! gives its cost, and keeps what they keep, unless one gives its change or peak.
 //! @param dealt  is given how many layers each stage has, with --layers
 //! @throws bad_input naming option, value and rule
 job_table make_costs(const cost_options& options, const placement& where, const cost_cut& cut = {},

@@ -73,9 +73,9 @@ job_kind costs_file::kind_of(const json& entry, const std::string& place) const 
   if (entry.contains("kind") && entry["kind"].is_string())
     for (int kind = 0; kind < cost_kinds; ++kind)
       if (const auto known = static_cast<job_kind>(kind);
-          known != job_kind::recompute && letters(known) == entry["kind"].get<std::string>())
+          letters(known) == entry["kind"].get<std::string>())
         return known;
-  file_.fail(place + " needs a kind: F, B, I, W, OFFLOAD, RELOAD, REDUCE_GRAD or UNSHARD");
+  file_.fail(place + " needs a kind: F, B, I, W, R, OFFLOAD, RELOAD, REDUCE_GRAD or UNSHARD");
 }
 
 std::vector<int> costs_file::chosen(const json& entry, const std::string& place, const char* key,

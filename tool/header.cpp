@@ -105,9 +105,11 @@ std::optional<unit_costs> same_for_all(job_table table, const std::set<job_kind>
   all.memory_forward = of(job_kind::forward).change;
   all.memory_backward_input = of(job_kind::backward_input).change;
   all.memory_backward_weight = of(job_kind::backward_weight).change;
-  all.memory_recompute = of(job_kind::recompute).change;
-  all.offload = of(job_kind::offload).time;
-  all.memory_offload = of(job_kind::reload).change;
+  if (kinds.contains(job_kind::recompute)) all.memory_recompute = of(job_kind::recompute).change;
+  if (kinds.contains(job_kind::offload)) {
+    all.offload = of(job_kind::offload).time;
+    all.memory_offload = of(job_kind::reload).change;
+  }
   all.memory_weights = table.view().base_of(0) / table.chunks;
   all.pair_hides = table.pair_hides;
   all.whole_saves =
@@ -204,8 +206,8 @@ std::string print_header(const step& made, const std::string& command) {
                      std::to_string(all.all.makespan) + ". Proven where it is used";
   if (!costs)
     text +=
-        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice, "
-        "or a job needs more while it runs";
+        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice, a "
+        "forward takes another time when it\n// runs again, or a job needs more while it runs";
   text += ":\n//   static_assert(stretto::valid<stretto::pipeline<\n//       " + type +
           "::made_for, stretto::schedule::frozen<" + type + ">";
   if (!memory.empty()) text += ",\n//       stretto::assignment::unassigned, " + type + "::memory";

@@ -202,6 +202,8 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   if (sizes.slices > 1) made.title += ", " + count_of(sizes.slices, "slice");
   if (options.merge && *options.merge != schedule::merge_kind::none)
     made.title += ", merge " + schedule::word_for(*options.merge);
+  if (options.recompute.any())
+    made.title += ", recompute " + memory::window_text(options.recompute);
   if (options.offload.any()) made.title += ", offload " + memory::window_text(options.offload);
   verdict answer = made.made.answer;
   if (made.made.refused) {
@@ -218,7 +220,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   if (why == nullptr) refuse_too_few(made, answer);
   const bool merges = options.merge && *options.merge != schedule::merge_kind::none;
   const least_limit least =
-      least_of(made.input().costs, !options.offload.any() && !merges && !made.made.room);
+      least_of(made.input().costs, !options.any() && !merges && !made.made.room);
   if (why == nullptr)
     throw broken_schedule(
         name + ": " +
@@ -338,6 +340,31 @@ void refuse_copies(const step_options& options, const step& made) {
       }
 }
 
+//! Nor does a second run bring back more than there is, and --again must be of something.
+void refuse_second_runs(const step_options& options, const step& made) {
+  const cost_options& costs = options.costs;
+  if (!has(made.input().rows, job_kind::recompute)) {
+    // Where every backward stands right behind its forward, none runs again of all that might.
+    if (costs.again.empty() || read_recompute(options.recompute, options.name).any()) return;
+    throw bad_option("--again", costs.again, "says of what only with --recompute");
+  }
+  const job_table_view table = made.made.costs.view();
+  const bool told = costs.second().memory.has_value();
+  for (std::int64_t number = 0; number < table.class_count(); ++number)
+    for (int rank = 0; rank < table.ranks; ++rank)
+      for (int chunk = 0; chunk < table.chunks; ++chunk) {
+        const job_table_view of = table.of_class(number);
+        const std::int64_t back = of.at(rank, chunk, job_kind::recompute).change;
+        const std::int64_t kept = of.at(rank, chunk, job_kind::forward).change;
+        if (back < 0 || back > std::max<std::int64_t>(0, kept))
+          throw bad_option(told || costs.costs_file.empty() ? "--again" : "--costs",
+                           told || costs.costs_file.empty() ? costs.again : costs.costs_file,
+                           "a forward of rank " + std::to_string(rank) + ", chunk " +
+                               std::to_string(chunk) + " brings back " + std::to_string(back) +
+                               " when it runs again, and it keeps " + std::to_string(kept));
+      }
+}
+
 step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
     step read = read_order(options.csv_option, options.csv);
@@ -361,6 +388,7 @@ step make_step(const step_options& options, bool finer) {
   const finer_unit whole = finer_unit::of_hidden(options.costs.hides);
   step made = plain_step(options, finer ? whole : finer_unit{});
   refuse_copies(options, made);
+  refuse_second_runs(options, made);
   if (finer)
     made.time = whole;
   else if (options.costs.hides > 0)

@@ -143,6 +143,23 @@ CLI::Option* add_merge(CLI::App& command, std::string& word) {
       ->capture_default_str();
 }
 
+CLI::Option* add_recompute(CLI::App& command, std::string& text) {
+  return command
+      .add_option("--recompute", text,
+                  "Of which micro-batches forwards run again right before their backward, and keep "
+                  "less until then: none, all, or 2/3 for two of every three")
+      ->capture_default_str();
+}
+
+memory::recompute_window read_recompute(const std::string& text, const std::string& schedule) {
+  const auto made = memory::read_window(text);
+  if (!made) throw bad_option("--recompute", text, "is not none, all or a part as 2/3");
+  if (made->any() && is_forward_only(schedule))
+    throw bad_option("--recompute", text,
+                     schedule + " has no backward before which a forward could run again");
+  return *made;
+}
+
 CLI::Option* add_offload(CLI::App& command, std::string& text) {
   return command
       .add_option("--offload", text,
@@ -187,6 +204,7 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
   command.add_option("--variant", variant, "One variant of a search, from 0 (default: the best)")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   add_merge(command, merge);
+  add_recompute(command, recompute);
   add_offload(command, offload);
   command
       .add_option(
@@ -196,11 +214,11 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
           "no sooner")
       ->check(CLI::Range(0, std::numeric_limits<int>::max() - 1).description(""));
   auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
-  for (const char* other :
-       {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
-        "--remainder", "--warmup", "--split", "--objective", "--variant", "--merge", "--offload"})
+  for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--slices",
+                            "--placement", "--group", "--remainder", "--warmup", "--split",
+                            "--objective", "--variant", "--merge", "--recompute", "--offload"})
     file->excludes(command.get_option(other));
-  costs.add(command, {.copies = true, .pairs = true, .sums = sums, .gathers = gathers});
+  costs.add(command, {.windows = true, .pairs = true, .sums = sums, .gathers = gathers});
 }
 
 schedule_options step_options::schedule() const {
@@ -208,6 +226,7 @@ schedule_options step_options::schedule() const {
   made.group = group;
   made.variant = variant;
   made.gathered = costs.gathered.value_or(made.gathered);
+  made.recompute = read_recompute(recompute, name);
   made.offload = read_offload(offload, name);
   made.placement = schedule::spelt<placement_kind>(placement);
   made.remainder = schedule::spelt<schedule::remainder_kind>(remainder);

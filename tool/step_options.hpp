@@ -7,7 +7,7 @@
 
 #include "catalogue.hpp"
 #include "cost_options.hpp"
-#include "stretto/memory/offload_window.hpp"
+#include "stretto/memory/windows.hpp"
 #include "stretto/model/shape.hpp"
 
 namespace CLI {
@@ -47,7 +47,11 @@ std::string count_of(int count, const std::string& what);
 
 //! --merge, of any schedule.
 CLI::Option* add_merge(CLI::App& command, std::string& word);
-//! --offload, as memory/window_text.hpp reads it.
+//! --recompute, as memory/window_text.hpp reads it.
+CLI::Option* add_recompute(CLI::App& command, std::string& text);
+//! @throws bad_input naming option, value and rule
+memory::recompute_window read_recompute(const std::string& text, const std::string& schedule);
+//! --offload, likewise.
 CLI::Option* add_offload(CLI::App& command, std::string& text);
 //! @throws bad_input naming option, value and rule
 memory::offload_window read_offload(const std::string& text, const std::string& schedule);
@@ -64,6 +68,7 @@ struct step_options {
   std::string split;
   std::string objective;
   std::string merge = "none";
+  std::string recompute = "none";
   std::string offload = "none";
   std::optional<int> group;
   std::optional<int> variant;
