@@ -1,11 +1,18 @@
 // --recompute of the commands that make a step: forwards that run again, and what they take.
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "run_tool.hpp"
 
 namespace {
+
+using nlohmann::json;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
 
 const std::string two_ranks = "simulate 1f1b --ranks 2 --microbatches 4 --memory 10,0,-10 ";
 
@@ -38,7 +45,7 @@ TEST_CASE("a search plans with it, and lets limits be kept that could not be") {
   const json plain = run_json(tight + "--limit 4");
   const json again = run_json(tight + "--limit 4 --recompute all");
   CHECK(again["makespan"] < plain["makespan"]);
-  for (int rank = 0; rank < 4; ++rank) CHECK(again["peak"][rank] <= 4);
+  for (const json& peak : again["peak"]) CHECK(peak <= 4);
   const std::string none = "simulate 1f1b --ranks 4 --microbatches 8 --memory 4,0,-4 --limit 8 ";
   CHECK(run(none).exit == 1);
   CHECK(run(none + "--recompute all").exit == 0);
