@@ -11,7 +11,7 @@
 
 #include "stretto/check/all.hpp"
 #include "stretto/check/plan_order.hpp"
-#include "stretto/lowering/op_sequence.hpp"
+#include "stretto/lowering/sequence_writer.hpp"
 #include "stretto/lowering/streams/receive_lead.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/lowering/walk.hpp"

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -90,6 +91,9 @@ TEST_CASE("a chain whose numbers lead nowhere is refused, with the op or the buf
        reason::buffer_out_of_range, -1, 2 + (1 << 14) - 1},
       {"rows below 0", [](auto& of) { of.buffers[1].rows = -1; }, reason::buffer_out_of_range, -1,
        1},
+      {"rows beyond counting", [](auto& of) { of.buffers[1].rows = std::int64_t{1} << 62; },
+       reason::buffer_out_of_range, -1, 1},
+      {"no ops", [](auto& of) { of.begin(job_kind::backward_weight, 0); }, reason::no_ops, -1, -1},
       {"a view of nothing", [](auto& of) { of.view("view", 99); }, reason::unknown_buffer, -1, 2},
       {"bytes of a view's",
        [](auto& of) {
@@ -147,7 +151,8 @@ TEST_CASE("a chain whose numbers lead nowhere is refused, with the op or the buf
   }
 }
 
-TEST_CASE("there is no op before the first job, and those of a job that is taken out are nobody's") {
+TEST_CASE(
+    "there is no op before the first job, and those of a job that is taken out are nobody's") {
   program_chain early;
   CHECK_THROWS_AS(early.add("early", {}), std::logic_error);
   CHECK(early.ops.empty());
@@ -171,8 +176,7 @@ TEST_CASE("a graph that a policy has left is of the job's ops") {
         reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes.pop_back(), graph.edges.clear(); }) ==
         reason::graph_of_others);
-  CHECK(why([](op_graph& graph) { graph.nodes[1].collective ^= true; }) ==
-        reason::graph_of_others);
+  CHECK(why([](op_graph& graph) { graph.nodes[1].collective ^= true; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 2; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].pieces = 0; }) == reason::graph_of_others);
   CHECK(why([](op_graph& graph) { graph.nodes[0].cut = stretto::pieces_of::rows; }) ==
@@ -269,12 +273,150 @@ TEST_CASE("ops are in pieces where they may be, and in no more than they have pa
   CHECK(answer({.cut = stretto::pieces_of::whole}, 2).why == reason::graph_of_others);
 }
 
+//! What is said of a forward, and perhaps more, that `fill` writes; its ops are issued as they
+//! stand, on the streams 0 to 2.
+struct written_ops {
+  std::function<void(program_chain&)> fill;
+  std::vector<stretto::op_edge> more{};  // that the policy adds to the forward
+
+  program_chain programs(int) const {
+    program_chain made;
+    fill(made);
+    return made;
+  }
+  std::vector<std::int32_t> order(op_graph& graph) const {
+    if (graph.nodes[0].op == 0) graph.edges.insert(graph.edges.end(), more.begin(), more.end());
+    return stretto::overlap::program_order(graph);
+  }
+};
+verdict answer_of(const written_ops& ops) {
+  const stretto::job_table table(1, 1);
+  const stretto::planned base(stretto::schedule::one_f_one_b{}, {.ranks = 1, .microbatches = 2},
+                              table.view(), stretto::overlap::serial{});
+  const stretto::stream_info streams[] = {{"compute", 0}, {"one", 0}, {"other", 0}};
+  return stretto::expanded(base, streams, ops).answer();
+}
+constexpr stretto::op_form here{.time = 1}, beside{.time = 1, .stream = 1},
+    elsewhere{.time = 1, .stream = 2};
+
+TEST_CASE("what is read on two streams is given back by who knows of both") {
+  const auto readers = [](const stretto::op_form& second, bool use_first) {
+    return answer_of({.fill = [&](program_chain& of) {
+      const auto x = of.buffer("x", 64), y = of.buffer("y", 64), z = of.buffer("z", 64);
+      of.begin(job_kind::forward, 0);
+      of.add("make", {writes(x)}, here);
+      if (use_first) of.add("use", {reads(x), writes(z)}, second);
+      of.add("sum", {reads(x), writes(y)}, beside);
+      if (!use_first) of.add("use", {reads(x), writes(z)}, second);
+      of.add("end", {reads(y), reads(z)}, here);
+    }});
+  };
+  for (const bool use_first : {false, true}) {
+    CHECK(readers(here, use_first).ok());
+    CHECK(readers(elsewhere, use_first).ok());
+  }
+}
+
+TEST_CASE(
+    "what only reads on another stream is over before the job, if anything of it asks for that") {
+  const auto send = [](std::vector<stretto::op_edge> more, bool freed) {
+    return answer_of({.fill =
+                          [&](program_chain& of) {
+                            const auto x = of.buffer("x", 64);
+                            of.begin(job_kind::forward, 0);
+                            of.add("make", {writes(x)}, here);
+                            of.add("send", {reads(x)}, beside);
+                            of.add("end", {stretto::shape_of(x)}, here);
+                            if (freed) of.add("free", {stretto::frees(x)}, here);
+                          },
+                      .more = std::move(more)});
+  };
+  CHECK(send({{1, 2}}, false).ok());
+  CHECK(send({}, true).ok());
+  CHECK(send({}, false).why == reason::needed_by_nothing);
+  // An edge of the policy's that implies one of the data.
+  CHECK(answer_of({.fill =
+                       [](program_chain& of) {
+                         const auto x = of.buffer("x", 64);
+                         of.begin(job_kind::forward, 0);
+                         of.add("make", {writes(x)}, here);
+                         of.add("sum", {reads(x), writes(x)}, beside);
+                         of.add("send", {reads(x)}, elsewhere);
+                         of.add("use", {reads(x)}, here);
+                         of.add("end", {reads(x)}, here);
+                       },
+                   .more = {{2, 3}}})
+            .ok());
+  const verdict barrier = answer_of({.fill =
+                                         [](program_chain& of) {
+                                           const auto x = of.buffer("x", 64);
+                                           of.begin(job_kind::forward, 0);
+                                           of.add("make", {writes(x)}, here);
+                                           of.add("barrier", {}, beside);
+                                           of.add("end", {reads(x)}, here);
+                                         },
+                                     .more = {{0, 1}, {1, 2}}});
+  CHECK(barrier.why == reason::needs_nothing);
+  CHECK(barrier.step == 1);
+}
+
+TEST_CASE("ops on other streams read parameters, and know shapes, that are no job's own") {
+  enum class how { shape, freed, read, written };
+  const auto touched = [](how by) {
+    return answer_of({.fill = [&](program_chain& of) {
+      const auto weights = of.parameter("weights", 64);
+      const auto x = of.buffer("x", 64), y = of.buffer("y", 64), kept = of.buffer("kept", 64);
+      of.begin(job_kind::forward, 0);
+      of.add("make", {writes(x), writes(kept)}, here);
+      of.add("sum",
+             {reads(x), writes(y),
+              by == how::shape   ? stretto::shape_of(kept)
+              : by == how::freed ? stretto::frees(weights)
+                                 : reads(weights)},
+             beside);
+      of.add("use", {reads(y)}, here);
+      of.begin(job_kind::backward, 0);
+      of.add("back", {reads(kept)}, here);
+      if (by == how::written) of.add("update", {writes(weights)}, here);
+    }});
+  };
+  CHECK(touched(how::shape).ok());
+  CHECK(touched(how::freed).ok());
+  CHECK(touched(how::read).ok());
+  CHECK(touched(how::written).why == reason::outlives_its_job);
+}
+
+TEST_CASE("a piece touches all of what a view sees in other rows") {
+  const auto turned = [](std::int64_t rows) {
+    return answer_of({.fill = [&](program_chain& of) {
+      const auto x = of.buffer("x", 64, 8), y = of.buffer("y", 64, 8);
+      const auto view = of.view("x, turned", x);
+      of.buffers[static_cast<std::size_t>(view)].rows = rows;
+      const stretto::op_form by_rows{.time = 1, .cut = stretto::pieces_of::rows};
+      of.begin(job_kind::forward, 0);
+      of.add("make", {writes(x)}, by_rows);
+      of.add("use", {reads(view), writes(y)}, by_rows);
+      // As pieces would say it.
+      CHECK(of.rows_of_storages()[0] == (rows == 8 ? 8 : 0));
+      CHECK(stretto::graph_of(of, of.programs).edges[0].whole == (rows != 8));
+    }});
+  };
+  CHECK(turned(8).ok());
+  CHECK(turned(0).ok());
+  CHECK(turned(4).ok());
+}
+
 TEST_CASE("programs of chunks that the rank does not have are refused where there are no others") {
   CHECK(expanded_answer({.spoil = [](program_chain& of) { of.programs[0].chunk = 3; }}).ok());
   const verdict found = expanded_answer(
       {.spoil = [](program_chain& of) { of.programs[0].chunk = of.programs[1].chunk = 3; }});
   CHECK(found.what == fault::unsound_program);
-  CHECK(found.why == reason::program_of_no_chunk);
+  CHECK(found.why == reason::program_of_no_job);
+  // Nor has it jobs of this kind: 1F1B splits no backward.
+  CHECK(expanded_answer({.spoil = [](program_chain& of) {
+          of.programs.erase(of.programs.begin());
+          of.programs[0].kind = job_kind::backward_weight;
+        }}).why == reason::program_of_no_job);
   CHECK(found.rank == 0);
   CHECK(found.where == stretto::job{.stage = 3, .kind = job_kind::forward});
 }

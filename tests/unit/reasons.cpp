@@ -7,7 +7,7 @@
 #include "stretto/check/complete.hpp"
 #include "stretto/check/issued.hpp"
 #include "stretto/check/rendezvous.hpp"
-#include "stretto/lowering/op_sequence.hpp"
+#include "stretto/lowering/sequence_writer.hpp"
 #include "stretto/lowering/streams/in_pieces.hpp"
 #include "stretto/lowering/streams/input_gradient_first.hpp"
 #include "stretto/lowering/streams/separate.hpp"

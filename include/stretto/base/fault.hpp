@@ -124,10 +124,11 @@ enum class reason : int {
   buffer_out_of_range,
   program_twice,
   ops_elsewhere,
+  no_ops,
   too_many_ops,
   op_out_of_range,
   graph_of_others,
-  program_of_no_chunk,
+  program_of_no_job,
   ops_misordered,
   op_needs_earlier,
   list_out_of_range,
@@ -299,9 +300,10 @@ constexpr std::string_view describe(reason why) {
              "most 32767";
     case reason::buffer_out_of_range:
       return "bytes of a buffer are a number from 0 to 2^46, of all together at most 2^60, and rows "
-             "none below 0";
+             "as bytes";
     case reason::program_twice: return "the job has another program, or is none that computes";
     case reason::ops_elsewhere: return "its ops are not there, or are another program's, too";
+    case reason::no_ops: return "a job that is of ops has one at least";
     case reason::too_many_ops: return "a job has at most 32767 ops";
     case reason::op_out_of_range:
       return "an op's time is a number from 0 to 2^46, and multiprocessors and parts none below 0";
@@ -324,8 +326,9 @@ constexpr std::string_view describe(reason why) {
     case reason::summed_apart:
       return "an op that sums over its shards reads and writes one buffer, and of that whole "
              "elements of 4 bytes";
-    case reason::program_of_no_chunk:
-      return "its ops are of a chunk that the rank does not have";
+    case reason::program_of_no_job:
+      return "the rank has no job of this kind on such a chunk, alone or paired with one that is of "
+             "ops, too";
     case reason::list_out_of_range:
       return "a rank's list has no fewer jobs than none, and no more than there is room for";
     case reason::op_needs_earlier:

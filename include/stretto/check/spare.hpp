@@ -73,7 +73,8 @@ class knowledge_without {
 
 //! Whether the order of two instructions matters: they touch a common buffer (it may be empty) or
 //! common bytes, and one of them writes; or the later one writes bytes that the earlier (or the node
-//! that it is the last op of) has released; or the later one releases what the earlier touches.
+//! that it is the last op of) has released; or the later one releases what the earlier touches,
+//! before it starts or as it ends.
 //! @param index  of `one`, the earlier
 //! @param later  of `other`
 constexpr bool clash(const plan_view& plan, std::int32_t index, const instruction& one,
@@ -109,6 +110,12 @@ constexpr bool clash(const plan_view& plan, std::int32_t index, const instructio
     for (int mine = one.first_use; mine < one.first_use + one.use_count; ++mine)
       if (uses[mine].buffer == released[freed] && !plan.released_as_ends(released[freed], later))
         return true;
+  // What the later one gives back as it ends.
+  const auto next = static_cast<std::size_t>(later) + 1;
+  if (next == plan.instructions.size()) return false;
+  for (const std::int32_t freed : plan.released_before(plan.instructions[next]))
+    for (int mine = one.first_use; mine < one.first_use + one.use_count; ++mine)
+      if (uses[mine].buffer == freed && plan.released_as_ends(freed, later + 1)) return true;
   return false;
 }
 

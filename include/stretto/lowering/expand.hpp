@@ -168,7 +168,7 @@ class plan_expander {
 
   //! Waits of the job, or of both, come before the first op, which computes; what they record after
   //! the last that computes. Ops that compute hold all that their own job touches, the first and
-  //! the last what both do: for their node.
+  //! the last what both do, for their node; and a local buffer whoever gives it back.
   constexpr void write_node(std::int32_t from, const op_sequence& ops) {
     const int halves = pair_[index(from) + 1] != 0 ? 2 : 1;
     const auto first = static_cast<std::int32_t>(out_.instructions.size());
@@ -212,10 +212,14 @@ class plan_expander {
         made_use.buffer = local[index(made_use.buffer)];
         put_use(made_use, ops.ranges[index(use)]);
       }
-      if (outer && halves == 2) {
-        part.own_uses = static_cast<std::int32_t>(out_.uses.size() - index(made.first_use));
-        put_uses(from + 1 - step.half);
-      }
+      const auto own = static_cast<std::int32_t>(out_.uses.size() - index(made.first_use));
+      for (const op_sequence::held& one : ops.held_uses)
+        if (one.step == at)
+          put_use({local[index(one.buffer)], buffer_role::workspace, access::read},
+                  {0, ops.buffers[index(one.buffer)].bytes});
+      if (outer && halves == 2) put_uses(from + 1 - step.half);
+      if (static_cast<std::int32_t>(out_.uses.size() - index(made.first_use)) > own)
+        part.own_uses = own;
       if (step.recorded) made.record = ended[index(at)] = out_.events++;
       if (step.started_recorded) part.started = started[index(at)] = out_.events++;
       if (at + 1 == count) {

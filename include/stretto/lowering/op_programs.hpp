@@ -9,7 +9,7 @@
 #include "stretto/base/filled.hpp"
 #include "stretto/base/viewed.hpp"
 #include "stretto/lowering/kept_edges.hpp"
-#include "stretto/lowering/op_sequence.hpp"
+#include "stretto/lowering/sequence_writer.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/plan_view.hpp"
@@ -37,12 +37,6 @@ class rank_sequences {
   template <OpPolicy Ops>
   constexpr rank_sequences(const Ops& ops, const plan_view& plan, const placement& where)
       : where_(where), chain_(ops.programs(plan.rank)), answer_(sound_program(chain_)) {
-    // Of no chunk of the rank: all its jobs would stay whole without a word.
-    bool any = chain_.programs.empty() || !answer_.ok();
-    for (const program& one : chain_.programs)
-      any = any || (one.chunk < where.chunks && where.stage_of(plan.rank, one.chunk) >= 0);
-    if (!any)
-      answer_ = stretto::detail::refuse_op(reason::program_of_no_chunk, chain_.programs[0], -1);
     for (std::size_t at = 0; at < plan.instructions.size() && answer_.ok(); ++at) {
       const instruction& work = plan.instructions[at];
       if (work.act != action::run || !is_compute(work.what.kind)) continue;
@@ -60,6 +54,9 @@ class rank_sequences {
       sequences_.emplace_back();
       write(ops, key, sequences_.back());
     }
+    // All its jobs would stay whole without a word.
+    if (answer_.ok() && keys_.empty() && !chain_.programs.empty())
+      answer_ = stretto::detail::refuse_op(reason::program_of_no_job, chain_.programs[0], -1);
     answer_.rank = answer_.ok() ? -1 : plan.rank;
   }
 

@@ -83,6 +83,7 @@ class op_neighbours {
 constexpr op_graph graph_of(const program_chain& chain, std::span<const program> jobs) {
   op_graph made;
   const std::size_t storages = chain.buffers.size();
+  const std::vector<std::int64_t> rows = chain.rows_of_storages();
   std::vector<std::int32_t> writer = filled<std::int32_t>(storages, -1);
   std::vector<std::vector<std::int32_t>> readers = filled<std::vector<std::int32_t>>(storages);
   std::int32_t job_number = 0;
@@ -106,7 +107,7 @@ constexpr op_graph graph_of(const program_chain& chain, std::span<const program>
       for (const op_use& use : chain.uses_of(one)) {
         if (use.how == touch::shape_only) continue;
         const auto storage = static_cast<std::size_t>(chain.storage_of(use.buffer));
-        whole = chain.buffers[storage].rows == 0;
+        whole = rows[storage] == 0;
         after(writer[storage]);
         if (use.how == touch::reads) {
           readers[storage].push_back(node);

@@ -29,7 +29,7 @@ struct program_buffer {
   std::int32_t storage = -1;
   bool persistent = false;  //!< a parameter or its gradient: always there, not counted
   //! Of how many rows of equal bytes it is: a piece of an op that is cut by rows touches its own. 0:
-  //! it touches all.
+  //! it touches all, also of what this is a view of.
   std::int64_t rows = 0;
 
   constexpr bool operator==(const program_buffer&) const = default;
@@ -169,6 +169,16 @@ struct program_chain {
   }
   constexpr std::int32_t storage_of(std::int32_t buffer) const {
     return buffers[static_cast<std::size_t>(buffer)].storage;
+  }
+  //! Of how many rows the bytes of each storage are; 0 where a view sees them in others: whatever
+  //! touches any of them then touches all.
+  constexpr std::vector<std::int64_t> rows_of_storages() const {
+    std::vector<std::int64_t> rows;
+    for (const program_buffer& one : buffers) rows.push_back(one.rows);
+    for (const program_buffer& one : buffers)
+      if (one.rows != buffers[static_cast<std::size_t>(one.storage)].rows)
+        rows[static_cast<std::size_t>(one.storage)] = 0;
+    return rows;
   }
 };
 

@@ -35,8 +35,8 @@ constexpr verdict refuse_buffer(reason why, std::int64_t buffer) {
 
 //! Whether a chain is one at all, so that whoever reads it may follow its numbers: every buffer's
 //! bytes are its own or another's, are not below 0, and together stay in 64 bits; each job has one
-//! program, whose ops are there and use buffers and streams that are there; times and
-//! multiprocessors are not below 0. What ops read and write says memory::measure_chain.
+//! program, of one op at least, whose ops are there and use buffers and streams that are there; times
+//! and multiprocessors are not below 0. What ops read and write says memory::measure_chain.
 //! @return fault::unsound_program: `where` names the job (its stage is the chunk), `step` the op in
 //!         it, `amount` the buffer (-1: none is at fault)
 constexpr verdict sound_program(const program_chain& chain) {
@@ -52,7 +52,7 @@ constexpr verdict sound_program(const program_chain& chain) {
     if (one.storage < 0 || one.storage >= buffers ||
         chain.storage_of(one.storage) != one.storage)
       return detail::refuse_buffer(reason::unknown_buffer, at);
-    if (one.bytes < 0 || one.bytes > most_bytes || one.rows < 0 ||
+    if (one.bytes < 0 || one.bytes > most_bytes || one.rows < 0 || one.rows > most_bytes ||
         (together += one.bytes) > most_together)
       return detail::refuse_buffer(reason::buffer_out_of_range, at);
   }
@@ -68,6 +68,7 @@ constexpr verdict sound_program(const program_chain& chain) {
         return refused(reason::program_twice);
     if (job.first_op < 0 || job.op_count < 0 || job.op_count > ops - job.first_op)
       return refused(reason::ops_elsewhere);
+    if (job.op_count == 0) return refused(reason::no_ops);
     if (job.op_count > most_ops) return refused(reason::too_many_ops, most_ops);
     for (std::int64_t op = 0; op < job.op_count; ++op) {
       const auto number = job.first_op + op;
