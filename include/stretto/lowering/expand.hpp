@@ -255,7 +255,7 @@ class plan_expander {
 //! Expands the jobs of a rank's plan into ops. A node, which is a job or a pair, starts when all
 //! that its jobs wait for is there, as its first op, and is done with its last, both on the stream
 //! that computes: what holds between the jobs of the plan holds between their ops. Some waits may
-//! be more than needed where a pair has become one: see drop_idle_waits.
+//! be more than needed where a pair has become one: see plans_expander.
 //! @param sequence_of  (node): the ops of a node's job, or of both its jobs, given as instructions;
 //!                     kept by the caller; null leaves them whole
 template <class SequenceOf>
