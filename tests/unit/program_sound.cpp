@@ -384,6 +384,15 @@ TEST_CASE("ops on other streams read parameters, and know shapes, that are no jo
   CHECK(touched(how::freed).ok());
   CHECK(touched(how::read).ok());
   CHECK(touched(how::written).why == reason::outlives_its_job);
+  // Nor is a job's own what no other touches, but is always there.
+  CHECK(answer_of({.fill = [](program_chain& of) {
+          const auto gradient = of.parameter("gradient", 64);
+          const auto x = of.buffer("x", 64);
+          of.begin(job_kind::backward, 0);
+          of.add("back", {writes(x)}, here);
+          of.add("sum", {reads(x), writes(gradient)}, beside);
+          of.add("end", {reads(gradient)}, here);
+        }}).why == reason::outlives_its_job);
 }
 
 TEST_CASE("a piece touches all of what a view sees in other rows") {
