@@ -87,9 +87,9 @@ TEST_CASE("every schedule's plans hold all rules when their jobs are expanded") 
 TEST_CASE("so do those whose receives are not posted as early as possible") {
   int leads = 0;
   for (const stretto::schedule::any& schedule : support::schedules()) {
-    for (const stretto::shape sizes :
-         {stretto::shape{.ranks = 3, .microbatches = 6}, stretto::shape{.ranks = 2, .microbatches = 4},
-          stretto::shape{.ranks = 4, .microbatches = 8, .chunks = 2}})
+    for (const stretto::shape sizes : {stretto::shape{.ranks = 3, .microbatches = 6},
+                                       stretto::shape{.ranks = 2, .microbatches = 4},
+                                       stretto::shape{.ranks = 4, .microbatches = 8, .chunks = 2}})
       for (const int lead : {0, 1, 2, 3}) {
         if (!schedule.supports(sizes).ok()) continue;
         CAPTURE(schedule.name);
@@ -436,6 +436,37 @@ TEST_CASE("programs that are not tied to their job are refused by op") {
   });
   CHECK(found.why == stretto::reason::no_such_stream);
   CHECK(found.step == 1);
+}
+
+TEST_CASE("of a pair each half computes something behind its own sums, wherever these run") {
+  using stretto::reads;
+  using stretto::writes;
+  const auto answer = [](std::uint8_t stream, const std::vector<std::int32_t>& order) {
+    stretto::program_chain chain;
+    const auto x = chain.buffer("x", 64), y = chain.buffer("y", 64);
+    const stretto::op_form sums{.stream = stream, .collective = true};
+    chain.begin(stretto::job_kind::forward, 0);
+    chain.add("make", {writes(x)});
+    chain.add("sum", {reads(x), writes(x)}, sums);
+    chain.add("use", {writes(y)});
+    chain.begin(stretto::job_kind::backward, 0);
+    chain.add("back", {});
+    chain.add("end", {});
+    const std::span<const stretto::program> jobs = chain.programs;
+    const stretto::op_graph graph = stretto::side_by_side(
+        stretto::graph_of(chain, jobs.first(1)), stretto::graph_of(chain, jobs.subspan(1)));
+    stretto::lowering::op_sequence made;
+    return stretto::lowering::write_sequence(chain, graph, order, jobs, made);
+  };
+  CHECK(answer(0, {0, 3, 1, 2, 4}).ok());
+  // Its half has `use` ahead of it.
+  const stretto::verdict found = answer(0, {0, 3, 2, 1, 4});
+  CHECK(found.what == stretto::fault::unsound_program);
+  CHECK(found.why == stretto::reason::needed_by_nothing);
+  CHECK(found.where.kind == stretto::job_kind::forward);
+  CHECK(found.step == 1);
+  CHECK(answer(support::tensor_parallel, {0, 3, 1, 2, 4}).why ==
+        stretto::reason::needed_by_nothing);
 }
 
 TEST_CASE("local buffers that one op touches, or that are there at once, have bytes of their own") {

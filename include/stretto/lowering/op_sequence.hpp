@@ -30,8 +30,8 @@ struct op_sequence {
     std::int64_t bytes = 0;
     std::int32_t half = 0;
     std::int32_t first = 0;  //!< the first step that touches it
-    std::int32_t last =
-        0;  //!< which gives it back: one that computes, and knows of all that touch it
+    //! Which gives it back: one that computes, and knows of all that touch it.
+    std::int32_t last = 0;
   };
   //! What a step gives back as it ends, and touches no byte of.
   struct held {

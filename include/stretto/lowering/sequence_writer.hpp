@@ -227,10 +227,11 @@ class sequence_writer {
       mine.last = at;
       return {};
     }
+    // Of its job nothing that computes is behind the last on another stream, or behind a sum.
     std::int32_t behind = 0;
     for (int stream = 1; stream < max_streams; ++stream)
       if (touched[stream] > behind) behind = touched[stream];
-    return refused(behind - 1, reason::needed_by_nothing);
+    return refused(behind > 0 ? behind - 1 : mine.last, reason::needed_by_nothing);
   }
 
   //! Communication comes after something that computes, and before: so that the stream that
