@@ -299,8 +299,8 @@ constexpr std::string_view describe(reason why) {
       return "ranks, micro-batches, chunks and slices multiply to at most 2^24, and slices are at "
              "most 32767";
     case reason::buffer_out_of_range:
-      return "bytes of a buffer are a number from 0 to 2^46, of all together at most 2^60, and rows "
-             "as bytes";
+      return "bytes of a buffer are a number from 0 to 2^46, of all together at most 2^60, and "
+             "rows a number from 0 to 2^46";
     case reason::program_twice: return "the job has another program, or is none that computes";
     case reason::ops_elsewhere: return "its ops are not there, or are another program's, too";
     case reason::no_ops: return "a job that is of ops has one at least";
