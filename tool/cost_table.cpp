@@ -108,25 +108,27 @@ void refuse_saving_too_much(const cost_options& options, const job_table& given)
 // Of what a copy moves, or a second run takes and brings back, that nothing is said of yet.
 constexpr std::int64_t untold = std::numeric_limits<std::int64_t>::min();
 
-//! @param write  gets a class's F, OFFLOAD and RELOAD of every rank and chunk
-template <class Write>
-void for_each_copy(job_table& table, Write&& write) {
+//! @param act  gets every class, rank and chunk
+template <class Act>
+void for_each_cell(const job_table& table, const Act& act) {
   for (int number = 0; number < table.view().class_count(); ++number)
     for (int rank = 0; rank < table.ranks; ++rank)
-      for (int chunk = 0; chunk < table.chunks; ++chunk)
-        write(table.at(number, rank, chunk, job_kind::forward),
-              table.at(number, rank, chunk, job_kind::offload),
-              table.at(number, rank, chunk, job_kind::reload));
+      for (int chunk = 0; chunk < table.chunks; ++chunk) act(number, rank, chunk);
 }
+
 void leave_copies_untold(job_table& table) {
-  for_each_copy(table, [](const job_cost&, job_cost& away, job_cost& back) {
-    away.change = back.change = untold;
+  for_each_cell(table, [&](int number, int rank, int chunk) {
+    for (const job_kind kind : {job_kind::offload, job_kind::reload})
+      table.at(number, rank, chunk, kind).change = untold;
   });
 }
 //! What is untold moves what its forward keeps.
 void move_what_is_kept(job_table& table) {
-  for_each_copy(table, [](const job_cost& forward, job_cost& away, job_cost& back) {
-    const std::int64_t kept = std::max<std::int64_t>(0, forward.change);
+  for_each_cell(table, [&](int number, int rank, int chunk) {
+    const std::int64_t kept =
+        std::max<std::int64_t>(0, table.at(number, rank, chunk, job_kind::forward).change);
+    job_cost& away = table.at(number, rank, chunk, job_kind::offload);
+    job_cost& back = table.at(number, rank, chunk, job_kind::reload);
     if (away.change == untold) away.change = -kept;
     if (back.change == untold) back.change = kept;
   });
@@ -137,25 +139,20 @@ void move_what_is_kept(job_table& table) {
 template <class Layers>
 void tell_second_runs(job_table& table, const cost_options::second_run& told,
                       const Layers& layers) {
-  const auto times = [](const std::optional<std::int64_t>& one, std::int64_t count) {
-    return one ? *one * count : untold;
-  };
-  for (int number = 0; number < table.view().class_count(); ++number)
-    for (int rank = 0; rank < table.ranks; ++rank)
-      for (int chunk = 0; chunk < table.chunks; ++chunk)
-        table.at(number, rank, chunk, job_kind::recompute) = {
-            times(told.time, layers(rank, chunk)), times(told.memory, layers(rank, chunk)), 0};
+  for_each_cell(table, [&](int number, int rank, int chunk) {
+    const std::int64_t count = layers(rank, chunk);
+    table.at(number, rank, chunk, job_kind::recompute) = {
+        told.time ? *told.time * count : untold, told.memory ? *told.memory * count : untold, 0};
+  });
 }
 //! What is untold is as the first run has it.
 void run_as_first(job_table& table) {
-  for (int number = 0; number < table.view().class_count(); ++number)
-    for (int rank = 0; rank < table.ranks; ++rank)
-      for (int chunk = 0; chunk < table.chunks; ++chunk) {
-        const job_cost& first = table.at(number, rank, chunk, job_kind::forward);
-        job_cost& second = table.at(number, rank, chunk, job_kind::recompute);
-        if (second.time == untold) second.time = first.time;
-        if (second.change == untold) second.change = std::max<std::int64_t>(0, first.change);
-      }
+  for_each_cell(table, [&](int number, int rank, int chunk) {
+    const job_cost& first = table.at(number, rank, chunk, job_kind::forward);
+    job_cost& second = table.at(number, rank, chunk, job_kind::recompute);
+    if (second.time == untold) second.time = first.time;
+    if (second.change == untold) second.change = std::max<std::int64_t>(0, first.change);
+  });
 }
 
 //! Every number in a finer unit.

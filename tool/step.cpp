@@ -312,6 +312,28 @@ void refuse_hidden_parts(const step& made) {
   }
 }
 
+//! @param kind    of the jobs that take away, or bring back, some of what a forward keeps: no more
+//!                than that, and nothing below 0
+//! @param option  that says how much, with its value as typed
+//! @param words   (where, amount, kept): what to say of the first that does not
+template <class Words>
+void refuse_beyond_kept(const step& made, job_kind kind, const char* option,
+                        const std::string& value, const Words& words) {
+  const job_table_view table = made.made.costs.view();
+  for (std::int64_t number = 0; number < table.class_count(); ++number)
+    for (int rank = 0; rank < table.ranks; ++rank)
+      for (int chunk = 0; chunk < table.chunks; ++chunk) {
+        const job_table_view of = table.of_class(number);
+        const std::int64_t change = of.at(rank, chunk, kind).change;
+        const std::int64_t amount = kind == job_kind::offload ? -change : change;
+        const std::int64_t kept = of.at(rank, chunk, job_kind::forward).change;
+        if (amount >= 0 && amount <= std::max<std::int64_t>(0, kept)) continue;
+        throw bad_option(option, value,
+                         words("rank " + std::to_string(rank) + ", chunk " + std::to_string(chunk),
+                               std::to_string(amount), std::to_string(kept)));
+      }
+}
+
 //! What --copy says must be of something, and no copy moves more than there is.
 void refuse_copies(const step_options& options, const step& made) {
   const cost_options& costs = options.costs;
@@ -324,20 +346,12 @@ void refuse_copies(const step_options& options, const step& made) {
   if (costs.copy.empty() && !costs.layers.file.empty())
     throw bad_option("--offload", options.offload,
                      "--layer-costs does not tell what copies take: --copy T does");
-  const job_table_view table = made.made.costs.view();
-  for (std::int64_t number = 0; number < table.class_count(); ++number)
-    for (int rank = 0; rank < table.ranks; ++rank)
-      for (int chunk = 0; chunk < table.chunks; ++chunk) {
-        const job_table_view of = table.of_class(number);
-        const std::int64_t moved = -of.at(rank, chunk, job_kind::offload).change;
-        const std::int64_t kept = of.at(rank, chunk, job_kind::forward).change;
-        if (moved > std::max<std::int64_t>(0, kept))
-          throw bad_option(costs.copies_told() ? "--copy" : "--costs",
-                           costs.copies_told() ? costs.copy : costs.costs_file,
-                           "a copy of rank " + std::to_string(rank) + ", chunk " +
-                               std::to_string(chunk) + " moves " + std::to_string(moved) +
-                               ", and its forward keeps " + std::to_string(kept));
-      }
+  const bool told = costs.copies_told();
+  refuse_beyond_kept(
+      made, job_kind::offload, told ? "--copy" : "--costs", told ? costs.copy : costs.costs_file,
+      [](const std::string& where, const std::string& moved, const std::string& kept) {
+        return "a copy of " + where + " moves " + moved + ", and its forward keeps " + kept;
+      });
 }
 
 //! Nor does a second run bring back more than there is, and --again must be of something.
@@ -348,21 +362,14 @@ void refuse_second_runs(const step_options& options, const step& made) {
     if (costs.again.empty() || read_recompute(options.recompute, options.name).any()) return;
     throw bad_option("--again", costs.again, "says of what only with --recompute");
   }
-  const job_table_view table = made.made.costs.view();
-  const bool told = costs.second().memory.has_value();
-  for (std::int64_t number = 0; number < table.class_count(); ++number)
-    for (int rank = 0; rank < table.ranks; ++rank)
-      for (int chunk = 0; chunk < table.chunks; ++chunk) {
-        const job_table_view of = table.of_class(number);
-        const std::int64_t back = of.at(rank, chunk, job_kind::recompute).change;
-        const std::int64_t kept = of.at(rank, chunk, job_kind::forward).change;
-        if (back < 0 || back > std::max<std::int64_t>(0, kept))
-          throw bad_option(told || costs.costs_file.empty() ? "--again" : "--costs",
-                           told || costs.costs_file.empty() ? costs.again : costs.costs_file,
-                           "a forward of rank " + std::to_string(rank) + ", chunk " +
-                               std::to_string(chunk) + " brings back " + std::to_string(back) +
-                               " when it runs again, and it keeps " + std::to_string(kept));
-      }
+  const bool told = costs.second().memory.has_value() || costs.costs_file.empty();
+  refuse_beyond_kept(
+      made, job_kind::recompute, told ? "--again" : "--costs",
+      told ? costs.again : costs.costs_file,
+      [](const std::string& where, const std::string& back, const std::string& kept) {
+        return "a forward of " + where + " brings back " + back +
+               " when it runs again, and it keeps " + kept;
+      });
 }
 
 step plain_step(const step_options& options, finer_unit time) {
