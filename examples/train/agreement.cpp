@@ -66,13 +66,7 @@ void must_agree(std::span<const told_option> mine, stretto::executor::bootstrap&
 }
 
 told_option told(const corpus& text) {
-  uLong sum = crc32_z(0, nullptr, 0);
-  for (const auto part : {text.training(), text.held_back()})
-    sum = crc32_z(sum, part.data(), part.size());
-  char value[64];
-  std::snprintf(value, sizeof value, "of %zu bytes with checksum %08lx",
-                text.training().size() + text.held_back().size(), sum);
-  return {"FILES", value};
+  return {"FILES", text.described()};
 }
 
 std::string told_machine([[maybe_unused]] const options& of) {

@@ -16,17 +16,35 @@
 namespace train {
 namespace {
 
+//! The number that is typed, and nothing else; NaN: there is none.
+double typed_number(const std::string& typed) {
+  std::istringstream text(typed);
+  double value = 0;
+  text >> value;
+  return text.fail() || text.peek() != std::istringstream::traits_type::eof() ? std::nan("") : value;
+}
+
 //! A number above 0, and not infinite.
 CLI::Validator above_zero() {
   return {[](std::string& typed) {
-            std::istringstream text(typed);
-            double value = 0;
-            text >> value;
-            return !text.fail() && value > 0 && std::isfinite(value)
+            const double value = typed_number(typed);
+            return value > 0 && std::isfinite(value)
                        ? std::string()
                        : "Value " + typed + " is not a finite number above 0";
           },
           "ABOVE 0"};
+}
+
+//! Of a gradient whose norm is smaller than what AdamW adds to a divisor, little is learnt, and at last
+//! nothing.
+CLI::Validator not_below_epsilon() {
+  return {[](std::string& typed) {
+            const double value = typed_number(typed);
+            return value >= adamw{}.epsilon && std::isfinite(value)
+                       ? std::string()
+                       : "Value " + typed + " is not a finite number from 1e-8 on, AdamW's epsilon";
+          },
+          "FROM 1e-8"};
 }
 
 //! What CLI11 reads by itself may wrap around (-1) or stop at the largest number.
@@ -181,7 +199,7 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                "Of a graph that fails or is late, tell the instruction; a small kernel behind each "
                "[yes]")
       ->needs("--graph");
-  app.add_option("--deadline", raw.deadline, "Seconds that a step may take")
+  app.add_option("--deadline", raw.deadline, "Seconds that a step may take, or an evaluation")
       ->check(above_zero())
       ->capture_default_str();
 }
@@ -222,7 +240,7 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
       ->check(above_zero())
       ->capture_default_str();
   app.add_option("--clip", made.learning.norm_limit, "Most that the gradient's global norm may be")
-      ->check(above_zero())
+      ->check(not_below_epsilon())
       ->capture_default_str();
   app.add_option("--save", made.save, "Checkpoint to write at the end");
   app.add_option("--save-every", made.save_every, "Write it also after every so many steps")

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -65,12 +66,13 @@ corpus read(const options& with) {
   }
 }
 
-void introduce(std::ostream& out, const pipeline& made, const options& with, const corpus& text,
-               int cores) {
+//! @param changes  since the checkpoint, see load_checkpoint()
+void introduce(std::ostream& out, const pipeline& made, const options& with,
+               const std::vector<std::string>& changes, int cores) {
   const auto& sizes = made.sizes();
   out << with.model.layers << " blocks of width " << with.model.width << ", "
       << (made.parameter_count() + 500) / 1000 << " k parameters; text of "
-      << (text.training().size() + text.held_back().size() + 500) / 1000 << " kB\n"
+      << (made.text().training().size() + made.text().held_back().size() + 500) / 1000 << " kB\n"
       << with.pipeline.schedule << ": " << sizes.ranks << " ranks of " << sizes.chunks
       << (sizes.chunks == 1 ? " chunk" : " chunks");
   if (made.workers() > 1) out << ", " << made.workers() << " workers each,";
@@ -85,22 +87,30 @@ void introduce(std::ostream& out, const pipeline& made, const options& with, con
   out << '\n';
   if (!with.resume.empty())
     out << "goes on after step " << made.steps_done() << " of " << with.resume.string() << '\n';
+  for (const std::string& each : changes) out << "  but with " << each << '\n';
 }
 
-//! @param running  the number of the step that runs, for an error; 0: none
-void train_steps(pipeline& made, const options& with, const corpus& text, bool speaks,
-                 long& running) {
+//! Training cannot go on from what it has come to.
+//! @throws common_end, in all processes: each has found it
+void refuse_divergence(const pipeline& made, double loss) {
+  if (std::isfinite(loss)) return;
+  throw common_end(1, "after step " + std::to_string(made.steps_done()) +
+                          " the loss of the held-back text is not finite: training has diverged "
+                          "(try a lower learning rate)");
+}
+
+//! @param running  what runs, for an error
+void train_steps(pipeline& made, const options& with, bool speaks, std::string& running) {
   std::unique_ptr<shadow> reference;
-  if (with.check) reference = std::make_unique<shadow>(with, made, text);
+  if (with.check) reference = std::make_unique<shadow>(with, made, made.text());
   const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
                         made.sizes().microbatches * made.copies();
   const long first = made.steps_done() + 1;
   progress shown(std::cout, speaks && isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
   for (long number = first; number <= with.steps; ++number) {
     if (reference) reference->prepare(made);
-    running = number;
+    running = "training step " + std::to_string(number);
     const step_result result = made.step();
-    running = 0;
     // The first step touches memory for the first time, which costs more than the work.
     if (number == first && with.steps > first) made.forget_times();
     if (reference) reference->compare(made, number, result);
@@ -113,15 +123,19 @@ void train_steps(pipeline& made, const options& with, const corpus& text, bool s
   if (reference) std::cout << shadow::praise(made, with);
 }
 
-void resume(pipeline& made, const options& with) {
+//! @return what has changed since it was saved
+std::vector<std::string> resume(pipeline& made, const options& with) {
+  if (with.resume.empty()) return {};
+  std::vector<std::string> changes;
   try {
-    load_checkpoint(with.resume, made);
+    changes = load_checkpoint(with.resume, made);
   } catch (const bad_checkpoint& wrong) {
     throw common_end(2, std::string("--resume ") + wrong.what());
   }
   if (made.steps_done() >= with.steps)
     throw bad_setting("steps", std::to_string(with.steps),
                       "the checkpoint has " + std::to_string(made.steps_done()) + " behind it");
+  return changes;
 }
 
 //! Tells of the traced steps, in files and where these are.
@@ -140,25 +154,29 @@ void write_times(const pipeline& made, const account& told, const options& with)
 
 //! From the first evaluation to the last word.
 //! @param running  as train_steps() has it
-void train_and_tell(pipeline& made, const options& with, const processes& all, const corpus& text,
-                    process_memory process, long& running) {
+void train_and_tell(pipeline& made, const options& with, const processes& all,
+                    process_memory process, std::string& running) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (!with.resume.empty()) resume(made, with);
+  const std::vector<std::string> changes = resume(made, with);
   if (made.traced() && all.speaks())
     for (const char* name : {trace_name, picture_name}) refuse_unwritable(with, name);
   for (std::size_t worker = 0; made.on_host() && worker < made.workers_here(); ++worker)
     paint(made.engine().arena(worker));
 
-  introduce(std::cout, made, with, text, cores);
+  introduce(std::cout, made, with, changes, cores);
+  running = "evaluation before training";
   const double before = made.evaluate();
-  train_steps(made, with, text, all.speaks(), running);
+  train_steps(made, with, all.speaks(), running);
+  running = "evaluation after training";
   const double after = made.evaluate();
+  refuse_divergence(made, after);
   char line[100];
   std::snprintf(line, sizeof line, "held-back text: %.3f nats per byte before, %.3f after\n\n",
                 before, after);
   std::cout << line;
   const sampling how{.length = with.sample, .temperature = 0.5, .seed = with.learning.seed};
-  const std::string sampled = with.sample > 0 ? sampled_line(made, text, how) : std::string();
+  running = "sampling";
+  const std::string sampled = with.sample > 0 ? sampled_line(made, made.text(), how) : std::string();
   if (made.on_host()) process.most = most_resident_bytes().value_or(-1);
   const account told = take_account(made, process, cores);
   if (!all.speaks()) return;
@@ -206,15 +224,12 @@ int complain(const std::string& words, int code) {
 }
 
 //! Of a step that has failed, while all that ran in it is still there.
-//! @param running  the number of the training step; 0: none
+//! @param running  what it was a step of: the executor counts from 0, and from where this run began
 //! @throws common_end
-[[noreturn]] void tell_failure(const stretto::executor::execution_error& failed, long running,
-                               const options& with, processes& all) {
-  // The executor counts from 0, and from where this run began.
-  const std::string number =
-      running > 0 ? "training step " + std::to_string(running) + ": the executor's " : "";
+[[noreturn]] void tell_failure(const stretto::executor::execution_error& failed,
+                               const std::string& running, const options& with, processes& all) {
   const std::string words =
-      number + failed.what() + keep_record(failed.flight_record(), failure_file(with, all));
+      running + ": the executor's " + failed.what() + keep_record(failed.flight_record(), failure_file(with, all));
   constexpr std::chrono::seconds patience(3);  // who has died does not come
   if (failed.threads_left() == 0) throw common_end(1, words, patience);
   // Work goes on that does not end, and whatever gives memory back would wait for it.
@@ -237,9 +252,9 @@ void run(const options& with, processes& all) {
   const process_memory process{.before = resident_bytes().value_or(-1),
                                .absent_code = absent_code_bytes()};
   pipeline made(with.model, text, with.pipeline, with.learning);
-  long running = 0;
+  std::string running;
   try {
-    train_and_tell(made, with, all, text, process, running);
+    train_and_tell(made, with, all, process, running);
   } catch (const stretto::executor::execution_error& failed) {
     tell_failure(failed, running, with, all);
   }

@@ -183,6 +183,10 @@ TEST_CASE("processes train to the bit what one process trains") {
   CHECK(run.exit == 2);
   CHECK(run.err.find("--transport mpi: 3 processes are more than the 2 workers") !=
         std::string::npos);
+  run = start(2, arguments("none", 1) + " --checked --transport mpi", STRETTO_TRAIN_PATH);
+  CHECK(run.exit == 2);
+  CHECK(run.err.find("--checked with --transport mpi: races are looked for where one process runs "
+                     "all ranks, and there are 2") != std::string::npos);
 }
 
 TEST_CASE("processes that are told different things say so, and train nothing") {

@@ -7,14 +7,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "pipeline/checkpoint.hpp"
+#include "pipeline/checkpoint_file.hpp"
 #include "pipeline_support.hpp"
 
 using namespace train;
@@ -203,6 +207,64 @@ TEST_CASE("only a checkpoint makes way for one") {
   CHECK(fs::exists(previous));
 }
 
+TEST_CASE("a name that leaves no room for the others is refused before training") {
+  const folder here;
+  const std::string longest(255 - std::string(".previous").size(), 'x');
+  CHECK(why_not_saved(here.path / longest).empty());
+  CHECK(why_not_saved(here.path / (longest + 'x')) ==
+        (here.path / (longest + "x.previous")).string() + ": File name too long");
+  CHECK(why_not_saved(here.path / std::string(300, 'x')) == "File name too long");
+}
+
+TEST_CASE("what has diverged is not saved, and the file is as it was") {
+  const folder here;
+  pipeline made = make(four_by_two, learning());
+  made.step();
+  save_checkpoint(here.file, made);
+  const std::string good = read(here.file);
+  for (const float wrong : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    pipeline bad = make(four_by_two, learning());
+    bad.step();
+    bad.state(5, 0).square[1] = wrong;
+    std::string words;
+    try {
+      save_checkpoint(here.file, bad);
+    } catch (const bad_checkpoint& refused) {
+      words = refused.what();
+    }
+    CHECK(words == here.file.string() +
+                       ": is not written: after step 1 layer 5's square is not finite: training has "
+                       "diverged (try a lower learning rate)");
+    CHECK(read(here.file) == good);
+    CHECK(std::distance(fs::directory_iterator(here.path), {}) == 1);
+  }
+}
+
+TEST_CASE("a file says what training went by, and what has changed since is told") {
+  const folder here;
+  learning_settings how = learning();
+  pipeline first = make(four_by_two, how);
+  first.step();
+  save_checkpoint(here.file, first);
+  pipeline same = make({.ranks = 2, .microbatches = 4, .chunks = 3}, how);
+  CHECK(load_checkpoint(here.file, same).empty());
+
+  how.rate.peak = 0.25;
+  how.rate.steps = 20;
+  how.norm_limit = 2;
+  config other = tiny(12, true);
+  other.microbatch = 2;
+  const pipeline_settings more{.ranks = 2, .microbatches = 3, .chunks = 2, .data_parallel = 2};
+  const corpus shorter(std::vector<std::uint8_t>(500, 7), 8);
+  pipeline second(other, shorter, more, how);
+  CHECK(load_checkpoint(here.file, second) ==
+        std::vector<std::string>{"--steps 20, which was 10", "--learning-rate 0.25, which was 0.01",
+                                 "--clip 2.0, which was 0.5", "--batch 2, which was 1",
+                                 "micro-batches of all replicas 6, which was 4",
+                                 "FILES " + shorter.described() + ", which was " +
+                                     text().described()});
+}
+
 TEST_CASE("what a link leads to is written, and the link stays") {
   const folder here;
   const pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
@@ -300,6 +362,25 @@ TEST_CASE("what is damaged, foreign or absent is refused, and changes nothing") 
   write(here.file, good.substr(0, good.size() - 3));
   CHECK(refusal(here.file, made).find("the one before it is " + here.file.string() + ".previous") !=
         std::string::npos);
+
+  // Sound, but nothing that a run comes to.
+  const auto with_line = [](const std::string& of) { return of + checksum_line(of); };
+  const std::size_t line = checksum_line("").size();
+  const std::size_t header = good.find('\n', good.find('\n') + 1) + 1;
+  const std::string rest = good.substr(header + line);
+  CHECK(refused(with_line(good.substr(0, header)) + rest) == "");
+  std::string much = good.substr(0, header);
+  much.replace(much.find("\"step\":1"), 8, "\"step\":18446744073709551615");
+  CHECK(refused(with_line(much) + rest) ==
+        "says that it has 18446744073709551615 steps behind it: no run has above 2147483647");
+  const std::size_t last = made.state(made.model().layer_count() - 1, 0).square.size();
+  std::vector<float> numbers(last, std::numeric_limits<float>::infinity());
+  const std::string behind = with_line(std::string(bytes_of(numbers)));
+  CHECK(refused(good.substr(0, good.size() - behind.size()) + behind) ==
+        "layer 11's square is not finite there");
+  const fs::path pipe = here.path / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(refusal(pipe, made) == "is no regular file");
 
   write(here.file, good);
   auto how = learning();

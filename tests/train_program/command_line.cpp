@@ -167,7 +167,7 @@ TEST_CASE("what was saved is gone on with, on other ranks and chunks") {
       here.train(small("--steps 6 --check --schedule zbv --ranks 2 --chunks 2 --resume " + file));
   INFO(ran.err);
   CHECK(ran.exit == 0);
-  CHECK(has(ran.out, "goes on after step 4 of " + file));
+  CHECK(has(ran.out, "goes on after step 4 of " + file + "\n  but with --steps 6, which was 4\n"));
   CHECK(has(ran.out, "\nstep 5/6  loss "));
   CHECK(!has(ran.out, "\nstep 4/6  loss "));
   CHECK(has(ran.out, "equal to the unpipelined model after each step"));
@@ -417,6 +417,8 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--graph", "--graph with --device host: only a GPU's calls can be recorded"},
       {"--no-graph-progress", "--graph-progress requires --graph"},
       {"--learning-rate nan", "--learning-rate: Value nan is not a finite number above 0"},
+      {"--learning-rate 0.1x", "--learning-rate: Value 0.1x is not a finite number above 0"},
+      {"--clip 1e-9", "--clip: Value 1e-9 is not a finite number from 1e-8 on, AdamW's epsilon"},
       {"--deadline 0", "--deadline: Value 0 is not a finite number above 0"},
       {"--seed -1", "--seed: Value -1 is not a whole number below 2^64"},
       {"--sample -1", "--sample: Value -1 not in range"},
@@ -479,6 +481,21 @@ TEST_CASE("a folder that cannot be made is wrong input, a training that diverges
   REQUIRE(here.train(small("--save " + file)).exit == 0);
   const outcome later = here.train(small("--steps 8 --learning-rate 1e30 --resume " + file));
   CHECK(has(later.err, "train: training step 6: the executor's step 1, rank "));
+  // What the last update makes of the model is part of it.
+  const std::string unsaved = here.left_path("unsaved.checkpoint");
+  for (const std::string& save : {std::string(), " --save " + unsaved}) {
+    const outcome last = here.train(small("--steps 1 --learning-rate 1e38" + save));
+    CHECK(last.exit == 1);
+    CHECK(has(last.err, save.empty() ? "train: after step 1 the loss of the held-back text is not finite: "
+                                       "training has diverged"
+                                     : unsaved + ": is not written: after step 1 layer 0's "));
+    CHECK(std::ranges::count(last.err, '\n') == 1);
+    CHECK_FALSE(std::filesystem::exists(unsaved));
+  }
+  // An evaluation is held to the deadline, too, and is no step of training.
+  const outcome late = here.train(small("--deadline 1e-9"));
+  CHECK(late.exit == 1);
+  CHECK(late.err.starts_with("train: evaluation before training: the executor's step 0"));
   // That of an earlier run does not stay.
   CHECK(here.train(small()).exit == 0);
   CHECK_FALSE(std::filesystem::exists(here.left_path("failure.txt")));

@@ -1,7 +1,10 @@
 #include "model/corpus.hpp"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -72,6 +75,10 @@ void corpus::split(const std::string& origin) {
                              " needs at least " + std::to_string(10 * (context_ + 1)) +
                              " (a tenth is held back)");
   }
+  char text[64];
+  std::snprintf(text, sizeof text, "of %zu bytes with checksum %08lx", bytes_.size(),
+                crc32_z(crc32_z(0, nullptr, 0), bytes_.data(), bytes_.size()));
+  described_ = text;
 }
 
 std::size_t corpus::sequences(std::span<std::uint8_t> tokens,

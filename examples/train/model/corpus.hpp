@@ -45,6 +45,9 @@ class corpus {
   void held_back_batch(int microbatch, std::span<std::uint8_t> tokens,
                        std::span<std::uint8_t> targets) const;
 
+  //! Its size and checksum: the same wherever the same text is found.
+  const std::string& described() const { return described_; }
+
   //! Sequences that held_back_batch goes through before it starts again.
   std::size_t held_back_sequences() const { return (held_back().size() - 1) / context_; }
 
@@ -57,6 +60,7 @@ class corpus {
   std::vector<std::uint8_t> bytes_;
   std::size_t context_;
   std::size_t training_size_ = 0;
+  std::string described_;
 };
 
 }  // namespace train

@@ -2,21 +2,22 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include <bit>
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
-#include "model/layer.hpp"
 #include "model/shards.hpp"
+#include "pipeline/checkpoint_file.hpp"
 #include "tool/whole_file.hpp"
 
 namespace train {
@@ -25,27 +26,6 @@ namespace {
 using stretto::tool::behind_links;
 using stretto::tool::folder_of;
 using stretto::tool::why_not_filled;
-
-// A line that says what it is and one of JSON; then part by part the numbers as they lie in memory.
-// Behind each of these a line with its checksum, so that whoever needs a few parts reads no others.
-constexpr std::string_view magic = "stretto train checkpoint 2\n";
-constexpr std::string_view any_version = magic.substr(0, magic.size() - 2);
-constexpr std::size_t checksum_size = std::string_view("crc32 01234567\n").size();
-constexpr std::size_t longest_head = 4096;
-
-static_assert(std::endian::native == std::endian::little, "the file's numbers are little-endian");
-
-std::string checksum_line(std::string_view of) {
-  const uLong sum =
-      crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(of.data()), of.size());
-  char text[checksum_size + 1];
-  std::snprintf(text, sizeof text, "crc32 %08lx\n", sum);
-  return text;
-}
-
-std::string_view bytes_of(std::span<const float> numbers) {
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
-}
 
 //! What must be the same when training goes on.
 nlohmann::ordered_json identity(const pipeline& of) {
@@ -57,73 +37,42 @@ nlohmann::ordered_json identity(const pipeline& of) {
           {"vocabulary", model.vocabulary},
           {"expansion", model.expansion},
           {"tied", model.tied},
-          {"seed", of.seed()}};
+          {"seed", of.learning().seed}};
 }
 
-constexpr std::pair<layer_part, const char*> saved_parts[] = {
-    {layer_part::parameters, "parameters"}, {layer_part::mean, "mean"}, {layer_part::square, "square"}};
+//! What may be another when training goes on, but then it is not what it would have been. By the names
+//! in which it is told.
+nlohmann::ordered_json course(const pipeline& of) {
+  const learning_settings& learning = of.learning();
+  return {{"--steps", learning.rate.steps},
+          {"--learning-rate", learning.rate.peak},
+          {"--clip", learning.norm_limit},
+          {"--batch", of.model().microbatch},
+          {"micro-batches of all replicas", of.sizes().microbatches * of.copies()},
+          {"FILES", of.text().described()}};
+}
+
+bool all_finite(std::span<const float> numbers) {
+  return std::ranges::all_of(numbers, [](float one) { return std::isfinite(one); });
+}
 
 //! Hands over what is saved, part by part and in its order, where this process leads.
 void each_saved(const pipeline& from, auto&& take) {
   for (int layer = 0; layer < from.model().layer_count(); ++layer)
-    for (const auto& [part, name] : saved_parts) take(from.gathered(layer, part));
-}
-
-//! An open file, closed at the end.
-class descriptor {
- public:
-  descriptor(const std::filesystem::path& path, int flags)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-
-  bool open() const { return number_ >= 0; }
-  int number() const { return number_; }
-  bool write(std::string_view text) const {
-    while (!text.empty()) {
-      const ssize_t written = ::write(number_, text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return true;
-  }
-  bool sync() const { return ::fsync(number_) == 0; }
-  //! Of the file. -1: `errno` says why
-  off_t size() const { return ::lseek(number_, 0, SEEK_END); }
-  //! From a place in the file. @return how many bytes there were; -1: `errno` says why
-  ssize_t read(std::size_t at, std::span<char> to) const {
-    std::size_t done = 0;
-    while (done < to.size()) {
-      const ssize_t count =
-          ::pread(number_, to.data() + done, to.size() - done, static_cast<off_t>(at + done));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return -1;
-      if (count == 0) break;
-      done += static_cast<std::size_t>(count);
-    }
-    return static_cast<ssize_t>(done);
-  }
-
- private:
-  int number_;
-};
-
-std::filesystem::path with_ending(std::filesystem::path file, const char* ending) {
-  file += ending;
-  return file;
+    for (const auto& [part, name] : saved_parts)
+      take(saved_part{.layer = layer, .part = part, .name = name}, from.gathered(layer, part));
 }
 
 //! Why it may not make way for a checkpoint; empty: it may.
 std::string why_kept(const std::filesystem::path& file) {
   std::error_code none;
   const std::filesystem::file_status found = std::filesystem::symlink_status(file, none);
+  // A name that is too long, say.
+  if (!std::filesystem::status_known(found)) return none.message();
   if (!std::filesystem::exists(found)) return {};
   if (std::filesystem::is_directory(found)) return std::strerror(EISDIR);
   if (!std::filesystem::is_regular_file(found)) return "is no regular file";
+  const std::string_view any_version = checkpoint_magic.substr(0, checkpoint_magic.size() - 2);
   const descriptor old(file, O_RDONLY);
   std::string start(any_version.size(), '\0');
   const ssize_t size = old.open() ? old.read(0, start) : -1;
@@ -134,95 +83,22 @@ std::string why_kept(const std::filesystem::path& file) {
   return "holds something else than a checkpoint, which would be lost";
 }
 
-//! Numbers in the file, with their checksum behind them.
-struct saved_part {
-  int layer = 0;
-  layer_part part = layer_part::parameters;
-  const char* name = "";
-  std::size_t at = 0, scalars = 0;
+//! What is in a checkpoint beside its numbers.
+struct checkpoint_header {
+  long step = 0;
+  std::vector<std::string> changes;  // as load_checkpoint() returns them
 };
 
-//! A checkpoint, of which no more is read than asked for.
-class saved_file {
- public:
-  //! @throws bad_checkpoint when it cannot be read, is none, or says of itself what is damaged
-  explicit saved_file(const std::filesystem::path& path) : path_(path), file_(path, O_RDONLY) {
-    if (!file_.open()) refuse();
-    std::string start(longest_head + checksum_size, '\0');
-    start.resize(read(0, start));
-    if (!start.starts_with(magic)) throw bad_checkpoint(path_, "is no checkpoint of this trainer");
-    head_ = start.find('\n', magic.size()) + 1;
-    const std::string_view text(start);
-    if (head_ == 0 || text.substr(head_, checksum_size) != checksum_line(text.substr(0, head_)))
-      refuse_as_damaged("the checksum of its header");
-    header_ = text.substr(magic.size(), head_ - 1 - magic.size());
-  }
-
-  const std::string& header() const { return header_; }
-
-  //! Where the model's parts are.
-  //! @throws bad_checkpoint when the file is not as long
-  std::vector<saved_part> parts(const config& model) {
-    std::vector<saved_part> made;
-    std::size_t at = head_ + checksum_size;
-    for (int layer = 0; layer < model.layer_count(); ++layer)
-      for (const auto& [part, name] : saved_parts) {
-        made.push_back({layer, part, name, at, parameter_scalars(model, layer)});
-        at += made.back().scalars * sizeof(float) + checksum_size;
-      }
-    const off_t size = file_.size();
-    if (size < 0) refuse();
-    if (static_cast<std::size_t>(size) != at)
-      refuse_as_damaged("its size, " + std::to_string(size) + " bytes and not " +
-                        std::to_string(at) + ',');
-    return made;
-  }
-
-  //! @throws bad_checkpoint when it is damaged
-  std::vector<float> numbers(const saved_part& of) const {
-    std::vector<float> made(of.scalars);
-    const std::span<float> all = made;
-    read(of.at, {reinterpret_cast<char*>(all.data()), all.size_bytes()});
-    if (checksum(of) != checksum_line(bytes_of(all)))
-      refuse_as_damaged("the checksum of layer " + std::to_string(of.layer) + "'s " + of.name);
-    return made;
-  }
-
-  //! What is behind the numbers.
-  std::string checksum(const saved_part& of) const {
-    std::string line(checksum_size, '\0');
-    line.resize(read(of.at + of.scalars * sizeof(float), line));
-    return line;
-  }
-
- private:
-  [[noreturn]] void refuse() const {
-    throw bad_checkpoint(path_, std::string("cannot be read: ") + std::strerror(errno));
-  }
-  [[noreturn]] void refuse_as_damaged(const std::string& what) const {
-    std::error_code none;
-    const std::filesystem::path previous = with_ending(behind_links(path_), ".previous");
-    throw bad_checkpoint(path_, "is damaged: " + what + " is not that of its contents" +
-                                    (std::filesystem::exists(previous, none)
-                                         ? "; the one before it is " + previous.string()
-                                         : ""));
-  }
-  std::size_t read(std::size_t at, std::span<char> to) const {
-    const ssize_t count = file_.read(at, to);
-    if (count < 0) refuse();
-    return static_cast<std::size_t>(count);
-  }
-
-  std::filesystem::path path_;
-  descriptor file_;
-  std::string header_;
-  std::size_t head_ = 0;  // with the line's end
-};
-
-long checked_step(const std::filesystem::path& path, std::string_view line, const pipeline& into) {
+checkpoint_header read_header(const std::filesystem::path& path, std::string_view line,
+                              const pipeline& into) {
+  constexpr std::uint64_t most_steps = std::numeric_limits<std::int32_t>::max();
   const auto header = nlohmann::ordered_json::parse(line, nullptr, false);
-  if (!header.is_object() || !header.value("step", nlohmann::ordered_json()).is_number_unsigned())
-    throw bad_checkpoint(path, "has no header that says its step");
+  const auto step = header.is_object() ? header.value("step", nlohmann::ordered_json())
+                                       : nlohmann::ordered_json();
+  if (!step.is_number_unsigned()) throw bad_checkpoint(path, "has no header that says its step");
+  if (step.get<std::uint64_t>() > most_steps)
+    throw bad_checkpoint(path, "says that it has " + step.dump() + " steps behind it: no run has above " +
+                                   std::to_string(most_steps));
   const nlohmann::ordered_json mine = identity(into);
   for (const auto& [name, wanted] : mine.items()) {
     const auto found = header.value(name, nlohmann::ordered_json());
@@ -230,7 +106,17 @@ long checked_step(const std::filesystem::path& path, std::string_view line, cons
       throw bad_checkpoint(path, "is of another run: " + name + " is " + found.dump() +
                                      " there and " + wanted.dump() + " here");
   }
-  return header["step"].get<long>();
+  checkpoint_header made{.step = step.get<long>(), .changes = {}};
+  const auto words = [](const nlohmann::ordered_json& of) {
+    return of.is_string() ? of.get<std::string>() : of.dump();
+  };
+  const nlohmann::ordered_json now = course(into);
+  for (const auto& [name, value] : now.items()) {
+    const auto then = header.value(name, nlohmann::ordered_json());
+    if (!then.is_null() && then != value)
+      made.changes.push_back(name + ' ' + words(value) + ", which was " + words(then));
+  }
+  return made;
 }
 
 }  // namespace
@@ -247,7 +133,7 @@ std::string why_not_saved(const std::filesystem::path& named) {
 
 void save_checkpoint(const std::filesystem::path& named, const pipeline& from) {
   if (!from.leads()) {
-    each_saved(from, [](const std::vector<float>&) {});
+    each_saved(from, [](const saved_part&, const std::vector<float>&) {});
     return;
   }
   if (const std::string why = why_not_saved(named); !why.empty()) throw bad_checkpoint(named, why);
@@ -262,19 +148,27 @@ void save_checkpoint(const std::filesystem::path& named, const pipeline& from) {
     const descriptor out(fresh, O_WRONLY | O_CREAT | O_TRUNC);
     if (!out.open()) refuse("cannot be written");
     int why = 0;  // it could not be written
+    std::string diverged;
     const auto write = [&](std::string_view text) {
       if (why == 0 && !(out.write(text) && out.write(checksum_line(text)))) why = errno;
     };
     nlohmann::ordered_json header = identity(from);
     header["step"] = from.steps_done();
-    write(std::string(magic) + header.dump() + '\n');
-    each_saved(from, [&](const std::vector<float>& part) { write(bytes_of(part)); });
+    header.update(course(from));
+    write(std::string(checkpoint_magic) + header.dump() + '\n');
+    each_saved(from, [&](const saved_part& part, const std::vector<float>& numbers) {
+      if (diverged.empty() && !all_finite(numbers)) diverged = part.words();
+      write(bytes_of(numbers));
+    });
     if (why == 0 && !out.sync()) why = errno;
-    if (why != 0) {
-      std::filesystem::remove(fresh, error);
-      errno = why;
-      refuse("cannot be written");
-    }
+    if (why != 0 || !diverged.empty()) std::filesystem::remove(fresh, error);
+    errno = why;
+    if (why != 0) refuse("cannot be written");
+    if (!diverged.empty())
+      throw bad_checkpoint(file, "is not written: after step " + std::to_string(from.steps_done()) +
+                                     " " + diverged +
+                                     " is not finite: training has diverged (try a lower learning "
+                                     "rate)");
   }
   // The old one gets its second name first: at no time is there none. Where a file can have but one,
   // there is the previous one for a moment.
@@ -290,23 +184,25 @@ void save_checkpoint(const std::filesystem::path& named, const pipeline& from) {
   if (const descriptor names(folder_of(file), O_RDONLY | O_DIRECTORY); names.open()) names.sync();
 }
 
-void load_checkpoint(const std::filesystem::path& file, pipeline& into) {
+std::vector<std::string> load_checkpoint(const std::filesystem::path& file, pipeline& into) {
   std::optional<saved_file> from;
   std::vector<saved_part> mine;
-  long step = 0;
+  checkpoint_header header;
   // What the others must have found, too: it has all checksums, and so all numbers.
   std::string found;
   std::optional<bad_checkpoint> wrong;
   try {
     from.emplace(file);
-    step = checked_step(file, from->header(), into);
+    header = read_header(file, from->header(), into);
     std::string checksums;
     for (const saved_part& each : from->parts(unsharded(into.model()))) {
       checksums += from->checksum(each);
       if (into.holds(each.layer)) mine.push_back(each);
     }
-    for (const saved_part& each : mine) from->numbers(each);
-    found = "step " + std::to_string(step) + ", " + checksum_line(checksums);
+    for (const saved_part& each : mine)
+      if (!all_finite(from->numbers(each)))
+        throw bad_checkpoint(file, each.words() + " is not finite there");
+    found = "step " + std::to_string(header.step) + ", " + checksum_line(checksums);
     found.pop_back();
   } catch (const bad_checkpoint& here) {
     wrong = here;
@@ -319,7 +215,8 @@ void load_checkpoint(const std::filesystem::path& file, pipeline& into) {
       throw bad_checkpoint(file, found + ", but process " + std::to_string(process) + " has " +
                                      all[process]);
   for (const saved_part& each : mine) into.set_whole(each.layer, each.part, from->numbers(each));
-  into.resume_after(step);
+  into.resume_after(header.step);
+  return header.changes;
 }
 
 }  // namespace train

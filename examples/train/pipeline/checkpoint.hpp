@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "pipeline/pipeline.hpp"
 
@@ -20,18 +21,22 @@ struct bad_checkpoint : std::runtime_error {
 //! Only checkpoints make way, and what symbolic links lead to, not the links.
 std::string why_not_saved(const std::filesystem::path& file);
 
-//! Writes parameters, both moments, the step and the seed, each part with its checksum. The file is
-//! there as a whole or not at all, whatever happens meanwhile; what it held before is then found as
-//! FILE.previous (where the file system knows no hard links, for a moment only there). Between steps only. Of several processes, all call it, and one writes.
-//! @throws bad_checkpoint when it cannot be written; the old file is as it was
+//! Writes parameters, both moments, the step, the seed and what training went by, each part with its
+//! checksum. The file is there as a whole or not at all, whatever happens meanwhile; what it held
+//! before is then found as FILE.previous (where the file system knows no hard links, for a moment only
+//! there). Between steps only. Of several processes, all call it, and one writes.
+//! @throws bad_checkpoint when it cannot be written, or not all numbers are finite; the old file is as
+//!         it was
 void save_checkpoint(const std::filesystem::path& file, const pipeline& from);
 
 //! Sets a pipeline of the same model and seed to what the file holds. The next step is the one that
 //! would have followed. Bit-equal to training without the break where micro-batches and settings of
 //! learning are the same, too. Of several processes, all call it: each reads the layers that it holds,
 //! of a file which may lie elsewhere for others, but must be the same.
+//! @return what training goes by from now on and did not when the file was saved, as in
+//!         "--clip 2.0, which was 1.0"; empty: all is the same, or the file does not say
 //! @throws bad_checkpoint in all processes, with what one of them has found; the pipeline is as it was,
 //!         unless the file changes meanwhile
-void load_checkpoint(const std::filesystem::path& file, pipeline& into);
+std::vector<std::string> load_checkpoint(const std::filesystem::path& file, pipeline& into);
 
 }  // namespace train

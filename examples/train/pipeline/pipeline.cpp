@@ -32,6 +32,10 @@ void check_devices(const pipeline_settings& settings) {
   if (settings.make_transport && settings.transport_capacity > 0)
     throw bad_setting("transport-capacity", std::to_string(settings.transport_capacity),
                       "only the channels of one process on the host have one");
+  if (settings.checked && settings.between != nullptr && settings.between->processes() > 1)
+    throw bad_setting("checked", "with --transport " + settings.transport,
+                      "races are looked for where one process runs all ranks, and there are " +
+                          std::to_string(settings.between->processes()));
   if (!settings.graph) return;
   if (!settings.make_graph)
     throw bad_setting("graph", "with --device host", "only a GPU's calls can be recorded");
@@ -121,6 +125,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
       between_(settings.between),
       deadline_(settings.deadline),
       learning_(checked(learning)),
+      text_(text),
       where_(stage_placement(settings)),
       layers_(deal_layers(model_, where_, settings)),
       costs_(settings.machine == nullptr
@@ -139,7 +144,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
   groups_.norms = groups_.summed + groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
 
   here_ = share_of(settings, between_ == nullptr ? 0 : between_->process());
-  build_ranks(text, settings);
+  build_ranks(settings);
   stretto::plan_request training = request();
   training.recompute = settings.recompute;
   training.offload = settings.offload;
@@ -169,7 +174,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
                                               std::move(which));
 }
 
-void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings) {
+void pipeline::build_ranks(const pipeline_settings& settings) {
   const int evaluation_microbatches = settings.evaluation_microbatches;
   if (evaluation_microbatches < 1)
     throw bad_setting("evaluation-microbatches", std::to_string(evaluation_microbatches),
@@ -192,11 +197,11 @@ void pipeline::build_ranks(const corpus& text, const pipeline_settings& settings
     for (int chunk = 0; settings.warm_up && chunk < where_.chunks; ++chunk)
       settings.warm_up(ranks_.back()->chunk(chunk));
     trainers_.push_back(std::make_unique<training_stage>(
-        *ranks_.back(), text, learning_, sizes_.microbatches, sizes_.slices, groups_,
+        *ranks_.back(), text_, learning_, sizes_.microbatches, sizes_.slices, groups_,
         replica_number{copy, copies_}));
     if (copy == 0)
       evaluators_.push_back(std::make_unique<evaluation_stage>(
-          *ranks_.back(), text, evaluation_microbatches, sizes_.slices));
+          *ranks_.back(), text_, evaluation_microbatches, sizes_.slices));
   }
 }
 

@@ -145,7 +145,8 @@ class pipeline {
   std::vector<layer_sums> sums() const;
 
   const config& model() const { return model_; }
-  std::uint64_t seed() const { return learning_.seed; }
+  const learning_settings& learning() const { return learning_; }
+  const corpus& text() const { return text_; }
   const stretto::shape& sizes() const { return sizes_; }
   const stretto::placement& where() const { return where_; }
   //! Of every stage, in pipeline order.
@@ -195,7 +196,7 @@ class pipeline {
   std::vector<float> joined(int layer, layer_part part, int replica, int copy, bool to_all) const;
   //! Brings what a worker has to all processes, or to the one that leads.
   void bring(std::size_t worker, std::size_t size, std::span<float> values, bool to_all) const;
-  void build_ranks(const corpus& text, const pipeline_settings& settings);
+  void build_ranks(const pipeline_settings& settings);
   //! Where a part of a layer lies.
   struct layer_place {
     std::size_t worker = 0;
@@ -227,6 +228,7 @@ class pipeline {
   std::chrono::nanoseconds deadline_;
   worker_range here_;  // of this process
   learning_settings learning_;
+  const corpus& text_;
   stretto::placement where_;
   std::vector<stretto::assignment::layer_range> layers_;
   stretto::job_table costs_;
