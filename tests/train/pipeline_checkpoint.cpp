@@ -216,7 +216,7 @@ TEST_CASE("a name that leaves no room for the others is refused before training"
   CHECK(why_not_saved(here.path / std::string(300, 'x')) == "File name too long");
 }
 
-TEST_CASE("what has diverged is not saved, and the file is as it was") {
+TEST_CASE("what is not finite is not saved, and the file is as it was") {
   const folder here;
   pipeline made = make(four_by_two, learning());
   made.step();

@@ -484,7 +484,7 @@ TEST_CASE("a folder that cannot be made is wrong input, a training that diverges
   // What the last update makes of the model is part of it.
   const std::string unsaved = here.left_path("unsaved.checkpoint");
   for (const std::string& save : {std::string(), " --save " + unsaved}) {
-    const outcome last = here.train(small("--steps 1 --learning-rate 1e38" + save));
+    const outcome last = here.train(small("--steps 1 --learning-rate 1e39" + save));
     CHECK(last.exit == 1);
     CHECK(has(last.err, save.empty() ? "train: after step 1 the loss of the held-back text is not finite: "
                                        "training has diverged"
