@@ -135,15 +135,15 @@ class measured_steps {
 };
 
 //! The calls of CUDA that a step's jobs and messages need: an event behind a job; for a message
-//! waits for the job before it and by the job behind it, both sides' meeting, a kernel that copies,
-//! that both sides know it is over, and that others know it of both.
+//! waits for the job before it and by the job behind it, a kernel that copies, and events by which
+//! others know that it is over of both sides.
 class bare_calls {
  public:
   bare_calls(std::int64_t jobs, std::int64_t messages)
       : jobs_(static_cast<std::size_t>(jobs)), messages_(static_cast<std::size_t>(messages)) {
     for (event& each : jobs_) each = bench::make_event();
     for (message& each : messages_)
-      each = {bench::make_event(), bench::make_event(), bench::make_event(), bench::make_event()};
+      each = {bench::make_event(), bench::make_event()};
   }
 
   void run(int steps) {
@@ -157,18 +157,14 @@ class bare_calls {
     const stopwatch::time_point start = stopwatch::now();
     for (const event& each : jobs_) record(each, computes_);
     for (const message& each : messages_) {
-      wait(sends_, jobs_.front());
-      record(each.ready, sends_);
-      wait(receives_, each.ready);
-      executor::cuda::check(bench::launch_nothing(receives_.get()), "a kernel");
-      record(each.copied, receives_);
-      wait(sends_, each.copied);
-      record(each.sent, sends_);
-      record(each.received, receives_);
+      wait(messages_go_, jobs_.front());
+      executor::cuda::check(bench::launch_nothing(messages_go_.get()), "a kernel");
+      record(each.sent, messages_go_);
+      record(each.received, messages_go_);
       wait(computes_, each.received);
     }
     const double made = microseconds(stopwatch::now() - start);
-    for (const stream* each : {&computes_, &sends_, &receives_})
+    for (const stream* each : {&computes_, &messages_go_})
       executor::cuda::check(cudaStreamSynchronize(each->get()), "cudaStreamSynchronize");
     return made;
   }
@@ -183,10 +179,9 @@ class bare_calls {
   }
 
   struct message {
-    event ready, copied, sent, received;
+    event sent, received;
   };
-  stream computes_ = bench::make_stream(0), sends_ = bench::make_stream(0),
-         receives_ = bench::make_stream(0);
+  stream computes_ = bench::make_stream(0), messages_go_ = bench::make_stream(0);
   std::vector<event> jobs_;  // that each is over
   std::vector<message> messages_;
   std::vector<double> times_;

@@ -47,6 +47,9 @@ class checked_device final : public device {
   std::span<std::byte> arena() override { return on_->arena(); }
   std::span<std::byte> host_memory() override { return on_->host_memory(); }
   stream_handle stream(int index) const override { return on_->stream(index); }
+  bool merge(int stream, const device& with, int its) override {
+    return on_->merge(stream, with, its);
+  }
   void* native_event(int event) const override { return on_->native_event(event); }
   bool capturable() const override { return on_->capturable(); }
   void capture(bool under_way) override { on_->capture(under_way); }

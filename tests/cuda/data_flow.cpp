@@ -175,6 +175,107 @@ TEST_CASE("a sender writes to its buffer again when the message is taken, and no
   CHECK(wrong == 0);
 }
 
+TEST_CASE("streams that do nothing but meet are one, others meet by events") {
+  define_executor_kernels();
+  // Three ranks; on each stream 0 computes. A message's job writes what the message before it had.
+  struct message {
+    int from, to, sent_on, received_on;
+  };
+  const auto build = [](const std::vector<message>& all, int computes_on) {
+    std::vector<plan_builder> plans;
+    std::vector<int> out, sent(3, -1);
+    for (int rank = 0; rank < 3; ++rank) {
+      plans.push_back(plan_builder(rank, 3, {"compute", "one", "other"}));
+      out.push_back(plans.back().add_buffer(buffer_role::output, rank, 0, 4));
+    }
+    for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+      const message& one = all[static_cast<std::size_t>(i)];
+      plan_builder& from = plans[static_cast<std::size_t>(one.from)];
+      plan_builder& to = plans[static_cast<std::size_t>(one.to)];
+      const int mine = out[static_cast<std::size_t>(one.from)];
+      int& before = sent[static_cast<std::size_t>(one.from)];
+      const int next = one.from + 1;  // the stage, whichever rank has it
+      const int in = to.add_buffer(buffer_role::input, next, i, 4);
+      const int written = from.run({one.from, i, 0, job_kind::forward}, computes_on,
+                                   {{mine, buffer_role::output, access::write}}, {before});
+      before = from.send({one.from, i, 0, job_kind::send_forward}, one.sent_on, one.to, mine,
+                         {written});
+      const int there = to.receive({next, i, 0, job_kind::receive_forward}, one.received_on,
+                                   one.from, in);
+      to.run({next, i, 0, job_kind::forward}, 0, {{in, buffer_role::input, access::read}},
+             {there});
+    }
+    for (plan_builder& each : plans) each.end();
+    return plans;
+  };
+  cudaStream_t lent = nullptr;
+  const struct {
+    const char* what;
+    std::vector<message> all;
+    int apart;  // messages whose streams meet by events
+    int computes_on = 0, gpus = 1;
+    bool lends = false;
+  } cases[] = {
+      {"one to one", {{0, 1, 1, 1}, {0, 1, 1, 1}, {0, 1, 1, 1}}, 0},
+      {"to two ranks, on a stream each", {{0, 1, 1, 1}, {0, 2, 2, 1}, {0, 1, 1, 1}}, 0},
+      {"from two ranks, on one stream", {{0, 2, 1, 1}, {1, 2, 1, 1}, {0, 2, 1, 1}}, 0},
+      {"sent on two streams", {{0, 1, 1, 1}, {0, 1, 2, 1}, {0, 1, 1, 1}}, 0},
+      {"a chain", {{0, 1, 1, 1}, {1, 2, 2, 1}, {0, 1, 1, 1}}, 0},
+      {"to two ranks, on one stream", {{0, 1, 1, 1}, {0, 2, 1, 1}, {0, 1, 1, 1}}, 3},
+      {"received on two streams", {{0, 1, 1, 1}, {0, 1, 1, 2}, {0, 1, 1, 1}}, 3},
+      {"sends and receives on one stream", {{0, 1, 1, 1}, {1, 2, 1, 1}, {0, 1, 1, 1}}, 1},
+      {"computes on it, too", {{0, 1, 1, 1}, {0, 1, 1, 1}, {0, 1, 1, 1}}, 3, 1},
+      {"on two GPUs", {{0, 1, 1, 1}, {0, 2, 2, 1}, {0, 1, 1, 1}}, 2, 0, 2},
+      {"lent", {{0, 1, 1, 1}, {0, 1, 1, 1}, {1, 2, 2, 1}}, 2, 0, 1, true}};
+  for (const auto& each : cases) {
+    CAPTURE(each.what);
+    const std::vector<plan_builder> plans = build(each.all, each.computes_on);
+    int planned_waits = 0;
+    for (const plan_view& plan : views(plans))
+      for (const instruction& one : plan.instructions) planned_waits += one.wait_count;
+    int wrong = 0, read = 0;
+    executor::job_callbacks callbacks;
+    callbacks.forward = [&](const executor::context& at) {
+      const float value = static_cast<float>(at.what.microbatch + 1);
+      for (const executor::bound_buffer& one : at.buffers)
+        if (one.mode == access::write)
+          at.view<float>(buffer_role::output)[0] = value;
+        else
+          ++read, wrong += at.view<float>(buffer_role::input)[0] != value;
+    };
+    executor::callback_stage inner(callbacks);
+    enqueueing_stages stages({&inner, &inner, &inner});
+    for (const bool graph : {false, true})
+      for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        gpu::reset(seed, each.gpus);
+        REQUIRE(cudaStreamCreateWithPriority(&lent, cudaStreamNonBlocking, 0) == cudaSuccess);
+        executor::options with = on_gpus(each.gpus);
+        if (graph) with.graph = executor::make_cuda_graph;
+        if (each.lends)
+          with.make_device = [lent](const plan_view& plan, executor::monitor& watch) {
+            executor::cuda_settings settings;
+            if (plan.rank == 0) settings.lent = {{1, lent}};
+            return executor::make_cuda_device(plan, settings, watch);
+          };
+        {
+          executor::engine engine(views(plans), stages.pointers, std::move(with));
+          const std::size_t first = gpu::calls().size();
+          engine.step();
+          const auto waits = std::count_if(
+              gpu::calls().begin() + static_cast<std::ptrdiff_t>(first), gpu::calls().end(),
+              [](const gpu::call& one) { return one.name == std::string("cudaStreamWaitEvent"); });
+          CHECK(waits == planned_waits + 2 * each.apart);
+          for (int step = 1; step < 3; ++step) engine.step();
+        }
+        static_cast<void>(cudaStreamDestroy(lent));
+        CHECK(gpu::alive() == gpu::handles{});
+        CHECK(gpu::complaints().empty());
+      }
+    CHECK(wrong == 0);
+    CHECK(read == 2 * 10 * 3 * 3);
+  }
+}
+
 TEST_CASE("traces contradict no order that the plans demand") {
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     gpu::reset(seed, 3);

@@ -331,13 +331,26 @@ TEST_CASE("the calls of a step of 1F1B on two ranks are those of the text, recor
     before = is_note ? stream : "";
     is_note ? notes.push_back(stream) : others.push_back(each);
   }
+  // What is sent is on the stream that receives it.
   std::vector<std::string> expected_notes;
-  streams = 0;
-  for (const plan_view& each : made.plans()) {
-    for (const instruction& one : each.instructions)
-      expected_notes.push_back(std::to_string(streams + one.stream) + ')');
-    streams += static_cast<int>(each.streams.size());
-  }
+  const auto stream_of = [&](const plan_view& plan, const instruction& one) {
+    int before = 0;
+    for (int rank = 0; rank < plan.rank; ++rank)
+      before += static_cast<int>(made.plans()[static_cast<std::size_t>(rank)].streams.size());
+    return before + one.stream;
+  };
+  for (const plan_view& each : made.plans())
+    for (const instruction& one : each.instructions) {
+      if (one.act != action::send) {
+        expected_notes.push_back(std::to_string(stream_of(each, one)) + ')');
+        continue;
+      }
+      const plan_view& peer = made.plans()[static_cast<std::size_t>(one.peer)];
+      const auto met = std::ranges::find_if(peer.instructions, [&](const instruction& other) {
+        return other.act == action::receive && other.peer == each.rank;
+      });
+      expected_notes.push_back(std::to_string(stream_of(peer, *met)) + ')');
+    }
   std::ranges::sort(notes);
   std::ranges::sort(expected_notes);
   CHECK(notes == expected_notes);

@@ -158,6 +158,16 @@ class cuda_device final : public device {
   stream_handle stream(int index) const override {
     return {index, plan_.streams[static_cast<std::size_t>(index)].priority, native(index)};
   }
+  bool merge(int stream, const device& with, int its) override {
+    if (with.ordinal() != settings_.device || is_lent(stream)) return false;
+    const auto other = static_cast<cudaStream_t>(with.stream(its).native);
+    const cuda::current_device guard(settings_.device);
+    const cuda::owned_event cleared = cuda::make_event();  // what this one waited for, see clear()
+    check(cudaEventRecord(cleared.get(), native(stream)), "cudaEventRecord");
+    check(cudaStreamWaitEvent(other, cleared.get(), cudaEventWaitDefault), "cudaStreamWaitEvent");
+    streams_[static_cast<std::size_t>(stream)] = other;
+    return true;
+  }
   void* native_event(int event) const override { return event_at(event); }
   bool timed() const override { return settings_.timing; }
   int ordinal() const override { return settings_.device; }
@@ -170,9 +180,10 @@ class cuda_device final : public device {
     std::optional<cuda::current_device> held;
     cuda::make_current(held, settings_.device);
     while (true) {
+      // Not those of others, which may be gone.
       int busy = 0;
-      for (const cudaStream_t each : streams_)
-        if (cudaStreamQuery(each) == cudaErrorNotReady) ++busy;
+      for (const cuda::owned_stream& each : own_streams_) busy += is_busy(each.get());
+      for (const lent_stream& each : settings_.lent) busy += is_busy(each.native);
       static_cast<void>(cudaGetLastError());  // what it found is no error of a later launch
       if (busy > 0 && std::chrono::steady_clock::now() < limit) {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -197,6 +208,11 @@ class cuda_device final : public device {
   cudaStream_t native(int stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   cudaEvent_t event_at(int event) const { return events_[static_cast<std::size_t>(event)].get(); }
 
+  static bool is_busy(cudaStream_t stream) { return cudaStreamQuery(stream) == cudaErrorNotReady; }
+  bool is_lent(int stream) const {
+    return std::ranges::any_of(settings_.lent,
+                               [&](const lent_stream& each) { return each.index == stream; });
+  }
   bool is_of_host(std::span<const std::byte> bytes) const {
     const auto* const first = static_cast<const std::byte*>(host_memory_.get());
     return bytes.data() >= first && bytes.data() < first + plan_.host_bytes;
@@ -311,7 +327,7 @@ class cuda_device final : public device {
   int multiprocessors_ = 0;
   cuda::issue_ranges shown_;
   std::vector<cuda::owned_stream> own_streams_;
-  std::vector<cudaStream_t> streams_;
+  std::vector<cudaStream_t> streams_;  // own, lent, or another device's, see merge()
   std::vector<cuda::owned_event> events_;
   std::vector<std::int64_t> recorded_;  // by event: the step of its last record
   std::vector<bool> tells_start_;       // by event: a kernel may record it as its blocks run

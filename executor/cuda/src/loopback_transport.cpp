@@ -41,6 +41,27 @@ void wait(const side& waits, const cuda::owned_event& event) {
         "cudaStreamWaitEvent");
 }
 
+//! The stream on which the rank has all its messages from `peer`; -1: there are several.
+int received_on(const plan_view& plan, int peer) {
+  int found = -1;
+  for (const instruction& each : plan.instructions) {
+    if (each.act != action::receive || each.peer != peer) continue;
+    if (found >= 0 && found != each.stream) return -1;
+    found = each.stream;
+  }
+  return found;
+}
+//! Whether the rank does nothing else on the stream than to send to `peer`.
+bool only_sends(const plan_view& plan, int stream, int peer) {
+  bool any = false;
+  for (const instruction& each : plan.instructions) {
+    if (each.stream != stream) continue;
+    if (each.act != action::send || each.peer != peer) return false;
+    any = true;
+  }
+  return any;
+}
+
 class cuda_loopback_transport final : public transport {
  public:
   explicit cuda_loopback_transport(const cuda_loopback_settings& settings) : settings_(settings) {
@@ -80,6 +101,7 @@ class cuda_loopback_transport final : public transport {
 
   void attach(int rank, device& on) override {
     rank_state& mine = ranks_[static_cast<std::size_t>(rank)];
+    mine.on = &on;
     mine.gpu = on.ordinal();
     if (mine.gpu < 0)
       throw plan_error("rank " + std::to_string(rank) + " is not on a GPU: its device has none");
@@ -90,10 +112,12 @@ class cuda_loopback_transport final : public transport {
       mine.events.reserve(plan.instructions.size());
       for (const instruction& each : plan.instructions) {
         // Of a collective both are the first member's: that it is there, and that all is done.
-        mine.events.push_back(meets_others(each.act) ? pair{cuda::make_event(), cuda::make_event()}
-                                                     : pair{});
+        mine.events.push_back(is_collective(each.act) ? pair{cuda::make_event(), cuda::make_event()}
+                                                      : pair{});
       }
     }
+    for (const auto& [ends, unused] : channels_)
+      if (ends.first == rank || ends.second == rank) join_streams(ends.first, ends.second);
   }
   bool needs_one_issuer() const override { return true; }
   bool rendezvous() const override { return true; }
@@ -119,7 +143,8 @@ class cuda_loopback_transport final : public transport {
     cuda::owned_event done;
   };
   struct rank_state {
-    int gpu = -1;              // negative: not attached yet
+    device* on = nullptr;      // null: not attached yet
+    int gpu = -1;              // negative: the same
     std::vector<pair> events;  // by instruction
   };
   struct message {
@@ -179,6 +204,42 @@ class cuda_loopback_transport final : public transport {
                        " are to copy as part of a graph, but " +
                        (there ? which_cannot(other, one) : which_cannot(one, other)));
   }
+  //! When both are here. A stream that only sends to the one, which receives that on one stream, is
+  //! given to the latter: its operations begin and end with those there, in their order, so nothing is
+  //! ordered that was not. Between streams that stay two, events tell when both are there and done.
+  void join_streams(int sender, int receiver) {
+    rank_state& from = ranks_[static_cast<std::size_t>(sender)];
+    rank_state& to = ranks_[static_cast<std::size_t>(receiver)];
+    if (from.on == nullptr || to.on == nullptr) return;
+    const plan_view& sends = plan_of(sender);
+    const plan_view& receives = plan_of(receiver);
+    const int theirs = received_on(receives, sender);
+    std::vector<bool> merged(sends.streams.size());
+    for (int stream = 0; stream < from.on->streams(); ++stream)
+      merged[static_cast<std::size_t>(stream)] = theirs >= 0 && sender != receiver &&
+                                                 only_sends(sends, stream, receiver) &&
+                                                 from.on->merge(stream, *to.on, theirs);
+    bool apart = false;
+    for (std::size_t at = 0; at < sends.instructions.size(); ++at) {
+      const instruction& each = sends.instructions[at];
+      if (each.act != action::send || each.peer != receiver ||
+          merged[static_cast<std::size_t>(each.stream)])
+        continue;
+      from.events[at].ready = make_event_on(from.gpu);
+      apart = true;
+    }
+    for (std::size_t at = 0; apart && at < receives.instructions.size(); ++at)
+      if (receives.instructions[at].act == action::receive &&
+          receives.instructions[at].peer == sender)
+        to.events[at].done = make_event_on(to.gpu);
+  }
+  static cuda::owned_event make_event_on(int gpu) {
+    const cuda::current_device guard(gpu);
+    return cuda::make_event();
+  }
+  const plan_view& plan_of(int rank) const {
+    return *std::ranges::find(plans_, rank, &plan_view::rank);
+  }
   std::string which_cannot(int one, int other) const {
     return "GPU " + std::to_string(gpu_of(one)) + " cannot reach the memory of GPU " +
            std::to_string(gpu_of(other));
@@ -201,11 +262,15 @@ class cuda_loopback_transport final : public transport {
     if (from.what->bytes != to.what->bytes)
       throw transport_error("sizes differ: send " + text_of(from) + " meets receive " +
                             text_of(to));
+    const bool merged = from.stream() == to.stream();
     const cuda::owned_event& ready = events_of(from).ready;
     const cuda::owned_event& done = events_of(to).done;
-    record(ready, from);
-    wait(to, ready);
+    if (!merged) {
+      record(ready, from);
+      wait(to, ready);
+    }
     copy_bytes(from, to, 0, from.what->bytes, to);
+    if (merged) return;
     record(done, to);
     wait(from, done);
   }

@@ -125,6 +125,11 @@ class device {
   //! plan_view::host_bytes that no kernel touches.
   virtual std::span<std::byte> host_memory() = 0;
   virtual stream_handle stream(int index) const = 0;
+  //! Before the first step, by a transport all of whose operations on this stream and on that of
+  //! another device do nothing by themselves, but meet one another in their order: from now on
+  //! what is enqueued here goes there.
+  //! @return false: the streams stay two
+  virtual bool merge(int /*stream*/, const device& /*with*/, int /*its*/) { return false; }
   //! A cudaEvent_t on a GPU; null on the host.
   virtual void* native_event(int /*event*/) const { return nullptr; }
   //! Whether marks are given times, which options::trace_steps needs.
