@@ -23,11 +23,12 @@ inline cudaError_t failed(cudaError_t code) {
 inline std::string number(std::size_t value) {
   return std::to_string(value);
 }
-inline bool is_alive(cudaStream_t stream) {
-  return stream != nullptr && !stream->destroyed;
-}
-inline bool is_alive(cudaEvent_t event) {
-  return event != nullptr && !event->destroyed;
+//! What is used when it is gone, which would be somebody else's by now, is a complaint besides.
+template <class Handle>
+bool is_alive(Handle of) {
+  if (of == nullptr) return false;
+  if (of->destroyed) here().complaints.push_back(text_of(of) + " is used when it is gone");
+  return !of->destroyed;
 }
 
 //! Whether a copy's ends lie in memory that there is, as its kind says; else that is a complaint.
