@@ -123,13 +123,13 @@ class tcp_bootstrap final : public bootstrap {
       throw bootstrap_error("exchange '" + std::string(what.substr(0, wire::most_name)) +
                             "': its name or what this process gives is too long");
     const std::string name = "exchange '" + std::string(what) + "': ";
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(limit - std::chrono::steady_clock::now());
+    const time_point now = std::chrono::steady_clock::now();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - now);
     const wire::request head{static_cast<std::uint32_t>(what.size()), of, mine.size(),
                              static_cast<std::int64_t>(left.count())};
     // Process 0 knows at the limit who is missing; a moment is left for it to say so.
     const auto moment = std::chrono::milliseconds(800);
-    const time_point end = limit < time_point::max() - moment ? limit + moment : limit;
+    const time_point end = limit < time_point::max() - moment ? std::max(limit, now) + moment : limit;
     std::string words(reinterpret_cast<const char*>(&head), sizeof head);
     words += what;
     words += mine;

@@ -85,6 +85,7 @@ std::shared_ptr<race_check> make_race_check(std::span<const plan_view> plans, bo
 
 std::unique_ptr<device> make_checked_device(std::unique_ptr<device> on,
                                             std::shared_ptr<race_check> with, std::size_t plan) {
+  if (!on || !with) throw plan_error("what is checked for races is a device, by what all share");
   return std::make_unique<checked_device>(std::move(on), std::move(with), plan);
 }
 

@@ -27,19 +27,22 @@ namespace {
 
 //! Races aside, whatever a stage throws is its own, and whatever a message or a collective ends with
 //! is the transport's; of another instruction the exception's type says it.
-//! @param at  which was running; null: it is not known
-failure kind_of(const std::exception_ptr& cause, const instruction* at) {
+//! @param at       which was running; null: it is not known
+//! @param checked  for races, of whatever was to be issued
+failure kind_of(const std::exception_ptr& cause, const instruction* at, bool checked) {
   const action act = at == nullptr ? action::end_step : at->act;
+  const failure of_others = act == action::run ? failure::stage : failure::transport;
+  const failure usual = meets_others(act) ? failure::transport : failure::stage;
   try {
     std::rethrow_exception(cause);
-  } catch (const race_error&) {  // of whatever was to be issued
-    return failure::race;
+  } catch (const race_error&) {
+    return checked ? failure::race : usual;
   } catch (const late_error&) {
-    return failure::deadline;
+    return act == action::run ? failure::stage : failure::deadline;
   } catch (const transport_error&) {
-    return act == action::run ? failure::stage : failure::transport;
+    return of_others;
   } catch (...) {
-    return meets_others(act) ? failure::transport : failure::stage;
+    return usual;
   }
 }
 
@@ -83,11 +86,11 @@ struct engine::state {
     int streams = 0;
     for (const plan_view& plan : plans) streams += static_cast<int>(plan.streams.size());
     if (with.host.threads == 0) with.host.threads = streams;
-    if (wire->needs_one_issuer() && with.issue != issuing::caller && plans.size() > 1)
-      throw plan_error(
-          "the transport needs a single issuing thread for all ranks: issuing::caller");
-    if (with.graph) wire->record_steps();
     try {
+      if (wire->needs_one_issuer() && with.issue != issuing::caller && plans.size() > 1)
+        throw plan_error(
+            "the transport needs a single issuing thread for all ranks: issuing::caller");
+      if (with.graph) wire->record_steps();
       wire->open(plans, watch);
       make(stages);
     } catch (...) {
@@ -202,8 +205,18 @@ struct engine::state {
 
   //! By the calling thread.
   void issue() noexcept {
-    int turns = 0;
     place last{-1, -1};
+    try {
+      issue(last);
+    } catch (...) {  // a device's submit()
+      issuing = last;
+      watch.fail(plans[static_cast<std::size_t>(std::max(last.plan, 0))].rank, -1,
+                 std::current_exception());
+    }
+  }
+  //! @param last  what has been issued
+  void issue(place& last) {
+    int turns = 0;
     for (const turn& next : order) {
       // Nobody else looks at the time meanwhile.
       if (calls && last.plan >= 0 && std::chrono::steady_clock::now() >= watch.deadline()) {
@@ -238,11 +251,13 @@ struct engine::state {
       std::fprintf(stderr, "stretto: waiting for a callback that does not return; %s\n",
                    failed_with.c_str());
     const bool waits = failed && polled;
-    const int left = end_threads(waits ? after(with.grace) : time_point::min());
+    // The host's threads of one device may be in the memory of another, which goes with it.
+    const int left = end_threads(!polled ? time_point::max()
+                                 : waits ? after(with.grace)
+                                         : time_point::min());
     if (left > 0 && waits)
       for (const auto& each : devices) each->abandon();
-    // It may have made the devices' memory known to others. Threads that are left may be in it.
-    if (left == 0 || polled) wire.reset();
+    wire.reset();  // it may have made the devices' memory known to others
   }
 
   //! @return threads that have not ended by then.
@@ -319,7 +334,7 @@ struct engine::state {
     const stretto::instruction* const at =
         instruction < 0 ? nullptr
                         : &plans[plan].instructions[static_cast<std::size_t>(instruction)];
-    fail(kind_of(first.cause, at), culprit_at(plan, instruction),
+    fail(kind_of(first.cause, at, with.checked), culprit_at(plan, instruction),
          "step " + std::to_string(steps) + ", " + where + ": " + cause_text(first.cause) + then +
              exchanged_with_others(runners, steps),
          first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));
@@ -329,7 +344,7 @@ struct engine::state {
   [[noreturn]] void fail_replayed() {
     if (with.graph_progress) fail_as_reported();
     const monitor::report& first = watch.first_failure();
-    fail(kind_of(first.cause, nullptr), {first.rank, -1, {}, steps},
+    fail(kind_of(first.cause, nullptr, with.checked), {first.rank, -1, {}, steps},
          "step " + std::to_string(steps) + ", as a graph, rank " + std::to_string(first.rank) +
              ": " + cause_text(first.cause),
          first.cause);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -72,6 +73,11 @@ class host_device final : public device {
                                        depth_of(plan, index, settings)};
         streams_.push_back(std::make_unique<host_stream>(where, events_.get(), watch));
       }
+    } catch (const std::system_error& none) {
+      end_threads();
+      throw plan_error("rank " + std::to_string(rank_) + ": stream " +
+                       std::string(label(plan.streams[streams_.size()])) +
+                       " gets no thread: " + none.what());
     } catch (...) {
       // The threads that did start must not outlive the failure of one that did not.
       end_threads();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -98,8 +99,15 @@ class loopback_transport final : public transport {
       if (messages == 0) continue;
       // No step leaves a message behind, so a channel never holds more than one step's.
       const int capacity = std::min(capacity_, messages);
-      channels_[index_of(plan.rank, peer)] =
-          std::make_unique<loopback_channel>(plan.rank, peer, capacity, largest, spins, stop);
+      try {
+        channels_[index_of(plan.rank, peer)] =
+            std::make_unique<loopback_channel>(plan.rank, peer, capacity, largest, spins, stop);
+      } catch (const std::bad_alloc&) {
+        throw plan_error("channel " + std::to_string(plan.rank) + " -> " + std::to_string(peer) +
+                         ": there is no memory for the " + std::to_string(capacity) +
+                         " messages of up to " + std::to_string(largest) +
+                         " bytes that the transport's capacity lets it hold");
+      }
     }
   }
 

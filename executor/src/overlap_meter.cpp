@@ -66,6 +66,7 @@ class meter {
         stamps_(calls_.size()),
         on_(with.make_device ? with.make_device(plan_.view(), watch_)
                              : make_host_device(plan_.view(), {}, watch_)) {
+    if (!on_) throw plan_error("make_device gave none to measure overlap on");
     check_timed(*on_, 0);
   }
   ~meter() {

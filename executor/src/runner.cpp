@@ -202,7 +202,9 @@ void runner::end(int instruction, std::int64_t step) noexcept {
 }
 
 void runner::fail(int index, std::int64_t step) noexcept {
-  with_.watch->fail(plan_.rank, ticket_of(index, step), std::current_exception());
+  // Behind the last there is only a submit, which is nobody's.
+  const bool is_one = index < static_cast<int>(instructions_.size());
+  with_.watch->fail(plan_.rank, is_one ? ticket_of(index, step) : -1, std::current_exception());
 }
 
 void runner::enqueue_work(int index, std::int64_t step) {

@@ -48,9 +48,9 @@ class order_check {
       if (before >= 0) check_order({plan, before}, step, here, step, "stream order");
       before = index;
       for (const event_wait& wait : mine.waits_of(at(here))) {
-        // Its stream has come to it, which is no time in a trace.
-        if (wait.why == wait_reason::starts_before) continue;
         const place recorder{plan, recorders_[static_cast<std::size_t>(wait.event)]};
+        // A start: its stream has come to it, which is no time in a trace.
+        if (recorder.instruction < 0) continue;
         const std::int64_t when = wait.previous_step ? step - 1 : step;
         if (found_.has_step(when))
           check_order(recorder, when, here, step, "event " + std::to_string(wait.event));

@@ -131,6 +131,8 @@ class plan_check {
     const op_part part = plan_.part_of(index);
     if (part.own_uses < -1 || part.own_uses > each.use_count)
       refuse(index, "more of its buffers are its own than it has");
+    if (each.act != action::run && part.own_uses >= 0 && part.own_uses < each.use_count)
+      refuse(index, "only what is run has buffers that are not its own");
     if (part.pieces < 1 || part.piece < 0 || part.piece >= part.pieces)
       refuse(index, "piece " + std::to_string(part.piece) + " of " + std::to_string(part.pieces) +
                         " does not exist");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -62,9 +63,16 @@ void check_channels(std::span<const plan_view> plans) {
 
 void check_groups(std::span<const plan_view> plans) {
   const std::vector<int> index = plan_of_rank(plans);
+  std::map<int, const plan_view*> first;  // that is in the group
   for (const plan_view& plan : plans)
     for (const int group : groups_of(plan)) {
       const group_part mine = group_of(plan, group);
+      // Members are compared with one another below; a number is one group's.
+      const plan_view& other_one = *first.try_emplace(group, &plan).first->second;
+      if (std::ranges::find(mine.members, other_one.rank) == mine.members.end())
+        throw plan_error("group " + std::to_string(group) + ": ranks " +
+                         std::to_string(other_one.rank) + " and " + std::to_string(plan.rank) +
+                         " are in it, and the one is no member of the other's");
       for (const std::int32_t rank : mine.members) {
         const int other = index[static_cast<std::size_t>(rank)];
         if (other < 0 || rank == plan.rank) continue;

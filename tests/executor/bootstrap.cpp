@@ -366,6 +366,13 @@ TEST_CASE("who does not come in time is named, with whom was turned away") {
   }
 }
 
+TEST_CASE("process 0 is asked when it is too late already, too") {
+  const listener at;
+  const auto first = make_tcp_bootstrap(settings(0, 2, at), later());
+  expect_part(error_of([&] { first->barrier("plans", in(milliseconds(-5000))); }),
+              "exchange 'plans' is not complete in time: process 1 has not come");
+}
+
 TEST_CASE("strangers at the port do no harm") {
   const listener at;
   const auto first = make_tcp_bootstrap(settings(0, 2, at), later());

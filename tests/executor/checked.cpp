@@ -358,6 +358,32 @@ TEST_CASE("a wait for what nobody has recorded, and options that cannot be check
                        executor::plan_error);
 }
 
+TEST_CASE("a rank that is in no group needs to know of none") {
+  std::vector<plan_builder> plans;
+  for (int rank = 0; rank < 3; ++rank) {
+    plans.push_back(plan_builder(rank, 3, {"compute"}));
+    if (rank > 0) {
+      plans.back().add_group({1, 2}, 16, false);
+      plans.back().all_reduce(0, 0, plans.back().add_buffer(buffer_role::collective, 0, 0, 64));
+    }
+    plans.back().end();
+  }
+  run_steps(views(plans), 3, checking());
+}
+
+TEST_CASE("what has no plan, no device or two of a rank is not checked") {
+  const plan_builder one(0, 2, {"compute"});
+  CHECK_THROWS_WITH_AS(executor::make_race_check(std::vector<plan_view>{one.view(), one.view()}),
+                       "rank 0 has two plans", executor::plan_error);
+  const plan_builder alone(0, 1, {"compute"});
+  const std::vector<plan_view> plans{alone.view()};
+  const auto races = executor::make_race_check(plans);
+  CHECK_THROWS_AS(executor::make_checked_device(nullptr, races, 0), executor::plan_error);
+  CHECK_THROWS_AS(
+      executor::make_checked_device(std::make_unique<walked_device>(plans[0]), nullptr, 0),
+      executor::plan_error);
+}
+
 TEST_CASE("a transport that takes messages ahead is no rendezvous, whoever has made it") {
   // Rank 0 reads what it receives without a wait, because what it sends beside it must have met.
   plan_builder one(0, 2, {"compute", "sends", "receives"}), other(1, 2, {"compute"});

@@ -12,6 +12,7 @@
 #include "stretto/executor/arena.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/host_device.hpp"
+#include "stretto/executor/loopback_transport.hpp"
 #include "stretto/executor/runner.hpp"
 #include "support/sanitized.hpp"
 #include "threads.hpp"
@@ -228,6 +229,22 @@ TEST_CASE("an arena that there is no memory for is refused with its rank and byt
     CHECK(std::string(told.what()) ==
           "plan of rank 1: its arena of 1152921504606846976 bytes cannot be allocated");
   }
+}
+
+TEST_CASE("messages that there is no memory to hold are refused with their channel") {
+  plan_builder from(0, 2, {"compute"}), to(1, 2, {"compute"});
+  const std::int64_t much = std::int64_t{1} << 60;  // beyond any address
+  from.send({0, 0, 0, job_kind::send_forward}, 0, 1, from.add_buffer(buffer_role::output, 0, 0, much));
+  to.receive({1, 0, 0, job_kind::receive_forward}, 0, 0, to.add_buffer(buffer_role::input, 1, 0, much));
+  from.end();
+  to.end();
+  if (test_support::sanitized) return;  // whose allocator ends the program
+  const plan_view plans[] = {from.view(), to.view()};
+  executor::monitor watch(2);
+  CHECK_THROWS_WITH_AS(executor::make_loopback_transport(4)->open(plans, watch),
+                       "channel 0 -> 1: there is no memory for the 1 messages of up to "
+                       "1152921504606846976 bytes that the transport's capacity lets it hold",
+                       executor::plan_error);
 }
 
 TEST_CASE("the bytes of events and of prepared instructions follow the plan") {

@@ -13,8 +13,10 @@
 #include <utility>
 
 #include "failures.hpp"
+#include "forwarding_device.hpp"
 #include "pipeline.hpp"
 #include "stretto/executor/callbacks.hpp"
+#include "stretto/executor/checked_device.hpp"
 #include "stretto/executor/loopback_transport.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/expanded.hpp"
@@ -142,6 +144,126 @@ TEST_CASE("a stage that throws what transports throw has failed itself") {
   const executor::execution_error error = error_of(*run.engine);
   CHECK(error.kind() == executor::failure::stage);
   expect_part(error.what(), "of my own");
+}
+
+TEST_CASE("a stage that throws what the executor throws of itself has failed itself") {
+  for (const bool late : {false, true}) {
+    spoiled run(2, {1, 0, 0, job_kind::forward}, 0, [late](const executor::context&) {
+      if (late) throw executor::late_error("of my own");
+      throw executor::race_error("of my own");
+    });
+    const executor::execution_error error = error_of(*run.engine);
+    CHECK(error.kind() == executor::failure::stage);
+    expect_part(error.what(), "1F0");
+    expect_part(error.what(), "of my own");
+  }
+}
+
+TEST_CASE("a device that cannot submit ends the step, whoever issues") {
+  struct broken final : forwarding_device {
+    using forwarding_device::forwarding_device;
+    void submit() override { throw std::runtime_error("the queue is broken"); }
+  };
+  const int before = thread_count();
+  for (const executor::issuing mode :
+       {executor::issuing::caller, executor::issuing::thread_per_rank}) {
+    executor::options with;
+    with.issue = mode;
+    with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+      return std::make_unique<broken>(plan, watch);
+    };
+    spoiled run(1, {0, 0, 0, job_kind::forward}, 5, [](const executor::context&) {}, std::move(with));
+    const executor::execution_error error = error_of(*run.engine);
+    CHECK(error.kind() == executor::failure::stage);
+    CHECK(std::string(error.what()).starts_with("step 0, rank 0: the queue is broken"));
+    CHECK(error.instruction() == -1);
+  }
+  CHECK(settle_to(before));
+}
+
+TEST_CASE("no memory is given back while a thread of any rank may be in it") {
+  // Rank 1's stream is held in a receive when rank 0 fails; it looks at rank 0's memory a while after
+  // all has been called off, as one does that copies from there.
+  struct shared_state {
+    std::atomic<bool> entered{false}, aborted{false}, gone{false}, looked{false}, was_gone{false};
+  } state;
+  struct watched final : forwarding_device {
+    watched(const plan_view& plan, executor::monitor& watch, std::atomic<bool>* gone)
+        : forwarding_device(plan, watch), gone_(gone) {}
+    ~watched() override {
+      if (gone_ != nullptr) *gone_ = true;
+    }
+    std::atomic<bool>* gone_;
+  };
+  struct slow_wire final : executor::transport {
+    explicit slow_wire(shared_state& of) : state(of) {}
+    void open(std::span<const plan_view>, executor::monitor&) override {}
+    void send(const executor::launch&, const executor::operation&) override {}
+    void receive(const executor::launch& at, const executor::operation& what) override {
+      enqueue(at, what, [](const executor::command& work) {
+        shared_state& my = *static_cast<shared_state*>(work.self);
+        my.entered = true;
+        while (!my.aborted) std::this_thread::sleep_for(milliseconds(1));
+        std::this_thread::sleep_for(milliseconds(50));
+        my.was_gone = my.gone.load();
+        my.looked = true;
+      }, &state, 0);
+    }
+    void all_reduce(const executor::launch&, const executor::operation&) override {}
+    void all_gather(const executor::launch&, const executor::operation&) override {}
+    void abort() noexcept override { state.aborted = true; }
+    shared_state& state;
+  };
+  {
+    executor::options with;
+    with.grace = milliseconds(0);
+    with.wire = std::make_unique<slow_wire>(state);
+    with.make_device = [&](const plan_view& plan, executor::monitor& watch) {
+      return std::make_unique<watched>(plan, watch, plan.rank == 0 ? &state.gone : nullptr);
+    };
+    const auto fails = [&state](const executor::context&) {
+      while (!state.entered) std::this_thread::sleep_for(milliseconds(1));
+      throw std::runtime_error("once");
+    };
+    spoiled run(2, {0, 1, 0, job_kind::forward}, 0, fails, std::move(with));
+    CHECK(error_of(*run.engine).kind() == executor::failure::stage);
+  }
+  CHECK(state.looked);
+  CHECK(state.gone);
+  CHECK_FALSE(state.was_gone);
+}
+
+TEST_CASE("others are told of an engine that could not begin, however early") {
+  struct telling_wire final : executor::transport {
+    explicit telling_wire(std::string& to) : told(to) {}
+    bool needs_one_issuer() const override { return true; }
+    void open(std::span<const plan_view>, executor::monitor&) override {}
+    void send(const executor::launch&, const executor::operation&) override {}
+    void receive(const executor::launch&, const executor::operation&) override {}
+    void all_reduce(const executor::launch&, const executor::operation&) override {}
+    void all_gather(const executor::launch&, const executor::operation&) override {}
+    void tell(std::string_view why) noexcept override { told = why; }
+    void abort() noexcept override {}
+    std::string& told;
+  };
+  for (const bool graph : {false, true}) {
+    std::string told;
+    executor::options with;
+    with.wire = std::make_unique<telling_wire>(told);
+    if (graph) {
+      with.graph = [] { return std::unique_ptr<executor::step_graph>(); };
+      with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+        return std::make_unique<forwarding_device>(plan, watch);
+      };
+    } else {
+      with.issue = executor::issuing::thread_per_rank;
+    }
+    CHECK_THROWS_AS(spoiled(2, {0, 0, 0, job_kind::forward}, 0, [](const executor::context&) {},
+                            std::move(with)),
+                    executor::plan_error);
+    expect_part(told, graph ? "it could not begin: a graph needs a transport"
+                            : "it could not begin: the transport needs a single issuing thread");
+  }
 }
 
 TEST_CASE("after a failure every step is refused") {

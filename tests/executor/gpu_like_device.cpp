@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "failures.hpp"
+#include "forwarding_device.hpp"
 #include "pipeline.hpp"
-#include "stretto/executor/host_device.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
@@ -16,28 +16,10 @@ using namespace stretto::test;
 namespace {
 
 //! A host device that behaves so.
-class gpu_like final : public executor::device {
+class gpu_like final : public forwarding_device {
  public:
   gpu_like(const plan_view& plan, executor::monitor& watch)
-      : inner_(executor::make_host_device(plan, {}, watch)), watch_(watch) {}
-
-  void enqueue(int stream, const executor::command& work) override {
-    inner_->enqueue(stream, work);
-  }
-  void record(int stream, int event, std::int64_t step) override {
-    inner_->record(stream, event, step);
-  }
-  void wait(int stream, int event, std::int64_t step) override {
-    inner_->wait(stream, event, step);
-  }
-  void submit() override { inner_->submit(); }
-  std::span<std::byte> arena() override { return inner_->arena(); }
-  std::span<std::byte> host_memory() override { return inner_->host_memory(); }
-  executor::stream_handle stream(int index) const override { return inner_->stream(index); }
-  int streams() const override { return inner_->streams(); }
-  executor::progress progress_of(int stream) const override { return inner_->progress_of(stream); }
-  void wake() noexcept override { inner_->wake(); }
-  int join(executor::time_point limit) noexcept override { return inner_->join(limit); }
+      : forwarding_device(plan, watch), watch_(watch) {}
 
   bool marked() const override { return true; }
   void begin(int, const executor::mark& what) override {
@@ -50,7 +32,7 @@ class gpu_like final : public executor::device {
     const auto tell = [](const executor::command& given) {
       static_cast<std::atomic<bool>*>(given.self)->store(true);
     };
-    inner_->enqueue(stream, {tell, &ended_, nullptr, 0, step});
+    enqueue(stream, {tell, &ended_, nullptr, 0, step});
   }
   bool polled() const override { return true; }
   void poll() noexcept override {
@@ -63,7 +45,6 @@ class gpu_like final : public executor::device {
   int marks = 0;
 
  private:
-  std::unique_ptr<executor::device> inner_;
   executor::monitor& watch_;
   std::atomic<bool> ended_{false};
   mutable char handles_[16]{};

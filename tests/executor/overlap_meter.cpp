@@ -94,6 +94,11 @@ TEST_CASE("kernels that are missing, throw or do not end, and settings that mean
   CHECK_THROWS_WITH_AS(executor::measure_overlap({nothing, nothing}, {.warmups = -1}),
                        "overlap is measured in at least one round, and warmups are not negative",
                        executor::plan_error);
+  const auto none = [](const plan_view&, executor::monitor&) {
+    return std::unique_ptr<executor::device>();
+  };
+  CHECK_THROWS_WITH_AS(executor::measure_overlap({nothing, nothing}, {.make_device = none}),
+                       "make_device gave none to measure overlap on", executor::plan_error);
   const auto sleeps = [](const executor::kernel_call&) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   };

@@ -209,6 +209,18 @@ TEST_CASE("messages and collectives that are none") {
   });
 }
 
+TEST_CASE("what is moved is a buffer of its own") {
+  plans all = good_plans();
+  std::vector<plan_view> given = views(all);
+  std::vector<op_part> parts(all[0].instructions.size());
+  given[0].parts = parts;
+  CHECK_NOTHROW(executor::validate(given));
+  parts[static_cast<std::size_t>(nth(all[0], action::send))].own_uses = 0;
+  expect_part(refusal_of([&] { executor::validate(given); }),
+              "0SEND_F0 (stage 0, send of activations, micro-batch 0): only what is run has buffers "
+              "that are not its own");
+}
+
 TEST_CASE("plans that do not belong together") {
   refuses_each({
       {[](plans& p) { p[2].head.digest = 1; }, "rank 2 runs another schedule than rank 0"},
@@ -238,6 +250,13 @@ TEST_CASE("plans that do not belong together") {
        },
        "ranks 0 and 2 differ in its members"},
       {[](plans& p) { p[1].groups[0].elements = 3; }, "ranks 0 and 1 differ in what it sums"},
+      {[](plans& p) {  // one number for two groups
+         p[0].members = {0};
+         p[0].groups[0].count = 1;
+         p[1].members = p[2].members = {1, 2};
+         p[1].groups[0].count = p[2].groups[0].count = 2;
+       },
+       "group 0: ranks 0 and 1 are in it, and the one is no member of the other's"},
       {[](plans& p) { p[1].groups[0].wide = false; }, "ranks 0 and 1 differ in what it sums"},
       {[](plans& p) { p[2].at(nth(p[2], action::all_reduce)).act = action::run; },
        "ranks 0 and 2 differ in how often it sums"},

@@ -146,6 +146,22 @@ TEST_CASE("every kind of broken order is found and named") {
   }
 }
 
+TEST_CASE("the start of another is no time in a trace, whatever it is waited for") {
+  plan_builder plan(0, 1, {"compute", "other"});
+  plan.run({0, 0, 0, job_kind::forward}, 0);
+  const int behind = plan.run({0, 1, 0, job_kind::forward}, 1);
+  plan.end();
+  std::vector<op_part> parts(plan.instructions.size());
+  parts[0].started = plan.head.events++;
+  plan.at(behind).first_wait = static_cast<std::int32_t>(plan.waits.size());
+  plan.at(behind).wait_count = 1;
+  plan.waits.push_back({parts[0].started, wait_reason::data, false});
+  std::vector<plan_view> plans = {plan.view()};
+  plans[0].parts = parts;
+  const std::vector<trace_record> records = {{0, 0, 0, 0, 5}, {0, 1, 0, 1, 10}, {0, 2, 0, 10, 11}};
+  CHECK_FALSE(executor::check_against(plans, records).has_value());
+}
+
 TEST_CASE("the event of the step before is checked across steps") {
   plan_builder plan(0, 1, {"compute", "other"});
   plan.run({0, 0, 0, job_kind::forward}, 0);
