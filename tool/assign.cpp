@@ -46,7 +46,7 @@ struct assign_command {
     if (format == "json")
       write_file("-o", out, json());
     else if (format == "svg")
-      write_file("-o", out, to_svg(dealt_, where_, title(), summary()));
+      write_svg("-o", out, to_svg(dealt_, where_, title(), summary()));
     else
       write_file("-o", out, table());
   }

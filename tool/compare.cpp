@@ -80,7 +80,7 @@ struct compare_command {
     if (format == "json")
       write_file("-o", out, common_.json(limits, runs));
     else if (format == "svg" && !empty)
-      write_file("-o", out, to_svg(common_, limits, runs));
+      write_svg("-o", out, to_svg(common_, limits, runs));
     else
       write_file("-o", format == "svg" ? "-" : out, common_.table(limits, runs));
     if (empty)

@@ -75,7 +75,8 @@ job_kind costs_file::kind_of(const json& entry, const std::string& place) const 
       if (const auto known = static_cast<job_kind>(kind);
           letters(known) == entry["kind"].get<std::string>())
         return known;
-  file_.fail(place + " needs a kind: F, B, I, W, R, OFFLOAD, RELOAD, REDUCE_GRAD or UNSHARD");
+  file_.fail(place + " needs a kind: F, B, I, W, R, OFFLOAD, RELOAD, REDUCE_GRAD or UNSHARD" +
+             (entry.contains("kind") ? ", and has " + entry["kind"].dump() : std::string()));
 }
 
 std::vector<int> costs_file::chosen(const json& entry, const std::string& place, const char* key,

@@ -165,7 +165,7 @@ struct draw_command {
     if (!measured.empty()) return plot_measured();
     const step made = make_step(options, true);
     refuse_nothing_gathered(options, made);
-    write_file("-o", out, to_svg(picture(made, show_memory)));
+    write_svg("-o", out, to_svg(picture(made, show_memory)));
   }
   //! What was measured below what is predicted: by the options' costs, or by what each kind of job
   //! took in the trace.
@@ -190,7 +190,7 @@ struct draw_command {
                      ": " + drawn.subtitle + "; measured, step " + std::to_string(trace.last()) +
                      ": makespan " + std::to_string(trace.makespan() / 1000) + "; " +
                      (broken.empty() ? "every order was kept" : "broken: " + broken);
-    write_file("-o", out, to_svg(drawn));
+    write_svg("-o", out, to_svg(drawn));
     if (!broken.empty()) throw broken_schedule(measured + ": " + broken);
   }
   void trace() const {

@@ -82,4 +82,13 @@ void write_file(const std::string& option, const std::string& path,
     throw bad_option(option, path, "cannot be written: " + why);
 }
 
+void write_svg(const std::string& option, const std::string& path, const std::string& svg) {
+  for (const char* other : {".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp"})
+    if (path.ends_with(other))
+      throw bad_option(option, path,
+                       std::string("pictures are SVG, and that is no ") + other +
+                           ": name it .svg, of which rsvg-convert makes others");
+  write_file(option, path, svg);
+}
+
 }  // namespace stretto::tool

@@ -15,4 +15,8 @@ void write_file(const std::string& option, const std::string& path, const std::s
 void write_file(const std::string& option, const std::string& path,
                 const std::function<void(std::ostream&)>& print);
 
+//! The same for a picture, which is SVG.
+//! @throws bad_input also for a name that says that it is none
+void write_svg(const std::string& option, const std::string& path, const std::string& svg);
+
 }  // namespace stretto::tool

@@ -128,7 +128,7 @@ struct plan_command {
       if (given.size() > 4) asked.stages[0].weights = given[4];
     };
     if (std::ranges::count(bytes, ',') < 4)
-      put(read_numbers<4>("--bytes", bytes, "M,S,K,G", 0));
+      put(read_numbers<4>("--bytes", bytes, "M,S,K,G, or 5, M,S,K,G,W", 0));
     else
       put(read_numbers<5>("--bytes", bytes, "M,S,K,G,W", 0));
     return asked;

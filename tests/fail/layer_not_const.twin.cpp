@@ -1,4 +1,5 @@
 // As what asks can call them.
+#include "stretto/assignment/even.hpp"
 #include "stretto/memory/release_early.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/gpipe.hpp"
@@ -9,4 +10,4 @@ struct const_by_layers : stretto::memory::release_early {
 };
 static_assert(stretto::valid<stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 4},
                                                stretto::schedule::gpipe,
-                                               stretto::assignment::unassigned, const_by_layers>>);
+                                               stretto::assignment::even<2>, const_by_layers>>);

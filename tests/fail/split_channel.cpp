@@ -1,5 +1,5 @@
 // The second message to rank 1 leaves on another stream than the first.
-// expected: stretto: rendezvous: a send and a receive do not meet
+// expected: stretto: rendezvous: messages between two ranks are on two streams
 // expected: <stretto::fault::rendezvous, stretto::reason::channel_on_two_streams, 0, 3, stretto::job_kind::send_forward, 0, 1>
 #include "stretto/plan/accepted.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"

@@ -6,6 +6,7 @@
 
 #include "fuzz/support/fuzz.hpp"
 #include "stretto/check/all.hpp"
+#include "stretto/model/costs_fit.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/emit_jobs.hpp"
 #include "stretto/plan/report.hpp"
@@ -105,9 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!schedule.supports(sizes)) return 0;
   const stretto::placement where = stretto::place(schedule.placed(), sizes);
   const job_table costs = any_table(by, where, sizes);
-  if (!costs.view().fits(where.ranks, where.chunks, where.stages(), sizes.microbatches,
-                         sizes.slices))
-    return 0;
+  if (!stretto::costs_fit(costs.view(), where, sizes.microbatches, sizes.slices).ok()) return 0;
   const stretto::memory::windows put = any_windows(by);
   using stretto::schedule::merge_kind;
   const auto merge = static_cast<merge_kind>(by.below(3));

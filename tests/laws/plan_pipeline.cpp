@@ -11,6 +11,7 @@
 #include "stretto/assignment/all.hpp"
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/memory/all.hpp"
+#include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/all.hpp"
@@ -314,16 +315,47 @@ TEST_CASE("costs of another shape are refused, not read") {
   CHECK(answer(stretto::job_table(2, 1).view()) == stretto::reason::costs_do_not_fit);
   table.limit = {5, 5};
   CHECK(answer(table.view()) == stretto::reason::costs_do_not_fit);
-  for (const stretto::unit_costs& wrong :
-       {stretto::unit_costs{.forward = -1}, stretto::unit_costs{.communication = -1},
-        stretto::unit_costs{.pair_hides = 101}})
-    CHECK(answer(stretto::job_table(3, 1, wrong).view()) == stretto::reason::costs_do_not_fit);
+}
+
+TEST_CASE("of costs that make no sense the first is named: what it is of, how much, and how much may be") {
+  const auto said = [](auto spoil) {
+    stretto::job_table table(3, 2);
+    spoil(table);
+    const stretto::planned made(schedule::interleaved{}, {.ranks = 3, .microbatches = 6, .chunks = 2},
+                                table.view(), overlap::separate{});
+    return std::string(stretto::to_text(made.answer()).view());
+  };
+  constexpr std::int64_t most = stretto::job_table_view::most_memory;
+  using table = stretto::job_table;
+  CHECK(said([](table& of) { of.at(2, 1, stretto::job_kind::backward_input).time = -3; }) ==
+        "unsupported on rank 2, job 5I0: a job's time is a number from 0 to 2^46, with many jobs of a "
+        "kind 2^60 over their number (-3, at most 70368744177664)");
+  for (const auto member : {&stretto::job_cost::change, &stretto::job_cost::peak})
+    CHECK(said([&](table& of) { of.at(1, 0, stretto::job_kind::forward).*member = -most - 1; }) ==
+          "unsupported on rank 1, job 1F0: what a job changes memory by, and its peak, are numbers of "
+          "at most 2^46 either way (-70368744177665, at most 70368744177664)");
+  CHECK(said([](table& of) { of.base = {0, 1, -1}; }) ==
+        "unsupported on rank 2: what a rank has in memory before its first job is a number from 0 to "
+        "2^46 (-1, at most 70368744177664)");
+  CHECK(said([&](table& of) { of.limit = {0, -most - 1, 0}; })
+            .starts_with("unsupported on rank 1: a limit of memory is a number from -2^46 on"));
+  CHECK(said([](table& of) { of.communication = -1; })
+            .starts_with("unsupported: a message's time is a number from 0 to 2^46"));
+  CHECK(said([](table& of) { of.pair_hides = 101; }) ==
+        "unsupported: a pair hides 0 to 100 percent of its shorter half (101, at most 100)");
+  // In the second class of micro-batches, too.
+  CHECK(said([](table& of) {
+          of.classes = {0, 1, 0, 0, 0, 0};
+          of.add_class();
+          of.entries.back().time = -4;
+        }).starts_with("unsupported on rank 2, job 5UNSHARD"));
 }
 
 TEST_CASE("times are as long as sums over all jobs stay in 64 bits") {
   constexpr std::int64_t most = stretto::job_table_view::most_time;
   const auto fits = [](std::int64_t time, int jobs) {
-    return stretto::job_table(1, 1, {.forward = time}).view().fits(1, 1, 1, jobs, 1);
+    const stretto::job_table table(1, 1, {.forward = time});
+    return stretto::costs_fit(table.view(), {.ranks = 1, .microbatches = jobs}, jobs, 1).ok();
   };
   CHECK(fits(most, 1 << 14));
   CHECK(!fits(most + 1, 1));
@@ -335,7 +367,7 @@ TEST_CASE("times are as long as sums over all jobs stay in 64 bits") {
   CHECK(stretto::planned(schedule::gpipe{}, {.ranks = 1, .microbatches = 1 << 17}, table.view(),
                          overlap::separate{})
             .answer()
-            .why == stretto::reason::costs_do_not_fit);
+            .why == stretto::reason::time_out_of_range);
 }
 
 namespace {
@@ -369,8 +401,9 @@ stretto::verdict streams_of() {
 TEST_CASE("negative costs are refused at compile time, too") {
   using step = stretto::pipeline<shape{.ranks = 3, .microbatches = 6}, schedule::one_f_one_b,
                                  stretto::assignment::unassigned, refunding>;
-  static_assert(step::checked == refuse(stretto::fault::unsupported,
-                                        stretto::reason::costs_do_not_fit));
+  static_assert(step::checked.what == stretto::fault::unsupported &&
+                step::checked.why == stretto::reason::time_out_of_range && step::checked.rank == 0 &&
+                step::checked.amount == -1);
 }
 
 TEST_CASE("an overlap policy that names a stream which there is not is refused, with the job") {

@@ -113,6 +113,7 @@ TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and los
   refused(R"({"jobs": [{"cost": 1}]})", "jobs[0] needs a kind");
   refused(R"({"jobs": [{"kind": "F"}, {"kind": "Q"}]})", "jobs[1] needs a kind");
   refused(R"({"jobs": [{"kind": "O"}]})", "jobs[0] needs a kind: F, B, I, W, R, OFFLOAD,");
+  refused(R"({"jobs": [{"kind": "f"}]})", ", REDUCE_GRAD or UNSHARD, and has \"f\"");
   refused(R"({"jobs": [{"kind": "F", "rank": 2}]})", "jobs[0].rank is 2");
   refused(R"({"jobs": [{"kind": "F", "chunk": 2}]})", "jobs[0].chunk is 2");
   refused(R"({"jobs": [{"kind": "F", "cost": -1}]})", "jobs[0].cost is -1");

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -201,6 +202,20 @@ TEST_CASE("a measured step is drawn below the predicted one, rank by rank, strea
   // By costs of one's own, in the same unit.
   CHECK(run(measured_1f1b + file.path() + " --cost 2,2,2,0")
             .out.find("by the costs given: makespan 12") != std::string::npos);
+}
+
+TEST_CASE("a picture is SVG, and no other file is made of it") {
+  for (const char* command : {"plot 1f1b --ranks 2 --microbatches 2", "compare --ranks 2 --microbatches 2 --format svg",
+                              "assign --layers 4,4 --chunks 1 --format svg"})
+    for (const char* ending : {".png", ".pdf"}) {
+      const std::string name = temporary("picture").path() + ending;
+      const outcome ran = run(std::string(command) + " -o " + name);
+      INFO(ran.err);
+      CHECK(ran.exit == 2);
+      CHECK(ran.err == "stretto: -o " + name + ": pictures are SVG, and that is no " + ending +
+                           ": name it .svg, of which rsvg-convert makes others\n");
+      CHECK_FALSE(std::filesystem::exists(name));
+    }
 }
 
 TEST_CASE("an order that a trace breaks is named, a trace of something else refused") {

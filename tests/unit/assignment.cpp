@@ -11,6 +11,7 @@
 #include "stretto/assignment/all.hpp"
 #include "stretto/lowering/requested.hpp"
 #include "stretto/memory/release_early.hpp"
+#include "stretto/model/costs_fit.hpp"
 #include "stretto/model/layer.hpp"
 #include "stretto/model/verdict_text.hpp"
 
@@ -79,13 +80,14 @@ TEST_CASE("what layers take goes into a job table; what is below 0 is not hidden
   const stretto::job_table made = written({.forward = 5, .memory_weights = 7});
   CHECK(made.view().at(0, 0, stretto::job_kind::forward).time == 6);
   CHECK(made.base == std::vector<std::int64_t>{7, 0});
-  CHECK(made.view().fits(2, 1, 2, 4, 1));
+  CHECK(stretto::costs_fit(made.view(), where, 4, 1).ok());
   using costs = stretto::unit_costs;
   for (const auto member : {&costs::forward, &costs::backward_input, &costs::backward_weight,
                             &costs::offload, &costs::memory_weights}) {
     costs odd{.memory_weights = 9};
     odd.*member = -1;
-    CHECK_FALSE(written(odd).view().fits(2, 1, 2, 4, 1));
+    const stretto::job_table odd_one = written(odd);
+    CHECK_FALSE(stretto::costs_fit(odd_one.view(), where, 4, 1).ok());
   }
 }
 

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <string>
 
 #include "stretto/check/bounded.hpp"
+#include "stretto/model/verdict_text.hpp"
 #include "support/sample_lists.hpp"
 
 namespace {
@@ -86,6 +88,21 @@ TEST_CASE("both halves of a pair count at once") {
   CHECK(found.step == 1);
   CHECK(found.amount == 12);
   made.table.limit = {12};
+  CHECK(check::bounded(rows.input()).ok());
+}
+
+TEST_CASE("no limit is held by memory that there is not") {
+  auto made = samples::emitted(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 3});
+  made.table = stretto::job_table(2, 1, {.memory_backward_weight = -10});
+  made.table.base = {4, 4};
+  made.table.limit = {7, 7};
+  const packed rows(made);
+  const verdict found = check::bounded(rows.input());
+  CHECK(std::string(stretto::to_text(found).view()) ==
+        "unsupported on rank 0: the rank's jobs give back more memory than they take: what a forward "
+        "keeps, its backward gives back, once (left in the end: -23, at first: 4)");
+  // What stays is there, and no less.
+  made.table = stretto::job_table(2, 1, {.memory_forward = 10});
   CHECK(check::bounded(rows.input()).ok());
 }
 

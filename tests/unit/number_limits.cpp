@@ -152,14 +152,18 @@ struct beyond_by_layer : stretto::memory::release_early {
     return number < 3 ? beyond[Which] : stretto::unit_costs{.memory_weights = -highest};
   }
 };
+constexpr bool is_of_costs(const stretto::verdict& found) {
+  return found.what == stretto::fault::unsupported &&
+         (found.why == reason::time_out_of_range || found.why == reason::memory_out_of_range ||
+          found.why == reason::base_out_of_range);
+}
 template <int Which>
 constexpr bool is_refused =
-    stretto::pipeline<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
-                      stretto::schedule::interleaved, stretto::assignment::unassigned,
-                      beyond_all<Which>>::checked.why == reason::costs_do_not_fit &&
-    stretto::pipeline<shape{.ranks = 1, .microbatches = 4}, one_f_one_b,
-                      stretto::assignment::even<4>, beyond_by_layer<Which>>::checked.why ==
-        reason::costs_do_not_fit;
+    is_of_costs(stretto::pipeline<shape{.ranks = 2, .microbatches = 4, .chunks = 2},
+                                  stretto::schedule::interleaved, stretto::assignment::unassigned,
+                                  beyond_all<Which>>::checked) &&
+    is_of_costs(stretto::pipeline<shape{.ranks = 1, .microbatches = 4}, one_f_one_b,
+                                  stretto::assignment::even<4>, beyond_by_layer<Which>>::checked);
 
 }  // namespace
 
@@ -168,10 +172,10 @@ TEST_CASE("costs whose sums leave 64 bits are refused at either time") {
                 is_refused<4> && is_refused<5> && is_refused<6>);
   for (const stretto::unit_costs& costs : beyond) {
     const stretto::job_table table(2, 2, costs);
-    CHECK(planned(stretto::schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2},
-                  table.view(), stretto::overlap::separate{})
-              .answer()
-              .why == reason::costs_do_not_fit);
+    CHECK(is_of_costs(planned(stretto::schedule::interleaved{},
+                              {.ranks = 2, .microbatches = 4, .chunks = 2}, table.view(),
+                              stretto::overlap::separate{})
+                          .answer()));
   }
 }
 

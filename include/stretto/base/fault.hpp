@@ -62,6 +62,7 @@ enum class reason : int {
   message_unmatched,
   channel_on_two_streams,
   above_limit,
+  below_base,
   read_before_write,
   overwritten_while_read,
   not_released,
@@ -98,6 +99,12 @@ enum class reason : int {
   backward_ahead,
   starts_unordered,
   costs_do_not_fit,
+  time_out_of_range,
+  memory_out_of_range,
+  base_out_of_range,
+  limit_out_of_range,
+  hop_out_of_range,
+  hiding_out_of_range,
   posted_early,
   not_as_listed,
   outside_arena,
@@ -202,8 +209,12 @@ constexpr std::string_view describe(reason why) {
     case reason::never_replayed: return "the replay ended without it";
     case reason::message_mismatch: return "send and receive at the same place of a channel differ";
     case reason::message_unmatched: return "it waits for a partner that never comes";
-    case reason::channel_on_two_streams: return "a channel's end must stay on one stream";
+    case reason::channel_on_two_streams:
+      return "all messages from one rank to another are sent on one stream, and received on one";
     case reason::above_limit: return "memory in use exceeds the rank's limit";
+    case reason::below_base:
+      return "the rank's jobs give back more memory than they take: what a forward keeps, its "
+             "backward gives back, once";
     case reason::read_before_write: return "a read is not ordered after the write of its bytes";
     case reason::overwritten_while_read: return "a write is not ordered after the last access";
     case reason::not_released: return "the step's end is not ordered after it";
@@ -251,9 +262,19 @@ constexpr std::string_view describe(reason why) {
     case reason::starts_unordered:
       return "it may begin before the communication issued ahead of it is there";
     case reason::costs_do_not_fit:
-      return "the table of costs must have an entry for each rank, chunk and kind, a base and a limit "
-             "for each rank or none, times from 0 to 2^46 (with many jobs of a kind 2^60 over their "
-             "number), and memory of at most 2^46 either way";
+      return "the table of costs must have an entry for each rank, chunk and kind, in each class, and "
+             "a base and a limit for each rank or none";
+    case reason::time_out_of_range:
+      return "a job's time is a number from 0 to 2^46, with many jobs of a kind 2^60 over their number";
+    case reason::memory_out_of_range:
+      return "what a job changes memory by, and its peak, are numbers of at most 2^46 either way";
+    case reason::base_out_of_range:
+      return "what a rank has in memory before its first job is a number from 0 to 2^46";
+    case reason::limit_out_of_range: return "a limit of memory is a number from -2^46 on";
+    case reason::hop_out_of_range:
+      return "a message's time is a number from 0 to 2^46, with many jobs of a kind 2^60 over their "
+             "number";
+    case reason::hiding_out_of_range: return "a pair hides 0 to 100 percent of its shorter half";
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";
     case reason::not_as_listed: return "the plan's instruction is not what its list has there";
@@ -279,7 +300,8 @@ constexpr std::string_view describe(reason why) {
     case reason::not_with_computation:
       return "it runs where stages compute, on stream 0";
     case reason::sizes_not_per_stage:
-      return "there must be one entry of bytes for all stages, or one for each";
+      return "there must be one entry of bytes for all stages, or one for each; request_of makes none "
+             "where a memory policy's layers are not told, or not those of all stages";
     case reason::gradients_not_floats:
       return "gradients that replicas sum are whole floats, of 4 bytes each";
     case reason::output_out_of_range:

@@ -123,9 +123,11 @@ class memory_curve {
 
 //! Rule `bounded`. At every point of its list a rank uses no more memory than its limit: its base,
 //! plus the changes so far (at a job's start or end: see job_cost), plus the peak of
-//! the job that runs; the halves of a pair run together. Linear in the jobs.
+//! the job that runs; the halves of a pair run together. In the end no less is in use than the base,
+//! or a limit would be held by what there is not. Linear in the jobs.
 //! @return ok; fault::over_limit with rank, step, job, amount and limit (step -1: the base alone is
-//!         too much); fault::incomplete for a job that has no entry in the job table.
+//!         too much); fault::unsupported with rank, amount and base where less than that is left in
+//!         the end; fault::incomplete for a job that has no entry in the job table.
 constexpr verdict bounded(const replay_input& input) {
   const auto above = [](verdict found, std::int64_t amount, std::int64_t limit) {
     found.amount = amount;
@@ -151,6 +153,11 @@ constexpr verdict bounded(const replay_input& input) {
                             input.rows.at(rank, step)),
                      curve.used(), limit);
       step += count;
+    }
+    if (curve.level() < input.costs.base_of(rank)) {
+      verdict found = refuse(fault::unsupported, reason::below_base);
+      found.rank = rank;
+      return above(found, curve.level(), input.costs.base_of(rank));
     }
   }
   return {};

@@ -117,7 +117,7 @@ class free_places {
   }
 
   sized_scratch<place, Buffers> places_;
-  ends ends_[Parts]{};
+  ends ends_[static_cast<std::size_t>(Parts)]{};
 };
 
 }  // namespace stretto::lowering

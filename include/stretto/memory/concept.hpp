@@ -21,8 +21,8 @@ namespace stretto::memory {
 //! - `limit()`: most memory of a rank, in the unit of `costs`; stretto::unlimited for none.
 //! - `bytes(stage)`: what the stage's buffers hold.
 //! - `layer(i)` (optional): what layer i adds to each job of its stage, and its weights' memory.
-//!   Where an assignment says which layers a stage has, the table is their sums; of `costs()` only
-//!   communication and hiding are then read.
+//!   An assignment must then say which layers a stage has, and the table is their sums; of `costs()`
+//!   only communication and hiding are read.
 //! - `layer_bytes(i)` (optional): what layer i adds to the buffers of its stage, likewise; of
 //!   `bytes()` only the output is then read. Its type is written `stretto::layer_bytes` there, or
 //!   the member would have its name.
@@ -44,6 +44,12 @@ concept Policy = requires(const Memory& made, int stage) {
 template <class Memory>
 concept by_layer = requires(const Memory& made) {
   { made.layer(0) } -> std::same_as<unit_costs>;
+};
+
+//! One that knows the bytes of a layer's buffers.
+template <class Memory>
+concept by_layer_bytes = requires(const Memory& made) {
+  { made.layer_bytes(0) } -> std::same_as<layer_bytes>;
 };
 
 //! What it says of them, as a stretto::layer_costs.
@@ -76,6 +82,15 @@ constexpr void refuse_misspelled() {
                 "stretto: a memory policy's offloads() is not asked for: offload() is");
 }
 
+//! Refuses what a policy says of layers where nobody says which a stage has: it would go unheard, and
+//! a limit be proven of something else.
+template <class Memory, bool Assigned>
+constexpr void refuse_untold() {
+  static_assert(Assigned || !(by_layer<Memory> || by_layer_bytes<Memory>),
+                "stretto: the memory policy knows layers, and no assignment deals any: name one in "
+                "the third place, such as assignment::even");
+}
+
 }  // namespace detail
 
 //! Writes what the buffers of every stage hold.
@@ -86,14 +101,11 @@ constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range
   detail::refuse_misspelled<Memory>();
   static_assert(!requires(Memory& any) { any.layer(0); } || by_layer<Memory>,
                 "stretto: a memory policy's layer(int) must be const and return unit_costs");
-  constexpr bool by_layer_bytes = requires {
-    { made.layer_bytes(0) } -> std::same_as<layer_bytes>;
-  };
-  static_assert(!requires(Memory& any) { any.layer_bytes(0); } || by_layer_bytes,
+  static_assert(!requires(Memory& any) { any.layer_bytes(0); } || by_layer_bytes<Memory>,
                 "stretto: a memory policy's layer_bytes(int) must be const and return layer_bytes");
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     stages[stage] = made.bytes(static_cast<int>(stage));
-    if constexpr (by_layer_bytes) {
+    if constexpr (by_layer_bytes<Memory>) {
       if (layers.empty()) continue;
       const layer_range& held = layers[stage];
       stages[stage].stash = stages[stage].gradients = stages[stage].kept = stages[stage].weights =

@@ -57,30 +57,6 @@ struct job_table_view {
   //! And no job changes memory by more, up or down.
   static constexpr std::int64_t most_memory = most_time;
 
-  //! Whether it speaks of so many ranks, with so many chunks each, of no time below 0 or above
-  //! most_time (less with many jobs of a kind), of no memory beyond most_memory, of no base below
-  //! 0, and of no limit as far below 0.
-  //! @param stages  of the placement
-  constexpr bool fits(int ranks_of, int chunks_of, int stages, int microbatches,
-                      int slices_of) const {
-    const std::int64_t jobs = std::int64_t{stages} * microbatches * slices_of;  // of a kind
-    const std::int64_t longest = jobs > 1 << 14 ? (std::int64_t{1} << 60) / jobs : most_time;
-    const auto has = [](std::span<const std::int64_t> each, int count) {
-      return each.empty() || each.size() == static_cast<std::size_t>(count);
-    };
-    const auto sized = [](std::int64_t memory) {
-      return memory >= -most_memory && memory <= most_memory;
-    };
-    for (const job_cost& one : entries)
-      if (one.time < 0 || one.time > longest || !sized(one.change) || !sized(one.peak)) return false;
-    for (const std::int64_t one : base)
-      if (one < 0 || !sized(one)) return false;
-    for (const std::int64_t one : limit)
-      if (one < -most_memory) return false;
-    return ranks == ranks_of && chunks == chunks_of && has(base, ranks) && has(limit, ranks) &&
-           serves(ranks_of, chunks_of, microbatches, slices_of) && communication >= 0 && communication <= longest && pair_hides >= 0 && pair_hides <= 100 &&
-           static_cast<std::int64_t>(entries.size()) == class_count() * class_entries();
-  }
   //! Whether every job of so many ranks' lists has an entry: there is its class, too.
   constexpr bool serves(int ranks_of, int chunks_of, int microbatches, int slices_of) const {
     if (ranks < ranks_of || chunks < chunks_of ||

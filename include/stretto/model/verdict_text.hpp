@@ -108,6 +108,9 @@ constexpr verdict_text to_text(const verdict& answer) {
     text << std::string_view(" (buffer ") << answer.amount << ')';
   else if (answer.what == fault::unsound_program)
     return text;
+  else if (answer.why == reason::below_base)
+    text << std::string_view(" (left in the end: ") << answer.amount
+         << std::string_view(", at first: ") << answer.limit << ')';
   else if (answer.amount != 0 || answer.limit != 0)
     text << std::string_view(" (") << answer.amount << std::string_view(", at most ")
          << answer.limit << ')';

@@ -16,6 +16,13 @@ inline constexpr bool never = false;
 constexpr bool speaks_of_shape(reason why) {
   switch (why) {
     case reason::costs_do_not_fit:
+    case reason::time_out_of_range:
+    case reason::memory_out_of_range:
+    case reason::base_out_of_range:
+    case reason::limit_out_of_range:
+    case reason::hop_out_of_range:
+    case reason::hiding_out_of_range:
+    case reason::below_base:
     case reason::bad_recompute_window:
     case reason::slices_not_recomputed:
     case reason::bad_offload_window:
@@ -47,6 +54,10 @@ constexpr bool speaks_of_shape(reason why) {
 constexpr bool speaks_of_bytes(reason why) {
   return why >= reason::output_out_of_range && why <= reason::weights_out_of_range;
 }
+//! Or costs.
+constexpr bool speaks_of_costs(reason why) {
+  return why >= reason::time_out_of_range && why <= reason::hiding_out_of_range;
+}
 //! Or about a stream that an overlap policy sends a job to.
 constexpr bool speaks_of_stream(reason why) {
   return why == reason::no_stream_for_job || why == reason::not_with_computation;
@@ -63,8 +74,14 @@ struct accepted {
   static_assert(What != fault::unsupported || !detail::speaks_of_shape(Why),
                 "stretto: unsupported: the policy does not serve this shape");
   static_assert(What != fault::unsupported || Why != reason::costs_do_not_fit,
+                "stretto: unsupported: the table of costs has not an entry for each rank, chunk and "
+                "kind");
+  static_assert(What != fault::unsupported || !detail::speaks_of_costs(Why),
                 "stretto: unsupported: the memory policy has a time below 0 or above 2^46, memory "
                 "beyond 2^46, or hides more or less than 0 to 100 percent");
+  static_assert(What != fault::unsupported || Why != reason::below_base,
+                "stretto: unsupported: by the memory policy a rank's jobs give back more than they "
+                "take, and a limit of memory would mean nothing");
   static_assert(
       What != fault::unsupported || Why != reason::bad_recompute_window,
       "stretto: unsupported: the memory policy recomputes by a period below 1, or a count "
@@ -123,8 +140,12 @@ struct accepted {
                 "stretto: disordered: a job stands before one of its rank that it needs");
   static_assert(What != fault::deadlocked,
                 "stretto: deadlocked: the replay stops; this job waits for one that never runs "
-                "(check::standstill says who waits for whom, all the way around)");
-  static_assert(What != fault::rendezvous, "stretto: rendezvous: a send and a receive do not meet");
+                "(stretto::standing_still says who waits for whom, all the way around)");
+  static_assert(What != fault::rendezvous || Why == reason::channel_on_two_streams,
+                "stretto: rendezvous: a send and a receive do not meet");
+  static_assert(What != fault::rendezvous || Why != reason::channel_on_two_streams,
+                "stretto: rendezvous: messages between two ranks are on two streams: all from one to "
+                "another must be sent on one, and received on one");
   static_assert(What != fault::over_limit,
                 "stretto: over_limit: the rank needs more memory than its limit");
   static_assert(What != fault::race,
@@ -204,12 +225,12 @@ struct other_job {
   static constexpr bool value = true;
 };
 
-//! The same for a number that a policy gives, a job's stream or a stage's bytes: what it is, and
-//! the most that it may be.
+//! The same for a number that a policy gives, a job's stream, its cost or a stage's bytes: what it is,
+//! and the most that it may be.
 template <int Rank, std::int64_t Given, std::int64_t Most>
 struct given_number {
   static_assert(detail::never<Rank>,
-                "stretto: given_number<rank, given, most> says which stream, or how many bytes");
+                "stretto: given_number<rank, given, most> says which stream, or how much");
   static constexpr bool value = true;
 };
 
@@ -236,7 +257,7 @@ inline constexpr bool sound =
                        other_job<OtherKind, OtherStage, OtherMicrobatch, OtherSlice>,
                        std::true_type>::value &&
     std::conditional_t<What == fault::unsupported &&
-                           (speaks_of_bytes(Why) || speaks_of_stream(Why)),
+                           (speaks_of_bytes(Why) || speaks_of_costs(Why) || speaks_of_stream(Why)),
                        given_number<Rank, Amount, Limit>, std::true_type>::value &&
     assigned<What == fault::misassigned ? Why : reason::none, Rank, Amount, Limit>::value &&
     within_limit<Rank, What == fault::over_limit ? Amount : 0,

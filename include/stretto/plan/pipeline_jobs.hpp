@@ -18,6 +18,7 @@
 #include "stretto/memory/concept.hpp"
 #include "stretto/memory/release_early.hpp"
 #include "stretto/memory/windows.hpp"
+#include "stretto/model/costs_fit.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/plan/emit_jobs.hpp"
 #include "stretto/schedule/concept.hpp"
@@ -64,6 +65,9 @@ template <shape Shape, class Schedule, class Assignment, class Memory, class Gro
 class pipeline_jobs {
   // Asked first, lest a compiler say through what of all below it has come there.
   static_assert((memory::detail::refuse_misspelled<Memory>(), true));
+  static_assert((memory::detail::refuse_untold<
+                     Memory, !std::is_same_v<Assignment, assignment::unassigned>>(),
+                 true));
 
  public:
   static constexpr shape sizes = Shape;
@@ -228,11 +232,11 @@ class pipeline_jobs {
     return possible_with(Schedule{}, Shape, put_in, costs(), seen());
   }
   // Of the whole step, before any job of it is asked for.
-  static constexpr verdict sound_ =
-      !supported.ok() ? supported
-      : !costs().fits(ranks, chunks, where.stages(), Shape.microbatches, Shape.slices)
-          ? refuse(fault::unsupported, reason::costs_do_not_fit)
-          : requested_;
+  static constexpr verdict sound_ = [] {
+    if (!supported.ok()) return supported;
+    const verdict found = costs_fit(costs(), where, Shape.microbatches, Shape.slices);
+    return found.ok() ? requested_ : found;
+  }();
   static constexpr bool searches = [] {
     if constexpr (schedule::Search<Schedule> && sound_.ok()) return Schedule{}.variant < 0;
     return false;

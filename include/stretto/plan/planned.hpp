@@ -21,6 +21,7 @@
 #include "stretto/lowering/walk.hpp"
 #include "stretto/memory/concept.hpp"
 #include "stretto/memory/windows.hpp"
+#include "stretto/model/costs_fit.hpp"
 #include "stretto/plan/digest.hpp"
 #include "stretto/plan/emit_jobs.hpp"
 #include "stretto/plan/gathered_weights.hpp"
@@ -55,12 +56,16 @@ struct plan_request {
 //! What a memory policy says of it: bytes, and the windows of what is recomputed and offloaded. Its
 //! costs and limit are not in it: they belong in the job table.
 //! @param stages  how many the placement has
-//! @param layers  of every stage, in pipeline order; empty when no assignment says so. Of another
-//!                number there are no bytes of stages in the request, with which no plan is made
+//! @param layers  of every stage, in pipeline order; empty when no assignment says so, which a policy
+//!                that knows layers has no answer to. Then, and of another number, there are no bytes
+//!                of stages in the request, with which no plan is made
 template <memory::Policy Memory>
 plan_request request_of(const Memory& made, int stages, std::span<const layer_range> layers = {}) {
   plan_request request;
-  if (stages < 1 || (!layers.empty() && layers.size() != static_cast<std::size_t>(stages))) {
+  // Layers that are not told would be taken for none.
+  constexpr bool knows = memory::by_layer<Memory> || memory::by_layer_bytes<Memory>;
+  const bool told = layers.size() == static_cast<std::size_t>(std::max(stages, 0));
+  if (stages < 1 || (!told && (knows || !layers.empty()))) {
     request.stages.clear();
     return request;
   }
@@ -137,10 +142,8 @@ class planned {
   explicit planned(plan_request request) : request_(std::move(request)) {}
 
   bool fit(const job_table_view& costs, int microbatches, int slices) {
-    if (!where_.sound())
-      answer_ = refuse(fault::unsupported, reason::placement_not_served);
-    else if (!costs.fits(where_.ranks, where_.chunks, where_.stages(), microbatches, slices))
-      answer_ = refuse(fault::unsupported, reason::costs_do_not_fit);
+    answer_ = where_.sound() ? costs_fit(costs, where_, microbatches, slices)
+                             : refuse(fault::unsupported, reason::placement_not_served);
     return answer_.ok();
   }
   template <class Schedule>

@@ -1,0 +1,12 @@
+// Where an assignment says which layers a stage has, they are heard.
+#include "stretto/assignment/even.hpp"
+#include "stretto/memory/release_early.hpp"
+#include "stretto/plan/pipeline.hpp"
+#include "stretto/schedule/gpipe.hpp"
+
+struct by_layers : stretto::memory::release_early {
+  constexpr stretto::layer_bytes layer_bytes(int) const { return {.stash = 64}; }
+};
+static_assert(stretto::valid<stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 4},
+                                               stretto::schedule::gpipe,
+                                               stretto::assignment::even<4>, by_layers>>);
