@@ -138,6 +138,8 @@ void prove_by(step& read, job_table costs, no_step* why, std::optional<int> gath
     *why = {above ? fullest(order, found.what) : found.what};
     return;
   }
+  if (found.what.what == fault::unsupported)
+    throw bad_input(read.schedule + ": " + found.sentence());  // the costs, or what is asked of them
   throw broken_schedule(read.schedule + ": " + found.sentence() +
                         (above ? "; the order " + needs_in_words(fullest(order, found.what))
                                : standing_still(order, found.what)));
@@ -221,6 +223,8 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   const bool merges = options.merge && *options.merge != schedule::merge_kind::none;
   const least_limit least =
       least_of(made.input().costs, !options.any() && !merges && !made.made.room);
+  if (why == nullptr && answer.what == fault::unsupported)
+    throw bad_input(name + ": " + std::string(to_text(answer).view()));
   if (why == nullptr)
     throw broken_schedule(
         name + ": " +

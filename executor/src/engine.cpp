@@ -422,7 +422,8 @@ void engine::step() {
   if (my.failed)
     throw execution_error(failure::refused, {-1, -1, {}, my.steps},
                           "step " + std::to_string(my.steps) +
-                              " is refused: the engine has failed in an earlier call",
+                              " is refused: the engine has failed in an earlier call: " +
+                              my.failed_with,
                           nullptr, 0);
   my.began = std::chrono::steady_clock::now();
   my.watch.begin_step(after(my.with.deadline));

@@ -1,4 +1,5 @@
 // The names that are asked for.
+#include "stretto/assignment/even.hpp"
 #include "stretto/memory/release_early.hpp"
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
@@ -12,4 +13,4 @@ struct own_hooks : stretto::memory::release_early {
 };
 static_assert(stretto::valid<stretto::pipeline<stretto::shape{.ranks = 3, .microbatches = 4},
                                                stretto::schedule::one_f_one_b,
-                                               stretto::assignment::unassigned, own_hooks>>);
+                                               stretto::assignment::even<3>, own_hooks>>);

@@ -27,6 +27,18 @@ TEST_CASE("a limit of the peak holds, and one below it does not, on each rank") 
       CAPTURE(name);
       CAPTURE(round);
       for (auto& cost : made.table.entries) cost = {1, upto(8) - 4, upto(6)};
+      // In the end there is no less than at first.
+      for (int rank = 0; rank < made.table.ranks; ++rank)
+        for (int chunk = 0; chunk < made.table.chunks; ++chunk) {
+          const auto change = [&](stretto::job_kind kind) -> std::int64_t& {
+            return made.table.at(rank, chunk, kind).change;
+          };
+          const std::int64_t kept = change(stretto::job_kind::forward) = upto(8);
+          change(stretto::job_kind::backward) = upto(3) - kept;
+          change(stretto::job_kind::backward_weight) =
+              upto(3) - kept - change(stretto::job_kind::backward_input);
+          change(stretto::job_kind::reload) = upto(3) - change(stretto::job_kind::offload);
+        }
       for (std::size_t rank = 0; rank < made.ranks.size(); ++rank)
         made.table.base.push_back(upto(9));
       std::vector<std::int64_t> highest;
