@@ -138,8 +138,9 @@ void prove_by(step& read, job_table costs, no_step* why, std::optional<int> gath
     *why = {above ? fullest(order, found.what) : found.what};
     return;
   }
+  // It is the costs', or what is asked of them.
   if (found.what.what == fault::unsupported)
-    throw bad_input(read.schedule + ": " + found.sentence());  // the costs, or what is asked of them
+    throw bad_input(read.schedule + ": " + found.sentence());
   throw broken_schedule(read.schedule + ": " + found.sentence() +
                         (above ? "; the order " + needs_in_words(fullest(order, found.what))
                                : standing_still(order, found.what)));

@@ -142,8 +142,7 @@ class bare_calls {
   bare_calls(std::int64_t jobs, std::int64_t messages)
       : jobs_(static_cast<std::size_t>(jobs)), messages_(static_cast<std::size_t>(messages)) {
     for (event& each : jobs_) each = bench::make_event();
-    for (message& each : messages_)
-      each = {bench::make_event(), bench::make_event()};
+    for (message& each : messages_) each = {bench::make_event(), bench::make_event()};
   }
 
   void run(int steps) {

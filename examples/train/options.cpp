@@ -21,7 +21,8 @@ double typed_number(const std::string& typed) {
   std::istringstream text(typed);
   double value = 0;
   text >> value;
-  return text.fail() || text.peek() != std::istringstream::traits_type::eof() ? std::nan("") : value;
+  return text.fail() || text.peek() != std::istringstream::traits_type::eof() ? std::nan("")
+                                                                              : value;
 }
 
 //! A number above 0, and not infinite.
@@ -35,8 +36,8 @@ CLI::Validator above_zero() {
           "ABOVE 0"};
 }
 
-//! Of a gradient whose norm is smaller than what AdamW adds to a divisor, little is learnt, and at last
-//! nothing.
+//! Of a gradient whose norm is smaller than what AdamW adds to a divisor, little is learnt, and at
+//! last nothing.
 CLI::Validator not_below_epsilon() {
   return {[](std::string& typed) {
             const double value = typed_number(typed);

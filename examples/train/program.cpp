@@ -176,7 +176,8 @@ void train_and_tell(pipeline& made, const options& with, const processes& all,
   std::cout << line;
   const sampling how{.length = with.sample, .temperature = 0.5, .seed = with.learning.seed};
   running = "sampling";
-  const std::string sampled = with.sample > 0 ? sampled_line(made, made.text(), how) : std::string();
+  const std::string sampled =
+      with.sample > 0 ? sampled_line(made, made.text(), how) : std::string();
   if (made.on_host()) process.most = most_resident_bytes().value_or(-1);
   const account told = take_account(made, process, cores);
   if (!all.speaks()) return;
@@ -228,8 +229,8 @@ int complain(const std::string& words, int code) {
 //! @throws common_end
 [[noreturn]] void tell_failure(const stretto::executor::execution_error& failed,
                                const std::string& running, const options& with, processes& all) {
-  const std::string words =
-      running + ": the executor's " + failed.what() + keep_record(failed.flight_record(), failure_file(with, all));
+  const std::string words = running + ": the executor's " + failed.what() +
+                            keep_record(failed.flight_record(), failure_file(with, all));
   constexpr std::chrono::seconds patience(3);  // who has died does not come
   if (failed.threads_left() == 0) throw common_end(1, words, patience);
   // Work goes on that does not end, and whatever gives memory back would wait for it.

@@ -129,7 +129,8 @@ class tcp_bootstrap final : public bootstrap {
                              static_cast<std::int64_t>(left.count())};
     // Process 0 knows at the limit who is missing; a moment is left for it to say so.
     const auto moment = std::chrono::milliseconds(800);
-    const time_point end = limit < time_point::max() - moment ? std::max(limit, now) + moment : limit;
+    const time_point end =
+        limit < time_point::max() - moment ? std::max(limit, now) + moment : limit;
     std::string words(reinterpret_cast<const char*>(&head), sizeof head);
     words += what;
     words += mine;

@@ -25,8 +25,8 @@
 namespace stretto::executor {
 namespace {
 
-//! Races aside, whatever a stage throws is its own, and whatever a message or a collective ends with
-//! is the transport's; of another instruction the exception's type says it.
+//! Races aside, whatever a stage throws is its own, and whatever a message or a collective ends
+//! with is the transport's; of another instruction the exception's type says it.
 //! @param at       which was running; null: it is not known
 //! @param checked  for races, of whatever was to be issued
 failure kind_of(const std::exception_ptr& cause, const instruction* at, bool checked) {
@@ -420,11 +420,11 @@ void engine::step() {
                           nullptr, 0);
   const turnstile only{my.stepping};
   if (my.failed)
-    throw execution_error(failure::refused, {-1, -1, {}, my.steps},
-                          "step " + std::to_string(my.steps) +
-                              " is refused: the engine has failed in an earlier call: " +
-                              my.failed_with,
-                          nullptr, 0);
+    throw execution_error(
+        failure::refused, {-1, -1, {}, my.steps},
+        "step " + std::to_string(my.steps) +
+            " is refused: the engine has failed in an earlier call: " + my.failed_with,
+        nullptr, 0);
   my.began = std::chrono::steady_clock::now();
   my.watch.begin_step(after(my.with.deadline));
   if (my.graph && my.steps > 0) {

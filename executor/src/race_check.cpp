@@ -22,7 +22,8 @@ race_check::race_check(std::span<const plan_view> plans, bool rendezvous)
                      std::to_string(plans.size()) + " plans are here");
   rank_of_.resize(plans.size());
   for (const plan_view& plan : plans) {
-    if (std::ranges::any_of(ranks_, [&](const rank_state& each) { return each.plan.rank == plan.rank; }))
+    if (std::ranges::any_of(ranks_,
+                            [&](const rank_state& each) { return each.plan.rank == plan.rank; }))
       throw plan_error("rank " + std::to_string(plan.rank) + " has two plans");
     rank_of_[static_cast<std::size_t>(plan.rank)] = ranks_.size();
     groups_.resize(std::max(groups_.size(), plan.groups.size()));

@@ -198,12 +198,11 @@ TEST_CASE("streams that do nothing but meet are one, others meet by events") {
       const int in = to.add_buffer(buffer_role::input, next, i, 4);
       const int written = from.run({one.from, i, 0, job_kind::forward}, computes_on,
                                    {{mine, buffer_role::output, access::write}}, {before});
-      before = from.send({one.from, i, 0, job_kind::send_forward}, one.sent_on, one.to, mine,
-                         {written});
-      const int there = to.receive({next, i, 0, job_kind::receive_forward}, one.received_on,
-                                   one.from, in);
-      to.run({next, i, 0, job_kind::forward}, 0, {{in, buffer_role::input, access::read}},
-             {there});
+      before =
+          from.send({one.from, i, 0, job_kind::send_forward}, one.sent_on, one.to, mine, {written});
+      const int there =
+          to.receive({next, i, 0, job_kind::receive_forward}, one.received_on, one.from, in);
+      to.run({next, i, 0, job_kind::forward}, 0, {{in, buffer_role::input, access::read}}, {there});
     }
     for (plan_builder& each : plans) each.end();
     return plans;
@@ -215,18 +214,17 @@ TEST_CASE("streams that do nothing but meet are one, others meet by events") {
     int apart;  // messages whose streams meet by events
     int computes_on = 0, gpus = 1;
     bool lends = false;
-  } cases[] = {
-      {"one to one", {{0, 1, 1, 1}, {0, 1, 1, 1}, {0, 1, 1, 1}}, 0},
-      {"to two ranks, on a stream each", {{0, 1, 1, 1}, {0, 2, 2, 1}, {0, 1, 1, 1}}, 0},
-      {"from two ranks, on one stream", {{0, 2, 1, 1}, {1, 2, 1, 1}, {0, 2, 1, 1}}, 0},
-      {"sent on two streams", {{0, 1, 1, 1}, {0, 1, 2, 1}, {0, 1, 1, 1}}, 0},
-      {"a chain", {{0, 1, 1, 1}, {1, 2, 2, 1}, {0, 1, 1, 1}}, 0},
-      {"to two ranks, on one stream", {{0, 1, 1, 1}, {0, 2, 1, 1}, {0, 1, 1, 1}}, 3},
-      {"received on two streams", {{0, 1, 1, 1}, {0, 1, 1, 2}, {0, 1, 1, 1}}, 3},
-      {"sends and receives on one stream", {{0, 1, 1, 1}, {1, 2, 1, 1}, {0, 1, 1, 1}}, 1},
-      {"computes on it, too", {{0, 1, 1, 1}, {0, 1, 1, 1}, {0, 1, 1, 1}}, 3, 1},
-      {"on two GPUs", {{0, 1, 1, 1}, {0, 2, 2, 1}, {0, 1, 1, 1}}, 2, 0, 2},
-      {"lent", {{0, 1, 1, 1}, {0, 1, 1, 1}, {1, 2, 2, 1}}, 2, 0, 1, true}};
+  } cases[] = {{"one to one", {{0, 1, 1, 1}, {0, 1, 1, 1}, {0, 1, 1, 1}}, 0},
+               {"to two ranks, on a stream each", {{0, 1, 1, 1}, {0, 2, 2, 1}, {0, 1, 1, 1}}, 0},
+               {"from two ranks, on one stream", {{0, 2, 1, 1}, {1, 2, 1, 1}, {0, 2, 1, 1}}, 0},
+               {"sent on two streams", {{0, 1, 1, 1}, {0, 1, 2, 1}, {0, 1, 1, 1}}, 0},
+               {"a chain", {{0, 1, 1, 1}, {1, 2, 2, 1}, {0, 1, 1, 1}}, 0},
+               {"to two ranks, on one stream", {{0, 1, 1, 1}, {0, 2, 1, 1}, {0, 1, 1, 1}}, 3},
+               {"received on two streams", {{0, 1, 1, 1}, {0, 1, 1, 2}, {0, 1, 1, 1}}, 3},
+               {"sends and receives on one stream", {{0, 1, 1, 1}, {1, 2, 1, 1}, {0, 1, 1, 1}}, 1},
+               {"computes on it, too", {{0, 1, 1, 1}, {0, 1, 1, 1}, {0, 1, 1, 1}}, 3, 1},
+               {"on two GPUs", {{0, 1, 1, 1}, {0, 2, 2, 1}, {0, 1, 1, 1}}, 2, 0, 2},
+               {"lent", {{0, 1, 1, 1}, {0, 1, 1, 1}, {1, 2, 2, 1}}, 2, 0, 1, true}};
   for (const auto& each : cases) {
     CAPTURE(each.what);
     const std::vector<plan_builder> plans = build(each.all, each.computes_on);

@@ -234,8 +234,10 @@ TEST_CASE("an arena that there is no memory for is refused with its rank and byt
 TEST_CASE("messages that there is no memory to hold are refused with their channel") {
   plan_builder from(0, 2, {"compute"}), to(1, 2, {"compute"});
   const std::int64_t much = std::int64_t{1} << 60;  // beyond any address
-  from.send({0, 0, 0, job_kind::send_forward}, 0, 1, from.add_buffer(buffer_role::output, 0, 0, much));
-  to.receive({1, 0, 0, job_kind::receive_forward}, 0, 0, to.add_buffer(buffer_role::input, 1, 0, much));
+  from.send({0, 0, 0, job_kind::send_forward}, 0, 1,
+            from.add_buffer(buffer_role::output, 0, 0, much));
+  to.receive({1, 0, 0, job_kind::receive_forward}, 0, 0,
+             to.add_buffer(buffer_role::input, 1, 0, much));
   from.end();
   to.end();
   if (test_support::sanitized) return;  // whose allocator ends the program

@@ -172,7 +172,8 @@ TEST_CASE("a device that cannot submit ends the step, whoever issues") {
     with.make_device = [](const plan_view& plan, executor::monitor& watch) {
       return std::make_unique<broken>(plan, watch);
     };
-    spoiled run(1, {0, 0, 0, job_kind::forward}, 5, [](const executor::context&) {}, std::move(with));
+    spoiled run(
+        1, {0, 0, 0, job_kind::forward}, 5, [](const executor::context&) {}, std::move(with));
     const executor::execution_error error = error_of(*run.engine);
     CHECK(error.kind() == executor::failure::stage);
     CHECK(std::string(error.what()).starts_with("step 0, rank 0: the queue is broken"));
@@ -182,8 +183,8 @@ TEST_CASE("a device that cannot submit ends the step, whoever issues") {
 }
 
 TEST_CASE("no memory is given back while a thread of any rank may be in it") {
-  // Rank 1's stream is held in a receive when rank 0 fails; it looks at rank 0's memory a while after
-  // all has been called off, as one does that copies from there.
+  // Rank 1's stream is held in a receive when rank 0 fails; it looks at rank 0's memory a while
+  // after all has been called off, as one does that copies from there.
   struct shared_state {
     std::atomic<bool> entered{false}, aborted{false}, gone{false}, looked{false}, was_gone{false};
   } state;
@@ -200,14 +201,17 @@ TEST_CASE("no memory is given back while a thread of any rank may be in it") {
     void open(std::span<const plan_view>, executor::monitor&) override {}
     void send(const executor::launch&, const executor::operation&) override {}
     void receive(const executor::launch& at, const executor::operation& what) override {
-      enqueue(at, what, [](const executor::command& work) {
-        shared_state& my = *static_cast<shared_state*>(work.self);
-        my.entered = true;
-        while (!my.aborted) std::this_thread::sleep_for(milliseconds(1));
-        std::this_thread::sleep_for(milliseconds(50));
-        my.was_gone = my.gone.load();
-        my.looked = true;
-      }, &state, 0);
+      enqueue(
+          at, what,
+          [](const executor::command& work) {
+            shared_state& my = *static_cast<shared_state*>(work.self);
+            my.entered = true;
+            while (!my.aborted) std::this_thread::sleep_for(milliseconds(1));
+            std::this_thread::sleep_for(milliseconds(50));
+            my.was_gone = my.gone.load();
+            my.looked = true;
+          },
+          &state, 0);
     }
     void all_reduce(const executor::launch&, const executor::operation&) override {}
     void all_gather(const executor::launch&, const executor::operation&) override {}
@@ -258,9 +262,10 @@ TEST_CASE("others are told of an engine that could not begin, however early") {
     } else {
       with.issue = executor::issuing::thread_per_rank;
     }
-    CHECK_THROWS_AS(spoiled(2, {0, 0, 0, job_kind::forward}, 0, [](const executor::context&) {},
-                            std::move(with)),
-                    executor::plan_error);
+    CHECK_THROWS_AS(
+        spoiled(
+            2, {0, 0, 0, job_kind::forward}, 0, [](const executor::context&) {}, std::move(with)),
+        executor::plan_error);
     expect_part(told, graph ? "it could not begin: a graph needs a transport"
                             : "it could not begin: the transport needs a single issuing thread");
   }
@@ -274,7 +279,8 @@ TEST_CASE("after a failure every step is refused") {
     const executor::execution_error error = error_of(*run.engine);
     CHECK(error.kind() == executor::failure::refused);
     CHECK(error.instruction() == -1);
-    expect_part(error.what(), "step 0 is refused: the engine has failed in an earlier call: step 0, rank 0");
+    expect_part(error.what(),
+                "step 0 is refused: the engine has failed in an earlier call: step 0, rank 0");
     expect_part(error.what(), "once");
     CHECK(error.flight_record().empty());
   }

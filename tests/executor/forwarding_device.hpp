@@ -10,8 +10,9 @@ namespace stretto::test {
 
 class forwarding_device : public executor::device {
  public:
-  forwarding_device(const plan_view& plan, executor::monitor& watch)
-      : inner_(executor::make_host_device(plan, {}, watch)) {}
+  forwarding_device(const plan_view& plan, executor::monitor& watch,
+                    const executor::host_settings& with = {})
+      : inner_(executor::make_host_device(plan, with, watch)) {}
 
   void enqueue(int stream, const executor::command& work) override {
     inner_->enqueue(stream, work);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "forwarding_device.hpp"
 #include "plan_builder.hpp"
 #include "stretto/executor/engine.hpp"
 #include "stretto/executor/error.hpp"
@@ -124,32 +125,20 @@ TEST_CASE("what was saved comes back to the bit, on one stream or beside the job
 namespace {
 
 //! A host device that counts its copies once they are done.
-class counting final : public executor::device {
+class counting final : public forwarding_device {
  public:
-  counting(std::unique_ptr<device> real, std::atomic<int>& away, std::atomic<int>& back)
-      : real_(std::move(real)), away_(away), back_(back) {}
+  counting(const plan_view& plan, executor::monitor& watch, std::atomic<int>& away,
+           std::atomic<int>& back)
+      : forwarding_device(plan, watch, {.queue_depth = 64}), away_(away), back_(back) {}
 
-  void enqueue(int stream, const executor::command& work) override { real_->enqueue(stream, work); }
-  void record(int stream, int event, std::int64_t step) override {
-    real_->record(stream, event, step);
-  }
-  void wait(int stream, int event, std::int64_t step) override { real_->wait(stream, event, step); }
   void copy_to_host(int stream, const executor::copy& work) override {
-    real_->copy_to_host(stream, work);
+    executor::device::copy_to_host(stream, work);
     count(stream, away_);
   }
   void copy_from_host(int stream, const executor::copy& work) override {
-    real_->copy_from_host(stream, work);
+    executor::device::copy_from_host(stream, work);
     count(stream, back_);
   }
-  void submit() override { real_->submit(); }
-  std::span<std::byte> arena() override { return real_->arena(); }
-  std::span<std::byte> host_memory() override { return real_->host_memory(); }
-  executor::stream_handle stream(int index) const override { return real_->stream(index); }
-  int streams() const override { return real_->streams(); }
-  executor::progress progress_of(int stream) const override { return real_->progress_of(stream); }
-  void wake() noexcept override { real_->wake(); }
-  int join(executor::time_point limit) noexcept override { return real_->join(limit); }
 
  private:
   void count(int stream, std::atomic<int>& copies) {
@@ -158,10 +147,9 @@ class counting final : public executor::device {
       ++*static_cast<std::atomic<int>*>(given.self);
     };
     work.self = &copies;
-    real_->enqueue(stream, work);
+    enqueue(stream, work);
   }
 
-  std::unique_ptr<device> real_;
   std::atomic<int>& away_;
   std::atomic<int>& back_;
 };
@@ -204,8 +192,7 @@ TEST_CASE("a copy to the host runs beside the next job, and a copy back beside t
   executor::stage* const stages[] = {&stage};
   executor::options with;
   with.make_device = [](const plan_view& plan, executor::monitor& watch) {
-    return std::make_unique<counting>(executor::make_host_device(plan, {.queue_depth = 64}, watch), away,
-                                      back);
+    return std::make_unique<counting>(plan, watch, away, back);
   };
   executor::engine engine(made.plans(), stages, std::move(with));
   for (int step = 0; step < 3; ++step) engine.step();

@@ -216,9 +216,10 @@ TEST_CASE("what is moved is a buffer of its own") {
   given[0].parts = parts;
   CHECK_NOTHROW(executor::validate(given));
   parts[static_cast<std::size_t>(nth(all[0], action::send))].own_uses = 0;
-  expect_part(refusal_of([&] { executor::validate(given); }),
-              "0SEND_F0 (stage 0, send of activations, micro-batch 0): only what is run has buffers "
-              "that are not its own");
+  expect_part(
+      refusal_of([&] { executor::validate(given); }),
+      "0SEND_F0 (stage 0, send of activations, micro-batch 0): only what is run has buffers "
+      "that are not its own");
 }
 
 TEST_CASE("plans that do not belong together") {

@@ -1,4 +1,4 @@
-// Each backward gives back ten times what its forward keeps: a limit of one would be held by nothing.
+// Each backward gives back ten times what its forward keeps: nothing would hold a limit of one.
 // expected: stretto: unsupported: by the memory policy a rank's jobs give back more than they take
 // expected: <stretto::fault::unsupported, stretto::reason::below_base, 0,
 #include "stretto/memory/release_early.hpp"

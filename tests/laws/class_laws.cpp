@@ -411,8 +411,8 @@ TEST_CASE("classes: plans keep every rule, with copies to the host and recompute
 TEST_CASE("classes that are not there, or not of every micro-batch, do not fit") {
   stretto::job_table table(2, 1);
   const auto fits = [&](int microbatches, int slices) {
-    return stretto::costs_fit(table.view(), {.ranks = 2, .microbatches = microbatches}, microbatches,
-                              slices)
+    return stretto::costs_fit(table.view(), {.ranks = 2, .microbatches = microbatches},
+                              microbatches, slices)
         .ok();
   };
   CHECK(fits(3, 1));

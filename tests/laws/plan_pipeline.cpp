@@ -317,30 +317,36 @@ TEST_CASE("costs of another shape are refused, not read") {
   CHECK(answer(table.view()) == stretto::reason::costs_do_not_fit);
 }
 
-TEST_CASE("of costs that make no sense the first is named: what it is of, how much, and how much may be") {
+TEST_CASE("of costs that make no sense the first is named, with what it is and may be") {
   const auto said = [](auto spoil) {
     stretto::job_table table(3, 2);
     spoil(table);
-    const stretto::planned made(schedule::interleaved{}, {.ranks = 3, .microbatches = 6, .chunks = 2},
-                                table.view(), overlap::separate{});
+    const stretto::planned made(schedule::interleaved{},
+                                {.ranks = 3, .microbatches = 6, .chunks = 2}, table.view(),
+                                overlap::separate{});
     return std::string(stretto::to_text(made.answer()).view());
   };
   constexpr std::int64_t most = stretto::job_table_view::most_memory;
   using table = stretto::job_table;
   CHECK(said([](table& of) { of.at(2, 1, stretto::job_kind::backward_input).time = -3; }) ==
-        "unsupported on rank 2, job 5I0: a job's time is a number from 0 to 2^46, with many jobs of a "
-        "kind 2^60 over their number (-3, at most 70368744177664)");
+        "unsupported on rank 2, job 5I0: a job's time is a number from 0 to 2^46, with many jobs "
+        "of a kind 2^60 over their number (-3, at most 70368744177664)");
   for (const auto member : {&stretto::job_cost::change, &stretto::job_cost::peak})
     CHECK(said([&](table& of) { of.at(1, 0, stretto::job_kind::forward).*member = -most - 1; }) ==
-          "unsupported on rank 1, job 1F0: what a job changes memory by, and its peak, are numbers of "
-          "at most 2^46 either way (-70368744177665, at most 70368744177664)");
-  CHECK(said([](table& of) { of.base = {0, 1, -1}; }) ==
-        "unsupported on rank 2: what a rank has in memory before its first job is a number from 0 to "
-        "2^46 (-1, at most 70368744177664)");
-  CHECK(said([&](table& of) { of.limit = {0, -most - 1, 0}; })
-            .starts_with("unsupported on rank 1: a limit of memory is a number from -2^46 on"));
-  CHECK(said([](table& of) { of.communication = -1; })
-            .starts_with("unsupported: a message's time is a number from 0 to 2^46"));
+          "unsupported on rank 1, job 1F0: what a job changes memory by, and its peak, are numbers "
+          "of at most 2^46 either way (-70368744177665, at most 70368744177664)");
+  CHECK(
+      said([](table& of) {
+        of.base = {0, 1, -1};
+      }) ==
+      "unsupported on rank 2: what a rank has in memory before its first job is a number from 0 to "
+      "2^46 (-1, at most 70368744177664)");
+  CHECK(said([&](table& of) {
+          of.limit = {0, -most - 1, 0};
+        }).starts_with("unsupported on rank 1: a limit of memory is a number from -2^46 on"));
+  CHECK(said([](table& of) {
+          of.communication = -1;
+        }).starts_with("unsupported: a message's time is a number from 0 to 2^46"));
   CHECK(said([](table& of) { of.pair_hides = 101; }) ==
         "unsupported: a pair hides 0 to 100 percent of its shorter half (101, at most 100)");
   // In the second class of micro-batches, too.
@@ -402,8 +408,8 @@ TEST_CASE("negative costs are refused at compile time, too") {
   using step = stretto::pipeline<shape{.ranks = 3, .microbatches = 6}, schedule::one_f_one_b,
                                  stretto::assignment::unassigned, refunding>;
   static_assert(step::checked.what == stretto::fault::unsupported &&
-                step::checked.why == stretto::reason::time_out_of_range && step::checked.rank == 0 &&
-                step::checked.amount == -1);
+                step::checked.why == stretto::reason::time_out_of_range &&
+                step::checked.rank == 0 && step::checked.amount == -1);
 }
 
 TEST_CASE("an overlap policy that names a stream which there is not is refused, with the job") {

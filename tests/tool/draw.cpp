@@ -205,11 +205,12 @@ TEST_CASE("a measured step is drawn below the predicted one, rank by rank, strea
 }
 
 TEST_CASE("a picture is SVG, and no other file is made of it") {
-  for (const char* command : {"plot 1f1b --ranks 2 --microbatches 2", "compare --ranks 2 --microbatches 2 --format svg",
-                              "assign --layers 4,4 --chunks 1 --format svg"})
+  for (const char* command :
+       {"plot 1f1b --ranks 2 --microbatches 2", "compare --ranks 2 --microbatches 2 --format svg",
+        "assign --layers 4,4 --chunks 1 --format svg"})
     for (const char* ending : {".png", ".pdf"}) {
       const std::string name = temporary("picture").path() + ending;
-      const outcome ran = run(std::string(command) + " -o " + name);
+      const auto ran = run(std::string(command) + " -o " + name);
       INFO(ran.err);
       CHECK(ran.exit == 2);
       CHECK(ran.err == "stretto: -o " + name + ": pictures are SVG, and that is no " + ending +

@@ -98,7 +98,8 @@ TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes lon
       {"simulate gpipe --offload all --copy 1,2",
        "--copy 1,2: a copy of rank 0, chunk 0 moves 2, and its forward keeps 1"},
       {"simulate seq_1f1b --slices 2 --offload all", "a slice cannot be offloaded"},
-      {"simulate 1f1b --memory 1,0,-10", "on rank 0: the rank's jobs give back more memory than they"},
+      {"simulate 1f1b --memory 1,0,-10",
+       "on rank 0: the rank's jobs give back more memory than they"},
       {"schedule gpipe --offload all --format csv", "0OFFLOAD0 of rank 0: this job has no"}};
   for (const auto& one : wrong) {
     const outcome ran = run(std::string(one.arguments) + " --ranks 2 --microbatches 4");

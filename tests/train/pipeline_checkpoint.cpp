@@ -232,9 +232,10 @@ TEST_CASE("what is not finite is not saved, and the file is as it was") {
     } catch (const bad_checkpoint& refused) {
       words = refused.what();
     }
-    CHECK(words == here.file.string() +
-                       ": is not written: after step 1 layer 5's square is not finite: training has "
-                       "diverged (try a lower learning rate)");
+    CHECK(words ==
+          here.file.string() +
+              ": is not written: after step 1 layer 5's square is not finite: training has "
+              "diverged (try a lower learning rate)");
     CHECK(read(here.file) == good);
     CHECK(std::distance(fs::directory_iterator(here.path), {}) == 1);
   }
@@ -258,11 +259,11 @@ TEST_CASE("a file says what training went by, and what has changed since is told
   const corpus shorter(std::vector<std::uint8_t>(500, 7), 8);
   pipeline second(other, shorter, more, how);
   CHECK(load_checkpoint(here.file, second) ==
-        std::vector<std::string>{"--steps 20, which was 10", "--learning-rate 0.25, which was 0.01",
-                                 "--clip 2.0, which was 0.5", "--batch 2, which was 1",
-                                 "micro-batches of all replicas 6, which was 4",
-                                 "FILES " + shorter.described() + ", which was " +
-                                     text().described()});
+        std::vector<std::string>{
+            "--steps 20, which was 10", "--learning-rate 0.25, which was 0.01",
+            "--clip 2.0, which was 0.5", "--batch 2, which was 1",
+            "micro-batches of all replicas 6, which was 4",
+            "FILES " + shorter.described() + ", which was " + text().described()});
 }
 
 TEST_CASE("what a link leads to is written, and the link stays") {

@@ -486,9 +486,10 @@ TEST_CASE("a folder that cannot be made is wrong input, a training that diverges
   for (const std::string& save : {std::string(), " --save " + unsaved}) {
     const outcome last = here.train(small("--steps 1 --learning-rate 1e39" + save));
     CHECK(last.exit == 1);
-    CHECK(has(last.err, save.empty() ? "train: after step 1 the loss of the held-back text is not finite: "
-                                       "training has diverged"
-                                     : unsaved + ": is not written: after step 1 layer 0's "));
+    CHECK(has(last.err, save.empty()
+                            ? "train: after step 1 the loss of the held-back text is not finite: "
+                              "training has diverged"
+                            : unsaved + ": is not written: after step 1 layer 0's "));
     CHECK(std::ranges::count(last.err, '\n') == 1);
     CHECK_FALSE(std::filesystem::exists(unsaved));
   }

@@ -110,9 +110,10 @@ TEST_CASE("no limit is held by memory that there is not") {
   made.table.limit = {7, 7};
   const packed rows(made);
   const verdict found = check::bounded(rows.input());
-  CHECK(std::string(stretto::to_text(found).view()) ==
-        "unsupported on rank 0: the rank's jobs give back more memory than they take: what a forward "
-        "keeps, its backward gives back, once (left in the end: -23, at first: 4)");
+  CHECK(
+      std::string(stretto::to_text(found).view()) ==
+      "unsupported on rank 0: the rank's jobs give back more memory than they take: what a forward "
+      "keeps, its backward gives back, once (left in the end: -23, at first: 4)");
   // What stays is there, and no less.
   made.table = stretto::job_table(2, 1, {.memory_forward = 10});
   CHECK(check::bounded(rows.input()).ok());

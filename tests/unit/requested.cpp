@@ -139,8 +139,9 @@ TEST_CASE("a request for layers of another number of stages makes no plan") {
   CHECK(stretto::request_of(by_layers{}, 3).stages.empty());
   CHECK(stretto::request_of(stretto::memory::keep{}, 3).stages.size() == 3);
   const stretto::job_table table(2, 1);
-  for (const auto& [stages, layers] : {std::pair{2, std::size_t{3}}, std::pair{2, std::size_t{1}},
-                                       std::pair{2, std::size_t{0}}, std::pair{-1, std::size_t{0}}}) {
+  for (const auto& [stages, layers] :
+       {std::pair{2, std::size_t{3}}, std::pair{2, std::size_t{1}}, std::pair{2, std::size_t{0}},
+        std::pair{-1, std::size_t{0}}}) {
     CAPTURE(stages);
     const stretto::planned made(stretto::schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 3},
                                 table.view(), stretto::overlap::separate{},
@@ -161,8 +162,8 @@ TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
   CHECK(with({{}, {}}) == "ok");
   CHECK(with({}) ==
         "misassigned: there must be one entry of bytes for all stages, or one for each; request_of "
-        "makes none where a memory policy's layers are not told, or not those of all stages (entries: "
-        "0, must be 2)");
+        "makes none where a memory policy's layers are not told, or not those of all stages "
+        "(entries: 0, must be 2)");
   CHECK(with({{}, {}, {}}).ends_with("(entries: 3, must be 2)"));
   const std::pair<std::int64_t stretto::stage_bytes::*, std::string> sizes[] = {
       {&stretto::stage_bytes::output, "of a stage's output"},
@@ -347,14 +348,16 @@ TEST_CASE("limits far below 0 are refused, and copies that no limit has room for
                    wanted)
         .answer();
   };
-  CHECK(answer(std::numeric_limits<std::int64_t>::min()).why == stretto::reason::limit_out_of_range);
-  CHECK(answer(-stretto::job_table_view::most_memory - 1).why == stretto::reason::limit_out_of_range);
+  CHECK(answer(std::numeric_limits<std::int64_t>::min()).why ==
+        stretto::reason::limit_out_of_range);
+  CHECK(answer(-stretto::job_table_view::most_memory - 1).why ==
+        stretto::reason::limit_out_of_range);
   const stretto::verdict refused = answer(5);
   CHECK(refused.what == stretto::fault::over_limit);
   CHECK(refused.limit == 5);
   CHECK(refused.amount > std::int64_t{1} << 61);
-  CHECK(stretto::pipeline<four_by_two, one_f_one_b, stretto::assignment::unassigned, bottomless>::
-            checked.why == stretto::reason::limit_out_of_range);
+  CHECK(stretto::pipeline<four_by_two, one_f_one_b, stretto::assignment::unassigned,
+                          bottomless>::checked.why == stretto::reason::limit_out_of_range);
 }
 
 TEST_CASE("a groups policy may have plain arrays") {

@@ -205,8 +205,9 @@ class cuda_loopback_transport final : public transport {
                        (there ? which_cannot(other, one) : which_cannot(one, other)));
   }
   //! When both are here. A stream that only sends to the one, which receives that on one stream, is
-  //! given to the latter: its operations begin and end with those there, in their order, so nothing is
-  //! ordered that was not. Between streams that stay two, events tell when both are there and done.
+  //! given to the latter: its operations begin and end with those there, in their order, so nothing
+  //! is ordered that was not. Between streams that stay two, events tell when both are there and
+  //! done.
   void join_streams(int sender, int receiver) {
     rank_state& from = ranks_[static_cast<std::size_t>(sender)];
     rank_state& to = ranks_[static_cast<std::size_t>(receiver)];

@@ -13,9 +13,9 @@ namespace stretto::overlap {
 
 //! What an overlap policy is: which streams there are and which of them an instruction runs on. A
 //! channel, all messages from one rank to another, must stay on one stream at either end: activations
-//! on one and gradients on another is possible only where no rank sends both to the same one. Stream 0 is where the stages compute: forwards and
-//! backwards, whatever is said of them; what prepares a sum, the optimizer and the step's end must be
-//! sent there.
+//! on one and gradients on another is possible only where no rank sends both to the same one. Stream 0
+//! is where the stages compute: forwards and backwards, whatever is said of them; what prepares a sum,
+//! the optimizer and the step's end must be sent there.
 //! - `name`: as the command-line tool spells it.
 //! - `count()`: number of streams, at most lowering::max_streams.
 //! - `stream(i)`: name and priority of stream i.

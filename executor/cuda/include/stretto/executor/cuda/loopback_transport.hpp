@@ -19,8 +19,9 @@ struct cuda_loopback_settings {
 //! come to it, and the sender's goes on when it is done: within a GPU by a kernel, between GPUs
 //! from peer to peer where one reaches the other's memory (attach() sees to that), else by way of
 //! the host. Within a GPU a stream that only sends to one rank, which receives that on one stream, is
-//! one with it (device::merge), without those events. A sum is one kernel, on the stream of the member of the lowest rank, which
-//! adds in the order of the ranks and writes to all members; the others' streams wait for it.
+//! one with it (device::merge), without those events. A sum is one kernel, on the stream of the
+//! member of the lowest rank, which adds in the order of the ranks and writes to all members; the
+//! others' streams wait for it.
 //!
 //! Events are waited for after they are recorded only if one thread issues for all ranks
 //! (issuing::caller); the engine refuses anything else. Where a send meets its receive, job and
