@@ -129,7 +129,7 @@ class search {
       const std::optional<place> missing = first_missing(rank);
       const auto of_rank = [rank](const place& each) { return each.plan == rank; };
       if (missing && std::none_of(said.begin(), said.end(), of_rank))
-        text += "; first missing of the others: " + name(*missing);
+        text += (text.empty() ? "; first missing of the others: " : "; ") + name(*missing);
     }
     return text;
   }

@@ -155,7 +155,9 @@ bool store_server::greet(client& with) {
   if (with.in.size() < sizeof head + head.name) return true;
   const std::string job = with.in.substr(sizeof head, head.name);
   with.in.erase(0, sizeof head + head.name);
-  append(with.out, wire::welcome_magic);
+  std::string welcome;
+  append(welcome, wire::welcome_magic);
+  with.out.push_back(std::make_shared<const std::string>(std::move(welcome)));
   std::string wrong;
   if (job != job_)
     wrong = "it belongs to job '" + job + "', process 0 to '" + job_ + "'";
@@ -214,15 +216,17 @@ void store_server::notify() {
 }
 
 void store_server::answer_all() {
-  std::string payload;
+  std::string all;
   for (const std::string& part : all_.take()) {
-    append(payload, static_cast<std::uint64_t>(part.size()));
-    payload += part;
+    append(all, static_cast<std::uint64_t>(part.size()));
+    all += part;
   }
+  const auto parts = std::make_shared<const std::string>(std::move(all));
+  const auto none = std::make_shared<const std::string>();
   for (client& each : clients_)
     if (each.waits) {
       each.waits = false;
-      reply(each, wire::saying::good, each.parts ? std::string_view(payload) : std::string_view());
+      reply(each, wire::saying::good, each.parts ? parts : none);
     }
 }
 
@@ -242,23 +246,33 @@ void store_server::look_at_limits() {
                 [now](const client& each) { return each.process < 0 && now >= each.limit; });
 }
 
-void store_server::reply(client& to, wire::saying what, std::string_view payload) {
-  append(to.out, wire::answer{what, payload.size()});
-  to.out += payload;
+void store_server::reply(client& to, wire::saying what, std::string text) {
+  reply(to, what, std::make_shared<const std::string>(std::move(text)));
+}
+
+void store_server::reply(client& to, wire::saying what, const payload& shared) {
+  constexpr std::size_t little = 4096;  // is copied, so that it is sent with its head
+  std::string head;
+  append(head, wire::answer{what, shared->size()});
+  if (shared->size() <= little) head += *shared;
+  to.out.push_back(std::make_shared<const std::string>(std::move(head)));
+  if (shared->size() > little) to.out.push_back(shared);
 }
 
 bool store_server::write_to(client& with) {
-  while (with.sent < with.out.size()) {
-    const ssize_t step = send(with.socket.get(), with.out.data() + with.sent,
-                              with.out.size() - with.sent, MSG_NOSIGNAL);
+  while (!with.out.empty()) {
+    const std::string& next = *with.out.front();
+    const ssize_t step = send(with.socket.get(), next.data() + with.sent, next.size() - with.sent,
+                              MSG_NOSIGNAL);
     if (step < 0) {
       if (errno == EINTR) continue;
       return errno == EAGAIN || errno == EWOULDBLOCK;
     }
     with.sent += static_cast<std::size_t>(step);
+    if (with.sent < next.size()) continue;
+    with.out.pop_front();
+    with.sent = 0;
   }
-  with.out.clear();
-  with.sent = 0;
   return true;
 }
 

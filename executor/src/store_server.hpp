@@ -2,8 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -66,12 +67,14 @@ class store_server {
   ~store_server();
 
  private:
+  //! What is to be sent; of an exchange's parts all clients have the same.
+  using payload = std::shared_ptr<const std::string>;
   struct client {
     descriptor socket{};
     std::string from{};
     std::string in{};
-    std::string out{};
-    std::size_t sent = 0;  // of `out`
+    std::deque<payload> out{};
+    std::size_t sent = 0;  // of the first of `out`
     int process = -1;    // none: it has not said yet
     bool waits = false;  // for the answer to a request
     bool parts = true;   // with the parts of all
@@ -94,7 +97,8 @@ class store_server {
   void gone(const client& one);
   void notify();
   void look_at_limits();
-  static void reply(client& to, wire::saying what, std::string_view payload);
+  static void reply(client& to, wire::saying what, std::string text);
+  static void reply(client& to, wire::saying what, const payload& shared);
   static bool write_to(client& with);
 
   descriptor listening_;
