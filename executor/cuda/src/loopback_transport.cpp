@@ -107,14 +107,12 @@ class cuda_loopback_transport final : public transport {
       throw plan_error("rank " + std::to_string(rank) + " is not on a GPU: its device has none");
     reach_others(rank);
     const cuda::current_device guard(mine.gpu);
-    for (const plan_view& plan : plans_) {
-      if (plan.rank != rank) continue;
-      mine.events.reserve(plan.instructions.size());
-      for (const instruction& each : plan.instructions) {
-        // Of a collective both are the first member's: that it is there, and that all is done.
-        mine.events.push_back(is_collective(each.act) ? pair{cuda::make_event(), cuda::make_event()}
-                                                      : pair{});
-      }
+    const plan_view& plan = plan_of(rank);
+    mine.events.reserve(plan.instructions.size());
+    for (const instruction& each : plan.instructions) {
+      // Of a collective both are the first member's: that it is there, and that all is done.
+      mine.events.push_back(is_collective(each.act) ? pair{cuda::make_event(), cuda::make_event()}
+                                                    : pair{});
     }
     for (const auto& [ends, unused] : channels_)
       if (ends.first == rank || ends.second == rank) join_streams(ends.first, ends.second);
