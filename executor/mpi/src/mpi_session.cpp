@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t most_name = 256;
 constexpr std::size_t most_part = std::size_t{64} << 20U;
+//! What a process with messages under way says in the end.
+constexpr const char* gave_up = "gave up";
 
 std::string version_of_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -152,12 +154,16 @@ mpi_session::~mpi_session() {
   }
   if (!well) {
     state_->ending = true;
+    bool any_given_up = mpi_requests::any_given_up();
     try {
-      barrier("end after a failure", std::chrono::steady_clock::now() + std::chrono::seconds(1));
+      for (const std::string& theirs :
+           all_gather("end after a failure", any_given_up ? gave_up : "",
+                      std::chrono::steady_clock::now() + std::chrono::seconds(1)))
+        any_given_up = any_given_up || theirs == gave_up;
     } catch (const std::exception&) {
       // Who does not come has died, or was ended already.
     }
-    if (mpi_requests::any_given_up()) abort(1);
+    if (any_given_up) abort(1);
   }
   if (!state_->finalises) return;
   state_->news->free();
@@ -216,8 +222,9 @@ void mpi_session::abandon(std::string_view why) noexcept {
 
 void mpi_session::abort(int code) noexcept {
   std::fflush(nullptr);
-  // The first ends all. When several ask at once, Open MPI 4.1's mpirun may never end.
-  std::this_thread::sleep_for(std::min(state_->process, 4) * std::chrono::milliseconds(300));
+  // The first ends all. When several ask at once, or one while another finalises, Open MPI 4.1's
+  // mpirun may crash or never end.
+  std::this_thread::sleep_for(std::min(state_->process, 4) * std::chrono::seconds(1));
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }

@@ -21,7 +21,7 @@ class mpi_session final : public bootstrap {
   mpi_session();
   //! Finalises MPI, which waits for the other processes to do the same. After a step that failed it
   //! waits a second at most for them to come as well, so that each can have told what it knows;
-  //! with messages under way MPI cannot be finalised, and abort() is called instead.
+  //! when messages of any of them are under way MPI cannot be finalised, and all call abort().
   ~mpi_session() override;
   mpi_session(const mpi_session&) = delete;
   mpi_session& operator=(const mpi_session&) = delete;
@@ -39,8 +39,8 @@ class mpi_session final : public bootstrap {
   void abandon(std::string_view why) noexcept override;
 
   //! Ends all processes of the job, this one with the code: what is left to do after an error, for
-  //! the others wait for messages of this one. Those of higher numbers wait a moment first, at most
-  //! 1.2 s, for one of lower number to have done it.
+  //! the others wait for messages of this one. Those of higher numbers wait first, at most 4 s, for
+  //! one of lower number to have done it.
   [[noreturn]] void abort(int code) noexcept;
 
   struct state;
