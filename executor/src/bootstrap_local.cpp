@@ -1,7 +1,9 @@
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
+#include "exchange_limits.hpp"
 #include "gathering.hpp"
 #include "stretto/executor/bootstrap.hpp"
 #include "wake_signal.hpp"
@@ -40,6 +42,13 @@ class local_bootstrap final : public bootstrap {
   std::vector<std::string> all_gather(std::string_view what, std::string_view mine,
                                       time_point limit) override {
     common& with = *shared_;
+    if (!broken_.empty()) throw bootstrap_error(broken_);
+    try {
+      must_be_small(what, mine);
+    } catch (const bootstrap_error& wrong) {
+      broken_ = wrong.what();
+      throw;
+    }
     {
       const std::lock_guard hold(with.lock);
       if (with.all.give(process_, what, std::string(mine))) {
@@ -70,6 +79,7 @@ class local_bootstrap final : public bootstrap {
   int process_;
   int processes_;
   long done_ = 0;
+  std::string broken_{};  // by this process alone
 };
 
 }  // namespace

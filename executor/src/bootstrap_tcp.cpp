@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "exchange_limits.hpp"
 #include "socket.hpp"
 #include "store_server.hpp"
 
@@ -22,7 +23,7 @@ void check(const tcp_settings& with) {
     throw bootstrap_error("MASTER_ADDR is not set: where process 0 is to be found");
   if (given.port < 1 || given.port > 65535)
     throw bootstrap_error("MASTER_PORT is not set, or no port: where process 0 is to be found");
-  if (given.job.size() > wire::most_name) throw bootstrap_error("the job's name is too long");
+  if (given.job.size() > most_name) throw bootstrap_error("the job's name is too long");
   if (with.listening >= 0 && given.process != 0)
     throw bootstrap_error("process " + std::to_string(given.process) +
                           " has a listening socket, which is process 0's");
@@ -119,9 +120,7 @@ class tcp_bootstrap final : public bootstrap {
 
   std::vector<std::string> exchange(std::string_view what, std::string_view mine, time_point limit,
                                     wire::wish of) {
-    if (what.size() > wire::most_name || mine.size() > wire::most_part)
-      throw bootstrap_error("exchange '" + std::string(what.substr(0, wire::most_name)) +
-                            "': its name or what this process gives is too long");
+    must_be_small(what, mine);
     const std::string name = "exchange '" + std::string(what) + "': ";
     const time_point now = std::chrono::steady_clock::now();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - now);
@@ -167,7 +166,7 @@ class tcp_bootstrap final : public bootstrap {
     wire::answer head;
     must(receive_all(socket_.get(), reinterpret_cast<char*>(&head), sizeof head, limit), name);
     const std::uint64_t most =
-        (wire::most_part + sizeof(std::uint64_t)) * static_cast<std::uint64_t>(launch_.processes);
+        (most_part + sizeof(std::uint64_t)) * static_cast<std::uint64_t>(launch_.processes);
     if (head.bytes > most) throw bootstrap_error(name + "process 0's answer makes no sense");
     std::string text(head.bytes, '\0');
     must(receive_all(socket_.get(), text.data(), text.size(), limit), name);

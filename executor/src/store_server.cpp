@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "after.hpp"
+#include "exchange_limits.hpp"
 #include "stretto/executor/bootstrap.hpp"
 
 namespace stretto::executor {
@@ -138,7 +139,7 @@ bool store_server::understand(client& with) {
   if (with.process < 0) return greet(with);
   wire::request head;
   if (!read_head(with.in, head)) return true;
-  if (with.waits || head.name > wire::most_name || head.part > wire::most_part) return false;
+  if (with.waits || head.name > most_name || head.part > most_part) return false;
   if (with.in.size() < sizeof head + head.name + head.part) return true;
   take_request(with);
   return true;
@@ -151,7 +152,7 @@ bool store_server::greet(client& with) {
     return false;
   wire::hello head;
   if (!read_head(with.in, head)) return true;
-  if (head.name > wire::most_name) return false;
+  if (head.name > most_name) return false;
   if (with.in.size() < sizeof head + head.name) return true;
   const std::string job = with.in.substr(sizeof head, head.name);
   with.in.erase(0, sizeof head + head.name);

@@ -25,8 +25,6 @@ namespace wire {
 
 inline constexpr std::uint64_t hello_magic = 0x7374726574746f31;    // "stretto1"
 inline constexpr std::uint64_t welcome_magic = 0x7374726574746f77;  // "strettow"
-inline constexpr std::uint32_t most_name = 256;
-inline constexpr std::uint64_t most_part = std::uint64_t{64} << 20U;
 
 struct hello {
   std::uint64_t magic = hello_magic;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -240,6 +241,29 @@ TEST_CASE("everybody gets what all have given") {
     check_exchanges(makers);
     CHECK(stretto::test::settle_to(before));
   }
+}
+
+TEST_CASE("what no bootstrap takes is told with how much it takes, and ends its exchanges") {
+  const std::string half_a_name("one\0more", 8), long_name(257, 'n'), much((64 << 20) + 1, 'm');
+  const struct {
+    std::string_view name, part;
+    std::string says;
+  } cases[] = {
+      {long_name, "",
+       "exchange '" + std::string(256, 'n') + "': its name has 257 letters, and may have 256"},
+      {half_a_name, "", "exchange 'one': its name has more behind a letter that is 0"},
+      {"parts", much,
+       "exchange 'parts': this process gives 67108865 bytes, and may give 67108864"}};
+  for (const bool local : {true, false})
+    for (const auto& one : cases) {
+      const listener at;
+      const std::unique_ptr<bootstrap> alone =
+          local ? std::move(make_local_bootstraps(1)[0])
+                : make_tcp_bootstrap(settings(0, 1, at), later());
+      CHECK(error_of([&] { alone->all_gather(one.name, one.part, later()); }) == one.says);
+      CHECK(error_of([&] { alone->barrier("again", later()); }) == one.says);
+      if (local) ::close(at.socket);
+    }
 }
 
 TEST_CASE("who has left or is at another exchange is named, to all") {

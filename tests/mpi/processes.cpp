@@ -121,6 +121,9 @@ TEST_CASE("who waits in an exchange hears who has failed, or left, long before t
   expect_failure(left);
   for (const char* process : {"process 0", "process 2"})
     expect(left, process + std::string(": exchange 'plans': process 1 has left before it\n"));
+  const outcome names = start(1, "names");
+  expect_failure(names);
+  expect(names, "process 0: exchange 'one': its name has more behind a letter that is 0\n");
 }
 
 #ifdef STRETTO_TRAIN_PATH

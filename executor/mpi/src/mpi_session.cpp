@@ -9,13 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "exchange_limits.hpp"
 #include "mpi_requests.hpp"
 
 namespace stretto::executor {
 namespace {
 
-constexpr std::size_t most_name = 256;
-constexpr std::size_t most_part = std::size_t{64} << 20U;
 //! What a process with messages under way says in the end.
 constexpr const char* gave_up = "gave up";
 
@@ -194,9 +193,7 @@ std::vector<std::string> mpi_session::run(std::string_view what, std::string_vie
   state& my = *state_;
   if (!my.broken.empty()) throw bootstrap_error(my.broken);
   try {
-    if (what.size() > most_name || mine.size() > most_part)
-      throw bootstrap_error("exchange '" + std::string(what.substr(0, most_name)) +
-                            "': its name or what this process gives is too long");
+    must_be_small(what, mine);
     ++my.exchanges;
     return exchange(my, what, mine, limit, to_all).run();
   } catch (const std::runtime_error& wrong) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stretto/executor/engine.hpp"
@@ -222,8 +223,9 @@ int run(session& between, const std::string& what) {
     return 5;
   }
   if (what == "gone" && odd) return 0;
-  if (what == "gather" || what == "gone") {
+  if (what == "gather" || what == "gone" || what == "names") {
     try {
+      if (what == "names") between.barrier(std::string_view("one\0more", 8), minute);
       if (what == "gather") static_cast<void>(between.gather("layer 3", "a part", minute));
       between.barrier("plans", minute);
     } catch (const executor::bootstrap_error& wrong) {

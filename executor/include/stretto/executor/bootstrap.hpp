@@ -28,7 +28,8 @@ class bootstrap {
   virtual int processes() const = 0;
 
   //! Gives every process the strings of all, in the order of the processes.
-  //! @param what  names the exchange: at most 256 letters, the same in every process
+  //! @param what  names the exchange: at most 256 letters, none of them 0, the same in every
+  //!              process
   //! @param mine  at most 64 MiB
   //! @throws bootstrap_error when a process has not come by then, has left, or is at another
   //!         exchange, which the text names; it is thrown within a second after `limit`.
