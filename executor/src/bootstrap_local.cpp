@@ -87,6 +87,7 @@ class local_bootstrap final : public bootstrap {
 std::vector<std::unique_ptr<bootstrap>> make_local_bootstraps(int processes) {
   if (processes < 1)
     throw bootstrap_error("there must be at least one process, not " + std::to_string(processes));
+  must_be_few(processes);
   const auto shared = std::make_shared<common>(processes);
   std::vector<std::unique_ptr<bootstrap>> all;
   for (int process = 0; process < processes; ++process)

@@ -19,6 +19,7 @@ void check(const tcp_settings& with) {
   if (given.processes < 1 || given.process < 0 || given.process >= given.processes)
     throw bootstrap_error("process " + std::to_string(given.process) + " of " +
                           std::to_string(given.processes) + " does not exist");
+  must_be_few(given.processes);
   if (given.address.empty())
     throw bootstrap_error("MASTER_ADDR is not set: where process 0 is to be found");
   if (given.port < 1 || given.port > 65535)

@@ -12,6 +12,14 @@ namespace stretto::executor {
 //! What every bootstrap takes, whatever it could carry: what one takes, all do.
 inline constexpr std::size_t most_name = 256;
 inline constexpr std::uint64_t most_part = std::uint64_t{64} << 20U;
+inline constexpr int most_processes = 1 << 20;
+
+//! @throws bootstrap_error where there is no room to remember who of so many has come.
+inline void must_be_few(int processes) {
+  if (processes > most_processes)
+    throw bootstrap_error(std::to_string(processes) + " processes are more than the " +
+                          std::to_string(most_processes) + " that can meet");
+}
 
 //! @throws bootstrap_error with what is wrong with the exchange's name, or with how much this process
 //!         gives to it.

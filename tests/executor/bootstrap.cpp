@@ -220,6 +220,9 @@ TEST_CASE("missing and contradictory variables are named") {
   const auto connect = [](const launch_info& given) {
     return error_of([&] { make_tcp_bootstrap({given}, later()); });
   };
+  const std::string many = "2000000000 processes are more than the 1048576 that can meet";
+  CHECK(connect({1, 2'000'000'000, -1, "127.0.0.1", 29500, ""}) == many);
+  CHECK(error_of([] { make_local_bootstraps(2'000'000'000); }) == many);
   expect_part(connect({0, 1, -1, "", 29500, ""}), "MASTER_ADDR");
   expect_part(connect({0, 1, -1, "127.0.0.1", 0, ""}), "MASTER_PORT");
 }

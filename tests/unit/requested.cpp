@@ -452,7 +452,7 @@ TEST_CASE("a table of stages names ranks, each as often as it has chunks") {
   CHECK(found(where) == "rule complete broken on rank 0, job 0F0: the job is missing");
 }
 
-TEST_CASE("what prepares sums, updates weights and ends the step runs where stages compute") {
+TEST_CASE("what is no message, sum or copy runs where stages compute; copies share a stream") {
   struct elsewhere : stretto::overlap::separate {
     job_kind kind;
     constexpr int stream_of(job_kind of, int rank, int peer, int ranks) const {
@@ -460,7 +460,9 @@ TEST_CASE("what prepares sums, updates weights and ends the step runs where stag
     }
   };
   const stretto::job_table table(2, 1);
-  for (const job_kind kind : {job_kind::reduce_grad, job_kind::optimizer, job_kind::end_step}) {
+  for (const job_kind kind :
+       {job_kind::forward, job_kind::backward, job_kind::backward_input, job_kind::backward_weight,
+        job_kind::recompute, job_kind::reduce_grad, job_kind::optimizer, job_kind::end_step}) {
     elsewhere policy;
     policy.kind = kind;
     const planned made(one_f_one_b{}, four_by_two, table.view(), policy);
@@ -468,6 +470,14 @@ TEST_CASE("what prepares sums, updates weights and ends the step runs where stag
     CHECK(made.answer().rank == 1);
     CHECK(made.answer().where.kind == kind);
     CHECK(text(made.answer()).ends_with("compute, on stream 0 (1, at most 0)"));
+  }
+  for (const job_kind kind : {job_kind::offload, job_kind::reload}) {
+    elsewhere policy;
+    policy.kind = kind;
+    const planned made(one_f_one_b{}, four_by_two, table.view(), policy);
+    CHECK(made.answer() == refuse(stretto::fault::unsupported,
+                                  stretto::reason::copies_on_two_streams, 1, -1,
+                                  {.stage = 1, .kind = job_kind::reload}));
   }
 }
 

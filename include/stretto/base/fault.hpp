@@ -118,6 +118,7 @@ enum class reason : int {
   no_stream_for_job,
   too_many_streams_or_none,
   not_with_computation,
+  copies_on_two_streams,
   sizes_not_per_stage,
   gradients_not_floats,
   output_out_of_range,
@@ -299,6 +300,8 @@ constexpr std::string_view describe(reason why) {
       return "the overlap policy must have at least one stream, and no more than a plan can have";
     case reason::not_with_computation:
       return "it runs where stages compute, on stream 0";
+    case reason::copies_on_two_streams:
+      return "the overlap policy sends copies to the host and back to two streams";
     case reason::sizes_not_per_stage:
       return "there must be one entry of bytes for all stages, or one for each; request_of makes none "
              "where a memory policy's layers are not told, or not those of all stages";

@@ -38,6 +38,7 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::too_many_streams_or_none:
     case reason::no_such_stream:
     case reason::not_with_computation:
+    case reason::copies_on_two_streams:
     case reason::group_unsound:
     case reason::too_few_gathered:
     case reason::nothing_to_gather:
@@ -108,6 +109,9 @@ struct accepted {
                 "stretto: unsupported: an op of this job is sent to a stream that there is not");
   static_assert(What != fault::unsupported || Why != reason::not_with_computation,
                 "stretto: unsupported: the overlap policy puts this job where no stage computes");
+  static_assert(What != fault::unsupported || Why != reason::copies_on_two_streams,
+                "stretto: unsupported: the overlap policy sends copies to the host and back to two "
+                "streams");
   static_assert(What != fault::unsupported || !detail::speaks_of_bytes(Why),
                 "stretto: unsupported: the memory policy has bytes below 0 or above 2^40");
   static_assert(

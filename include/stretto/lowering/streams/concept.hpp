@@ -12,16 +12,18 @@
 namespace stretto::overlap {
 
 //! What an overlap policy is: which streams there are and which of them an instruction runs on. A
-//! channel, all messages from one rank to another, must stay on one stream at either end: activations
-//! on one and gradients on another is possible only where no rank sends both to the same one. Stream 0
-//! is where the stages compute: forwards and backwards, whatever is said of them; what prepares a sum,
-//! the optimizer and the step's end must be sent there.
+//! channel, all messages from one rank to another, must stay on one stream at either end:
+//! activations on one and gradients on another is possible only where no rank sends both to the
+//! same one. Stream 0 is where the stages compute: forwards, backwards and what computes again,
+//! what prepares a sum, the optimizer and the step's end must be sent there. Weights are gathered
+//! where gradients are summed, on the stream of job_kind::all_reduce, and dropped on stream 0: of
+//! that no policy is asked.
 //! - `name`: as the command-line tool spells it.
 //! - `count()`: number of streams, at most lowering::max_streams.
 //! - `stream(i)`: name and priority of stream i.
 //! - `stream_of(kind, rank, peer, ranks)`: the stream of an instruction; `peer` is the rank at the
-//!   other end of a message, else -1. Both copies, to the host and back, are on one stream, that of
-//!   job_kind::offload, which receives nothing.
+//!   other end of a message, else -1. Both copies, to the host and back, are on one stream, which
+//!   receives nothing.
 //! - and, where receives are not posted as early as possible: `receive_lead()`, see
 //!   with_receive_lead.
 template <class Overlap>

@@ -7,8 +7,8 @@
 namespace stretto::overlap {
 
 //! Whether every instruction that this placement may bring has a stream: all are below `count()`,
-//! and that is no more than a plan can have; what prepares sums, updates weights and ends the step
-//! is where stages compute.
+//! and that is no more than a plan can have; what computes, prepares sums, updates weights and ends
+//! the step is where stages compute, and copies share a stream.
 //! @return ok, or fault::unsupported with the first job that has none, the stream that is named for
 //!         it, and the last that it might be sent to
 template <Policy Overlap>
@@ -39,11 +39,18 @@ constexpr verdict serves(const Overlap& made, const placement& where) {
          {job_kind::offload, job_kind::reload, job_kind::reduce_grad, job_kind::all_reduce,
           job_kind::optimizer, job_kind::end_step})
       if (!has(kind, rank, -1)) return none(kind, rank, -1, where.stage_of(rank, 0), 0);
-  for (int rank = 0; rank < where.ranks; ++rank)
-    for (const job_kind kind : {job_kind::reduce_grad, job_kind::optimizer, job_kind::end_step})
+  for (int rank = 0; rank < where.ranks; ++rank) {
+    for (const job_kind kind : {job_kind::forward, job_kind::backward, job_kind::backward_input,
+                                job_kind::backward_weight, job_kind::recompute,
+                                job_kind::reduce_grad, job_kind::optimizer, job_kind::end_step})
       if (const int stream = made.stream_of(kind, rank, -1, where.ranks); stream != 0)
         return refused(reason::not_with_computation,
                        {.stage = where.stage_of(rank, 0), .kind = kind}, rank, stream, 0);
+    if (made.stream_of(job_kind::reload, rank, -1, where.ranks) !=
+        made.stream_of(job_kind::offload, rank, -1, where.ranks))
+      return refuse(fault::unsupported, reason::copies_on_two_streams, rank, -1,
+                    {.stage = where.stage_of(rank, 0), .kind = job_kind::reload});
+  }
   // Where micro-batches go both ways, the last goes the other one.
   const int ways = where.kind == placement_kind::bidirectional ? 2 : 1;
   for (int way = 0; way < ways; ++way) {
