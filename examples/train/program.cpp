@@ -240,8 +240,16 @@ int complain(const std::string& words, int code) {
   std::_Exit(all.end(code));
 }
 
+//! What must be less where there is no memory, and how much it is.
+std::string no_memory_for(const options& with) {
+  const auto& model = with.model;
+  return "not enough memory: --layers " + std::to_string(model.layers) + " of --width " +
+         std::to_string(model.width) + ", on --batch " + std::to_string(model.microbatch) +
+         " sequences of --context " + std::to_string(model.context);
+}
+
 //! @throws common_end
-void run(const options& with, processes& all) {
+void run(const options& with, processes& all) try {
   refuse_own_inputs(with, all);
   std::error_code absent;
   std::filesystem::remove(failure_file(with, all), absent);  // of an earlier run
@@ -259,6 +267,8 @@ void run(const options& with, processes& all) {
   } catch (const stretto::executor::execution_error& failed) {
     tell_failure(failed, running, with, all);
   }
+} catch (const std::bad_alloc&) {
+  throw early_exit(2, no_memory_for(with));
 }
 
 //! What was printed has arrived, or there is a complaint; @return the exit code.
@@ -289,7 +299,7 @@ int train_in(processes& all, int argc, char** argv) {
   } catch (const std::invalid_argument& wrong) {
     return complain(wrong.what(), 2);
   } catch (const std::bad_alloc&) {
-    return complain("not enough memory for this model", 2);
+    return complain("not enough memory to begin", 2);
   } catch (const std::exception& failed) {
     return complain(failed.what(), 1);
   }

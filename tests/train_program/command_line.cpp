@@ -460,6 +460,17 @@ TEST_CASE("one of several processes does not train by itself") {
   CHECK(launched("OMPI_COMM_WORLD_SIZE=1", "").exit == 0);
 }
 
+TEST_CASE("where there is no memory, what must be less is named") {
+  const outcome ran = test_support::run(
+      "sh", std::string("-c 'ulimit -v 4000000; \"") + STRETTO_TRAIN_PATH +
+                "\" --layers 48 --width 2048 --heads 16 --context 512 --batch 3 --steps 1'");
+  CHECK(ran.exit == 2);
+  CHECK(
+      ran.err ==
+      "train: not enough memory: --layers 48 of --width 2048, on --batch 3 sequences of --context "
+      "512\n");
+}
+
 TEST_CASE("a folder that cannot be made is wrong input, a training that diverges a failure") {
   const desk here;
   const outcome folder = test_support::run(
