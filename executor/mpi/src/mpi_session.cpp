@@ -221,7 +221,9 @@ void mpi_session::abort(int code) noexcept {
   std::fflush(nullptr);
   // The first ends all. When several ask at once, or one while another finalises, Open MPI 4.1's
   // mpirun may crash or never end.
-  std::this_thread::sleep_for(std::min(state_->process, 4) * std::chrono::seconds(1));
+  // And it drops what processes have printed that it has not read yet.
+  std::this_thread::sleep_for(std::min(state_->process, 4) * std::chrono::seconds(1) +
+                              std::chrono::milliseconds(300));
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }

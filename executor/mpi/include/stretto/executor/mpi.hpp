@@ -39,8 +39,9 @@ class mpi_session final : public bootstrap {
   void abandon(std::string_view why) noexcept override;
 
   //! Ends all processes of the job, this one with the code: what is left to do after an error, for
-  //! the others wait for messages of this one. Those of higher numbers wait first, at most 4 s, for
-  //! one of lower number to have done it.
+  //! the others wait for messages of this one. Waits 0.3 s before, so that what was printed
+  //! arrives; those of higher numbers longer, at most 4.3 s, for one of lower number to have done
+  //! it.
   [[noreturn]] void abort(int code) noexcept;
 
   struct state;
