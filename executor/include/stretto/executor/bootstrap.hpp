@@ -60,9 +60,8 @@ class bootstrap {
 };
 
 //! For processes that are threads of this one: one for each.
-//! @throws bootstrap_error when `processes` is not positive, or more than 2^20, of which no
-//! bootstrap
-//!         keeps count.
+//! @throws bootstrap_error when `processes` is not positive, or more than 2^20: no bootstrap keeps
+//!         count of so many.
 std::vector<std::unique_ptr<bootstrap>> make_local_bootstraps(int processes);
 
 }  // namespace stretto::executor
