@@ -220,7 +220,8 @@ void mpi_session::abandon(std::string_view why) noexcept {
 void mpi_session::abort(int code) noexcept {
   std::fflush(nullptr);
   // The first ends all. When several ask at once, or one while another finalises, Open MPI 4.1's
-  // mpirun may crash or never end; and it drops what processes have printed that it has not read yet.
+  // mpirun may crash or never end; and it drops what processes have printed that it has not read
+  // yet.
   std::this_thread::sleep_for(std::min(state_->process, 4) * std::chrono::seconds(1) +
                               std::chrono::milliseconds(300));
   MPI_Abort(MPI_COMM_WORLD, code);

@@ -9,8 +9,8 @@ namespace stretto::overlap {
 //! Whether every instruction that this placement may bring has a stream: all are below `count()`,
 //! and that is no more than a plan can have; what computes, prepares sums, updates weights and ends
 //! the step is where stages compute, and copies share a stream.
-//! @return ok, or fault::unsupported with the first job that is sent elsewhere; but for copies on two
-//!         streams with the stream that is named for it, and the last that it might be sent to
+//! @return ok, or fault::unsupported with the first job that is sent elsewhere; but for copies on
+//!         two streams with the stream that is named for it, and the last that it might be sent to
 template <Policy Overlap>
 constexpr verdict serves(const Overlap& made, const placement& where) {
   const int count = made.count();
