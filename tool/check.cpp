@@ -9,6 +9,7 @@
 #include "errors.hpp"
 #include "step.hpp"
 #include "stretto/check/sharded.hpp"
+#include "stretto/plan/csv_schedule.hpp"
 
 namespace stretto::tool {
 
@@ -27,6 +28,14 @@ std::string gathered_in_words(const step& made, const step_options& options) {
     throw bad_option("--gathered", std::to_string(*options.costs.gathered),
                      options.csv + " gathers no weights (UNSHARD)");
   return {};
+}
+
+//! How the file lays the stages over the ranks, where there is more than one way.
+std::string placement_in_words(const imported_schedule& read) {
+  const auto lies = read.lies_as();
+  if (!lies) return ", neither looped nor wave";
+  if (read.chunks == 1 || read.where().ranks == 1) return {};
+  return *lies == placement_kind::wave ? ", wave" : ", looped";
 }
 
 }  // namespace
@@ -48,7 +57,8 @@ void add_check(CLI::App& app) {
   command->callback([mine] {
     const step made = make_step(*mine, true);
     const std::string gathered = gathered_in_words(made, *mine);
-    std::cout << made.title << ", " << count_of(made.made.where.stages(), "stage") << ", "
+    std::cout << made.title << ", " << count_of(made.made.where.stages(), "stage")
+              << placement_in_words(*made.imported) << ", "
               << (made.messages ? "compute_comms" : "compute_only") << ": ok" << gathered << '\n';
   });
 }

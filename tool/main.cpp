@@ -66,6 +66,23 @@ std::string as_typed(const CLI::App& app, const std::vector<std::string>& typed,
   return words;
 }
 
+//! Says of an option which values it lacks, or has too many of.
+std::string miscounted(const CLI::App& app, const std::vector<std::string>& typed,
+                       const std::string& words) {
+  const std::string name = words.substr(0, words.find(':'));
+  if (words.ends_with(" missing")) return name + ": takes a value";
+  const std::string too_many = ": At Most 1 required but received ";
+  if (!words.starts_with(name + too_many)) return words;
+  std::string same;
+  for (const CLI::App* command : app.get_subcommands())
+    if (const CLI::Option* option = command->get_option_no_throw(name); option != nullptr)
+      for (const std::string& other : option->get_lnames())
+        if (std::find(typed.begin(), typed.end(), "--" + other) != typed.end())
+          same += (same.empty() ? "" : " and ") + ("--" + other);
+  return name + ": takes one value, not " + words.substr(name.size() + too_many.size()) +
+         (same.find(' ') == std::string::npos ? "" : "; " + same + " are one option");
+}
+
 //! Says which argument a command has no use for: the first. Empty: it cannot be told.
 std::string not_expected(const CLI::App& app, const std::vector<std::string>& typed) {
   for (const CLI::App* command : app.get_subcommands()) {
@@ -139,6 +156,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ExtrasError& wrong) {
     const std::string words = not_expected(app, {argv + 1, argv + argc});
     return complain(words.empty() ? wrong.what() : words, 2);
+  } catch (const CLI::ArgumentMismatch& wrong) {
+    return complain(miscounted(app, {argv + 1, argv + argc}, wrong.what()), 2);
   } catch (const CLI::ParseError& wrong) {
     // What is missing, or too much, is mostly so because of an option that is not known.
     const bool follows = dynamic_cast<const CLI::RequiredError*>(&wrong) != nullptr ||

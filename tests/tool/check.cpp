@@ -124,6 +124,23 @@ TEST_CASE("where weights are gathered and gradients reduced: what is wrong, with
           "stretto: " + dir + one.file + ": " + one.says + "\n");
 }
 
+TEST_CASE("how a file lays stages over ranks is told where there is more than one way") {
+  const temporary file("laid.csv");
+  const auto check = [&](const std::string& text) {
+    file.write(text);
+    return run("check " + file.path()).out;
+  };
+  CHECK(check("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n")
+            .ends_with("4 stages, looped, compute_only: ok\n"));
+  CHECK(
+      check("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n").ends_with("4 stages, wave, compute_only: ok\n"));
+  CHECK(check("0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0\n")
+            .ends_with("4 stages, neither looped nor wave, compute_only: ok\n"));
+  CHECK(check("1F0,1B0\n0F0,0B0\n")
+            .ends_with("2 stages, neither looped nor wave, compute_only: ok\n"));
+  CHECK(check("0F0,0B0\n1F0,1B0\n").ends_with("2 stages, compute_only: ok\n"));
+}
+
 TEST_CASE("of how many stages a rank holds the weights, if a file says so at all") {
   const temporary file("mine.csv");
   const auto check = [&](const std::string& text, const std::string& options) {
