@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "laws/any_order.hpp"
 #include "laws/order_laws.hpp"
 #include "stretto/model/bound.hpp"
 #include "stretto/plan/report.hpp"
@@ -205,34 +206,6 @@ TEST_CASE("the same where a whole backward takes less than its halves") {
   CHECK(seen.optimal > 0);
 }
 
-namespace {
-
-//! A table in which every rank and chunk differs, and whole backwards often take less.
-stretto::job_table any_costs(std::mt19937& random, const stretto::placement& where) {
-  const auto up_to = [&](unsigned most) {
-    return static_cast<std::int64_t>(random() % (most + 1));
-  };
-  stretto::job_table table(where.ranks, where.chunks);
-  const unsigned spread = random() % 2 * 9;
-  const std::int64_t times[3] = {1 + up_to(9), 1 + up_to(9), 1 + up_to(9)};
-  for (int rank = 0; rank < where.ranks; ++rank)
-    for (int chunk = 0; chunk < where.chunks; ++chunk) {
-      const auto time = [&](stretto::job_kind kind) -> std::int64_t& {
-        return table.at(rank, chunk, kind).time;
-      };
-      time(stretto::job_kind::forward) = times[0] + up_to(spread);
-      const std::int64_t input = time(stretto::job_kind::backward_input) = times[1] + up_to(spread);
-      const std::int64_t both =
-          input + (time(stretto::job_kind::backward_weight) = times[2] + up_to(spread));
-      time(stretto::job_kind::backward) = (both * (4 + up_to(7)) + 9) / 10;
-    }
-  table.communication = up_to(3);
-  table.pair_hides = static_cast<int>(up_to(2)) * 40;
-  return table;
-}
-
-}  // namespace
-
 TEST_CASE("no schedule is below the bounds, whatever a whole backward takes") {
   std::mt19937 random(1);
   int cases = 0;
@@ -243,7 +216,7 @@ TEST_CASE("no schedule is below the bounds, whatever a whole backward takes") {
                         .chunks = 1 + static_cast<int>(random() % 3)};
       if (schedule.forward_only || !schedule.supports(sizes)) continue;
       const stretto::placement where = stretto::place(schedule.placed(), sizes);
-      const stretto::job_table table = any_costs(random, where);
+      const stretto::job_table table = laws::any_costs(random, where);
       stretto::job_lists lists(sizes.ranks, schedule.capacity(sizes));
       stretto::job_sink sink = lists.sink();
       REQUIRE(schedule.emit(sizes, table.view(), sink).ok());
@@ -271,50 +244,17 @@ TEST_CASE("nor is any order, wherever its stages lie") {
   int elsewhere = 0;
   int crowded = 0;
   for (int round = 0; round < 6000; ++round) {
-    const int ranks = 1 + below(4);
-    const int stages = 1 + below(6);
-    const int microbatches = 1 + below(3);
-    std::vector<std::int32_t> table;
-    for (int stage = 0; stage < stages; ++stage) table.push_back(below(ranks));
-    std::vector<int> held(static_cast<std::size_t>(ranks));
-    for (const std::int32_t rank : table) ++held[static_cast<std::size_t>(rank)];
-    const stretto::placement where{.kind = stretto::placement_kind::table,
-                                   .ranks = ranks,
-                                   .chunks = *std::ranges::max_element(held),
-                                   .microbatches = microbatches,
-                                   .table = table.data(),
-                                   .table_stages = stages};
-    elsewhere += table[0] != 0;
-    crowded += where.chunks > (stages + ranks - 1) / ranks;
-    // Whatever can run next, in an order that chance gives.
-    stretto::job_lists lists(ranks, 3 * stages * microbatches);
-    stretto::job_sink sink = lists.sink();
-    std::vector<stretto::job> ready;
-    for (int microbatch = 0; microbatch < microbatches; ++microbatch)
-      ready.push_back({0, microbatch, 0, stretto::job_kind::forward});
-    while (!ready.empty()) {
-      std::swap(ready[static_cast<std::size_t>(below(static_cast<int>(ready.size())))],
-                ready.back());
-      const stretto::job work = ready.back();
-      ready.pop_back();
-      sink.push(table[static_cast<std::size_t>(work.stage)], work);
-      const auto follow = [&](int stage, stretto::job_kind kind) {
-        ready.push_back({stage, work.microbatch, 0, kind});
-      };
-      if (work.kind == stretto::job_kind::forward && work.stage + 1 < stages)
-        follow(work.stage + 1, stretto::job_kind::forward);
-      else if (work.kind == stretto::job_kind::forward)
-        follow(work.stage, stretto::job_kind::backward_input);
-      if (work.kind != stretto::job_kind::backward_input) continue;
-      follow(work.stage, stretto::job_kind::backward_weight);
-      if (work.stage > 0) follow(work.stage - 1, stretto::job_kind::backward_input);
-    }
-    stretto::job_table costs = any_costs(random, where);
+    const laws::any_order order(random);
+    const stretto::placement where = order.where();
+    const int ranks = where.ranks;
+    elsewhere += where.rank_of(0, 0) != 0;
+    crowded += where.chunks > (where.stages() + ranks - 1) / ranks;
+    stretto::job_table costs = laws::any_costs(random, where);
     std::vector<stretto::rank_report> reports(static_cast<std::size_t>(ranks));
     const auto measured = [&] {
-      return stretto::measure({.rows = lists.rows(),
+      return stretto::measure({.rows = order.rows(),
                                .where = where,
-                               .microbatches = microbatches,
+                               .microbatches = where.microbatches,
                                .costs = costs.view()},
                               reports);
     };

@@ -22,8 +22,10 @@ struct microbatch_window {
     return any() && chunk >= first_chunk && chunk <= last_chunk;
   }
   constexpr bool holds(int chunk, int microbatch) const {
-    return holds(chunk) && microbatch % period < count;
+    return holds(chunk) && in_turn(microbatch);
   }
+  //! Whether it holds the micro-batch on some chunk.
+  constexpr bool in_turn(int microbatch) const { return microbatch % period < count; }
   //! Whether some micro-batch may be in both: both begin with the first.
   constexpr bool meets(const microbatch_window& other) const {
     return any() && other.any() && first_chunk <= other.last_chunk &&

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
@@ -15,6 +16,9 @@ struct step_bound {
 
   constexpr bool operator==(const step_bound&) const = default;
 };
+
+//! Of a step whose jobs all stand in its schedule: see lower_bound.
+struct nothing_put_in {};
 
 namespace detail {
 
@@ -31,7 +35,16 @@ struct rank_bound {
   std::int64_t longest_deferred = 0;  // of a backward: what can run when its gradient has gone on
   std::int64_t least_kept = 0;        // memory that a forward takes
   std::int64_t least_pending = 0;     // memory that a backward for the weights gives back
+  std::int64_t again = 0;             // time of forwards that run again, or of the waits instead
+  std::int64_t longest_again = 0;     // the longest of these
   bool balanced = true;               // no micro-batch gives back more than it took
+};
+
+//! Micro-batches whose forwards run again, and which are copied to the host, on chunks where some
+//! are.
+struct put_in_count {
+  std::int32_t again = 0;
+  std::int32_t copied = 0;
 };
 
 constexpr void keep_less(std::int64_t& least, std::int64_t value, bool first) {
@@ -75,8 +88,29 @@ struct bound_chain {
   }
 };
 
-constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound>& ranks,
-                         scratch<bool>& seen) {
+//! What is put in between jobs of one chunk. A forward that runs again does so right before its
+//! backward, but for one whose backward stands right behind it: then the rank waits for its
+//! gradient meanwhile. Of one at a time that fills a wait which counts anyway.
+//! @param wait  from the end of the forward until its gradient can be there
+template <class PutIn>
+constexpr void add_put_in(const job_table_view& costs, int rank, int chunk, std::int64_t wait,
+                          const PutIn& put, const put_in_count& counts, rank_bound& of) {
+  const std::int64_t kept = costs.at(rank, chunk, job_kind::forward).change;
+  if (counts.copied > 0 && put.offload.which.holds(chunk))
+    keep_less(of.least_kept, kept + costs.at(rank, chunk, job_kind::offload).change, false);
+  if (counts.again == 0 || !put.recompute.holds(chunk)) return;
+  const job_cost& second = costs.at(rank, chunk, job_kind::recompute);
+  keep_less(of.least_kept, kept - second.change, false);
+  const std::int64_t each = second.time < wait ? second.time : wait;
+  of.again += counts.again * each;
+  keep_more(of.longest_again, each);
+}
+
+//! @param count  micro-batches that go this way
+//! @param counts  of these, those that something is put in for
+template <class PutIn>
+constexpr void add_chain(const bound_chain& chain, int count, const PutIn& put,
+                         const put_in_count& counts, scratch<rank_bound>& ranks, scratch<bool>& seen) {
   const int stages = chain.where.stages();
   std::int64_t through = 0;
   for (int stage = 0; stage < stages; ++stage)
@@ -108,6 +142,8 @@ constexpr void add_chain(const bound_chain& chain, int count, scratch<rank_bound
     keep_less(of.wait, returns - enters[rank] + 1, first);
     keep_less(of.least_kept, f.change, first);
     keep_less(of.least_pending, -w.change, first);
+    if constexpr (!std::is_same_v<PutIn, nothing_put_in>)
+      add_put_in(chain.costs, rank, chunk, returns - arrives - f.time, put, counts, of);
     keep_more(of.longest_forward, f.time);
     keep_more(of.longest_deferred, least.deferred);
     of.balanced =
@@ -141,9 +177,14 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! micro-batches that fit, forward k also waits for the end of the backward of k - M. Where costs
 //! differ between the chunks of a rank, the largest, or smallest, stand in for them; where pairs
 //! save time, all is taken to be paired. Exact for one chunk, f = b = w and M >= p; loose where
-//! memory is tight and v >= 2. The extension to limits, and to whole backwards, of the bubble
+//! memory is tight and v >= 2. What is put in between the jobs adds the time of forwards that run
+//! again, and keeps less. The extension to limits, and to whole backwards, of the bubble
 //! formulas of Qi et al. 2023.
-constexpr step_bound lower_bound(const placement& where, const job_table_view& costs) {
+//! @param put  memory::windows that stand in the lists beside the schedule's jobs; of whole
+//!             micro-batches, not of slices
+template <class PutIn = nothing_put_in>
+constexpr step_bound lower_bound(const placement& where, const job_table_view& costs,
+                                 const PutIn& put = {}) {
   using namespace detail;
   if (where.ranks < 1) return {};
   const bool alike = costs.classes.empty();
@@ -160,12 +201,21 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
   }
   for (std::size_t at = 0; at < costs.classes.size(); ++at)
     ++counts[2 * costs.classes[at] + where.direction(static_cast<int>(at) / costs.slices)];
+  scratch<put_in_count> put_in(counts.size());
+  if constexpr (!std::is_same_v<PutIn, nothing_put_in>)
+    for (int microbatch = 0; microbatch < count; ++microbatch) {
+      const std::int64_t number = alike ? 0 : costs.classes[static_cast<std::size_t>(microbatch)];
+      const int way = two_ways ? where.direction(microbatch) : 0;
+      put_in[2 * number + way].again += put.recompute.in_turn(microbatch);
+      put_in[2 * number + way].copied += put.offload.which.in_turn(microbatch);
+    }
   for (std::int64_t one = 0; one < costs.class_count(); ++one) {
     const job_table_view of = costs.of_class(one);
     const int ahead = counts[2 * one];
     const int back = counts[2 * one + 1];
-    if (ahead > 0) add_chain({where, of, 0}, ahead, ranks, seen);
-    if (two_ways && back > 0) add_chain({where, of, where.microbatches - 1}, back, ranks, seen);
+    if (ahead > 0) add_chain({where, of, 0}, ahead, put, put_in[2 * one], ranks, seen);
+    if (two_ways && back > 0)
+      add_chain({where, of, where.microbatches - 1}, back, put, put_in[2 * one + 1], ranks, seen);
     const auto end_at = [&](int microbatch) {
       const int rank = where.rank_of(0, microbatch);
       keep_less(last_deferred, backward_time(of, rank, where.chunk_of(0, microbatch)).deferred,
@@ -189,7 +239,8 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
       const std::int64_t idle = time - ahead * of.longest_forward;
       return idle > 0 ? idle : 0;
     };
-    const std::int64_t work = costs.pair_time(of.forwards, of.backwards);  // all paired, at best
+    const std::int64_t work = costs.pair_time(of.forwards, of.backwards)  // all paired, at best
+                              + of.again - of.longest_again;
     const std::int64_t early = work + idle_for(of.back - of.start);
     const std::int64_t chained =
         of.start + early + of.tail + last_deferred - (pending + 1) * of.longest_deferred;
