@@ -38,6 +38,7 @@ struct entrant {
 struct compare_command {
   shape_options sizes;
   cost_options costs;
+  window_options windows;
   std::vector<std::string> names;
   std::vector<std::string> csv;
   std::string objective = "flush";
@@ -51,6 +52,11 @@ struct compare_command {
     common_.spans = objective == "span";
     common_.layers = costs.layers.given();
     const std::vector<schedule_facts> chosen = chosen_schedules();
+    common_.put = windows.of({});
+    if (common_.put.any() && sizes.slices > 1)
+      throw bad_option(
+          "--slices", std::to_string(sizes.slices),
+          "what forwards keep runs again, or is copied, for whole micro-batches alone");
     enter(chosen);
     read_.reserve(csv.size());  // steps are not copied
     for (const std::string& path : csv) {
@@ -265,6 +271,7 @@ struct compare_command {
     schedule_options options;
     options.merge = schedule::spelt<schedule::merge_kind>(merge);
     options.gathered = costs.gathered.value_or(options.gathered);
+    if (!facts.forward_only) static_cast<memory::windows&>(options) = result.put = common_.put;
     if (common_.spans && (merge != "none" ||
                     std::count(facts.options.begin(), facts.options.end(), "--objective") > 0))
       options.objective = schedule::objective_kind::span;
@@ -276,6 +283,9 @@ struct compare_command {
       result.why = {refused.why};
     }
     if (!made) return result;
+    if (!facts.forward_only)
+      refuse_windows(costs, windows, *made,
+                     [&](std::int64_t amount) { return common_.memory.text(amount); });
     measure(*made, result);
     return result;
   }
@@ -323,18 +333,20 @@ void add_compare(CLI::App& app) {
   command->add_option("NAME", mine->names, "Schedules (default all): " + schedule_names());
   mine->sizes.add(*command, true, true);
   mine->costs.add(*command,
-                  {.windows = false, .pairs = true, .limits = true, .sums = true, .gathers = true});
+                  {.windows = true, .pairs = true, .limits = true, .sums = true, .gathers = true});
   command
       ->add_option("--objective", mine->objective,
                    "What is to be short: flush (the makespan) or span (the longest rank's first to "
                    "last job, for steps that no barrier separates)")
       ->check(CLI::IsMember({"flush", "span"}));
   auto* merge = add_merge(*command, mine->merge);
-  command
-      ->add_option("--csv", mine->csv,
-                   "A schedule in PyTorch's CSV to stand beside them; may be given several times")
-      ->allow_extra_args(false)
-      ->excludes(merge);
+  auto* file = command
+                   ->add_option("--csv", mine->csv,
+                                "A schedule in PyTorch's CSV to stand beside them; may be given "
+                                "several times")
+                   ->allow_extra_args(false)
+                   ->excludes(merge);
+  for (CLI::Option* put_in : mine->windows.add(*command)) file->excludes(put_in);
   command
       ->add_option(
           "--sort", mine->sort,
@@ -365,6 +377,9 @@ void add_compare(CLI::App& app) {
       "after the last job that is. The sum of a chunk is cut as its jobs are.\n"
       "With --unshard ranks have the weights of --gathered stages at once; by gathers: how much\n"
       "longer the step is for it. What a chunk's gather takes is cut as its jobs are.\n"
+      "With --recompute and --offload what is put in is put into each schedule that trains, and "
+      "the\n"
+      "bound is that of such steps.\n"
       "With several limits the table says what is to be short within each. What keeps to a\n"
       "smaller one of them keeps to a greater: where that is shorter, it stands there, too.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"

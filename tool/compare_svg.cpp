@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "errors.hpp"
+#include "stretto/memory/window_text.hpp"
 #include "stretto/plan/svg_layout.hpp"
 #include "stretto/plan/svg_style.hpp"
 
@@ -196,6 +197,9 @@ class picture {
     std::string made = std::to_string(common_.wanted.ranks) + " ranks, " +
                        std::to_string(common_.wanted.microbatches) + " micro-batches";
     if (common_.wanted.slices > 1) made += ", " + std::to_string(common_.wanted.slices) + " slices";
+    if (common_.put.recompute.any())
+      made += ", recompute " + memory::window_text(common_.put.recompute);
+    if (common_.put.offload.any()) made += ", offload " + memory::window_text(common_.put.offload);
     return made;
   }
   const char* measure() const { return common_.spans ? "span" : "makespan"; }

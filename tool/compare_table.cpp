@@ -22,7 +22,7 @@ std::int64_t compared::peak() const {
 
 void compared::find_bound() {
   if (forward_only) return;
-  bound = lower_bound(parts, costs.view());
+  bound = lower_bound(parts, costs.view(), put);
   const std::int64_t least = least_gradient_sum(parts, costs.view());
   bound.flush += least + least_gather(parts, costs.view());
   bound.span += least;

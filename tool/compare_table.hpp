@@ -23,6 +23,7 @@ struct compared {
   simulated all;
   std::vector<std::int32_t> layers;      //!< of every stage, where the costs are layers'
   std::optional<std::int64_t> made_for;  //!< a smaller limit than the run's; else for that
+  memory::windows put{};                 //!< between its jobs
   // What the bound is of: slices are micro-batches there.
   placement parts;
   job_table costs;
@@ -47,6 +48,7 @@ struct comparison {
   shape wanted;
   finer_unit time;
   finer_unit memory;
+  memory::windows put{};  //!< between the jobs of each schedule that trains
   bool spans = false;   //!< what is to be short is the longest rank's first to last job
   bool layers = false;  //!< costs are those of layers
   bool several_chunks = false;  //!< a schedule may stand there more than once

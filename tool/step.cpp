@@ -323,7 +323,7 @@ void refuse_hidden_parts(const step& made) {
 //! @param words   (where, amount, kept): what to say of the first that does not
 template <class Words>
 void refuse_beyond_kept(const step& made, job_kind kind, const char* option,
-                        const std::string& value, const Words& words) {
+                        const std::string& value, const amount_text& text, const Words& words) {
   const job_table_view table = made.made.costs.view();
   for (std::int64_t number = 0; number < table.class_count(); ++number)
     for (int rank = 0; rank < table.ranks; ++rank)
@@ -335,47 +335,57 @@ void refuse_beyond_kept(const step& made, job_kind kind, const char* option,
         if (amount >= 0 && amount <= std::max<std::int64_t>(0, kept)) continue;
         throw bad_option(option, value,
                          words("rank " + std::to_string(rank) + ", chunk " + std::to_string(chunk),
-                               std::to_string(amount), std::to_string(kept)));
+                               text(amount), text(kept)));
       }
 }
 
 //! What --copy says must be of something, and no copy moves more than there is.
-void refuse_copies(const step_options& options, const step& made) {
-  const cost_options& costs = options.costs;
+void refuse_copies(const cost_options& costs, const window_options& windows, const step& made,
+                   const amount_text& text) {
   const job_rows rows = made.input().rows;
   if (!has(rows, job_kind::offload)) {
     // Where no backward is far enough behind its forward, no copy is made of all that might be.
-    if (costs.copy.empty() || read_offload(options.offload, options.name).any()) return;
+    if (costs.copy.empty() || windows.of(made.schedule).offload.any()) return;
     throw bad_option("--copy", costs.copy, "says of what only with --offload");
   }
   if (costs.copy.empty() && !costs.layers.file.empty())
-    throw bad_option("--offload", options.offload,
+    throw bad_option("--offload", windows.offload,
                      "--layer-costs does not tell what copies take: --copy T does");
   const bool told = costs.copies_told();
   refuse_beyond_kept(
       made, job_kind::offload, told ? "--copy" : "--costs", told ? costs.copy : costs.costs_file,
-      [](const std::string& where, const std::string& moved, const std::string& kept) {
+      text, [](const std::string& where, const std::string& moved, const std::string& kept) {
         return "a copy of " + where + " moves " + moved + ", and its forward keeps " + kept;
       });
 }
 
 //! Nor does a second run bring back more than there is, and --again must be of something.
-void refuse_second_runs(const step_options& options, const step& made) {
-  const cost_options& costs = options.costs;
+void refuse_second_runs(const cost_options& costs, const window_options& windows, const step& made,
+                        const amount_text& text) {
   if (!has(made.input().rows, job_kind::recompute)) {
     // Where every backward stands right behind its forward, none runs again of all that might.
-    if (costs.again.empty() || read_recompute(options.recompute, options.name).any()) return;
+    if (costs.again.empty() || windows.of(made.schedule).recompute.any()) return;
     throw bad_option("--again", costs.again, "says of what only with --recompute");
   }
   const bool told = costs.second().memory.has_value() || costs.costs_file.empty();
   refuse_beyond_kept(
       made, job_kind::recompute, told ? "--again" : "--costs",
-      told ? costs.again : costs.costs_file,
+      told ? costs.again : costs.costs_file, text,
       [](const std::string& where, const std::string& back, const std::string& kept) {
         return "a forward of " + where + " brings back " + back +
                " when it runs again, and it keeps " + kept;
       });
 }
+
+}  // namespace
+
+void refuse_windows(const cost_options& costs, const window_options& windows, const step& made,
+                    const amount_text& text) {
+  refuse_copies(costs, windows, made, text);
+  refuse_second_runs(costs, windows, made, text);
+}
+
+namespace {
 
 step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
@@ -399,8 +409,8 @@ step plain_step(const step_options& options, finer_unit time) {
 step make_step(const step_options& options, bool finer) {
   const finer_unit whole = finer_unit::of_hidden(options.costs.hides);
   step made = plain_step(options, finer ? whole : finer_unit{});
-  refuse_copies(options, made);
-  refuse_second_runs(options, made);
+  refuse_windows(options.costs, options.windows, made,
+                 [](std::int64_t amount) { return std::to_string(amount); });
   if (finer)
     made.time = whole;
   else if (options.costs.hides > 0)

@@ -62,6 +62,12 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options, const cost_options& costs,
                               const cost_cut& cut, no_step* why = nullptr);
+//! Nothing is brought back, or copied, that a forward does not keep; --again and --copy speak of
+//! something.
+//! @param text  of memory, in the unit of the step's costs
+//! @throws bad_input
+void refuse_windows(const cost_options& costs, const window_options& windows, const step& made,
+                    const amount_text& text);
 //! What a file in PyTorch's CSV holds, without costs, and held against no rule yet.
 //! @param option  which names it
 //! @throws bad_input, broken_schedule

@@ -143,23 +143,6 @@ CLI::Option* add_merge(CLI::App& command, std::string& word) {
       ->capture_default_str();
 }
 
-CLI::Option* add_recompute(CLI::App& command, std::string& text) {
-  return command
-      .add_option("--recompute", text,
-                  "Of which micro-batches forwards run again right before their backward, and keep "
-                  "less until then: none, all, or 2/3 for two of every three")
-      ->capture_default_str();
-}
-
-memory::recompute_window read_recompute(const std::string& text, const std::string& schedule) {
-  const auto made = memory::read_window(text);
-  if (!made) throw bad_option("--recompute", text, "is not none, all or a part as 2/3");
-  if (made->any() && is_forward_only(schedule))
-    throw bad_option("--recompute", text,
-                     schedule + " has no backward before which a forward could run again");
-  return *made;
-}
-
 CLI::Option* add_offload(CLI::App& command, std::string& text) {
   return command
       .add_option("--offload", text,
@@ -179,6 +162,25 @@ memory::offload_window read_offload(const std::string& text, const std::string& 
     throw bad_option("--offload", text,
                      schedule + " has no backward, and so its forwards save nothing to copy");
   return *made;
+}
+
+std::array<CLI::Option*, 2> window_options::add(CLI::App& command) {
+  auto* again = command
+                    .add_option("--recompute", recompute,
+                                "Of which micro-batches forwards run again right before their "
+                                "backward, and keep less until then: none, all, or 2/3 for two of "
+                                "every three")
+                    ->capture_default_str();
+  return {again, add_offload(command, offload)};
+}
+
+memory::windows window_options::of(const std::string& schedule) const {
+  const auto again = memory::read_window(recompute);
+  if (!again) throw bad_option("--recompute", recompute, "is not none, all or a part as 2/3");
+  if (again->any() && is_forward_only(schedule))
+    throw bad_option("--recompute", recompute,
+                     schedule + " has no backward before which a forward could run again");
+  return {.recompute = *again, .offload = read_offload(offload, schedule)};
 }
 
 void step_options::add(CLI::App& command, bool sums, bool gathers) {
@@ -204,8 +206,7 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
   command.add_option("--variant", variant, "One variant of a search, from 0 (default: the best)")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   add_merge(command, merge);
-  add_recompute(command, recompute);
-  add_offload(command, offload);
+  windows.add(command);
   command
       .add_option(
           "--receive-lead", receive_lead,
@@ -226,8 +227,7 @@ schedule_options step_options::schedule() const {
   made.group = group;
   made.variant = variant;
   made.gathered = costs.gathered.value_or(made.gathered);
-  made.recompute = read_recompute(recompute, name);
-  made.offload = read_offload(offload, name);
+  static_cast<memory::windows&>(made) = windows.of(name);
   made.placement = schedule::spelt<placement_kind>(placement);
   made.remainder = schedule::spelt<schedule::remainder_kind>(remainder);
   made.warmup = schedule::spelt<schedule::warmup_kind>(warmup);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -47,14 +48,20 @@ std::string count_of(int count, const std::string& what);
 
 //! --merge, of any schedule.
 CLI::Option* add_merge(CLI::App& command, std::string& word);
-//! --recompute, as memory/window_text.hpp reads it.
-CLI::Option* add_recompute(CLI::App& command, std::string& text);
-//! @throws bad_input naming option, value and rule
-memory::recompute_window read_recompute(const std::string& text, const std::string& schedule);
-//! --offload, likewise.
+//! --offload, as memory/window_text.hpp reads it.
 CLI::Option* add_offload(CLI::App& command, std::string& text);
 //! @throws bad_input naming option, value and rule
 memory::offload_window read_offload(const std::string& text, const std::string& schedule);
+//! --recompute and --offload.
+struct window_options {
+  std::string recompute = "none";
+  std::string offload = "none";
+
+  //! @return the two options
+  std::array<CLI::Option*, 2> add(CLI::App& command);
+  //! @throws bad_input for what cannot be read, and for any of a schedule of forwards alone
+  memory::windows of(const std::string& schedule) const;
+};
 
 //! The options that name a step to work on: a schedule and its shape, or an imported file.
 struct step_options {
@@ -68,8 +75,7 @@ struct step_options {
   std::string split;
   std::string objective;
   std::string merge = "none";
-  std::string recompute = "none";
-  std::string offload = "none";
+  window_options windows;
   std::optional<int> group;
   std::optional<int> variant;
   std::optional<int> receive_lead;

@@ -54,6 +54,43 @@ TEST_CASE("a search plans with it, and lets limits be kept that could not be") {
   CHECK(refused.err.find("rule bounded broken on rank 0") != std::string::npos);
 }
 
+TEST_CASE("compare puts it into each schedule that trains, beside the bound of such steps") {
+  const std::string costs =
+      " --ranks 4 --microbatches 8 --chunks 2 --cost 10,12,8,1 --memory 34,0,-34 --limit 170 "
+      "--format json ";
+  for (const std::string put : {"--recompute all --again 9,32", "--recompute 1/2",
+                                "--offload all --copy 15,32", "--offload 2/3,lag=2,prefetch=2"}) {
+    CAPTURE(put);
+    int made = 0;
+    const json all = run_json("compare" + costs + put);
+    const json without = run_json("compare" + costs);
+    for (const json& one : all) {
+      if (one.contains("refused")) continue;
+      const std::string name = one["schedule"];
+      CAPTURE(name);
+      if (name == "inference") {
+        for (const json& plain : without)
+          if (plain["schedule"] == name) CHECK(plain == one);
+        continue;
+      }
+      CHECK(one["bound"] <= one["makespan"]);
+      CHECK(one["span_bound"] <= one["span"]);
+      // Jobs of schedules with another number of chunks are cut.
+      if (one["chunks"] != 2) continue;
+      const json alone = run_json("simulate " + name + costs + put);
+      CHECK(alone["makespan"] == one["makespan"]);
+      CHECK(alone["peak"] == one["peak"]);
+      for (const json& peak : one["peak"]) CHECK(peak <= 170);
+      ++made;
+    }
+    CHECK(made >= 5);
+  }
+  // 8 micro-batches of 30, and the forwards of seven run again where the rank need not wait.
+  const json bound = run_json(
+      "compare gpipe --ranks 2 --microbatches 8 --cost 10,12,8,0 --recompute all --format json");
+  CHECK(bound[0]["bound"] == 8 * 30 + 7 * 10);
+}
+
 TEST_CASE("files of costs, and layers, say what runs again") {
   const temporary file("costs.json");
   const std::string by_file =
@@ -110,6 +147,15 @@ TEST_CASE("what --recompute and --again cannot be of is refused") {
       {"simulate gpipe --recompute all --again x", "--again x: expected 1 integers, T or T,M"},
       {"simulate gpipe --recompute all --again 1,2",
        "--again 1,2: a forward of rank 0, chunk 0 brings back 2 when it runs again, and it keeps "
+       "1"},
+      {"compare --again 1", "--again 1: says of what only with --recompute"},
+      {"compare --copy 1", "--copy 1: says of what only with --offload"},
+      {"compare --recompute all --slices 2", "--slices 2: what forwards keep runs again"},
+      {"compare --recompute all --csv a.csv", "--csv excludes --recompute"},
+      {"compare --offload all --csv a.csv", "--csv excludes --offload"},
+      // Of schedules with two chunks jobs are cut, and told in the unit of the options.
+      {"compare --recompute all --again 1,5",
+       "--again 1,5: a forward of rank 0, chunk 0 brings back 5 when it runs again, and it keeps "
        "1"},
       {"simulate gpipe --recompute all --offload all", "what a recompute saves anew"},
       {"plot inference --recompute all",
