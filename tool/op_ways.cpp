@@ -5,6 +5,7 @@
 
 #include "errors.hpp"
 #include "stretto/lowering/streams/in_pieces.hpp"
+#include "stretto/lowering/streams/under_way.hpp"
 #include "stretto/model/op_bound.hpp"
 #include "stretto/model/op_replay.hpp"
 
@@ -31,8 +32,12 @@ ordered_job ways_of(const std::string& name, const op_graph& graph, const progra
   };
   if (apart == nullptr) {
     replayed("one stream", overlap::on_one_stream(graph), overlap::program_order(graph));
-    replayed("as the program", graph, overlap::program_order(graph));
-    replayed("input gradient first", graph, overlap::input_gradient_first(graph));
+    const auto allowed = [&](const char* way, const std::vector<std::int32_t>& order) {
+      if (with.outstanding == 0 || overlap::most_under_way(graph, order) <= with.outstanding)
+        replayed(way, graph, order);
+    };
+    allowed("as the program", overlap::program_order(graph));
+    allowed("input gradient first", overlap::input_gradient_first(graph));
   } else {
     made.ways.push_back({"one after the other", {}, {}, *apart});
   }

@@ -32,7 +32,8 @@ struct ordered_job {
   const ordered_ops& best() const;  //!< the first of the shortest
 };
 
-//! All orders of ops that overlap policies have.
+//! All orders of ops that overlap policies have, but those with more collectives under way than are
+//! asked for.
 //! @param chain  whose ops the graph is of
 //! @param apart  of two jobs, what they take one after the other, each at its best; null for one
 //! @throws bad_input (--outstanding) where an op needs the results of more collectives than that

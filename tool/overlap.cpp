@@ -53,7 +53,8 @@ struct overlap_command {
     count("--layers", layers, "Transformer layers of a stage", 1, 16);
     count("--ranks", ranks, "Of the pipeline that is replayed", 1, 1024);
     count("--microbatches", microbatches, "Of the same", 1, 65536);
-    count("--outstanding", outstanding, "Most collectives under way at once; 0: any", 0, 1 << 20);
+    count("--outstanding", outstanding,
+          "Most collectives under way at once; orders with more are left out; 0: any", 0, 1 << 20);
     command.add_option("--format", format, "table or json")
         ->check(CLI::IsMember({"table", "json"}));
     command.add_option("--trace", trace,

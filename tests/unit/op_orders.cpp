@@ -262,28 +262,49 @@ TEST_CASE("no order is longer than the plain ones, nor shorter than the bound") 
   CHECK(optimal >= 95);  // of 100
 }
 
-TEST_CASE("collectives under way are bounded when asked") {
+TEST_CASE(
+    "collectives under way are bounded when asked, and plain orders that keep it not longer") {
   std::mt19937 numbers(9);
+  int plain = 0;
+  int beyond = 0;
   for (int round = 0; round < 100; ++round) {
     const op_graph graph = random_graph(numbers, 20, false);
     const stretto::op_neighbours waiting(graph, false);
-    for (const int most : {1, 2}) {
-      const overlap::op_order found = overlap::look_ahead(graph, {.outstanding = most});
-      if (found.nodes.empty()) continue;  // an op that waits for more than that
+    const stretto::op_neighbours needs(graph, true);
+    const auto under_way = [&](const std::vector<std::int32_t>& order) {
       std::vector<int> awaited(graph.nodes.size());
-      const stretto::op_neighbours needs(graph, true);
-      int under_way = 0;
-      for (const std::int32_t node : found.nodes) {
+      int now = 0;
+      int most = 0;
+      for (const std::int32_t node : order) {
         for (const std::int32_t need : needs.of(node))
           if (graph.nodes[static_cast<std::size_t>(need)].communicates() &&
               --awaited[static_cast<std::size_t>(need)] == 0)
-            --under_way;
+            --now;
         awaited[static_cast<std::size_t>(node)] = static_cast<int>(waiting.of(node).size());
         if (graph.nodes[static_cast<std::size_t>(node)].communicates() && !waiting.of(node).empty())
-          CHECK(++under_way <= most);
+          most = std::max(most, ++now);
+      }
+      return most;
+    };
+    for (const int most : {1, 2, 3, 1000}) {
+      const overlap::op_order found = overlap::look_ahead(graph, {.outstanding = most, .width = 2});
+      const bool any = !found.nodes.empty();  // else an op waits for more than that
+      if (any) CHECK(under_way(found.nodes) <= most);
+      if (any) CHECK(overlap::most_under_way(graph, found.nodes) == under_way(found.nodes));
+      for (const auto& order :
+           {overlap::program_order(graph), overlap::input_gradient_first(graph)}) {
+        if (under_way(order) > most) {
+          ++beyond;
+          continue;
+        }
+        CHECK(any);
+        CHECK(found.makespan <= makespan(graph, order, 0));
+        ++plain;
       }
     }
   }
+  CHECK(plain > 100);
+  CHECK(beyond > 100);
   CHECK(overlap::look_ahead(two_layers(), {.outstanding = -1}).nodes.empty());
   CHECK(overlap::look_ahead(two_layers(), {.width = 0}).nodes.empty());
 }

@@ -11,6 +11,7 @@
 #include "stretto/base/viewed.hpp"
 #include "stretto/lowering/streams/begun_order.hpp"
 #include "stretto/lowering/streams/input_gradient_first.hpp"
+#include "stretto/lowering/streams/under_way.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/op_replay.hpp"
 
@@ -26,7 +27,8 @@ struct look_ahead_options {
 struct op_order {
   std::vector<std::int32_t> nodes;
   std::int64_t makespan = 0;
-  bool optimal = false;  //!< no order of these ops on these streams is shorter
+  bool optimal = false;  //!< no order of these ops on these streams is shorter, within the bound on
+                         //!< collectives under way
 
   constexpr ~op_order() = default;  // nvcc does not find it constexpr by itself
 };
@@ -106,8 +108,8 @@ class look_ahead_search {
     int found = 0;
     for (const std::int32_t node : one.ready) {
       if (at(node).communicates()) {
-        const bool counted = !waiting_.of(node).empty();
-        if (!counted || with_.outstanding == 0 || one.outstanding < with_.outstanding)
+        if (with_.outstanding == 0 || waiting_.of(node).empty() ||
+            one.outstanding - last_awaited_by(one, node) < with_.outstanding)
           begin(one, node, longer);
       } else if (everything) {
         begin(one, node, longer);
@@ -120,6 +122,13 @@ class look_ahead_search {
       }
     }
     for (int place = 0; place < found; ++place) begin(one, best[place], longer);
+  }
+  //! Communication under way that nothing else still awaits.
+  constexpr int last_awaited_by(const begun_order& one, std::int32_t node) const {
+    int count = 0;
+    for (const std::int32_t need : needs_.of(node))
+      if (at(need).communicates() && one.nodes[index(need)].awaited == 1) ++count;
+    return count;
   }
   constexpr void begin(const begun_order& one, std::int32_t node,
                        std::vector<longer_order>& longer) const {
@@ -265,10 +274,13 @@ constexpr op_order look_ahead_below(const op_graph& graph, const look_ahead_opti
   op_order best;
   if (with.outstanding < 0 || with.width < 1) return best;
   best = look_ahead_search(graph, with, below).run();
-  if (with.outstanding > 0 || best.optimal) return best;
+  if (best.optimal) return best;
   std::vector<op_span> spans = filled<op_span>(graph.nodes.size());
   const auto offer = [&](const std::vector<std::int32_t>& order) {
-    if (!replay_ops(graph, viewed(order), with.multiprocessors, {spans.data(), spans.size()}).ok()) return;
+    if (!replay_ops(graph, viewed(order), with.multiprocessors, {spans.data(), spans.size()})
+             .ok() ||
+        (with.outstanding > 0 && most_under_way(graph, viewed(order)) > with.outstanding))
+      return;
     const std::int64_t makespan = measure_ops(graph, viewed(spans)).makespan;
     if (makespan < (best.nodes.empty() ? below : best.makespan)) best = {order, makespan, false};
   };
