@@ -46,16 +46,18 @@ struct summed_rows {
   std::int64_t bytes = 96;
   bool apart = false;  // into another buffer
   int sum_at = 1;      // of three ops
+  int rows_of = 6;
+  pieces_of cut = pieces_of::rows;  // of the sum
 
   program_chain programs(int) const {
     program_chain made;
-    const auto rows = made.buffer("rows", bytes, 6), other = made.buffer("other", bytes, 6);
+    const auto rows = made.buffer("rows", bytes, rows_of), other = made.buffer("other", bytes, 6);
     made.begin(job_kind::forward, 0);
     const auto sum = [&] {
       made.add("sum", {reads(rows), writes(apart ? other : rows)},
                {.time = 4,
                 .stream = sums_stream,
-                .cut = pieces_of::rows,
+                .cut = cut,
                 .collective = true,
                 .parts = sum_parts});
     };
@@ -132,6 +134,31 @@ TEST_CASE(
           base(), streams(),
           summed_rows{.product_parts = product, .sum_parts = sum, .in_pieces = true});
       CHECK(made.answer() == verdict{});
+    }
+}
+
+TEST_CASE("a sum in pieces is of rows: each would sum all again") {
+  const auto answer = [](int rows, pieces_of cut, int pieces) {
+    const expanded made(base(), streams(),
+                        summed_rows{.product_parts = pieces,
+                                    .sum_parts = pieces,
+                                    .in_pieces = true,
+                                    .rows_of = rows,
+                                    .cut = cut});
+    return made.answer();
+  };
+  for (const pieces_of cut : {pieces_of::rows, pieces_of::result})
+    for (const int rows : {0, 6}) {
+      CHECK(answer(rows, cut, 1) == verdict{});
+      const verdict found = answer(rows, cut, 2);
+      if (rows > 0 && cut == pieces_of::rows) {
+        CHECK(found == verdict{});
+        continue;
+      }
+      CHECK(found.what == fault::unsound_program);
+      CHECK(found.why == reason::no_whole_rows);
+      CHECK(found.step == 1);    // the op
+      CHECK(found.amount == 0);  // and its buffer
     }
 }
 

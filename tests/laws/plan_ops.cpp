@@ -206,6 +206,7 @@ stretto::verdict judged(const stretto::planned& base, const stretto::expanded& m
 template <op_order Order = op_order::look_ahead, class Schedule>
 void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int& mutants) {
   int ahead = 0;
+  int sums = 0;  // in pieces
   const two_products<Order, 8, 2> ops;
   const stretto::job_table costs(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
   const stretto::planned base(schedule, sizes, costs.view(), stretto::overlap::separate{},
@@ -299,6 +300,18 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
         changed.parts[index].pieces = static_cast<std::int16_t>(plan.parts[index].pieces + pieces);
         CHECK(refused(changed).why == stretto::reason::piece_missing);
       }
+      // A sum each of whose pieces is of all that it sums.
+      if (plan.instructions[index].act != action::share_sum || plan.parts[index].piece > 0)
+        continue;
+      loose changed(plan);
+      for (std::size_t other = index; plan.parts[other].ends == 0; ++other) {
+        if (plan.parts[other].op != plan.parts[index].op) continue;
+        const auto use = static_cast<std::size_t>(plan.instructions[other].first_use);
+        changed.ranges[use] = {
+            0, plan.buffers[static_cast<std::size_t>(plan.uses[use].buffer)].bytes};
+      }
+      CHECK(refused(changed).why == stretto::reason::pieces_do_not_fit);
+      ++sums;
     }
     for (std::size_t id = 0; id < plan.buffers.size(); ++id) {
       if (plan.buffers[id].role != stretto::buffer_role::workspace) continue;
@@ -314,6 +327,7 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
     }
   }
   CHECK(ahead > 0);
+  CHECK((sums > 0) == (Order == op_order::pieces));
 }
 
 TEST_CASE("what is spoilt in one place is refused") {

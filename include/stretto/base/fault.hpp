@@ -284,7 +284,7 @@ constexpr std::string_view describe(reason why) {
     case reason::buffer_of_another:
       return "it touches a buffer of another job, or otherwise than its kind does, or lacks one";
     case reason::no_whole_rows:
-      return "pieces of an op are whole rows, at least one each, of equal bytes";
+      return "pieces of an op are whole rows, at least one each, of equal bytes; those of a sum always";
     case reason::piece_missing:
       return "of an op in pieces each stands once, in order, on one stream";
     case reason::pieces_do_not_fit:

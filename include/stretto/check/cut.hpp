@@ -43,7 +43,8 @@ constexpr other_pieces find_pieces(const plan_view& plan, std::int32_t index) {
   return found;
 }
 
-//! Whether the uses of a piece begin where those of the one before end, and whole ones are the same.
+//! Whether the uses of a piece begin where those of the one before end, and whole ones are the same:
+//! of what computes, for what sums all in each piece would sum it as often.
 constexpr bool fits(const plan_view& plan, std::int32_t index, std::int32_t before) {
   const auto own = [&](std::int32_t of) {
     const std::int32_t said = plan.parts[static_cast<std::size_t>(of)].own_uses;
@@ -52,6 +53,7 @@ constexpr bool fits(const plan_view& plan, std::int32_t index, std::int32_t befo
   const instruction& at = plan.instructions[static_cast<std::size_t>(index)];
   const op_part part = plan.parts[static_cast<std::size_t>(index)];
   if (before >= 0 && own(index) != own(before)) return false;
+  const bool sums = at.act == action::share_sum;
   for (std::int32_t use = 0; use < own(index); ++use) {
     const buffer_use mine = plan.uses[static_cast<std::size_t>(at.first_use + use)];
     const byte_range range = plan.range_of(at.first_use + use);
@@ -63,11 +65,11 @@ constexpr bool fits(const plan_view& plan, std::int32_t index, std::int32_t befo
           plan.instructions[static_cast<std::size_t>(before)].first_use + use;
       if (!(plan.uses[static_cast<std::size_t>(other)] == mine)) return false;
       const byte_range theirs = plan.range_of(other);
-      if (whole && theirs == range) continue;
+      if (whole && theirs == range && !sums) continue;
       begin = theirs.first + theirs.bytes;
     }
     // One that takes all must be alone with that, or be followed by others that do, too.
-    if (whole && before < 0) continue;
+    if (whole && before < 0 && !sums) continue;
     const bool last = part.piece + 1 == part.pieces;
     if (range.first != begin || range.bytes < 1 || (range.first + range.bytes == all) != last)
       return false;
@@ -78,7 +80,8 @@ constexpr bool fits(const plan_view& plan, std::int32_t index, std::int32_t befo
 }  // namespace detail
 
 //! Rule cut, for one rank: of an op in pieces each stands once, in order, on one stream, and of
-//! what it touches in part each begins where the one before ends: none twice, and no gap.
+//! what it touches in part each begins where the one before ends: none twice, and no gap. A sum in
+//! pieces is in parts.
 constexpr verdict cut(std::span<const plan_view> plans, int rank) {
   const plan_view& plan = plans[static_cast<std::size_t>(rank)];
   const auto count = static_cast<std::int32_t>(plan.parts.size());

@@ -119,7 +119,10 @@ class sequence_writer {
         const program_buffer& of = chain_.buffers[index(storage)];
         if (of.persistent && !written(storage)) continue;
         any = true;
-        if (by_rows(node(at), storage) && (node(at).pieces > of.rows || of.bytes % of.rows != 0))
+        // What stages compute may lie elsewhere than in rows; a sum is of the bytes of its piece.
+        const bool rows = by_rows(node(at), storage);
+        if ((rows && (node(at).pieces > of.rows || of.bytes % of.rows != 0)) ||
+            (!rows && node(at).collective && node(at).pieces > 1))
           return refused(at, reason::no_whole_rows, use.buffer);
         if (local(half, storage) >= 0) continue;
         if (of.persistent || touched_elsewhere(jobs_[index(half)], storage))
