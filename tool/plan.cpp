@@ -104,6 +104,8 @@ struct plan_command {
     overlap::with_receive_lead<> streams;
     streams.lead = made.receive_lead;
     const planned plans(made.input(), streams, request(made.forward_only));
+    if (plans.answer().why == reason::too_few_gathered)
+      refuse_few_gathered(gathered, made.schedule);
     if (!plans.answer().ok())
       throw broken_schedule(made.schedule +
                             ", as a plan: " + std::string(to_text(plans.answer()).view()));

@@ -23,13 +23,13 @@ namespace {
 
 //! Each of several processes would train a pipeline of its own, and write to the same files.
 void refuse_several() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+  for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const char* const set = std::getenv(name);
     if (set != nullptr && std::atoi(set) > 1)
       throw bad_setting("transport", "loopback",
                         "it is for one process, and " + std::string(name) + " is " + set +
-                            ": mpirun or mpiexec started several, to which mpi or nccl deals "
-                            "workers");
+                            ": torchrun, mpirun or mpiexec started several, to which mpi or nccl "
+                            "deals workers");
   }
 }
 

@@ -447,13 +447,13 @@ TEST_CASE("one of several processes does not train by itself") {
     return test_support::run(
         "env", set + program + here.out.path() + " " + small(more) + " " + here.text.path());
   };
-  for (const std::string name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+  for (const std::string name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     for (const char* more : {"", "--transport loopback"}) {
       const outcome ran = launched(name + "=2", more);
       CHECK(ran.exit == 2);
       CHECK(ran.out.empty());
       CHECK(has(ran.err, "train: --transport loopback: it is for one process, and " + name +
-                             " is 2: mpirun or mpiexec started several"));
+                             " is 2: torchrun, mpirun or mpiexec started several"));
       CHECK(std::ranges::count(ran.err, '\n') == 1);
       CHECK_FALSE(std::filesystem::exists(here.out.path()));
     }

@@ -17,8 +17,8 @@ enum class warmup_kind : std::uint8_t {
 };
 
 //! Interleaved 1F1B, or virtual pipeline parallelism: v chunks per rank, visited in groups of
-//! micro-batches, cut the bubble to (p - 1) / v. Narayanan et al. 2021 (Megatron-LM), which wants
-//! p | m; here any m >= 1.
+//! micro-batches, cut the bubble to (p - 1) / v where m >= p. Narayanan et al. 2021 (Megatron-LM),
+//! which wants p | m; here any m >= 1.
 struct interleaved {
   static constexpr std::string_view name = "interleaved";
   //! Micro-batches per group: 0 for min(p, m), else from min(p, m) to m. Megatron-LM's

@@ -73,7 +73,8 @@ constexpr std::optional<Kind> spelt(std::string_view word) {
     if (one.word == word) return one.kind;
   return std::nullopt;
 }
-//! The other way; a number in digits.
+//! The other way; a number in digits. Empty for what has no word: warmup_kind::paired, which by name
+//! is schedule paired_1f1b.
 template <class Kind>
 std::string word_for(const Kind& kind) {
   if constexpr (std::integral<Kind>) return std::to_string(kind);

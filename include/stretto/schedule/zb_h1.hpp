@@ -11,13 +11,13 @@ namespace stretto::schedule {
 //! Which backwards are split into one for the input and one for the weights.
 enum class split_kind : std::uint8_t {
   full,     //!< all of them
-  partial,  //!< as few as fill the bubble: r + 1 on rank r > 0, none on rank 0 (Paddle)
+  partial,  //!< r + 1 on rank r > 0, none on rank 0 (Paddle), which leaves more bubble
 };
 
 //! Zero bubble with 1F1B's memory: rank r puts off its backwards for the weights by r rounds, which
-//! fills the end of the step: a bubble of (p - 1)(f + b - min(f, b, w)) where m >= p, with p
-//! micro-batches alive on every rank. ZB-H1 (Qi et al. 2023); the partial split is Paddle's, which
-//! wants m >= p; here any m.
+//! fills the end of the step: with all of them split a bubble of (p - 1)(f + b - min(f, b, w)) where
+//! m >= p, with p micro-batches alive on every rank. ZB-H1 (Qi et al. 2023); the partial split is
+//! Paddle's, which wants m >= p; here any m.
 struct zb_h1 {
   static constexpr std::string_view name = "zb_h1";
   split_kind split = split_kind::full;
