@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "stretto/base/named_members.hpp"
 #include "stretto/model/layer.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/verdict.hpp"
@@ -44,6 +45,11 @@ concept Policy = requires(const Assignment& made, const placement& where,
 
 template <class Assignment>
 inline constexpr bool leaves_empty = [] {
+  static_assert(!requires { Assignment::leaves_empty(); },
+                "stretto: an assignment's leaves_empty is a value and not a function");
+  static_assert(!stretto::detail::names_leaves_empty<Assignment> ||
+                    requires { Assignment::leaves_empty; },
+                "stretto: an assignment's leaves_empty must be public and static");
   if constexpr (requires { Assignment::leaves_empty; }) return bool{Assignment::leaves_empty};
   return false;
 }();

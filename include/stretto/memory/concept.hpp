@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "stretto/base/named_members.hpp"
 #include "stretto/base/saturated.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/layer.hpp"
@@ -60,6 +61,25 @@ struct layers_of {
 
 namespace detail {
 
+//! Refuses members of the right names that whoever asks for them cannot use.
+template <class Memory>
+constexpr void refuse_unheard() {
+  using namespace stretto::detail;
+  static_assert(!requires(Memory& any) { any.release_sends(); },
+                "stretto: a memory policy's release_sends is a value and not a function");
+  static_assert(!names_layer<Memory> || requires(Memory& any) { any.layer(0); },
+                "stretto: a memory policy's layer(int) must be public, and take a layer's number");
+  static_assert(!names_layer_bytes<Memory> || requires(Memory& any) { any.layer_bytes(0); },
+                "stretto: a memory policy's layer_bytes(int) must be public, and take a layer's "
+                "number");
+  static_assert(!names_recompute<Memory> || requires(Memory& any) { any.recompute; } ||
+                    requires(Memory& any) { any.recompute(); },
+                "stretto: a memory policy's recompute() must be public, and take nothing");
+  static_assert(!names_offload<Memory> || requires(Memory& any) { any.offload; } ||
+                    requires(Memory& any) { any.offload(); },
+                "stretto: a memory policy's offload() must be public, and take nothing");
+}
+
 //! Refuses members that are one letter from the policy's, in the singular or the plural: nobody
 //! would call them, and a limit, say, that is taken for proven would not be. Other names are free.
 template <class Memory>
@@ -80,6 +100,7 @@ constexpr void refuse_misspelled() {
                 "stretto: a memory policy's recomputes() is not asked for: recompute() is");
   static_assert(!requires(Memory& any) { any.offloads(); },
                 "stretto: a memory policy's offloads() is not asked for: offload() is");
+  refuse_unheard<Memory>();
 }
 
 //! Refuses what a policy says of layers where nobody says which a stage has: it would go unheard, and

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "stretto/base/named_members.hpp"
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/model/job.hpp"
 #include "stretto/model/plan_view.hpp"
@@ -47,6 +48,10 @@ constexpr int receive_lead_of(const Overlap& made) {
                 "stretto: an overlap policy's receive_lead must be a function");
   static_assert(!requires(Overlap& any) { any.receive_leads(); },
                 "stretto: an overlap policy's receive_leads() is not asked for: receive_lead() is");
+  static_assert(has || !stretto::detail::names_receive_lead<Overlap> ||
+                    requires(Overlap& any) { any.receive_lead; } ||
+                    requires(Overlap& any) { any.receive_lead(); },
+                "stretto: an overlap policy's receive_lead() must be public, and take nothing");
   if constexpr (has)
     return made.receive_lead() < 0 ? -1 : made.receive_lead();
   else
