@@ -54,12 +54,9 @@ struct summed_rows {
     const auto rows = made.buffer("rows", bytes, rows_of), other = made.buffer("other", bytes, 6);
     made.begin(job_kind::forward, 0);
     const auto sum = [&] {
-      made.add("sum", {reads(rows), writes(apart ? other : rows)},
-               {.time = 4,
-                .stream = sums_stream,
-                .cut = cut,
-                .collective = true,
-                .parts = sum_parts});
+      made.add(
+          "sum", {reads(rows), writes(apart ? other : rows)},
+          {.time = 4, .stream = sums_stream, .cut = cut, .collective = true, .parts = sum_parts});
     };
     if (sum_at == 0) sum();
     made.add("product", {writes(rows)},

@@ -69,11 +69,9 @@ struct bound_held {
 void hold(std::mt19937& random, const stretto::job_rows& rows, const stretto::placement& where,
           const windows& put, stretto::job_table costs, bound_held& seen) {
   std::vector<stretto::rank_report> reports(static_cast<std::size_t>(where.ranks));
-  const auto made = stretto::measure({.rows = rows,
-                                      .where = where,
-                                      .microbatches = where.microbatches,
-                                      .costs = costs.view()},
-                                     reports);
+  const auto made = stretto::measure(
+      {.rows = rows, .where = where, .microbatches = where.microbatches, .costs = costs.view()},
+      reports);
   REQUIRE(made.answer.ok());
   if (below(random, 2) == 0)
     for (const stretto::rank_report& each : reports) costs.limit.push_back(each.peak);

@@ -307,8 +307,8 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
       for (std::size_t other = index; plan.parts[other].ends == 0; ++other) {
         if (plan.parts[other].op != plan.parts[index].op) continue;
         const auto use = static_cast<std::size_t>(plan.instructions[other].first_use);
-        changed.ranges[use] = {
-            0, plan.buffers[static_cast<std::size_t>(plan.uses[use].buffer)].bytes};
+        changed.ranges[use] = {0,
+                               plan.buffers[static_cast<std::size_t>(plan.uses[use].buffer)].bytes};
       }
       CHECK(refused(changed).why == stretto::reason::pieces_do_not_fit);
       ++sums;

@@ -1,11 +1,11 @@
+#include "stretto/check/byte_owners.hpp"
+
+#include <doctest/doctest.h>
+
 #include <cstdint>
 #include <random>
 #include <set>
 #include <vector>
-
-#include <doctest/doctest.h>
-
-#include "stretto/check/byte_owners.hpp"
 
 using stretto::check::detail::byte_owners;
 

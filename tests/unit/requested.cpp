@@ -369,6 +369,24 @@ TEST_CASE("a groups policy may have plain arrays") {
   CHECK(step::plans()[1].groups.size() == 1);
 }
 
+TEST_CASE("a table of stages names ranks that there are, each for no more than its chunks") {
+  const stretto::job_lists lists(2, 8);
+  const stretto::job_table costs(2, 1);
+  for (const std::vector<std::int32_t>& table :
+       {std::vector<std::int32_t>{0, 2}, {0, -1}, {1, 1}, {0, 1, 0}}) {
+    const stretto::placement where{.kind = stretto::placement_kind::table,
+                                   .ranks = 2,
+                                   .chunks = 1,
+                                   .microbatches = 1,
+                                   .table = table.data(),
+                                   .table_stages = static_cast<int>(table.size())};
+    CHECK(
+        planned({lists.rows(), where, 1, 1, costs.view(), false, {}}, stretto::overlap::separate{})
+            .answer() ==
+        stretto::refuse(stretto::fault::unsupported, stretto::reason::placement_unsound));
+  }
+}
+
 TEST_CASE("a schedule lays its stages itself, which a table is no way to, at either time") {
   struct by_table : one_f_one_b {
     constexpr stretto::placement_kind placed() const { return stretto::placement_kind::table; }

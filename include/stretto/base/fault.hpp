@@ -41,6 +41,7 @@ enum class reason : int {
   group_below_ranks,
   group_above_microbatches,
   placement_not_served,
+  placement_unsound,
   missing,
   duplicate,
   wrong_rank,
@@ -188,6 +189,9 @@ constexpr std::string_view describe(reason why) {
       return "a group smaller than the number of ranks starves the pipeline";
     case reason::group_above_microbatches: return "a group cannot exceed the micro-batches";
     case reason::placement_not_served: return "it is not made for this placement";
+    case reason::placement_unsound:
+      return "a table of stages names a rank for each, one that there is, and none for more stages "
+             "than it has chunks";
     case reason::missing: return "the job is missing";
     case reason::duplicate: return "the job stands here a second time";
     case reason::wrong_rank: return "the placement puts this stage on another rank";

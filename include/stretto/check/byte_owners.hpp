@@ -7,9 +7,9 @@
 
 namespace stretto::check::detail {
 
-//! Which buffer each byte of an arena belongs to so far: disjoint pieces, ascending, in two runs. The
-//! second begins where the first piece does that leaves bytes below itself free; so what comes there
-//! later, as saved bytes do below messages, does not move what lies above.
+//! Which buffer each byte of an arena belongs to so far: disjoint pieces, ascending, in two runs.
+//! The second begins where the first piece does that leaves bytes below itself free; so what comes
+//! there later, as saved bytes do below messages, does not move what lies above.
 class byte_owners {
  public:
   struct piece {
@@ -36,8 +36,8 @@ class byte_owners {
                             : piece{};
   }
 
-  //! Calls `visit(owner)` for every owner of bytes in [begin, end), who loses them to `owner`; maybe
-  //! twice for one of many pieces.
+  //! Calls `visit(owner)` for every owner of bytes in [begin, end), who loses them to `owner`;
+  //! maybe twice for one of many pieces.
   template <class Visitor>
   constexpr void take(std::int64_t begin, std::int64_t end, std::int32_t owner, Visitor&& visit) {
     if (begin >= end) return;
@@ -88,7 +88,8 @@ class byte_owners {
     // What sticks out at either end stays with its owner.
     piece kept[3]{};
     int keeps = 0;
-    if (last > low && run[low].begin < begin) kept[keeps++] = {run[low].begin, begin, run[low].owner};
+    if (last > low && run[low].begin < begin)
+      kept[keeps++] = {run[low].begin, begin, run[low].owner};
     const std::int64_t mine = low + keeps;
     kept[keeps++] = {begin, end, owner};
     if (last > low && run[last - 1].end > end)

@@ -43,8 +43,8 @@ constexpr other_pieces find_pieces(const plan_view& plan, std::int32_t index) {
   return found;
 }
 
-//! Whether the uses of a piece begin where those of the one before end, and whole ones are the same:
-//! of what computes, for what sums all in each piece would sum it as often.
+//! Whether the uses of a piece begin where those of the one before end, and whole ones are the
+//! same: of what computes, for what sums all in each piece would sum it as often.
 constexpr bool fits(const plan_view& plan, std::int32_t index, std::int32_t before) {
   const auto own = [&](std::int32_t of) {
     const std::int32_t said = plan.parts[static_cast<std::size_t>(of)].own_uses;

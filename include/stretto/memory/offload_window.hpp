@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,7 +42,12 @@ constexpr offload_window offload_of(const Memory& made) {
   static_assert(
       !requires(Memory & any) { any.offload; } || requires { made.offload(); },
       "stretto: a memory policy's offload is a function, offload()");
-  if constexpr (requires { made.offload(); })
+  constexpr bool asked = requires { made.offload(); };
+  constexpr bool told = requires {
+    { made.offload() } -> std::convertible_to<offload_window>;
+  };
+  static_assert(told || !asked, "stretto: a memory policy's offload() must return offload_window");
+  if constexpr (told)
     return made.offload();
   else
     return {};

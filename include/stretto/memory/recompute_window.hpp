@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 
@@ -27,7 +28,12 @@ constexpr recompute_window window_of(const Memory& made) {
   static_assert(
       !requires(Memory & any) { any.recompute; } || requires { made.recompute(); },
       "stretto: a memory policy's recompute is a function, recompute()");
-  if constexpr (requires { made.recompute(); })
+  constexpr bool asked = requires { made.recompute(); };
+  constexpr bool told = requires {
+    { made.recompute() } -> std::convertible_to<recompute_window>;
+  };
+  static_assert(told || !asked, "stretto: a memory policy's recompute() must return recompute_window");
+  if constexpr (told)
     return made.recompute();
   else
     return {};

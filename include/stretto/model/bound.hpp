@@ -110,7 +110,8 @@ constexpr void add_put_in(const job_table_view& costs, int rank, int chunk, std:
 //! @param counts  of these, those that something is put in for
 template <class PutIn>
 constexpr void add_chain(const bound_chain& chain, int count, const PutIn& put,
-                         const put_in_count& counts, scratch<rank_bound>& ranks, scratch<bool>& seen) {
+                         const put_in_count& counts, scratch<rank_bound>& ranks,
+                         scratch<bool>& seen) {
   const int stages = chain.where.stages();
   std::int64_t through = 0;
   for (int stage = 0; stage < stages; ++stage)

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "stretto/check/all.hpp"
@@ -19,6 +20,14 @@
 #include "stretto/plan/pipeline_gathers.hpp"
 
 namespace stretto {
+
+namespace detail {
+
+//! Whether a policy can be made where constants are: the pipeline makes one of each for itself.
+template <class Policy>
+concept made_constant = requires { std::bool_constant<(static_cast<void>(Policy{}), true)>{}; };
+
+}  // namespace detail
 
 //! A pipelined step, composed of policies and computed at compile time: the compute jobs of every
 //! rank, the same with messages, the plan of every rank, and the verdict on all of them. Each part
@@ -43,10 +52,15 @@ class pipeline {
   static_assert(memory::Policy<Memory>, "stretto: the fourth must be a memory policy");
   static_assert(overlap::Policy<Overlap>, "stretto: the fifth must be an overlap policy");
   static_assert(groups_policy<Groups>, "stretto: the sixth must be a groups policy");
+  static_assert(detail::made_constant<Schedule> && detail::made_constant<Assignment> &&
+                    detail::made_constant<Memory> && detail::made_constant<Overlap>,
+                "stretto: policies must have a default constructor, and it must be constexpr");
 };
 
 template <shape Shape, schedule::Policy Schedule, assignment::Policy Assignment,
           memory::Policy Memory, overlap::Policy Overlap, groups_policy Groups>
+  requires detail::made_constant<Schedule> && detail::made_constant<Assignment> &&
+           detail::made_constant<Memory> && detail::made_constant<Overlap>
 class pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>
     : public detail::pipeline_gathers<Shape, Schedule, Assignment, Memory, Groups> {
   using parts = detail::pipeline_gathers<Shape, Schedule, Assignment, Memory, Groups>;

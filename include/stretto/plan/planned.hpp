@@ -142,8 +142,11 @@ class planned {
   explicit planned(plan_request request) : request_(std::move(request)) {}
 
   bool fit(const job_table_view& costs, int microbatches, int slices) {
+    // A schedule's own is no table.
     answer_ = where_.sound() ? costs_fit(costs, where_, microbatches, slices)
-                             : refuse(fault::unsupported, reason::placement_not_served);
+                             : refuse(fault::unsupported, where_.table == nullptr
+                                                              ? reason::placement_not_served
+                                                              : reason::placement_unsound);
     return answer_.ok();
   }
   template <class Schedule>

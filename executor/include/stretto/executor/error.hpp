@@ -38,7 +38,7 @@ class late_error : public transport_error {
 
 //! What ended a step.
 enum class failure : std::uint8_t {
-  stage,      //!< a stage threw; `cause` holds what
+  stage,      //!< a stage threw, or the device that was to run it; `cause` holds what
   transport,  //!< a message or a collective failed; `cause` holds what
   race,       //!< what was issued lets two accesses to the same bytes meet (options::checked)
   deadline,   //!< the step did not end in time; the instruction is the one that holds it up

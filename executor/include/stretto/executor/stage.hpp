@@ -159,7 +159,8 @@ struct context {
 //! last job of its micro-batch on the stage: only what a forward computes need be saved. A slice's jobs are also
 //! given the stashes of its micro-batch's earlier slices, in order. Of a job in ops each one that
 //! computes is given all of its job's buffers; and every op, as `workspace`, what it touches of what
-//! its program's ops on several streams share, in the order of its uses. Nothing is zeroed: a buffer
+//! its program's ops on several streams share, in the order of its uses: buffers as a whole, of which
+//! a piece (context::piece) touches its own rows. Nothing is zeroed: a buffer
 //! holds whatever was there. Gradients of the weights, and the weights, are the stage's own memory;
 //! but where data-parallel replicas hold a part each (plan_request::gathered) every job that computes
 //! is also given `weights`, to read: all of its stage's, which are there from an unshard to a reshard.

@@ -10,8 +10,8 @@
 
 namespace stretto::overlap {
 
-//! The most communication that an order of issue has under way at once: issued, and its results still
-//! awaited by something that is not. What nothing waits for does not count.
+//! The most communication that an order of issue has under way at once: issued, and its results
+//! still awaited by something that is not. What nothing waits for does not count.
 //! @param order  of all nodes, each behind what it needs
 constexpr int most_under_way(const op_graph& graph, std::span<const std::int32_t> order) {
   const op_neighbours needs(graph, true);
