@@ -83,7 +83,7 @@ TEST_CASE("compare puts it into each schedule that trains, beside the bound of s
       for (const json& peak : one["peak"]) CHECK(peak <= 170);
       ++made;
     }
-    CHECK(made >= 5);
+    CHECK(made >= 4);
   }
   // 8 micro-batches of 30, and the forwards of seven run again where the rank need not wait.
   const json bound = run_json(

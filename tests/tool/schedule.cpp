@@ -351,7 +351,7 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
        {"--limit 40: with --layers 9,8 rank 0", "needs 45"}},
       {"assign --layers 9,8 --hides 3", {"--hides: assign has no such", ""}},
       {"assign --layers 9,8 --copy 1,1", {"--copy: assign has no such", ""}},
-      {"compare --ranks 2 --microbatches 2 --copy 1,1", {"--copy: compare has no such", ""}},
+      {"compare --ranks 2 --microbatches 2 --copy 1,1", {"--copy 1,1", "only with --offload"}},
       {"check a.csv --copy 1,1", {"--copy: check has no such", ""}},
       {"simulate", {"NAME", "--csv"}},
       {"simulate 1f1b", {"--ranks", "required"}},

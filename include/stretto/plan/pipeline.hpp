@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,9 +24,15 @@ namespace stretto {
 
 namespace detail {
 
+template <class Policy>
+constexpr bool can_be_made() {
+  (void)Policy{};
+  return true;
+}
 //! Whether a policy can be made where constants are: the pipeline makes one of each for itself.
 template <class Policy>
-concept made_constant = requires { std::bool_constant<(static_cast<void>(Policy{}), true)>{}; };
+concept made_constant = std::default_initializable<Policy> &&
+                        requires { typename std::bool_constant<can_be_made<Policy>()>; };
 
 }  // namespace detail
 

@@ -5,10 +5,10 @@
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 
-struct wrong_windows : stretto::memory::release_early {
+struct mistyped_windows : stretto::memory::release_early {
   constexpr int recompute() const { return 1; }
   constexpr stretto::memory::recompute_window offload() const { return {}; }
 };
 static_assert(stretto::valid<stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 4},
                                                stretto::schedule::one_f_one_b,
-                                               stretto::assignment::unassigned, wrong_windows>>);
+                                               stretto::assignment::unassigned, mistyped_windows>>);
