@@ -30,8 +30,9 @@ namespace stretto::memory {
 //! - `recompute()` (optional): a recompute_window, which forwards run a second time.
 //! - `offload()` (optional): an offload_window, what the host keeps between forward and backward.
 //! These are their names, to the letter: a policy that derives from another inherits what it spells
-//! otherwise, and nobody hears of that. Refused are limits() for limit(), and the like; what a step
-//! has heard of is in its costs(), limits with them, and in its plans.
+//! otherwise, and nobody hears of that. Refused are limits() for limit(), and the like, and optional
+//! members that are private or take other parameters; what a step has heard of is in its costs(),
+//! limits with them, and in its plans.
 template <class Memory>
 concept Policy = requires(const Memory& made, int stage) {
   { Memory::name } -> std::convertible_to<std::string_view>;
