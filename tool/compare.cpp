@@ -52,7 +52,10 @@ struct compare_command {
     common_.spans = objective == "span";
     common_.layers = costs.layers.given();
     const std::vector<schedule_facts> chosen = chosen_schedules();
-    common_.put = windows.of({});
+    const bool trains = std::any_of(chosen.begin(), chosen.end(), [](const schedule_facts& one) {
+      return !one.forward_only;
+    });
+    common_.put = windows.of(trains ? std::string() : chosen.front().name);
     if (common_.put.any() && sizes.slices > 1)
       throw bad_option(
           "--slices", std::to_string(sizes.slices),

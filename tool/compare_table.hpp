@@ -48,9 +48,9 @@ struct comparison {
   shape wanted;
   finer_unit time;
   finer_unit memory;
-  memory::windows put{};  //!< between the jobs of each schedule that trains
-  bool spans = false;   //!< what is to be short is the longest rank's first to last job
-  bool layers = false;  //!< costs are those of layers
+  memory::windows put{};        //!< between the jobs of each schedule that trains
+  bool spans = false;           //!< what is to be short is the longest rank's first to last job
+  bool layers = false;          //!< costs are those of layers
   bool several_chunks = false;  //!< a schedule may stand there more than once
 
   std::int64_t length(const compared& one) const {

@@ -155,6 +155,27 @@ TEST_CASE("less than a percent that pairs hide is not lost") {
   CHECK(gained <= 8 * saved);
 }
 
+TEST_CASE("orders with more collectives under way than are asked for are left out") {
+  const auto orders = [](const std::string& options) {
+    json named = json::object();
+    const json jobs = run_json("overlap --format json " + options)["jobs"];
+    for (const json& way : jobs[1]["orders"]) named[way["order"]] = way["ns"];
+    return named;
+  };
+  const std::string experts =
+      "--hidden 4096 --heads 32 --sequence 2048 --experts 8 --expert-parallel 8 "
+      "--tensor-parallel 1 --outstanding ";
+  CHECK(orders(experts + "0").contains("input gradient first"));
+  const json one = orders(experts + "1");
+  CHECK(!one.contains("input gradient first"));
+  CHECK(one["look-ahead"] <= one["as the program"]);
+  // A bound that keeps out none changes nothing.
+  const std::string fused =
+      "--device h200 --hidden 4096 --heads 16 --sequence 1024 --tensor-parallel 2 "
+      "--attention fused --outstanding ";
+  CHECK(orders(fused + "1000") == orders(fused + "0"));
+}
+
 TEST_CASE("single precision computes at its own rate, and sends twice as much") {
   const auto jobs = [](const char* precision) {
     return run_json(std::string("overlap --device v100 --hidden 4096 --heads 32 --sequence 2048 "

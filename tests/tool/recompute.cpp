@@ -148,6 +148,8 @@ TEST_CASE("what --recompute and --again cannot be of is refused") {
       {"simulate gpipe --recompute all --again 1,2",
        "--again 1,2: a forward of rank 0, chunk 0 brings back 2 when it runs again, and it keeps "
        "1"},
+      {"compare inference --recompute all",
+       "--recompute all: inference has no backward before which a forward could run again"},
       {"compare --again 1", "--again 1: says of what only with --recompute"},
       {"compare --copy 1", "--copy 1: says of what only with --offload"},
       {"compare --recompute all --slices 2", "--slices 2: what forwards keep runs again"},
