@@ -395,6 +395,76 @@ TEST_CASE("ops on other streams read parameters, and know shapes, that are no jo
         }}).why == reason::outlives_its_job);
 }
 
+TEST_CASE("what no op has written is not read, whoever would read it first") {
+  enum class how { sent, summed, in_place, used, made };
+  const auto read = [](how by) {
+    return answer_of({.fill = [&](program_chain& of) {
+      const auto x = of.buffer("x", 64), y = of.buffer("y", 64), z = of.buffer("z", 64);
+      of.begin(job_kind::forward, 0);
+      if (by == how::used) of.add("peek", {reads(y)}, here);
+      if (by == how::made) of.add("fill", {writes(y), reads(y)}, here);
+      of.add("make", {writes(x)}, here);
+      if (by == how::sent) of.add("send", {reads(x), reads(y)}, beside);
+      else if (by == how::summed) of.add("sum", {reads(x), reads(y), writes(z)}, beside);
+      else if (by == how::in_place) of.add("sum", {reads(x), reads(y), writes(y)}, beside);
+      else of.add("sum", {reads(x), writes(y)}, beside);
+      of.add("use", {reads(y), reads(x), writes(x), reads(z), writes(z)}, here);
+    }});
+  };
+  CHECK(stretto::to_text(read(how::made)).view() == "ok");
+  const struct {
+    how by;
+    int op;
+  } cases[] = {{how::sent, 1}, {how::summed, 1}, {how::in_place, 1}, {how::used, 0}};
+  for (const auto& one : cases) {
+    const verdict found = read(one.by);
+    CAPTURE(one.op);
+    INFO(stretto::to_text(found).view());
+    CHECK(found.what == fault::unsound_program);
+    CHECK(found.why == reason::read_unwritten);
+    CHECK(found.step == one.op);
+    CHECK(found.amount == 1);  // y
+    CHECK(found.where == stretto::job{.kind = job_kind::forward});
+  }
+}
+
+TEST_CASE("a piece that computes has rows of its own of what goes to another stream") {
+  const auto answer = [](std::int64_t rows, std::int64_t bytes, std::uint8_t stream) {
+    const stretto::op_form by_rows{.time = 4, .cut = stretto::pieces_of::rows};
+    stretto::op_form between{.time = 4};
+    between.stream = stream;
+    return expanded_answer({.spoil =
+                                [&](program_chain& of) {
+                                  of = {};
+                                  const auto joins = of.buffer("joins", bytes, rows);
+                                  const auto result = of.buffer("result", 64, 8);
+                                  of.begin(job_kind::forward, 0);
+                                  of.add("make", {writes(joins)}, by_rows);
+                                  of.add("turn", {reads(joins), writes(result)}, between);
+                                  of.add("use", {reads(result)}, here);
+                                },
+                            .cut =
+                                [](op_graph& graph) {
+                                  const std::vector<std::int16_t> pieces = {4, 1, 1};
+                                  graph = stretto::overlap::cut(graph, pieces, {});
+                                }});
+  };
+  CHECK(answer(4, 64, 1).ok());
+  CHECK(answer(0, 64, 1).ok());  // each piece touches all
+  const struct {
+    std::int64_t rows, bytes;
+  } cases[] = {{3, 60}, {8, 60}};
+  for (const auto& one : cases) {
+    const verdict found = answer(one.rows, one.bytes, 1);
+    INFO(stretto::to_text(found).view());
+    CHECK(found.why == reason::no_whole_rows);
+    CHECK(found.step == 0);
+    CHECK(found.amount == 0);
+    // What stays on the stream that computes is the stage's to lay out.
+    CHECK(answer(one.rows, one.bytes, 0).ok());
+  }
+}
+
 TEST_CASE("a piece touches all of what a view sees in other rows") {
   const auto turned = [](std::int64_t rows) {
     return answer_of({.fill = [&](program_chain& of) {

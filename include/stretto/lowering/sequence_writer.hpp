@@ -42,10 +42,13 @@ class sequence_writer {
     if (const verdict sound = place(); !sound.ok()) return sound;
     if (const verdict sound = find_local(); !sound.ok()) return sound;
     touched_ = filled<std::int32_t>(out_.buffers.size() * max_streams);
-    for (std::int32_t at = 0; at < size(); ++at) write_step(at);
+    for (std::int32_t at = 0; at < size(); ++at)
+      if (const verdict sound = write_step(at); !sound.ok()) return sound;
     waits_.write(op_neighbours(graph_, true), viewed(place_));
     for (std::int32_t at = 0; at < size(); ++at)
       if (const verdict sound = joined(at); !sound.ok()) return sound;
+    for (std::int32_t at = 0; at < size(); ++at)
+      if (const verdict sound = written_first(at); !sound.ok()) return sound;
     // Anew, without what a policy's edges alone order: nothing else asks for those, and what they
     // imply would be lost with them.
     op_graph needed;
@@ -76,6 +79,9 @@ class sequence_writer {
     return use.how == touch::reads || use.how == touch::writes;
   }
   constexpr std::int32_t& local(std::int32_t half, std::int32_t storage) {
+    return local_[index(half) * chain_.buffers.size() + index(storage)];
+  }
+  constexpr std::int32_t local(std::int32_t half, std::int32_t storage) const {
     return local_[index(half) * chain_.buffers.size() + index(storage)];
   }
   constexpr verdict refused(std::int32_t at, reason why, std::int32_t buffer = -1) const {
@@ -119,11 +125,6 @@ class sequence_writer {
         const program_buffer& of = chain_.buffers[index(storage)];
         if (of.persistent && !written(storage)) continue;
         any = true;
-        // What stages compute may lie elsewhere than in rows; a sum is of the bytes of its piece.
-        const bool rows = by_rows(node(at), storage);
-        if ((rows && (node(at).pieces > of.rows || of.bytes % of.rows != 0)) ||
-            (!rows && node(at).collective && node(at).pieces > 1))
-          return refused(at, reason::no_whole_rows, use.buffer);
         if (local(half, storage) >= 0) continue;
         if (of.persistent || touched_elsewhere(jobs_[index(half)], storage))
           return refused(at, reason::outlives_its_job, use.buffer);
@@ -149,7 +150,7 @@ class sequence_writer {
     return false;
   }
 
-  constexpr void write_step(std::int32_t at) {
+  constexpr verdict write_step(std::int32_t at) {
     const op_node& what = node(at);
     op_sequence::step made;
     made.part = {.op = static_cast<std::int16_t>(what.op - jobs_[index(what.job)].first_op),
@@ -161,13 +162,38 @@ class sequence_writer {
     made.stream = what.stream;
     made.collective = what.collective;
     made.first_use = static_cast<std::int32_t>(out_.uses.size());
-    for (const op_use& use : uses_of(what))
+    for (const op_use& use : uses_of(what)) {
+      if (!touches(use)) continue;
+      if (!in_rows(what, chain_.storage_of(use.buffer)))
+        return refused(at, reason::no_whole_rows, use.buffer);
       touch_local(at, use, static_cast<std::size_t>(made.first_use));
+    }
     made.uses = static_cast<std::int32_t>(out_.uses.size()) - made.first_use;
     out_.steps.push_back(made);
+    return {};
+  }
+  //! Whether a piece's bytes of a buffer of the job's own can be told. What stages compute may lie
+  //! elsewhere than in rows; a sum is of the bytes of its piece.
+  constexpr bool in_rows(const op_node& what, std::int32_t storage) const {
+    if (what.pieces == 1 || local(what.job, storage) < 0) return true;
+    const program_buffer& of = chain_.buffers[index(storage)];
+    if (!by_rows(what, storage)) return !what.collective;
+    return what.pieces <= of.rows && of.bytes % of.rows == 0;
+  }
+  //! A buffer of the job's own is written by the first step that touches it.
+  constexpr verdict written_first(std::int32_t at) const {
+    for (const op_use& use : uses_of(node(at))) {
+      const std::int32_t id = local(node(at).job, chain_.storage_of(use.buffer));
+      if (!touches(use) || id < 0 || out_.buffers[index(id)].first != at) continue;
+      const op_sequence::step& mine = out_.steps[index(at)];
+      for (std::int32_t other = mine.first_use; other < mine.first_use + mine.uses; ++other)
+        if (const buffer_use& same = out_.uses[index(other)];
+            same.buffer == id && same.mode != access::write)
+          return refused(at, reason::read_unwritten, use.buffer);
+    }
+    return {};
   }
   constexpr void touch_local(std::int32_t at, const op_use& use, std::size_t first) {
-    if (!touches(use)) return;
     const std::int32_t storage = chain_.storage_of(use.buffer);
     const std::int32_t id = local(node(at).job, storage);
     if (id < 0) return;
@@ -177,8 +203,10 @@ class sequence_writer {
     touched_[index(id) * max_streams + node(at).stream] = at + 1;
     const access mode = use.how == touch::reads ? access::read : access::write;
     for (std::size_t other = first; other < out_.uses.size(); ++other)
-      if (out_.uses[other].buffer == id) {
-        if (out_.uses[other].mode != mode) out_.uses[other].mode = access::read_write;
+      if (buffer_use& same = out_.uses[other]; same.buffer == id) {
+        // What an op has written itself it may read; a sum reads what was there.
+        if (same.mode == access::read || node(at).collective)
+          same.mode = same.mode == mode ? mode : access::read_write;
         return;
       }
     out_.uses.push_back({id, buffer_role::workspace, mode});
@@ -272,8 +300,9 @@ class sequence_writer {
 //! @param jobs   one program, or the two of a pair in the order in which the list has them
 //! @return fault::unsound_program, with the job (its stage is the chunk) and the op as `step`: it
 //!         does not stand once in the order, or before what it needs; or one on another stream
-//!         needs no op that computes, or none needs it, or touches what other jobs touch, too, or
-//!         is cut into more pieces than what it touches has rows
+//!         needs no op that computes, or none needs it, or touches what other jobs touch, too; or
+//!         one is cut into more pieces than what it has in common with such a one has rows, or
+//!         reads of that (the buffer as `amount`) what no op has written
 constexpr verdict write_sequence(const program_chain& chain, const op_graph& graph,
                                  std::span<const std::int32_t> order, std::span<const program> jobs,
                                  op_sequence& out) {
