@@ -1,6 +1,6 @@
 // Weights that two data-parallel replicas hold one half of each (ZeRO's third stage, FSDP): a
-// stage's are gathered before its jobs, beside those of others, and dropped behind them; its gradients
-// are summed, and each replica updates its own half.
+// stage's are gathered before its jobs, beside those of others, and dropped behind them; of its
+// gradients each replica gets the sum of its own half, and updates that.
 // g++ -std=c++20 -I{,executor/}include examples/13_sharded_weights.cpp executor/src/*.cpp -pthread
 #include <algorithm>
 #include <iostream>
@@ -71,12 +71,12 @@ struct replica {
     std::ranges::copy(mine, row(at, buffer_role::collective));
     std::ranges::fill(mine, 0.0F);
   }
-  //! Of the stages whose sums the rank is given.
+  //! Of the stages whose sums the rank is given, each of its half.
   void optimizer(const context& at) {
     for (int s = 0; s < depth; ++s)
       if (const auto sum = at.summed(s); !sum.empty())
         for (int k = 0; k < part; ++k)
-          own[s][k] = updated(own[s][k], sum[static_cast<std::size_t>(index * part + k)]);
+          own[s][k] = updated(own[s][k], sum[static_cast<std::size_t>(k)]);
   }
 };
 

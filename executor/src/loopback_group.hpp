@@ -29,6 +29,7 @@ class loopback_group {
   void all_reduce(const operation& what, std::int64_t step, std::int64_t number);
   //! The same.
   void all_gather(const operation& what, std::int64_t step, std::int64_t number);
+  void reduce_scatter(const operation& what, std::int64_t step, std::int64_t number);
 
   void wake() noexcept { changed_.notify(); }
 
@@ -49,8 +50,10 @@ class loopback_group {
   void together(const operation& what, std::int64_t step, std::int64_t number, const Part& part);
   //! Counts this member in and waits for the others of the same round.
   void gather(std::atomic<std::int64_t>& counter, std::int64_t number);
+  //! @param to_all  what is summed, or to none but the member whose part it is
   template <class Element>
-  void sum_part(std::size_t part) const;
+  void sum_part(std::size_t part, bool to_all) const;
+  void sum(const operation& what, std::int64_t step, std::int64_t number, bool to_all);
 
   const int index_;
   const std::int64_t elements_;

@@ -56,6 +56,10 @@ class loopback_transport final : public transport {
     loopback_group& group = *groups_[static_cast<std::size_t>(what.peer)];
     enqueue(at, what, do_all_gather, &group, group.next(what.rank));
   }
+  void reduce_scatter(const launch& at, const operation& what) override {
+    loopback_group& group = *groups_[static_cast<std::size_t>(what.peer)];
+    enqueue(at, what, do_reduce_scatter, &group, group.next(what.rank));
+  }
 
   void abort() noexcept override {
     for (const auto& each : channels_)
@@ -79,6 +83,10 @@ class loopback_transport final : public transport {
   static void do_all_gather(const command& work) {
     static_cast<loopback_group*>(work.self)->all_gather(operation_of(work), work.step,
                                                         work.argument);
+  }
+  static void do_reduce_scatter(const command& work) {
+    static_cast<loopback_group*>(work.self)->reduce_scatter(operation_of(work), work.step,
+                                                            work.argument);
   }
 
   void open_channels(const plan_view& plan, int spins, const std::atomic<bool>& stop) {

@@ -73,7 +73,8 @@ group_part group_of(const plan_view& plan, int group) {
       part.instructions.push_back(static_cast<int>(at));
       part.gathers.push_back(plan.instructions[at].act == action::all_gather
                                  ? plan.range_of(plan.instructions[at].first_use).bytes
-                                 : -1);
+                             : plan.instructions[at].act == action::all_reduce ? -1
+                                                                               : -2);
     }
   return part;
 }

@@ -33,7 +33,8 @@ struct group_part {
   bool wide = false;
   bool exists = false;
   std::vector<int> instructions{};
-  std::vector<std::int64_t> gathers{};  //!< of each of these how many bytes; -1: it sums
+  //! Of each of these how many bytes; -1: it sums; -2: and each gets its part.
+  std::vector<std::int64_t> gathers{};
 };
 group_part group_of(const plan_view& plan, int group);
 //! The groups that the rank sums or gathers with.

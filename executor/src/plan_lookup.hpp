@@ -22,7 +22,7 @@ inline int recorder_of(const plan_view& plan, int event) {
 
 //! What it is that others have their part in: number_of counts them.
 inline std::string_view kind_of_meeting(action act) {
-  return act == action::all_reduce ? "sum" : act == action::all_gather ? "gather" : "message";
+  return is_sum(act) ? "sum" : act == action::all_gather ? "gather" : "message";
 }
 
 //! How many of its kind, with the same partner or group, the rank issues before it in the step: a

@@ -44,12 +44,14 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
   // By who sums or gathers: a buffer's number of its group is that of the plans' before they were
   // shared.
   std::vector<std::int32_t> sums(plan_.buffers.size(), -1);
-  std::vector<std::int32_t> gathers(plan_.buffers.size(), -1);
+  std::vector<std::int32_t> dealt(plan_.buffers.size(), -1);  // each has a part
   for (const instruction& each : plan_.instructions)
     if (is_collective(each.act))
-      for (const buffer_use& use : plan_.uses_of(each))
-        (each.act == action::all_reduce ? sums : gathers)[static_cast<std::size_t>(use.buffer)] =
-            each.peer;
+      for (const buffer_use& use : plan_.uses_of(each)) {
+        const auto buffer = static_cast<std::size_t>(use.buffer);
+        if (is_sum(each.act)) sums[buffer] = each.peer;
+        if (each.act != action::all_reduce) dealt[buffer] = each.peer;
+      }
   for (const buffer_use& use : plan_.uses) {
     // A use that belongs to no instruction was not checked.
     const bool exists =
@@ -60,10 +62,10 @@ runner::runner(const plan_view& plan, const parts& with, int trace_steps, random
     }
     const buffer& from = plan_.buffers[static_cast<std::size_t>(use.buffer)];
     const std::int32_t sum = sums[static_cast<std::size_t>(use.buffer)];
-    const std::int32_t gather = gathers[static_cast<std::size_t>(use.buffer)];
+    const std::int32_t group = dealt[static_cast<std::size_t>(use.buffer)];
     buffers_.push_back({bytes_of(from), use.role, use.mode, from.stage, from.microbatch, from.slice,
                         sum < 0 ? -1 : plan_.groups[static_cast<std::size_t>(sum)].stage,
-                        gather < 0 ? std::span<std::byte>{} : own_part(bytes_of(from), gather)});
+                        group < 0 ? std::span<std::byte>{} : own_part(bytes_of(from), group)});
   }
   instructions_.reserve(plan_.instructions.size());
   const std::vector<int> budgets = sm_budgets(plan_, with_.on->multiprocessors());
@@ -241,6 +243,9 @@ void runner::enqueue_work(int index, std::int64_t step) {
       break;
     case action::all_gather:
       with_.via->all_gather(at, each.message);
+      break;
+    case action::reduce_scatter:
+      with_.via->reduce_scatter(at, each.message);
       break;
     case action::share_sum:  // refused by validate
     case action::end_step:

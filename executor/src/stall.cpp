@@ -202,7 +202,7 @@ std::string exchanged_with_others(std::span<const std::unique_ptr<runner>> ranks
       else if (what.first == action::receive)
         text += "received " + of.text() + " from rank " + peer;
       else
-        text += "done " + of.text() + (what.first == action::all_reduce ? " sums" : " gathers") +
+        text += "done " + of.text() + (is_sum(what.first) ? " sums" : " gathers") +
                 " of group " + peer;
       before = ", ";
     }

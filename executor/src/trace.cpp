@@ -46,6 +46,7 @@ std::string_view category(const instruction& each) {
       return "compute";
     case action::all_reduce:
     case action::all_gather:
+    case action::reduce_scatter:
     case action::share_sum:
       return "collective";
     case action::end_step:

@@ -111,7 +111,7 @@ class plan_check {
   //! Ranges, indices, and who records which event: what the other checks rely on.
   void check_shape(int index) {
     const instruction& each = at(index);
-    if (static_cast<int>(each.what.kind) >= job_kind_count || each.act > action::all_gather)
+    if (static_cast<int>(each.what.kind) >= job_kind_count || each.act > action::reduce_scatter)
       refuse(index, "job kind or action is unknown");
     if (each.stream >= plan_.streams.size())
       refuse(index, "stream " + std::to_string(each.stream) + " does not exist");
@@ -200,6 +200,7 @@ class plan_check {
         return check_copy(index);
       case action::all_reduce:
       case action::all_gather:
+      case action::reduce_scatter:
         return check_collective(index);
       case action::share_sum:
         refuse(index, "it sums over the workers that share the rank: see stretto::shared");
@@ -246,10 +247,9 @@ class plan_check {
     const instruction& each = at(index);
     if (!inside(each.peer, 1, plan_.groups.size()))
       refuse(index, "its group " + std::to_string(each.peer) + " does not exist");
-    const bool sums = each.act == action::all_reduce;
+    const bool sums = is_sum(each.act);
     if (each.use_count != 1)
-      refuse(index, sums ? "an all-reduce has exactly one buffer"
-                         : "an all-gather has exactly one buffer");
+      refuse(index, sums ? "a sum has exactly one buffer" : "an all-gather has exactly one buffer");
     const group_info& group = plan_.groups[static_cast<std::size_t>(each.peer)];
     bool member = false;
     for (const std::int32_t rank : plan_.members_of(group)) member = member || rank == plan_.rank;
@@ -262,6 +262,10 @@ class plan_check {
                           " members of its group");
       return;
     }
+    if (each.act == action::reduce_scatter && group.elements % group.count != 0)
+      refuse(index, "the " + std::to_string(group.elements) +
+                        " elements that it sums are not dealt evenly to the " +
+                        std::to_string(group.count) + " members of its group");
     const std::int64_t size = group.wide ? 8 : 4;
     if (first % size != 0)
       refuse(index, "what it sums begins within an element of " + std::to_string(size) + " bytes");

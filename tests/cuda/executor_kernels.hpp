@@ -15,12 +15,13 @@ template <class Element>
 void sum_on_host(void* const* arguments) {
   const auto& members = *static_cast<const executor::cuda::member_list*>(arguments[0]);
   const long long elements = *static_cast<const long long*>(arguments[1]);
+  const long long part = *static_cast<const long long*>(arguments[2]);
   for (long long at = 0; at < elements; ++at) {
     Element total = static_cast<const Element*>(members.data[0])[at];
     for (int other = 1; other < members.count; ++other)
       total += static_cast<const Element*>(members.data[other])[at];
     for (int other = 0; other < members.count; ++other)
-      static_cast<Element*>(members.data[other])[at] = total;
+      if (part == 0 || other == at / part) static_cast<Element*>(members.data[other])[at] = total;
   }
 }
 
@@ -42,7 +43,8 @@ inline void note_on_host(void* const* arguments) {
 
 //! The executor's own.
 inline void define_executor_kernels() {
-  const std::vector<std::size_t> sizes{sizeof(executor::cuda::member_list), sizeof(long long)};
+  const std::vector<std::size_t> sizes{sizeof(executor::cuda::member_list), sizeof(long long),
+                                       sizeof(long long)};
   gpu::define("stretto_sum_floats", {sizes, sum_on_host<float>});
   gpu::define("stretto_sum_doubles", {sizes, sum_on_host<double>});
   gpu::define("stretto_copy_bytes",

@@ -47,10 +47,9 @@ float updated(float weight, float gradient) {
 //! multiplies by its weights; all sums are exact.
 class sharded_stage final : public executor::stage {
  public:
-  sharded_stage(int stages, int microbatches, int slices, int replicas, int shards, int worker)
+  sharded_stage(int stages, int microbatches, int replicas, int shards, int worker)
       : stages_(stages),
         microbatches_(microbatches),
-        slices_(slices),
         replicas_(replicas),
         replica_(worker / shards % replicas),
         gradients(static_cast<std::size_t>(stages), std::vector<float>(width)) {
@@ -83,9 +82,10 @@ class sharded_stage final : public executor::stage {
         return backward_weight(at);
       case job_kind::reduce_grad: {
         const std::span<const float> before = at.summed(at.what.stage);
-        const auto own = at.need<float>(buffer_role::collective, width);
-        std::ranges::copy(before.empty() ? std::span<const float>(gradients[s]) : before,
-                          own.begin());
+        const auto sum = before.empty() ? std::span<const float>(gradients[s]) : before;
+        const auto own = at.view<float>(buffer_role::collective);
+        REQUIRE(own.size() == sum.size());
+        std::ranges::copy(sum, own.begin());
         return;
       }
       default:
@@ -132,13 +132,13 @@ class sharded_stage final : public executor::stage {
     for (int s = 0; s < stages_; ++s) {
       const std::span<const float> sum = at.summed(s);
       auto& own = weights[static_cast<std::size_t>(s)];
-      for (std::size_t k = 0; k < part && !sum.empty(); ++k)
-        own[k] = updated(own[k], sum[static_cast<std::size_t>(replica_) * part + k]);
+      if (!sum.empty()) REQUIRE(sum.size() == part);
+      for (std::size_t k = 0; k < sum.size(); ++k) own[k] = updated(own[k], sum[k]);
       std::ranges::fill(gradients[static_cast<std::size_t>(s)], 0.0F);
     }
   }
 
-  int stages_, microbatches_, slices_, replicas_, replica_;
+  int stages_, microbatches_, replicas_, replica_;
   std::vector<std::vector<float>> gradients;
 };
 
@@ -189,8 +189,8 @@ void train(const schedule::any& schedule, const shape& sizes, int most, int repl
   std::vector<std::unique_ptr<sharded_stage>> stages;
   std::vector<executor::stage*> pointers;
   for (int worker = 0; worker < sizes.ranks * each; ++worker) {
-    stages.push_back(std::make_unique<sharded_stage>(where.stages(), sizes.microbatches,
-                                                     sizes.slices, replicas, shards, worker));
+    stages.push_back(std::make_unique<sharded_stage>(where.stages(), sizes.microbatches, replicas,
+                                                     shards, worker));
     pointers.push_back(stages.back().get());
   }
   executor::options with;
@@ -332,7 +332,7 @@ TEST_CASE("ops that compute are given their job's weights, from the first to the
   CHECK(ops == 2 * 8 * 2 * 8);  // steps, workers, ops, jobs of a rank
 }
 
-TEST_CASE("gathers that do not fit are refused by name") {
+TEST_CASE("gathers, and sums of parts, that do not fit are refused by name") {
   const auto refused = [](auto spoil) {
     gathering run;
     spoil(run.plans);
@@ -359,6 +359,20 @@ TEST_CASE("gathers that do not fit are refused by name") {
               "group 0: ranks 0 and 1 differ in how often it sums or gathers");
   expect_part(refused([&](plans& p) { std::swap(gather(p[1], 0).act, p[1].instructions[3].act); }),
               "group 0: ranks 0 and 1 differ in what it gathers, or when");
+  const auto dealt = [](plan_builder& plan) -> instruction& {
+    return *std::ranges::find(plan.instructions, action::reduce_scatter, &instruction::act);
+  };
+  expect_part(refused([&](plans& p) {
+                for (plan_builder& plan : p) plan.groups[0].elements = 5;
+              }),
+              "rank 0, instruction 4, 0ALL_REDUCE0 (all-reduce, group 0): the 5 elements that it sums "
+              "are not dealt evenly to the 3 members of its group");
+  expect_part(refused([&](plans& p) { dealt(p[1]).act = action::all_reduce; }),
+              "group 0: ranks 0 and 1 differ in what it gathers, or when");
+  expect_part(refused([&](plans& p) { dealt(p[2]).use_count = 0; }),
+              "a sum has exactly one buffer");
+  expect_part(refused([&](plans& p) { p[1].buffers[2].bytes = 20; }),
+              "its buffer of 20 bytes does not hold the group's 6 elements of 4");
   // A stage that does not say what it does with them.
   gathering run;
   run.callbacks.unshard = {};

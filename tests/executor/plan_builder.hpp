@@ -81,6 +81,10 @@ class plan_builder {
     return add(action::all_reduce, {0, group, 0, job_kind::all_reduce}, stream,
                {{buffer, buffer_role::collective, access::read_write}}, std::move(after), group);
   }
+  int reduce_scatter(int group, int stream, int buffer, std::vector<int> after = {}) {
+    return add(action::reduce_scatter, {0, group, 0, job_kind::all_reduce}, stream,
+               {{buffer, buffer_role::collective, access::read_write}}, std::move(after), group);
+  }
   int all_gather(int group, int stream, int buffer, std::vector<int> after = {}) {
     return add(action::all_gather, {0, group, 0, job_kind::all_gather}, stream,
                {{buffer, buffer_role::weights, access::read_write}}, std::move(after), group);

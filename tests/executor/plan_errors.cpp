@@ -185,7 +185,7 @@ TEST_CASE("messages and collectives that are none") {
        "its job does not"},
       {[](plans& p) { p[2].at(nth(p[2], action::all_reduce)).peer = 1; }, "group 1 does not exist"},
       {[](plans& p) { p[2].at(nth(p[2], action::all_reduce)).use_count = 0; },
-       "an all-reduce has exactly one buffer"},
+       "a sum has exactly one buffer"},
       {[](plans& p) {
          p[2].members = {0, 1, 1};
        },

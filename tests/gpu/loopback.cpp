@@ -75,7 +75,7 @@ TEST_CASE("a kernel that does not end is named, in steps that are issued and in 
 
 TEST_CASE("sums have the bits of the sum in rank order") {
   constexpr int ranks = 4;
-  constexpr std::size_t elements = 100003;
+  constexpr std::size_t elements = 100004, part = elements / ranks;
   std::vector<float> terms[ranks];
   std::vector<float> expected(elements);
   for (int rank = 0; rank < ranks; ++rank)
@@ -84,17 +84,20 @@ TEST_CASE("sums have the bits of the sum in rank order") {
                             static_cast<float>(rank));
       expected[at] = rank == 0 ? terms[0][at] : expected[at] + terms[rank][at];
     }
-  std::vector<plan_builder> plans;
-  for (int rank = 0; rank < ranks; ++rank) {
-    plan_builder plan(rank, ranks, {"compute", "sums"});
-    plan.add_group({0, 1, 2, 3}, static_cast<std::int64_t>(elements), false);
-    const int where =
-        plan.add_buffer(buffer_role::collective, 0, 0, static_cast<std::int64_t>(elements * 4));
-    const int ready = plan.run({rank, 0, 0, job_kind::reduce_grad}, 0,
-                               {{where, buffer_role::collective, access::write}});
-    plan.all_reduce(0, 1, where, {ready});
-    plans.push_back(plan.end());
-  }
+  const auto plans_of = [](bool dealt) {
+    std::vector<plan_builder> plans;
+    for (int rank = 0; rank < ranks; ++rank) {
+      plan_builder plan(rank, ranks, {"compute", "sums"});
+      plan.add_group({0, 1, 2, 3}, static_cast<std::int64_t>(elements), false);
+      const int where =
+          plan.add_buffer(buffer_role::collective, 0, 0, static_cast<std::int64_t>(elements * 4));
+      const int ready = plan.run({rank, 0, 0, job_kind::reduce_grad}, 0,
+                                 {{where, buffer_role::collective, access::write}});
+      dealt ? plan.reduce_scatter(0, 1, where, {ready}) : plan.all_reduce(0, 1, where, {ready});
+      plans.push_back(plan.end());
+    }
+    return plans;
+  };
   struct filling_stage final : executor::stage {
     const std::vector<float>* terms = nullptr;
     void run(const executor::context& at) override {
@@ -106,17 +109,21 @@ TEST_CASE("sums have the bits of the sum in rank order") {
   } stage;
   stage.terms = terms;
   executor::stage* const stages[] = {&stage, &stage, &stage, &stage};
-  for (const int gpus : counts_of_gpus()) {
-    executor::engine engine(views(plans), stages, on_gpus(gpus));
-    for (int step = 0; step < 2; ++step) engine.step();
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      std::vector<float> seen(elements);
-      check(
-          cudaMemcpy(seen.data(), engine.arena(rank).data(), elements * 4, cudaMemcpyDeviceToHost),
-          "cudaMemcpy");
-      CHECK(seen == expected);
+  for (const bool dealt : {false, true})
+    for (const int gpus : counts_of_gpus()) {
+      const std::vector<plan_builder> plans = plans_of(dealt);
+      executor::engine engine(views(plans), stages, on_gpus(gpus));
+      for (int step = 0; step < 2; ++step) engine.step();
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        std::vector<float> seen(elements);
+        check(cudaMemcpy(seen.data(), engine.arena(rank).data(), elements * 4,
+                         cudaMemcpyDeviceToHost),
+              "cudaMemcpy");
+        const auto first = static_cast<std::ptrdiff_t>(dealt ? rank * part : 0);
+        const auto end = first + static_cast<std::ptrdiff_t>(dealt ? part : elements);
+        CHECK(std::equal(seen.begin() + first, seen.begin() + end, expected.begin() + first));
+      }
     }
-  }
 }
 
 namespace {

@@ -88,11 +88,11 @@ plan_builder lone_sum() {
 }  // namespace
 
 TEST_CASE(
-    "NCCL opens, sums and gathers, is recorded and closes, where a rank does so with nobody") {
+    "NCCL opens, sums, deals and gathers, is recorded and closes, where a rank is with nobody") {
   struct filling_stage final : executor::stage {
     void run(const executor::context& at) override {
       const std::span<std::byte> to =
-          at.what.kind == job_kind::unshard ? at.own_weights() : at.collective();
+          at.what.kind == job_kind::unshard ? at.own_weights() : at.buffers.front().data;
       executor::cuda::check(
           cudaMemsetAsync(to.data(), 0x3f, to.size(), executor::native_stream(at)),
           "cudaMemsetAsync");
@@ -104,6 +104,10 @@ TEST_CASE(
   const int put =
       plan.run({0, 0, 0, job_kind::unshard}, 0, {{weights, buffer_role::weights, access::write}});
   plan.all_gather(0, 1, weights, {put});
+  const int dealt = plan.add_buffer(buffer_role::collective, 0, 0, elements * 4);
+  const int ready = plan.run({0, 0, 0, job_kind::reduce_grad}, 0,
+                             {{dealt, buffer_role::collective, access::write}});
+  plan.reduce_scatter(0, 1, dealt, {ready});
   plan.end();
   const plan_view view = plan.view();
   for (const bool registered : {false, true})
@@ -124,14 +128,12 @@ TEST_CASE(
       executor::engine engine({&view, 1}, stages, std::move(with));
       for (int step = 0; step < 4; ++step) engine.step();
       std::vector<unsigned char> seen(elements * 4);
-      executor::cuda::check(
-          cudaMemcpy(seen.data(), engine.arena(0).data(), seen.size(), cudaMemcpyDeviceToHost),
-          "cudaMemcpy");
-      CHECK(seen == std::vector<unsigned char>(elements * 4, 0x3f));
-      executor::cuda::check(cudaMemcpy(seen.data(), engine.arena(0).data() + view.buffers[1].offset,
-                                       seen.size(), cudaMemcpyDeviceToHost),
-                            "cudaMemcpy");
-      CHECK(seen == std::vector<unsigned char>(elements * 4, 0x3f));
+      for (const buffer& each : view.buffers) {
+        executor::cuda::check(cudaMemcpy(seen.data(), engine.arena(0).data() + each.offset,
+                                         seen.size(), cudaMemcpyDeviceToHost),
+                              "cudaMemcpy");
+        CHECK(seen == std::vector<unsigned char>(elements * 4, 0x3f));
+      }
     }
 }
 

@@ -1,5 +1,5 @@
-// Gathers of weights by NCCL: in place, on the communicator of the group that also sums, of which
-// each kind and size is used once before the first step.
+// Gathers of weights by NCCL, and sums of which each gets its part: in place, on the communicator of
+// the group that also sums, of which each kind and size is used once before the first step.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ long calls_of(std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("what each rank gathers is all ranks' parts, in steps that are issued") {
+TEST_CASE("what each rank gathers is all ranks' parts, and what it sums its own, in issued steps") {
   for (const std::uint64_t seed : {1U, 2U, 3U})
     for (const bool registered : {false, true}) {
       gpu::reset(seed, gathering::ranks);
@@ -50,15 +50,17 @@ TEST_CASE("what each rank gathers is all ranks' parts, in steps that are issued"
                                                 {.registered = registered, .kernels_loaded = true});
       {
         executor::engine engine(views(run.plans), stages.pointers, std::move(with));
-        // Of either kind the first, by each rank.
+        // Of each kind the first, by each rank.
         CHECK(calls_of("ncclAllGather") == 3);
         CHECK(calls_of("ncclAllReduce") == 3);
+        CHECK(calls_of("ncclReduceScatter") == 3);
         CHECK(nccl::communicators().size() == 3);
         for (int step = 0; step < 3; ++step) engine.step();
         CHECK(run.wrong == 0);
         CHECK(run.checked == 18);
         CHECK(calls_of("ncclAllGather") == 3 + 3 * 2 * 3);
         CHECK(calls_of("ncclAllReduce") == 3 + 3 * 3);
+        CHECK(calls_of("ncclReduceScatter") == 3 + 3 * 3);
       }
       CHECK(gpu::alive() == gpu::handles{});
       CHECK(nccl::alive() == 0);

@@ -61,6 +61,9 @@ class faulty_transport final : public executor::transport {
   void all_gather(const executor::launch& at, const executor::operation& what) override {
     pass(&executor::transport::all_gather, at, what);
   }
+  void reduce_scatter(const executor::launch& at, const executor::operation& what) override {
+    pass(&executor::transport::reduce_scatter, at, what);
+  }
   void attach(int rank, executor::device& on) override { inner_->attach(rank, on); }
   bool needs_one_issuer() const override { return inner_->needs_one_issuer(); }
   bool rendezvous() const override { return inner_->rendezvous(); }

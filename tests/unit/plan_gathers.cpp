@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "stretto/check/as_listed.hpp"
 #include "stretto/check/own_buffers.hpp"
 #include "stretto/lowering/streams/all.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/shared.hpp"
+#include "stretto/schedule/chimera.hpp"
 #include "stretto/schedule/dualpipe_v.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/interleaved.hpp"
@@ -37,7 +39,7 @@ stretto::plan_request request(int gathered) {
   stretto::plan_request made;
   made.data_parallel = true;
   made.gathered = gathered;
-  made.stages = {{.output = 64, .stash = 128, .gradients = 400, .weights = 192}};
+  made.stages = {{.output = 64, .stash = 128, .gradients = 480, .weights = 192}};
   return made;
 }
 
@@ -228,6 +230,86 @@ TEST_CASE("workers: the shards of a replica each gather with their like of the o
     }
     CHECK(gathers > 2);
   }
+}
+
+TEST_CASE("of the gradients each replica sums the part that it holds, over both directions, too") {
+  const shape sizes{.ranks = 4, .microbatches = 4};
+  const stretto::planned made = plans_of(stretto::schedule::chimera{}, sizes, request(2));
+  REQUIRE(made.answer().ok());
+  for (const int replicas : {1, 2, 3, 4}) {
+    CAPTURE(replicas);
+    const stretto::shared workers(made.plans(), 2, replicas);
+    REQUIRE(workers.answer().ok());
+    for (const plan_view& plan : workers.plans()) {
+      int dealt = 0, joined = 0;
+      for (const instruction& at : plan.instructions) {
+        if (!is_sum(at.act)) continue;
+        const stretto::group_info& group = plan.groups[static_cast<std::size_t>(at.peer)];
+        const auto id = static_cast<std::size_t>(plan.uses_of(at)[0].buffer);
+        const bool deals = at.act == action::reduce_scatter;
+        ++(deals ? dealt : joined);
+        CHECK(group.data_parallel == deals);
+        CHECK(plan.members_of(group).size() == static_cast<std::size_t>(deals ? replicas : 2));
+        CHECK(group.elements == (deals ? 120 : 120 / replicas));
+        CHECK(plan.buffers[id].bytes == 4 * group.elements);
+        // The base's buffers are those of all.
+        CHECK(made.plans()[static_cast<std::size_t>(plan.rank / 2 / replicas)].buffers[id].bytes ==
+              480);
+      }
+      CHECK(dealt == 2);  // the rank's stages
+      CHECK(joined == 2);
+    }
+  }
+  const std::int64_t base = made.storage_bytes();
+  CHECK(stretto::shared(made.plans(), 1, 2).storage_bytes() > base / 2);  // buffers of its own, too
+  stretto::plan_request odd = request(2);
+  odd.stages[0].gradients = 484;
+  const stretto::planned spoilt = plans_of(stretto::schedule::chimera{}, sizes, odd);
+  REQUIRE(spoilt.answer().ok());
+  CHECK(stretto::shared(spoilt.plans(), 1, 1).answer().ok());
+  const stretto::shared apart(spoilt.plans(), 1, 2);
+  CHECK(std::string(to_text(apart.answer()).view()) ==
+        "unsupported on rank 0, job 0REDUCE_GRAD: the gradients of a stage whose weights are dealt to "
+        "its replicas are dealt evenly, too: they are a multiple of how many these are");
+  CHECK(apart.plans().empty());
+  // Where replicas have all weights each, they sum all.
+  odd.gathered = 0;
+  const stretto::planned whole = plans_of(stretto::schedule::chimera{}, sizes, odd);
+  const stretto::shared all(whole.plans(), 1, 2);
+  REQUIRE(all.answer().ok());
+  for (const plan_view& plan : all.plans())
+    for (const instruction& at : plan.instructions) CHECK(at.act != action::reduce_scatter);
+}
+
+TEST_CASE("a sum is of parts where replicas hold parts, and of all where they do not") {
+  const shape sizes{.ranks = 2, .microbatches = 4, .chunks = 2};
+  int spoilt = 0;
+  for (const int gathered : {0, 2}) {
+    const stretto::planned made =
+        plans_of(stretto::schedule::interleaved{}, sizes, request(gathered));
+    REQUIRE(made.answer().ok());
+    plan_view plan = made.plans()[1];
+    std::vector<instruction> list(plan.instructions.begin(), plan.instructions.end());
+    plan.instructions = list;
+    REQUIRE(stretto::check::as_listed(plan, made.issued()).ok());
+    for (std::size_t index = 0; index < list.size(); ++index) {
+      if (!is_sum(list[index].act)) continue;
+      CHECK(list[index].act == (gathered > 0 ? action::reduce_scatter : action::all_reduce));
+      const action before = list[index].act;
+      for (const action other :
+           {action::reduce_scatter, action::all_reduce, action::all_gather, action::run}) {
+        list[index].act = other;
+        const stretto::verdict found = stretto::check::as_listed(plan, made.issued());
+        CHECK(found.ok() == (other == before));
+        if (found.ok()) continue;
+        CHECK(found.why == reason::not_as_listed);
+        CHECK(found.step == static_cast<int>(index));
+        ++spoilt;
+      }
+      list[index].act = before;
+    }
+  }
+  CHECK(spoilt == 2 * 2 * 3);
 }
 
 TEST_CASE("digests differ by whether weights are gathered, how many at once, and their size") {

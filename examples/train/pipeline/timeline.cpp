@@ -99,7 +99,7 @@ std::optional<sum_times> measured_sums(const pipeline& from, trace_records trace
     if (run.act == stretto::action::run && stretto::is_compute(run.what.kind)) {
       here.jobs.push_back({each.start, each.end});
       here.last = std::max(here.last, each.end);
-    } else if (run.act == stretto::action::all_reduce &&
+    } else if (is_sum(run.act) &&
                (over == sums_over::shards
                     ? plan.part_of(each.instruction).op >= 0
                     : plan.groups[static_cast<std::size_t>(run.peer)].data_parallel)) {

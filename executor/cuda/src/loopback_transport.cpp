@@ -130,8 +130,9 @@ class cuda_loopback_transport final : public transport {
     post(channel.receiver, at, what);
     if (channel.sender.what != nullptr) meet(channel);
   }
-  void all_reduce(const launch& at, const operation& what) override { join(at, what); }
-  void all_gather(const launch& at, const operation& what) override { join(at, what); }
+  void all_reduce(const launch& at, const operation& what) override { join(at, what, false); }
+  void all_gather(const launch& at, const operation& what) override { join(at, what, false); }
+  void reduce_scatter(const launch& at, const operation& what) override { join(at, what, true); }
 
   void abort() noexcept override {}
 
@@ -156,6 +157,7 @@ class cuda_loopback_transport final : public transport {
     std::int64_t elements = 0;
     bool wide = false;
     bool gathers = false;
+    bool scatters = false;  // what its members come to, at the moment
   };
 
   void open_group(std::size_t index, const plan_view& plan) {
@@ -291,8 +293,10 @@ class cuda_loopback_transport final : public transport {
                      sides.front());
   }
 
-  void join(const launch& at, const operation& what) {
+  //! @param scatters  of a sum each gets its part; all members say so, or none (validate)
+  void join(const launch& at, const operation& what, bool scatters) {
     group& mine = groups_[static_cast<std::size_t>(what.peer)];
+    mine.scatters = scatters;
     const auto found = std::lower_bound(mine.ranks.begin(), mine.ranks.end(), what.rank);
     post(mine.sides[static_cast<std::size_t>(found - mine.ranks.begin())], at, what);
     if (++mine.here == mine.ranks.size()) join_all(mine, what.peer);
@@ -331,7 +335,8 @@ class cuda_loopback_transport final : public transport {
     for (std::size_t at = 0; at < mine.sides.size(); ++at)
       members.data[at] = mine.sides[at].what->data;
     auto elements = static_cast<long long>(mine.elements);
-    void* arguments[] = {&members, &elements};
+    auto part = mine.scatters ? elements / members.count : 0LL;
+    void* arguments[] = {&members, &elements, &part};
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(settings_.blocks));
     config.blockDim = dim3(512);

@@ -44,10 +44,18 @@ bool mpi_group::comes(std::int64_t number) const {
 }
 
 void mpi_group::all_reduce(const operation& what, std::int64_t step, std::int64_t number) {
+  sum(what, step, number, true);
+}
+
+void mpi_group::reduce_scatter(const operation& what, std::int64_t step, std::int64_t number) {
+  sum(what, step, number, false);
+}
+
+void mpi_group::sum(const operation& what, std::int64_t step, std::int64_t number, bool to_all) {
   if (!comes(number)) return;
   const auto size = static_cast<std::int64_t>(at_.wide ? sizeof(double) : sizeof(float));
   must_hold(at_.group, head_of(what, step), at_.elements * size);
-  at_.wide ? sum<double>(what, step) : sum<float>(what, step);
+  at_.wide ? sum<double>(what, step, to_all) : sum<float>(what, step, to_all);
   if (!ended_) done_.store(number + 1, std::memory_order_release);
 }
 
@@ -94,11 +102,11 @@ void mpi_group::gather(const operation& what, std::int64_t step) {
 }
 
 template <class Element>
-void mpi_group::sum(const operation& what, std::int64_t step) {
+void mpi_group::sum(const operation& what, std::int64_t step, bool to_all) {
   const std::size_t count = at_.members.size();
   const auto begin = [&](std::size_t part) {
-    return part_begin<Element>(static_cast<std::int64_t>(part), static_cast<std::int64_t>(count),
-                               at_.elements);
+    const auto of = static_cast<std::int64_t>(part), all = static_cast<std::int64_t>(count);
+    return to_all ? part_begin<Element>(of, all, at_.elements) : of * (at_.elements / all);
   };
   const auto elements = [&](std::size_t part) { return begin(part + 1) - begin(part); };
   const auto bytes = [&](std::size_t part) {
@@ -127,7 +135,10 @@ void mpi_group::sum(const operation& what, std::int64_t step) {
         return of == mine_ ? data + begin(mine_) : part_at(incoming(of));
       },
       elements(mine_), sums);
-
+  if (!to_all) {
+    std::copy_n(sums, elements(mine_), data + begin(mine_));
+    return;
+  }
   // And the sums of part k from member k to everyone.
   for_others([&](std::size_t other, const member& to) {
     requests_.receive(incoming(other) + head_room, bytes(other), to.process, to.receive_tag);

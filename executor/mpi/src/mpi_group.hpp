@@ -38,12 +38,15 @@ class mpi_group {
   void all_reduce(const operation& what, std::int64_t step, std::int64_t number);
   //! The same.
   void all_gather(const operation& what, std::int64_t step, std::int64_t number);
+  void reduce_scatter(const operation& what, std::int64_t step, std::int64_t number);
 
  private:
   //! Whether all before it are done; false: stopped.
   bool comes(std::int64_t number) const;
+  //! @param to_all  all parts, or to each member no more than its own
+  void sum(const operation& what, std::int64_t step, std::int64_t number, bool to_all);
   template <class Element>
-  void sum(const operation& what, std::int64_t step);
+  void sum(const operation& what, std::int64_t step, bool to_all);
   void gather(const operation& what, std::int64_t step);
   template <class Call>
   void for_others(const Call& call) const;

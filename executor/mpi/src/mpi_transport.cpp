@@ -83,6 +83,10 @@ class mpi_transport final : public transport {
     mpi_group& group = *groups_.at({what.peer, what.rank});
     enqueue(at, what, do_all_gather, &group, group.next());
   }
+  void reduce_scatter(const launch& at, const operation& what) override {
+    mpi_group& group = *groups_.at({what.peer, what.rank});
+    enqueue(at, what, do_reduce_scatter, &group, group.next());
+  }
 
   //! Who is late tells nobody: the others are late with him, and have more to say of what they wait
   //! for. Nor who is refused while all open: it is all that are.
@@ -105,6 +109,10 @@ class mpi_transport final : public transport {
   }
   static void do_all_gather(const command& work) {
     static_cast<mpi_group*>(work.self)->all_gather(operation_of(work), work.step, work.argument);
+  }
+  static void do_reduce_scatter(const command& work) {
+    static_cast<mpi_group*>(work.self)->reduce_scatter(operation_of(work), work.step,
+                                                       work.argument);
   }
 
   void find_ranks(std::span<const plan_view> plans, time_point limit) {

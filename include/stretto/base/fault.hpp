@@ -152,6 +152,7 @@ enum class reason : int {
   workers_below_one,
   replicas_not_summed,
   weights_not_dealt,
+  gradients_not_dealt,
   summed_apart,
   backward_of_forwards,
   windows_of_lists,
@@ -352,6 +353,9 @@ constexpr std::string_view describe(reason why) {
     case reason::weights_not_dealt:
       return "the weights of a stage are dealt evenly to its replicas: their bytes are a multiple "
              "of how many these are";
+    case reason::gradients_not_dealt:
+      return "the gradients of a stage whose weights are dealt to its replicas are dealt evenly, too: "
+             "they are a multiple of how many these are";
     case reason::summed_apart:
       return "an op that sums over its shards reads and writes one buffer, and of that whole "
              "elements of 4 bytes";

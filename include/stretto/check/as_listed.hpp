@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "stretto/lowering/replica_groups.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/verdict.hpp"
@@ -53,7 +54,8 @@ constexpr bool is_op_of(const instruction& at, const op_part& part, const job* e
 }  // namespace detail
 
 //! Rule `complete` of a written plan: it does what its rank's list says, entry by entry, or op by op
-//! where jobs are expanded; messages go to and come from the ranks that the placement names. What is
+//! where jobs are expanded; messages go to and come from the ranks that the placement names; sums are
+//! of parts where replicas hold parts. What is
 //! proven of the lists then holds of the plans. Which buffers a job touches says own_buffers.
 //! @param plan   of plan.rank
 //! @param lists  with messages: what it was written from, complete
@@ -68,6 +70,7 @@ constexpr verdict as_listed(const plan_view& plan, const replay_input& lists) {
   const instruction* const instructions = plan.instructions.data();
   const op_part* const parts = plan.parts.empty() ? nullptr : plan.parts.data();
   const detail::action_table acts;
+  const bool scatters = lowering::replica_groups::gather(lists.groups);
   std::int32_t next = 0;
   bool open = false;  // ops of the node from `next` on have come, and more will
   // Of the instruction at hand; copies, and here, because compilers are slow to read what lies in a
@@ -88,7 +91,9 @@ constexpr verdict as_listed(const plan_view& plan, const replay_input& lists) {
       what = at.what;
       listed = !open && what.stage == entry.stage && what.microbatch == entry.microbatch &&
                what.slice == entry.slice && what.kind == entry.kind &&
-               what.paired == entry.paired && at.act == acts.of[static_cast<int>(what.kind)] &&
+               what.paired == entry.paired &&
+               at.act == (scatters && lists.scatters(entry) ? action::reduce_scatter
+                                                            : acts.of[static_cast<int>(what.kind)]) &&
                (what.kind <= job_kind::recompute || detail::has_peer_of(at.peer, entry, where));
     }
     if (!listed) return refuse(fault::incomplete, reason::not_as_listed, rank, index, at.what);

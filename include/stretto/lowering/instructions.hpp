@@ -75,7 +75,7 @@ class instruction_writer : collective_books<Plan> {
             act = action::receive, receive(work);
         } else {
           act = run_errand(work);
-          if (act == action::all_reduce || act == action::all_gather) peer = work.microbatch;
+          if (is_collective(act)) peer = work.microbatch;
         }
       }
       out_.instructions[at_] = {work,
@@ -108,7 +108,9 @@ class instruction_writer : collective_books<Plan> {
       case job_kind::offload: return offload(work), action::offload;
       case job_kind::reload: return reload(work), action::reload;
       case job_kind::end_step: return action::end_step;  // written behind all others
-      case job_kind::all_reduce: return finish(work), action::all_reduce;
+      case job_kind::all_reduce:
+        finish(work);
+        return in_.scatters(work) ? action::reduce_scatter : action::all_reduce;
       case job_kind::unshard:
       case job_kind::reshard:
       case job_kind::all_gather:

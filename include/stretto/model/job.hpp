@@ -22,7 +22,7 @@ enum class job_kind : std::uint8_t {
   receive_forward,   //!< RECV_F, carries the receiver's stage
   send_backward,     //!< SEND_B, carries the sender's stage
   receive_backward,  //!< RECV_B, carries the receiver's stage
-  all_reduce,        //!< the collective that `reduce_grad` prepared; `microbatch` is the group
+  all_reduce,        //!< the sum that `reduce_grad` prepared; `microbatch` is the group
   all_gather,        //!< and the one that `unshard` did
   optimizer,         //!< the weight update of the rank's stages
   end_step,          //!< after everything else of the rank's step; runs nothing

@@ -32,6 +32,8 @@ constexpr std::string_view name(action what) {
       return "share_sum";
     case action::all_gather:
       return "all_gather";
+    case action::reduce_scatter:
+      return "reduce_scatter";
   }
   return "?";
 }

@@ -20,10 +20,16 @@ enum class action : std::uint8_t {
   share_sum,   //!< sum its one buffer over the workers that share the rank's stages
   all_gather,  //!< fill its one buffer with the parts that the members of group `peer` have there:
                //!< they are equally long, and stand in rank order
+  reduce_scatter,  //!< sum its one buffer as all_reduce does, of which each member gets its own
+                   //!< part: they are equally long, and stand in rank order
 };
 //! What the members of a group do together.
 constexpr bool is_collective(action act) {
-  return act == action::all_reduce || act == action::all_gather;
+  return act == action::all_reduce || act == action::all_gather || act == action::reduce_scatter;
+}
+//! Whether they sum: a group's elements.
+constexpr bool is_sum(action act) {
+  return act == action::all_reduce || act == action::reduce_scatter;
 }
 //! What others have their part in: a message, or a collective.
 constexpr bool meets_others(action act) {
@@ -57,7 +63,7 @@ enum class buffer_role : std::uint8_t {
   kept,             //!< what it saves that the backward for the weights reads, too
   output_gradient,  //!< gradient from the stage after
   input_gradient,   //!< gradient for the stage before
-  collective,       //!< what an all-reduce sums
+  collective,       //!< what is summed over a group
   weights,          //!< a stage's, of which each data-parallel replica holds a part, gathered
   host,             //!< a stash while it is on the host
   workspace,        //!< of one job, between its ops
@@ -159,8 +165,8 @@ struct group_info {
   //! plan_request::data_parallel and with_data_parallel ask for them.
   bool data_parallel = false;
   //! Of such a group: bytes of the stage's weights, of which each member holds an equal part and
-  //! which they gather for their jobs; -1: each member has them all. Made by
-  //! plan_request::gathered.
+  //! which they gather for their jobs; of the gradients, too, each gets the sum of its own part
+  //! (action::reduce_scatter). -1: each member has them all. Made by plan_request::gathered.
   std::int64_t weights = -1;
 
   constexpr bool operator==(const group_info&) const = default;

@@ -12,7 +12,7 @@ namespace stretto {
 //! The ranks that one collective joins; ascending. `stage`: whose replicas' gradients it sums; -1
 //! for what else there is to join. `data_parallel`: replicas that are workers of one rank, which
 //! share its list; it stands in the midst of that, all others at its end. `gathers`: they hold a
-//! part each of the stage's weights, too, and gather them.
+//! part each of the stage's weights, too, and gather them; of the gradients each gets its own part.
 struct rank_group {
   std::span<const std::int32_t> members;
   int stage = -1;
@@ -73,6 +73,12 @@ struct replay_input {
     const auto group = static_cast<std::size_t>(work.microbatch);
     return work.kind == job_kind::all_gather && work.microbatch >= 0 && group < groups.size() &&
            groups[group].gathers && groups[group].stage == work.stage && groups[group].holds(rank);
+  }
+  //! Whether `work` is a sum of which each member gets its own part.
+  constexpr bool scatters(const job& work) const {
+    const auto group = static_cast<std::size_t>(work.microbatch);
+    return work.kind == job_kind::all_reduce && work.microbatch >= 0 && group < groups.size() &&
+           groups[group].gathers;
   }
   //! Whether `work` is of a sum over data-parallel replicas of `rank`.
   constexpr bool is_data_parallel(int rank, const job& work) const {

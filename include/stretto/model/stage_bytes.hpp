@@ -12,7 +12,7 @@ struct stage_bytes {
   std::int64_t output = 64;  //!< activations for the next stage; their gradient is as large
   std::int64_t stash = 64;   //!< what the forward saves for the backward
   //! The gradients of the stage's weights, once: what replicas of the stage sum. In single
-  //! precision.
+  //! precision; where weights are dealt to replicas, a multiple of how many there are.
   std::int64_t gradients = 64;
   //! What it saves beside the stash, for the backward for the weights, which then reads no stash:
   //! that is free after the backward for the input, which leaves here what the other needs. 0: the

@@ -46,7 +46,8 @@ struct plan_request {
   bool data_parallel = false;
   //! With data_parallel: each replica holds a part of a stage's weights (stage_bytes::weights),
   //! which they gather before its jobs and drop where those of so many stages are there that come
-  //! next (with_gathered_weights): ZeRO's third stage, FSDP. 0: each has them all.
+  //! next (with_gathered_weights), and gets the sum of that part of the gradients: ZeRO's third
+  //! stage, FSDP. 0: each has them all.
   int gathered = 0;
   //! Of a schedule's jobs; lists have their own, and are refused with these.
   memory::recompute_window recompute{};

@@ -21,7 +21,9 @@ namespace stretto {
 //! rank; what is summed over the shards (action::share_sum) becomes an all-reduce in a group of
 //! each replica's own, and the sum over data-parallel replicas (group_info::data_parallel) one in a
 //! group of each shard's, and their gather of weights likewise. What was proven of the plans holds
-//! of these: workers of a rank do the same in the same order, and meet nowhere else. Jobs and
+//! of these: workers of a rank do the same in the same order, and meet nowhere else. Where replicas
+//! hold a part of the weights each, each sums that part of the gradients over both directions, and has
+//! a buffer for that. Jobs and
 //! buffers keep the numbers that the base's groups have; instruction::peer has those of these
 //! plans.
 class shared {
@@ -29,17 +31,22 @@ class shared {
   //! @param base      one for each rank, kept by the caller
   //! @param shards    at least one
   //! @param replicas  at least one; more than one only where the plans sum over them, or train
-  //!                  nothing; their number divides the weights that they gather (plan_request::gathered)
+  //!                  nothing; their number divides the weights that they gather (plan_request::gathered),
+  //!                  and their gradients
   //! There are no plans for others, and `answer` says why: each replica would go its own way.
   shared(std::span<const plan_view> base, int shards, int replicas = 1)
       : answer_(asked(base, shards, replicas)), shards_(shards) {
     if (!answer_.ok()) return;
     workers_ = shards * replicas;
+    deals_ = deals_weights(base);
     write_groups(base);
-    for (const plan_view& plan : base)
+    for (const plan_view& plan : base) {
+      if (deals_) write_buffers(plan);
       for (int worker = 0; worker < workers_; ++worker) write(plan, worker);
+    }
     for (std::size_t at = 0; at < plans_.size(); ++at) {
       plans_[at].instructions = viewed(instructions_[at]);
+      if (deals_) plans_[at].buffers = viewed(buffers_[at / index(workers_)]);
       plans_[at].groups = viewed(infos_);
       plans_[at].members = viewed(members_);
     }
@@ -58,6 +65,7 @@ class shared {
   std::int64_t storage_bytes() const {
     std::int64_t sum = stored_bytes(infos_, members_, plans_);
     for (const auto& each : instructions_) sum += stored_bytes(each);
+    for (const auto& each : buffers_) sum += stored_bytes(each);
     return sum;
   }
 
@@ -71,11 +79,15 @@ class shared {
       return refuse(fault::unsupported, reason::too_many_workers);
     if (replicas > 1 && updates(base) && !sums_over_replicas(base))
       return refuse(fault::unsupported, reason::replicas_not_summed);
+    const bool deals = deals_weights(base);
     for (const group_info& group : base.front().groups)
-      if (group.weights > 0 && group.weights % replicas != 0)
-        return refuse(fault::unsupported, reason::weights_not_dealt,
+      if (const bool weights = group.weights >= 0 && group.weights % replicas != 0;
+          weights || (deals && is_dealt(group) && group.elements % replicas != 0))
+        return refuse(fault::unsupported,
+                      weights ? reason::weights_not_dealt : reason::gradients_not_dealt,
                       base.front().members_of(group).front(), -1,
-                      {.stage = group.stage, .kind = job_kind::unshard});
+                      {.stage = group.stage,
+                       .kind = weights ? job_kind::unshard : job_kind::reduce_grad});
     for (const plan_view& plan : base)
       for (std::size_t at = 0; at < plan.instructions.size(); ++at)
         if (const instruction& sum = plan.instructions[at];
@@ -102,11 +114,20 @@ class shared {
     return std::ranges::any_of(base.front().groups, &group_info::data_parallel);
   }
 
+  //! Whether replicas hold a part each of the weights; gradients of a stage, once they are summed
+  //! over these, are of that part.
+  static bool deals_weights(std::span<const plan_view> base) {
+    return std::ranges::any_of(base.front().groups,
+                               [](const group_info& group) { return group.weights >= 0; });
+  }
+  static bool is_dealt(const group_info& group) { return group.stage >= 0 && !group.shared; }
+
   //! The base's groups: for each of a rank's workers, for all of them, or for each shard's
   //! replicas; behind these, for each rank and size, what every replica's shards sum.
   void write_groups(std::span<const plan_view> base) {
     const plan_view& first = base.front();
-    for (const group_info& from : first.groups) {
+    for (group_info from : first.groups) {
+      from.elements = elements_of(from);
       first_group_.push_back(static_cast<std::int32_t>(infos_.size()));
       const std::span<const std::int32_t> members = first.members_of(from);
       if (from.shared)
@@ -145,6 +166,21 @@ class shared {
     return -1;
   }
 
+  //! What a worker sums of the group's: once a stage's gradients are summed over its replicas, its
+  //! part.
+  std::int64_t elements_of(const group_info& group) const {
+    const bool part = deals_ && is_dealt(group) && !group.data_parallel;
+    return part ? group.elements / (workers_ / shards_) : group.elements;
+  }
+  void write_buffers(const plan_view& plan) {
+    buffers_.emplace_back(plan.buffers.begin(), plan.buffers.end());
+    for (buffer& one : buffers_.back())
+      if (one.role == buffer_role::collective)
+        if (const group_info& group = plan.groups[index(one.stage)];
+            group.elements != elements_of(group))
+          one.bytes = elements_of(group) * (group.wide ? 8 : 4);
+  }
+
   void write(const plan_view& plan, int worker) {
     instructions_.emplace_back(plan.instructions.begin(), plan.instructions.end());
     for (instruction& at : instructions_.back()) {
@@ -177,11 +213,13 @@ class shared {
   verdict answer_;
   int shards_;
   int workers_ = 0;  // of a rank
+  bool deals_ = false;
   std::vector<std::int32_t> first_group_;  // of each of the base's
   std::vector<shared_sum> sums_;
   std::vector<group_info> infos_;
   std::vector<std::int32_t> members_;
   std::vector<std::vector<instruction>> instructions_;
+  std::vector<std::vector<buffer>> buffers_;  // of each of the base's, where sums are of parts
   std::vector<plan_view> plans_;
 };
 

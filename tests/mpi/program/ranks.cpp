@@ -42,7 +42,9 @@ class mixer final : public executor::stage {
                   0.001F * static_cast<float>(at.step);
     for (const executor::bound_buffer& each : at.buffers) {
       if (each.mode == access::write) continue;
-      for (const float value : floats(each)) {
+      // Of a sum that is dealt, no more than its own.
+      const bool dealt = each.role == buffer_role::collective && !each.own.empty();
+      for (const float value : floats(dealt ? each.own : each.data)) {
         std::uint32_t bits = 0;
         std::memcpy(&bits, &value, sizeof bits);
         trail = (trail ^ bits) * 1099511628211U;
@@ -59,7 +61,7 @@ class mixer final : public executor::stage {
     for (const executor::bound_buffer& each : at.buffers) {
       if (each.mode == access::read) continue;
       float next = state * scale;
-      for (float& value : floats(each)) value = next = next * 0.99F + 0.01F;
+      for (float& value : floats(each.data)) value = next = next * 0.99F + 0.01F;
     }
   }
 
@@ -67,8 +69,8 @@ class mixer final : public executor::stage {
   std::uint64_t trail = 14695981039346656037U;
 
  private:
-  static std::span<float> floats(const executor::bound_buffer& of) {
-    return {reinterpret_cast<float*>(of.data.data()), of.data.size() / sizeof(float)};
+  static std::span<float> floats(std::span<std::byte> of) {
+    return {reinterpret_cast<float*>(of.data()), of.size() / sizeof(float)};
   }
   int rank_;
 };
@@ -148,9 +150,10 @@ int equal(session& between) {
   // Larger than what MPI sends at once; two ranks in each process.
   check("dualpipe", plans_of(schedule::dualpipe{}, 2 * processes, 200000, 1, 4 * processes),
         2 * processes);
-  // Replicas in other processes, which gather each stage's weights; no part is a line of memory.
+  // Replicas in other processes, which gather each stage's weights and deal its gradients' sum; no part
+  // is a line of memory.
   plan_request sharded;
-  sharded.stages = {{.output = 128, .stash = 256, .gradients = 1000, .weights = 4 * 90004}};
+  sharded.stages = {{.output = 128, .stash = 256, .gradients = 1008, .weights = 4 * 90004}};
   sharded.data_parallel = true;
   sharded.gathered = 1;
   const job_table costs(processes / 2, 2);

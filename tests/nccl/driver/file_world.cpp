@@ -85,27 +85,12 @@ class file_world : public world {
   }
   work all_reduce(int rank, int size, void* data, std::size_t count,
                   ncclDataType_t type) override {
-    int number = -1;
-    return [=, this]() mutable {
-      const std::size_t width = type == ncclDouble ? sizeof(double) : sizeof(float);
-      if (number < 0) {
-        number = summed_[rank]++;
-        write(name("sum", number, rank), {static_cast<const char*>(data), count * width});
-        // Everyone has read the one before, or would not be here.
-        if (number > 1) files::remove(folder_ / name("sum", number - 2, rank));
-      }
-      for (int other = 0; other < size; ++other)
-        if (!exists(name("sum", number, other))) return false;
-      for (int other = size; other-- > 0;) {
-        const std::string summand = read(name("sum", number, other));
-        if (summand.size() != count * width) complain_of_sizes();
-        const std::size_t here = std::min(count, summand.size() / width);
-        const bool first = other + 1 == size;
-        type == ncclDouble ? sum_up<double>(summand, data, here, first)
-                           : sum_up<float>(summand, data, here, first);
-      }
-      return true;
-    };
+    return sum(rank, size, data, count, type, 0, count);
+  }
+  work reduce_scatter(int rank, int size, void* data, std::size_t part,
+                      ncclDataType_t type) override {
+    return sum(rank, size, data, part * static_cast<std::size_t>(size), type,
+               part * static_cast<std::size_t>(rank), part);
   }
   work all_gather(int rank, int size, void* data, std::size_t bytes) override {
     int number = -1;
@@ -130,6 +115,33 @@ class file_world : public world {
   }
 
  private:
+  //! Of `count` elements the rank gets `length`, from `begin` on.
+  work sum(int rank, int size, void* data, std::size_t count, ncclDataType_t type,
+           std::size_t begin, std::size_t length) {
+    int number = -1;
+    return [=, this]() mutable {
+      const std::size_t width = type == ncclDouble ? sizeof(double) : sizeof(float);
+      if (number < 0) {
+        number = summed_[rank]++;
+        write(name("sum", number, rank), {static_cast<const char*>(data), count * width});
+        // Everyone has read the one before, or would not be here.
+        if (number > 1) files::remove(folder_ / name("sum", number - 2, rank));
+      }
+      for (int other = 0; other < size; ++other)
+        if (!exists(name("sum", number, other))) return false;
+      char* const own = static_cast<char*>(data) + begin * width;
+      for (int other = size; other-- > 0;) {
+        const std::string summands = read(name("sum", number, other));
+        if (summands.size() != count * width) complain_of_sizes();
+        const std::string summand = summands.substr(std::min(begin * width, summands.size()));
+        const std::size_t here = std::min(length, summand.size() / width);
+        const bool first = other + 1 == size;
+        type == ncclDouble ? sum_up<double>(summand, own, here, first)
+                           : sum_up<float>(summand, own, here, first);
+      }
+      return true;
+    };
+  }
   bool exists(const std::string& file) const {
     std::error_code ignored;
     return files::exists(folder_ / file, ignored);

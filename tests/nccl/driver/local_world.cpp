@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -36,6 +37,21 @@ void sum_up(const sum& over, std::size_t count) {
       total += static_cast<Element*>(over.data[rank])[at];
     for (void* const each : over.data) static_cast<Element*>(each)[at] = total;
   }
+}
+
+//! Whoever reads what is another's finds no number.
+template <class Element>
+void deal_sums(const gather& over, std::size_t part) {
+  for (const auto& [owner, own] : over.data)
+    for (std::size_t at = static_cast<std::size_t>(owner) * part, end = at + part; at < end; ++at) {
+      Element total = 0;
+      for (const auto& [rank, data] : over.data) {
+        Element& one = reinterpret_cast<Element*>(data)[at];
+        total += one;
+        if (rank != owner) one = std::numeric_limits<Element>::quiet_NaN();
+      }
+      reinterpret_cast<Element*>(own)[at] = total;
+    }
 }
 
 class local_world : public world {
@@ -85,6 +101,21 @@ class local_world : public world {
     };
   }
 
+  work reduce_scatter(int rank, int size, void* data, std::size_t part,
+                      ncclDataType_t type) override {
+    int number = -1;
+    return [=, this]() mutable {
+      const bool arrives = number < 0;
+      if (arrives) number = scatters_of_[rank]++;
+      gather& over = scatters_[number];
+      if (arrives) over.data[rank] = static_cast<char*>(data);
+      if (!over.done && static_cast<int>(over.data.size()) == size) {
+        type == ncclDouble ? deal_sums<double>(over, part) : deal_sums<float>(over, part);
+        over.done = true;
+      }
+      return over.done;
+    };
+  }
   work all_gather(int rank, int size, void* data, std::size_t bytes) override {
     int number = -1;
     return [=, this]() mutable {
@@ -112,6 +143,8 @@ class local_world : public world {
   std::map<int, sum> sums_{};
   std::map<int, int> gathers_of_{};  // the same of gathers
   std::map<int, gather> gathers_{};
+  std::map<int, int> scatters_of_{};  // and of sums that are dealt
+  std::map<int, gather> scatters_{};
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct ncclComm {
   int busy = 0;               // so often it is in progress yet
   bool in_call = false;       // until somebody has seen the call's good end
   // For operations of these sizes: messages and sums, and gathers, which take other ways.
-  std::set<int> connected[2]{};
+  std::set<int> connected[3]{};
   bool opened = false;        // what it was used for once is used again
   std::int64_t issued = 0;    // operations
   std::int64_t done = 0;
@@ -211,8 +211,9 @@ void look_for_others(const ncclComm& one, const char* what) {
 
 //! What operations of a size take is connected at the first of them, which allocates and meets the
 //! other ranks' hosts. Messages of all sizes take the same, sums of different ones not.
-void connect(ncclComm& comm, int size, bool gathers = false) {
-  if (!comm.connected[gathers ? 1 : 0].insert(size).second) {
+enum class takes { others, gathers, scatters };
+void connect(ncclComm& comm, int size, takes what = takes::others) {
+  if (!comm.connected[static_cast<int>(what)].insert(size).second) {
     comm.opened = true;
     return;
   }
@@ -424,13 +425,24 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
   return push(*comm, stream,
               comm->all->all_reduce(comm->how.rank, comm->how.size, to, count, type));
 }
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
+  ENTER(text_of(*comm, count, stream));
+  // In place, as the library has it.
+  const std::size_t bytes = count * (type == ncclDouble ? sizeof(double) : sizeof(float));
+  char* const all = static_cast<char*>(to) - static_cast<std::size_t>(comm->how.rank) * bytes;
+  if (from != all) return ncclInvalidArgument;
+  connect(*comm, 1 + static_cast<int>(std::bit_width(count)), takes::scatters);
+  return push(*comm, stream,
+              comm->all->reduce_scatter(comm->how.rank, comm->how.size, all, count, type));
+}
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t,
                            ncclComm_t comm, cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
   // In place, as the library has it.
   if (from != static_cast<char*>(to) + static_cast<std::size_t>(comm->how.rank) * count)
     return ncclInvalidArgument;
-  connect(*comm, 1 + static_cast<int>(std::bit_width(count)), true);
+  connect(*comm, 1 + static_cast<int>(std::bit_width(count)), takes::gathers);
   return push(*comm, stream, comm->all->all_gather(comm->how.rank, comm->how.size, to, count));
 }
 ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {

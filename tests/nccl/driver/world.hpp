@@ -27,6 +27,9 @@ class world {
   //! @param size  ranks that it waits for
   virtual work all_reduce(int rank, int size, void* data, std::size_t count,
                           ncclDataType_t type) = 0;
+  //! The same, of which each rank gets its part, equally long and in its place, alone.
+  virtual work reduce_scatter(int rank, int size, void* data, std::size_t part,
+                              ncclDataType_t type) = 0;
   //! In place: the rank's part of so many bytes stands in its place in `data`.
   virtual work all_gather(int rank, int size, void* data, std::size_t bytes) = 0;
 };

@@ -37,6 +37,17 @@ void nccl_links::sum(const operation& what, cudaStream_t on, std::int64_t step) 
                   "ncclAllReduce");
 }
 
+void nccl_links::scatter(const operation& what, cudaStream_t on, std::int64_t step) const {
+  const group_side& side = groups_.at({what.peer, what.rank});
+  const std::int64_t size = side.wide ? 8 : 4;
+  must_hold(what.peer, head_of(what, step), side.elements * size);
+  const std::size_t part = static_cast<std::size_t>(side.elements) / side.members;
+  side.comm->must(
+      ncclReduceScatter(what.data, what.data + side.place * part * static_cast<std::size_t>(size),
+                        part, side.wide ? ncclDouble : ncclFloat, ncclSum, side.comm->call(), on),
+      "ncclReduceScatter");
+}
+
 void nccl_links::gather(const operation& what, cudaStream_t on) const {
   const group_side& side = groups_.at({what.peer, what.rank});
   const std::size_t part = static_cast<std::size_t>(what.bytes) / side.members;

@@ -46,6 +46,7 @@ class nccl_links {
   void receive(const operation& what, cudaStream_t on) const;
   void sum(const operation& what, cudaStream_t on, std::int64_t step) const;
   void gather(const operation& what, cudaStream_t on) const;
+  void scatter(const operation& what, cudaStream_t on, std::int64_t step) const;
 
   //! Gives those up for which it holds.
   template <class Which>

@@ -19,17 +19,13 @@ void make_current(const device& on) {
   cuda::check(cudaSetDevice(on.ordinal()), "cudaSetDevice");
 }
 
-//! The first sum of a group, and the first gather of every size; it has one of them at least. What
-//! is summed is of one size.
-std::vector<int> firsts_of(const plan_view& plan, const group_part& part) {
+//! The first sum of a group of either kind, and the first gather of every size; it has one of them at
+//! least. What is summed is of one size.
+std::vector<int> firsts_of(const group_part& part) {
   std::vector<int> found;
-  std::set<std::int64_t> sizes;  // 0: a sum's
-  for (std::size_t at = 0; at < part.instructions.size(); ++at) {
-    const int index = part.instructions[at];
-    const instruction& each = plan.instructions[static_cast<std::size_t>(index)];
-    const std::int64_t size = part.gathers[at] >= 0 ? plan.range_of(each.first_use).bytes : 0;
-    if (sizes.insert(size).second) found.push_back(index);
-  }
+  std::set<std::int64_t> sizes;  // below 0: a sum's
+  for (std::size_t at = 0; at < part.instructions.size(); ++at)
+    if (sizes.insert(part.gathers[at]).second) found.push_back(part.instructions[at]);
   return found;
 }
 
@@ -79,7 +75,7 @@ void nccl_opening::note_rank(const plan_view& plan) {
          .blocks = settings_.sum_blocks,
          .cluster = settings_.cluster,
          .operations = static_cast<int>(part.instructions.size()),
-         .firsts = firsts_of(plan, part)});
+         .firsts = firsts_of(part)});
   }
 }
 
@@ -205,6 +201,8 @@ void nccl_opening::start_first(const nccl_comm& comm, std::size_t kind,
     links.receive(first, stream);
   else if (from.act == action::all_gather)
     links.gather(first, stream);
+  else if (from.act == action::reduce_scatter)
+    links.scatter(first, stream, 0);
   else
     links.sum(first, stream, 0);
 }

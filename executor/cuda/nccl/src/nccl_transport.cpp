@@ -134,6 +134,10 @@ class nccl_transport final : public transport {
     call(links_.of_group(what), at, "ncclAllGather",
          [&](cudaStream_t on) { links_.gather(what, on); });
   }
+  void reduce_scatter(const launch& at, const operation& what) override {
+    call(links_.of_group(what), at, "ncclReduceScatter",
+         [&](cudaStream_t on) { links_.scatter(what, on, at.step); });
+  }
 
   bool polled() const override { return true; }
   void poll() noexcept override {

@@ -86,7 +86,7 @@ class runner {
   };
 
   std::span<std::byte> bytes_of(const buffer& from) const;
-  //! Of a buffer that the group gathers, the part of this rank.
+  //! Of a buffer that the group deals to its members, the part of this rank.
   std::span<std::byte> own_part(std::span<std::byte> all, std::int32_t group) const;
   void prepare_poison(bool of_released, bool of_guards);
   void enqueue_work(int index, std::int64_t step);

@@ -25,7 +25,8 @@ struct bound_buffer {
   //! For buffer_role::collective: the stage whose gradients it sums over replicas; -1: it sums
   //! something else.
   std::int32_t gradients_of = -1;
-  //! For buffer_role::weights: what of `data` is the worker's own part, which no other replica has.
+  //! What of `data` is the worker's own part: of buffer_role::weights, which no other replica has; of
+  //! buffer_role::collective, where each member gets a part of the sum. Else empty.
   std::span<std::byte> own{};
 };
 
@@ -103,14 +104,15 @@ struct context {
 
   //! The gradients of the stage's weights, summed over its replicas: over the data-parallel ones
   //! and, once that is done, too, of these sums over both directions. For the optimizer, and for a
-  //! reduce_grad that goes on from a sum of its stage: it puts its own into collective(). Empty
+  //! reduce_grad that goes on from a sum of its stage: it puts its own into collective(). Where the
+  //! data-parallel ones hold a part of the weights each, those of the worker's own part. Empty
   //! where the job is given none: the stage is another rank's, or has no replicas.
   std::span<const float> summed(int stage) const {
     std::span<std::byte> found;
     for (const bound_buffer& each : buffers)
       if (each.role == buffer_role::collective && each.mode == access::read &&
           each.gradients_of == stage)
-        found = each.data;  // the last one is of the ones before
+        found = each.own.empty() ? each.data : each.own;  // the last one is of the ones before
     return elements_of<float>(found);
   }
 
@@ -163,7 +165,8 @@ struct context {
 //! a piece (context::piece) touches its own rows. Nothing is zeroed: a buffer
 //! holds whatever was there. Gradients of the weights, and the weights, are the stage's own memory;
 //! but where data-parallel replicas hold a part each (plan_request::gathered) every job that computes
-//! is also given `weights`, to read: all of its stage's, which are there from an unshard to a reshard.
+//! is also given `weights`, to read: all of its stage's, which are there from an unshard to a reshard;
+//! and of the gradients a worker gets the sum of its part (context::summed).
 //!
 //! How large they are, the plan says, which has it from memory::Policy::bytes (64 bytes each where
 //! that says nothing). context::need() holds what a stage wants against it. view() does not, and
