@@ -35,22 +35,23 @@ class merge {
            static_cast<int>(plans_[static_cast<std::size_t>(plan)].instructions.size());
   }
 
-  //! Up to the next meeting of the rank, and through it when everybody is there.
+  //! By one instruction, so that no device waits while a whole step is issued to another; through a
+  //! meeting when everybody is there.
   bool advance(int plan) {
-    const int first = next_of(plan);
-    for (int& next = next_of(plan); !is_through(plan); ++next) {
-      const std::span<const place> others = met_.others({plan, next});
-      if (others.empty()) {
-        order_.push_back({plan, next});
-        continue;
-      }
-      const auto is_there = [this](const place& each) {
-        return next_of(each.plan) == each.instruction;
-      };
-      if (std::all_of(others.begin(), others.end(), is_there)) meet({plan, next}, others);
-      break;
+    if (is_through(plan)) return false;
+    const place mine{plan, next_of(plan)};
+    const std::span<const place> others = met_.others(mine);
+    const auto is_there = [this](const place& each) {
+      return next_of(each.plan) == each.instruction;
+    };
+    if (!std::all_of(others.begin(), others.end(), is_there)) return false;
+    if (!others.empty()) {
+      meet(mine, others);
+    } else {
+      order_.push_back({mine.plan, mine.instruction});
+      ++next_of(plan);
     }
-    return next_of(plan) != first;
+    return true;
   }
 
   void meet(place mine, std::span<const place> others) {
