@@ -95,6 +95,7 @@ struct engine::state {
       make(stages);
     } catch (...) {
       wire->tell("it could not begin: " + cause_text(std::current_exception()));
+      wire.reset();  // before the devices, as in the end
       throw;
     }
   }
@@ -429,6 +430,7 @@ void engine::step() {
   my.watch.begin_step(after(my.with.deadline));
   if (my.graph && my.steps > 0) {
     my.replay();
+    my.wire->rest();
     ++my.steps;
     return;
   }
@@ -438,6 +440,7 @@ void engine::step() {
     my.issue();
   switch (my.wait()) {
     case monitor::outcome::ended:
+      my.wire->rest();
       ++my.steps;
       return;
     case monitor::outcome::failed:

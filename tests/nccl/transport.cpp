@@ -435,6 +435,19 @@ TEST_CASE("who issues in a thread of its own has left NCCL's call before that is
   }
 }
 
+TEST_CASE("an engine that is refused when all is opened gives communicators back before arenas") {
+  struct no_backward final : executor::stage {
+    void run(const executor::context&) override {}
+    bool serves(job_kind kind) const override { return kind != job_kind::backward; }
+  } stage;
+  run of(2, layout::separate, {.registered = true});
+  of.use_arenas(executor::nccl_memory());
+  of.pointers[1] = &stage;
+  expect_part(refusal_of([&] { of.start(); }), "rank 1, instruction ");
+  CHECK(called("ncclCommRegister").size() > 0);
+  of.check_left();
+}
+
 TEST_CASE("what else than NCCL fails while it is opened ends what is under way, too") {
   run of(2);
   nccl::stall("pp:0->1", false);
@@ -561,6 +574,14 @@ TEST_CASE("launches that may wait for a message's kernel are refused before the 
   ::setenv("CUDA_LAUNCH_BLOCKING", "0", 1);
   CHECK_NOTHROW(start(true));
   ::unsetenv("CUDA_LAUNCH_BLOCKING");
+  ::setenv("NCCL_COMM_BLOCKING", "1", 1);
+  is_refused(true, "NCCL_COMM_BLOCKING is set");
+  ::setenv("NCCL_COMM_BLOCKING", "0", 1);
+  CHECK_NOTHROW(start(true));
+  ::unsetenv("NCCL_COMM_BLOCKING");
+  ::setenv("NCCL_COMM_ID", "host:1234", 1);
+  is_refused(true, "NCCL_COMM_ID is set");
+  ::unsetenv("NCCL_COMM_ID");
 }
 
 TEST_CASE("the driver says how kernels are loaded, which has read that at the first call of CUDA") {

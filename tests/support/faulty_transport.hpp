@@ -69,6 +69,7 @@ class faulty_transport final : public executor::transport {
   bool rendezvous() const override { return inner_->rendezvous(); }
   bool polled() const override { return inner_->polled(); }
   void poll() noexcept override { inner_->poll(); }
+  void rest() noexcept override { inner_->rest(); }
   void tell(std::string_view why) noexcept override { inner_->tell(why); }
   void close() noexcept override { inner_->close(); }
   void abort() noexcept override { inner_->abort(); }

@@ -41,8 +41,8 @@ bool reach(int from, int to) {
   const current_device guard(from);
   const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0);
   const bool known = status == cudaErrorPeerAccessAlreadyEnabled;
-  // A GPU reaches but so many others.
-  if (known || status == cudaErrorTooManyPeers) {
+  // A GPU reaches but so many others, and not from every kind of process.
+  if (known || status == cudaErrorTooManyPeers || status == cudaErrorPeerAccessUnsupported) {
     static_cast<void>(cudaGetLastError());
     return known;
   }

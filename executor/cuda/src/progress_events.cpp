@@ -52,10 +52,12 @@ void progress_events::look() {
              is_over(cudaEventQuery(done_[static_cast<std::size_t>(ticket % count_)]),
                      "cudaEventQuery");
     };
+    std::int64_t next = on.next.load(std::memory_order_relaxed);
     std::int64_t part = 1;
-    for (; is_done(on.next + part - 1); part *= 2) on.next += part;
+    for (; is_done(next + part - 1); part *= 2) next += part;
     for (part /= 2; part > 0; part /= 2)
-      if (is_done(on.next + part - 1)) on.next += part;
+      if (is_done(next + part - 1)) next += part;
+    on.next.store(next, std::memory_order_relaxed);
   }
 }
 
@@ -63,7 +65,8 @@ void progress_events::step_ended(std::int64_t step) {
   for (std::size_t stream = 0; stream < plan_.streams.size(); ++stream) {
     lane& on = lanes_[stream];
     const auto length = static_cast<std::int64_t>(on.instructions.size());
-    on.next = std::max(on.next, (step + 1) * length);
+    on.next.store(std::max(on.next.load(std::memory_order_relaxed), (step + 1) * length),
+                  std::memory_order_relaxed);
   }
 }
 
@@ -88,7 +91,7 @@ std::int64_t progress_events::first_missing() const {
 //! The first of the stream's that is not known to be done, counted over all steps.
 std::int64_t progress_events::next_of(int stream) const {
   const lane& on = lane_of(stream);
-  if (words_ == nullptr) return on.next;
+  if (words_ == nullptr) return on.next.load(std::memory_order_relaxed);
   return words_->step() * static_cast<std::int64_t>(on.instructions.size()) + words_->done(stream);
 }
 

@@ -44,7 +44,8 @@ class progress_events {
  private:
   struct lane {
     std::vector<int> instructions;
-    std::int64_t next = 0;  // the first not known to be done, counted over all steps
+    // The first not known to be done, counted over all steps; written by who polls.
+    std::atomic<std::int64_t> next{0};
     std::atomic<std::int64_t> begun{-1};
     std::atomic<std::int64_t> ended{-1};  // tickets
   };

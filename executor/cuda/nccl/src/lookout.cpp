@@ -20,10 +20,10 @@ void lookout::run() {
   constexpr auto pause = std::chrono::milliseconds(100);
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, pause, [this] { return ends_; })) {
-    sign heard = sign::issues;
-    if (heard_.compare_exchange_strong(heard, sign::nothing_since, std::memory_order_acq_rel))
+    sign last = sign::heard;
+    if (last_.compare_exchange_strong(last, sign::nothing_since, std::memory_order_acq_rel))
       continue;
-    if (heard == sign::nothing_since) look_();
+    if (last == sign::nothing_since) look_();
   }
 }
 

@@ -42,15 +42,13 @@ struct nccl_ending::shared {
   std::vector<ncclComm_t> all;
   bool revocable = true;
   std::ptrdiff_t calling = 0;  // of all, the last
+  int gpu = -1;
   std::chrono::nanoseconds patience{};
   std::atomic<bool> unused{false};  // by what was recorded, too
   std::atomic<bool> over{false};
   std::thread thread;
 
   void end_all() {
-    // Or what NCCL asks of CUDA would begin to use GPU 0, which may be another process's.
-    int gpu = 0;
-    if (ncclCommCuDevice(all.front(), &gpu) == ncclSuccess) static_cast<void>(cudaSetDevice(gpu));
     const place others = revocable ? revoke() : all.begin();
     together(others, all.end(), ncclCommAbort);
     if (others != all.begin()) {
@@ -64,10 +62,17 @@ struct nccl_ending::shared {
 
  private:
   template <class Call>
-  static void together(place from, place to, Call call) {
+  void together(place from, place to, Call call) const {
     if (from == to) return;
     ncclGroupStart();
     std::for_each(from, to, call);
+    end_group();
+  }
+  //! All have been told to stop, which CUDA may have to wait for: a launch that has no room holds its
+  //! lock. Without a GPU of the process what the group's end asks of CUDA would begin to use GPU 0,
+  //! which may be another process's.
+  void end_group() const {
+    if (gpu >= 0) static_cast<void>(cudaSetDevice(gpu));
     ncclGroupEnd();
   }
 
@@ -87,7 +92,7 @@ struct nccl_ending::shared {
     };
     ncclGroupStart();
     const place refused = std::partition(all.begin(), failed, is_revoked);
-    ncclGroupEnd();
+    end_group();
     return refused;
 #else
     return all.begin();
@@ -118,28 +123,29 @@ bool nccl_ending::wait() noexcept {
   return true;
 }
 
-void nccl_ending::finish(std::vector<ncclComm_t> all) noexcept {
+void nccl_ending::finish(std::vector<ncclComm_t> all, int gpu) noexcept {
   for (ncclComm_t each : all) ncclCommFinalize(each);
   if (settle(all.begin(), all.end(), patience_) != all.end()) {
-    end(std::move(all), false, 0);
+    end(std::move(all), false, 0, gpu);
     return;
   }
   for (ncclComm_t each : all) ncclCommDestroy(each);
 }
 
-void nccl_ending::abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling,
-                        bool replaying) noexcept {
-  end(std::move(all), !replaying, calling);
+void nccl_ending::abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling, bool replaying,
+                        int gpu) noexcept {
+  end(std::move(all), !replaying, calling, gpu);
 }
 
-void nccl_ending::end(std::vector<ncclComm_t> all, bool revocable,
-                      std::ptrdiff_t calling) noexcept {
+void nccl_ending::end(std::vector<ncclComm_t> all, bool revocable, std::ptrdiff_t calling,
+                      int gpu) noexcept {
   if (all.empty() || shared_) return;
   try {
     shared_ = std::make_shared<shared>();
     shared_->all = std::move(all);
     shared_->revocable = revocable;
     shared_->calling = calling;
+    shared_->gpu = gpu;
     shared_->patience = patience_;
     // It may outlive this object, and then ends with the process.
     shared_->thread = std::thread([held = shared_] { held->end_all(); });

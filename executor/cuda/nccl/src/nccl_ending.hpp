@@ -28,17 +28,20 @@ class nccl_ending {
 
   //! Waits for what is under way to other processes, then frees all; aborts all when one does not
   //! end.
-  void finish(std::vector<ncclComm_t> all) noexcept;
+  //! @param gpu  one that the process uses; below zero: none
+  void finish(std::vector<ncclComm_t> all, int gpu) noexcept;
   //! Ends what is under way. Does not wait.
   //! @param calling    the number of those at the end whose last call may be in progress, or has
   //!                   failed
   //! @param replaying  whether a graph may run that they are part of
-  void abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling, bool replaying) noexcept;
+  //! @param gpu        as of finish()
+  void abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling, bool replaying,
+             int gpu) noexcept;
 
  private:
   struct shared;
 
-  void end(std::vector<ncclComm_t> all, bool revocable, std::ptrdiff_t calling) noexcept;
+  void end(std::vector<ncclComm_t> all, bool revocable, std::ptrdiff_t calling, int gpu) noexcept;
   bool wait() noexcept;
 
   std::chrono::nanoseconds patience_;

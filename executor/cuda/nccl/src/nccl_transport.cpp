@@ -105,6 +105,7 @@ class nccl_transport final : public transport {
   void attach(int rank, device& on) override {
     opening_.check_room(rank, on);
     on_[rank] = &on;
+    gpu_ = on.ordinal();
     const cuda::current_device guard(on.ordinal());  // all others are made current meanwhile
     if (on_.size() < plans_.size()) return;
     try {
@@ -140,9 +141,15 @@ class nccl_transport final : public transport {
   }
 
   bool polled() const override { return true; }
+  //! NCCL is asked of a communicator by one thread at a time: by who is in a call of his own.
   void poll() noexcept override {
-    if (lookout_) lookout_->looks();
-    look();
+    if (lookout_) lookout_->heard();
+    if (watch_->stopped()) return;
+    const std::unique_lock no_calls(calling_, std::try_to_lock);
+    no_calls ? look() : look_at_others();
+  }
+  void rest() noexcept override {
+    if (lookout_) lookout_->rest();
   }
 
   void tell(std::string_view why) noexcept override { lost_.tell(why); }
@@ -151,7 +158,7 @@ class nccl_transport final : public transport {
     if (!on_.empty()) cuda::make_current(current, on_.begin()->second->ordinal());
     for (const auto& [key, held] : links_.all())
       for (const auto& each : held) each->deregister();
-    ending_.finish(links_.release(any));
+    ending_.finish(links_.release(any), gpu_);
   }
   //! Who issues in a thread of its own leaves NCCL's call first, as it does soon once the step has
   //! been stopped; what holds it up for longer is ended with the rest.
@@ -172,7 +179,7 @@ class nccl_transport final : public transport {
     const std::vector<ncclComm_t> calling = links_.release(is_calling);
     std::vector<ncclComm_t> all = links_.release(any);
     all.insert(all.end(), calling.begin(), calling.end());
-    ending_.abort(std::move(all), static_cast<std::ptrdiff_t>(calling.size()), captured_);
+    ending_.abort(std::move(all), static_cast<std::ptrdiff_t>(calling.size()), captured_, gpu_);
   }
 
   static cudaStream_t stream_of(const launch& at) {
@@ -182,7 +189,7 @@ class nccl_transport final : public transport {
   template <class Start>
   void call(nccl_comm& comm, const launch& at, const char* name, const Start& start) {
     const std::shared_lock lock(calling_);
-    lookout_->issues();
+    lookout_->heard();
     if (watch_->stopped()) return;
     const cudaStream_t on = stream_of(at);
     comm.note(at);
@@ -193,7 +200,7 @@ class nccl_transport final : public transport {
       look_at_others();
       return watch_->stopped();
     });
-    lookout_->issues();
+    lookout_->heard();
   }
 
   //! Whether what is under way goes on as it should.
@@ -219,13 +226,15 @@ class nccl_transport final : public transport {
   void fail(const Error& what) noexcept {
     watch_->fail(plans_.front().rank, -1, std::make_exception_ptr(what));
   }
-  //! A launch holds up the issuer, who would see none of it. What is under way is ended here, and
-  //! so makes room.
+  //! A launch holds up the issuer, or, beside another's, who polls: they would see none of it. What
+  //! is under way is ended here, and so makes room.
   void look_for_issuer() noexcept {
     const std::unique_lock lock(calling_, std::try_to_lock);
     if (!lock || watch_->stopped()) return;  // in a call it looks itself
     look();
-    if (!watch_->stopped() && std::chrono::steady_clock::now() >= watch_->deadline())
+    // Who is not held up has time to say more of it.
+    constexpr auto first_say = std::chrono::milliseconds(200);
+    if (!watch_->stopped() && std::chrono::steady_clock::now() - first_say >= watch_->deadline())
       fail(late_error(
           "the step has not ended in time, and who issues it is held up: by a stage that does not "
           "return, or by a launch that waits for room on a GPU's stream"));
@@ -243,6 +252,13 @@ class nccl_transport final : public transport {
     const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
     if (blocking != nullptr && std::strcmp(blocking, "0") != 0)
       throw plan_error("CUDA_LAUNCH_BLOCKING is set, and NCCL's kernels wait for one another");
+    // They go before what a communicator is made with.
+    if (const char* const waits = std::getenv("NCCL_COMM_BLOCKING");
+        waits != nullptr && std::strcmp(waits, "0") != 0)
+      throw plan_error("NCCL_COMM_BLOCKING is set, and only calls that do not block can be ended");
+    if (std::getenv("NCCL_COMM_ID") != nullptr)
+      throw plan_error(
+          "NCCL_COMM_ID is set, and each of the communicators has an id of its own");
     if (settings_.kernels_loaded || loads_early()) return;
     throw plan_error(
         "a kernel that is loaded at its first launch may wait for NCCL's, which wait for other "
@@ -258,6 +274,7 @@ class nccl_transport final : public transport {
   std::vector<plan_view> plans_;
   monitor* watch_ = nullptr;
   std::map<int, device*> on_;
+  int gpu_ = -1;  // one that is the process's
   nccl_opening opening_;
   lost_peers lost_;
   nccl_links links_;

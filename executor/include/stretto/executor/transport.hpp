@@ -89,6 +89,8 @@ class transport {
   //! As device::polled() and device::poll().
   virtual bool polled() const { return false; }
   virtual void poll() noexcept {}
+  //! A step has ended well: nobody polls until the next has begun.
+  virtual void rest() noexcept {}
 
   //! A step has failed here, or could not begin, or no engine could be made, perhaps before open():
   //! who waits elsewhere is to hear why. Called once at most, before abort().
