@@ -207,6 +207,7 @@ template <op_order Order = op_order::look_ahead, class Schedule>
 void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int& mutants) {
   int ahead = 0;
   int sums = 0;  // in pieces
+  int dropped = 0;
   const two_products<Order, 8, 2> ops;
   const stretto::job_table costs(sizes.ranks, stretto::place(schedule.placed(), sizes).chunks);
   const stretto::planned base(schedule, sizes, costs.view(), stretto::overlap::separate{},
@@ -277,6 +278,25 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
         changed.parts[index].ends = changed.parts[index].ends == 0 ? 1 : 0;
         CHECK(!refused(changed).ok());
       }
+      // An op twice, and not at all, whatever happens to what it touches and who waits for it.
+      if (plan.parts[index].op >= 0 && plan.parts[index].pieces == 1) {
+        const auto here = static_cast<std::ptrdiff_t>(index);
+        const auto listed = [&](const loose& changed) {
+          const plan_view spoilt = changed.view(plan);
+          return stretto::check::as_listed(std::span(&spoilt, 1), base.issued()).why;
+        };
+        loose changed(plan);
+        changed.instructions.insert(changed.instructions.begin() + here, at);
+        changed.parts.insert(changed.parts.begin() + here, plan.parts[index]);
+        changed.parts[index].ends = 0;
+        CHECK(listed(changed) == stretto::reason::op_twice);
+        if (plan.parts[index].ends > 0) continue;
+        loose less(plan);
+        less.instructions.erase(less.instructions.begin() + here);
+        less.parts.erase(less.parts.begin() + here);
+        CHECK(listed(less) == stretto::reason::op_missing);
+        ++dropped;
+      }
     }
     // Pieces that overlap, that leave a gap, that are there twice or not at all.
     for (std::size_t use = 0; use < plan.ranges.size(); ++use) {
@@ -327,6 +347,7 @@ void spoil_everything(const Schedule& schedule, const stretto::shape& sizes, int
     }
   }
   CHECK(ahead > 0);
+  CHECK(dropped > 0);
   CHECK((sums > 0) == (Order == op_order::pieces));
 }
 

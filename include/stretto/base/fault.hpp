@@ -113,6 +113,8 @@ enum class reason : int {
   buffer_of_another,
   no_whole_rows,
   piece_missing,
+  op_twice,
+  op_missing,
   pieces_do_not_fit,
   above_capacity,
   no_such_stream,
@@ -292,6 +294,10 @@ constexpr std::string_view describe(reason why) {
       return "pieces of an op are whole rows, at least one each, of equal bytes; those of a sum always";
     case reason::piece_missing:
       return "of an op in pieces each stands once, in order, on one stream";
+    case reason::op_twice: return "the op is there a second time in its job";
+    case reason::op_missing:
+      return "an op of the job is missing: they are numbered from 0 on, and as many as those of other "
+             "jobs of its kind and chunk";
     case reason::pieces_do_not_fit:
       return "each piece of an op must take the bytes behind those of the one before, from the "
              "buffer's first to its last";

@@ -8,6 +8,7 @@
 #include "stretto/check/cut.hpp"
 #include "stretto/check/issued.hpp"
 #include "stretto/check/live.hpp"
+#include "stretto/check/op_by_op.hpp"
 #include "stretto/check/ordered.hpp"
 #include "stretto/check/own_buffers.hpp"
 #include "stretto/check/race_free.hpp"
@@ -33,8 +34,10 @@ constexpr verdict schedule(const replay_input& input, lists_of of = lists_of::an
 //! their lists say.
 //! @param lists  with messages: what they were written from
 constexpr verdict as_listed(std::span<const plan_view> written, const replay_input& lists) {
-  for (const plan_view& plan : written)
+  for (const plan_view& plan : written) {
     if (const verdict found = as_listed(plan, lists); !found.ok()) return found;
+    if (const verdict found = op_by_op(plan, lists); !found.ok()) return found;
+  }
   return {};
 }
 
