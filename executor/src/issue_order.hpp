@@ -22,8 +22,8 @@ struct turn {
 //! begun before any of it ends. So every wait is for something issued already, whatever the depth
 //! of a stream's queue, and a stream goes on behind a meeting once all of its sides are there.
 //!
-//! Ranks take turns by one instruction each, but for those that wait for who they meet. Peers in other
-//! processes hold up nobody.
+//! Ranks take turns by one instruction each, but for those that wait for who they meet. Peers in
+//! other processes hold up nobody.
 //! @throws plan_error naming what is stuck, when the plans have no such order: there are messages
 //!         that cross, each sent before the other is received.
 std::vector<turn> order_of_issue(std::span<const plan_view> plans, const meetings& met);

@@ -1,5 +1,5 @@
-// Gathers of weights by NCCL, and sums of which each gets its part: in place, on the communicator of
-// the group that also sums, of which each kind and size is used once before the first step.
+// Gathers of weights by NCCL, and sums of which each gets its part: in place, on the communicator
+// of the group that also sums, of which each kind and size is used once before the first step.
 #include <doctest/doctest.h>
 
 #include <algorithm>

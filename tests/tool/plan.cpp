@@ -228,8 +228,10 @@ TEST_CASE("plans of files, copies, replicas, slices, forwards alone and late rec
   CHECK(gathered.find(
             "\ngroup 0: ranks 0, over their data-parallel replicas; 100 elements of 4 bytes, "
             "gradients of stage 0, and its weights of 640 bytes to gather\n") != std::string::npos);
-  CHECK(gathered.find("  all_gather of group 0  data_parallel ") != std::string::npos);
+  CHECK(gathered.find("  all_gather of group 0      data_parallel ") != std::string::npos);
   CHECK(gathered.find("write 0 weights ") != std::string::npos);
+  CHECK(gathered.find("  reduce_scatter of group 0  data_parallel ") != std::string::npos);
+  CHECK(gathered.find("all_reduce") == std::string::npos);
   const json plan = run_json(gathers + " --format json")["plans"][0];
   CHECK(plan["groups"][0]["weights_bytes"] == 640);
   CHECK(std::any_of(plan["instructions"].begin(), plan["instructions"].end(), [](const json& one) {

@@ -110,7 +110,8 @@ TEST_CASE("a job has each of its ops once, and as many as others of its kind") {
     const std::int32_t count = 2;
     const stretto::plan_view plan{.instructions = made.instructions, .parts = made.parts};
     return stretto::check::op_by_op(
-        plan, {.rows = {made.list.data(), &count, 1, 2}, .where = {.microbatches = 2}, .costs = {}});
+        plan,
+        {.rows = {made.list.data(), &count, 1, 2}, .where = {.microbatches = 2}, .costs = {}});
   };
   CHECK(pair(true, 0).ok());
   CHECK(pair(true, 1).why == reason::op_missing);

@@ -53,10 +53,10 @@ constexpr bool is_op_of(const instruction& at, const op_part& part, const job* e
 
 }  // namespace detail
 
-//! Rule `complete` of a written plan: it does what its rank's list says, entry by entry, or op by op
-//! where jobs are expanded; messages go to and come from the ranks that the placement names; sums are
-//! of parts where replicas hold parts. What is
-//! proven of the lists then holds of the plans. Which buffers a job touches says own_buffers.
+//! Rule `complete` of a written plan: it does what its rank's list says, entry by entry, or op by
+//! op where jobs are expanded; messages go to and come from the ranks that the placement names; sums
+//! are of parts where replicas hold parts. What is proven of the lists then holds of the plans.
+//! Which buffers a job touches says own_buffers; whether all its ops are there, op_by_op.
 //! @param plan   of plan.rank
 //! @param lists  with messages: what it was written from, complete
 //! @return ok, or fault::incomplete with the instruction; where the plan ends early, with what is
@@ -92,8 +92,9 @@ constexpr verdict as_listed(const plan_view& plan, const replay_input& lists) {
       listed = !open && what.stage == entry.stage && what.microbatch == entry.microbatch &&
                what.slice == entry.slice && what.kind == entry.kind &&
                what.paired == entry.paired &&
-               at.act == (scatters && lists.scatters(entry) ? action::reduce_scatter
-                                                            : acts.of[static_cast<int>(what.kind)]) &&
+               at.act == (scatters && lists.scatters(entry)
+                              ? action::reduce_scatter
+                              : acts.of[static_cast<int>(what.kind)]) &&
                (what.kind <= job_kind::recompute || detail::has_peer_of(at.peer, entry, where));
     }
     if (!listed) return refuse(fault::incomplete, reason::not_as_listed, rank, index, at.what);

@@ -51,8 +51,8 @@ struct with_data_parallel : Groups {
 
 //! The same where each replica holds a part of a stage's weights (stage_bytes::weights), which they
 //! gather before its jobs and drop where those of `Most` stages are there that come next (see
-//! with_gathered_weights), and of whose gradients each gets the sum of its part: ZeRO's third stage,
-//! FSDP.
+//! with_gathered_weights), and of whose gradients each gets the sum of its part: ZeRO's third
+//! stage, FSDP.
 template <int Most = 3, class Groups = no_groups>
 struct with_sharded_weights : with_data_parallel<Groups> {
   static constexpr int gathered = Most;

@@ -22,17 +22,16 @@ namespace stretto {
 //! each replica's own, and the sum over data-parallel replicas (group_info::data_parallel) one in a
 //! group of each shard's, and their gather of weights likewise. What was proven of the plans holds
 //! of these: workers of a rank do the same in the same order, and meet nowhere else. Where replicas
-//! hold a part of the weights each, each sums that part of the gradients over both directions, and has
-//! a buffer for that. Jobs and
-//! buffers keep the numbers that the base's groups have; instruction::peer has those of these
-//! plans.
+//! hold a part of the weights each, each sums that part of the gradients over both directions, and
+//! has a buffer for that. Jobs and buffers keep the numbers that the base's groups have;
+//! instruction::peer has those of these plans.
 class shared {
  public:
   //! @param base      one for each rank, kept by the caller
   //! @param shards    at least one
   //! @param replicas  at least one; more than one only where the plans sum over them, or train
-  //!                  nothing; their number divides the weights that they gather (plan_request::gathered),
-  //!                  and their gradients
+  //!                  nothing; their number divides the weights that they gather
+  //!                  (plan_request::gathered), and their gradients
   //! There are no plans for others, and `answer` says why: each replica would go its own way.
   shared(std::span<const plan_view> base, int shards, int replicas = 1)
       : answer_(asked(base, shards, replicas)), shards_(shards) {

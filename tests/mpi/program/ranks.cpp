@@ -150,8 +150,8 @@ int equal(session& between) {
   // Larger than what MPI sends at once; two ranks in each process.
   check("dualpipe", plans_of(schedule::dualpipe{}, 2 * processes, 200000, 1, 4 * processes),
         2 * processes);
-  // Replicas in other processes, which gather each stage's weights and deal its gradients' sum; no part
-  // is a line of memory.
+  // Replicas in other processes, which gather each stage's weights and deal its gradients' sum; no
+  // part is a line of memory.
   plan_request sharded;
   sharded.stages = {{.output = 128, .stash = 256, .gradients = 1008, .weights = 4 * 90004}};
   sharded.data_parallel = true;

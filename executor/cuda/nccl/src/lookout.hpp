@@ -8,9 +8,9 @@
 
 namespace stretto::executor {
 
-//! A thread that looks in the place of those who issue and poll a step when nothing has been heard of
-//! them for a while: a launch waits for room in a stream's queue, or a query for the launch, and no
-//! longer sees whether a peer is lost or the time is up.
+//! A thread that looks in the place of those who issue and poll a step when nothing has been heard
+//! of them for a while: a launch waits for room in a stream's queue, or a query for the launch, and
+//! no longer sees whether a peer is lost or the time is up.
 class lookout {
  public:
   //! @param look  is called now and then while nothing is heard

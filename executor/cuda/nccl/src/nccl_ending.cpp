@@ -68,9 +68,9 @@ struct nccl_ending::shared {
     std::for_each(from, to, call);
     end_group();
   }
-  //! All have been told to stop, which CUDA may have to wait for: a launch that has no room holds its
-  //! lock. Without a GPU of the process what the group's end asks of CUDA would begin to use GPU 0,
-  //! which may be another process's.
+  //! All have been told to stop, which CUDA may have to wait for: a launch that has no room holds
+  //! its lock. Without a GPU of the process what the group's end asks of CUDA would begin to use
+  //! GPU 0, which may be another process's.
   void end_group() const {
     if (gpu >= 0) static_cast<void>(cudaSetDevice(gpu));
     ncclGroupEnd();

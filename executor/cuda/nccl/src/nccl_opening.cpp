@@ -19,8 +19,8 @@ void make_current(const device& on) {
   cuda::check(cudaSetDevice(on.ordinal()), "cudaSetDevice");
 }
 
-//! The first sum of a group of either kind, and the first gather of every size; it has one of them at
-//! least. What is summed is of one size.
+//! The first sum of a group of either kind, and the first gather of every size; it has one of them
+//! at least. What is summed is of one size.
 std::vector<int> firsts_of(const group_part& part) {
   std::vector<int> found;
   std::set<std::int64_t> sizes;  // below 0: a sum's

@@ -25,8 +25,8 @@ struct bound_buffer {
   //! For buffer_role::collective: the stage whose gradients it sums over replicas; -1: it sums
   //! something else.
   std::int32_t gradients_of = -1;
-  //! What of `data` is the worker's own part: of buffer_role::weights, which no other replica has; of
-  //! buffer_role::collective, where each member gets a part of the sum. Else empty.
+  //! What of `data` is the worker's own part: of buffer_role::weights, which no other replica has;
+  //! of buffer_role::collective, where each member gets a part of the sum. Else empty.
   std::span<std::byte> own{};
 };
 
@@ -165,8 +165,8 @@ struct context {
 //! a piece (context::piece) touches its own rows. Nothing is zeroed: a buffer
 //! holds whatever was there. Gradients of the weights, and the weights, are the stage's own memory;
 //! but where data-parallel replicas hold a part each (plan_request::gathered) every job that computes
-//! is also given `weights`, to read: all of its stage's, which are there from an unshard to a reshard;
-//! and of the gradients a worker gets the sum of its part (context::summed).
+//! is also given `weights`, to read: all of its stage's, which are there from an unshard to a
+//! reshard; and of the gradients a worker gets the sum of its part (context::summed).
 //!
 //! How large they are, the plan says, which has it from memory::Policy::bytes (64 bytes each where
 //! that says nothing). context::need() holds what a stage wants against it. view() does not, and

@@ -82,8 +82,8 @@ class transport {
   //! in that of the k-th in the order of their ranks. Counts among the group's all_reduce calls.
   virtual void all_gather(const launch& at, const operation& what) = 0;
   //! Sums as all_reduce does, among whose calls it counts. The k-th member in the order of their
-  //! ranks gets the k-th of so many equal parts; what its buffer holds beside that part is left open,
-  //! so that a transport may sum all.
+  //! ranks gets the k-th of so many equal parts; what its buffer holds beside that part is left
+  //! open, so that a transport may sum all.
   virtual void reduce_scatter(const launch& at, const operation& what) { all_reduce(at, what); }
 
   //! As device::polled() and device::poll().
