@@ -41,13 +41,14 @@ class op_counter {
       seen = end;
       highest[half] = std::max<std::int32_t>(highest[half], part.op);
     }
+    // A half of which there is none is taken for the other, which has some.
     const int jobs = plan_.parts[index(end - 1)].ends;
     for (int half = 0; half < jobs; ++half) {
       const job& of = halves[half];
       std::int32_t& known =
           known_[static_cast<std::int64_t>(of.kind) * chunks_ + where_.chunk_of(of)];
       if (known == 0) known = number[half];
-      if (number[half] == 0 || number[half] != highest[half] + 1 || number[half] != known)
+      if (number[half] != highest[half] + 1 || number[half] != known)
         return refuse(fault::incomplete, reason::op_missing, plan_.rank, end - 1, of);
     }
     return {};
