@@ -262,7 +262,8 @@ class plan_check {
                           " members of its group");
       return;
     }
-    if (each.act == action::reduce_scatter && group.elements % group.count != 0)
+    const bool deals = each.act == action::reduce_scatter;
+    if (deals && group.elements % group.count != 0)
       refuse(index, "the " + std::to_string(group.elements) +
                         " elements that it sums are not dealt evenly to the " +
                         std::to_string(group.count) + " members of its group");
@@ -272,6 +273,11 @@ class plan_check {
     if (bytes / size < group.elements)
       refuse(index, "its buffer of " + std::to_string(bytes) + " bytes does not hold the group's " +
                         std::to_string(group.elements) + " elements of " + std::to_string(size));
+    // Or what the stage is given of it would be another part.
+    if (deals && bytes != group.elements * size)
+      refuse(index, "its buffer of " + std::to_string(bytes) + " bytes holds more than the group's " +
+                        std::to_string(group.elements) + " elements of " + std::to_string(size) +
+                        ", of which each member gets a part");
   }
 
   //! The step is over when end_step is done: nothing may be left running then.

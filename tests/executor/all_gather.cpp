@@ -373,6 +373,9 @@ TEST_CASE("gathers, and sums of parts, that do not fit are refused by name") {
               "a sum has exactly one buffer");
   expect_part(refused([&](plans& p) { p[1].buffers[2].bytes = 20; }),
               "its buffer of 20 bytes does not hold the group's 6 elements of 4");
+  expect_part(refused([&](plans& p) { p[1].buffers[2].bytes = 36; }),
+              "its buffer of 36 bytes holds more than the group's 6 elements of 4, of which each "
+              "member gets a part");
   // A stage that does not say what it does with them.
   gathering run;
   run.callbacks.unshard = {};
