@@ -549,6 +549,14 @@ TEST_CASE("settings that make no sense, and kernels that would fill a GPU, are r
   // Of 17 blocks NCCL makes 32 for messages, and 17 for sums.
   run rounded(3, layout::separate, {.message_blocks = 17, .sum_blocks = 8});
   expect_part(refusal_of([&] { rounded.start(); }), "may take 136 multiprocessors");
+  // What NCCL takes from its environment instead counts.
+  ::setenv("NCCL_MAX_CTAS", "32", 1);
+  run more(3, layout::separate, {.message_blocks = 1, .sum_blocks = 1});
+  expect_part(refusal_of([&] { more.start(); }), "may take 160 multiprocessors");
+  ::setenv("NCCL_MAX_CTAS", "2", 1);
+  run fewer(3, layout::separate, {.message_blocks = 32, .sum_blocks = 8});
+  CHECK_NOTHROW(fewer.start());
+  ::unsetenv("NCCL_MAX_CTAS");
 }
 
 TEST_CASE("launches that may wait for a message's kernel are refused before the first step") {

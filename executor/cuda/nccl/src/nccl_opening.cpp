@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -27,6 +28,13 @@ std::vector<int> firsts_of(const group_part& part) {
   for (std::size_t at = 0; at < part.instructions.size(); ++at)
     if (sizes.insert(part.gathers[at]).second) found.push_back(part.instructions[at]);
   return found;
+}
+
+//! Blocks of a communicator that is made with so many: NCCL_MAX_CTAS goes before that.
+int most_blocks(int asked) {
+  const char* const set = std::getenv("NCCL_MAX_CTAS");
+  const int most = set == nullptr ? 0 : std::atoi(set);
+  return most > 0 ? most : asked;
 }
 
 }  // namespace
@@ -113,12 +121,13 @@ void nccl_opening::check_room(int rank, const device& on) const {
     throw plan_error("the NCCL transport needs a GPU for rank " + std::to_string(rank));
   // NCCL rounds up what messages get; sums get what they are given.
   const int message =
-      static_cast<int>(std::bit_ceil(static_cast<unsigned>(settings_.message_blocks)));
+      static_cast<int>(std::bit_ceil(static_cast<unsigned>(most_blocks(settings_.message_blocks))));
+  const int collective = most_blocks(settings_.sum_blocks);
   std::map<int, int> blocks;  // by stream, which runs one after the other
   for (const instruction& each : plan_of(rank).instructions) {
     int& most = blocks[each.stream];
     if (each.act == action::send || each.act == action::receive) most = std::max(most, message);
-    if (is_collective(each.act)) most = std::max(most, settings_.sum_blocks);
+    if (is_collective(each.act)) most = std::max(most, collective);
   }
   int sum = 1;
   for (const auto& [stream, most] : blocks) sum += most;
