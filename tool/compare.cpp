@@ -278,7 +278,7 @@ struct compare_command {
     if (common_.spans && (merge != "none" ||
                     std::count(facts.options.begin(), facts.options.end(), "--objective") > 0))
       options.objective = schedule::objective_kind::span;
-    const cost_options mine = costs.for_step(facts.forward_only);
+    const cost_options mine = costs.for_step(facts.forward_only, result.put.offload.any());
     std::optional<step> made;
     try {
       made = make_step(facts.name, cut, options, mine, cut_into(cut.slices), &result.why);
@@ -300,7 +300,7 @@ struct compare_command {
     result.forward_only = read.forward_only;
     result.chunks = read.chunks;
     try {
-      prove_order(read, costs.for_step(read.forward_only), cut_into(1), &result.why,
+      prove_order(read, costs, cut_into(1), &result.why,
                   common_.spans ? schedule::objective_kind::span : schedule::objective_kind::flush);
     } catch (const layers_refused& refused) {
       result.why = {refused.why};

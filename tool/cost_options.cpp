@@ -97,9 +97,10 @@ void cost_options::refuse_nothing_gathered(bool gathers) const {
       "costs has of it");
 }
 
-cost_options cost_options::for_step(bool forward_only) const {
+cost_options cost_options::for_step(bool forward_only, bool copies) const {
   cost_options costs = *this;
   costs.layers.forward_only = forward_only;
+  costs.layers.copies = copies && copy.empty();
   costs.layers.gathered = replicas ? gathered.value_or(default_gathered) : 0;
   costs.layers.keeps_nothing = memory.empty() && forward_only;
   if (costs.layers.keeps_nothing) costs.memory = "0,0,0";

@@ -52,7 +52,8 @@ struct cost_options {
   void add(CLI::App& command, const kinds& beside);
   //! The same for a step; one of forwards alone keeps nothing unless --memory says so, whatever is
   //! said of layers.
-  cost_options for_step(bool forward_only) const;
+  //! @param copies  whether it copies to the host
+  cost_options for_step(bool forward_only, bool copies) const;
   //! Whether --copy says how much a copy moves; else that is what the forward keeps.
   bool copies_told() const { return copy.find(',') != std::string::npos; }
   //! What --again says that a forward's second run takes, and that it brings back; what it does not

@@ -36,6 +36,7 @@ struct costs_command {
   machine_options of_machine;
   int layers = 24;
   bool ends_apart = false;
+  int host_link = 0;
   std::string trace;
   int ranks = 0;
   std::string out;
@@ -51,6 +52,11 @@ struct costs_command {
     of_model.add_state(command);
     of_slices.add(command);
     of_machine.add(command, "neighbouring ranks and ");
+    command
+        .add_option("--host-link", host_link,
+                    "GB/s each way to the host's memory, for --offload's copies (default: the "
+                    "device's; of a measured machine none is known)")
+        ->check(CLI::Range(1, 1 << 20).description(""));
     const auto of_layers =
         command.get_options([](const CLI::Option* one) { return one->get_name() != "--help"; });
     auto* const measured = command.add_option("--trace", trace,
@@ -70,6 +76,7 @@ struct costs_command {
     of_model.settle(layers, std::to_string(layers), 1);
     slices_ = of_slices.cut(of_model.model);
     on_ = of_machine.settle();
+    if (host_link > 0) on_.to_host = host_link;
     const std::vector<layer_entry> all = kinds_of_layers();
     refuse_long(all);
     if (!out.empty())
@@ -93,10 +100,12 @@ struct costs_command {
     std::vector<layer_entry> all;
     const auto add = [&](const std::string& which, int layer, const one_stage& at) {
       const transformer& model = slices_[0];
-      for (std::size_t slice = 0; slice < slices_.size(); ++slice)
-        all.push_back({which, layer, slices_.size() == 1 ? -1 : static_cast<int>(slice),
-                       costs_of(slices_[slice], at),
-                       in_kib(model.weight_bytes(at.layers, at.first(), at.last()))});
+      for (std::size_t slice = 0; slice < slices_.size(); ++slice) {
+        const unit_costs costs = costs_of(slices_[slice], at);
+        all.push_back({which, layer, slices_.size() == 1 ? -1 : static_cast<int>(slice), costs,
+                       in_kib(model.weight_bytes(at.layers, at.first(), at.last())),
+                       copy_time(costs.memory_forward)});
+      }
     };
     const int last = dealt() - 1;
     const std::int32_t of_ends = ends_apart ? 0 : 1;
@@ -153,6 +162,11 @@ struct costs_command {
     made.memory_unshard = in_kib(model.gathered_bytes(at.layers, at.first(), at.last()));
     return made;
   }
+  //! Of a copy to the host, or back, of what a forward keeps.
+  std::optional<std::int64_t> copy_time(std::int64_t kept) const {
+    if (on_.to_host == 0) return std::nullopt;
+    return kept == 0 ? 0 : on_.launch + (kept * kib + on_.to_host - 1) / on_.to_host;
+  }
   //! @throws bad_input for what --layer-costs would not read
   void refuse_long(const std::vector<layer_entry>& all) const {
     const auto refuse = [&](const std::string& what, std::int64_t number, const char* unit) {
@@ -169,6 +183,7 @@ struct costs_command {
       refuse(layer("'s backward for the input takes"), one.costs.backward_input, "ns");
       refuse(layer("'s backward for the weights takes"), one.costs.backward_weight, "ns");
       refuse(layer(" keeps"), one.costs.memory_forward, "KiB");
+      refuse(layer("'s copy to the host takes"), one.copy.value_or(0), "ns");
       refuse(layer(" keeps, for its weights,"), -one.costs.memory_backward_weight, "KiB");
       refuse(layer("'s state takes"), one.costs.memory_weights, "KiB");
       refuse(layer("'s sum of gradients takes"), one.costs.reduce_grad, "ns");
@@ -189,6 +204,16 @@ struct costs_command {
     return longest;
   }
 
+  //! A column of what copies take, where that is known of any.
+  static void add_copies(std::vector<std::vector<std::string>>& rows,
+                         const std::vector<layer_entry>& all) {
+    if (std::ranges::none_of(all, [](const layer_entry& one) { return one.copy.has_value(); }))
+      return;
+    rows[0].push_back("copy");
+    for (std::size_t at = 0; at < all.size(); ++at)
+      rows[at + 1].push_back(all[at].copy ? std::to_string(*all[at].copy) : "-");
+  }
+
   void print(const std::vector<layer_entry>& all) const {
     const transformer& model = of_model.model;
     std::cout << layers << (layers == 1 ? " layer" : " layers")
@@ -198,6 +223,7 @@ struct costs_command {
               << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
                  "Kept: from the forward on, and from I to W. State: weights,\ngradients and "
                  "optimizer. "
+              << (on_.to_host > 0 ? "Copy: of what is kept, to the host or back.\n" : "")
               << (sums() ? "Sum: of gradients, over " + std::to_string(of_model.replicas) +
                                " replicas.\n"
                          : "")
@@ -215,6 +241,7 @@ struct costs_command {
            std::to_string(one.costs.whole_saves), std::to_string(one.costs.memory_forward),
            std::to_string(-one.costs.memory_backward_weight),
            one.slice > 0 ? "" : std::to_string(one.costs.memory_weights)});
+    add_copies(rows, all);
     const auto add = [&](const char* title, std::int64_t unit_costs::*told) {
       rows[0].push_back(title);
       for (std::size_t at = 0; at < all.size(); ++at)
@@ -254,6 +281,7 @@ struct costs_command {
       rows.push_back(
           {one.which, std::to_string(one.costs.forward), std::to_string(one.costs.backward_input),
            std::to_string(one.costs.backward_weight), std::to_string(one.costs.whole_saves)});
+    add_copies(rows, found.stages);
     std::cout << print_table(rows) << "\nBetween ranks a message takes " << found.hop
               << ". So, for what micro-batches you like:\n"
               << comparing_command(found.ranks, found.slices, count, found.hop, out) << '\n';

@@ -36,6 +36,7 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
       entry["memory_backward_weight"] = one.costs.memory_backward_weight;
       if (one.slice < 0) add_state(entry);
     }
+    if (one.copy) entry["offload"] = *one.copy;
     list.push_back(entry);
   };
   // Later entries win.

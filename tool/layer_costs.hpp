@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -15,6 +16,7 @@ struct layer_entry {
   int slice = -1;       //!< -1: all
   unit_costs costs{};
   std::int64_t weights_alone = 0;  //!< of memory_weights, what forwards alone need
+  std::optional<std::int64_t> copy{};  //!< time of a copy to the host, or back, of what is kept
 };
 
 //! What a file of --layer-costs tells.

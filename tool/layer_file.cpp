@@ -18,8 +18,10 @@ class layer_file {
       : file_{"--layer-costs", options.file},
         text_(options.text),
         forward_only_(options.forward_only),
+        copies_(options.copies),
         to_(to),
-        weights_alone_(to.costs.size(), -1) {}
+        weights_alone_(to.costs.size(), -1),
+        copy_told_(to.costs.size(), false) {}
 
   void apply() {
     json all = file_.parse();
@@ -28,6 +30,11 @@ class layer_file {
     to_.slices.assign(slices_of(all), to_.costs);
     std::size_t count = 0;
     for (const json& entry : all) apply(entry, place_of(count++));
+    const auto untold = std::find(copy_told_.begin(), copy_told_.end(), false);
+    if (copies_ && untold != copy_told_.end())
+      file_.fail("does not tell what a copy of layer " +
+                 std::to_string(untold - copy_told_.begin()) +
+                 " to the host takes (\"offload\"); nor does --copy");
     for (std::size_t layer = 0; layer < to_.costs.size() && !to_.slices.empty(); ++layer)
       to_.costs[layer] = sum_of_slices(layer);
     for (std::size_t layer = 0; layer < to_.costs.size() && forward_only_; ++layer)
@@ -108,6 +115,7 @@ class layer_file {
           : key == "memory_backward_input"  ? &unit_costs::memory_backward_input
           : key == "memory_backward_weight" ? &unit_costs::memory_backward_weight
           : key == "memory_weights"         ? &unit_costs::memory_weights
+          : key == "offload"                ? &unit_costs::offload
           : key == "reduce_grad"            ? &unit_costs::reduce_grad
           : key == "unshard"                ? &unit_costs::unshard
           : key == "memory_unshard"         ? &unit_costs::memory_unshard
@@ -125,6 +133,7 @@ class layer_file {
           weights_alone_[static_cast<std::size_t>(layer)] = number;
           continue;
         }
+        if (member == &unit_costs::offload) copy_told_[static_cast<std::size_t>(layer)] = true;
         to_.costs[static_cast<std::size_t>(layer)].*member = number;
         for (const std::int64_t slice : of_slices)
           to_.slices[static_cast<std::size_t>(slice)][static_cast<std::size_t>(layer)].*member =
@@ -166,8 +175,10 @@ class layer_file {
   std::string text_;   // of --layers
   std::string place_;  // of the list in it
   bool forward_only_;
+  bool copies_;
   dealt_layers& to_;
   std::vector<std::int64_t> weights_alone_;  // of every layer; -1: not told
+  std::vector<bool> copy_told_;              // of every layer
 };
 
 }  // namespace

@@ -30,6 +30,8 @@ struct layer_options {
   //! these apart.
   bool forward_only = false;
   bool keeps_nothing = false;  //!< see cost_options::for_step
+  //! Whether the step copies to the host, and nothing but `file` can say how long that takes.
+  bool copies = false;
   //! Of how many stages at once a rank has weights that are gathered; 0: none are.
   int gathered = 0;
 

@@ -24,7 +24,7 @@ std::int64_t median(std::vector<std::int64_t>& times) {
 
 //! Neither told of a stage, nor by the hop, nor the same whatever the schedule.
 bool is_left_out(job_kind kind) {
-  return kind == job_kind::recompute || is_copy(kind) || kind == job_kind::all_reduce ||
+  return kind == job_kind::recompute || kind == job_kind::all_reduce ||
          kind == job_kind::all_gather;
 }
 
@@ -59,7 +59,8 @@ measured_stages::measured_stages(const measured_trace& trace)
     for (const traced& one : step) {
       const auto kind = static_cast<std::size_t>(one.what.kind);
       if (is_left_out(one.what.kind)) others.insert(one.what.kind);
-      if (!one.computes || kind >= cost_kinds || one.what.stage < 0) continue;
+      const bool told = one.computes || is_copy(one.what.kind);
+      if (!told || kind >= cost_kinds || one.what.stage < 0) continue;
       of[one.what.stage][kind].push_back(one.when.end - one.when.start);
       slices = std::max(slices, one.what.slice + 1);
     }
@@ -101,6 +102,8 @@ measured_stages::measured_stages(const measured_trace& trace)
       made.costs.whole_saves =
           std::max(std::int64_t{0}, made.costs.backward_input + made.costs.backward_weight - whole);
     }
+    if (has(job_kind::offload) || has(job_kind::reload))
+      made.copy = std::max(took(job_kind::offload), took(job_kind::reload));
     stages.push_back(made);
   }
 }

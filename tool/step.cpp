@@ -148,8 +148,9 @@ void prove_by(step& read, job_table costs, no_step* why, std::optional<int> gath
 
 }  // namespace
 
-void prove_order(step& read, const cost_options& costs, const cost_cut& cut, no_step* why,
+void prove_order(step& read, const cost_options& given, const cost_cut& cut, no_step* why,
                  schedule::objective_kind objective) {
+  const cost_options costs = given.for_step(read.forward_only, false);  // no cell can say a copy
   const auto prove = [&](const cost_options& way, no_step* told) {
     prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, costs.gathered);
   };
@@ -348,9 +349,6 @@ void refuse_copies(const cost_options& costs, const window_options& windows, con
     if (costs.copy.empty() || windows.of(made.schedule).offload.any()) return;
     throw bad_option("--copy", costs.copy, "says of what only with --offload");
   }
-  if (costs.copy.empty() && !costs.layers.file.empty())
-    throw bad_option("--offload", windows.offload,
-                     "--layer-costs does not tell what copies take: --copy T does");
   const bool told = costs.copies_told();
   refuse_beyond_kept(
       made, job_kind::offload, told ? "--copy" : "--costs", told ? costs.copy : costs.costs_file,
@@ -390,7 +388,7 @@ namespace {
 step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
     step read = read_order(options.csv_option, options.csv);
-    prove_order(read, options.costs.for_step(read.forward_only), {.times = time.times}, nullptr,
+    prove_order(read, options.costs, {.times = time.times}, nullptr,
                 schedule::objective_kind::flush);
     return read;
   }
@@ -399,7 +397,8 @@ step plain_step(const step_options& options, finer_unit time) {
   if (options.sizes.microbatches == 0)
     throw bad_input("--microbatches: required with a schedule's name");
   const shape sizes = options.sizes.sizes(options.name);
-  const cost_options costs = options.costs.for_step(is_forward_only(options.name));
+  const cost_options costs = options.costs.for_step(is_forward_only(options.name),
+                                                    options.windows.of(options.name).offload.any());
   return *make_step(options.name, sizes, options.schedule(), costs,
                     {.slices = sizes.slices, .times = time.times});
 }

@@ -78,7 +78,7 @@ step read_order(const std::string& option, const std::string& path);
 //! @param why        as above; null: limits that it does not keep are thrown, too
 //! @param objective  what is to be short where layers can be dealt in several ways
 //! @throws broken_schedule
-void prove_order(step& read, const cost_options& costs, const cost_cut& cut, no_step* why = nullptr,
+void prove_order(step& read, const cost_options& given, const cost_cut& cut, no_step* why = nullptr,
                  schedule::objective_kind objective = schedule::objective_kind::flush);
 //! Takes what data-parallel replicas do together out of it. The order stays as it was made for it.
 void leave_out_replicas(step& made);

@@ -304,8 +304,8 @@ json trace_of(const std::vector<measured>& all, int step = 0) {
                       {"args", {{"name", "compute"}}}});
   for (const measured& one : all) {
     const std::string name = one.name;
-    const bool message =
-        name.find("SEND") != std::string::npos || name.find("RECV") != std::string::npos;
+    const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+    const bool message = has("SEND") || has("RECV") || has("OFFLOAD") || has("RELOAD");
     events.push_back({{"ph", "X"},
                       {"name", name},
                       {"cat", message ? "message" : "compute"},
@@ -420,6 +420,25 @@ TEST_CASE("costs: all steps of a trace count, and of ops that compute alone") {
   CHECK(run("costs --trace " + trace.path())
             .out.find("\n\nNot told, as layers take no such thing: R, ALL_REDUCE.\n\n") !=
         std::string::npos);
+
+  // Copies are, by the longer way, of the stages that have some.
+  trace.write(trace_of({{"0F0", 0, 0, 10},
+                        {"0OFFLOAD0", 0, 10, 12},
+                        {"0RELOAD0", 0, 15, 18},
+                        {"0B0", 0, 20, 40},
+                        {"1F0", 1, 10, 20},
+                        {"1B0", 1, 20, 30}})
+                  .dump());
+  const outcome copied = run("costs --trace " + trace.path());
+  CHECK(copied.out.find("Not told") == std::string::npos);
+  CHECK_MESSAGE(copied.out.find("whole saves  copy\n"
+                                "0      10000  10000  10000            0  3000\n"
+                                "1      10000   5000   5000            0     -\n") !=
+                    std::string::npos,
+                copied.out);
+  const json stages = run_json("costs -o - --trace " + trace.path())["costs"];
+  CHECK(stages[0]["offload"] == 3000);
+  CHECK_FALSE(stages[1].contains("offload"));
 }
 
 TEST_CASE("costs: traces that do not tell are refused") {
@@ -447,7 +466,7 @@ TEST_CASE("costs: traces that do not tell are refused") {
                       "measured has") != std::string::npos);
   trace.write(trace_of(two_ranks).dump());
   for (const char* more : {"--layers 2", "--ends-apart", "--hidden 64", "--device h100",
-                           "--network 50", "--sequence-parallel"}) {
+                           "--network 50", "--host-link 50", "--sequence-parallel"}) {
     CAPTURE(more);
     const outcome ran = run("costs --trace " + trace.path() + " " + std::string(more));
     CHECK(ran.exit == 2);
@@ -456,6 +475,48 @@ TEST_CASE("costs: traces that do not tell are refused") {
   CHECK(run("costs --ranks 2").exit == 2);
   CHECK(run("costs --ranks 3 --trace " + trace.path())
             .err.find("it has the jobs of 2 ranks, not of 3") != std::string::npos);
+}
+
+TEST_CASE("costs: copies to the host, over the link there") {
+  const std::string model = "--hidden 512 --heads 8 --sequence 2048 --layers 4 ";
+  const auto copies = [&](const std::string& options) {
+    std::map<std::pair<int, int>, std::int64_t> made;  // by layer and slice
+    const json all =
+        run_json("costs -o - --slices 2 --slice-lengths 1536,512 " + model + options)["costs"];
+    for (const json& one : all) {
+      if (!one.contains("slice")) continue;
+      const std::int64_t kept = 1024 * number(one, "memory_forward");
+      REQUIRE(kept > 0);
+      made[{one.value("layer", -1), one["slice"].get<int>()}] = number(one, "offload");
+      // All that the forward keeps, and the launch.
+      const std::int64_t rate = options.find("--host-link 100") != std::string::npos ? 100 : 52;
+      CHECK(number(one, "offload") == 3000 + (kept + rate - 1) / rate);
+    }
+    CHECK(made.size() == 6);
+    return made;
+  };
+  const auto usual = copies("--device h100");
+  const auto faster = copies("--device h100 --host-link 100");
+  for (const auto& [of, time] : usual) CHECK(faster.at(of) < time);
+  CHECK(usual.at({-1, 0}) > usual.at({-1, 1}));  // the longer slice
+  CHECK(usual.at({3, 0}) > usual.at({-1, 0}));   // the head
+  // A step by them copies so, and no copies are known of a processor.
+  const temporary file("costs.json");
+  const std::string step =
+      "simulate 1f1b --ranks 2 --microbatches 6 --layers 2,2 --offload all,lag=0,prefetch=0 "
+      "--format json --layer-costs " + file.path();
+  const std::string own = "costs -o " + file.path() + " " + model;
+  REQUIRE(run(own + "--device h200").exit == 0);
+  const json by_file = run_json(step);
+  CHECK(run_json(step + " --copy 1") == by_file);
+  REQUIRE(run(own + "--device h200 --host-link 1").exit == 0);
+  CHECK(run_json(step)["makespan"] > by_file["makespan"]);
+  const outcome host = run(own + "--device host");
+  CHECK(host.exit == 0);
+  CHECK(host.out.find("copy") == std::string::npos);
+  CHECK(run(step).err.find("does not tell what a copy of layer 0") != std::string::npos);
+  CHECK(run(own + "--device host --host-link 5").out.find("  copy") != std::string::npos);
+  CHECK(run(step).exit == 0);
 }
 
 TEST_CASE("costs: bad input is named") {

@@ -79,8 +79,24 @@ TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes lon
   file.write(R"([{"memory_forward": 3, "memory_backward_weight": -3}])");
   const std::string by_layers = two + "--layers 2,2 --layer-costs " + file.path();
   CHECK(run_json(by_layers + " --format json --copy 1")["peak"] == json({6, 6}));
-  CHECK(run(by_layers).err.find("--offload all,lag=0,prefetch=0: --layer-costs does not tell what "
-                                "copies take: --copy T does") != std::string::npos);
+  const std::string untold = "does not tell what a copy of layer 0 to the host takes (\"offload\"); "
+                             "nor does --copy";
+  CHECK(run(by_layers).err.find("--layer-costs " + file.path() + ": " + untold) !=
+        std::string::npos);
+  CHECK(run("compare --ranks 2 --microbatches 4 --offload all --layers 2,2 --layer-costs " +
+            file.path())
+            .err.find(untold) != std::string::npos);
+  // A rank copies its layers one after another; what the file says comes before --copy.
+  const auto takes = [&](const std::string& more) {
+    return run_json(two + "--layers 2,2 --format json --layer-costs " + file.path() + more);
+  };
+  file.write(R"([{"layer": [0, 1], "offload": 3}, {"layer": 2, "offload": 4}])");
+  CHECK(run(by_layers).err.find("copy of layer 3 to the host") != std::string::npos);
+  const json by_both = takes(" --copy 7");
+  file.write(R"([{"layer": [0, 1], "offload": 3}, {"layer": 2, "offload": 4},
+                 {"layer": 3, "offload": 7}])");
+  CHECK(takes("") == by_both);
+  CHECK(takes(" --copy 1") == by_both);
   const outcome list = run("schedule 1f1b --ranks 3 --microbatches 4 --offload all");
   for (const char* copy : {"0OFFLOAD1", "0RELOAD1"})
     CHECK(list.out.find(copy) != std::string::npos);

@@ -36,12 +36,13 @@ struct machine {
   std::span<const measured_kernel> kernels{};
   std::int64_t network = 0;  //!< bytes per ns and direction, to other nodes; 0: as `link`
   std::int64_t single = 0;   //!< `flops` where products read single precision; 0: as many
+  std::int64_t to_host = 0;  //!< bytes per ns and direction, to the host's memory; 0: unknown
 
   constexpr bool operator==(const machine& other) const {
     return name == other.name && flops == other.flops && memory == other.memory &&
            link == other.link && launch == other.launch && latency == other.latency &&
            multiprocessors == other.multiprocessors && collective == other.collective &&
-           network == other.network && single == other.single &&
+           network == other.network && single == other.single && to_host == other.to_host &&
            detail::same_values(kernels, other.kernels);
   }
 
@@ -84,13 +85,14 @@ struct machine {
 //! copies (4.3 TB/s) and of NVLink (370 GB/s one way). The others: their data sheets'
 //! half-precision peak, memory and one-way NVLink rates, scaled by the shares of these that the
 //! H200 was measured to reach (0.80, 0.90, 0.82). In single precision, by the same shares: TF32
-//! where tensor cores have it, half as much. Launch and latency: 3 us each. `host`: one core of a
-//! small machine, in single precision; `stretto calibrate` measures yours.
+//! where tensor cores have it, half as much. To the host: the data sheets' PCIe, of 16 lanes, by the
+//! last share. Launch and latency: 3 us each. `host`: one core of a small machine, in single
+//! precision; `stretto calibrate` measures yours.
 inline constexpr machine machines[] = {
-    {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000},
-    {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000},
-    {"a100", 250'000, 1'800, 246, 3'000, 3'000, 108, 8, {}, 0, 125'000},
-    {"v100", 100'000, 810, 123, 3'000, 3'000, 80, 8, {}, 0, 12'500},
+    {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000, 52},
+    {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000, 52},
+    {"a100", 250'000, 1'800, 246, 3'000, 3'000, 108, 8, {}, 0, 125'000, 26},
+    {"v100", 100'000, 810, 123, 3'000, 3'000, 80, 8, {}, 0, 12'500, 13},
     {"host", 40, 8, 4, 500, 2'000, 0, 0},
 };
 
