@@ -56,6 +56,7 @@ struct compare_command {
       return !one.forward_only;
     });
     common_.put = windows.of(trains ? std::string() : chosen.front().name);
+    common_.put_searched = windows.searched();
     if (common_.put.any() && sizes.slices > 1)
       throw bad_option(
           "--slices", std::to_string(sizes.slices),
@@ -274,14 +275,17 @@ struct compare_command {
     schedule_options options;
     options.merge = schedule::spelt<schedule::merge_kind>(merge);
     options.gathered = costs.gathered.value_or(options.gathered);
-    if (!facts.forward_only) static_cast<memory::windows&>(options) = result.put = common_.put;
+    result.choices = facts.forward_only ? std::vector<memory::windows>(1)
+                                        : windows.choices(facts.name, cut.microbatches, costs);
     if (common_.spans && (merge != "none" ||
                     std::count(facts.options.begin(), facts.options.end(), "--objective") > 0))
       options.objective = schedule::objective_kind::span;
-    const cost_options mine = costs.for_step(facts.forward_only, result.put.offload.any());
+    const cost_options mine =
+        costs.for_step(facts.forward_only, result.choices.back().offload.any());
     std::optional<step> made;
     try {
-      made = make_step(facts.name, cut, options, mine, cut_into(cut.slices), &result.why);
+      made = make_shortest(facts.name, cut, options, result.choices, mine, cut_into(cut.slices),
+                           &result.why);
     } catch (const layers_refused& refused) {
       result.why = {refused.why};
     }
@@ -309,6 +313,7 @@ struct compare_command {
     return result;
   }
   void measure(const step& made, compared& result) const {
+    result.put = made.put;
     result.all = simulate(made, false);
     result.by_gathers = by_gathers(made, result.all.all);
     result.layers = made.layers;
@@ -382,7 +387,7 @@ void add_compare(CLI::App& app) {
       "longer the step is for it. What a chunk's gather takes is cut as its jobs are.\n"
       "With --recompute and --offload what is put in is put into each schedule that trains, and "
       "the\n"
-      "bound is that of such steps.\n"
+      "bound is that of such steps. auto puts into each what makes it shortest within --limit.\n"
       "With several limits the table says what is to be short within each. What keeps to a\n"
       "smaller one of them keeps to a greater: where that is shorter, it stands there, too.\n"
       "With --csv, an order of one's own stands beside them: its ranks and micro-batches are\n"

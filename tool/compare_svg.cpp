@@ -114,8 +114,8 @@ class picture {
         if (std::find(names.begin(), names.end(), one.name) == names.end())
           names.push_back(one.name);
         // A greater limit leaves the lower one.
-        if (&made == &runs.back() && common.bound(one) > 0)
-          bound_ = std::min(bound_, common.bound(one));
+        if (&made == &runs.back() && common.least_bound(one) > 0)
+          bound_ = std::min(bound_, common.least_bound(one));
       }
     if (dots_.empty())
       throw bad_input(
@@ -197,9 +197,12 @@ class picture {
     std::string made = std::to_string(common_.wanted.ranks) + " ranks, " +
                        std::to_string(common_.wanted.microbatches) + " micro-batches";
     if (common_.wanted.slices > 1) made += ", " + std::to_string(common_.wanted.slices) + " slices";
-    if (common_.put.recompute.any())
-      made += ", recompute " + memory::window_text(common_.put.recompute);
-    if (common_.put.offload.any()) made += ", offload " + memory::window_text(common_.put.offload);
+    const auto add = [&](const char* what, const auto& window) {
+      if (window.any())
+        made += what + (common_.put_searched ? "auto" : memory::window_text(window));
+    };
+    add(", recompute ", common_.put.recompute);
+    add(", offload ", common_.put.offload);
     return made;
   }
   const char* measure() const { return common_.spans ? "span" : "makespan"; }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "limits.hpp"
+#include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/gathered_weights.hpp"
 #include "table.hpp"
@@ -22,10 +23,20 @@ std::int64_t compared::peak() const {
 
 void compared::find_bound() {
   if (forward_only) return;
-  bound = lower_bound(parts, costs.view(), put);
-  const std::int64_t least = least_gradient_sum(parts, costs.view());
-  bound.flush += least + least_gather(parts, costs.view());
-  bound.span += least;
+  const std::int64_t sums_take = least_gradient_sum(parts, costs.view());
+  const std::int64_t gathers_take = least_gather(parts, costs.view());
+  const auto bound_with = [&](const memory::windows& some) {
+    step_bound made = lower_bound(parts, costs.view(), some);
+    made.flush += sums_take + gathers_take;
+    made.span += sums_take;
+    return made;
+  };
+  bound = least_bound = bound_with(put);
+  for (const memory::windows& other : choices) {
+    const step_bound one = bound_with(other);
+    least_bound.flush = std::min(least_bound.flush, one.flush);
+    least_bound.span = std::min(least_bound.span, one.span);
+  }
 }
 
 //! `1/2`: its job's cost over that of a job of the shape.
@@ -58,6 +69,14 @@ std::string comparison::name_of(const compared& one) const {
   return several_chunks ? one.name + " of " + count_of(one.chunks, "chunk") : one.name;
 }
 
+std::string comparison::put_name() const {
+  return put.recompute.any() ? "recompute" : "offload";
+}
+
+std::string comparison::put_text(const memory::windows& of) const {
+  return put.recompute.any() ? memory::window_text(of.recompute) : memory::window_text(of.offload);
+}
+
 std::vector<std::string> comparison::name_titles() const {
   std::vector<std::string> titles{"schedule", "chunks"};
   if (wanted.slices > 1) titles.push_back("slices");
@@ -87,6 +106,7 @@ std::string comparison::table_of(const comparison_run& made) const {
   const bool sums = any(&compared::sums);
   if (gathers) add({"by gathers"});
   if (sums) add({"sums behind"});
+  if (put_searched) add({put_name()});
   add({"bubble", "peak", "bound", "above it"});
   for (const compared& one : made.all) {
     const bool bounded = !one.forward_only && bound(one) > 0;
@@ -97,6 +117,7 @@ std::string comparison::table_of(const comparison_run& made) const {
     if (spans) add({time.text(one.all.all.span)});
     if (gathers) add({one.gathers ? time.text(one.by_gathers) : "-"});
     if (sums) add({one.sums ? time.text(one.all.all.makespan - one.all.all.jobs_end) : "-"});
+    if (put_searched) add({one.forward_only ? "-" : put_text(one.put)});
     add({percent(one.all.all.bubble.value()), memory.text(one.peak()),
          bounded ? time.text(bound(one)) : "-", bounded ? percent(above) : "-"});
   }
@@ -178,6 +199,7 @@ nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {
     if (one.sums) entry["jobs_end"] = time.json(one.all.all.jobs_end);
     if (!one.layers.empty()) entry["layers"] = one.layers;
     if (one.made_for) entry["made_for"] = *one.made_for;
+    if (put_searched && !one.forward_only) entry[put_name()] = put_text(one.put);
     if (!one.forward_only) {
       entry["bound"] = time.json(one.bound.flush);
       entry["span_bound"] = time.json(one.bound.span);

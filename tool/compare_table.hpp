@@ -24,10 +24,12 @@ struct compared {
   std::vector<std::int32_t> layers;      //!< of every stage, where the costs are layers'
   std::optional<std::int64_t> made_for;  //!< a smaller limit than the run's; else for that
   memory::windows put{};                 //!< between its jobs
-  // What the bound is of: slices are micro-batches there.
+  std::vector<memory::windows> choices{};  //!< of which that was taken
+  // What the bounds are of: slices are micro-batches there.
   placement parts;
   job_table costs;
   step_bound bound;
+  step_bound least_bound;       //!< whichever of the choices is put in
   bool sums = false;            //!< of gradients, which are part of its step
   bool gathers = false;         //!< of weights, the same
   std::int64_t by_gathers = 0;  //!< how much longer these make it
@@ -49,6 +51,7 @@ struct comparison {
   finer_unit time;
   finer_unit memory;
   memory::windows put{};        //!< between the jobs of each schedule that trains
+  bool put_searched = false;    //!< or as much of it as makes each shortest within its limit
   bool spans = false;           //!< what is to be short is the longest rank's first to last job
   bool layers = false;          //!< costs are those of layers
   bool several_chunks = false;  //!< a schedule may stand there more than once
@@ -57,6 +60,9 @@ struct comparison {
     return spans ? one.all.all.span : one.all.all.makespan;
   }
   std::int64_t bound(const compared& one) const { return spans ? one.bound.span : one.bound.flush; }
+  std::int64_t least_bound(const compared& one) const {
+    return spans ? one.least_bound.span : one.least_bound.flush;
+  }
 
   //! Of several limits what each leaves of what is to be short, in the order of the last.
   //! @param runs  one for each of the limits; without any, one
@@ -69,6 +75,9 @@ struct comparison {
   std::string table_of(const comparison_run& made) const;
   std::string lines_of_absent(const comparison_run& made) const;
   nlohmann::ordered_json json_of(const comparison_run& made) const;
+  //! What is put in, and how much of it a row has.
+  std::string put_name() const;
+  std::string put_text(const memory::windows& of) const;
   //! The cells that say which schedule this is, and how it cuts the model.
   std::vector<std::string> name_cells(const compared& one) const;
   std::vector<std::string> name_titles() const;

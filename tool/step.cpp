@@ -199,6 +199,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   made.chunks = sizes.chunks;
   made.slices = sizes.slices;
   made.forward_only = is_forward_only(name);
+  made.put = options;
   made.made = generate(name, sizes, options, costs);
   made.title = name + ": " + count_of(sizes.ranks, "rank") + ", " +
                count_of(sizes.microbatches, "micro-batch");
@@ -291,6 +292,40 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
   no_step again;
   if (!make_step(name, sizes, options, more, cut, &again)) make(without_limit(costs), &told);
   throw broken_schedule(name + ": " + refusal_of_search(told.found, least_limit::enough));
+}
+
+std::optional<step> make_shortest(const std::string& name, const shape& sizes,
+                                  schedule_options options,
+                                  std::span<const memory::windows> choices,
+                                  const cost_options& costs, const cost_cut& cut, no_step* why) {
+  const auto with = [&](const memory::windows& put, no_step* told) {
+    static_cast<memory::windows&>(options) = put;
+    return make_step(name, sizes, options, costs, cut, told);
+  };
+  if (choices.size() == 1) return with(choices[0], why);
+  const auto objective = options.objective.value_or(schedule::objective_kind::flush);
+  std::optional<step> shortest;
+  const memory::windows* nearest = choices.data();  // while none fits, that which needs least
+  std::int64_t least = unlimited;
+  for (const memory::windows& put : choices) {
+    no_step told;
+    std::optional<step> one = with(put, &told);
+    if (one && (!shortest || length_of(*one, objective) < length_of(*shortest, objective))) {
+      shortest = std::move(one);
+    } else if (!one && told.found.what == fault::over_limit && told.found.amount > 0 &&
+               told.found.amount < least) {
+      least = told.found.amount;
+      nearest = &put;
+    }
+  }
+  if (shortest) return shortest;
+  try {
+    return with(*nearest, why);
+  } catch (const broken_schedule& refused) {
+    throw broken_schedule(std::string(refused.what()) + "; nothing needs less than --recompute " +
+                          memory::window_text(nearest->recompute) + " --offload " +
+                          memory::window_text(nearest->offload));
+  }
 }
 
 namespace {
@@ -399,8 +434,9 @@ step plain_step(const step_options& options, finer_unit time) {
   const shape sizes = options.sizes.sizes(options.name);
   const cost_options costs = options.costs.for_step(is_forward_only(options.name),
                                                     options.windows.of(options.name).offload.any());
-  return *make_step(options.name, sizes, options.schedule(), costs,
-                    {.slices = sizes.slices, .times = time.times});
+  return *make_shortest(options.name, sizes, options.schedule(),
+                        options.windows.choices(options.name, sizes.microbatches, costs), costs,
+                        {.slices = sizes.slices, .times = time.times});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct step {
   int receive_lead = -1;  //!< see replay_input
   finer_unit time{};      //!< of its costs
   std::vector<std::int32_t> layers{};  //!< of every stage, where the costs are layers'
+  memory::windows put{};               //!< between its jobs
   std::optional<imported_schedule> imported;
   bool sums = false;     //!< of gradients are in it, and take what costs say
   bool gathers = false;  //!< of weights, the same
@@ -62,6 +64,13 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
 std::optional<step> make_step(const std::string& name, const shape& sizes,
                               const schedule_options& options, const cost_options& costs,
                               const cost_cut& cut, no_step* why = nullptr);
+//! The same with each of the windows between its jobs, of which that is taken which makes the step
+//! shortest within its limits; of several the first.
+std::optional<step> make_shortest(const std::string& name, const shape& sizes,
+                                  schedule_options options,
+                                  std::span<const memory::windows> choices,
+                                  const cost_options& costs, const cost_cut& cut,
+                                  no_step* why = nullptr);
 //! Nothing is brought back, or copied, that a forward does not keep; --again and --copy speak of
 //! something.
 //! @param text  of memory, in the unit of the step's costs

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "errors.hpp"
@@ -53,6 +54,16 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
 
 std::string ranks_and_chunks(const shape& sizes) {
   return "--ranks " + std::to_string(sizes.ranks) + " --chunks " + std::to_string(sizes.chunks);
+}
+
+//! Parts of a step's micro-batches with a period of no more than eight, ascending.
+std::vector<memory::microbatch_window> parts_of(int microbatches) {
+  std::vector<memory::microbatch_window> made;
+  for (int period = 1; period <= std::min(8, microbatches); ++period)
+    for (int count = 1; count <= period; ++count)
+      if (std::gcd(count, period) == 1) made.push_back({.period = period, .count = count});
+  std::ranges::sort(made, {}, [](const auto& part) { return 840 / part.period * part.count; });
+  return made;
 }
 
 //! The options that say how many jobs there are.
@@ -168,19 +179,53 @@ std::array<CLI::Option*, 2> window_options::add(CLI::App& command) {
   auto* again = command
                     .add_option("--recompute", recompute,
                                 "Of which micro-batches forwards run again right before their "
-                                "backward, and keep less until then: none, all, or 2/3 for two of "
-                                "every three")
+                                "backward, and keep less until then: none, all, 2/3 for two of "
+                                "every three, or auto for what makes the step shortest within "
+                                "--limit")
                     ->capture_default_str();
-  return {again, add_offload(command, offload)};
+  CLI::Option* const away = add_offload(command, offload);
+  away->description(away->get_description() +
+                    "; auto is what makes the step shortest within --limit");
+  return {again, away};
+}
+
+std::vector<memory::windows> window_options::choices(const std::string& schedule, int microbatches,
+                                                     const cost_options& costs) const {
+  const memory::windows given = of(schedule);
+  if (!searched()) return {given};
+  const bool again = recompute == automatic;
+  const char* const option = again ? "--recompute" : "--offload";
+  if (again && offload == automatic)
+    throw bad_option("--offload", automatic,
+                     "one of --recompute and --offload can be found, not both");
+  if (!costs.limit && costs.costs_file.empty())
+    throw bad_option(option, automatic, "without --limit none is the best");
+  std::vector<memory::windows> made(1, given);
+  made[0].recompute = again ? memory::recompute_window{} : given.recompute;
+  made[0].offload = again ? given.offload : memory::offload_window{};
+  for (const memory::microbatch_window& part : parts_of(microbatches)) {
+    memory::windows one = made[0];
+    if (again) {
+      one.recompute = part;
+      made.push_back(one);
+      continue;
+    }
+    for (const int jobs : {0, 1, 2, 4, 8}) {
+      one.offload = {.which = part, .lag = jobs, .prefetch = jobs};
+      made.push_back(one);
+    }
+  }
+  return made;
 }
 
 memory::windows window_options::of(const std::string& schedule) const {
-  const auto again = memory::read_window(recompute);
+  const auto again = memory::read_window(recompute == automatic ? "all" : recompute);
   if (!again) throw bad_option("--recompute", recompute, "is not none, all or a part as 2/3");
   if (again->any() && is_forward_only(schedule))
     throw bad_option("--recompute", recompute,
                      schedule + " has no backward before which a forward could run again");
-  return {.recompute = *again, .offload = read_offload(offload, schedule)};
+  return {.recompute = *again,
+          .offload = read_offload(offload == automatic ? "all" : offload, schedule)};
 }
 
 void step_options::add(CLI::App& command, bool sums, bool gathers) {

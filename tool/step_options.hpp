@@ -52,15 +52,26 @@ CLI::Option* add_merge(CLI::App& command, std::string& word);
 CLI::Option* add_offload(CLI::App& command, std::string& text);
 //! @throws bad_input naming option, value and rule
 memory::offload_window read_offload(const std::string& text, const std::string& schedule);
-//! --recompute and --offload.
+//! --recompute and --offload, either of which may be auto: as much as makes the step shortest
+//! within its limit.
 struct window_options {
   std::string recompute = "none";
   std::string offload = "none";
 
   //! @return the two options
   std::array<CLI::Option*, 2> add(CLI::App& command);
+  //! The most that may be put in: of auto all.
   //! @throws bad_input for what cannot be read, and for any of a schedule of forwards alone
   memory::windows of(const std::string& schedule) const;
+  //! Whether there is a choice.
+  bool searched() const { return recompute == automatic || offload == automatic; }
+  //! All that may be put in, the least first; one where there is no choice.
+  //! @throws bad_input as of(), and for a choice without a limit, or of both at once
+  std::vector<memory::windows> choices(const std::string& schedule, int microbatches,
+                                       const cost_options& costs) const;
+
+ private:
+  static constexpr const char* automatic = "auto";
 };
 
 //! The options that name a step to work on: a schedule and its shape, or an imported file.

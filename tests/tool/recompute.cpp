@@ -1,8 +1,12 @@
 // --recompute of the commands that make a step: forwards that run again, and what they take.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "run_tool.hpp"
 
@@ -52,6 +56,125 @@ TEST_CASE("a search plans with it, and lets limits be kept that could not be") {
   const outcome refused = run(none + "--recompute all --again 1,2");
   CHECK(refused.exit == 1);
   CHECK(refused.err.find("rule bounded broken on rank 0") != std::string::npos);
+}
+
+// All parts of eight micro-batches or fewer, the least first.
+std::vector<std::string> parts_of(int microbatches) {
+  std::vector<std::pair<double, std::string>> made;
+  for (int period = 2; period <= std::min(8, microbatches); ++period)
+    for (int count = 1; count < period; ++count)
+      if (std::gcd(count, period) == 1)
+        made.push_back({static_cast<double>(count) / period,
+                        std::to_string(count) + "/" + std::to_string(period)});
+  std::sort(made.begin(), made.end());
+  std::vector<std::string> names{"none"};
+  for (const auto& [part, name] : made) names.push_back(name);
+  names.push_back("all");
+  return names;
+}
+
+TEST_CASE("auto is the part that makes the step shortest within the limit") {
+  const std::string searches =
+      " --ranks 4 --chunks 2 --microbatches 6 --cost 10,12,8,1 --memory 34,0,-34 ";
+  const std::string orders = " --ranks 4 --microbatches 8 --cost 3,3,3,1 --memory 10,0,-10 ";
+  const struct {
+    std::string step, option;
+  } steps[] = {
+      {"zbv_greedy" + searches + "--limit 136 ", "--recompute"},
+      {"zbv_greedy" + searches + "--limit 170 ", "--offload"},
+      {"1f1b" + orders + "--limit 40 ", "--recompute"},  // which needs none
+      {"1f1b" + orders + "--limit 30 ", "--recompute"},
+      {"1f1b" + orders + "--limit 30 ", "--offload"},
+      {"gpipe" + orders + "--limit 25 ", "--recompute"},
+  };
+  for (const auto& [step, option] : steps) {
+    CAPTURE(step);
+    CAPTURE(option);
+    const bool copies = option == "--offload";
+    std::string best, which;
+    for (const std::string& part : parts_of(step.find("batches 6") != std::string::npos ? 6 : 8))
+      for (const int jobs : {0, 1, 2, 4, 8}) {
+        if (jobs > 0 && (!copies || part == "none")) break;
+        const std::string with = copies && part != "none" ? part + ",lag=" + std::to_string(jobs) +
+                                                                ",prefetch=" + std::to_string(jobs)
+                                                          : part;
+        const outcome one = run("simulate " + step + option + " " + with);
+        if (one.exit != 0) continue;
+        const auto length = [](const std::string& text) {
+          return std::stol(text.substr(text.find("makespan ") + 9));
+        };
+        if (!best.empty() && length(one.out) >= length(best)) continue;
+        best = one.out;
+        which = with;
+      }
+    REQUIRE_FALSE(best.empty());
+    CHECK_MESSAGE(run("simulate " + step + option + " auto").out == best, which);
+  }
+}
+
+TEST_CASE("auto is refused where there is no choice, and tells what it needs least") {
+  const struct {
+    const char* arguments;
+    int exit;
+    const char* says;
+  } wrong[] = {
+      {"simulate 1f1b --ranks 2 --microbatches 4 --recompute auto", 2,
+       "--recompute auto: without --limit none is the best"},
+      {"compare --ranks 2 --microbatches 4 --offload auto", 2,
+       "--offload auto: without --limit none is the best"},
+      {"simulate 1f1b --ranks 2 --microbatches 4 --limit 4 --recompute auto --offload auto", 2,
+       "--offload auto: one of --recompute and --offload can be found, not both"},
+      {"simulate inference --ranks 2 --microbatches 4 --limit 4 --recompute auto", 2,
+       "inference has no backward before which a forward could run again"},
+      {"simulate seq_1f1b --ranks 2 --microbatches 4 --slices 2 --limit 9 --recompute auto", 2,
+       "a slice cannot be recomputed"},
+      {"simulate 1f1b --ranks 4 --microbatches 8 --memory 10,0,-10 --again 1,9 --limit 12 "
+       "--recompute auto",
+       1,
+       "the order needs 13 on rank 0, whose limit is 12; nothing needs less than --recompute all "
+       "--offload none"},
+  };
+  for (const auto& [arguments, exit, says] : wrong) {
+    CAPTURE(arguments);
+    const outcome ran = run(arguments);
+    CHECK(ran.exit == exit);
+    CHECK_MESSAGE(ran.err.find(says) != std::string::npos, ran.err);
+  }
+}
+
+TEST_CASE("compare finds for each schedule what it needs within the limit") {
+  const std::string costs =
+      " --ranks 4 --microbatches 8 --chunks 2 --cost 10,12,8,1 --memory 34,0,-34 --format json ";
+  const json all = run_json("compare" + costs + "--recompute auto --limit 102");
+  int made = 0, chosen = 0;
+  for (const json& one : all) {
+    if (one.contains("refused")) continue;
+    if (one["schedule"] == "inference") {
+      CHECK_FALSE(one.contains("recompute"));
+      continue;
+    }
+    const std::string name = one["schedule"], part = one["recompute"];
+    CAPTURE(name);
+    ++made;
+    chosen += part != "none" && part != "all";
+    for (const json& peak : one["peak"]) CHECK(peak <= 102);
+    const json with = run_json("compare " + name + costs + "--limit 102 --recompute " + part);
+    for (const char* what : {"makespan", "peak", "bound"}) CHECK(one[what] == with[0][what]);
+  }
+  CHECK(made >= 12);
+  CHECK(chosen >= 3);
+  const outcome table =
+      run("compare 1f1b inference --ranks 4 --microbatches 8 --offload auto "
+          "--limit 3 --weights 0");
+  CHECK(table.out.find("  offload  ") != std::string::npos);
+  CHECK(table.out.find("  -  ") != std::string::npos);
+  // Within each of several limits; the picture says so.
+  const std::string limits =
+      "compare 1f1b gpipe --ranks 4 --microbatches 8 --recompute auto --limit 2,4 ";
+  const json runs = run_json(limits + "--format json");
+  CHECK(runs[0]["schedules"][0]["recompute"] != "none");
+  CHECK(runs[1]["schedules"][0]["recompute"] == "none");
+  CHECK(run(limits + "--format svg").out.find("recompute auto") != std::string::npos);
 }
 
 TEST_CASE("compare puts it into each schedule that trains, beside the bound of such steps") {
