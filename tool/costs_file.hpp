@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "numbers.hpp"
+#include "json_file.hpp"
 #include "stretto/model/cost.hpp"
 
 namespace stretto::tool {

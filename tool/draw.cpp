@@ -174,14 +174,8 @@ struct draw_command {
     const placement& where = made.made.where;
     const measured_trace trace("--trace", measured, where.ranks, where.stages());
     if (!own_costs) {
-      made.made.costs = job_table(where.ranks, where.chunks);
-      for (int rank = 0; rank < where.ranks; ++rank)
-        for (int chunk = 0; chunk < where.chunks; ++chunk)
-          for (int at = 0; at < cost_kinds; ++at) {
-            const auto kind = static_cast<job_kind>(at);
-            made.made.costs.at(rank, chunk, kind).time =
-                trace.median(where, rank, chunk, kind) / 1000;
-          }
+      made.made.costs = trace.medians(where);
+      for (job_cost& one : made.made.costs.entries) one.time /= 1000;
     }
     const std::string broken = broken_order(trace, made.input().rows);
     timeline_picture drawn = beside_measured(picture(made, false), trace, where);

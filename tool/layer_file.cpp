@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "json_file.hpp"
 #include "numbers.hpp"
 
 namespace stretto::tool {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "json_file.hpp"
 #include "numbers.hpp"
 
 namespace stretto::tool {

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 
 #include "numbers.hpp"
 #include "stretto/model/job_text.hpp"
@@ -13,14 +12,6 @@
 namespace stretto::tool {
 
 namespace {
-
-//! 0: there are none.
-std::int64_t median(std::vector<std::int64_t>& times) {
-  if (times.empty()) return 0;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::ranges::nth_element(times, middle);
-  return *middle;
-}
 
 //! Neither told of a stage, nor by the hop, nor the same whatever the schedule.
 bool is_left_out(job_kind kind) {
@@ -30,15 +21,12 @@ bool is_left_out(job_kind kind) {
 
 //! What the messages of a step took, each from when both its ranks are at it.
 void add_hops(const std::vector<traced>& step, std::vector<std::int64_t>& hops) {
-  const auto key = [](const job& work) {
-    return std::tuple(work.kind, work.stage, work.microbatch, work.slice);
-  };
-  std::map<decltype(key(job{})), job_time> received;
+  std::map<work_key, job_time> received;
   for (const traced& one : step)
-    if (is_receive(one.what.kind)) received[key(one.what)] = one.when;
+    if (is_receive(one.what.kind)) received[key_of(one.what)] = one.when;
   for (const traced& one : step) {
     if (!is_send(one.what.kind)) continue;
-    const auto found = received.find(key(matching_receive(one.what)));
+    const auto found = received.find(key_of(matching_receive(one.what)));
     if (found == received.end()) continue;
     const std::int64_t both = std::max(one.when.start, found->second.start);
     hops.push_back(std::max(std::int64_t{0}, found->second.end - both));

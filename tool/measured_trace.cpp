@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "errors.hpp"
-#include "numbers.hpp"
+#include "json_file.hpp"
 #include "stretto/model/job_text.hpp"
 
 namespace stretto::tool {
@@ -117,10 +117,11 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
     made.when.start = time("ts");
     made.when.end = made.when.start + time("dur");
     events_.push_back(made);
-    if (std::ranges::find(steps_, made.step) == steps_.end()) steps_.push_back(made.step);
   }
   if (events_.empty()) from.fail("it has no events of jobs");
-  std::ranges::sort(steps_);
+  std::ranges::stable_sort(events_, {}, &traced::step);
+  for (const traced& one : events_)
+    if (steps_.empty() || steps_.back() != one.step) steps_.push_back(one.step);
 }
 
 void measured_trace::fail(const std::string& words) const {
@@ -134,8 +135,7 @@ const std::string& measured_trace::stream_name(int rank, int stream) const {
 std::vector<traced> measured_trace::step(std::int64_t number) const {
   std::vector<traced> made;
   std::map<std::pair<int, work_key>, std::size_t> jobs;
-  for (const traced& one : events_) {
-    if (one.step != number) continue;
+  for (const traced& one : std::ranges::equal_range(events_, number, {}, &traced::step)) {
     // Sums between a job's ops are no jobs; the ops are one, from the first to the last.
     if (is_job(one)) {
       const auto [at, first] = jobs.try_emplace({one.rank, key_of(one.what)}, made.size());
@@ -156,18 +156,26 @@ std::vector<traced> measured_trace::last_step() const {
   return step(steps_.back());
 }
 
-std::int64_t measured_trace::median(const placement& where, int rank, int chunk,
-                                    job_kind kind) const {
-  std::vector<std::int64_t> times;
-  for (const std::int64_t number : steps_)
-    for (const traced& one : step(number))
-      if (one.computes && one.rank == rank && one.what.kind == kind &&
-          where.chunk_of(one.what) == chunk)
-        times.push_back(one.when.end - one.when.start);
+std::int64_t median(std::vector<std::int64_t>& times) {
   if (times.empty()) return 0;
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::ranges::nth_element(times, middle);
   return *middle;
+}
+
+job_table measured_trace::medians(const placement& where) const {
+  job_table made(where.ranks, where.chunks);
+  const auto cell = [&](int rank, int chunk, job_kind kind) {
+    return static_cast<std::size_t>(&made.at(rank, chunk, kind) - made.entries.data());
+  };
+  std::vector<std::vector<std::int64_t>> times(made.entries.size());
+  for (const std::int64_t number : steps_)
+    for (const traced& one : step(number))
+      if (is_job(one))
+        times[cell(one.rank, where.chunk_of(one.what), one.what.kind)].push_back(one.when.end -
+                                                                               one.when.start);
+  for (std::size_t at = 0; at < times.size(); ++at) made.entries[at].time = median(times[at]);
+  return made;
 }
 
 std::int64_t measured_trace::makespan() const {

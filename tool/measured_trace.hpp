@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/plan/picture.hpp"
@@ -35,6 +36,9 @@ inline work_key key_of(const job& work) {
   return {kind, work.stage, work.microbatch, work.slice};
 }
 
+//! 0 where there are none. @param times  are put in another order
+std::int64_t median(std::vector<std::int64_t>& times);
+
 //! What the executor measured, as write_chrome_trace wrote it.
 class measured_trace {
  public:
@@ -60,12 +64,13 @@ class measured_trace {
   std::int64_t makespan() const;
   const std::string& stream_name(int rank, int stream) const;
 
-  //! The median time of a kind of job on a rank's chunk, in nanoseconds; 0 where there is none.
-  std::int64_t median(const placement& where, int rank, int chunk, job_kind kind) const;
+  //! What each kind of job takes on each rank's chunk: the medians of all steps, in nanoseconds; 0
+  //! where there is none.
+  job_table medians(const placement& where) const;
 
  private:
   std::string option_, path_;
-  std::vector<traced> events_;
+  std::vector<traced> events_;  // by step
   std::vector<std::int64_t> steps_;
   std::int64_t workers_ = 1;
   std::vector<std::vector<std::string>> streams_;  // by rank

@@ -4,14 +4,11 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "errors.hpp"
-#include "files.hpp"
 
 namespace stretto::tool {
 
@@ -67,54 +64,5 @@ inline std::vector<std::int64_t> read_list(const std::string& option, const std:
     if (at == end) return all;
   }
 }
-
-//! A value as an error quotes it: what nests could be of any length and depth.
-inline std::string in_words(const nlohmann::json& value) {
-  return value.is_array() ? "a list" : value.is_object() ? "an object" : value.dump();
-}
-
-//! A JSON file that an option names, with errors that say where in it.
-struct json_file {
-  std::string option;
-  std::string path;
-
-  //! @throws bad_input
-  [[noreturn]] void fail(const std::string& rule) const { throw bad_option(option, path, rule); }
-  nlohmann::json parse() const {
-    const std::string text = read_file(option, path);
-    if (text.empty()) fail("the file is empty");
-    // Of a key that stands twice the last would win without a word.
-    std::vector<std::set<std::string>> keys;
-    std::string twice;
-    const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-      using what = nlohmann::json::parse_event_t;
-      if (event == what::object_start) keys.emplace_back();
-      if (event == what::object_end) keys.pop_back();
-      if (event == what::key && !keys.back().insert(value.get<std::string>()).second)
-        twice = value.dump();
-      return true;
-    };
-    try {
-      nlohmann::json all = nlohmann::json::parse(text, watch);
-      if (!twice.empty()) fail("the key " + twice + " stands twice in one object");
-      return all;
-    } catch (const nlohmann::json::exception& wrong) {
-      const std::string what = wrong.what();
-      const auto name = what.find("] ");  // the exception's, for programmers
-      fail("not JSON: " + (name == std::string::npos ? what : what.substr(name + 2)));
-    }
-  }
-  //! The integer at `place`, from `least` to `greatest`.
-  std::int64_t integer(const nlohmann::json& value, const std::string& place, std::int64_t least,
-                       std::int64_t greatest) const {
-    const bool fits = value.is_number_integer() &&
-                      !(value.is_number_unsigned() &&
-                        value.get<std::uint64_t>() > static_cast<std::uint64_t>(greatest));
-    if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > greatest)
-      fail(place + " is " + in_words(value) + ", must be an integer from " + std::to_string(least) +
-           " to " + std::to_string(greatest));
-    return value.get<std::int64_t>();
-  }
-};
 
 }  // namespace stretto::tool
