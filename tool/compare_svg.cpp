@@ -296,7 +296,7 @@ class picture {
       words(x, top_ - 10, "tick", "middle", what);
       free = x + half + 8;
     }
-    // Leaner towards the left_, and longer: down to each, right to the next.
+    // Leaner towards the left, and longer: down to each, right to the next.
     std::string path;
     for (auto one = dots_.rbegin(); one != dots_.rend(); ++one) {
       if (!one->unbeaten) continue;

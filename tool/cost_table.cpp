@@ -340,10 +340,6 @@ job_table layer_table(const cost_options& options, const placement& where, const
   return table;
 }
 
-}  // namespace
-
-namespace {
-
 job_table table_of(const cost_options& options, const placement& where, const cost_cut& cut,
                    std::vector<std::int32_t>* dealt) {
   if (options.layers.given()) return layer_table(options, where, cut, dealt);

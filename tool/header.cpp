@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "errors.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/report.hpp"
+#include "stretto/schedule/options.hpp"
 
 namespace stretto::tool {
 
@@ -32,19 +35,10 @@ const char* enumerator(job_kind kind) {
       return "offload";
     case job_kind::reload:
       return "reload";
-    default:
+    case job_kind::recompute:
       return "recompute";
-  }
-}
-
-const char* enumerator(placement_kind kind) {
-  switch (kind) {
-    case placement_kind::wave:
-      return "wave";
-    case placement_kind::bidirectional:
-      return "bidirectional";
     default:
-      return "looped";
+      throw std::logic_error("a header holds no jobs of kind " + std::string(letters(kind)));
   }
 }
 
@@ -220,7 +214,7 @@ std::string print_header(const step& made, const std::string& command) {
           std::to_string(sizes.microbatches) + ", " + std::to_string(sizes.chunks) + ", " +
           std::to_string(sizes.slices) + "};\n";
   text += std::string("  static constexpr stretto::placement_kind placement = ") +
-          "stretto::placement_kind::" + enumerator(*lies) + ";\n";
+          "stretto::placement_kind::" + schedule::word_for(*lies) + ";\n";
   if (made.forward_only) text += "  static constexpr bool forward_only = true;\n";
   for (const job_kind kind : kinds)
     text += "  static constexpr stretto::job_kind " + std::string(letters(kind)) +

@@ -445,7 +445,7 @@ step make_step(const step_options& options, bool finer) {
   const finer_unit whole = finer_unit::of_hidden(options.costs.hides);
   step made = plain_step(options, finer ? whole : finer_unit{});
   refuse_windows(options.costs, options.windows, made,
-                 [](std::int64_t amount) { return std::to_string(amount); });
+                 plain_amount);
   if (finer)
     made.time = whole;
   else if (options.costs.hides > 0)
