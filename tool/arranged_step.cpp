@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "make_step.hpp"
+#include "simulated.hpp"
 #include "stretto/schedule/by_name.hpp"
 
 namespace stretto::tool {

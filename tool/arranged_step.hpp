@@ -1,6 +1,7 @@
 #pragma once
 
 #include "step.hpp"
+#include "step_options.hpp"
 #include "stretto/plan/arrange.hpp"
 
 namespace stretto::tool {

@@ -7,7 +7,7 @@
 
 #include "command.hpp"
 #include "errors.hpp"
-#include "step.hpp"
+#include "make_step.hpp"
 #include "stretto/check/sharded.hpp"
 #include "stretto/plan/csv_schedule.hpp"
 

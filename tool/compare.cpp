@@ -15,7 +15,11 @@
 #include "compare_table.hpp"
 #include "errors.hpp"
 #include "files.hpp"
-#include "step.hpp"
+#include "make_step.hpp"
+#include "read_step.hpp"
+#include "step_options.hpp"
+#include "step_replicas.hpp"
+#include "step_windows.hpp"
 
 namespace stretto::tool {
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "limits.hpp"
+#include "step_options.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/gathered_weights.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "finer_unit.hpp"
-#include "step.hpp"
+#include "simulated.hpp"
 #include "stretto/model/bound.hpp"
 
 namespace stretto::tool {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "simulated.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/report.hpp"

@@ -5,7 +5,9 @@
 
 #include "arranged_step.hpp"
 #include "command.hpp"
-#include "step.hpp"
+#include "make_step.hpp"
+#include "simulated.hpp"
+#include "step_replicas.hpp"
 #include "stretto/plan/receive_waits.hpp"
 #include "table.hpp"
 
