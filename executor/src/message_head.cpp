@@ -1,7 +1,5 @@
 #include "message_head.hpp"
 
-#include <string>
-
 #include "stretto/executor/error.hpp"
 #include "stretto/model/job_text.hpp"
 
@@ -15,9 +13,6 @@ std::string place_of(const message_head& at) {
 std::string job_of(const message_head& at) {
   return std::string(to_text(at.what).view()) + ' ';
 }
-std::string message_of(const message_head& at) {
-  return job_of(at) + "of " + std::to_string(at.bytes) + " bytes " + place_of(at);
-}
 
 }  // namespace
 
@@ -25,12 +20,16 @@ message_head head_of(const operation& what, std::int64_t step) {
   return {step, what.bytes, what.what, what.rank, what.instruction};
 }
 
+std::string text_of(const message_head& head) {
+  return job_of(head) + "of " + std::to_string(head.bytes) + " bytes " + place_of(head);
+}
+
 void must_meet(int from, int to, const message_head& sent, const message_head& wanted) {
   const bool same = sent.step == wanted.step && matching_receive(sent.what) == wanted.what;
   if (same && sent.bytes == wanted.bytes) return;
   throw transport_error("channel " + std::to_string(from) + " -> " + std::to_string(to) +
                         (same ? ": sizes differ: send " : ": messages differ: send ") +
-                        message_of(sent) + " meets receive " + message_of(wanted));
+                        text_of(sent) + " meets receive " + text_of(wanted));
 }
 
 void must_meet(int group, const message_head& first, const message_head& other) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "stretto/executor/transport.hpp"
 
@@ -15,6 +16,8 @@ struct message_head {
   std::int32_t instruction = 0;
 };
 message_head head_of(const operation& what, std::int64_t step);
+//! "0SEND_F1 of 32 bytes (rank 0, instruction 3, step 1)".
+std::string text_of(const message_head& head);
 
 //! @throws transport_error naming the channel, both instructions and both sizes.
 void must_meet(int from, int to, const message_head& sent, const message_head& wanted);

@@ -29,6 +29,7 @@
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/zbv.hpp"
 #include "support.hpp"
+#include "support/faulty_transport.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
@@ -538,6 +539,40 @@ TEST_CASE("what the transport cannot do is refused before any step") {
               }),
               "rank 0 is not on a GPU");
   expect_part(refusal_of([] { executor::make_cuda_loopback_transport({.blocks = 0}); }), "block");
+  CHECK(gpu::alive() == gpu::handles{});
+}
+
+TEST_CASE("a message or a sum of the wrong size is told by channel or group, as on the host") {
+  define_executor_kernels();
+  gpu::reset(1, 2);
+  {
+    std::vector<plan_builder> plans;
+    for (int r = 0; r < 2; ++r) {
+      plan_builder plan(r, 2, {"compute"});
+      plan.add_group({0, 1}, 4, false);
+      const int moved = plan.add_buffer(buffer_role::output, r, 0, 32);
+      r == 0 ? plan.send({0, 0, 0, job_kind::send_forward}, 0, 1, moved)
+             : plan.receive({1, 0, 0, job_kind::receive_forward}, 0, 0, moved);
+      plan.all_reduce(0, 0, plan.add_buffer(buffer_role::collective, 0, 0, 16));
+      plans.push_back(plan.end());
+    }
+    const auto text_with = [&](int operation) {
+      sample_stages inner(2);
+      enqueueing_stages stages(inner.pointers);
+      executor::options with = on_gpus(2);
+      with.wire = test_support::make_faulty_transport(
+          std::move(with.wire), {test_support::mishap::wrong_size, 1, operation});
+      executor::engine engine(views(plans), stages.pointers, std::move(with));
+      return std::string(error_of(engine).what());
+    };
+    expect_part(text_with(0),
+                "channel 0 -> 1: sizes differ: send 0SEND_F0 of 32 bytes (rank 0, instruction 0, "
+                "step 0) meets receive 1RECV_F0 of 31 bytes (rank 1, instruction 0, step 0)");
+    expect_part(
+        text_with(1),
+        "group 0: sizes differ: 0ALL_REDUCE0 (rank 1, instruction 1, step 0) holds 15 bytes, "
+        "the group sums 16");
+  }
   CHECK(gpu::alive() == gpu::handles{});
 }
 

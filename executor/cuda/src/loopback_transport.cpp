@@ -10,8 +10,9 @@
 
 #include "copies.hpp"
 #include "current_device.hpp"
+#include "message_head.hpp"
 #include "stretto/executor/cuda/handles.hpp"
-#include "stretto/executor/validate.hpp"
+#include "stretto/executor/error.hpp"
 #include "sum_members.hpp"
 
 namespace stretto::executor {
@@ -27,10 +28,8 @@ struct side {
   cudaStream_t stream() const { return static_cast<cudaStream_t>(at.on->stream(at.stream).native); }
 };
 
-std::string text_of(const side& one) {
-  return describe(one.what->what) + " of " + std::to_string(one.what->bytes) + " bytes (rank " +
-         std::to_string(one.what->rank) + ", instruction " + std::to_string(one.what->instruction) +
-         ", step " + std::to_string(one.at.step) + ")";
+message_head head_of(const side& one) {
+  return head_of(*one.what, one.at.step);
 }
 
 void record(const cuda::owned_event& event, const side& on) {
@@ -249,20 +248,15 @@ class cuda_loopback_transport final : public transport {
 
   static void post(side& to, const launch& at, const operation& what) {
     if (to.what != nullptr)
-      throw transport_error(text_of({at, &what}) + " is issued before " + text_of(to) +
-                            " has met its other side");
+      throw transport_error(text_of(head_of(what, at.step)) + " is issued before " +
+                            text_of(head_of(to)) + " has met its other side");
     to = {at, &what};
   }
 
   void meet(message& channel) {
     const side from = std::exchange(channel.sender, {});
     const side to = std::exchange(channel.receiver, {});
-    if (from.at.step != to.at.step || matching_receive(from.what->what) != to.what->what)
-      throw transport_error("messages differ: send " + text_of(from) + " meets receive " +
-                            text_of(to));
-    if (from.what->bytes != to.what->bytes)
-      throw transport_error("sizes differ: send " + text_of(from) + " meets receive " +
-                            text_of(to));
+    must_meet(from.what->rank, to.what->rank, head_of(from), head_of(to));
     const bool merged = from.stream() == to.stream();
     const cuda::owned_event& ready = events_of(from).ready;
     const cuda::owned_event& done = events_of(to).done;
@@ -308,13 +302,10 @@ class cuda_loopback_transport final : public transport {
     const side first = sides.front();
     const std::int64_t size = mine.wide ? 8 : 4;
     const bool gathers = first.what->what.kind == job_kind::all_gather;
-    for (const side& each : sides)
-      if (each.at.step != first.at.step || each.what->what.kind != first.what->what.kind ||
-          each.what->what.microbatch != first.what->what.microbatch ||
-          (gathers ? each.what->bytes != first.what->bytes
-                   : each.what->bytes / size < mine.elements))
-        throw transport_error("group " + std::to_string(index) + ": " + text_of(first) + " meets " +
-                              text_of(each));
+    for (const side& each : sides) {
+      must_meet(index, head_of(first), head_of(each));
+      if (!gathers) must_hold(index, head_of(each), mine.elements * size);
+    }
     for (std::size_t at = 1; at < sides.size(); ++at) {
       record(events_of(sides[at]).ready, sides[at]);
       wait(first, events_of(sides[at]).ready);
