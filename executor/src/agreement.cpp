@@ -52,8 +52,11 @@ std::uint64_t hash_of(const group_part& part) {
   digest sum;
   for (const std::int32_t member : part.members) sum.add(static_cast<std::uint64_t>(member));
   sum.add(static_cast<std::uint64_t>(part.elements) * 2U + (part.wide ? 1U : 0U));
-  sum.add(part.instructions.size());
-  for (const std::int64_t bytes : part.gathers) sum.add(static_cast<std::uint64_t>(bytes));
+  sum.add(part.collectives.size());
+  for (const collective_end& each : part.collectives) {
+    sum.add(static_cast<std::uint64_t>(each.act));
+    sum.add(static_cast<std::uint64_t>(each.gathered));
+  }
   return sum.value;
 }
 
@@ -185,10 +188,11 @@ std::optional<int> differing_group(const claims& all) {
   for (const plan_view& plan : plans) {
     const group_part part = group_of(plan, group);
     mine << plan.rank << (part.exists ? 1 : 0) << part.elements << (part.wide ? 1 : 0)
-         << static_cast<std::int64_t>(part.instructions.size())
+         << static_cast<std::int64_t>(part.collectives.size())
          << static_cast<std::int64_t>(part.members.size());
     for (const std::int32_t member : part.members) mine << member;
-    for (const std::int64_t bytes : part.gathers) mine << bytes;
+    for (const collective_end& each : part.collectives)
+      mine << static_cast<std::int64_t>(each.act) << each.gathered;
   }
   std::map<int, group_part> parts;
   for (const std::string& words : by.all_gather("group that differs", mine.words(), limit))
@@ -197,14 +201,16 @@ std::optional<int> differing_group(const claims& all) {
       part.exists = from.next<int>() != 0;
       part.elements = from.next<std::int64_t>();
       part.wide = from.next<int>() != 0;
-      part.instructions.resize(from.next<std::size_t>());
+      part.collectives.resize(from.next<std::size_t>());
       part.members.resize(from.next<std::size_t>());
       for (std::int32_t& member : part.members) member = from.next<std::int32_t>();
-      part.gathers.resize(part.instructions.size());
-      for (std::int64_t& bytes : part.gathers) bytes = from.next<std::int64_t>();
+      for (collective_end& each : part.collectives) {
+        each.act = from.next<action>();
+        each.gathered = from.next<std::int64_t>();
+      }
     }
   for (const auto& [rank, part] : parts)
-    if (!part.instructions.empty())
+    if (!part.collectives.empty())
       for (const std::int32_t member : part.members)
         must_match(group, rank, part, member, parts[member]);
   throw plan_error("group " + std::to_string(group) + ": its members differ");

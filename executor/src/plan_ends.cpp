@@ -68,14 +68,13 @@ group_part group_of(const plan_view& plan, int group) {
   part.elements = info.elements;
   part.wide = info.wide;
   part.exists = true;
-  for (std::size_t at = 0; at < plan.instructions.size(); ++at)
-    if (is_collective(plan.instructions[at].act) && plan.instructions[at].peer == group) {
-      part.instructions.push_back(static_cast<int>(at));
-      part.gathers.push_back(plan.instructions[at].act == action::all_gather
-                                 ? plan.range_of(plan.instructions[at].first_use).bytes
-                             : plan.instructions[at].act == action::all_reduce ? -1
-                                                                               : -2);
-    }
+  for (std::size_t at = 0; at < plan.instructions.size(); ++at) {
+    const instruction& each = plan.instructions[at];
+    if (!is_collective(each.act) || each.peer != group) continue;
+    const bool gathers = each.act == action::all_gather;
+    part.collectives.push_back(
+        {static_cast<int>(at), each.act, gathers ? plan.range_of(each.first_use).bytes : 0});
+  }
   return part;
 }
 
@@ -86,9 +85,10 @@ void must_match(int group, int rank, const group_part& mine, int other, const gr
   if (mine.members != theirs.members) throw plan_error(name + "its members");
   if (mine.elements != theirs.elements || mine.wide != theirs.wide)
     throw plan_error(name + "what it sums");
-  if (mine.instructions.size() != theirs.instructions.size())
+  if (mine.collectives.size() != theirs.collectives.size())
     throw plan_error(name + "how often it sums or gathers");
-  if (mine.gathers != theirs.gathers) throw plan_error(name + "what it gathers, or when");
+  if (!std::ranges::equal(mine.collectives, theirs.collectives, &collective_end::fits))
+    throw plan_error(name + "what it gathers, or when");
 }
 
 }  // namespace stretto::executor

@@ -26,15 +26,25 @@ channel_lists channels_of(const plan_view& plan, action act);
 void must_match(const std::pair<int, int>& channel, const message_list& sends,
                 const message_list& receives);
 
+//! One of a group's collectives, as a member has it in its plan.
+struct collective_end {
+  int instruction = 0;
+  action act = action::all_reduce;
+  std::int64_t gathered = 0;  //!< bytes; 0 where it sums: of what is summed all have the same
+
+  //! Whether both can be sides of one.
+  bool fits(const collective_end& other) const {
+    return act == other.act && gathered == other.gathered;
+  }
+};
+
 //! What one member has in its plan of a group that it sums or gathers with.
 struct group_part {
   std::vector<std::int32_t> members{};
   std::int64_t elements = 0;
   bool wide = false;
   bool exists = false;
-  std::vector<int> instructions{};
-  //! Of each of these how many bytes; -1: it sums; -2: and each gets its part.
-  std::vector<std::int64_t> gathers{};
+  std::vector<collective_end> collectives{};
 };
 group_part group_of(const plan_view& plan, int group);
 //! The groups that the rank sums or gathers with.

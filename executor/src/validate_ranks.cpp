@@ -107,8 +107,8 @@ meetings::meetings(std::span<const plan_view> plans) {
           met[{channel, k}].push_back({plan, list[k].instruction});
     for (const int group : groups_of(plans[number])) {
       const group_part part = group_of(plans[number], group);
-      for (std::size_t k = 0; k < part.instructions.size(); ++k)
-        met[{{-1, group}, k}].push_back({plan, part.instructions[k]});
+      for (std::size_t k = 0; k < part.collectives.size(); ++k)
+        met[{{-1, group}, k}].push_back({plan, part.collectives[k].instruction});
     }
   }
   for (const auto& [unused, all] : met)

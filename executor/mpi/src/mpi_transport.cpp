@@ -178,10 +178,9 @@ class mpi_transport final : public transport {
   void open_groups(const plan_view& plan) {
     for (const int number : groups_of(plan)) {
       const group_info& info = plan.groups[static_cast<std::size_t>(number)];
-      const std::vector<std::int64_t> gathers = group_of(plan, number).gathers;
-      const std::int64_t gathered = *std::max_element(gathers.begin(), gathers.end());
-      mpi_group::place at{number,        plan.rank, {},
-                          info.elements, info.wide, std::max<std::int64_t>(gathered, 0)};
+      const std::vector<collective_end> all = group_of(plan, number).collectives;
+      const std::int64_t gathered = std::ranges::max(all, {}, &collective_end::gathered).gathered;
+      mpi_group::place at{number, plan.rank, {}, info.elements, info.wide, gathered};
       for (const std::int32_t rank : plan.members_of(info))
         at.members.push_back({rank, process_of_.at(rank), tag_of(1 + number, plan.rank, rank),
                               tag_of(1 + number, rank, plan.rank)});

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "plan_ends.hpp"
 #include "stretto/executor/cuda/handles.hpp"
@@ -24,9 +25,9 @@ void make_current(const device& on) {
 //! at least. What is summed is of one size.
 std::vector<int> firsts_of(const group_part& part) {
   std::vector<int> found;
-  std::set<std::int64_t> sizes;  // below 0: a sum's
-  for (std::size_t at = 0; at < part.instructions.size(); ++at)
-    if (sizes.insert(part.gathers[at]).second) found.push_back(part.instructions[at]);
+  std::set<std::pair<action, std::int64_t>> seen;
+  for (const collective_end& each : part.collectives)
+    if (seen.emplace(each.act, each.gathered).second) found.push_back(each.instruction);
   return found;
 }
 
@@ -82,7 +83,7 @@ void nccl_opening::note_rank(const plan_view& plan) {
          .size = static_cast<int>(part.members.size()),
          .blocks = settings_.sum_blocks,
          .cluster = settings_.cluster,
-         .operations = static_cast<int>(part.instructions.size()),
+         .operations = static_cast<int>(part.collectives.size()),
          .firsts = firsts_of(part)});
   }
 }
