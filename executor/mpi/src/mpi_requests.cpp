@@ -39,8 +39,6 @@ mpi_requests::mpi_requests(MPI_Comm on, std::string name, std::size_t requests, 
       name_(std::move(name)),
       memory_(std::make_unique<std::byte[]>(bytes)),
       requests_(requests, MPI_REQUEST_NULL),
-      statuses_(requests),
-      receives_(requests),
       peers_(requests) {}
 
 mpi_requests::~mpi_requests() {
@@ -51,16 +49,14 @@ void mpi_requests::send(std::size_t offset, std::size_t bytes, int to, int tag) 
   must_succeed(MPI_Issend(memory_.get() + offset, static_cast<int>(bytes), MPI_BYTE, to, tag, on_,
                           &requests_[count_]),
                name_);
-  peers_[count_] = to;
-  receives_[count_++] = false;
+  peers_[count_++] = to;
 }
 
 void mpi_requests::receive(std::size_t offset, std::size_t bytes, int from, int tag) {
   must_succeed(MPI_Irecv(memory_.get() + offset, static_cast<int>(bytes), MPI_BYTE, from, tag, on_,
                          &requests_[count_]),
                name_);
-  peers_[count_] = from;
-  receives_[count_++] = true;
+  peers_[count_++] = from;
 }
 
 bool mpi_requests::complete(const mpi_watch* watch, time_point limit) {
@@ -88,15 +84,9 @@ std::vector<int> mpi_requests::open_peers() {
 
 bool mpi_requests::done() {
   int all = 0;
-  must_succeed(MPI_Testall(static_cast<int>(count_), requests_.data(), &all, statuses_.data()),
+  must_succeed(MPI_Testall(static_cast<int>(count_), requests_.data(), &all, MPI_STATUSES_IGNORE),
                name_);
   if (all == 0) return false;
-  for (std::size_t at = 0; at < count_; ++at) {
-    if (!receives_[at]) continue;
-    int bytes = 0;
-    MPI_Get_count(&statuses_[at], MPI_BYTE, &bytes);
-    received_ = static_cast<std::size_t>(bytes);
-  }
   count_ = 0;
   return true;
 }

@@ -45,8 +45,6 @@ class mpi_requests {
   //! @return false when stopped, or late, instead; nothing may follow then
   //! @throws transport_error as mpi_watch does; nothing may follow then, either
   bool complete(const mpi_watch* watch, time_point limit = time_point::max());
-  //! What the last completed receive has received, in bytes.
-  std::size_t received() const { return received_; }
   //! Whether any were given up in this process, so that MPI cannot be finalised.
   static bool any_given_up();
 
@@ -57,11 +55,8 @@ class mpi_requests {
   std::string name_;
   std::unique_ptr<std::byte[]> memory_;
   std::vector<MPI_Request> requests_;
-  std::vector<MPI_Status> statuses_;
-  std::vector<bool> receives_;
   std::vector<int> peers_;
   std::size_t count_ = 0;
-  std::size_t received_ = 0;
 };
 
 }  // namespace stretto::executor
