@@ -22,17 +22,8 @@ mpi_channel::mpi_channel(MPI_Comm on, const place& at, std::int64_t largest, con
       watch_(watch),
       requests_(on, name_of(at), 1, sizeof(message_head) + static_cast<std::size_t>(largest)) {}
 
-bool mpi_channel::wait_for_turn(std::int64_t number) const {
-  patience pause;
-  while (done_.load(std::memory_order_acquire) != number) {
-    if (watch_.stopped()) return false;
-    pause.wait();
-  }
-  return true;
-}
-
 void mpi_channel::send(const operation& what, std::int64_t step, std::int64_t number) {
-  if (!wait_for_turn(number)) return;
+  if (!wait_for_turn(number, done_, watch_)) return;
   const message_head head = head_of(what, step);
   // The receiver has room for its own largest message, and compares.
   if (what.bytes > largest_) {
@@ -48,7 +39,7 @@ void mpi_channel::send(const operation& what, std::int64_t step, std::int64_t nu
 }
 
 void mpi_channel::receive(const operation& what, std::int64_t step, std::int64_t number) {
-  if (!wait_for_turn(number)) return;
+  if (!wait_for_turn(number, done_, watch_)) return;
   message_head sent;
   requests_.receive(0, sizeof sent + static_cast<std::size_t>(largest_), at_.process, at_.tag);
   if (!requests_.complete(&watch_)) return;

@@ -33,8 +33,6 @@ class mpi_channel {
   void receive(const operation& what, std::int64_t step, std::int64_t number);
 
  private:
-  bool wait_for_turn(std::int64_t number) const;
-
   const place at_;
   const std::int64_t largest_;
   const mpi_watch& watch_;

@@ -34,15 +34,6 @@ std::size_t mpi_group::largest_part() const {
                   static_cast<std::size_t>(at_.gathered) / at_.members.size());
 }
 
-bool mpi_group::comes(std::int64_t number) const {
-  patience pause;
-  while (done_.load(std::memory_order_acquire) != number) {
-    if (watch_.stopped()) return false;
-    pause.wait();
-  }
-  return true;
-}
-
 void mpi_group::all_reduce(const operation& what, std::int64_t step, std::int64_t number) {
   sum(what, step, number, true);
 }
@@ -52,7 +43,7 @@ void mpi_group::reduce_scatter(const operation& what, std::int64_t step, std::in
 }
 
 void mpi_group::sum(const operation& what, std::int64_t step, std::int64_t number, bool to_all) {
-  if (!comes(number)) return;
+  if (!wait_for_turn(number, done_, watch_)) return;
   const auto size = static_cast<std::int64_t>(at_.wide ? sizeof(double) : sizeof(float));
   must_hold(at_.group, head_of(what, step), at_.elements * size);
   at_.wide ? sum<double>(what, step, to_all) : sum<float>(what, step, to_all);
@@ -60,7 +51,7 @@ void mpi_group::sum(const operation& what, std::int64_t step, std::int64_t numbe
 }
 
 void mpi_group::all_gather(const operation& what, std::int64_t step, std::int64_t number) {
-  if (!comes(number)) return;
+  if (!wait_for_turn(number, done_, watch_)) return;
   gather(what, step);
   if (!ended_) done_.store(number + 1, std::memory_order_release);
 }

@@ -41,8 +41,6 @@ class mpi_group {
   void reduce_scatter(const operation& what, std::int64_t step, std::int64_t number);
 
  private:
-  //! Whether all before it are done; false: stopped.
-  bool comes(std::int64_t number) const;
   //! @param to_all  all parts, or to each member no more than its own
   void sum(const operation& what, std::int64_t step, std::int64_t number, bool to_all);
   template <class Element>

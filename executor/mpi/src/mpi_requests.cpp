@@ -34,6 +34,16 @@ void patience::wait() {
   ++turns_;
 }
 
+bool wait_for_turn(std::int64_t number, const std::atomic<std::int64_t>& done,
+                   const mpi_watch& watch) {
+  patience pause;
+  while (done.load(std::memory_order_acquire) != number) {
+    if (watch.stopped()) return false;
+    pause.wait();
+  }
+  return true;
+}
+
 mpi_requests::mpi_requests(MPI_Comm on, std::string name, std::size_t requests, std::size_t bytes)
     : on_(on),
       name_(std::move(name)),

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,13 @@ class patience {
  private:
   int turns_ = 0;
 };
+
+//! Waits until all operations before the one of that number are done.
+//! @param done  how many are
+//! @return false when stopped instead
+//! @throws transport_error as mpi_watch does
+bool wait_for_turn(std::int64_t number, const std::atomic<std::int64_t>& done,
+                   const mpi_watch& watch);
 
 //! Sends and receives under way at once, through memory of its own. Memory that MPI may still touch
 //! when they are given up is never freed.
