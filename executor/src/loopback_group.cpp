@@ -4,8 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "ordered_sum.hpp"
-
 namespace stretto::executor {
 
 loopback_group::loopback_group(int index, std::vector<int> ranks, std::int64_t elements, bool wide,
@@ -42,20 +40,20 @@ void loopback_group::gather(std::atomic<std::int64_t>& counter, std::int64_t num
 }
 
 void loopback_group::all_reduce(const operation& what, std::int64_t step, std::int64_t number) {
-  sum(what, step, number, true);
+  sum(what, step, number, sum_to::all);
 }
 
 void loopback_group::reduce_scatter(const operation& what, std::int64_t step,
                                     std::int64_t number) {
-  sum(what, step, number, false);
+  sum(what, step, number, sum_to::each_its_part);
 }
 
 void loopback_group::sum(const operation& what, std::int64_t step, std::int64_t number,
-                         bool to_all) {
+                         sum_to whom) {
   must_hold(index_, head_of(what, step),
             elements_ * static_cast<std::int64_t>(wide_ ? sizeof(double) : sizeof(float)));
   together(what, step, number, [&](std::size_t part) {
-    wide_ ? sum_part<double>(part, to_all) : sum_part<float>(part, to_all);
+    wide_ ? sum_part<double>(part, whom) : sum_part<float>(part, whom);
   });
 }
 
@@ -93,24 +91,20 @@ void loopback_group::together(const operation& what, std::int64_t step, std::int
 }
 
 template <class Element>
-void loopback_group::sum_part(std::size_t part, bool to_all) const {
+void loopback_group::sum_part(std::size_t part, sum_to whom) const {
   constexpr std::int64_t block = 1024 / static_cast<std::int64_t>(sizeof(Element));
   const auto count = static_cast<std::size_t>(count_);
   const auto elements_of = [this](std::size_t at) {
     return reinterpret_cast<Element*>(members_[at].what->data);
   };
-  const auto begin = [&](std::size_t of) {
-    const auto number = static_cast<std::int64_t>(of);
-    return to_all ? part_begin<Element>(number, count_, elements_) : number * (elements_ / count_);
-  };
-  const std::int64_t end = begin(part + 1);
-  for (std::int64_t at = begin(part); at < end; at += block) {
+  const std::int64_t end = part_begin<Element>(whom, part + 1, count, elements_);
+  for (std::int64_t at = part_begin<Element>(whom, part, count, elements_); at < end; at += block) {
     const std::int64_t length = std::min(block, end - at);
     Element sum[block];
     ordered_sum(
         count, [&](std::size_t of) -> const Element* { return elements_of(of) + at; }, length, sum);
     for (std::size_t other = 0; other < count; ++other)
-      if (to_all || other == part) std::copy_n(sum, length, elements_of(other) + at);
+      if (whom == sum_to::all || other == part) std::copy_n(sum, length, elements_of(other) + at);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "message_head.hpp"
+#include "ordered_sum.hpp"
 #include "stretto/executor/transport.hpp"
 #include "wake_signal.hpp"
 
@@ -50,10 +51,9 @@ class loopback_group {
   void together(const operation& what, std::int64_t step, std::int64_t number, const Part& part);
   //! Counts this member in and waits for the others of the same round.
   void gather(std::atomic<std::int64_t>& counter, std::int64_t number);
-  //! @param to_all  what is summed, or to none but the member whose part it is
   template <class Element>
-  void sum_part(std::size_t part, bool to_all) const;
-  void sum(const operation& what, std::int64_t step, std::int64_t number, bool to_all);
+  void sum_part(std::size_t part, sum_to whom) const;
+  void sum(const operation& what, std::int64_t step, std::int64_t number, sum_to whom);
 
   const int index_;
   const std::int64_t elements_;

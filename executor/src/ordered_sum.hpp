@@ -6,14 +6,23 @@
 
 namespace stretto::executor {
 
+//! Who gets what the members of a group sum.
+enum class sum_to : std::uint8_t {
+  all,            //!< every member all of it
+  each_its_part,  //!< no member more than its own part
+};
+
 //! Where the part of a member begins, in elements, when the members of a group share out the
-//! elements that they sum. Parts are whole cache lines, so that members do not write to one
-//! another's. The part of member `count` would begin at the end.
+//! elements that they sum. The part of member `count` would begin at the end.
 template <class Element>
-std::int64_t part_begin(std::int64_t part, std::int64_t count, std::int64_t elements) {
+std::int64_t part_begin(sum_to whom, std::size_t member, std::size_t count, std::int64_t elements) {
+  const auto part = static_cast<std::int64_t>(member), parts = static_cast<std::int64_t>(count);
+  // What each keeps is of one size: validate() refuses others.
+  if (whom == sum_to::each_its_part) return part * (elements / parts);
+  // Else parts are whole cache lines, so that members do not write to one another's.
   constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Element));
   const std::int64_t lines = (elements + line - 1) / line;
-  return std::min(elements, lines * part / count * line);
+  return std::min(elements, lines * part / parts * line);
 }
 
 //! Sums `length` elements of all members in the order of their ranks: the same bits whoever does

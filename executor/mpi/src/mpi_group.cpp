@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "ordered_sum.hpp"
-
 namespace stretto::executor {
 namespace {
 
@@ -35,18 +33,18 @@ std::size_t mpi_group::largest_part() const {
 }
 
 void mpi_group::all_reduce(const operation& what, std::int64_t step, std::int64_t number) {
-  sum(what, step, number, true);
+  sum(what, step, number, sum_to::all);
 }
 
 void mpi_group::reduce_scatter(const operation& what, std::int64_t step, std::int64_t number) {
-  sum(what, step, number, false);
+  sum(what, step, number, sum_to::each_its_part);
 }
 
-void mpi_group::sum(const operation& what, std::int64_t step, std::int64_t number, bool to_all) {
+void mpi_group::sum(const operation& what, std::int64_t step, std::int64_t number, sum_to whom) {
   if (!wait_for_turn(number, done_, watch_)) return;
   const auto size = static_cast<std::int64_t>(at_.wide ? sizeof(double) : sizeof(float));
   must_hold(at_.group, head_of(what, step), at_.elements * size);
-  at_.wide ? sum<double>(what, step, to_all) : sum<float>(what, step, to_all);
+  at_.wide ? sum<double>(what, step, whom) : sum<float>(what, step, whom);
   if (!ended_) done_.store(number + 1, std::memory_order_release);
 }
 
@@ -93,11 +91,10 @@ void mpi_group::gather(const operation& what, std::int64_t step) {
 }
 
 template <class Element>
-void mpi_group::sum(const operation& what, std::int64_t step, bool to_all) {
+void mpi_group::sum(const operation& what, std::int64_t step, sum_to whom) {
   const std::size_t count = at_.members.size();
   const auto begin = [&](std::size_t part) {
-    const auto of = static_cast<std::int64_t>(part), all = static_cast<std::int64_t>(count);
-    return to_all ? part_begin<Element>(of, all, at_.elements) : of * (at_.elements / all);
+    return part_begin<Element>(whom, part, count, at_.elements);
   };
   const auto elements = [&](std::size_t part) { return begin(part + 1) - begin(part); };
   const auto bytes = [&](std::size_t part) {
@@ -126,7 +123,7 @@ void mpi_group::sum(const operation& what, std::int64_t step, bool to_all) {
         return of == mine_ ? data + begin(mine_) : part_at(incoming(of));
       },
       elements(mine_), sums);
-  if (!to_all) {
+  if (whom == sum_to::each_its_part) {
     std::copy_n(sums, elements(mine_), data + begin(mine_));
     return;
   }

@@ -6,6 +6,7 @@
 
 #include "message_head.hpp"
 #include "mpi_requests.hpp"
+#include "ordered_sum.hpp"
 #include "stretto/executor/transport.hpp"
 
 namespace stretto::executor {
@@ -41,10 +42,9 @@ class mpi_group {
   void reduce_scatter(const operation& what, std::int64_t step, std::int64_t number);
 
  private:
-  //! @param to_all  all parts, or to each member no more than its own
-  void sum(const operation& what, std::int64_t step, std::int64_t number, bool to_all);
+  void sum(const operation& what, std::int64_t step, std::int64_t number, sum_to whom);
   template <class Element>
-  void sum(const operation& what, std::int64_t step, bool to_all);
+  void sum(const operation& what, std::int64_t step, sum_to whom);
   void gather(const operation& what, std::int64_t step);
   template <class Call>
   void for_others(const Call& call) const;
