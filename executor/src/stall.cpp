@@ -16,6 +16,12 @@ struct obstacle {
   std::string why{};
 };
 
+//! Whether this process has the rank.
+bool is_here(std::span<const std::unique_ptr<runner>> ranks, int rank) {
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [rank](const auto& each) { return each->plan().rank == rank; });
+}
+
 class search {
  public:
   search(std::span<const std::unique_ptr<runner>> ranks, const meetings& met, std::int64_t step,
@@ -90,13 +96,10 @@ class search {
   //! Those of its partners that other processes hold, of which nothing is known here.
   std::string partners_elsewhere(place at) const {
     const instruction& mine = instruction_at(at);
-    const auto is_here = [this](int rank) {
-      return std::any_of(ranks_.begin(), ranks_.end(),
-                         [rank](const auto& each) { return each->plan().rank == rank; });
-    };
     std::string text;
     const auto add = [&](int rank) {
-      if (!is_here(rank)) text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
+      if (!is_here(ranks_, rank))
+        text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
     };
     const bool together = is_collective(mine.act);
     if (together) {
@@ -166,13 +169,10 @@ struct tally {
 //! Members of a group are partners when any of them is elsewhere.
 bool is_elsewhere(std::span<const std::unique_ptr<runner>> ranks, const plan_view& plan,
                   const instruction& what) {
-  const auto is_here = [&](int rank) {
-    return std::any_of(ranks.begin(), ranks.end(),
-                       [rank](const auto& each) { return each->plan().rank == rank; });
-  };
-  if (!is_collective(what.act)) return !is_here(what.peer);
+  if (!is_collective(what.act)) return !is_here(ranks, what.peer);
   const auto members = plan.members_of(plan.groups[static_cast<std::size_t>(what.peer)]);
-  return !std::all_of(members.begin(), members.end(), is_here);
+  return !std::all_of(members.begin(), members.end(),
+                      [ranks](int rank) { return is_here(ranks, rank); });
 }
 
 }  // namespace
