@@ -5,8 +5,8 @@
 #include <iterator>
 #include <string>
 
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/error.hpp"
-#include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
 

@@ -1,9 +1,8 @@
-#include <string>
-#include <string_view>
+#include "stretto/executor/describe.hpp"
 
-#include "stretto/executor/validate.hpp"
+#include <string>
+
 #include "stretto/model/job_text.hpp"
-#include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {
 
@@ -27,14 +26,6 @@ std::string describe(const job& what) {
 std::string describe(const plan_view& plan, int instruction) {
   return "rank " + std::to_string(plan.rank) + ", instruction " + std::to_string(instruction) +
          ", " + describe(plan.instructions[static_cast<std::size_t>(instruction)].what);
-}
-
-std::string label(const plan_view& plan, int instruction) {
-  return std::string(to_text(plan, instruction).view());
-}
-
-std::string_view label(const stream_info& stream) {
-  return name(stream);
 }
 
 }  // namespace stretto::executor

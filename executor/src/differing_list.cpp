@@ -8,7 +8,7 @@
 
 #include "numbers.hpp"
 #include "stretto/base/digest.hpp"
-#include "stretto/executor/validate.hpp"
+#include "stretto/executor/describe.hpp"
 
 namespace stretto::executor {
 namespace {

@@ -18,7 +18,9 @@
 #include "pause.hpp"
 #include "stall.hpp"
 #include "stretto/executor/checked_device.hpp"
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/loopback_transport.hpp"
+#include "stretto/executor/meetings.hpp"
 #include "stretto/executor/validate.hpp"
 #include "stretto/model/verdict_text.hpp"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan_lookup.hpp"
+#include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -56,13 +57,16 @@ class picture {
       return;
     }
     const int first = static_cast<int>(missing - states.begin());
-    text += "; first missing: " + std::to_string(first) + ' ' + label(plan(rank), first) + '\n';
+    text += "; first missing: " + std::to_string(first) + ' ' + name({rank, first}) + '\n';
     for (int stream = 0; stream < static_cast<int>(plan(rank).streams.size()); ++stream)
       add_stream(rank, stream, text);
   }
 
  private:
   const plan_view& plan(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->plan(); }
+  std::string name(place at) const {
+    return std::string(to_text(plan(at.plan), at.instruction).view());
+  }
   state state_of(place at) const {
     return states_[static_cast<std::size_t>(at.plan)][static_cast<std::size_t>(at.instruction)];
   }
@@ -76,8 +80,9 @@ class picture {
     while (done < count && state_of({rank, all[static_cast<std::size_t>(done)]}) == state::done)
       ++done;
     if (count == 0) return;
-    text += "  " + std::string(label(plan(rank).streams[static_cast<std::size_t>(stream)])) + ": " +
-            std::to_string(done) + " of " + std::to_string(count) + " done\n";
+    text += "  " +
+            std::string(stretto::name(plan(rank).streams[static_cast<std::size_t>(stream)])) +
+            ": " + std::to_string(done) + " of " + std::to_string(count) + " done\n";
     if (done == count) return;
     const int last = std::min(count, done + shown_next);
     for (int at = std::max(0, done - shown_done); at < last; ++at)
@@ -100,7 +105,7 @@ class picture {
     const std::string more =
         exchange(at) + waits(at) + (at == culprit_ ? "; named by the error" : "");
     const std::string state(words(state_of(at)));
-    text += "    " + padded(number, 4) + padded(label(plan(at.plan), at.instruction), 14) +
+    text += "    " + padded(number, 4) + padded(name(at), 14) +
             (more.empty() ? state : padded(state, 10) + more.substr(2)) + '\n';
   }
 
@@ -134,7 +139,8 @@ class picture {
       const bool start = instruction_of(of, before).record != wait.event;
       if (state_of({at.plan, before}) >= (start ? state::started : state::done)) continue;
       text += (text.empty() ? "; waits for " : ", ");
-      text += (start ? "the start of " : "") + std::to_string(before) + ' ' + label(of, before);
+      text +=
+          (start ? "the start of " : "") + std::to_string(before) + ' ' + name({at.plan, before});
     }
     return text;
   }

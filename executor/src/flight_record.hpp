@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
+#include "stretto/executor/meetings.hpp"
 #include "stretto/executor/runner.hpp"
-#include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
 

@@ -11,7 +11,7 @@
 #include "host_stream.hpp"
 #include "stretto/executor/arena.hpp"
 #include "stretto/executor/error.hpp"
-#include "stretto/executor/validate.hpp"
+#include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -69,14 +69,14 @@ class host_device final : public device {
     try {
       for (int index = 0; index < count; ++index) {
         const stream_info& info = plan.streams[static_cast<std::size_t>(index)];
-        const host_stream::place where{rank_, info.priority, std::string(label(info)), spins,
+        const host_stream::place where{rank_, info.priority, std::string(name(info)), spins,
                                        depth_of(plan, index, settings)};
         streams_.push_back(std::make_unique<host_stream>(where, events_.get(), watch));
       }
     } catch (const std::system_error& none) {
       end_threads();
       throw plan_error("rank " + std::to_string(rank_) + ": stream " +
-                       std::string(label(plan.streams[streams_.size()])) +
+                       std::string(name(plan.streams[streams_.size()])) +
                        " gets no thread: " + none.what());
     } catch (...) {
       // The threads that did start must not outlive the failure of one that did not.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/error.hpp"
 
 namespace stretto::executor {

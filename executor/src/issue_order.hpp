@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "stretto/executor/meetings.hpp"
 #include "stretto/executor/runner.hpp"
-#include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "stretto/executor/validate.hpp"
+#include "stretto/executor/describe.hpp"
 
 namespace stretto::executor {
 namespace {

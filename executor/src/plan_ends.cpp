@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/error.hpp"
-#include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
 namespace {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/error.hpp"
-#include "stretto/executor/validate.hpp"
+#include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {
 namespace {
@@ -126,7 +127,7 @@ void race_check::wait(std::size_t plan, int stream, int event, std::int64_t step
   const auto at = static_cast<std::size_t>(event);
   if (rank.recorded[at] < step)
     throw race_error(
-        "stream " + std::string(label(rank.plan.streams[static_cast<std::size_t>(stream)])) +
+        "stream " + std::string(name(rank.plan.streams[static_cast<std::size_t>(stream)])) +
         " of rank " + std::to_string(rank.plan.rank) + " waits for event " + std::to_string(event) +
         ", which nobody has recorded in step " + std::to_string(step));
   join(clock_of(rank, stream), std::span(rank.events).subspan(at * streams_, streams_));
@@ -233,7 +234,7 @@ void race_check::hold(const rank_state& rank, clock known, const piece& at, cons
 void race_check::complain(const rank_state& rank, const piece& at, const touch& before, bool wrote,
                           const touch& by, bool writes) {
   const auto stream_of = [&](const touch& one) {
-    return std::string(label(rank.plan.streams[one.stream]));
+    return std::string(name(rank.plan.streams[one.stream]));
   };
   const auto does = [&](const touch& one, bool writing) {
     return std::string(one.release ? "release"

@@ -9,8 +9,8 @@
 #include "guarded_plan.hpp"
 #include "size_source.hpp"
 #include "sm_budget.hpp"
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/error.hpp"
-#include "stretto/executor/validate.hpp"
 #include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan_lookup.hpp"
+#include "stretto/executor/describe.hpp"
 
 namespace stretto::executor {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "stretto/executor/meetings.hpp"
 #include "stretto/executor/runner.hpp"
-#include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
 

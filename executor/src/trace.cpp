@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "stretto/executor/validate.hpp"
 #include "stretto/model/plan_names.hpp"
 #include "trace_index.hpp"
 
@@ -59,7 +58,7 @@ std::string_view category(const instruction& each) {
 std::string slice(const plan_view& plan, const trace_record& each, std::int64_t origin) {
   const instruction& what = plan.instructions[static_cast<std::size_t>(each.instruction)];
   std::string text =
-      "{\"ph\":\"X\",\"name\":" + in_quotes(label(plan, each.instruction)) + ",\"cat\":\"";
+      "{\"ph\":\"X\",\"name\":" + in_quotes(to_text(plan, each.instruction).view()) + ",\"cat\":\"";
   text += category(what);
   text += "\",\"pid\":" + std::to_string(each.rank) + ",\"tid\":" + std::to_string(what.stream) +
           ",\"ts\":" + microseconds(each.start - origin) +
@@ -94,7 +93,7 @@ void write_chrome_trace(std::ostream& out, std::span<const plan_view> plans,
     for (std::size_t stream = 0; stream < plan.streams.size(); ++stream) {
       const int number = static_cast<int>(stream);
       put(metadata("thread_name", plan.rank, number,
-                   "\"name\":" + in_quotes(label(plan.streams[stream]))));
+                   "\"name\":" + in_quotes(name(plan.streams[stream]))));
       put(metadata("thread_sort_index", plan.rank, number,
                    "\"sort_index\":" + std::to_string(number)));
     }

@@ -1,6 +1,8 @@
 #include <string>
 #include <vector>
 
+#include "stretto/executor/describe.hpp"
+#include "stretto/executor/meetings.hpp"
 #include "stretto/executor/trace.hpp"
 #include "stretto/executor/validate.hpp"
 #include "trace_index.hpp"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "stretto/executor/error.hpp"
+#include "stretto/executor/meetings.hpp"
 #include "stretto/executor/trace.hpp"
-#include "stretto/executor/validate.hpp"
 
 namespace stretto::executor {
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/validate.hpp"
 #include "stretto/model/shape.hpp"

@@ -16,7 +16,6 @@
 #include "executor/pipeline.hpp"
 #include "stretto/executor/cuda/loopback_transport.hpp"
 #include "stretto/executor/cuda/step_graph.hpp"
-#include "stretto/executor/validate.hpp"
 #include "support.hpp"
 
 using namespace stretto;

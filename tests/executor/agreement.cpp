@@ -14,6 +14,7 @@
 #include "failures.hpp"
 #include "pipeline.hpp"
 #include "stretto/executor/bootstrap.hpp"
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/validate.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"

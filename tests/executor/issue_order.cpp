@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/plan_builder.hpp"
+#include "stretto/executor/meetings.hpp"
 
 using namespace stretto;
 using namespace stretto::test;

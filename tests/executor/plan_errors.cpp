@@ -5,6 +5,8 @@
 
 #include "failures.hpp"
 #include "pipeline.hpp"
+#include "stretto/executor/describe.hpp"
+#include "stretto/executor/meetings.hpp"
 #include "stretto/executor/validate.hpp"
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"

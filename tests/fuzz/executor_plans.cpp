@@ -5,6 +5,7 @@
 #include "executor/src/issue_order.hpp"
 #include "fuzz/support/spoilt_plans.hpp"
 #include "stretto/executor/error.hpp"
+#include "stretto/executor/meetings.hpp"
 #include "stretto/executor/trace.hpp"
 #include "stretto/executor/validate.hpp"
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "stretto/executor/describe.hpp"
 #include "stretto/executor/error.hpp"
 #include "stretto/executor/transport.hpp"
-#include "stretto/executor/validate.hpp"
 
 namespace test_support {
 

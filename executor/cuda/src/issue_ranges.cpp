@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "stretto/executor/validate.hpp"
+#include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor::cuda {
 namespace {
@@ -17,7 +17,7 @@ nvtxDomainHandle_t domain() {
 }
 
 std::string name_of(const plan_view& plan, std::size_t stream) {
-  return "rank " + std::to_string(plan.rank) + ", " + std::string(label(plan.streams[stream]));
+  return "rank " + std::to_string(plan.rank) + ", " + std::string(name(plan.streams[stream]));
 }
 
 //! Different for all streams of the process's ranks; 0 is none. A plan has at most 256 streams.
@@ -41,7 +41,8 @@ issue_ranges::issue_ranges(const plan_view& plan) : domain_(domain()) {
     says.payloadType = NVTX_PAYLOAD_TYPE_INT32;
     says.payload.iValue = number;
     says.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
-    says.message.registered = nvtxDomainRegisterStringA(domain_, label(plan, number).c_str());
+    const std::string text(to_text(plan, number).view());
+    says.message.registered = nvtxDomainRegisterStringA(domain_, text.c_str());
   }
 }
 
