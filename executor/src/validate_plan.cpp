@@ -112,7 +112,8 @@ class plan_check {
   //! Ranges, indices, and who records which event: what the other checks rely on.
   void check_shape(int index) {
     const instruction& each = at(index);
-    if (static_cast<int>(each.what.kind) >= job_kind_count || each.act > action::reduce_scatter)
+    if (static_cast<int>(each.what.kind) >= job_kind_count ||
+        static_cast<int>(each.act) >= action_count)
       refuse(index, "job kind or action is unknown");
     if (each.stream >= plan_.streams.size())
       refuse(index, "stream " + std::to_string(each.stream) + " does not exist");

@@ -23,6 +23,7 @@ enum class action : std::uint8_t {
   reduce_scatter,  //!< sum its one buffer as all_reduce does, of which each member gets its own
                    //!< part: they are equally long, and stand in rank order
 };
+inline constexpr int action_count = static_cast<int>(action::reduce_scatter) + 1;
 //! What the members of a group do together.
 constexpr bool is_collective(action act) {
   return act == action::all_reduce || act == action::all_gather || act == action::reduce_scatter;
