@@ -32,17 +32,17 @@ namespace {
 //! @param at       which was running; null: it is not known
 //! @param checked  for races, of whatever was to be issued
 failure kind_of(const std::exception_ptr& cause, const instruction* at, bool checked) {
-  const action act = at == nullptr ? action::end_step : at->act;
-  const failure of_others = act == action::run ? failure::stage : failure::transport;
-  const failure usual = meets_others(act) ? failure::transport : failure::stage;
+  const bool runs = at != nullptr && at->act == action::run;
+  const bool meets = at != nullptr && meets_others(at->act);
+  const failure usual = meets ? failure::transport : failure::stage;
   try {
     std::rethrow_exception(cause);
   } catch (const race_error&) {
     return checked ? failure::race : usual;
   } catch (const late_error&) {
-    return act == action::run ? failure::stage : failure::deadline;
+    return runs ? failure::stage : failure::deadline;
   } catch (const transport_error&) {
-    return of_others;
+    return runs ? failure::stage : failure::transport;
   } catch (...) {
     return usual;
   }
