@@ -1,7 +1,9 @@
 #include "stretto/executor/overlap_meter.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -131,17 +133,16 @@ class meter {
     on_->submit();
     finish(what, step);
     span made;
-    const timing& first_piece = stamps_.front();
-    const timing& last_piece = stamps_[last - 1];
-    if (compute) made.compute = static_cast<double>(last_piece.end - first_piece.start);
-    if (communicate)
-      made.communicate = static_cast<double>(stamps_[last].end - stamps_[last].start);
-    const std::int64_t begin = !compute       ? stamps_[last].start
-                               : !communicate ? first_piece.start
-                                              : std::min(first_piece.start, stamps_[last].start);
-    const std::int64_t end = !compute       ? stamps_[last].end
-                             : !communicate ? last_piece.end
-                                            : std::max(last_piece.end, stamps_[last].end);
+    std::int64_t begin = std::numeric_limits<std::int64_t>::max();
+    std::int64_t end = std::numeric_limits<std::int64_t>::min();
+    // Both together take from the first start to the last end.
+    const auto took = [&](std::int64_t from, std::int64_t to) {
+      begin = std::min(begin, from);
+      end = std::max(end, to);
+      return static_cast<double>(to - from);
+    };
+    if (compute) made.compute = took(stamps_.front().start, stamps_[last - 1].end);
+    if (communicate) made.communicate = took(stamps_[last].start, stamps_[last].end);
     made.all = static_cast<double>(end - begin);
     return made;
   }
