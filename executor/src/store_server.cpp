@@ -121,7 +121,7 @@ bool store_server::serve(client& with, short events) {
 }
 
 bool store_server::read_from(client& with) {
-  std::array<char, 65536> bytes{};
+  std::array<char, 65536> bytes;  // not cleared for what may be a few bytes
   while (true) {
     const ssize_t got = recv(with.socket.get(), bytes.data(), bytes.size(), 0);
     if (got == 0) return false;

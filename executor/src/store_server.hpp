@@ -31,7 +31,7 @@ struct hello {
   std::int32_t process = 0;
   std::int32_t processes = 0;
   std::uint32_t name = 0;  //!< bytes of the job's name
-  std::uint32_t spare = 0;
+  std::uint32_t spare = 0;  //!< in the place of padding, which would be sent as it happens to be
 };
 
 //! An exchange, with what all give or without; or that it is none.
