@@ -11,44 +11,20 @@
 #include "after.hpp"
 #include "cause_text.hpp"
 #include "check_options.hpp"
-#include "flight_record.hpp"
+#include "end_threads.hpp"
 #include "guarded_plan.hpp"
 #include "issue_order.hpp"
 #include "issuers.hpp"
 #include "pause.hpp"
 #include "stall.hpp"
+#include "step_failure.hpp"
 #include "stretto/executor/checked_device.hpp"
-#include "stretto/executor/describe.hpp"
 #include "stretto/executor/loopback_transport.hpp"
 #include "stretto/executor/meetings.hpp"
 #include "stretto/executor/validate.hpp"
 #include "stretto/model/verdict_text.hpp"
 
 namespace stretto::executor {
-namespace {
-
-//! Races aside, whatever a stage throws is its own, and whatever a message or a collective ends
-//! with is the transport's; of another instruction the exception's type says it.
-//! @param at       which was running; null: it is not known
-//! @param checked  for races, of whatever was to be issued
-failure kind_of(const std::exception_ptr& cause, const instruction* at, bool checked) {
-  const bool runs = at != nullptr && at->act == action::run;
-  const bool meets = at != nullptr && meets_others(at->act);
-  const failure usual = meets ? failure::transport : failure::stage;
-  try {
-    std::rethrow_exception(cause);
-  } catch (const race_error&) {
-    return checked ? failure::race : usual;
-  } catch (const late_error&) {
-    return runs ? failure::stage : failure::deadline;
-  } catch (const transport_error&) {
-    return runs ? failure::stage : failure::transport;
-  } catch (...) {
-    return usual;
-  }
-}
-
-}  // namespace
 
 //! Members are destroyed from the last to the first: threads before what they use.
 struct engine::state {
@@ -164,8 +140,7 @@ struct engine::state {
         watch.fail(plans[static_cast<std::size_t>(at.plan)].rank, at.instruction, cause);
         fail_as_reported();
       }
-      fail(failure::stage, {-1, -1, {}, steps},
-           "step " + std::to_string(steps) + ", as a graph: " + cause_text(cause), cause);
+      fail(found().not_replayed(cause));
     }
   }
 
@@ -263,121 +238,36 @@ struct engine::state {
     wire.reset();  // it may have made the devices' memory known to others
   }
 
-  //! @return threads that have not ended by then.
   int end_threads(time_point limit) noexcept {
-    watch.stop();
-    wire->abort();
-    for (const auto& each : devices) each->wake();
-    int left = 0;
-    if (threads) {
-      threads->wake();
-      left += threads->join(limit);
-    }
-    return left + end_streams(limit);
+    return executor::end_threads({watch, *wire, devices, threads.get(), polled}, limit);
   }
 
-  //! What a GPU was given it works off, whoever failed: that is waited for as long as it goes on,
-  //! and then for as long as it was to be waited at all.
-  int end_streams(time_point limit) noexcept {
-    const std::chrono::nanoseconds grace =
-        limit - std::min(limit, std::chrono::steady_clock::now());
-    std::int64_t seen = finished();
-    while (true) {
-      int left = 0;
-      for (const auto& each : devices) left += each->join(polled ? time_point::min() : limit);
-      if (left == 0 || !polled) return left;
-      for (const auto& each : devices) each->poll();
-      if (const std::int64_t now = finished(); now != seen) {
-        seen = now;
-        limit = after(grace);
-      }
-      if (std::chrono::steady_clock::now() >= limit) return left;
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-  }
-  //! Grows with every instruction that ends.
-  std::int64_t finished() const {
-    std::int64_t sum = 0;
-    for (const auto& each : devices)
-      for (int stream = 0; stream < each->streams(); ++stream)
-        sum += each->progress_of(stream).finished;
-    return sum;
-  }
+  //! As things are now: before the ranks are aborted.
+  step_failure found() const { return {plans, runners, met, with.checked, steps, issuing}; }
 
-  culprit culprit_at(std::size_t plan, int instruction) const {
-    culprit where{plans[plan].rank, instruction, {}, steps};
-    if (instruction >= 0)
-      where.what = plans[plan].instructions[static_cast<std::size_t>(instruction)].what;
-    return where;
-  }
-
-  //! @param record  of before the ranks are aborted
-  [[noreturn]] void fail(failure kind, const culprit& where, std::string text,
-                         std::exception_ptr cause, std::string record = {}) {
+  [[noreturn]] void fail(diagnosis said) {
     failed = true;
-    wire->tell(text);
+    wire->tell(said.text);
     threads_left = end_threads(after(with.grace));
     if (threads_left > 0)
-      text += (polled ? "; threads and streams of devices whose work has not ended: "
-                      : "; threads held by a callback that has not returned: ") +
-              std::to_string(threads_left);
-    failed_with = text;
-    throw execution_error(kind, where, text, std::move(cause), threads_left, std::move(record));
+      said.text += (polled ? "; threads and streams of devices whose work has not ended: "
+                           : "; threads held by a callback that has not returned: ") +
+                   std::to_string(threads_left);
+    failed_with = said.text;
+    throw execution_error(said.kind, said.where, said.text, std::move(said.cause), threads_left,
+                          std::move(said.flight_record));
   }
 
-  [[noreturn]] void fail_as_reported() {
-    const monitor::report& first = watch.first_failure();
-    std::size_t plan = 0;
-    while (plan + 1 < plans.size() && plans[plan].rank != first.rank) ++plan;
-    const int instruction = runners[plan]->instruction_of(first.ticket);
-    const std::string where = instruction >= 0 ? describe(plans[plan], instruction)
-                                               : "rank " + std::to_string(first.rank);
-    const std::string then =
-        instruction < 0 && issuing ? "; what was issued then is " + name_of(*issuing) : "";
-    const stretto::instruction* const at =
-        instruction < 0 ? nullptr
-                        : &plans[plan].instructions[static_cast<std::size_t>(instruction)];
-    fail(kind_of(first.cause, at, with.checked), culprit_at(plan, instruction),
-         "step " + std::to_string(steps) + ", " + where + ": " + cause_text(first.cause) + then +
-             exchanged_with_others(runners, steps),
-         first.cause, flight_record(runners, met, steps, {static_cast<int>(plan), instruction}));
-  }
-
+  [[noreturn]] void fail_as_reported() { fail(found().reported(watch.first_failure())); }
+  [[noreturn]] void fail_late() { fail(found().late(calls)); }
   //! What somebody has reported of the graph's step.
   [[noreturn]] void fail_replayed() {
     if (with.graph_progress) fail_as_reported();
-    const monitor::report& first = watch.first_failure();
-    fail(kind_of(first.cause, nullptr, with.checked), {first.rank, -1, {}, steps},
-         "step " + std::to_string(steps) + ", as a graph, rank " + std::to_string(first.rank) +
-             ": " + cause_text(first.cause),
-         first.cause);
+    fail(found().replay_reported(watch.first_failure()));
   }
-
   [[noreturn]] void fail_late_replay() {
     if (with.graph_progress) fail_late();
-    fail(failure::deadline, {-1, -1, {}, steps},
-         "step " + std::to_string(steps) +
-             " has not ended in time; of a graph replayed without graph_progress is not known what "
-             "it waits for",
-         nullptr);
-  }
-
-  std::string name_of(place at) const {
-    return describe(plans[static_cast<std::size_t>(at.plan)], at.instruction);
-  }
-
-  [[noreturn]] void fail_late() {
-    // What GPUs were given meanwhile goes on, whoever held up the rest.
-    const stall found =
-        issuing && calls ? stall{*issuing, name_of(*issuing) +
-                                               " was issued when its time was over: it, or those "
-                                               "before it, took the thread that issues too long"}
-                         : find_stall(runners, met, steps, issuing);
-    fail(failure::deadline,
-         culprit_at(static_cast<std::size_t>(found.at.plan), found.at.instruction),
-         "step " + std::to_string(steps) + " has not ended in time: " + found.text +
-             exchanged_with_others(runners, steps),
-         nullptr, flight_record(runners, met, steps, found.at));
+    fail(found().replay_late());
   }
 };
 
