@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "stretto/model/plan_view.hpp"
 
-// Answers that are searched for, because nobody needs them while all goes well.
+// Answers that are searched for every time, because nobody needs them while all goes well; but for
+// recorders_of(), which is asked once.
 namespace stretto::executor {
 
 inline const instruction& instruction_of(const plan_view& plan, int index) {
@@ -18,6 +21,16 @@ inline int recorder_of(const plan_view& plan, int event) {
   while (instruction_of(plan, index).record != event && plan.part_of(index).started != event)
     ++index;
   return index;
+}
+
+//! The same of every event; -1: nobody records it.
+inline std::vector<int> recorders_of(const plan_view& plan) {
+  std::vector<int> recorders(static_cast<std::size_t>(plan.events), -1);
+  for (int index = 0; index < static_cast<int>(plan.instructions.size()); ++index)
+    for (const std::int32_t event :
+         {instruction_of(plan, index).record, plan.part_of(index).started})
+      if (event >= 0) recorders[static_cast<std::size_t>(event)] = index;
+  return recorders;
 }
 
 //! What it is that others have their part in: number_of counts them.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "plan_lookup.hpp"
+
 namespace stretto::executor {
 namespace {
 
@@ -15,7 +17,7 @@ std::vector<clock> clocks_of(const plan_view& plan) {
   const std::size_t streams = plan.streams.size();
   std::vector<clock> at_start(count, clock(streams, -1));
   std::vector<int> last(streams, -1);
-  std::vector<int> recorder(static_cast<std::size_t>(plan.events), -1);
+  const std::vector<int> recorders = recorders_of(plan);
   const auto join = [](clock& mine, const clock& other) {
     for (std::size_t stream = 0; stream < mine.size(); ++stream)
       mine[stream] = std::max(mine[stream], other[stream]);
@@ -32,16 +34,14 @@ std::vector<clock> clocks_of(const plan_view& plan) {
     clock& mine = at_start[index];
     if (last[each.stream] >= 0) join_end(mine, last[each.stream]);
     for (const event_wait& wait : plan.waits_of(each)) {
-      const int from = wait.previous_step ? -1 : recorder[static_cast<std::size_t>(wait.event)];
-      if (from < 0) continue;
+      if (wait.previous_step) continue;
+      const int from = recorders[static_cast<std::size_t>(wait.event)];
       if (plan.instructions[static_cast<std::size_t>(from)].record == wait.event)
         join_end(mine, from);
       else
         join(mine, at_start[static_cast<std::size_t>(from)]);
     }
     last[each.stream] = static_cast<int>(index);
-    for (const std::int32_t event : {each.record, plan.part_of(static_cast<int>(index)).started})
-      if (event >= 0) recorder[static_cast<std::size_t>(event)] = static_cast<int>(index);
   }
   return at_start;
 }

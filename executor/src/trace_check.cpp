@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "plan_lookup.hpp"
 #include "stretto/executor/describe.hpp"
 #include "stretto/executor/meetings.hpp"
 #include "stretto/executor/trace.hpp"
@@ -18,12 +19,7 @@ class order_check {
 
   std::optional<broken_order> run() {
     for (std::size_t plan = 0; plan < plans_.size(); ++plan) {
-      recorders_.assign(static_cast<std::size_t>(plans_[plan].events), -1);
-      const int count = static_cast<int>(plans_[plan].instructions.size());
-      for (int index = 0; index < count; ++index) {
-        const std::int32_t event = at({static_cast<int>(plan), index}).record;
-        if (event >= 0) recorders_[static_cast<std::size_t>(event)] = index;
-      }
+      recorders_ = recorders_of(plans_[plan]);
       for (const auto& [step, unused] : found_.steps()) {
         check_rank(static_cast<int>(plan), step);
         if (broken_) return broken_;
@@ -34,8 +30,7 @@ class order_check {
 
  private:
   const instruction& at(place where) const {
-    return plans_[static_cast<std::size_t>(where.plan)]
-        .instructions[static_cast<std::size_t>(where.instruction)];
+    return instruction_of(plans_[static_cast<std::size_t>(where.plan)], where.instruction);
   }
   std::string name(place where) const {
     return describe(plans_[static_cast<std::size_t>(where.plan)], where.instruction);
@@ -52,7 +47,7 @@ class order_check {
       for (const event_wait& wait : mine.waits_of(at(here))) {
         const place recorder{plan, recorders_[static_cast<std::size_t>(wait.event)]};
         // A start: its stream has come to it, which is no time in a trace.
-        if (recorder.instruction < 0) continue;
+        if (at(recorder).record != wait.event) continue;
         const std::int64_t when = wait.previous_step ? step - 1 : step;
         if (found_.has_step(when))
           check_order(recorder, when, here, step, "event " + std::to_string(wait.event));

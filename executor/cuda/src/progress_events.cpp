@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "plan_lookup.hpp"
+
 namespace stretto::executor::cuda {
 
 progress_events::progress_events(const plan_view& plan, std::span<const owned_event> recorded)
     : plan_(plan),
       count_(static_cast<std::int64_t>(plan.instructions.size())),
-      recorder_(static_cast<std::size_t>(plan.events), -1),
+      recorder_(recorders_of(plan)),
       lanes_(std::make_unique<lane[]>(plan.streams.size())) {
   done_.reserve(plan.instructions.size());
   for (int index = 0; index < static_cast<int>(plan.instructions.size()); ++index) {
@@ -20,8 +22,6 @@ progress_events::progress_events(const plan_view& plan, std::span<const owned_ev
       own_.push_back(make_event());
       done_.push_back(own_.back().get());
     }
-    for (const std::int32_t event : {each.record, plan.part_of(index).started})
-      if (event >= 0) recorder_[static_cast<std::size_t>(event)] = index;
   }
 }
 
