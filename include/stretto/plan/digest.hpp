@@ -13,13 +13,14 @@ namespace stretto {
 
 //! One number for the whole schedule of all ranks: their jobs in the global order, from which messages
 //! follow, how long the lists with messages and ends are, the size of every stage's message, the
-//! groups, and the version of this library. Ranks that compute different plans have different
-//! digests, which is looked at before the first step.
+//! groups with their members, and the version of this library. Ranks that compute different plans have
+//! different digests, which is looked at before the first step.
 //! @param of  the jobs' in their order, as the order_sink has it
 template <class MessageBytes>
 constexpr std::uint64_t digest_of(digest of, const job_rows& lists, int stages,
                                   MessageBytes&& message_bytes,
-                                  std::span<const group_info> groups) {
+                                  std::span<const group_info> groups,
+                                  std::span<const std::int32_t> members) {
   digest sum = of;
   for (char letter : version) sum.add(static_cast<unsigned char>(letter));
   for (int rank = 0; rank < lists.ranks; ++rank)
@@ -27,10 +28,17 @@ constexpr std::uint64_t digest_of(digest of, const job_rows& lists, int stages,
   for (int stage = 0; stage + 1 < stages; ++stage)
     sum.add(static_cast<std::uint64_t>(message_bytes(stage)));
   for (const group_info& group : groups) {
-    sum.add(static_cast<std::uint64_t>(group.elements) * 2u + (group.wide ? 1u : 0u) +
-            (group.data_parallel ? std::uint64_t{1} << 63u : 0u) +
-            (static_cast<std::uint64_t>(group.stage + 1) << 40u));
-    if (group.weights >= 0) sum.add(static_cast<std::uint64_t>(group.weights));
+    // Each in a word of its own: some may be as large as 2^40.
+    sum.add(static_cast<std::uint64_t>(group.first));
+    sum.add(static_cast<std::uint64_t>(group.count));
+    sum.add(static_cast<std::uint64_t>(group.elements));
+    sum.add(group.wide ? 1u : 0u);
+    sum.add(static_cast<std::uint64_t>(group.stage));
+    sum.add(group.shared ? 1u : 0u);
+    sum.add(group.data_parallel ? 1u : 0u);
+    sum.add(static_cast<std::uint64_t>(group.weights));
+    for (int at = group.first; at < group.first + group.count; ++at)
+      sum.add(static_cast<std::uint64_t>(members[static_cast<std::size_t>(at)]));
   }
   return sum.value;
 }

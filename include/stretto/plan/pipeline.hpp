@@ -141,7 +141,7 @@ class pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>
       digest = digest_of(
           noted.jobs, out.rows(), stage_room,
           [](int stage) { return bytes_[static_cast<std::size_t>(stage)].output; },
-          group_table_.infos);
+          group_table_.infos, group_table_.members);
     }
     constexpr lowering::clock_rows known() const { return {clocks, ranks, list_room}; }
   };

@@ -290,7 +290,7 @@ class planned {
     const lowering::buffer_sizes sizes = buffer_sizes();
     const std::uint64_t whole = digest_of(
         jobs, issued.rows, where_.stages(), [&](int stage) { return sizes.of(stage).output; },
-        viewed(request_.groups));
+        viewed(request_.groups), viewed(request_.members));
     for (std::size_t rank = 0; rank < written_.size(); ++rank) {
       plan_view seen = written_[rank].view();
       seen.rank = static_cast<int>(rank);
