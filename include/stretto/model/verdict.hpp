@@ -8,7 +8,7 @@
 namespace stretto {
 
 //! The answer of a check or a policy: nothing wrong, or what, where and why. Structural.
-struct verdict {
+struct [[nodiscard]] verdict {
   fault what = fault::none;
   reason why = reason::none;
   int rank = -1;             //!< -1: no rank in particular
