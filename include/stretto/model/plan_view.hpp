@@ -9,6 +9,12 @@
 namespace stretto {
 
 //! What an instruction asks of the executor.
+//
+// A new one, last, is added to: is_collective, is_sum and meets_others below; name (plan_names.hpp);
+// what writes it (lowering/instructions.hpp, of an op lowering/expand.hpp) and what a list is held to
+// have (check/as_listed.hpp, action_table); in the executor check_action (validate_plan.cpp), the
+// runner's enqueue_work, category (trace.cpp), how a stall is told (stall.cpp) and, where others have
+// their part in it, kind_of_meeting (plan_lookup.hpp) and every transport.
 enum class action : std::uint8_t {
   run,         //!< call the stage
   send,        //!< hand the message in its one buffer to `peer`
@@ -23,6 +29,7 @@ enum class action : std::uint8_t {
   reduce_scatter,  //!< sum its one buffer as all_reduce does, of which each member gets its own
                    //!< part: they are equally long, and stand in rank order
 };
+//! How many actions there are.
 inline constexpr int action_count = static_cast<int>(action::reduce_scatter) + 1;
 //! What the members of a group do together.
 constexpr bool is_collective(action act) {
