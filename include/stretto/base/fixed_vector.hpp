@@ -19,8 +19,6 @@ struct fixed_vector {
   }
   constexpr std::size_t size() const { return count; }
   constexpr bool empty() const { return count == 0; }
-  static constexpr std::size_t capacity() { return Capacity; }
-  constexpr void clear() { count = 0; }
   constexpr T& operator[](std::size_t at) { return items[at]; }
   constexpr const T& operator[](std::size_t at) const { return items[at]; }
   constexpr T* begin() { return items; }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "stretto/check/kind_set.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/verdict.hpp"
 

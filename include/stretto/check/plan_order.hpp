@@ -6,7 +6,6 @@
 #include "stretto/base/scratch.hpp"
 #include "stretto/lowering/happens_before.hpp"
 #include "stretto/lowering/laps.hpp"
-#include "stretto/lowering/walk.hpp"
 #include "stretto/model/plan_view.hpp"
 #include "stretto/model/replay.hpp"
 

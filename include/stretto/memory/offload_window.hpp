@@ -1,13 +1,10 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/memory/microbatch_window.hpp"
-#include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/verdict.hpp"

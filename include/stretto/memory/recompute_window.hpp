@@ -1,11 +1,8 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
-#include <span>
 
 #include "stretto/memory/microbatch_window.hpp"
-#include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/verdict.hpp"
