@@ -12,6 +12,30 @@
 
 namespace stretto {
 
+namespace detail {
+
+//! How much a plan of ops has of each.
+struct plan_sizes {
+  std::size_t instructions = 0;  //!< and parts
+  std::size_t waits = 0;
+  std::size_t uses = 0;
+  std::size_t ranges = 0;
+  std::size_t released = 0;
+  std::size_t buffers = 0;
+
+  //! Room for this plan, too.
+  constexpr void grow_to(const lowering::op_plan& plan) {
+    instructions = std::max(instructions, plan.instructions.size());
+    waits = std::max(waits, plan.waits.size());
+    uses = std::max(uses, plan.uses.size());
+    ranges = std::max(ranges, plan.ranges.size());
+    released = std::max(released, plan.released.size());
+    buffers = std::max(buffers, plan.buffers.size());
+  }
+};
+
+}  // namespace detail
+
 //! A stretto::pipeline whose jobs are expanded into ops, at compile time (see `expanded`).
 //! `static_assert(valid<with_ops<Step, Ops>>)` proves all rules or names the one that is broken.
 //! @tparam Ops  also says `streams()`: a std::array of stream_info
@@ -26,30 +50,23 @@ class with_ops {
   }
   struct facts {
     verdict answer{};
-    std::size_t instructions = 0, waits = 0, uses = 0, ranges = 0, released = 0, buffers = 0;
+    detail::plan_sizes most{};
   };
   static constexpr facts facts_ = [] {
     const detail::plans_expander all = made();
     facts found{.answer = all.answer};
-    for (const lowering::op_plan& plan : all.written) {
-      found.instructions = std::max(found.instructions, plan.instructions.size());
-      found.waits = std::max(found.waits, plan.waits.size());
-      found.uses = std::max(found.uses, plan.uses.size());
-      found.ranges = std::max(found.ranges, plan.ranges.size());
-      found.released = std::max(found.released, plan.released.size());
-      found.buffers = std::max(found.buffers, plan.buffers.size());
-    }
+    for (const lowering::op_plan& plan : all.written) found.most.grow_to(plan);
     return found;
   }();
   struct frozen_plan {
-    std::array<instruction, facts_.instructions> instructions{};
-    std::array<op_part, facts_.instructions> parts{};
-    std::array<event_wait, facts_.waits> waits{};
-    std::array<buffer_use, facts_.uses> uses{};
-    std::array<byte_range, facts_.ranges> ranges{};
-    std::array<std::int32_t, facts_.released> released{};
-    std::array<buffer, facts_.buffers> buffers{};
-    std::size_t counts[6]{};
+    std::array<instruction, facts_.most.instructions> instructions{};
+    std::array<op_part, facts_.most.instructions> parts{};
+    std::array<event_wait, facts_.most.waits> waits{};
+    std::array<buffer_use, facts_.most.uses> uses{};
+    std::array<byte_range, facts_.most.ranges> ranges{};
+    std::array<std::int32_t, facts_.most.released> released{};
+    std::array<buffer, facts_.most.buffers> buffers{};
+    detail::plan_sizes sizes{};
     std::int32_t events = 0;
     std::int64_t arena_bytes = 0;
     std::uint64_t digest = 0;
@@ -67,9 +84,7 @@ class with_ops {
       std::copy(from.ranges.begin(), from.ranges.end(), to.ranges.begin());
       std::copy(from.released.begin(), from.released.end(), to.released.begin());
       std::copy(from.buffers.begin(), from.buffers.end(), to.buffers.begin());
-      to.counts[0] = from.instructions.size(), to.counts[1] = from.waits.size();
-      to.counts[2] = from.uses.size(), to.counts[3] = from.released.size();
-      to.counts[4] = from.buffers.size(), to.counts[5] = from.ranges.size();
+      to.sizes.grow_to(from);
       to.events = from.events;
       to.arena_bytes = from.arena_bytes;
       to.digest = made_now.views[rank].digest;
@@ -82,13 +97,13 @@ class with_ops {
       const frozen_plan& from = frozen_[rank];
       plan_view& to = all[rank];
       to = Step::plans()[rank];
-      to.instructions = std::span(from.instructions.data(), from.counts[0]);
-      to.parts = std::span(from.parts.data(), from.counts[0]);
-      to.waits = std::span(from.waits.data(), from.counts[1]);
-      to.uses = std::span(from.uses.data(), from.counts[2]);
-      to.ranges = std::span(from.ranges.data(), from.counts[5]);
-      to.released = std::span(from.released.data(), from.counts[3]);
-      to.buffers = std::span(from.buffers.data(), from.counts[4]);
+      to.instructions = std::span(from.instructions.data(), from.sizes.instructions);
+      to.parts = std::span(from.parts.data(), from.sizes.instructions);
+      to.waits = std::span(from.waits.data(), from.sizes.waits);
+      to.uses = std::span(from.uses.data(), from.sizes.uses);
+      to.ranges = std::span(from.ranges.data(), from.sizes.ranges);
+      to.released = std::span(from.released.data(), from.sizes.released);
+      to.buffers = std::span(from.buffers.data(), from.sizes.buffers);
       to.streams = streams_;
       to.events = from.events;
       to.arena_bytes = from.arena_bytes;
