@@ -4,10 +4,10 @@
 
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/hanayo.hpp"
+#include "stretto/schedule/parts/emit_best.hpp"
 #include "stretto/schedule/parts/form_search.hpp"
 #include "stretto/schedule/parts/v_block.hpp"
 #include "stretto/schedule/parts/v_block_search.hpp"
-#include "stretto/schedule/parts/wave_serial.hpp"
 #include "stretto/schedule/v_1f1b.hpp"
 #include "stretto/schedule/v_half.hpp"
 #include "stretto/schedule/v_min.hpp"
@@ -37,8 +37,7 @@ struct v_auto {
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
-    if (variant < -1 || variant >= variants)
-      return refuse(fault::unsupported, reason::variant_out_of_range);
+    if (const verdict sound = variant_or_refuse(*this); !sound) return sound;
     return two_chunks_or_refuse(sizes);
   }
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
@@ -54,11 +53,7 @@ struct v_auto {
   //!         enough for every rank with split backwards. Of a single variant: see
   //!         variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
-    const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (chosen >= 0 && score(sizes, table, chosen, &out).fits) return {};
-    for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
-    return variant < 0 ? wave_limits_or_refuse(sizes, table)
-                       : variant_over_limit(*this, sizes, table, variant);
+    return emit_best(*this, sizes, table, out);
   }
 
  private:

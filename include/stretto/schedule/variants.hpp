@@ -32,6 +32,8 @@ struct variant_score {
   }
 };
 
+//! The score of an order that fits.
+//! @param room  how much it may keep: see kept_room
 constexpr variant_score score_of(objective_kind objective, std::int64_t makespan,
                                  std::int64_t span, int room = 0) {
   const bool flush = objective == objective_kind::flush;
@@ -52,6 +54,13 @@ concept Search = Policy<Schedule> &&
   { made.objective } -> std::convertible_to<objective_kind>;
   { made.score(sizes, table, 0, out) } -> std::same_as<variant_score>;
 };
+
+//! Whether the option `variant` is one of a search's, or -1; else fault::unsupported.
+template <class Schedule>
+constexpr verdict variant_or_refuse(const Schedule& made) {
+  if (made.variant >= -1 && made.variant < Schedule::variants) return {};
+  return refuse(fault::unsupported, reason::variant_out_of_range);
+}
 
 //! How many orders a schedule still chooses from, each of which its `score` knows: a search's, unless
 //! it is told which; 0 of others.

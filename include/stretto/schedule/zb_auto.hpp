@@ -7,6 +7,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/emit_best.hpp"
 #include "stretto/schedule/parts/kept_room.hpp"
 #include "stretto/schedule/parts/list_score.hpp"
 #include "stretto/schedule/parts/wave_rules.hpp"
@@ -51,9 +52,7 @@ struct zb_auto {
   constexpr placement_kind placed() const { return placement_kind::looped; }
   constexpr verdict supports(const shape& sizes) const {
     if (const verdict sound = one_chunk_or_refuse(sizes); !sound) return sound;
-    if (variant < -1 || variant >= variants)
-      return refuse(fault::unsupported, reason::variant_out_of_range);
-    return {};
+    return variant_or_refuse(*this);
   }
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
@@ -66,11 +65,7 @@ struct zb_auto {
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
   //!         enough for every rank. Of a single variant: see variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
-    const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (chosen >= 0 && score(sizes, table, chosen, &out).fits) return {};
-    for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
-    return variant < 0 ? wave_limits_or_refuse(sizes, table)
-                       : variant_over_limit(*this, sizes, table, variant);
+    return emit_best(*this, sizes, table, out);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/emit_best.hpp"
 #include "stretto/schedule/parts/form_search.hpp"
 #include "stretto/schedule/parts/round_search.hpp"
 #include "stretto/schedule/parts/wave_rules.hpp"
@@ -61,8 +62,7 @@ struct zbv_greedy {
   constexpr verdict supports(const shape& sizes) const {
     if (const verdict sound = positive_or_refuse(sizes); !sound) return sound;
     if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
-    if (variant < -1 || variant >= variants)
-      return refuse(fault::unsupported, reason::variant_out_of_range);
+    if (const verdict sound = variant_or_refuse(*this); !sound) return sound;
     if (variant >= 0 && !serves(sizes)) return refuse(fault::unsupported, reason::chunks_not_two);
     return {};
   }
@@ -77,11 +77,7 @@ struct zbv_greedy {
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
   //!         enough for every rank. Of a single variant: see variant_over_limit.
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
-    const int chosen = variant < 0 ? best_variant(*this, sizes, table) : variant;
-    if (chosen >= 0 && score(sizes, table, chosen, &out).fits) return {};
-    for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
-    return variant < 0 ? wave_limits_or_refuse(sizes, table)
-                       : variant_over_limit(*this, sizes, table, variant);
+    return emit_best(*this, sizes, table, out);
   }
 
  private:

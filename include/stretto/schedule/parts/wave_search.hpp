@@ -7,6 +7,7 @@
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
 #include "stretto/schedule/parts/kept_room.hpp"
+#include "stretto/schedule/parts/wave_limits.hpp"
 #include "stretto/schedule/parts/wave_pass.hpp"
 #include "stretto/schedule/parts/wave_rules.hpp"
 #include "stretto/schedule/parts/wave_serial.hpp"

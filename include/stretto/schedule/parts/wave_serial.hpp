@@ -7,7 +7,6 @@
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
-#include "stretto/model/verdict.hpp"
 
 namespace stretto::schedule {
 
@@ -88,29 +87,6 @@ class wave_walk {
 constexpr wave_walk::wave_walk(const shape& sizes, const job_table_view& table, int rank)
     : chunks_(sizes.chunks), table_(table), rank_(rank), pending_(chunks_) {
   while (!walk([](int, job_kind) {})) limit_ = next_;
-}
-
-//! Whether every rank's limit has room for its micro-batches one by one. No order needs less where
-//! micro-batches give back all that they take, backwards for the weights take nothing, and none
-//! ever gives back more than it has taken so far: those in flight then only add to one another, and
-//! any order, left with one micro-batch alone, is one that wave_walk has to choose from.
-//! @return ok, or fault::over_limit: `rank` is the one that needs most of those whose limit is too
-//!         small, `limit` its own, `amount` the smallest that is enough for all of them
-constexpr verdict wave_limits_or_refuse(const shape& sizes, const job_table_view& table) {
-  verdict found;
-  for (int rank = 0; rank < sizes.ranks; ++rank) {
-    if (table.limit_of(rank) == unlimited) continue;
-    const wave_walk one(sizes, table, rank);
-    // Job tables need not balance: what micro-batches leave behind adds up.
-    const std::int64_t kept = one.left() > 0 ? (sizes.microbatches - 1) * one.left() : 0;
-    const std::int64_t smallest = table.base_of(rank) + one.need() + kept;
-    if (smallest <= table.limit_of(rank) || (!found.ok() && smallest <= found.amount)) continue;
-    found = refuse(fault::over_limit, reason::above_limit);
-    found.rank = rank;
-    found.limit = table.limit_of(rank);
-    found.amount = smallest;
-  }
-  return found;
 }
 
 //! The order that needs the least memory: micro-batches one by one.
