@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/check/bounded.hpp"
+#include "stretto/model/memory_curve.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/report.hpp"
 
@@ -120,7 +120,7 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
   made.ranks = input.rows.ranks;
   made.end = measured.makespan;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
-    check::memory_curve memory(input, rank);
+    memory_curve memory(input, rank);
     std::vector<memory_point> curve{{0, memory.level()}};
     bool second_half = false;
     for (int step = 0; step < input.rows.counts[rank]; ++step) {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/check/bounded.hpp"
+#include "stretto/model/memory_curve.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/gradient_sums.hpp"
 #include "stretto/plan/job_time.hpp"
@@ -114,7 +114,7 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
   std::int64_t reductions = 0;
   bool any_takes_time = false;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
-    check::memory_curve memory(input, rank);
+    memory_curve memory(input, rank);
     for (int step = 0; step < input.rows.counts[rank];) {
       const int jobs = memory.run(step);
       if (jobs == 0)
