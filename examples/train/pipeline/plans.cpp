@@ -13,6 +13,7 @@
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/schedule/all.hpp"
 #include "stretto/schedule/any.hpp"
+#include "stretto/schedule/by_name.hpp"
 #include "stretto/schedule/options.hpp"
 
 namespace train {
