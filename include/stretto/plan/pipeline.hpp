@@ -19,6 +19,7 @@
 #include "stretto/lowering/streams/serves.hpp"
 #include "stretto/plan/accepted.hpp"
 #include "stretto/plan/digest.hpp"
+#include "stretto/plan/groups_policy.hpp"
 #include "stretto/plan/pipeline_gathers.hpp"
 
 namespace stretto {
