@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "errors.hpp"
+#include "stretto/base/reason_text.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/plan/emit_jobs.hpp"
 #include "stretto/schedule/by_name.hpp"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/base/reason_text.hpp"
 #include "stretto/check/complete.hpp"
 #include "stretto/check/ordered.hpp"
 #include "stretto/check/sharded.hpp"

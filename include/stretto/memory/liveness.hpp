@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "stretto/base/reason_text.hpp"
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/program.hpp"

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "stretto/base/reason_text.hpp"
 #include "stretto/base/text.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/model/verdict.hpp"

@@ -51,11 +51,11 @@ constexpr bool speaks_of_shape(reason why) {
   }
 }
 
-//! Whether it is about bytes that a memory policy says.
+//! Whether it is about bytes that a memory policy says: base/fault.hpp has these one after another.
 constexpr bool speaks_of_bytes(reason why) {
   return why >= reason::output_out_of_range && why <= reason::weights_out_of_range;
 }
-//! Or costs.
+//! Or costs, which it has so, too.
 constexpr bool speaks_of_costs(reason why) {
   return why >= reason::time_out_of_range && why <= reason::hiding_out_of_range;
 }
