@@ -18,7 +18,7 @@ inline constexpr recompute_window recompute_all{1, 1};
 
 //! What a memory policy recomputes: see memory/concept.hpp.
 template <class Memory>
-constexpr recompute_window window_of(const Memory& made) {
+constexpr recompute_window recompute_of(const Memory& made) {
   static_assert(
       !requires(Memory & any) { any.recompute(); } || requires { made.recompute(); },
       "stretto: a memory policy's recompute() must be const");

@@ -32,7 +32,7 @@ struct windows {
 //! What a memory policy puts in: see memory/concept.hpp.
 template <class Memory>
 constexpr windows windows_of(const Memory& made) {
-  return {window_of(made), offload_of(made)};
+  return {recompute_of(made), offload_of(made)};
 }
 
 namespace detail {

@@ -59,7 +59,7 @@ plan_request request_of(const Memory& made, int stages, std::span<const layer_ra
   request.stages.resize(static_cast<std::size_t>(stages));
   memory::write_stage_bytes(made, layers, {request.stages.data(), request.stages.size()});
   request.release_sends = Memory::release_sends;
-  request.recompute = memory::window_of(made);
+  request.recompute = memory::recompute_of(made);
   request.offload = memory::offload_of(made);
   return request;
 }
