@@ -35,6 +35,15 @@ struct job_rows {
   }
 };
 
+//! Whether the lists have a job of which `matches(work)` says so.
+template <class Matches>
+constexpr bool any_job(const job_rows& rows, const Matches& matches) {
+  for (int rank = 0; rank < rows.ranks; ++rank)
+    for (const job& work : rows.row(rank))
+      if (matches(work)) return true;
+  return false;
+}
+
 namespace detail {
 
 // Not constexpr: where a list is a constant, these names stand in the compiler's message.

@@ -125,7 +125,7 @@ class planned {
                                                          : check::lists_of::jobs);
     // Without gathers, either, it would say of nothing.
     if (answer_.ok() && request_.data_parallel && request_.gathered == 0 && !request_.train &&
-        has_backwards(compute.rows))
+        any_job(compute.rows, [](const job& work) { return is_input_gradient(work.kind); }))
       answer_ = refuse(fault::unsupported, reason::summed_for_nobody);
     if (answer_.ok()) answer_ = overlap::serves(overlap, compute.where);
     if (answer_.ok()) answer_ = gather_weights(compute);
@@ -177,12 +177,6 @@ class planned {
     return found.ok() ? check::bounded(compute) : found;
   }
 
-  static bool has_backwards(const job_rows& rows) {
-    for (int rank = 0; rank < rows.ranks; ++rank)
-      for (const job& work : rows.row(rank))
-        if (is_input_gradient(work.kind)) return true;
-    return false;
-  }
   void join_replicas() {
     const int replicated = request_.train ? lowering::replicated_stages(where_) : 0;
     // Forwards alone have no gradients to sum.
