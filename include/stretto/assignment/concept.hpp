@@ -43,6 +43,7 @@ concept Policy = requires(const Assignment& made, const placement& where,
   { made.assign(where, stages) } -> std::same_as<verdict>;
 };
 
+//! Whether a stage may be without layers, as a member of that name says; without one, none may.
 template <class Assignment>
 inline constexpr bool leaves_empty = [] {
   static_assert(!requires { Assignment::leaves_empty(); },

@@ -24,7 +24,8 @@ class op_counter {
         known_(std::int64_t{job_kind_count} * chunks_) {}
   constexpr ~op_counter() = default;  // nvcc does not find it constexpr by itself
 
-  //! @param begin, end  of the node: instructions that are all ops
+  //! @param begin  of the node: instructions that are all ops
+  //! @param end    behind its last
   constexpr verdict count(std::int32_t begin, std::int32_t end) {
     const job first = what(begin);
     job halves[2] = {first, first};

@@ -47,6 +47,7 @@ struct buffer_sizes {
   }
 };
 
+//! The least multiple of 64 bytes that holds so many: where buffers begin.
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 //! How many buffers a plan has room for, where the compiler knows; else 0.

@@ -62,8 +62,9 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
 
 //! Writes the job table of dealt layers, for which schedules, simulations and proofs then need no
 //! layers: one entry per rank, chunk and kind, and per rank the memory of the weights it holds.
-//! @param stages layers of every stage, in pipeline order
-//! @param entries, base those of a fixed_job_table; `base` has one entry per rank
+//! @param stages   layers of every stage, in pipeline order
+//! @param entries  those of a fixed_job_table
+//! @param base     its, too: one entry per rank
 template <layer_costs Costs>
 constexpr void write_layer_costs(const placement& where, std::span<const layer_range> stages,
                                  const Costs& costs, std::span<job_cost> entries,

@@ -10,6 +10,7 @@ namespace stretto {
 
 //! The most sizes that a kernel's time depends on.
 inline constexpr std::size_t most_axes = 3;
+//! One size for each axis that a kernel has, from the first on.
 using kernel_sizes = std::array<std::int64_t, most_axes>;
 
 //! A kernel with sizes, some times over: what an op does, or a part of it. Machines that were

@@ -45,6 +45,8 @@ struct stream_traits<stream_type> {
   }
 };
 
+//! An enum of streams: stream_traits is specialised for it with `count`, at most max_streams,
+//! `name(one)` and `priority(one)`, of which lower is more urgent.
 template <class Stream>
 concept StreamType = std::is_enum_v<Stream> && requires(Stream one) {
   { stream_traits<Stream>::count } -> std::convertible_to<int>;

@@ -61,6 +61,7 @@ enum class transformer_rule : std::uint8_t {
   weights_dealt,    //!< the same of weight_shards
 };
 
+//! One sentence for people; empty for none.
 constexpr std::string_view describe(transformer_rule broken) {
   switch (broken) {
     case transformer_rule::none:

@@ -67,8 +67,10 @@ constexpr schedule::variant_score judged(const Schedule& made, const shape& size
 //! the lists. Limits that it sees leave room for copies that may never be there at once, and all
 //! micro-batches are as the largest: what finds no place within these, or only a late one, may do
 //! better without.
-//! @param seen, costs, put  see emit_jobs
-//! @param out               where the lists go; none: only measures
+//! @param put    see emit_jobs
+//! @param costs  the same
+//! @param seen   the same
+//! @param out    where the lists go; none: only measures
 template <class Schedule>
 constexpr schedule::variant_score score_with(const Schedule& made, const shape& sizes,
                                              const memory::windows& put,

@@ -15,6 +15,7 @@
 
 namespace stretto::overlap {
 
+//! What a look ahead may do, and on what.
 struct look_ahead_options {
   int multiprocessors = 0;  //!< see op_times
   int outstanding = 0;      //!< most collectives issued whose results are still awaited; 0: any
