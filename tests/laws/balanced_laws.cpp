@@ -307,7 +307,7 @@ TEST_CASE("what a balanced assignment refuses") {
   std::vector<layer_range> stages(8);
   const auto unit = [](int) { return unit_costs{.memory_weights = 3}; };
   CHECK(to_text(deal_balanced(7, where, stages, unit).answer) ==
-        "misassigned on rank 3: a stage would hold no layer (layers: 7, at least 8)");
+        "misassigned: a stage would hold no layer (layers: 7, at least 8)");
   const std::vector<std::int64_t> memory(4, 5);
   CHECK(to_text(deal_balanced(8, where, stages, unit, {memory, {}}).answer) ==
         "rule bounded broken: memory in use exceeds the rank's limit (6, at most 5)");

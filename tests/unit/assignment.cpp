@@ -216,7 +216,7 @@ TEST_CASE("every policy covers the model in order, without gaps, every rank with
   }
 }
 
-TEST_CASE("what cannot be dealt is refused, with the rank") {
+TEST_CASE("what cannot be dealt is refused, with the rank if there is one at fault") {
   const placement where{placement_kind::looped, 2, 2};
   std::array<layer_range, 4> stages;
   const auto check = [](const stretto::verdict& answer, fault what, reason why, int rank) {
@@ -224,8 +224,11 @@ TEST_CASE("what cannot be dealt is refused, with the rank") {
     CHECK(answer.why == why);
     CHECK(answer.rank == rank);
   };
-  check(even<3>{}.assign(where, stages), fault::misassigned, reason::empty_stage, 1);
-  check(even<-3>{}.assign(where, stages), fault::misassigned, reason::empty_stage, 0);
+  check(even<3>{}.assign(where, stages), fault::misassigned, reason::empty_stage, -1);
+  check(even<-3>{}.assign(where, stages), fault::misassigned, reason::empty_stage, -1);
+  // The model's layers and stages: no rank's.
+  CHECK(to_text(even<3>{}.assign(where, stages)) ==
+        "misassigned: a stage would hold no layer (layers: 3, at least 4)");
   check(round_robin<4, 1>{}.assign(where, stages), fault::misassigned, reason::empty_stage, 1);
   check(round_robin<4, -1>{}.assign(where, stages), fault::misassigned, reason::empty_stage, 1);
   check(round_robin<4, 4, 4>{}.assign(where, stages), fault::misassigned,

@@ -26,6 +26,7 @@ using stretto::layer_range;
 //!   whose `amount` is what is wrong and whose `limit` is what would be valid:
 //!     reason                rank             amount               limit
 //!     empty_stage           short of layers  its layers           the least it needs
+//!     empty_stage           -                the model's layers   stages, which need one each
 //!     layers_do_not_fit     -                the layers given     those of the model
 //!     counts_not_per_rank   -                the counts given     ranks
 //!     counts_not_per_stage  -                the counts given     stages

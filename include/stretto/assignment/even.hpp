@@ -15,10 +15,7 @@ constexpr verdict deal_evenly(int layers, const placement& where, std::span<laye
   if (count < 1) return misassigned(reason::layers_do_not_fit, -1, layers, 0);
   if (stages.size() < static_cast<std::size_t>(count))
     return refuse(fault::capacity, reason::buffer_full);
-  if (layers < count) {
-    const int stage = layers < 0 ? 0 : layers;  // the first that gets none
-    return misassigned(reason::empty_stage, where.rank_of(stage, 0), layers, count);
-  }
+  if (layers < count) return misassigned(reason::empty_stage, -1, layers, count);
   std::int32_t first = 0;
   for (int stage = 0; stage < count; ++stage) {
     const std::int32_t held = layers / count + (stage < layers % count ? 1 : 0);

@@ -177,8 +177,10 @@ struct accepted {
 //! much there is, and what would be valid (assignment/concept.hpp says of what).
 template <reason Why, int Rank, std::int64_t Given, std::int64_t Valid>
 struct assigned {
-  static_assert(Why != reason::empty_stage,
+  static_assert(Why != reason::empty_stage || Rank < 0,
                 "stretto: empty_stage: this rank is given fewer layers than it needs");
+  static_assert(Why != reason::empty_stage || Rank >= 0,
+                "stretto: empty_stage: the model has fewer layers than stages, which need one each");
   static_assert(Why != reason::layers_do_not_fit,
                 "stretto: layers_do_not_fit: the layers do not sum to the model");
   static_assert(Why != reason::counts_not_per_rank,
