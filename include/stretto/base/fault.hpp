@@ -27,8 +27,8 @@ enum class fault : int {  // of 8 bits it is a letter in what clang says
   missharded,    //!< rule `sharded`: weights not gathered and dropped, or gradients not reduced
 };
 
-//! Why, in the words of the rule. Structural, so that it can stand in a template argument. `describe`
-//! (base/reason_text.hpp) has a sentence for each.
+//! Why, in the words of the rule. Structural, so that it can stand in a template argument.
+//! `describe` (base/reason_text.hpp) has a sentence for each.
 enum class reason : int {
   none,
   ranks_below_one,
