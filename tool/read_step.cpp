@@ -32,14 +32,6 @@ std::string printable(const std::string& name) {
   return shown(json::parse(text).get<std::string>());
 }
 
-bool forwards_alone(const imported_schedule& read) {
-  const job_rows rows = read.lists.rows();
-  for (int rank = 0; rank < rows.ranks; ++rank)
-    for (const job& work : rows.row(rank))
-      if (is_input_gradient(work.kind)) return false;
-  return true;
-}
-
 }  // namespace
 
 step read_order(const std::string& option, const std::string& path) {
@@ -55,7 +47,8 @@ step read_order(const std::string& option, const std::string& path) {
   made.microbatches = made.imported->microbatches;
   made.chunks = made.imported->chunks;
   made.messages = made.imported->format == csv_format::compute_comms;
-  made.forward_only = forwards_alone(*made.imported);
+  made.forward_only = !any_job(made.imported->lists.rows(),
+                               [](const job& work) { return is_input_gradient(work.kind); });
   made.title = printable(std::filesystem::path(path).filename().string()) + ": " +
                count_of(made.made.where.ranks, "rank") + ", " +
                count_of(made.microbatches, "micro-batch");

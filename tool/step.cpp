@@ -15,11 +15,7 @@ replay_input step::input() const {
 }
 
 bool step::has(job_kind kind) const {
-  const job_rows rows = input().rows;
-  for (int rank = 0; rank < rows.ranks; ++rank)
-    for (const job& work : rows.row(rank))
-      if (work.kind == kind) return true;
-  return false;
+  return any_job(input().rows, [&](const job& work) { return work.kind == kind; });
 }
 
 }  // namespace stretto::tool
