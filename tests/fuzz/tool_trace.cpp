@@ -14,13 +14,8 @@ void draw_beside(const stretto::imported_schedule& order) {
   const stretto::placement where = order.where();
   const stretto::tool::measured_trace trace("--trace", "trace.json", where.ranks,
                                            where.stages());
-  stretto::job_table costs(where.ranks, where.chunks);
-  for (int rank = 0; rank < where.ranks; ++rank)
-    for (int chunk = 0; chunk < where.chunks; ++chunk)
-      for (int at = 0; at < stretto::cost_kinds; ++at) {
-        const auto kind = static_cast<stretto::job_kind>(at);
-        costs.at(rank, chunk, kind).time = trace.median(where, rank, chunk, kind) / 1000;
-      }
+  stretto::job_table costs = trace.medians(where);
+  for (stretto::job_cost& one : costs.entries) one.time /= 1000;
   const stretto::replay_input input = order.input(costs.view());
   (void)stretto::tool::broken_order(trace, input.rows);
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(where.ranks));
