@@ -22,9 +22,11 @@ constexpr std::int64_t most_tries = 512;
 std::optional<step> made_anew(const step_options& options, const step& as_is,
                               const job_table& costs) {
   const shape sizes{as_is.made.where.ranks, as_is.microbatches, as_is.chunks, as_is.slices};
+  schedule_options same = options.schedule();
+  static_cast<memory::windows&>(same) = as_is.put;
   no_step why;
   std::optional<step> made = make_step(
-      options.name, sizes, options.schedule(), [&](const placement&) { return costs; }, &why);
+      options.name, sizes, same, [&](const placement&) { return costs; }, &why);
   if (made) made->receive_lead = as_is.receive_lead;
   return made;
 }

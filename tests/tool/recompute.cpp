@@ -112,6 +112,22 @@ TEST_CASE("auto is the part that makes the step shortest within the limit") {
   }
 }
 
+TEST_CASE("micro-batches are arranged with the part that was found") {
+  const temporary file("costs.json");
+  file.write(R"({"jobs": [{"kind": "F", "microbatch": 1, "cost": 4},
+                          {"kind": "B", "microbatch": 1, "cost": 9}]})");
+  const std::string step =
+      "simulate 1f1b --ranks 4 --microbatches 8 --memory 10,0,-10 --limit 30 "
+      "--arrange --costs " +
+      file.path() + " --recompute ";
+  const outcome found = run(step + "auto");
+  REQUIRE_MESSAGE(found.exit == 0, found.err);
+  const std::size_t at = found.out.find("recompute ") + 10;
+  const std::string part = found.out.substr(at, found.out.find('\n') - at);
+  CHECK(part.find('/') != std::string::npos);
+  CHECK(run(step + part).out == found.out);
+}
+
 TEST_CASE("auto is refused where there is no choice, and tells what it needs least") {
   const struct {
     const char* arguments;
