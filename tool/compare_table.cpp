@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "limits.hpp"
+#include "refusals.hpp"
 #include "step_options.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"

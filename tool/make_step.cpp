@@ -8,8 +8,8 @@
 
 #include "dealing.hpp"
 #include "errors.hpp"
-#include "limits.hpp"
 #include "read_step.hpp"
+#include "refusals.hpp"
 #include "simulated.hpp"
 #include "step_replicas.hpp"
 #include "step_windows.hpp"

@@ -12,7 +12,7 @@
 #include "dealing.hpp"
 #include "errors.hpp"
 #include "files.hpp"
-#include "limits.hpp"
+#include "refusals.hpp"
 #include "simulated.hpp"
 #include "step_options.hpp"
 #include "step_replicas.hpp"

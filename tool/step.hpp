@@ -7,7 +7,7 @@
 
 #include "catalogue.hpp"
 #include "finer_unit.hpp"
-#include "limits.hpp"
+#include "refusals.hpp"
 #include "stretto/memory/windows.hpp"
 #include "stretto/model/replay.hpp"
 #include "stretto/plan/csv.hpp"

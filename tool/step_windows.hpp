@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cost_options.hpp"
-#include "limits.hpp"
+#include "refusals.hpp"
 #include "step.hpp"
 #include "step_options.hpp"
 

@@ -1,4 +1,4 @@
-#include "header.hpp"
+#include "frozen_header.hpp"
 
 #include <cctype>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "limits.hpp"
+#include "refusals.hpp"
 
 #include <cstddef>
 #include <vector>
