@@ -152,6 +152,7 @@ std::optional<step> make_shortest(const std::string& name, const shape& sizes,
   try {
     return with(*nearest, why);
   } catch (const broken_schedule& refused) {
+    if (least == unlimited) throw;  // more memory is not known to help
     throw broken_schedule(std::string(refused.what()) + "; nothing needs less than --recompute " +
                           memory::window_text(nearest->recompute) + " --offload " +
                           memory::window_text(nearest->offload));
@@ -207,8 +208,7 @@ step plain_step(const step_options& options, finer_unit time) {
 step make_step(const step_options& options, bool finer) {
   const finer_unit whole = finer_unit::of_hidden(options.costs.hides);
   step made = plain_step(options, finer ? whole : finer_unit{});
-  refuse_windows(options.costs, options.windows, made,
-                 [](std::int64_t amount) { return std::to_string(amount); });
+  refuse_windows(options.costs, options.windows, made, plain_amount);
   if (finer)
     made.time = whole;
   else if (options.costs.hides > 0)

@@ -15,7 +15,8 @@ step read_order(const std::string& option, const std::string& path);
 //! Gives what is read its costs, as make_step() does, and holds it against every rule.
 //! Of how many stages at once a rank may have the weights: without --gathered of any number in
 //! lists that say where they are gathered, of as many as by default in others.
-//! @param why        is told what a limit or --gathered does not let be; null: limits that it does not keep are thrown, too
+//! @param given      as the options have them, of whatever step
+//! @param why        is told what a limit or --gathered does not let be; null: that is thrown, too
 //! @param objective  what is to be short where layers can be dealt in several ways
 //! @throws broken_schedule
 void prove_order(step& read, const cost_options& given, const cost_cut& cut, no_step* why = nullptr,

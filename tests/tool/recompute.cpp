@@ -149,13 +149,31 @@ TEST_CASE("auto is refused where there is no choice, and tells what it needs lea
        1,
        "the order needs 13 on rank 0, whose limit is 12; nothing needs less than --recompute all "
        "--offload none"},
+      {"simulate 1f1b --ranks 2 --microbatches 4 --memory 1,0,-2 --limit 4 --recompute auto", 2,
+       "give back more memory than they take"},
   };
   for (const auto& [arguments, exit, says] : wrong) {
     CAPTURE(arguments);
     const outcome ran = run(arguments);
     CHECK(ran.exit == exit);
     CHECK_MESSAGE(ran.err.find(says) != std::string::npos, ran.err);
+    // More memory would not help all of them.
+    const bool more = std::string(says).find("needs") != std::string::npos;
+    CHECK((ran.err.find("nothing needs less") != std::string::npos) == more);
   }
+}
+
+TEST_CASE("auto tells no least part where how much is enough is not known") {
+  const temporary file("costs.json");
+  file.write(R"({"jobs": [{"kind": "F", "microbatch": 1, "change": 4},
+                          {"kind": "W", "microbatch": 1, "change": -4}]})");
+  const outcome ran =
+      run("simulate zb_auto --ranks 2 --microbatches 4 --limit 0 --recompute auto "
+          "--costs " +
+          file.path());
+  CHECK(ran.exit == 1);
+  CHECK(ran.err.find("how much is enough is not known") != std::string::npos);
+  CHECK(ran.err.find("nothing needs less") == std::string::npos);
 }
 
 TEST_CASE("compare finds for each schedule what it needs within the limit") {
