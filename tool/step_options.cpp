@@ -39,6 +39,7 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
       return "--slices " + std::to_string(sizes.slices);
     case reason::group_below_one:
     case reason::group_below_ranks:
+    case reason::group_starves_short:
     case reason::group_above_microbatches:
     case reason::group_above_ranks:
       return "--group " + std::to_string(options.group.value_or(0));

@@ -47,27 +47,41 @@ measured measure(const Schedule& schedule, const shape& sizes, std::int64_t forw
 
 }  // namespace
 
+namespace {
+
+//! How many orders of interleaved a shape has; each of them runs to its end.
+long live_orders(const shape& sizes) {
+  long orders = 0;
+  const stretto::job_table table(sizes.ranks, sizes.chunks);
+  for (int group = 0; group <= sizes.microbatches; ++group)
+    for (auto remainder : {remainder_kind::first, remainder_kind::last})
+      for (auto warmup : {warmup_kind::standard, warmup_kind::paired}) {
+        const interleaved schedule{.group = group, .remainder = remainder, .warmup = warmup};
+        if (!schedule.supports(sizes)) continue;
+        INFO(words(sizes), " group ", group, " remainder ", static_cast<int>(remainder));
+        const auto lists = laws::emitted(schedule, sizes);
+        const auto answer = stretto::replay({.rows = lists.rows(),
+                                             .where = stretto::place(placement_kind::looped, sizes),
+                                             .microbatches = sizes.microbatches,
+                                             .slices = sizes.slices,
+                                             .costs = table.view()});
+        REQUIRE(answer == stretto::verdict{});
+        ++orders;
+      }
+  return orders;
+}
+
+}  // namespace
+
 TEST_CASE("interleaved: live whatever the group, the remainder and the warm-up") {
   long orders = 0;
-  for_each_shape(10, 40, 5, [&](const shape& sizes) {
-    const stretto::job_table table(sizes.ranks, sizes.chunks);
-    for (int group = 0; group <= sizes.microbatches; ++group)
-      for (auto remainder : {remainder_kind::first, remainder_kind::last})
-        for (auto warmup : {warmup_kind::standard, warmup_kind::paired}) {
-          const interleaved schedule{.group = group, .remainder = remainder, .warmup = warmup};
-          if (!schedule.supports(sizes)) continue;
-          INFO(words(sizes), " group ", group, " remainder ", static_cast<int>(remainder));
-          const auto lists = laws::emitted(schedule, sizes);
-          const auto answer =
-              stretto::replay({.rows = lists.rows(),
-                               .where = stretto::place(placement_kind::looped, sizes),
-                               .microbatches = sizes.microbatches,
-                               .costs = table.view()});
-          REQUIRE(answer == stretto::verdict{});
-          ++orders;
-        }
-  });
+  for_each_shape(10, 40, 5, [&](const shape& sizes) { orders += live_orders(sizes); });
   CHECK(orders == 139300);
+  orders = 0;
+  for_each_shape(9, 12, 4, [&](shape sizes) {
+    for (sizes.slices = 2; sizes.slices <= 9; ++sizes.slices) orders += live_orders(sizes);
+  });
+  CHECK(orders == 96674);
 }
 
 TEST_CASE("interleaved: with nothing left over, the remainder's place does not matter") {
@@ -89,8 +103,8 @@ TEST_CASE("interleaved with a short group last departs from the plain warm-up on
     const int v = sizes.chunks;
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       const auto push = [&](int step, bool ahead) {
-        const auto [chunk, microbatch] = groups.at(step);
-        sink.push(rank, {(ahead ? chunk : v - 1 - chunk) * sizes.ranks + rank, microbatch, 0,
+        const auto [chunk, microbatch, slice] = groups.at(step);
+        sink.push(rank, {(ahead ? chunk : v - 1 - chunk) * sizes.ranks + rank, microbatch, slice,
                          ahead ? stretto::job_kind::forward : stretto::job_kind::backward});
       };
       const int warmup =
@@ -154,6 +168,47 @@ TEST_CASE("seq_1f1b: the bubble is 1f1b's of one slice; at most p - r + k - 1 sl
   });
 }
 
+TEST_CASE("interleaved in slices: the bubble is a chunk's of one slice, and memory shrinks with it") {
+  for_each_shape(9, 12, 4, [](shape sizes) {
+    for (sizes.slices = 1; sizes.slices <= 7; ++sizes.slices) {
+      const auto [p, m, v, k] = sizes;
+      const int group = least_group(sizes);
+      if (m % group != 0 || group * k < p) continue;
+      INFO(words(sizes));
+      for (auto [f, b] : {std::pair{1, 1}, {1, 2}, {2, 3}, {3, 1}}) {
+        const measured made = measure(interleaved{}, sizes, f, b);
+        CHECK(made.total.makespan == (m * v * k + p - 1) * (f + b));
+        for (int rank = 0; rank < p; ++rank)
+          CHECK(made.ranks[static_cast<std::size_t>(rank)].peak ==
+                std::min(m * v * k, (v - 1) * group * k + 2 * (p - 1 - rank) + k));
+        CHECK(measure(inference{}, sizes, f, b).total.makespan == (m * v * k + p - 1) * f);
+      }
+      if (v > 1) {
+        const auto order = laws::emitted(interleaved{}, sizes);
+        CHECK(same(laws::emitted(seq_1f1b{}, sizes).rows(), order.rows()));
+      }
+      const measured split = measure(interleaved_zb{}, sizes, 1, 1, 1);
+      if (m >= 2 * group) CHECK(split.total.makespan == 3 * m * v * k + p - 1);
+      for (const auto& rank : split.ranks)
+        CHECK(rank.peak <= std::min(m * v * k, (v - 1) * group * k + p + k - 1));
+    }
+  });
+}
+
+TEST_CASE("fill and drain, in slices: the bubble is that of one slice") {
+  for_each_shape(9, 14, 1, [](shape sizes) {
+    for (sizes.slices = 1; sizes.slices <= 7; ++sizes.slices) {
+      INFO(words(sizes));
+      const int all = sizes.microbatches * sizes.slices;
+      for (auto [f, b] : {std::pair{1, 1}, {1, 2}, {2, 3}, {3, 1}}) {
+        CHECK(measure(gpipe{}, sizes, f, b).total.makespan == (all + sizes.ranks - 1) * (f + b));
+        CHECK(measure(looped_bfs{}, sizes, f, b).total.makespan ==
+              (all + sizes.ranks - 1) * (f + b));
+      }
+    }
+  });
+}
+
 TEST_CASE("controllable memory: what the rank keeps that keeps most, in activations of a chunk") {
   const auto most = [](const auto& schedule, const shape& sizes) {
     std::int64_t kept = 0;
@@ -182,8 +237,14 @@ TEST_CASE("zb_h1: the bubble, and no more alive than on 1F1B's first rank") {
           for (const int w : {0, 1, 2, 4, 7, 9}) {
             INFO(words({p, m, 1}), " f=", f, " b=", b, " w=", w);
             const measured made = measure(zb_h1{}, {p, m, 1}, f, b, w);
-            CHECK(made.total.makespan == m * (f + b + w) + (p - 1) * (f + b - std::min({f, b, w})));
+            const int bubble = (p - 1) * (f + b - std::min({f, b, w}));
+            CHECK(made.total.makespan == m * (f + b + w) + bubble);
             for (const auto& rank : made.ranks) CHECK(rank.peak <= p);
+            for (const int k : {2, 3, 5}) {
+              const measured sliced = measure(zb_h1{}, {p, m, 1, k}, f, b, w);
+              CHECK(sliced.total.makespan == m * k * (f + b + w) + bubble);
+              for (const auto& rank : sliced.ranks) CHECK(rank.peak <= p + k - 1);
+            }
           }
 }
 
@@ -272,8 +333,8 @@ TEST_CASE("inference on a wave: mostly as short as any order, never longer than 
     const auto where = stretto::place(placement_kind::wave, sizes);
     for (int rank = 0; rank < sizes.ranks; ++rank)
       for (int k = 0; k < groups.steps(); ++k) {
-        const auto [chunk, microbatch] = groups.at(k);
-        sink.push(rank, {where.stage_of(rank, chunk), microbatch});
+        const auto [chunk, microbatch, slice] = groups.at(k);
+        sink.push(rank, {where.stage_of(rank, chunk), microbatch, slice});
       }
     return lists;
   };

@@ -205,8 +205,6 @@ constexpr int only_chunks<one_f_one_b> = 1;
 template <>
 constexpr int only_chunks<eager_1f1b> = 1;
 template <>
-constexpr int only_chunks<seq_1f1b> = 1;
-template <>
 constexpr int only_chunks<zb_auto> = 1;
 template <>
 constexpr int only_chunks<zb_h1> = 1;
@@ -235,9 +233,23 @@ constexpr int only_chunks<dualpipe_v> = 2;
 template <class Schedule>
 constexpr bool slices = false;
 template <>
-constexpr bool slices<inference> = true;
+constexpr bool slices<gpipe> = true;
+template <>
+constexpr bool slices<looped_bfs> = true;
 template <>
 constexpr bool slices<seq_1f1b> = true;
+template <>
+constexpr bool slices<interleaved> = true;
+template <>
+constexpr bool slices<paired_1f1b> = true;
+template <>
+constexpr bool slices<zb_h1> = true;
+template <>
+constexpr bool slices<zb_h2> = true;
+template <>
+constexpr bool slices<interleaved_zb> = true;
+template <>
+constexpr bool slices<inference> = true;
 
 //! Chunks with which a schedule is tried where any number would do.
 template <class Schedule>
@@ -315,8 +327,36 @@ TEST_CASE("options out of their range are refused by name") {
   CHECK(zbv_greedy{.variant = -2}.supports(sizes).why == reason::variant_out_of_range);
   CHECK(interleaved{.placement = wave}.supports(sizes).why == reason::placement_not_served);
   CHECK(interleaved{.group = 3}.supports({4, 3, 2}).ok());  // m < p: one group of all
+  CHECK(zb_h1{.split = split_kind::partial}.supports({4, 8, 1, 2}).why == reason::slices_not_one);
   for (auto placement : {placement_kind::bidirectional, placement_kind::table})
     CHECK(gpipe{.placement = placement}.supports(sizes).why == reason::placement_not_served);
+}
+
+TEST_CASE("a group of slices needs as many as there are ranks, and more before a short last one") {
+  const shape sizes{.ranks = 8, .microbatches = 5, .chunks = 3, .slices = 4};
+  const auto check = [&](auto schedule) {
+    schedule.group = 1;
+    CHECK(schedule.supports(sizes).why == reason::group_below_ranks);
+    schedule.group = 2;
+    CHECK(schedule.supports(sizes).ok());
+    const auto two = laws::emitted(schedule, sizes);
+    schedule.group = 0;
+    CHECK(same(laws::emitted(schedule, sizes).rows(), two.rows()));
+    return schedule;
+  };
+  check(interleaved_zb{});
+  check(inference{});
+  for (auto schedule : {check(interleaved{}), check(interleaved{.warmup = warmup_kind::paired})}) {
+    schedule.remainder = remainder_kind::last;
+    schedule.group = 2;
+    CHECK(schedule.supports(sizes).why == reason::group_starves_short);
+    CHECK(schedule.supports({8, 6, 3, 4}).ok());  // none is short
+    schedule.group = 3;
+    CHECK(schedule.supports(sizes).ok());
+    const auto three = laws::emitted(schedule, sizes);
+    schedule.group = 0;
+    CHECK(same(laws::emitted(schedule, sizes).rows(), three.rows()));
+  }
 }
 
 namespace {
@@ -353,6 +393,10 @@ TEST_CASE("every schedule: the compile-time orders are the run-time orders") {
     same_at_both_times<Schedule, chosen, shape{two_ways<Schedule> ? 2 : 3, 7, chunks}>();
     same_at_both_times<Schedule, chosen,
                        shape{two_ways<Schedule> ? 2 : 1, 1, some_chunks<Schedule>(1)}>();
+  });
+  all::for_each([]<class Schedule>(const Schedule&) {
+    if constexpr (slices<Schedule>)
+      same_at_both_times<Schedule, Schedule{}, shape{4, 3, some_chunks<Schedule>(2), 3}>();
   });
   same_at_both_times<interleaved, interleaved{.group = 5, .remainder = remainder_kind::last},
                      shape{5, 11, 2}>();

@@ -85,6 +85,7 @@ std::string sentence(const verdict& answer) {
       throw bad_setting("offload", stretto::memory::window_text(settings.offload), rule);
     case reason::group_below_one:
     case reason::group_below_ranks:
+    case reason::group_starves_short:
     case reason::group_above_microbatches:
     case reason::group_above_ranks:
       throw bad_setting("group", std::to_string(settings.group), rule);

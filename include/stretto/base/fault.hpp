@@ -40,6 +40,7 @@ enum class reason : int {
   slices_not_one,
   group_below_one,
   group_below_ranks,
+  group_starves_short,
   group_above_microbatches,
   placement_not_served,
   placement_unsound,

@@ -21,7 +21,9 @@ constexpr std::string_view describe(reason why) {
     case reason::slices_not_one: return "this schedule does not slice micro-batches";
     case reason::group_below_one: return "a group holds at least one micro-batch";
     case reason::group_below_ranks:
-      return "a group smaller than the number of ranks starves the pipeline";
+      return "a group of fewer micro-batches, or slices of them, than ranks starves the pipeline";
+    case reason::group_starves_short:
+      return "behind groups of so few slices a short last one hangs";
     case reason::group_above_microbatches: return "a group cannot exceed the micro-batches";
     case reason::placement_not_served: return "it is not made for this placement";
     case reason::placement_unsound:

@@ -63,11 +63,17 @@ constexpr verdict positive_or_refuse(const shape& sizes) {
   return why == reason::none ? verdict{} : refuse(fault::unsupported, why);
 }
 
-//! The same for a schedule of one chunk per rank that cuts no micro-batches.
-constexpr verdict one_chunk_or_refuse(const shape& sizes) {
+//! The same for a schedule of one chunk per rank that may cut micro-batches in slices.
+constexpr verdict one_sliced_chunk_or_refuse(const shape& sizes) {
   if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
-  if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
   return positive_or_refuse(sizes);
+}
+
+//! The same for one that cuts none.
+constexpr verdict one_chunk_or_refuse(const shape& sizes) {
+  if (sizes.chunks <= 1 && sizes.slices > 1)
+    return refuse(fault::unsupported, reason::slices_not_one);
+  return one_sliced_chunk_or_refuse(sizes);
 }
 
 //! The same for two chunks per rank.

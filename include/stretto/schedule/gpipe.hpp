@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/push_slices.hpp"
 
 namespace stretto::schedule {
 
@@ -14,23 +15,23 @@ struct gpipe {
 
   constexpr placement_kind placed() const { return placement; }
   constexpr verdict supports(const shape& sizes) const {
-    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
     if (placement != placement_kind::looped && placement != placement_kind::wave)
       return refuse(fault::unsupported, reason::placement_not_served);
     return positive_or_refuse(sizes);
   }
   constexpr int capacity(const shape& sizes) const {
-    return 2 * sizes.microbatches * sizes.chunks;
+    return 2 * sizes.microbatches * sizes.chunks * sizes.slices;
   }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const auto where = place(placement, sizes);
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       for (int chunk = 0; chunk < sizes.chunks; ++chunk)
         for (int microbatch = 0; microbatch < sizes.microbatches; ++microbatch)
-          out.push(rank, {where.stage_of(rank, chunk), microbatch, 0, job_kind::forward});
+          push_slices(sizes, rank, {where.stage_of(rank, chunk), microbatch}, out);
       for (int chunk = sizes.chunks - 1; chunk >= 0; --chunk)
         for (int microbatch = 0; microbatch < sizes.microbatches; ++microbatch)
-          out.push(rank, {where.stage_of(rank, chunk), microbatch, 0, job_kind::backward});
+          push_slices(sizes, rank,
+                      {where.stage_of(rank, chunk), microbatch, 0, job_kind::backward}, out);
     }
     return {};
   }

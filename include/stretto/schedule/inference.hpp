@@ -7,6 +7,7 @@
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/parts/dual_order.hpp"
 #include "stretto/schedule/parts/microbatch_groups.hpp"
+#include "stretto/schedule/parts/push_slices.hpp"
 
 namespace stretto::schedule {
 
@@ -54,22 +55,16 @@ struct inference {
     const auto where = place(placement, sizes);
     const auto groups = group_microbatches(sizes, group, remainder);
     for (int rank = 0; rank < sizes.ranks; ++rank) {
-      // 1. m v forwards, each slice by slice.
+      // 1. m v forwards, each slice by slice: see microbatch_groups.
       for (int k = 0; k < groups.steps(); ++k) {
-        const auto [chunk, microbatch] = groups.at(k);
-        push_slices(sizes, rank, where.stage_of(rank, chunk), microbatch, out);
+        const auto [chunk, microbatch, slice] = groups.at(k);
+        out.push(rank, {where.stage_of(rank, chunk), microbatch, slice, job_kind::forward});
       }
     }
     return {};
   }
 
  private:
-  static constexpr void push_slices(const shape& sizes, int rank, int stage, int microbatch,
-                                    job_sink& out) {
-    for (int slice = 0; slice < sizes.slices; ++slice)
-      out.push(rank, {stage, microbatch, static_cast<std::int16_t>(slice), job_kind::forward});
-  }
-
   //! The forwards that are left of a stage: the next one, and its earliest start if no stage shared
   //! its rank.
   struct stream {
@@ -102,7 +97,7 @@ struct inference {
             first = stage;
         }
         stream& next = streams[first];
-        push_slices(sizes, rank, first, next.microbatch++, out);
+        push_slices(sizes, rank, {first, next.microbatch++}, out);
         next.start += next.period;
       }
   }

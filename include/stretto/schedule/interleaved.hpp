@@ -30,19 +30,23 @@ struct interleaved {
 
   constexpr placement_kind placed() const { return placement; }
   constexpr verdict supports(const shape& sizes) const {
-    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
     // On a wave the last stage is on rank 0 when v is even: the warm-up would slope the wrong way.
     if (placement != placement_kind::looped)
       return refuse(fault::unsupported, reason::placement_not_served);
-    const verdict sound = positive_or_refuse(sizes);
-    return sound ? group_or_refuse(sizes, group) : sound;
+    verdict sound = positive_or_refuse(sizes);
+    if (sound) sound = group_or_refuse(sizes, group);
+    if (sound && group > 0 && leads_too_late(sizes, groups_of(sizes)))
+      return refuse(fault::unsupported, reason::group_starves_short);
+    return sound;
   }
-  constexpr int capacity(const shape& sizes) const { return 2 * sizes.microbatches * sizes.chunks; }
+  constexpr int capacity(const shape& sizes) const {
+    return 2 * sizes.microbatches * sizes.chunks * sizes.slices;
+  }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const auto where = place(placement, sizes);
-    const auto groups = group_microbatches(sizes, group, remainder);
+    const auto groups = groups_of(sizes);
     const int steps = groups.steps();
-    const int full = steps - groups.short_last() * sizes.chunks;
+    const int full = steps - groups.short_last() * sizes.chunks * sizes.slices;
     const int lead = short_group_lead(sizes, groups);
     const bool paired = warmup == warmup_kind::paired;
     for (int rank = 0; rank < sizes.ranks; ++rank) {
@@ -50,12 +54,13 @@ struct interleaved {
       int backwards = 0;
       const auto forward = [&](bool in_pair = false) {
         const auto visit = groups.at(forwards++);
-        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, 0, job_kind::forward,
-                        in_pair});
+        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, visit.slice,
+                        job_kind::forward, in_pair});
       };
       const auto backward = [&] {
         const auto visit = groups.at(backwards++);
-        out.push(rank, {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch, 0,
+        out.push(rank, {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch,
+                        static_cast<std::int16_t>(sizes.slices - 1 - visit.slice),
                         job_kind::backward});
       };
       const auto round = [&] {
@@ -83,28 +88,51 @@ struct interleaved {
   }
 
  private:
-  //! w = min(m v, (v - 1) g + 2 (p - 1 - r)), with g the length of the first group: its first
-  //! micro-batch goes through the rank's chunks, then two steps for each rank that follows. One
-  //! more for pairs, whose outputs leave at their end.
+  //! Of a group that is not told: the fewest micro-batches that keep the pipeline full and live.
+  constexpr microbatch_groups groups_of(const shape& sizes) const {
+    microbatch_groups groups = group_microbatches(sizes, group, remainder);
+    while (group == 0 && leads_too_late(sizes, groups))
+      groups = group_microbatches(sizes, groups.size + 1, remainder);
+    return groups;
+  }
+
+  //! One more forward before the first backward for pairs, whose outputs leave at their end.
+  constexpr int more() const { return warmup == warmup_kind::paired ? 1 : 0; }
+  //! By how many rounds rank 0's backwards run ahead of the last rank's: two for each rank between,
+  //! and the slices that stand before a micro-batch's last, which is the first to come back.
+  static constexpr int run_ahead(const shape& sizes) {
+    return 2 * (sizes.ranks - 1) + sizes.slices - 1;
+  }
+
+  //! w = min(m v k, (v - 1) g k + 2 (p - 1 - r) + k - 1), with g the length of the first group: its
+  //! first micro-batch goes through the rank's chunks, then two steps for each rank that follows.
   constexpr int warmup_steps(const shape& sizes, const microbatch_groups& groups, int rank) const {
     if (warmup == warmup_kind::all) return groups.steps();
-    const int more = warmup == warmup_kind::paired ? 1 : 0;
-    const int wanted = (sizes.chunks - 1) * groups.first + 2 * (sizes.ranks - 1 - rank) + more;
+    const int wanted = (sizes.chunks - 1) * groups.first * sizes.slices + run_ahead(sizes) -
+                       2 * rank + more();
     return wanted < groups.steps() ? wanted : groups.steps();
   }
 
   //! The standard warm-up is made for full groups. In a short one of q micro-batches, rank 0's
-  //! forward of the next chunk comes q steps on and waits for rank p - 1, whose forward stands
-  //! behind a backward that comes g steps after one of rank 0, which runs 2 (p - 1) steps ahead:
-  //! a circle if g + q < 2 (p - 1) (Paddle's static graph hangs there; Megatron-LM refuses it), of
-  //! pairs also if they are equal. It is open when all of the short group's forwards but the last
-  //! chunk's go before the next backward; one of them is the next round's own, unless that is a
-  //! pair.
+  //! forward of the next chunk comes q k steps on and waits for rank p - 1, whose forward stands
+  //! behind a backward that comes g k steps after one of rank 0, which runs 2 (p - 1) + k - 1 steps
+  //! ahead: a circle if (g + q) k < 2 (p - 1) + k - 1 (Paddle's static graph hangs there;
+  //! Megatron-LM refuses it), of pairs also if they are equal. It is open when all of the short
+  //! group's forwards but the last chunk's go before the next backward; one of them is the next
+  //! round's own, unless that is a pair.
   constexpr int short_group_lead(const shape& sizes, const microbatch_groups& groups) const {
-    const int alone = warmup == warmup_kind::paired ? 0 : 1;
-    const int rest = groups.short_last();
-    const int lead = rest * (sizes.chunks - 1) - alone;
-    return lead > 0 && groups.size + rest + alone <= 2 * (sizes.ranks - 1) ? lead : 0;
+    const int rest = groups.short_last() * sizes.slices;
+    const int lead = rest * (sizes.chunks - 1) - 1 + more();
+    const bool circle = groups.size * sizes.slices + rest + 1 - more() <= run_ahead(sizes);
+    return circle && lead > 0 ? lead : 0;
+  }
+
+  //! Whether that lead makes a circle of its own: rank p - 1's last backward before it needs one
+  //! of rank 0's that stands behind rank 0's lead, unless two groups are as long as the ranks run
+  //! ahead. One slice's always are.
+  constexpr bool leads_too_late(const shape& sizes, const microbatch_groups& groups) const {
+    return 2 * groups.size * sizes.slices < run_ahead(sizes) + more() &&
+           short_group_lead(sizes, groups) > 0;
   }
 };
 

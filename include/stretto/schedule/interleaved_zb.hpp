@@ -20,11 +20,12 @@ struct interleaved_zb {
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
   constexpr verdict supports(const shape& sizes) const {
-    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
     const verdict sound = positive_or_refuse(sizes);
     return sound ? group_or_refuse(sizes, group) : sound;
   }
-  constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches * sizes.chunks; }
+  constexpr int capacity(const shape& sizes) const {
+    return 3 * sizes.microbatches * sizes.chunks * sizes.slices;
+  }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const auto where = place(placed(), sizes);
     const auto groups = group_microbatches(sizes, group, remainder_kind::first);
@@ -32,19 +33,21 @@ struct interleaved_zb {
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       const auto forward = [&](int step) {
         const auto visit = groups.at(step);
-        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, 0, job_kind::forward});
+        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, visit.slice,
+                        job_kind::forward});
       };
       const auto backward = [&](int step, job_kind kind) {
         const auto visit = groups.at(step);
-        out.push(rank, {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch, 0,
-                        kind});
+        out.push(rank, {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch,
+                        static_cast<std::int16_t>(sizes.slices - 1 - visit.slice), kind});
       };
-      // w = (v - 1) g + p - r, with g the length of the first group: its first micro-batch goes
-      // through the rank's chunks, then a step for each rank that follows.
-      const int warmup = (sizes.chunks - 1) * groups.first + sizes.ranks - rank;
-      // 1. Warm-up: min(w, m v) forwards.
+      // w = (v - 1) g k + p - r + k - 1, with g the length of the first group: its first micro-batch
+      // goes through the rank's chunks, then a step for each rank that follows.
+      const int warmup = (sizes.chunks - 1) * groups.first * sizes.slices + sizes.ranks - rank +
+                         sizes.slices - 1;
+      // 1. Warm-up: min(w, m v k) forwards.
       for (int k = 0; k < warmup && k < steps; ++k) forward(k);
-      // 2. m v backwards for the input, each followed by the one for the weights of r rounds before
+      // 2. m v k backwards for the input, each followed by the one for the weights of r rounds before
       //    and the next forward, as far as there are any.
       for (int k = 0; k < steps; ++k) {
         backward(k, job_kind::backward_input);

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/push_slices.hpp"
 
 namespace stretto::schedule {
 
@@ -15,21 +16,23 @@ struct looped_bfs {
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
   constexpr verdict supports(const shape& sizes) const {
-    if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
     return positive_or_refuse(sizes);
   }
-  constexpr int capacity(const shape& sizes) const { return 2 * sizes.microbatches * sizes.chunks; }
+  constexpr int capacity(const shape& sizes) const {
+    return 2 * sizes.microbatches * sizes.chunks * sizes.slices;
+  }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const auto where = place(placed(), sizes);
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       // 1. m v forwards, chunk after chunk.
       for (int chunk = 0; chunk < sizes.chunks; ++chunk)
         for (int microbatch = 0; microbatch < sizes.microbatches; ++microbatch)
-          out.push(rank, {where.stage_of(rank, chunk), microbatch, 0, job_kind::forward});
+          push_slices(sizes, rank, {where.stage_of(rank, chunk), microbatch}, out);
       // 2. The same way back.
       for (int chunk = sizes.chunks - 1; chunk >= 0; --chunk)
         for (int microbatch = sizes.microbatches - 1; microbatch >= 0; --microbatch)
-          out.push(rank, {where.stage_of(rank, chunk), microbatch, 0, job_kind::backward});
+          push_slices(sizes, rank,
+                      {where.stage_of(rank, chunk), microbatch, 0, job_kind::backward}, out);
     }
     return {};
   }

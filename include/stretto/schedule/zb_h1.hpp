@@ -23,8 +23,11 @@ struct zb_h1 {
   split_kind split = split_kind::full;
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
-  constexpr verdict supports(const shape& sizes) const { return one_chunk_or_refuse(sizes); }
-  constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches; }
+  constexpr verdict supports(const shape& sizes) const {
+    return split == split_kind::full ? one_sliced_chunk_or_refuse(sizes)
+                                     : one_chunk_or_refuse(sizes);
+  }
+  constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches * sizes.slices; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       if (split == split_kind::full)

@@ -15,8 +15,8 @@ struct zb_h2 {
   static constexpr std::string_view name = "zb_h2";
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
-  constexpr verdict supports(const shape& sizes) const { return one_chunk_or_refuse(sizes); }
-  constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches; }
+  constexpr verdict supports(const shape& sizes) const { return one_sliced_chunk_or_refuse(sizes); }
+  constexpr int capacity(const shape& sizes) const { return 3 * sizes.microbatches * sizes.slices; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     for (int rank = 0; rank < sizes.ranks; ++rank)
       push_late_weights(sizes, rank, 2 * (sizes.ranks - 1 - rank) + 1, 2 * rank, out);

@@ -14,42 +14,54 @@ enum class remainder_kind : std::uint8_t {
   last,   //!< into a short group of their own at the end (Megatron-LM, Paddle's static graph)
 };
 
-//! The order in which an interleaved rank visits (chunk, micro-batch): the micro-batches in groups,
-//! every chunk of a group before the next group. `steps()` visits in all; the backwards take the
-//! same order with the chunks counted from the other end.
+//! The order in which an interleaved rank visits (chunk, micro-batch, slice): the micro-batches in
+//! groups, every chunk of a group before the next group, in a chunk each micro-batch slice by slice.
+//! `steps()` visits in all; the backwards take the same order with the chunks and the slices counted
+//! from the other end.
 struct microbatch_groups {
   struct visit {
     int chunk = 0;
     int microbatch = 0;
+    std::int16_t slice = 0;
   };
   int first = 1;  //!< micro-batches of the first group
   int size = 1;   //!< of every later one, save a short last
   int chunks = 1;
   int microbatches = 1;
+  int slices = 1;
 
-  constexpr int steps() const { return microbatches * chunks; }
+  constexpr int steps() const { return microbatches * chunks * slices; }
   //! Micro-batches of the last group if it is shorter than the others, else 0.
   constexpr int short_last() const { return (microbatches - first) % size; }
   //! The visit of step k, 0 <= k < steps().
   constexpr visit at(int step) const {
-    if (step < first * chunks) return {step / first, step % first};
+    const int slice = slices > 1 ? step % slices : 0;
+    if (slices > 1) step /= slices;
+    if (step < first * chunks)
+      return {step / first, step % first, static_cast<std::int16_t>(slice)};
     const int later = step - first * chunks;
     const int begin = first + later / (size * chunks) * size;
     const int within = later % (size * chunks);
     const int length = microbatches - begin < size ? microbatches - begin : size;
-    return {within / length, begin + within % length};
+    return {within / length, begin + within % length, static_cast<std::int16_t>(slice)};
   }
 };
 
-//! The groups of a shape. `group` 0 stands for min(p, m): Paddle's and PyTorch's choice when p
+//! The fewest micro-batches whose slices keep all ranks busy in one chunk, or all that there are:
+//! min(p / k, m), rounded up.
+constexpr int least_group(const shape& sizes) {
+  const int enough = (sizes.ranks + sizes.slices - 1) / sizes.slices;
+  return enough < sizes.microbatches ? enough : sizes.microbatches;
+}
+
+//! The groups of a shape. `group` 0 stands for the least: Paddle's and PyTorch's choice when p
 //! divides m, and depth-first in Megatron's words; group = m is breadth-first.
 constexpr microbatch_groups group_microbatches(const shape& sizes, int group,
                                                remainder_kind remainder) {
-  const int ranks = sizes.ranks;
   const int count = sizes.microbatches;
-  const int size = group > 0 ? group : (ranks < count ? ranks : count);
+  const int size = group > 0 ? group : least_group(sizes);
   const int first = remainder == remainder_kind::first ? size + count % size : size;
-  return {first, size, sizes.chunks, count};
+  return {first, size, sizes.chunks, count, sizes.slices};
 }
 
 //! Refuses a group that starves the pipeline or that the micro-batches cannot fill.
@@ -58,7 +70,7 @@ constexpr verdict group_or_refuse(const shape& sizes, int group) {
   if (group < 1) return refuse(fault::unsupported, reason::group_below_one);
   if (group > sizes.microbatches)
     return refuse(fault::unsupported, reason::group_above_microbatches);
-  if (group < sizes.ranks && group < sizes.microbatches)
+  if (group < least_group(sizes))
     return refuse(fault::unsupported, reason::group_below_ranks);
   return {};
 }
