@@ -145,7 +145,7 @@ struct compare_command {
     return all;
   }
   //! Each with every number of chunks that is asked for and that it has; where it has none of
-  //! these, with one that it has.
+  //! these, with one that it has. What can be sliced stands there whole, too.
   void enter(const std::vector<schedule_facts>& chosen) {
     std::vector<shape> asked;
     for (const int chunks : sizes.all_chunks.empty() ? std::vector<int>{1} : sizes.all_chunks) {
@@ -163,6 +163,11 @@ struct compare_command {
         if (serves(facts.name, tried).ok()) entrants_.push_back({&facts, tried, nullptr});
       }
       if (entrants_.size() == before) entrants_.push_back({&facts, own_shape_of(facts), nullptr});
+      for (std::size_t at = before, end = entrants_.size(); at < end; ++at) {
+        entrant whole = entrants_[at];
+        whole.cut.slices = 1;
+        if (whole.cut.slices != entrants_[at].cut.slices) entrants_.push_back(whole);
+      }
       for (std::size_t at = before; at < entrants_.size(); ++at)
         cut_costs(entrants_[at].cut.chunks, [&](const std::string& rule) {
           throw bad_option("--chunks", std::to_string(entrants_[at].cut.chunks),
@@ -375,9 +380,8 @@ void add_compare(CLI::App& app) {
       "Of several --chunks a schedule stands there with each that it has, and costs are those of "
       "a\n"
       "job of the first.\n"
-      "With --slices, costs are those of one slice, and a schedule that does not slice has jobs "
-      "of\n"
-      "all of a micro-batch's.\n"
+      "With --slices, costs are those of one slice. What can be sliced stands there twice, in\n"
+      "slices and whole, and a whole micro-batch's jobs take all of its slices'.\n"
       "Forwards alone hold all of --weights, and of --layer-costs memory_weights_alone where that\n"
       "is given.\n"
       "bubble and peak are those of the worst rank. bound: no order on this placement and within\n"

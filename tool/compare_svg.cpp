@@ -111,8 +111,8 @@ class picture {
         const auto [found, fresh] = place.insert({{one.peak(), length, one.chunks}, dots_.size()});
         if (fresh) dots_.push_back({one.peak(), length, one.chunks});
         std::vector<std::string>& names = dots_[found->second].names;
-        if (std::find(names.begin(), names.end(), one.name) == names.end())
-          names.push_back(one.name);
+        const std::string name = one.name + (one.slices > 1 ? " in slices" : "");
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
         // A greater limit leaves the lower one.
         if (&made == &runs.back() && common.least_bound(one) > 0)
           bound_ = std::min(bound_, common.least_bound(one));

@@ -67,7 +67,8 @@ std::string comparison::reason_of(const compared& one) const {
 }
 
 std::string comparison::name_of(const compared& one) const {
-  return several_chunks ? one.name + " of " + count_of(one.chunks, "chunk") : one.name;
+  return one.name + (several_chunks ? " of " + count_of(one.chunks, "chunk") : "") +
+         (one.slices > 1 ? " in slices" : "");
 }
 
 std::string comparison::put_name() const {
@@ -146,7 +147,8 @@ std::string comparison::table(const std::vector<std::int64_t>& limits,
     rows[0].push_back("limit " + std::to_string(limit) + " ");
   const auto within = [](const comparison_run& made, const compared& row) {
     return std::find_if(made.all.begin(), made.all.end(), [&](const compared& other) {
-      return other.name == row.name && other.file == row.file && other.chunks == row.chunks;
+      return other.name == row.name && other.file == row.file && other.chunks == row.chunks &&
+             other.slices == row.slices;
     });
   };
   std::vector<std::string> for_less;
@@ -214,6 +216,7 @@ nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {
   for (const compared& one : made.absent) {
     list.push_back({{"schedule", one.name}, {"chunks", one.chunks}, {"refused", reason_of(one)}});
     if (!one.file.empty()) list.back()["file"] = one.file;
+    if (wanted.slices > 1) list.back()["slices"] = one.slices;
   }
   return list;
 }

@@ -36,7 +36,8 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
       return "--chunks " + std::to_string(sizes.chunks);
     case reason::slices_below_one:
     case reason::slices_not_one:
-      return "--slices " + std::to_string(sizes.slices);
+      return (options.split ? "--split " + schedule::word_for(*options.split) + " with " : "") +
+             "--slices " + std::to_string(sizes.slices);
     case reason::group_below_one:
     case reason::group_below_ranks:
     case reason::group_starves_short:

@@ -88,7 +88,7 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--microbatches", to.microbatches, "Micro-batches in a step, of each replica")
       ->check(count_up_to(100'000))
       ->capture_default_str();
-  app.add_option("--slices", to.slices, "Equal parts of every sequence (seq_1f1b)")
+  app.add_option("--slices", to.slices, "Equal parts of every sequence, if the schedule slices")
       ->check(count_up_to(1 << 14))
       ->capture_default_str();
   app.add_option("--chunks", to.chunks, "Stages per rank [2, or 1 where the schedule has one]")

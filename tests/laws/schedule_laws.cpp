@@ -205,6 +205,8 @@ constexpr int only_chunks<one_f_one_b> = 1;
 template <>
 constexpr int only_chunks<eager_1f1b> = 1;
 template <>
+constexpr int only_chunks<seq_1f1b> = 1;
+template <>
 constexpr int only_chunks<zb_auto> = 1;
 template <>
 constexpr int only_chunks<zb_h1> = 1;

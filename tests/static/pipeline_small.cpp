@@ -24,6 +24,15 @@ constexpr bool all_sound = (... && (sound<shape{.ranks = 1, .microbatches = 1}, 
 static_assert(all_sound<stretto::schedule::gpipe, stretto::schedule::one_f_one_b,
                         stretto::schedule::interleaved, stretto::schedule::inference>);
 
+// Slices, of backwards that are whole, in pairs and split.
+static_assert(sound<shape{.ranks = 2, .microbatches = 2, .slices = 3}, stretto::schedule::zb_h1> &&
+              sound<shape{.ranks = 3, .microbatches = 2, .chunks = 2, .slices = 2},
+                    stretto::schedule::interleaved> &&
+              sound<shape{.ranks = 2, .microbatches = 2, .chunks = 2, .slices = 2},
+                    stretto::schedule::paired_1f1b> &&
+              sound<shape{.ranks = 2, .microbatches = 3, .chunks = 2, .slices = 2},
+                    stretto::schedule::interleaved_zb>);
+
 // Forwards that run a second time, all of them or two of three; pairs, too.
 template <int Period, int Count>
 struct again : stretto::memory::release_early {

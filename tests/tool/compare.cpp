@@ -52,19 +52,33 @@ TEST_CASE("compare runs every schedule on one model") {
     CHECK(one["makespan"].get<double>() >= one["bound"].get<double>());
     CHECK(one["span"].get<double>() >= one["span_bound"].get<double>());
   }
-  // Two chunks of one slice make a job of seq_1f1b, of a whole micro-batch four parts one of 1F1B.
+  // Two chunks of one slice make a job of ZB-H1 in slices, of a whole micro-batch four parts one of
+  // 1F1B. What can be sliced stands there whole, too.
   const std::string sliced = "compare --ranks 4 --microbatches 8 --chunks 2 --slices 2";
-  for (const json& one : run_json(sliced + " --format json")) {
-    const bool slices = one["schedule"] == "seq_1f1b";
-    CHECK(one["slices"] == (slices || one["schedule"] == "inference" ? 2 : 1));
-    if (slices) {
-      CHECK(one["makespan"] == 2 * (8 * 2 + 3) * 3);
-      CHECK(one["peak"] == json({10, 8, 6, 4}));
-    } else if (one["schedule"] == "1f1b") {
-      CHECK(one["makespan"] == 132);
-      CHECK(one["peak"] == json({16, 12, 8, 4}));
-    }
-  }
+  const json cut = run_json(sliced + " --format json");
+  const auto in = [&](const std::string& name, int slices) {
+    return *std::find_if(cut.begin(), cut.end(), [&](const json& one) {
+      return one["schedule"] == name && one["slices"] == slices;
+    });
+  };
+  CHECK(in("zb_h1", 2)["makespan"] == 2 * (8 * 2 * 3 + 3));
+  CHECK(in("zb_h1", 2)["peak"] == json({10, 10, 10, 10}));
+  CHECK(in("seq_1f1b", 2)["makespan"] == 2 * (8 * 2 + 3) * 3);
+  CHECK(in("seq_1f1b", 2)["peak"] == json({10, 8, 6, 4}));
+  CHECK(in("seq_1f1b", 1)["makespan"] == 132);
+  CHECK(in("interleaved", 2)["makespan"] == (8 * 2 * 2 + 3) * 3);
+  CHECK(in("interleaved", 2)["peak"] == json({12, 10, 8, 6}));
+  CHECK(in("1f1b", 1)["makespan"] == 132);
+  CHECK(in("1f1b", 1)["peak"] == json({16, 12, 8, 4}));
+  std::ptrdiff_t rows = 0;
+  for (const json& one : cut) rows += one["slices"] == 1 || one["slices"] == 2 ? 1 : 0;
+  const std::string served = "any number of slices";
+  std::ptrdiff_t twice = 0;
+  for (std::size_t at = listed.find(served); at != std::string::npos;
+       at = listed.find(served, at + 1))
+    ++twice;
+  CHECK(twice == 9);
+  CHECK(rows == static_cast<std::ptrdiff_t>(all.size()) + twice);
   CHECK(run(sliced).out.find("schedule        chunks  slices  job") == 0);
   // What does not fit says what it needs, a search what would be enough.
   const json tight = run_json("compare --ranks 4 --microbatches 8 --limit 3 --format json");
@@ -183,6 +197,24 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
         std::string::npos);
 }
 
+namespace {
+
+//! The words of a schedule's row in a table that has no other of its name, or other slices.
+std::vector<std::string> row_of(const std::string& table, const json& one) {
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream cells(line);
+    std::vector<std::string> words;
+    for (std::string word; cells >> word;) words.push_back(word);
+    if (words.size() > 2 && words[0] == one["schedule"] &&
+        (!one.contains("slices") || words[2] == std::to_string(one["slices"].get<int>())))
+      return words;
+  }
+  return {};
+}
+
+}  // namespace
+
 TEST_CASE("compare shows what each of several limits leaves") {
   const temporary own("own.csv");
   const std::string written = "schedule v_half --ranks 4 --microbatches 8 --format csv -o ";
@@ -206,12 +238,9 @@ TEST_CASE("compare shows what each of several limits leaves") {
         if (one.contains(key) && one["schedule"] != "inference")
           shortest = std::min(shortest, one[key].get<double>());
       for (const json& one : alone) {
-        const auto row = table.find("\n" + one["schedule"].get<std::string>() + " ");
-        if (row == std::string::npos) continue;  // within no limit
+        const std::vector<std::string> words = row_of(table, one);
+        if (words.empty()) continue;  // within no limit
         CAPTURE(one.dump());
-        std::istringstream cells(table.substr(row + 1, table.find('\n', row + 1) - row - 1));
-        std::vector<std::string> words;
-        for (std::string word; cells >> word;) words.push_back(word);
         std::string told = words[words.size() - 3 + at];
         CHECK(told.ends_with("*") == (one.contains(key) && one["schedule"] != "inference" &&
                                       one[key].get<double>() == shortest));
@@ -284,8 +313,8 @@ TEST_CASE(
 
 TEST_CASE("compare puts orders from files beside schedules, told as the schedules' own would be") {
   const auto row = [](const json& all, const char* key, const std::string& value) {
-    for (const json& one : all)
-      if (one.value(key, "") == value) return one;
+    for (const json& one : all)  // a file has no slices
+      if (one.value(key, "") == value && one.value("slices", 1) == 1) return one;
     return json{};
   };
   const struct {

@@ -168,7 +168,9 @@ TEST_CASE("what gathers take is told by option, by rank and chunk, or by layer")
     int seen = 0;
     for (const json& one : there)
       for (const json& other : plain) {
-        if (one["schedule"] != other["schedule"] || !one.contains("makespan")) continue;
+        if (one["schedule"] != other["schedule"] || one["slices"] != other["slices"] ||
+            !one.contains("makespan"))
+          continue;
         CAPTURE(one["schedule"].get<std::string>());
         const bool replicas = one["schedule"] == "chimera" || one["schedule"] == "dualpipe";
         CHECK(one["peak"][0].get<double>() - other["peak"][0].get<double>() ==

@@ -86,6 +86,21 @@ TEST_CASE("slices: equal to the bit with a reference that runs slice by slice, t
         check_equal(model, vary(settings, number), 2);
       }
   CHECK(number == 36);
+  for (const char* schedule :
+       {"gpipe", "looped_bfs", "interleaved", "paired_1f1b", "zb_h1", "zb_h2", "interleaved_zb"})
+    for (int ranks = 2; ranks <= 3; ++ranks)
+      for (const int slices : {2, 4})
+        for (const int microbatches : {1, 3}) {
+          ++number;
+          const bool alone = schedule[0] == 'z';
+          const pipeline_settings settings{.schedule = schedule,
+                                           .ranks = ranks,
+                                           .microbatches = microbatches,
+                                           .slices = slices,
+                                           .chunks = alone ? 1 : 2};
+          check_equal(tiny(2 * ranks, number % 2 == 0), vary(settings, number), 2);
+        }
+  CHECK(number == 36 + 56);
 }
 
 TEST_CASE("slices: as a pipeline of whole sequences learns, to rounding") {

@@ -36,7 +36,8 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
   refused({.chunks = -1}, "--chunks -1: interleaved: there must be at least one chunk per rank");
   refused({.schedule = "1f1b", .chunks = 2},
           "--chunks 2: 1f1b: this schedule has one chunk per rank");
-  refused({.slices = 2}, "--slices 2: interleaved: this schedule does not slice micro-batches");
+  refused({.schedule = "hanayo", .slices = 2},
+          "--slices 2: hanayo: this schedule does not slice micro-batches");
   refused({.schedule = "seq_1f1b", .slices = 0},
           "--slices 0: seq_1f1b: there must be at least one slice per micro-batch");
   refused({.schedule = "seq_1f1b", .slices = 3},
@@ -49,7 +50,8 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
   refused({.schedule = "seq_1f1b", .slices = 2'000},
           "--slices 2000: with so many micro-batches, jobs read more than 10000000 earlier slices "
           "in a step");
-  refused({.group = 3}, "--group 3: a group smaller than the number of ranks starves the pipeline");
+  refused({.group = 3}, "--group 3: a group of fewer micro-batches, or slices of them, than ranks starves the "
+          "pipeline");
   refused({.group = 9}, "--group 9: a group cannot exceed the micro-batches");
   refused({.schedule = "gpipe", .group = 4}, "--group 4: the schedule gpipe has no such option");
   refused({.overlap = "sometimes"},

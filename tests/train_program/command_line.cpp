@@ -353,7 +353,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--slices 2", "--slices 2: interleaved: this schedule does not slice micro-batches"},
       {"--schedule seq_1f1b --slices 3", "--slices 3: the context, 16, is no multiple of it"},
       {"--schedule seq_1f1b --slices 0", "--slices: Value 0 not in range"},
-      {"--group 1", "--group 1: a group smaller than the number of ranks starves the pipeline"},
+      {"--group 1", "--group 1: a group of fewer micro-batches, or slices of them, than ranks"},
       {"--schedule gpipe --group 4", "--group 4: the schedule gpipe has no such option"},
       {"--schedule gpipe --split full", "--split full: the schedule gpipe has no such option"},
       {"--schedule zb_h1 --split none", "--split none: expected full or partial"},

@@ -18,7 +18,9 @@ enum class warmup_kind : std::uint8_t {
 
 //! Interleaved 1F1B, or virtual pipeline parallelism: v chunks per rank, visited in groups of
 //! micro-batches, cut the bubble to (p - 1) / v where m >= p. Narayanan et al. 2021 (Megatron-LM),
-//! which wants p | m; here any m >= 1.
+//! which wants p | m; here any m >= 1. In k slices (costs are those of one) a group of p / k
+//! micro-batches keeps all ranks busy: the bubble is one of slices, and what is kept shrinks with the
+//! group. Seq1F1B-I (Sun et al. 2024, arXiv 2406.03488).
 struct interleaved {
   static constexpr std::string_view name = "interleaved";
   //! Micro-batches per group: 0 for min(p, m), else from min(p, m) to m. Megatron-LM's

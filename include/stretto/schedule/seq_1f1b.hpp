@@ -4,24 +4,24 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
-#include "stretto/schedule/interleaved.hpp"
 
 namespace stretto::schedule {
 
 //! 1F1B over slices: each micro-batch is cut along its sequence into k slices, whose forwards run
 //! in order and whose backwards run in reverse, because an earlier slice's keys and values collect
 //! gradients from all later ones. The bubble is that of 1F1B divided by k; rank r keeps at most
-//! min(m k, p - r - 1 + k) slices alive where 1F1B keeps p - r times k. With more chunks it is
-//! interleaved 1F1B over slices, which `interleaved` has options for. Seq1F1B and Seq1F1B-I (Sun et
-//! al. 2024, arXiv 2406.03488); here for any m. The job table holds the costs of one slice.
+//! min(m k, p - r - 1 + k) slices alive where 1F1B keeps p - r times k. Seq1F1B (Sun et al. 2024,
+//! arXiv 2406.03488); here for any m. The job table holds the costs of one slice.
 struct seq_1f1b {
   static constexpr std::string_view name = "seq_1f1b";
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
-  constexpr verdict supports(const shape& sizes) const { return interleaved{}.supports(sizes); }
-  constexpr int capacity(const shape& sizes) const { return interleaved{}.capacity(sizes); }
-  constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
-    if (sizes.chunks > 1) return interleaved{}.emit(sizes, table, out);
+  constexpr verdict supports(const shape& sizes) const {
+    if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
+    return positive_or_refuse(sizes);
+  }
+  constexpr int capacity(const shape& sizes) const { return 2 * sizes.microbatches * sizes.slices; }
+  constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const int slices = sizes.slices;
     const int count = sizes.microbatches * slices;
     for (int rank = 0; rank < sizes.ranks; ++rank) {

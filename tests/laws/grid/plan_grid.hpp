@@ -37,7 +37,7 @@ struct grid_point {
 };
 
 //! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
-//! sizes, of one to three slices where it cuts them, with every overlap policy and every option;
+//! sizes, of one to three slices where it cuts them (a part of those where others cut more simply), with every overlap policy and every option;
 //! recomputing none, all or two of three micro-batches in turn, or offloading them; every other
 //! with what the backwards for the weights read apart; some with data-parallel replicas, every
 //! other of these with weights that they gather (of forwards alone a third), some with a receive
