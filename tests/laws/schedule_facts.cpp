@@ -168,7 +168,8 @@ TEST_CASE("seq_1f1b: the bubble is 1f1b's of one slice; at most p - r + k - 1 sl
   });
 }
 
-TEST_CASE("interleaved in slices: the bubble is a chunk's of one slice, and memory shrinks with it") {
+TEST_CASE(
+    "interleaved in slices: the bubble is a chunk's of one slice, and memory shrinks with it") {
   for_each_shape(9, 12, 4, [](shape sizes) {
     for (sizes.slices = 1; sizes.slices <= 7; ++sizes.slices) {
       const auto [p, m, v, k] = sizes;

@@ -206,7 +206,7 @@ std::vector<std::string> row_of(const std::string& table, const json& one) {
     std::istringstream cells(line);
     std::vector<std::string> words;
     for (std::string word; cells >> word;) words.push_back(word);
-    if (words.size() > 2 && words[0] == one["schedule"] &&
+    if (words.size() > 2 && words[0] == one["schedule"].get<std::string>() &&
         (!one.contains("slices") || words[2] == std::to_string(one["slices"].get<int>())))
       return words;
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "run_tool.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
@@ -88,6 +89,7 @@ TEST_CASE("auto is the part that makes the step shortest within the limit") {
       {"gpipe" + orders + "--limit 25 ", "--recompute"},
   };
   for (const auto& [step, option] : steps) {
+    if (test_support::sanitized && &step != &steps[0].step && &step != &steps[4].step) continue;
     CAPTURE(step);
     CAPTURE(option);
     const bool copies = option == "--offload";

@@ -50,7 +50,8 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
   refused({.schedule = "seq_1f1b", .slices = 2'000},
           "--slices 2000: with so many micro-batches, jobs read more than 10000000 earlier slices "
           "in a step");
-  refused({.group = 3}, "--group 3: a group of fewer micro-batches, or slices of them, than ranks starves the "
+  refused({.group = 3},
+          "--group 3: a group of fewer micro-batches, or slices of them, than ranks starves the "
           "pipeline");
   refused({.group = 9}, "--group 9: a group cannot exceed the micro-batches");
   refused({.schedule = "gpipe", .group = 4}, "--group 4: the schedule gpipe has no such option");

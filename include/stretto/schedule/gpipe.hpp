@@ -8,7 +8,8 @@
 namespace stretto::schedule {
 
 //! Fill and drain: all forwards, then all backwards, chunk after chunk. GPipe (Huang et al. 2019);
-//! Paddle's FThenB. Live activations grow with the number of micro-batches.
+//! Paddle's FThenB. Live activations grow with the number of micro-batches. In slices, whose costs
+//! are those of one, the bubble is one of slices: TeraPipe (Li et al. 2021, arXiv 2102.07988).
 struct gpipe {
   static constexpr std::string_view name = "gpipe";
   placement_kind placement = placement_kind::looped;
@@ -30,8 +31,8 @@ struct gpipe {
           push_slices(sizes, rank, {where.stage_of(rank, chunk), microbatch}, out);
       for (int chunk = sizes.chunks - 1; chunk >= 0; --chunk)
         for (int microbatch = 0; microbatch < sizes.microbatches; ++microbatch)
-          push_slices(sizes, rank,
-                      {where.stage_of(rank, chunk), microbatch, 0, job_kind::backward}, out);
+          push_slices(sizes, rank, {where.stage_of(rank, chunk), microbatch, 0, job_kind::backward},
+                      out);
     }
     return {};
   }

@@ -19,11 +19,11 @@ enum class warmup_kind : std::uint8_t {
 //! Interleaved 1F1B, or virtual pipeline parallelism: v chunks per rank, visited in groups of
 //! micro-batches, cut the bubble to (p - 1) / v where m >= p. Narayanan et al. 2021 (Megatron-LM),
 //! which wants p | m; here any m >= 1. In k slices (costs are those of one) a group of p / k
-//! micro-batches keeps all ranks busy: the bubble is one of slices, and what is kept shrinks with the
-//! group. Seq1F1B-I (Sun et al. 2024, arXiv 2406.03488).
+//! micro-batches keeps all ranks busy: the bubble is one of slices, and what is kept shrinks with
+//! the group. Seq1F1B-I (Sun et al. 2024, arXiv 2406.03488).
 struct interleaved {
   static constexpr std::string_view name = "interleaved";
-  //! Micro-batches per group: 0 for min(p, m), else from min(p, m) to m. Megatron-LM's
+  //! Micro-batches per group: 0 for the least, min(p / k, m), else from that to m. Megatron-LM's
   //! microbatch_group_size_per_vp_stage; PyTorch's is m / max(1, m / p), rounded down.
   int group = 0;
   remainder_kind remainder = remainder_kind::first;
@@ -61,9 +61,9 @@ struct interleaved {
       };
       const auto backward = [&] {
         const auto visit = groups.at(backwards++);
-        out.push(rank, {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch,
-                        static_cast<std::int16_t>(sizes.slices - 1 - visit.slice),
-                        job_kind::backward});
+        out.push(rank,
+                 {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch,
+                  static_cast<std::int16_t>(sizes.slices - 1 - visit.slice), job_kind::backward});
       };
       const auto round = [&] {
         forward(paired);
@@ -110,8 +110,8 @@ struct interleaved {
   //! first micro-batch goes through the rank's chunks, then two steps for each rank that follows.
   constexpr int warmup_steps(const shape& sizes, const microbatch_groups& groups, int rank) const {
     if (warmup == warmup_kind::all) return groups.steps();
-    const int wanted = (sizes.chunks - 1) * groups.first * sizes.slices + run_ahead(sizes) -
-                       2 * rank + more();
+    const int wanted =
+        (sizes.chunks - 1) * groups.first * sizes.slices + run_ahead(sizes) - 2 * rank + more();
     return wanted < groups.steps() ? wanted : groups.steps();
   }
 

@@ -11,11 +11,12 @@ namespace stretto::schedule {
 //! because a round's backward for the input is as short as its forward, and rank r puts off its
 //! backwards for the weights by r rounds.
 //! PyTorch's ScheduleInterleavedZeroBubble, which wants m / p (rounded down) to divide m; here any
-//! m and v. One chunk: ZB-H1.
+//! m, v and number k of slices, whose costs are those of one: the bubble is one of slices, and groups
+//! need only p / k micro-batches. One chunk: ZB-H1.
 struct interleaved_zb {
   static constexpr std::string_view name = "interleaved_zb";
-  //! Micro-batches per group: 0 for min(p, m), else from min(p, m) to m; what does not fill a group
-  //! goes into the first. PyTorch's is m / max(1, m / p), rounded down.
+  //! Micro-batches per group: 0 for the least, which is min(p / k, m), else from that to m; what does
+  //! not fill a group goes into the first. PyTorch's is m / max(1, m / p), rounded down.
   int group = 0;
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
@@ -41,14 +42,14 @@ struct interleaved_zb {
         out.push(rank, {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch,
                         static_cast<std::int16_t>(sizes.slices - 1 - visit.slice), kind});
       };
-      // w = (v - 1) g k + p - r + k - 1, with g the length of the first group: its first micro-batch
-      // goes through the rank's chunks, then a step for each rank that follows.
-      const int warmup = (sizes.chunks - 1) * groups.first * sizes.slices + sizes.ranks - rank +
-                         sizes.slices - 1;
+      // w = (v - 1) g k + p - r + k - 1, with g the length of the first group: its first
+      // micro-batch goes through the rank's chunks, then a step for each rank that follows.
+      const int warmup =
+          (sizes.chunks - 1) * groups.first * sizes.slices + sizes.ranks - rank + sizes.slices - 1;
       // 1. Warm-up: min(w, m v k) forwards.
       for (int k = 0; k < warmup && k < steps; ++k) forward(k);
-      // 2. m v k backwards for the input, each followed by the one for the weights of r rounds before
-      //    and the next forward, as far as there are any.
+      // 2. m v k backwards for the input, each followed by the one for the weights of r rounds
+      //    before and the next forward, as far as there are any.
       for (int k = 0; k < steps; ++k) {
         backward(k, job_kind::backward_input);
         if (k >= rank) backward(k - rank, job_kind::backward_weight);

@@ -15,9 +15,7 @@ struct looped_bfs {
   static constexpr std::string_view name = "looped_bfs";
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
-  constexpr verdict supports(const shape& sizes) const {
-    return positive_or_refuse(sizes);
-  }
+  constexpr verdict supports(const shape& sizes) const { return positive_or_refuse(sizes); }
   constexpr int capacity(const shape& sizes) const {
     return 2 * sizes.microbatches * sizes.chunks * sizes.slices;
   }
@@ -31,8 +29,8 @@ struct looped_bfs {
       // 2. The same way back.
       for (int chunk = sizes.chunks - 1; chunk >= 0; --chunk)
         for (int microbatch = sizes.microbatches - 1; microbatch >= 0; --microbatch)
-          push_slices(sizes, rank,
-                      {where.stage_of(rank, chunk), microbatch, 0, job_kind::backward}, out);
+          push_slices(sizes, rank, {where.stage_of(rank, chunk), microbatch, 0, job_kind::backward},
+                      out);
     }
     return {};
   }

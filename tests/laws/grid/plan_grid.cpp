@@ -149,7 +149,7 @@ void for_each_plan(
         for (int v = 1, k = 1; v <= chunks; k == 3 ? (k = 1, ++v) : ++k) {
           const stretto::shape sizes{.ranks = p, .microbatches = m, .chunks = v, .slices = k};
           if (!schedule.supports(sizes)) continue;
-          // What slices do to plans they do in Seq1F1B and in forwards alone; elsewhere now and then.
+          // What slices do to plans they do in Seq1F1B and in forwards alone; elsewhere some.
           const bool alone = schedule.name == stretto::schedule::seq_1f1b::name ||
                              schedule.name == stretto::schedule::inference::name;
           if (k > 1 && !alone && sliced++ % 7 != 0) continue;

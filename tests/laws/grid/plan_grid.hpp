@@ -37,12 +37,13 @@ struct grid_point {
 };
 
 //! Calls `visit(point, planned)` with the plans of every schedule for every shape up to the given
-//! sizes, of one to three slices where it cuts them (a part of those where others cut more simply), with every overlap policy and every option;
-//! recomputing none, all or two of three micro-batches in turn, or offloading them; every other
-//! with what the backwards for the weights read apart; some with data-parallel replicas, every
-//! other of these with weights that they gather (of forwards alone a third), some with a receive
-//! lead. Each shape takes its turn with one part of `parts` of the 24 options, or with all of them
-//! when `parts` is 1. No divisor of 24, or every shape would get the same options.
+//! sizes, of one to three slices where it cuts them (a part of those where others cut more simply),
+//! with every overlap policy and every option; recomputing none, all or two of three micro-batches
+//! in turn, or offloading them; every other with what the backwards for the weights read apart;
+//! some with data-parallel replicas, every other of these with weights that they gather (of
+//! forwards alone a third), some with a receive lead. Each shape takes its turn with one part of
+//! `parts` of the 24 options, or with all of them when `parts` is 1. No divisor of 24, or every
+//! shape would get the same options.
 void for_each_plan(
     int ranks, int microbatches, int chunks, int parts,
     const std::function<void(const grid_point&, const stretto::planned&)>& visit);

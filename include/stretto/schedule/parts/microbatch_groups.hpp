@@ -15,9 +15,9 @@ enum class remainder_kind : std::uint8_t {
 };
 
 //! The order in which an interleaved rank visits (chunk, micro-batch, slice): the micro-batches in
-//! groups, every chunk of a group before the next group, in a chunk each micro-batch slice by slice.
-//! `steps()` visits in all; the backwards take the same order with the chunks and the slices counted
-//! from the other end.
+//! groups, every chunk of a group before the next group, in a chunk each micro-batch slice by
+//! slice. `steps()` visits in all; the backwards take the same order with the chunks and the slices
+//! counted from the other end.
 struct microbatch_groups {
   struct visit {
     int chunk = 0;
@@ -70,8 +70,7 @@ constexpr verdict group_or_refuse(const shape& sizes, int group) {
   if (group < 1) return refuse(fault::unsupported, reason::group_below_one);
   if (group > sizes.microbatches)
     return refuse(fault::unsupported, reason::group_above_microbatches);
-  if (group < least_group(sizes))
-    return refuse(fault::unsupported, reason::group_below_ranks);
+  if (group < least_group(sizes)) return refuse(fault::unsupported, reason::group_below_ranks);
   return {};
 }
 
