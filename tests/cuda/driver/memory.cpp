@@ -103,14 +103,6 @@ cudaError_t enqueue(const char* name, cudaStream_t stream, std::initializer_list
   return here().push(stream, {operation::kind::transfer, run});
 }
 
-//! Whose memory it is; negative: the host's.
-int gpu_of(const void* address) {
-  const std::ptrdiff_t number = allocation_of({address});
-  if (number < 0) return -1;
-  const allocation& in = here().memory[static_cast<std::size_t>(number)];
-  return in.pinned ? -1 : in.device;
-}
-
 //! By way of the host goes what could go directly.
 void look_at_way(const char* name, int target, int source) {
   if (here().peers && !here().reaches(target, source))
@@ -126,8 +118,15 @@ where side_of(cudaMemcpyKind kind, bool source) {
 
 }  // namespace
 
+int stretto::test::gpu::gpu_of_memory(const void* address) {
+  const std::ptrdiff_t number = allocation_of({address});
+  if (number < 0) return -1;
+  const allocation& in = here().memory[static_cast<std::size_t>(number)];
+  return in.pinned ? -1 : in.device;
+}
+
 bool stretto::test::gpu::reaches_memory(int gpu, const void* address) {
-  const int of = gpu_of(address);
+  const int of = gpu_of_memory(address);
   return of < 0 || of == gpu || here().reached.count({gpu, of}) > 0;
 }
 
@@ -188,7 +187,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   ENTER(text_of(to) + ", " + text_of(from) + ", " + number(bytes) + ", " + text_of(stream));
   if (!is_alive(stream)) return failed(cudaErrorInvalidResourceHandle);
   my.look_at_source(__func__, from, *stream);
-  if (const int target = gpu_of(to), source = gpu_of(from); target >= 0 && source >= 0) {
+  const int target = gpu_of_memory(to), source = gpu_of_memory(from);
+  if (target >= 0 && source >= 0) {
     if (my.is_captured(*stream) && !my.reaches(target, source))
       return failed(cudaErrorInvalidValue);
     look_at_way(__func__, target, source);

@@ -181,5 +181,7 @@ inline thread_local cudaLaunchConfig_t pushed{};
 std::string text_of(cudaStream_t stream);
 std::string text_of(cudaEvent_t event);
 std::string text_of(const void* address);
+//! Whose memory it is; negative: the host's.
+int gpu_of_memory(const void* address);
 
 }  // namespace stretto::test::gpu

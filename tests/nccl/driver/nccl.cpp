@@ -90,6 +90,8 @@ ncclResult_t enter(const char* name, const std::string& arguments) {
   return ncclSuccess;
 }
 
+#define LOOK_AT(memory) \
+  if (const ncclResult_t wrong = look_at(*comm, memory, stream)) return wrong
 #define ENTER(arguments)                    \
   const gpu::guard lock(gpu::here().mutex); \
   if (const ncclResult_t code = enter(__func__, arguments)) return code
@@ -220,6 +222,30 @@ void connect(ncclComm& comm, int size, takes what = takes::others) {
   if (comm.opened)
     gpu::here().complaints.push_back(comm.how.name + " connects once more, for another size");
   look_for_others(comm, "connects");
+}
+
+//! A message. Of registered memory the other side is told with the first that does not go by the
+//! protocol for small ones, which takes what all take, and more.
+void connect_message(ncclComm& comm, std::size_t bytes) {
+  constexpr std::size_t most_of_small = 16384;  // NCCL_P2P_LL_THRESHOLD
+  constexpr int large = -1;
+  if (mine().registered.count(&comm) == 0 || bytes <= most_of_small) {
+    connect(comm, 0);
+    return;
+  }
+  connect(comm, large);
+  comm.connected[static_cast<int>(takes::others)].insert(0);
+}
+
+//! What it is given must be its GPU's: the stream that it launches on, and memory that it reaches.
+ncclResult_t look_at(const ncclComm& comm, const void* memory, cudaStream_t stream) {
+  if (stream->device != comm.how.device) return ncclUnhandledCudaError;
+  const int of = gpu::gpu_of_memory(memory);
+  if (of != comm.how.device)
+    gpu::here().complaints.push_back(comm.how.name + " on GPU " + std::to_string(comm.how.device) +
+                                     " is given memory of " +
+                                     (of < 0 ? "the host" : "GPU " + std::to_string(of)));
+  return ncclSuccess;
 }
 
 std::string text_of(const ncclComm& comm, std::size_t count, cudaStream_t stream) {
@@ -398,13 +424,17 @@ ncclResult_t ncclGroupEnd() {
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
-  connect(*comm, 0);
+  if (peer < 0 || peer >= comm->how.size) return ncclInvalidArgument;
+  LOOK_AT(from);
+  connect_message(*comm, count);
   return push(*comm, stream, comm->all->send(comm->how.rank, peer, from, count));
 }
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
-  connect(*comm, 0);
+  if (peer < 0 || peer >= comm->how.size) return ncclInvalidArgument;
+  LOOK_AT(to);
+  connect_message(*comm, count);
   const auto take = comm->all->receive(peer, comm->how.rank, to, count);
   if (gpu::here().own_time < 0) return push(*comm, stream, take);
   // As over a link of 100 GB/s.
@@ -421,6 +451,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
                            ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
   ENTER(text_of(*comm, count, stream));
   if (from != to) return ncclInvalidArgument;
+  LOOK_AT(to);
   connect(*comm, 1 + static_cast<int>(std::bit_width(count)));
   return push(*comm, stream,
               comm->all->all_reduce(comm->how.rank, comm->how.size, to, count, type));
@@ -432,6 +463,7 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, nc
   const std::size_t bytes = count * (type == ncclDouble ? sizeof(double) : sizeof(float));
   char* const all = static_cast<char*>(to) - static_cast<std::size_t>(comm->how.rank) * bytes;
   if (from != all) return ncclInvalidArgument;
+  LOOK_AT(to);
   connect(*comm, 1 + static_cast<int>(std::bit_width(count)), takes::scatters);
   return push(*comm, stream,
               comm->all->reduce_scatter(comm->how.rank, comm->how.size, all, count, type));
@@ -442,6 +474,7 @@ ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDa
   // In place, as the library has it.
   if (from != static_cast<char*>(to) + static_cast<std::size_t>(comm->how.rank) * count)
     return ncclInvalidArgument;
+  LOOK_AT(to);
   connect(*comm, 1 + static_cast<int>(std::bit_width(count)), takes::gathers);
   return push(*comm, stream, comm->all->all_gather(comm->how.rank, comm->how.size, to, count));
 }
@@ -464,6 +497,7 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t, void**
   ENTER(comm->how.name);
   nccl_state& my = mine();
   if (my.own.count(memory) == 0) return ncclInvalidUsage;
+  if (gpu::gpu_of_memory(memory) != comm->how.device) return ncclUnhandledCudaError;
   *handle = comm;
   my.registered[comm] = memory;
   return in_progress(*comm);
