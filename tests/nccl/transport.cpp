@@ -16,7 +16,7 @@
 #include "cuda/support.hpp"
 #include "driver/simulated_nccl.hpp"
 #include "executor/failures.hpp"
-#include "nccl/support.hpp"
+#include "nccl/run.hpp"
 #include "stretto/executor/bootstrap.hpp"
 #include "stretto/executor/callbacks.hpp"
 #include "stretto/executor/cuda/error.hpp"
@@ -41,45 +41,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-//! All ranks of a pipeline, each on a GPU of its own.
-struct run {
-  explicit run(int ranks, layout how = layout::separate, executor::nccl_settings settings = {},
-               std::chrono::nanoseconds deadline = std::chrono::minutes(1), std::uint64_t seed = 1)
-      : plans(plans_of(ranks, how)), inner(ranks) {
-    gpu::reset(seed, ranks);
-    nccl::reset();
-    for (executor::stage* const each : inner.pointers)
-      outer.push_back(std::make_unique<enqueueing_stage>(*each));
-    for (const auto& each : outer) pointers.push_back(each.get());
-    use_arenas({});
-    settings.kernels_loaded = true;
-    with.wire = executor::make_nccl_transport(*alone.front(), settings);
-    with.deadline = deadline;
-    with.grace = std::chrono::seconds(1);
-  }
-  void use_arenas(executor::arena_memory by) {
-    with.make_device = [by](const plan_view& plan, executor::monitor& watch) {
-      return executor::make_cuda_device(
-          plan, {.device = plan.rank, .arena = by, .patience = std::chrono::seconds(1)}, watch);
-    };
-  }
-  void start() {
-    engine = std::make_unique<executor::engine>(views(plans), pointers, std::move(with));
-  }
-  void check_left() const {
-    CHECK(gpu::alive() == gpu::handles{});
-    CHECK(nccl::alive() == 0);
-    for (const std::string& each : gpu::complaints()) FAIL_CHECK(each);
-  }
-
-  std::vector<plan_builder> plans;
-  sample_stages inner;
-  std::vector<std::unique_ptr<enqueueing_stage>> outer{};
-  std::vector<executor::stage*> pointers{};
-  std::vector<std::unique_ptr<executor::bootstrap>> alone = executor::make_local_bootstraps(1);
-  executor::options with{};
-  std::unique_ptr<executor::engine> engine{};
-};
+using run = nccl_run;
 
 //! Of one process, which hears of another's failure, and what this one tells.
 struct watching final : executor::bootstrap {
@@ -95,13 +57,6 @@ struct watching final : executor::bootstrap {
   std::string text{};
   std::vector<std::string> told{};
 };
-
-std::vector<std::string> called(const std::string& name, std::size_t from = 0) {
-  std::vector<std::string> all;
-  for (std::size_t at = from; at < gpu::calls().size(); ++at)
-    if (gpu::calls()[at].name == name) all.push_back(gpu::calls()[at].arguments);
-  return all;
-}
 
 }  // namespace
 
@@ -227,6 +182,40 @@ TEST_CASE("arenas are registered with every communicator, and with none at the e
   run torn(2);
   torn.use_arenas({.allocate = executor::nccl_memory().allocate});
   expect_part(refusal_of([&] { torn.start(); }), "must take it back");
+}
+
+TEST_CASE("of a registered arena the other side is told before the first step, by a large one") {
+  gpu::reset(1, 2);
+  nccl::reset();
+  {
+    std::vector<plan_builder> plans;
+    for (int r = 0; r < 2; ++r) {
+      plan_builder plan(r, 2, {"compute"});
+      // The second is the largest: what NCCL sends by its protocol for small ones tells nothing.
+      for (const int each : {0, 1, 2}) {
+        const int moved = plan.add_buffer(buffer_role::output, r, each, each == 1 ? 1 << 20 : 64);
+        r == 0 ? plan.send({0, each, 0, job_kind::send_forward}, 0, 1, moved)
+               : plan.receive({1, each, 0, job_kind::receive_forward}, 0, 0, moved);
+      }
+      plans.push_back(plan.end());
+    }
+    const auto alone = executor::make_local_bootstraps(1);
+    sample_stages inner(2);
+    enqueueing_stages stages(inner.pointers);
+    executor::options with;
+    with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+      return executor::make_cuda_device(
+          plan, {.device = plan.rank, .arena = executor::nccl_memory()}, watch);
+    };
+    with.wire =
+        executor::make_nccl_transport(*alone[0], {.registered = true, .kernels_loaded = true});
+    executor::engine engine(views(plans), stages.pointers, std::move(with));
+    for (int step = 0; step < 2; ++step) engine.step();
+    expect_part(called("ncclSend").front(), "pp:0->1, 1048576, ");
+    expect_part(called("ncclRecv").front(), "pp:0->1, 1048576, ");
+  }
+  CHECK(gpu::alive() == gpu::handles{});
+  for (const std::string& each : gpu::complaints()) FAIL_CHECK(each);
 }
 
 TEST_CASE("what NCCL reports of a peer ends the step, and all communicators at once") {
@@ -532,87 +521,4 @@ TEST_CASE("whichever communicator refuses to be revoked, it is aborted, and none
     CHECK(nccl::aborting_groups() == 1);
     of.check_left();
   }
-}
-
-TEST_CASE("settings that make no sense, and kernels that would fill a GPU, are refused") {
-  const auto alone = executor::make_local_bootstraps(1);
-  const auto refused = [&](const executor::nccl_settings& settings, const char* part) {
-    expect_part(refusal_of([&] { executor::make_nccl_transport(*alone[0], settings); }), part);
-  };
-  refused({.message_blocks = 0}, "from 1 to 32 blocks");
-  refused({.sum_blocks = 33}, "from 1 to 32 blocks");
-  refused({.cluster = -1}, "clusters");
-  refused({.opening = milliseconds(0)}, "deadlines");
-  run full(3, layout::separate, {.message_blocks = 32, .sum_blocks = 8});
-  expect_part(refusal_of([&] { full.start(); }),
-              "rank 1: communication that waits may take 136 multiprocessors, and the GPU has 132");
-  // Of 17 blocks NCCL makes 32 for messages, and 17 for sums.
-  run rounded(3, layout::separate, {.message_blocks = 17, .sum_blocks = 8});
-  expect_part(refusal_of([&] { rounded.start(); }), "may take 136 multiprocessors");
-  // What NCCL takes from its environment instead counts.
-  ::setenv("NCCL_MAX_CTAS", "32", 1);
-  run more(3, layout::separate, {.message_blocks = 1, .sum_blocks = 1});
-  expect_part(refusal_of([&] { more.start(); }), "may take 160 multiprocessors");
-  ::setenv("NCCL_MAX_CTAS", "2", 1);
-  run fewer(3, layout::separate, {.message_blocks = 32, .sum_blocks = 8});
-  CHECK_NOTHROW(fewer.start());
-  ::unsetenv("NCCL_MAX_CTAS");
-}
-
-TEST_CASE("launches that may wait for a message's kernel are refused before the first step") {
-  const auto start = [](bool loaded) {
-    const auto alone = executor::make_local_bootstraps(1);
-    run of(2);
-    of.with.wire = executor::make_nccl_transport(*alone[0], {.kernels_loaded = loaded});
-    of.start();
-  };
-  const auto is_refused = [&](bool loaded, const char* part) {
-    expect_part(refusal_of([&] { start(loaded); }), part);
-  };
-  ::unsetenv("CUDA_MODULE_LOADING");
-  is_refused(false, "CUDA_MODULE_LOADING=EAGER, which CUDA reads at its first call alone");
-  CHECK_NOTHROW(start(true));
-  ::setenv("CUDA_MODULE_LOADING", "LAZY", 1);
-  is_refused(false, "nccl_settings::kernels_loaded");
-  ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-  CHECK_NOTHROW(start(false));
-  ::unsetenv("CUDA_MODULE_LOADING");
-  ::setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
-  is_refused(true, "CUDA_LAUNCH_BLOCKING is set");
-  ::setenv("CUDA_LAUNCH_BLOCKING", "0", 1);
-  CHECK_NOTHROW(start(true));
-  ::unsetenv("CUDA_LAUNCH_BLOCKING");
-  ::setenv("NCCL_COMM_BLOCKING", "1", 1);
-  is_refused(true, "NCCL_COMM_BLOCKING is set");
-  ::setenv("NCCL_COMM_BLOCKING", "0", 1);
-  CHECK_NOTHROW(start(true));
-  ::unsetenv("NCCL_COMM_BLOCKING");
-  ::setenv("NCCL_COMM_ID", "host:1234", 1);
-  is_refused(true, "NCCL_COMM_ID is set");
-  ::unsetenv("NCCL_COMM_ID");
-}
-
-TEST_CASE("the driver says how kernels are loaded, which has read that at the first call of CUDA") {
-  const auto start = [](const char* before, const char* behind, bool answers) {
-    const auto alone = executor::make_local_bootstraps(1);
-    run of(2);
-    of.with.wire = executor::make_nccl_transport(*alone[0]);
-    ::setenv("CUDA_MODULE_LOADING", before, 1);
-    CHECK(executor::cuda_device_count() == 2);
-    ::setenv("CUDA_MODULE_LOADING", behind, 1);
-    if (!answers) gpu::fail_call(1, cudaErrorNotSupported, "cudaGetDriverEntryPoint");
-    of.start();
-  };
-  const auto is_refused = [&](const char* before, const char* behind, bool answers) {
-    expect_part(refusal_of([&] { start(before, behind, answers); }), "at its first call alone");
-  };
-  CHECK_NOTHROW(start("EAGER", "LAZY", true));
-  is_refused("LAZY", "EAGER", true);
-  // Where it does not answer, the variable does; and no launch is taken for what failed.
-  CHECK_NOTHROW(start("LAZY", "EAGER", false));
-  CHECK(gpu::has_failed());
-  CHECK(cudaGetLastError() == cudaSuccess);
-  is_refused("EAGER", "LAZY", false);
-  CHECK(gpu::has_failed());
-  ::unsetenv("CUDA_MODULE_LOADING");
 }

@@ -28,7 +28,7 @@ class nccl_comm {
     int blocks = 0;
     int cluster = 0;
     int operations = 0;  //!< in a step
-    std::vector<int> firsts{};  //!< instructions: of each kind the first of these
+    std::vector<int> firsts{};  //!< instructions: one of each kind, for the first use
   };
 
   nccl_comm(place at, const ncclUniqueId& id);

@@ -1,15 +1,14 @@
 #include "nccl_opening.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "nccl_environment.hpp"
 #include "plan_ends.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/error.hpp"
@@ -21,6 +20,13 @@ void make_current(const device& on) {
   cuda::check(cudaSetDevice(on.ordinal()), "cudaSetDevice");
 }
 
+//! The largest of the messages, the first of several, which both sides find: with its channels and
+//! its protocol connects what any smaller one takes. Of a registered arena NCCL tells the other
+//! side only for what it does not send by its protocol for small ones.
+int largest_of(const message_list& list) {
+  return std::ranges::max_element(list, {}, &message_end::bytes)->instruction;
+}
+
 //! The first sum of a group of either kind, and the first gather of every size; it has one of them
 //! at least. What is summed is of one size.
 std::vector<int> firsts_of(const group_part& part) {
@@ -29,13 +35,6 @@ std::vector<int> firsts_of(const group_part& part) {
   for (const collective_end& each : part.collectives)
     if (seen.emplace(each.act, each.gathered).second) found.push_back(each.instruction);
   return found;
-}
-
-//! Blocks of a communicator that is made with so many: NCCL_MAX_CTAS goes before that.
-int most_blocks(int asked) {
-  const char* const set = std::getenv("NCCL_MAX_CTAS");
-  const int most = set == nullptr ? 0 : std::atoi(set);
-  return most > 0 ? most : asked;
 }
 
 }  // namespace
@@ -70,7 +69,7 @@ void nccl_opening::note_rank(const plan_view& plan) {
            .blocks = settings_.message_blocks,
            .cluster = settings_.cluster,
            .operations = static_cast<int>(list.size()),
-           .firsts = {list.front().instruction}});
+           .firsts = {largest_of(list)}});
   for (const int group : groups_of(plan)) {
     group_part part = group_of(plan, group);
     std::sort(part.members.begin(), part.members.end());
@@ -116,26 +115,29 @@ const plan_view& nccl_opening::plan_of(int rank) const {
 }
 
 //! Kernels that wait for their peers hold multiprocessors: were they to take all, what the peers
-//! wait for could not run.
-void nccl_opening::check_room(int rank, const device& on) const {
+//! wait for could not run. Ranks that exchange nothing with one another may share a GPU.
+void nccl_opening::check_room(int rank, const device& on) {
   if (on.stream(0).native == nullptr)
     throw plan_error("the NCCL transport needs a GPU for rank " + std::to_string(rank));
-  // NCCL rounds up what messages get; sums get what they are given.
-  const int message =
-      static_cast<int>(std::bit_ceil(static_cast<unsigned>(most_blocks(settings_.message_blocks))));
-  const int collective = most_blocks(settings_.sum_blocks);
+  const block_count message = blocks_of_message(settings_.message_blocks);
+  const block_count collective = blocks_of_sum(settings_.sum_blocks);
   std::map<int, int> blocks;  // by stream, which runs one after the other
+  std::set<std::string> why;
   for (const instruction& each : plan_of(rank).instructions) {
-    int& most = blocks[each.stream];
-    if (each.act == action::send || each.act == action::receive) most = std::max(most, message);
-    if (is_collective(each.act)) most = std::max(most, collective);
+    const bool moves = each.act == action::send || each.act == action::receive;
+    if (!moves && !is_collective(each.act)) continue;
+    const block_count& its = moves ? message : collective;
+    blocks[each.stream] = std::max(blocks[each.stream], its.blocks);
+    if (!its.why.empty()) why.insert(its.why);
   }
-  int sum = 1;
-  for (const auto& [stream, most] : blocks) sum += most;
-  if (on.multiprocessors() > 0 && sum > on.multiprocessors())
-    throw plan_error("rank " + std::to_string(rank) + ": communication that waits may take " +
-                     std::to_string(sum - 1) + " multiprocessors, and the GPU has " +
-                     std::to_string(on.multiprocessors()));
+  int& taken = taken_[on.ordinal()];
+  for (const auto& [stream, most] : blocks) taken += most;
+  if (on.multiprocessors() <= 0 || taken < on.multiprocessors()) return;
+  std::string text = "rank " + std::to_string(rank) + ": communication that waits may take " +
+                     std::to_string(taken) + " multiprocessors, and the GPU has " +
+                     std::to_string(on.multiprocessors());
+  for (const std::string& each : why) text += "; " + each + " goes before nccl_settings";
+  throw plan_error(text);
 }
 
 void nccl_opening::connect(nccl_links& links) {
@@ -157,10 +159,10 @@ void nccl_opening::connect(nccl_links& links) {
     }
 }
 
-//! The first operation of every communicator, and of a group's its first sum and gathers, of its
-//! own size and where it will lie, because NCCL connects what an operation takes when it first
-//! meets one such. By all processes in one order, and each alone: connecting allocates, which may
-//! wait for a kernel that waits for a peer. Arenas are zero before the first step, and remain so;
+//! Of every channel its largest message, and of every group its first sum and gathers, of its own
+//! size and where it will lie, because NCCL connects what an operation takes when it first meets
+//! one such. By all processes in one order, and each alone: connecting allocates, which may wait
+//! for a kernel that waits for a peer. Arenas are zero before the first step, and remain so;
 //! nothing is made here that would have to be freed while a peer that has died is waited for.
 void nccl_opening::warm_up(const nccl_links& links) {
   std::map<int, cuda::owned_event> done;

@@ -25,8 +25,9 @@ class nccl_opening {
   //! Begins; with all processes.
   //! @throws transport_error, bootstrap_error when there are no ids
   void begin(std::span<const plan_view> plans, time_point until);
+  //! Once for each rank.
   //! @throws plan_error when communication that waits could fill the rank's GPU
-  void check_room(int rank, const device& on) const;
+  void check_room(int rank, const device& on);
   //! With all processes, when all ranks here have devices, and NCCL's kernels run alone there.
   //! @param links  where the communicators are from the first on, also when it throws
   //! @throws transport_error when NCCL fails, a process does not come or the time is up
@@ -51,6 +52,7 @@ class nccl_opening {
   time_point until_{};
   std::map<comm_key, std::vector<nccl_comm::place>> wanted_;
   std::map<comm_key, ncclUniqueId> ids_;
+  std::map<int, int> taken_;  // multiprocessors, by GPU
   std::map<int, device*> on_;
 };
 

@@ -1,10 +1,7 @@
 #include "stretto/executor/cuda/nccl_transport.hpp"
 
-#include <cuda.h>
 #include <nccl.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -22,33 +19,15 @@
 #include "lost_peers.hpp"
 #include "nccl_comm.hpp"
 #include "nccl_ending.hpp"
+#include "nccl_environment.hpp"
 #include "nccl_links.hpp"
 #include "nccl_opening.hpp"
 #include "stretto/executor/agreement.hpp"
-#include "stretto/executor/cuda/driver_function.hpp"
 #include "stretto/executor/cuda/handles.hpp"
 #include "stretto/executor/error.hpp"
 
 namespace stretto::executor {
 namespace {
-
-std::string version_text(int code) {
-  return std::to_string(code / 10000) + '.' + std::to_string(code / 100 % 100) + '.' +
-         std::to_string(code % 100);
-}
-
-//! Whether kernels are loaded before they are launched. The driver reads the variable once, when
-//! the process begins with CUDA: what was set later says nothing, so that it stands for the driver
-//! only where that does not answer.
-bool loads_early() {
-  CUmoduleLoadingMode mode{};
-  if (const auto mode_of =
-          cuda::driver_function<decltype(cuModuleGetLoadingMode)>("cuModuleGetLoadingMode", 11070);
-      mode_of != nullptr && mode_of(&mode) == CUDA_SUCCESS)
-    return mode == CU_MODULE_EAGER_LOADING;
-  const char* const wanted = std::getenv("CUDA_MODULE_LOADING");
-  return wanted != nullptr && std::strcmp(wanted, "EAGER") == 0;
-}
 
 class nccl_transport final : public transport {
  public:
@@ -79,12 +58,10 @@ class nccl_transport final : public transport {
     plans_.assign(plans.begin(), plans.end());
     watch_ = &watch;
     const time_point until = after(settings_.opening);
-    check_launches();
-    int version = 0;
-    ncclGetVersion(&version);
+    check_environment(settings_.kernels_loaded, static_cast<int>(plans_.size()));
     try {
       const component libraries[] = {
-          {"NCCL", version_text(version)},
+          {"NCCL", nccl_version()},
           {"CUDA", std::to_string(CUDART_VERSION)},
           {"NCCL registration of", settings_.registered ? "arenas" : "nothing"},
           {"steps", how_steps_run()}};
@@ -245,26 +222,6 @@ class nccl_transport final : public transport {
   std::string how_steps_run() const {
     if (!recorded_) return "issued one by one";
     return plans_.size() > 1 ? "recorded as a graph on several GPUs" : "recorded as a graph";
-  }
-
-  //! Launches that wait for others may wait for a kernel that waits for what they would launch.
-  void check_launches() const {
-    const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
-    if (blocking != nullptr && std::strcmp(blocking, "0") != 0)
-      throw plan_error("CUDA_LAUNCH_BLOCKING is set, and NCCL's kernels wait for one another");
-    // They go before what a communicator is made with.
-    if (const char* const waits = std::getenv("NCCL_COMM_BLOCKING");
-        waits != nullptr && std::strcmp(waits, "0") != 0)
-      throw plan_error("NCCL_COMM_BLOCKING is set, and only calls that do not block can be ended");
-    if (std::getenv("NCCL_COMM_ID") != nullptr)
-      throw plan_error(
-          "NCCL_COMM_ID is set, and each of the communicators has an id of its own");
-    if (settings_.kernels_loaded || loads_early()) return;
-    throw plan_error(
-        "a kernel that is loaded at its first launch may wait for NCCL's, which wait for other "
-        "ranks: start the process with CUDA_MODULE_LOADING=EAGER, which CUDA reads at its first "
-        "call alone, or let every kernel of the stages run once and say so "
-        "(nccl_settings::kernels_loaded)");
   }
 
   bootstrap& between_;

@@ -39,8 +39,9 @@ arena_memory nccl_memory();
 //! communicator of its own, with resources of its own, because NCCL runs what shares one in order,
 //! whatever streams it is on; they are named "pp:3->4" and "group:0" in NCCL's own output. Opening
 //! compares the plans of all processes (see agree()), connects with a deadline, and has every
-//! communicator do the first operation that a step has for it, alone on its GPUs and on the arenas
-//! as the devices have cleared them, so that nothing is set up lazily while others wait in a step.
+//! communicator do one operation of each kind that a step has for it, alone on its GPUs and on the
+//! arenas as the devices have cleared them, so that nothing is set up lazily while others wait in a
+//! step.
 //!
 //! Sums are added in NCCL's own order: every member gets the same bits, but not those of the
 //! loopback transports. Calls are non-blocking. What NCCL reports of a peer is looked for while a
@@ -60,10 +61,11 @@ arena_memory nccl_memory();
 //! live as long as what was recorded with them.
 //! @param between  exchanges the communicators' ids; outlives the transport
 //! @throws plan_error when the settings make no sense. open() and attach() throw it, too: when
-//! plans
-//!         differ, NCCL fails or a process does not come, when kernels that wait could fill a
-//!         GPU, and where launches block or load kernels while others wait
-//!         (CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING).
+//!         plans differ, NCCL fails, is older than 2.27 or a process does not come, when kernels
+//!         that wait could fill a GPU (with what NCCL_MAX_CTAS, NCCL_MIN_NCHANNELS and
+//!         NCCL_MIN_P2P_NCHANNELS make of them), and where launches block, wait for one another or
+//!         load kernels while others wait (CUDA_LAUNCH_BLOCKING, NCCL_LAUNCH_MODE,
+//!         CUDA_MODULE_LOADING).
 std::unique_ptr<transport> make_nccl_transport(bootstrap& between,
                                                const nccl_settings& settings = {});
 
