@@ -25,6 +25,11 @@ void sum_on_host(void* const* arguments) {
   }
 }
 
+inline std::vector<const void*> members_of(void* const* arguments) {
+  const auto& members = *static_cast<const executor::cuda::member_list*>(arguments[0]);
+  return std::vector<const void*>(members.data, members.data + members.count);
+}
+
 //! What that of copy_bytes.cu copies.
 inline gpu::copied copy_of(void* const* arguments) {
   return {*static_cast<void* const*>(arguments[0]), *static_cast<const void* const*>(arguments[1]),
@@ -45,8 +50,8 @@ inline void note_on_host(void* const* arguments) {
 inline void define_executor_kernels() {
   const std::vector<std::size_t> sizes{sizeof(executor::cuda::member_list), sizeof(long long),
                                        sizeof(long long)};
-  gpu::define("stretto_sum_floats", {sizes, sum_on_host<float>});
-  gpu::define("stretto_sum_doubles", {sizes, sum_on_host<double>});
+  gpu::define("stretto_sum_floats", {sizes, sum_on_host<float>, {}, {}, {}, members_of});
+  gpu::define("stretto_sum_doubles", {sizes, sum_on_host<double>, {}, {}, {}, members_of});
   gpu::define("stretto_copy_bytes",
               {{sizeof(void*), sizeof(void*), sizeof(long long)}, copy_on_host, {}, {}, copy_of});
   gpu::define("stretto_note_progress", {{sizeof(unsigned*), sizeof(unsigned)}, note_on_host});

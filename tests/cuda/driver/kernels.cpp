@@ -32,9 +32,12 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   if (what.to != nullptr &&
       !is_right_copy(name.c_str(), what.to, what.from, what.bytes, cudaMemcpyDeviceToDevice))
     return failed(cudaErrorInvalidValue);
-  if (!reaches_memory(config->stream->device, what.to) ||
-      !reaches_memory(config->stream->device, what.from))
-    return failed(cudaErrorIllegalAddress);  // later, on a real one
+  std::vector<const void*> touched{what.to, what.from};
+  if (defined->touches)
+    for (const void* const each : defined->touches(arguments)) touched.push_back(each);
+  for (const void* const each : touched)
+    if (!reaches_memory(config->stream->device, each))
+      return failed(cudaErrorIllegalAddress);  // later, on a real one
   std::vector<std::vector<std::byte>> values;
   for (const std::size_t size : defined->parameters) {
     const auto* const first = static_cast<const std::byte*>(arguments[values.size()]);

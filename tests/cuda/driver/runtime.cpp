@@ -235,11 +235,15 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   ENTER(std::to_string(device) + ", " + std::to_string(peer));
-  *can = my.peers ? 1 : 0;
+  if (device < 0 || device >= my.devices || peer < 0 || peer >= my.devices)
+    return failed(cudaErrorInvalidDevice);
+  *can = my.peers && device != peer ? 1 : 0;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   ENTER(std::to_string(peer));
+  if (peer < 0 || peer >= my.devices || peer == current) return failed(cudaErrorInvalidDevice);
+  if (!my.peers) return failed(cudaErrorPeerAccessUnsupported);
   return my.reached.insert({current, peer}).second ? cudaSuccess
                                                    : failed(cudaErrorPeerAccessAlreadyEnabled);
 }

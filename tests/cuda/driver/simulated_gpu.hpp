@@ -54,6 +54,8 @@ struct kernel {
   std::function<bool(void* const* arguments)> ready{};
   //! What it copies, where that is all: looked at and told as a copy of the runtime's is.
   std::function<copied(void* const* arguments)> copies{};
+  //! What else it reads or writes, which its GPU must reach.
+  std::function<std::vector<const void*>(void* const* arguments)> touches{};
 };
 
 //! Forgets everything, errors too, and starts anew. Nothing may be alive.
