@@ -105,6 +105,8 @@ launch_info read_launch(const environment& from) {
     else if (said && said->process == found->process && said->processes == found->processes)
       found->local = said->local;
   }
+  // Whose launcher has no such variable, or one of another name, may set it by hand.
+  if (found && found->local < 0) found->local = read.number(by_hand.local).value_or(-1);
   if (!found)
     throw bootstrap_error(
         "RANK and WORLD_SIZE are not set, nor what mpirun, mpiexec or srun set: this process was "

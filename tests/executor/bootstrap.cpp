@@ -163,6 +163,9 @@ TEST_CASE("each launcher's variables are read") {
   CHECK(mpi.port == 0);
 
   CHECK(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).process == 1);
+  CHECK(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).local == -1);
+  CHECK(launched({{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"LOCAL_RANK", "1"}}).local == 1);
+  CHECK(launched({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"LOCAL_RANK", "2"}}).local == 2);
   // As srun starts what speaks PMI-2; and not of one process that something else was started by.
   const variables pmi2{{"PMI_RANK", "3"}, {"PMI_SIZE", "8"}, {"SLURM_LOCALID", "1"}};
   const auto below_srun = [&](const char* process, const char* processes) {

@@ -197,6 +197,11 @@ TEST_CASE("workers without a GPU of their own are refused, by every process") {
   refuse(two, 1, {{}, {}},
          "--device cuda: process 1 has a worker on the GPU 0000:10:00.0, where process 0 has one" +
              shared);
+  // What sees no GPU but its own need not be told which is its own.
+  refuse(two, 1, {{}, {}},
+         "--device cuda: process 1 has a worker on the GPU 0000:10:00.0, where process 0 has one" +
+             shared,
+         -1);
   refuse(two, 2, {{1, 1}},
          "--device cuda: process 0 has a worker on the GPU 0000:11:00.0, where process 0 has one" +
              shared);

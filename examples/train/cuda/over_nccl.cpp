@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -62,15 +63,16 @@ std::string choose(const pipeline_settings& to, int local, std::vector<int>& dev
                ? std::string()
                : "it has " + of_workers + std::to_string(devices.size()) + " are named";
   if (workers > config::size(count)) return "it has " + of_workers + "sees " + std::to_string(count);
-  if (local < 0)
+  if (local < 0 && workers < config::size(count))
     return "the launcher does not say which process of its machine it is (LOCAL_RANK), and so not "
            "which GPU: name it, as in cuda:1";
+  // Where it sees no more than it needs, that is all there is to choose from.
+  const std::size_t place = config::size(std::max(local, 0));
   std::size_t most = 0;
   for (int process = 0; process < to.between->processes(); ++process)
     most = std::max(most, share_of(to, process).count());
   for (std::size_t worker = 0; worker < workers; ++worker)
-    devices.push_back(
-        static_cast<int>((config::size(local) * most + worker) % config::size(count)));
+    devices.push_back(static_cast<int>((place * most + worker) % config::size(count)));
   return {};
 }
 

@@ -14,7 +14,8 @@ namespace train::cuda {
 //! @param devices  CUDA's numbers of this process's GPUs, one for each of its workers in their order;
 //!                 empty: of those that it sees, from number `local` times the workers of a process
 //!                 on, modulo their count
-//! @param local    which process of its machine this is, from 0; -1: nobody says
+//! @param local    which process of its machine this is, from 0; -1: nobody says, and it must not
+//!                 matter: it sees as many GPUs as it has workers
 //! @throws bad_setting when a worker has no GPU, or two have the same
 void run_over_nccl(pipeline_settings& to, std::vector<int> devices, int local);
 
