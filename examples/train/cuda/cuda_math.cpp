@@ -34,6 +34,7 @@ auto as(const held_matrix<Scalar>& of) {
 }  // namespace
 
 cuda_math::cuda_math(const config& model, precision read) : parts_(std::make_unique<parts>()) {
+  check(cudaGetDevice(&parts_->gpu), "cudaGetDevice");
   check_products(cublasCreate(&parts_->products), "cublasCreate");
   // Parts of a sum, too, which it would else be free to round to bf16 before it adds them up.
   check_products(

@@ -53,6 +53,7 @@ inline std::size_t sums_bytes(std::size_t columns) {
 inline constexpr std::chrono::seconds patience{60};
 
 struct cuda_math::parts {
+  int gpu = 0;  // to which cuBLAS keeps from its making to its end
   cublasHandle_t products = nullptr;
   stretto::executor::cuda::device_memory workspace, row_losses;
   stretto::executor::cuda::device_memory sums;  // of parts, see parts_of_many
@@ -69,7 +70,9 @@ struct cuda_math::parts {
   std::size_t room_sizes[math<float>::rooms] = {};  // scalars of each
 
   ~parts() {
-    if (products != nullptr) static_cast<void>(cublasDestroy(products));
+    if (products == nullptr) return;
+    static_cast<void>(cudaSetDevice(gpu));
+    static_cast<void>(cublasDestroy(products));
   }
 
   //! Until the stream's work is done.

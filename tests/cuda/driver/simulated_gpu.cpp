@@ -85,6 +85,10 @@ std::set<int> in_use() {
 const std::vector<std::string>& complaints() {
   return here().complaints;
 }
+void complain(std::string_view text) {
+  const guard lock(here().mutex);
+  here().complaints.emplace_back(text);
+}
 
 void fail_call(int n, cudaError_t code, std::string_view function) {
   state& my = here();

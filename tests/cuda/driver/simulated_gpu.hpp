@@ -80,6 +80,8 @@ std::set<int> in_use();
 //! over one that is not over, a free while work is under way, or a question while a step is
 //! recorded.
 const std::vector<std::string>& complaints();
+//! One of another library's.
+void complain(std::string_view text);
 
 //! The n-th call from now on, of any function or of the one named, fails with the code instead of
 //! doing anything. Codes that are sticky stick.

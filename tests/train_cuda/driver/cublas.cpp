@@ -101,6 +101,10 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  // It waits for the GPU, which is to be the one that was current when the handle was made.
+  int now = -1;
+  static_cast<void>(cudaGetDevice(&now));
+  if (now != handle->device) gpu::complain("a cuBLAS handle ends on another GPU than its own");
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
