@@ -390,6 +390,16 @@ TEST_CASE("every communicator is used first with what it has in a step, alone on
   of.check_left();
 }
 
+TEST_CASE("pairs of ranks connect side by side, not one after the other along the pipeline") {
+  run of(5);
+  of.start();
+  std::vector<std::string> order;
+  for (const std::string& each : called("ncclSend"))
+    order.push_back(each.substr(0, each.find(',')));
+  CHECK(order == std::vector<std::string>{"pp:0->1", "pp:1->0", "pp:2->3", "pp:3->2", "pp:1->2",
+                                          "pp:2->1", "pp:3->4", "pp:4->3"});
+}
+
 TEST_CASE("nor is one in a step waited for longer than the step may take") {
   run of(2, layout::separate, {.patience = milliseconds(50)}, milliseconds(300));
   of.start();

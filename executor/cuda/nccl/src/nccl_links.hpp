@@ -15,8 +15,8 @@
 
 namespace stretto::executor {
 
-//! Which communicator: a channel from one rank to another, or a group (and its first member). Their
-//! order is that in which every process goes through them.
+//! Which communicator: a channel from one rank to another, or a group (and its first member). Every
+//! process has them in one order.
 struct comm_key {
   bool group = false;
   int first = 0;

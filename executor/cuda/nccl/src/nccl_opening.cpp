@@ -5,8 +5,10 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "nccl_environment.hpp"
 #include "plan_ends.hpp"
@@ -25,6 +27,15 @@ void make_current(const device& on) {
 //! side only for what it does not send by its protocol for small ones.
 int largest_of(const message_list& list) {
   return std::ranges::max_element(list, {}, &message_end::bytes)->instruction;
+}
+
+//! When a communicator has its first use, among those of all processes. Were channels taken along
+//! the pipeline, each would wait for the one before, as long as connecting takes: of two that meet
+//! in a rank one comes in either half, so that pairs of ranks go side by side.
+int turn_of(const comm_key& key) {
+  if (key.group) return 2;
+  const auto [low, high] = std::minmax(key.first, key.second);
+  return low / std::max(high - low, 1) % 2;
 }
 
 //! The first sum of a group of either kind, and the first gather of every size; it has one of them
@@ -170,7 +181,11 @@ void nccl_opening::warm_up(const nccl_links& links) {
     make_current(*on);
     done[rank] = cuda::make_event();
   }
-  for (const auto& [key, held] : links.all())
+  std::vector<std::span<const std::unique_ptr<nccl_comm>>> in_turn;
+  for (const int turn : {0, 1, 2})
+    for (const auto& [key, held] : links.all())
+      if (turn_of(key) == turn) in_turn.emplace_back(held);
+  for (const auto& held : in_turn)
     for (std::size_t kind = 0; kind < held.front()->where().firsts.size(); ++kind) {
       // Where one thread holds both ends, neither call may wait for the other.
       held.front()->must(ncclGroupStart(), "ncclGroupStart");
