@@ -511,6 +511,34 @@ TEST_CASE("who waits for a sum to start waits for its kernel's blocks, by the la
   }
 }
 
+TEST_CASE("where a GPU reaches no further one, messages go by the host, and sums are refused") {
+  define_executor_kernels();
+  for (const cudaError_t code : {cudaErrorTooManyPeers, cudaErrorPeerAccessUnsupported}) {
+    gpu::reset(1, 3);
+    {
+      const std::vector<plan_builder> plans = pipeline_plans(3, 4, 7, layout::separate);
+      sample_stages inner(3);
+      enqueueing_stages stages(inner.pointers);
+      gpu::fail_call(2, code, "cudaDeviceEnablePeerAccess");
+      executor::engine engine(views(plans), stages.pointers, on_gpus(3));
+      CHECK(gpu::has_failed());
+      CHECK(cudaGetLastError() == cudaSuccess);  // or the first launch would be told of it
+      for (int step = 0; step < 3; ++step) engine.step();
+      CHECK(inner.sums() == expected_sums(3, 4, 7, 3));
+    }
+    gpu::reset(1, 3);
+    summing run(false);
+    executor::callback_stage inner(run.callbacks);
+    enqueueing_stages stages({&inner, &inner, &inner});
+    gpu::fail_call(3, code, "cudaDeviceEnablePeerAccess");
+    expect_part(
+        refusal_of([&] { executor::engine(views(run.plans), stages.pointers, on_gpus(3)); }),
+        " sum, but GPU 0 cannot reach the memory of GPU 2");
+    CHECK(gpu::alive() == gpu::handles{});
+    CHECK(gpu::complaints().empty());
+  }
+}
+
 TEST_CASE("what the transport cannot do is refused before any step") {
   define_executor_kernels();
   summing run(false);

@@ -198,6 +198,25 @@ bool only_asks(std::string_view name) {
   return std::ranges::find(all, name) != std::end(all);
 }
 
+//! Those behind which the process is to be terminated, as driver_types.h says, or ends by itself.
+bool sticks(cudaError_t code) {
+  switch (code) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 cudaError_t state::enter(const char* name, std::string arguments) {
@@ -209,7 +228,7 @@ cudaError_t state::enter(const char* name, std::string arguments) {
     hit = true;
     countdown = -1;
     last_error = code;
-    if (code >= 700 && code < 800) sticky = code;
+    if (sticks(code)) sticky = code;
     return code;
   }
   return cudaSuccess;

@@ -24,7 +24,9 @@ struct lent_stream {
 };
 
 //! Who gives the arena's memory, on the current GPU and at a multiple of 64 bytes, and takes it
-//! back: both or none.
+//! back: both or none. For sums and graphs of the loopback transport between several GPUs it must
+//! be cudaMalloc's, or opened to those GPUs where it is made (as ncclMemAlloc does): memory of a
+//! pool, or mapped by the driver's calls, is not opened by cudaDeviceEnablePeerAccess.
 struct arena_memory {
   void* (*allocate)(std::size_t bytes) = nullptr;  //!< throws what is wrong
   void (*release)(void* memory) = nullptr;

@@ -43,8 +43,8 @@ arena_memory nccl_memory();
 //! arenas as the devices have cleared them, so that nothing is set up lazily while others wait in a
 //! step.
 //!
-//! A kernel that waits for its peer holds its blocks' multiprocessors: one of a stage that must have
-//! more at once than those leave (a cooperative launch) may wait for what waits for it.
+//! A kernel that waits for its peer holds its blocks' multiprocessors: one of a stage that must
+//! have more at once than those leave (a cooperative launch) may wait for what waits for it.
 //!
 //! Sums are added in NCCL's own order: every member gets the same bits, but not those of the
 //! loopback transports. Calls are non-blocking. What NCCL reports of a peer is looked for while a
