@@ -378,6 +378,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("what devices take to be made is no part of the time to connect") {
+  run of(2, layout::separate, {.opening = std::chrono::seconds(1)});
+  of.with.make_device = [](const plan_view& plan, executor::monitor& watch) {
+    std::this_thread::sleep_for(milliseconds(600));
+    return executor::make_cuda_device(plan, {.device = plan.rank}, watch);
+  };
+  // Whoever asks whether a first use is over has to ask again.
+  gpu::answer_late(milliseconds(1));
+  CHECK_NOTHROW(of.start());
+  of.engine.reset();
+  of.check_left();
+}
+
 TEST_CASE("every communicator is used first with what it has in a step, alone on its GPU") {
   run of(3);
   of.start();

@@ -55,13 +55,13 @@ nccl_opening::nccl_opening(bootstrap& between, const nccl_settings& settings)
 
 void nccl_opening::begin(std::span<const plan_view> plans, time_point until) {
   plans_.assign(plans.begin(), plans.end());
-  until_ = until;
   for (const plan_view& plan : plans_) note_rank(plan);
-  exchange_ids();
+  exchange_ids(until);
 }
 
-void nccl_opening::finish(const std::map<int, device*>& on, nccl_links& links) {
+void nccl_opening::finish(const std::map<int, device*>& on, nccl_links& links, time_point until) {
   on_ = on;
+  until_ = until;
   connect(links);
   warm_up(links);
 }
@@ -99,7 +99,7 @@ void nccl_opening::note_rank(const plan_view& plan) {
 }
 
 //! Whoever holds a communicator's first rank makes its id.
-void nccl_opening::exchange_ids() {
+void nccl_opening::exchange_ids(time_point until) {
   std::string mine;
   for (const auto& [key, places] : wanted_)
     for (const nccl_comm::place& each : places) {
@@ -111,7 +111,7 @@ void nccl_opening::exchange_ids() {
       mine.append(reinterpret_cast<const char*>(&key), sizeof key);
       mine.append(id.internal, sizeof id.internal);
     }
-  for (const std::string& all : between_.all_gather("nccl ids", mine, until_))
+  for (const std::string& all : between_.all_gather("nccl ids", mine, until))
     for (std::size_t at = 0; at + sizeof(comm_key) + sizeof(ncclUniqueId) <= all.size();
          at += sizeof(comm_key) + sizeof(ncclUniqueId)) {
       comm_key key;

@@ -17,7 +17,7 @@
 namespace stretto::executor {
 
 //! How the communicators of a process come to be: which it needs, their ids, connecting, the first
-//! use of each; all within the time that nccl_settings::opening gives.
+//! use of each.
 class nccl_opening {
  public:
   nccl_opening(bootstrap& between, const nccl_settings& settings);
@@ -31,11 +31,11 @@ class nccl_opening {
   //! With all processes, when all ranks here have devices, and NCCL's kernels run alone there.
   //! @param links  where the communicators are from the first on, also when it throws
   //! @throws transport_error when NCCL fails, a process does not come or the time is up
-  void finish(const std::map<int, device*>& on, nccl_links& links);
+  void finish(const std::map<int, device*>& on, nccl_links& links, time_point until);
 
  private:
   void note_rank(const plan_view& plan);
-  void exchange_ids();
+  void exchange_ids(time_point until);
   void connect(nccl_links& links);
   void warm_up(const nccl_links& links);
   void start_first(const nccl_comm& comm, std::size_t kind, const nccl_links& links) const;
@@ -49,7 +49,7 @@ class nccl_opening {
   const nccl_settings settings_;
   lost_peers lost_;
   std::vector<plan_view> plans_;
-  time_point until_{};
+  time_point until_{};  // connecting
   std::map<comm_key, std::vector<nccl_comm::place>> wanted_;
   std::map<comm_key, ncclUniqueId> ids_;
   std::map<int, int> taken_;  // multiprocessors, by GPU

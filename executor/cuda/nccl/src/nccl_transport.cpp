@@ -86,7 +86,7 @@ class nccl_transport final : public transport {
     const cuda::current_device guard(on.ordinal());  // all others are made current meanwhile
     if (on_.size() < plans_.size()) return;
     try {
-      opening_.finish(on_, links_);
+      opening_.finish(on_, links_, after(settings_.opening));
       lookout_.emplace([this] { look_for_issuer(); });
     } catch (const transport_error& wrong) {
       abort();

@@ -26,7 +26,8 @@ struct nccl_settings {
   //! the process is started with CUDA_MODULE_LOADING=EAGER, or sets that before its first call of
   //! CUDA.
   bool kernels_loaded = false;
-  //! How long all processes may take to agree and to connect.
+  //! How long all processes may take to agree; and to connect, from when this one has made its
+  //! devices, which takes as long as the host takes to pin what stashes wait in.
   std::chrono::nanoseconds opening = std::chrono::minutes(2);
   //! How long communicators may take to end.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
