@@ -1,5 +1,5 @@
 // A schedule of one's own that asks for room for a job less than it emits on every rank.
-// expected: stretto: capacity: the storage is too small
+// expected: stretto: capacity: the schedule emits more jobs on this rank than its capacity
 // expected: <stretto::fault::capacity, stretto::reason::above_capacity, 0, 5, stretto::job_kind::backward, 0, 2>
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"

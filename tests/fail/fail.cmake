@@ -59,6 +59,18 @@ foreach(compiler IN LISTS stretto_compilers)
   stretto_compile_check_all(fail/twins/${compiler} ${compiler} accepted ${twins})
 endforeach()
 
+# What specialises a template of the library's stands in no namespace, and so is read by itself.
+file(GLOB alone CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/alone/*.cpp")
+list(FILTER alone EXCLUDE REGEX "\\.twin\\.cpp$")
+foreach(source IN LISTS alone)
+  get_filename_component(name "${source}" NAME_WE)
+  string(REGEX REPLACE "\\.cpp$" ".twin.cpp" twin "${source}")
+  foreach(compiler IN LISTS stretto_compilers)
+    stretto_compile_check(fail/${name}/${compiler} ${compiler} refused "${source}" "${source}")
+    stretto_compile_check(fail/${name}.twin/${compiler} ${compiler} accepted "${twin}" "${twin}")
+  endforeach()
+endforeach()
+
 # The harness itself: what must not pass, fails, and for the reason that it should.
 function(stretto_harness_check stem mode complaint)
   list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_LIST_DIR}/harness/")

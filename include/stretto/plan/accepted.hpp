@@ -134,7 +134,10 @@ struct accepted {
                 "each stage, micro-batch and slice of a rank");
   static_assert(What != fault::unsupported || Why != reason::option_out_of_range,
                 "stretto: unsupported: an option of the schedule is out of range");
-  static_assert(What != fault::capacity, "stretto: capacity: the storage is too small");
+  static_assert(What != fault::capacity || Why != reason::above_capacity,
+                "stretto: capacity: the schedule emits more jobs on this rank than its capacity");
+  static_assert(What != fault::capacity || Why == reason::above_capacity,
+                "stretto: capacity: the storage is too small");
   static_assert(What != fault::syntax, "stretto: syntax: this is not an action of the grammar");
   static_assert(What != fault::misassigned,
                 "stretto: misassigned: the layers do not fit the stages");

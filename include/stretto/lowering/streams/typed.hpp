@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "stretto/lowering/streams/concept.hpp"
 #include "stretto/model/stream_type.hpp"
 
@@ -9,14 +11,21 @@ namespace stretto::overlap {
 //! needs is found by the names of the enumerators, which are those of stream_type; where one is
 //! missing its like takes its place (send_next that of send_previous, receive_previous that of
 //! receive_next), and where there is none, the stream that computes. Whatever else the enum has is
-//! there for ops.
+//! there for ops; a stream of theirs that stream_traits gives one of these names is refused, as it
+//! would carry nothing.
 template <StreamType Stream = stream_type>
 struct typed {
   static_assert(stream_traits<Stream>::count <= max_streams,
                 "stretto: an enum of streams has at most stretto::max_streams enumerators");
   static constexpr std::string_view name = "typed";
 
-  constexpr int count() const { return stream_traits<Stream>::count; }
+  constexpr int count() const {
+    static_assert(called_alike(),
+                  "stretto: a stream that stream_traits calls send_next, send_previous, "
+                  "receive_next, receive_previous, data_parallel or offload must be the enumerator "
+                  "of that name: by that it is found");
+    return stream_traits<Stream>::count;
+  }
   constexpr stream_info stream(int number) const {
     const auto one = static_cast<Stream>(number);
     return named_stream(stream_traits<Stream>::name(one), stream_traits<Stream>::priority(one));
@@ -32,6 +41,19 @@ struct typed {
   }
 
  private:
+  static constexpr bool called_alike() {
+    for (int one = 0; one < stream_traits<Stream>::count; ++one) {
+      const std::string_view called = stream_traits<Stream>::name(static_cast<Stream>(one));
+      if ((called == "send_next" && send_next() != one) ||
+          (called == "send_previous" && send_previous() != one) ||
+          (called == "receive_next" && receive_next() != one) ||
+          (called == "receive_previous" && receive_previous() != one) ||
+          (called == "data_parallel" && data_parallel() != one) ||
+          (called == "offload" && offload() != one))
+        return false;
+    }
+    return true;
+  }
   static constexpr int data_parallel() {
     if constexpr (requires { Stream::data_parallel; })
       return static_cast<int>(Stream::data_parallel);
