@@ -149,8 +149,8 @@ unit_costs cost_options::units() const {
   return units;
 }
 
-bool cost_options::deals_by_limit() const {
-  return limit && layers.given() && assignment::described(layers.text).name() == "balanced";
+bool cost_options::deals() const {
+  return layers.given() && assignment::described(layers.text).name() == "balanced";
 }
 
 std::vector<std::int64_t> cost_options::several_limits() const {

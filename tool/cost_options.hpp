@@ -51,7 +51,7 @@ struct cost_options {
   };
   void add(CLI::App& command, const kinds& beside);
   //! The same for a step; one of forwards alone keeps nothing unless --memory says so, whatever is
-  //! said of layers.
+  //! said of layers; and then what no backward would give back (make_costs).
   //! @param copies  whether it copies to the host
   cost_options for_step(bool forward_only, bool copies) const;
   //! Whether --copy says how much a copy moves; else that is what the forward keeps.
@@ -65,8 +65,8 @@ struct cost_options {
   //! What --cost, --whole-saves, --memory, --copy, --reduce-grad, --unshard and --hides say of one
   //! job or layer.
   unit_costs units() const;
-  //! Whether there is a choice of how layers are dealt: balanced ones, under a limit.
-  bool deals_by_limit() const;
+  //! Whether there is a choice of how layers are dealt: balanced ones.
+  bool deals() const;
   //! The several limits, each once, the least first; empty: none.
   //! @throws bad_input
   std::vector<std::int64_t> several_limits() const;

@@ -6,6 +6,11 @@
 
 namespace stretto::tool {
 
+cost_options evenly(cost_options costs) {
+  costs.layers.evenly = true;
+  return costs;
+}
+
 cost_options without_limit(cost_options costs) {
   costs.layers.within_limit = false;
   return costs;

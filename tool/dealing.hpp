@@ -11,7 +11,13 @@
 
 namespace stretto::tool {
 
-// The ways in which balanced layers are dealt under a limit.
+// The ways in which balanced layers are dealt.
+
+//! As even ones: the slowest rank says little of a step whose ranks have several stages, one of
+//! which then waits for another of the same turn.
+cost_options evenly(cost_options costs);
+
+// And under a limit:
 
 //! As if there were none.
 cost_options without_limit(cost_options costs);

@@ -87,6 +87,7 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   read_times("--embedding", options.embedding, made.costs.front());
   read_times("--head", options.head, made.costs.back());
   if (!options.file.empty()) read_layer_file(options, made);
+  if (options.evenly) made.how = assignment::described("even:" + std::to_string(made.how.layers()));
   if (options.forward_only) leave_forwards(made, options.keeps_nothing);
 
   double sum = 0;  // of what one micro-batch takes

@@ -26,6 +26,7 @@ struct layer_options {
   //! as 1F1B has.
   std::vector<std::int32_t> alive;
   std::int64_t spare = 0;  //!< so much less than the limit is what they are dealt within
+  bool evenly = false;     //!< balanced layers are dealt as even ones are
   //! Of forwards alone: no backward takes time, and the state is the weights, where the file tells
   //! these apart.
   bool forward_only = false;

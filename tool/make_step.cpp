@@ -84,7 +84,7 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
     if (made) made->layers = std::move(layers);
     return made;
   };
-  if (!costs.deals_by_limit()) return make(costs, why);
+  if (!costs.deals()) return make(costs, why);
   const auto objective = options.objective.value_or(schedule::objective_kind::flush);
   best_way best(costs);
   std::optional<step> made;
@@ -97,20 +97,30 @@ std::optional<step> make_step(const std::string& name, const shape& sizes,
       made = std::move(one);
   };
   attempt(without_limit(costs));
-  const bool free = best.any();
-  attempt(costs);
-  if (searches(name)) {
-    // What a search keeps is what it is let, but for one micro-batch a stage.
-    const std::vector<std::int32_t> one_each(
-        static_cast<std::size_t>(sizes.ranks) * static_cast<std::size_t>(sizes.chunks), 1);
-    if (!best.any()) attempt(as_kept(costs, one_each));
-  } else if (!free) {
-    cost_options unlimited = costs;
-    unlimited.limit.reset();
-    no_step told;
-    const std::optional<step> order = make(unlimited, &told);
-    if (order) try_as_kept_by(order->input(), costs, best, attempt);
+  if (costs.limit) {
+    const bool free = best.any();
+    attempt(costs);
+    if (searches(name)) {
+      // What a search keeps is what it is let, but for one micro-batch a stage.
+      const std::vector<std::int32_t> one_each(
+          static_cast<std::size_t>(sizes.ranks) * static_cast<std::size_t>(sizes.chunks), 1);
+      if (!best.any()) attempt(as_kept(costs, one_each));
+    } else if (!free) {
+      cost_options unlimited = costs;
+      unlimited.limit.reset();
+      no_step told;
+      const std::optional<step> order = make(unlimited, &told);
+      if (order) try_as_kept_by(order->input(), costs, best, attempt);
+    }
   }
+  // Last, as others are tried until one fits; and not where it is what there is.
+  bool tries_even = sizes.chunks > 1;
+  if (made) {
+    std::vector<std::int32_t> even;
+    (void)make_costs(evenly(costs), made->made.where, cut, &even);
+    tries_even = made->made.where.chunks > 1 && made->layers != even;
+  }
+  if (tries_even) attempt(evenly(costs));
   if (made) return made;
   no_step told;
   if (why != nullptr || !searches(name) || make(best.way(), &told) ||

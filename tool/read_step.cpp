@@ -103,7 +103,7 @@ void prove_order(step& read, const cost_options& given, const cost_cut& cut, no_
   const auto prove = [&](const cost_options& way, no_step* told) {
     prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, costs.gathered);
   };
-  if (!costs.deals_by_limit()) return prove(costs, why);
+  if (!costs.deals()) return prove(costs, why);
   best_way best(costs);
   const auto attempt = [&](const cost_options& way) {
     no_step told;
@@ -114,9 +114,12 @@ void prove_order(step& read, const cost_options& given, const cost_cut& cut, no_
       best.refused(way, told.found);
   };
   attempt(without_limit(costs));
-  const bool free = best.any();
-  attempt(costs);
-  if (!free) try_as_kept_by(read.input(), costs, best, attempt);
+  if (costs.limit) {
+    const bool free = best.any();
+    attempt(costs);
+    if (!free) try_as_kept_by(read.input(), costs, best, attempt);
+  }
+  if (read.made.where.chunks > 1) attempt(evenly(costs));
   prove(best.way(), why);
 }
 

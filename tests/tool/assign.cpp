@@ -79,3 +79,41 @@ TEST_CASE("what layers cost reaches every schedule") {
   for (const auto& [stage, time] : {std::pair{0, 12}, {1, 4}, {2, 4}, {3, 51}})
     CHECK(dealt[static_cast<std::size_t>(stage)]["time"] == time);
 }
+
+TEST_CASE("balanced layers: where a rank has several stages no step is longer than of even ones") {
+  // The slowest rank is faster, and of each turn of all ranks another's stage is the longer one.
+  const std::string model = " --cost 10,10,10,0 --embedding 11,11,11 --head 13,13,13 ";
+  const std::string dealt = "--ranks 4 --chunks 4 --layers balanced:33";
+  std::string cut;
+  for (const json& stage : run_json("assign --format json " + dealt + model))
+    cut += (cut.empty() ? "" : ",") + std::to_string(stage["layers"].size());
+  const auto makespan = [&](const std::string& layers, const std::string& step) {
+    return run_json("simulate interleaved --ranks 4 --chunks 4 --microbatches 8 --format json" +
+                    model + step + " --layers " + layers)["makespan"]
+        .get<std::int64_t>();
+  };
+  const std::int64_t even = makespan("even:33", "");
+  CHECK(makespan("table:" + cut, "") > even);
+  CHECK(makespan("balanced:33", "") == even);
+  CHECK(makespan("balanced:33", "--limit 1000") == even);
+  CHECK(run("simulate interleaved --microbatches 8 " + dealt + model)
+            .out.find("\nlayers   3 2 2 2 ") != std::string::npos);
+  // So with every schedule, and with an order of one's own.
+  const temporary order("order.csv");
+  REQUIRE(run("schedule interleaved --ranks 4 --chunks 4 --microbatches 8 --format csv -o " +
+              order.path())
+              .exit == 0);
+  const std::string all =
+      "compare --ranks 4 --chunks 4 --microbatches 8 --format json --csv " + order.path() + model;
+  int seen = 0;
+  for (const json& one : run_json(all + "--layers balanced:33"))
+    for (const json& other : run_json(all + "--layers even:33"))
+      if (one["schedule"] == other["schedule"] && one["chunks"] > 1 && other["chunks"] > 1 &&
+          one.contains("makespan")) {
+        INFO(one["schedule"]);
+        CHECK(one["makespan"] <= other["makespan"]);
+        ++seen;
+        if (one.contains("file")) CHECK(one["makespan"] == even);
+      }
+  CHECK(seen > 10);
+}
