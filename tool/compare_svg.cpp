@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "errors.hpp"
+#include "step_options.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/plan/svg_layout.hpp"
 #include "stretto/plan/svg_style.hpp"
@@ -338,13 +339,17 @@ class picture {
     taken_.push_back({x - r, y - r, 2 * r, 2 * r});
   }
 
-  //! Beside its dot, or further off with a line there, where it meets nothing.
+  //! What no other beats is called by fewer of its names rather than by none.
   void name(const dot& one) {
+    std::size_t told = std::min(one.names.size(), most_names);
+    while (!is_named(one, told))
+      if (!one.unbeaten || --told == 0) return void(++unnamed_);
+  }
+  //! Beside its dot, or further off with a line there, where it meets nothing.
+  bool is_named(const dot& one, std::size_t told) {
     std::string label;
-    for (std::size_t at = 0; at < std::min(one.names.size(), most_names); ++at)
-      label += (at == 0 ? "" : ", ") + one.names[at];
-    if (one.names.size() > most_names)
-      label += " +" + std::to_string(one.names.size() - most_names);
+    for (std::size_t at = 0; at < told; ++at) label += (at == 0 ? "" : ", ") + one.names[at];
+    if (one.names.size() > told) label += " +" + std::to_string(one.names.size() - told);
     const double across = text_width(label, 12) + 2;
     const double x = x_of(one);
     const double y = y_of(one.length);
@@ -366,9 +371,9 @@ class picture {
           words(right ? begin : begin + across, y + down, one.unbeaten ? "name first" : "name",
                 right ? "start" : "end", label);
           taken_.push_back(place);
-          return;
+          return true;
         }
-    ++unnamed_;
+    return false;
   }
   bool is_free(const box& place, bool avoids_lines) const {
     const auto meets = [&](const box& other) { return place.meets(other); };

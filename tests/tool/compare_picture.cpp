@@ -161,6 +161,18 @@ TEST_CASE("compare draws memory and makespan") {
   if (!test_support::sanitized)  // regular expressions take their time
     looks_right("--ranks 8 --microbatches 64 --chunks 1,2,4,8 --layers balanced:80 --head 3,3,3");
 
+  // What no other beats has a name, if not all of its names.
+  const temporary layers("layers.json");
+  REQUIRE(run("costs --layers 80 --device h100 --architecture llama --attention fused --hidden "
+              "8192 --heads 64 --kv-heads 8 --feed-forward 28672 --vocabulary 128256 --sequence "
+              "8192 --tensor-parallel 8 --sequence-parallel -o " +
+              layers.path())
+              .exit == 0);
+  CHECK(run("compare --ranks 8 --microbatches 64 --chunks 1,2,5 --layers balanced:80 --cost "
+            "0,0,0,51344 --limit 35000000,45000000,60000000 --format svg --layer-costs " +
+            layers.path())
+            .out.find(">1f1b, seq_1f1b +2<") != std::string::npos);
+
   const std::string limits =
       run("compare --ranks 4 --microbatches 8 --limit 2,4,100 --format svg").out;
   CHECK(limits.find(">limit 2<") != std::string::npos);
