@@ -378,6 +378,18 @@ job_table table_of(const cost_options& options, const placement& where, const co
   return table;
 }
 
+//! What a forward keeps for its backward, a step of forwards alone does not.
+void leave_kept_for_backward(job_table& table) {
+  constexpr std::int64_t none = 0;
+  for (std::size_t at = 0; at < table.entries.size(); at += cost_kinds) {
+    job_cost& forward = table.entries[at + static_cast<std::size_t>(job_kind::forward)];
+    const job_cost& backward = table.entries[at + static_cast<std::size_t>(job_kind::backward)];
+    if (forward.peak <= forward.change) forward.peak = none;  // it says no more than that
+    forward.change =
+        std::max(std::min(none, forward.change), forward.change + std::min(none, backward.change));
+  }
+}
+
 }  // namespace
 
 void leave_out_replicas(job_table& table) {
@@ -389,6 +401,7 @@ job_table make_costs(const cost_options& options, const placement& where, const 
                      std::vector<std::int32_t>* dealt) {
   job_table table = table_of(options, where, cut, dealt);
   if (!options.replicas) leave_out_replicas(table);
+  if (options.layers.forward_only) leave_kept_for_backward(table);
   return table;
 }
 

@@ -138,6 +138,17 @@ TEST_CASE("forwards alone keep nothing unless told to, whichever command asks, a
   const json none = {0, 0};
   CHECK(run_json("simulate" + step + " --format json")["peak"] == none);
   CHECK(run_json("simulate" + step + " --memory 2,0,0 --format json")["peak"] == json({6, 6}));
+  // Nor what their backwards would give back, if there were any.
+  CHECK(run_json("simulate" + step + " --memory 1,0,-1 --format json")["peak"] == none);
+  CHECK(run_json("simulate" + step + " --memory 5,-2,-1 --format json")["peak"] == json({6, 6}));
+  const temporary costs("costs.json");
+  costs.write(R"({"jobs": [{"kind": "F", "rank": 1, "change": 8}, {"kind": "I", "change": -2},
+                           {"kind": "W", "change": -6}]})");
+  const std::string by = " --format json --costs " + costs.path();
+  CHECK(run_json("simulate" + step + by)["peak"] == none);
+  for (const json& one : run_json("compare inference 1f1b --ranks 2 --microbatches 3" + by +
+                                  " --memory 8,-2,-6"))
+    CHECK((one["peak"] == none) == (one["schedule"] == "inference"));
   CHECK(run("schedule" + step + " --limit 0").exit == 0);
   const temporary file("forwards.csv");
   REQUIRE(run("schedule" + step + " --format csv -o " + file.path()).exit == 0);
