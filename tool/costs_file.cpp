@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "numbers.hpp"
 #include "stretto/model/job_text.hpp"
 
 namespace stretto::tool {
