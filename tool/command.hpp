@@ -7,7 +7,7 @@ namespace stretto::tool {
 
 //! How the help of a command ends whose times are its own.
 inline constexpr const char* exit_codes =
-    "Exit: 0 when all is well, 1 when a schedule breaks a rule or what a file holds is none, 2 for "
+    "Exit: 0 when all is well, 1 when a schedule breaks a rule or a file is no schedule, 2 for "
     "wrong input.";
 //! How that of the others does.
 inline const std::string exits =

@@ -268,12 +268,11 @@ struct costs_command {
     std::cout << count << (count == 1 ? " stage" : " stages") << " of " << found.ranks
               << (found.ranks == 1 ? " rank" : " ranks") << ", ns, medians of all jobs in the trace"
               << (found.workers > 1 ? " of each rank's first worker" : "")
-              << ". Whole saves: what a whole backward\n"
-                 "takes less than its halves."
+              << ".\nWhole saves: what a whole backward takes less than its halves.\n"
               << (found.guessed_halves
-                      ? " Halves that it has not are taken as equal: a schedule that splits\n"
-                        "backwards (zb_h1) tells both.\n\n"
-                      : "\n\n");
+                      ? "Halves that the trace does not have are taken as equal: a schedule that "
+                        "splits backwards\n(zb_h1) tells both.\n\n"
+                      : "\n");
     if (!found.left_out.empty())
       std::cout << "Not told, as layers take no such thing: " << found.left_out << ".\n\n";
     std::vector<std::vector<std::string>> rows{{"stage", "F", "I", "W", "whole saves"}};

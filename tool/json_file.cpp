@@ -75,8 +75,10 @@ std::int64_t json_file::integer(const json& value, const std::string& place, std
                     !(value.is_number_unsigned() &&
                       value.get<std::uint64_t>() > static_cast<std::uint64_t>(greatest));
   if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > greatest)
-    fail(place + " is " + in_words(value) + ", must be an integer from " + std::to_string(least) +
-         " to " + std::to_string(greatest));
+    fail(place + " is " + in_words(value) + ", must be " +
+         (least == greatest
+              ? std::to_string(least)
+              : "an integer from " + std::to_string(least) + " to " + std::to_string(greatest)));
   return value.get<std::int64_t>();
 }
 

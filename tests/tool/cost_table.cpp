@@ -459,7 +459,7 @@ TEST_CASE("costs of micro-batches and slices that are not there are refused") {
   refused(R"({"kind": "F", "microbatch": [0, -1], "cost": 1})",
           "jobs[0].microbatch is -1, must be an integer from 0 to 3");
   refused(R"({"kind": "F", "slice": 1, "cost": 1})",
-          "jobs[0].slice is 1, must be an integer from 0 to 0");
+          "jobs[0].slice is 1, must be 0");
   refused(R"({"kind": "F", "microbatches": 1, "cost": 1})",
           "jobs[0] has an unknown key, \"microbatches\"");
   refused(R"({"microbatch": 1, "cost": 1})", "jobs[0] needs a kind");
