@@ -50,6 +50,7 @@ TEST_CASE("a pipeline on a GPU trains as on the host") {
   compare(again, 3);
   compare({.schedule = "dualpipe", .ranks = 2, .microbatches = 4}, 4);
   compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2}, 5);
+  compare({.schedule = "interleaved_zb", .ranks = 2, .microbatches = 3, .slices = 2}, 12);
 }
 
 TEST_CASE("so do workers that share a rank") {
