@@ -182,6 +182,10 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
          "loopback; mpi: workers are dealt to the processes that mpirun starts; nccl: on GPUs, "
          "to those that torchrun, srun or mpirun starts")
       ->capture_default_str();
+  app.add_option("--join-timeout", raw.join_timeout,
+                 "With nccl: seconds that the other processes may take to come, once one is there")
+      ->check(count_up_to(86'400))
+      ->capture_default_str();
   app.add_option("--transport-capacity", to.transport_capacity,
                  "Messages that a channel of one process on the host holds; 0: the sender waits for the "
                  "receiver")
@@ -260,7 +264,8 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
 //! machine, which: processes on several machines may have other paths to them.
 std::vector<told_option> common_options(const CLI::App& app, const options& from) {
   static const std::set<std::string> own = {
-      "--help", "--out", "--device", "--poison", "--deadline", "--graph-progress", "FILES"};
+      "--help", "--out", "--device", "--poison", "--deadline", "--join-timeout",
+      "--graph-progress", "FILES"};
   std::vector<told_option> made;
   for (const CLI::Option* each : app.get_options()) {
     const std::string name = each->get_name();

@@ -32,6 +32,8 @@ struct options {
   std::string device = "host";         //!< see devices.hpp
   std::shared_ptr<stretto::tool::measured_machine> machine;  //!< pipeline.machine, or null
   std::string transport = "loopback";  //!< see processes.hpp
+  //! How long the others of several processes on GPUs may take to come, once one is there.
+  std::chrono::seconds join_timeout = std::chrono::minutes(2);
   int sample = 76;     //!< bytes of text that the model adds at the end; 0: none
   bool check = false;  //!< run the reference beside the pipeline and compare
   std::filesystem::path out;

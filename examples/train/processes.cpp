@@ -42,12 +42,13 @@ struct processes::session {
   std::unique_ptr<executor::bootstrap> store;  // without MPI
 };
 
-void processes::join(const std::string& transport, pipeline_settings& to) {
+void processes::join(const std::string& transport, std::chrono::seconds join_timeout,
+                     pipeline_settings& to) {
   to.transport = transport;
   if (transport == "mpi")
     join_mpi(to);
   else if (transport == "nccl")
-    join_launched(to);
+    join_launched(join_timeout, to);
   else if (transport == "loopback")
     refuse_several();
   else
@@ -105,8 +106,7 @@ int processes::end(int code) {
   return code;
 }
 
-void processes::join_launched(pipeline_settings& to) {
-  constexpr auto longest = std::chrono::minutes(2);  // between the first to come and the last
+void processes::join_launched(std::chrono::seconds join_timeout, pipeline_settings& to) {
   const auto refuse = [](const std::string& rule) { throw bad_setting("transport", "nccl", rule); };
   executor::launch_info launch;
   try {
@@ -123,7 +123,7 @@ void processes::join_launched(pipeline_settings& to) {
     if (launch.address.empty() || launch.port == 0)
       refuse("MASTER_ADDR and MASTER_PORT are not set, where process 0 of the " +
              std::to_string(launch.processes) + " is to be found");
-    const auto limit = std::chrono::steady_clock::now() + longest;
+    const auto limit = std::chrono::steady_clock::now() + join_timeout;
     session_->store = executor::make_tcp_bootstrap({.launch = launch}, limit);
     // What is wrong with one, or with all, is told by all: none is still to come.
     session_->store->barrier("start", limit);

@@ -21,9 +21,11 @@ class processes {
   //! For nccl the processes find one another by what the launcher has set (read_launch()) and
   //! exchange what is outside the steps over TCP; the transport itself comes with the GPUs.
   //! @param transport  loopback: this process alone; mpi; nccl
+  //! @param join_timeout  how long the others may take to come (nccl)
   //! @throws bad_setting when there is no such transport, or the launcher has not set what is
   //!         needed; stretto::executor::bootstrap_error when processes do not find one another
-  void join(const std::string& transport, pipeline_settings& to);
+  void join(const std::string& transport, std::chrono::seconds join_timeout,
+            pipeline_settings& to);
 
   //! All of them have been told the same, or all throw; they call it alike.
   //! @throws as must_agree() of agreement.hpp
@@ -45,7 +47,7 @@ class processes {
   struct session;
   void abandon(int code);
   void join_mpi(pipeline_settings& to);
-  void join_launched(pipeline_settings& to);
+  void join_launched(std::chrono::seconds join_timeout, pipeline_settings& to);
 
   std::unique_ptr<session> session_;
   stretto::executor::bootstrap* between_ = nullptr;

@@ -282,7 +282,7 @@ int train_in(processes& all, int argc, char** argv) {
     options with = read_options(argc, argv);
     const device_choice device = read_device(with.device, with.transport);
     go_to(device, with.transport, argv);
-    all.join(with.transport, with.pipeline);
+    all.join(with.transport, with.join_timeout, with.pipeline);
     all.agree(with.common);
     use(device, all.local(), with.pipeline);
     if (!all.speaks()) std::cout.rdbuf(nullptr);

@@ -155,6 +155,7 @@ void typed_options::complete(options& made) const {
                         .floor = learning_rate / 10,
                         .warmup = std::min(20L, made.steps / 10),
                         .steps = made.steps};
+  made.join_timeout = std::chrono::seconds(join_timeout);
   // Also what "never" may look like fits into nanoseconds.
   made.pipeline.deadline =
       std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(deadline, 1e9) * 1e9) + 1);

@@ -18,6 +18,7 @@ struct typed_options {
   std::optional<std::string> machine;
   std::optional<std::string> csv;
   double deadline = 300;
+  int join_timeout = 120;
   double learning_rate = 3e-3;
   bool untied = false;
 
