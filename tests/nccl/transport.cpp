@@ -264,6 +264,19 @@ TEST_CASE("so do all where one does not end when the engine does") {
   CHECK(nccl::aborting_groups() == 1);
 }
 
+TEST_CASE("an engine is not held up by NCCL that does not come back at a good end") {
+  run of(2, layout::separate, {.patience = milliseconds(50)});
+  of.start();
+  of.engine->step();
+  nccl::hold_destroyed(true);
+  of.engine.reset();
+  CHECK(nccl::alive() == 8);
+  nccl::hold_destroyed(false);
+  while (nccl::alive() > 0) std::this_thread::sleep_for(milliseconds(1));
+  CHECK(nccl::aborted() == 0);
+  of.check_left();
+}
+
 TEST_CASE("who fails tells the others why, once, and not what they know") {
   watching others;
   {

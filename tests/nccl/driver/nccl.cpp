@@ -1,7 +1,9 @@
 // The functions of NCCL that the executor calls, on simulated GPUs.
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -9,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "cuda/driver/state.hpp"
@@ -131,6 +134,8 @@ ncclResult_t failure_of(const ncclComm& comm) {
   const auto found = mine().failing.find(comm.how.name);
   return found == mine().failing.end() ? ncclSuccess : found->second;
 }
+
+std::atomic<bool> destroyed_held = false;
 
 //! Who ends a communicator makes its GPU current, and what was as good as chosen before again.
 void come_back() {
@@ -308,6 +313,9 @@ void share_between_processes(const std::string& folder) {
 }
 void complain_of_sizes() {
   gpu::here().complaints.push_back("sizes differ, and NCCL would not say so");
+}
+void hold_destroyed(bool holds) {
+  destroyed_held = holds;
 }
 void stall(const std::string& name, bool calls) {
   const gpu::guard lock(gpu::here().mutex);
@@ -516,6 +524,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return in_progress(*comm);
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  while (destroyed_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ENTER(comm->how.name);
   if (comm->busy > 0)
     gpu::here().complaints.push_back(comm->how.name + " is destroyed while a call is in progress");

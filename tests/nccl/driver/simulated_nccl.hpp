@@ -53,5 +53,7 @@ void fail_async(const std::string& name, ncclResult_t code);
 //! Nothing on communicators of the name ends from now on.
 //! @param calls  nor do calls
 void stall(const std::string& name, bool calls);
+//! Whether no communicator that is to be destroyed comes back from it from now on.
+void hold_destroyed(bool holds);
 
 }  // namespace stretto::test::nccl

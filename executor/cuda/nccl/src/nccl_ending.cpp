@@ -40,6 +40,7 @@ place settle(place from, place to, std::chrono::nanoseconds patience) {
 
 struct nccl_ending::shared {
   std::vector<ncclComm_t> all;
+  bool at_rest = false;  // nothing is under way
   bool revocable = true;
   std::ptrdiff_t calling = 0;  // of all, the last
   int gpu = -1;
@@ -49,6 +50,12 @@ struct nccl_ending::shared {
   std::thread thread;
 
   void end_all() {
+    if (at_rest) {
+      choose_gpu();
+      std::for_each(all.begin(), all.end(), ncclCommDestroy);
+      over.store(true, std::memory_order_release);
+      return;
+    }
     const place others = revocable ? revoke() : all.begin();
     together(others, all.end(), ncclCommAbort);
     if (others != all.begin()) {
@@ -68,11 +75,15 @@ struct nccl_ending::shared {
     std::for_each(from, to, call);
     end_group();
   }
-  //! All have been told to stop, which CUDA may have to wait for: a launch that has no room holds
-  //! its lock. Without a GPU of the process what the group's end asks of CUDA would begin to use
-  //! GPU 0, which may be another process's.
-  void end_group() const {
+  //! Without one of the process's what NCCL asks of CUDA in the end would begin to use GPU 0, which
+  //! may be another process's.
+  void choose_gpu() const {
     if (gpu >= 0) static_cast<void>(cudaSetDevice(gpu));
+  }
+  //! All have been told to stop, which CUDA may have to wait for: a launch that has no room holds
+  //! its lock.
+  void end_group() const {
+    choose_gpu();
     ncclGroupEnd();
   }
 
@@ -101,16 +112,21 @@ struct nccl_ending::shared {
 };
 
 nccl_ending::~nccl_ending() {
+  leave();
+}
+
+void nccl_ending::leave() noexcept {
   if (!shared_) return;
   shared_->unused.store(true, std::memory_order_release);
   shared_->unused.notify_one();
   if (wait()) {
     shared_->thread.join();
-    return;
+  } else {
+    std::fprintf(stderr, "stretto: NCCL does not come back from ending %zu communicators\n",
+                 shared_->all.size());
+    shared_->thread.detach();
   }
-  std::fprintf(stderr, "stretto: NCCL does not come back from ending %zu communicators\n",
-               shared_->all.size());
-  shared_->thread.detach();
+  shared_.reset();
 }
 
 bool nccl_ending::wait() noexcept {
@@ -125,24 +141,23 @@ bool nccl_ending::wait() noexcept {
 
 void nccl_ending::finish(std::vector<ncclComm_t> all, int gpu) noexcept {
   for (ncclComm_t each : all) ncclCommFinalize(each);
-  if (settle(all.begin(), all.end(), patience_) != all.end()) {
-    end(std::move(all), false, 0, gpu);
-    return;
-  }
-  for (ncclComm_t each : all) ncclCommDestroy(each);
+  const bool at_rest = settle(all.begin(), all.end(), patience_) == all.end();
+  end(std::move(all), at_rest, false, 0, gpu);
+  if (at_rest) leave();
 }
 
 void nccl_ending::abort(std::vector<ncclComm_t> all, std::ptrdiff_t calling, bool replaying,
                         int gpu) noexcept {
-  end(std::move(all), !replaying, calling, gpu);
+  end(std::move(all), false, !replaying, calling, gpu);
 }
 
-void nccl_ending::end(std::vector<ncclComm_t> all, bool revocable, std::ptrdiff_t calling,
-                      int gpu) noexcept {
+void nccl_ending::end(std::vector<ncclComm_t> all, bool at_rest, bool revocable,
+                      std::ptrdiff_t calling, int gpu) noexcept {
   if (all.empty() || shared_) return;
   try {
     shared_ = std::make_shared<shared>();
     shared_->all = std::move(all);
+    shared_->at_rest = at_rest;
     shared_->revocable = revocable;
     shared_->calling = calling;
     shared_->gpu = gpu;

@@ -26,8 +26,8 @@ class nccl_ending {
   nccl_ending(const nccl_ending&) = delete;
   nccl_ending& operator=(const nccl_ending&) = delete;
 
-  //! Waits for what is under way to other processes, then frees all; aborts all when one does not
-  //! end.
+  //! Waits for what is under way to other processes, then frees all, no longer than its patience
+  //! lasts; aborts all when one does not end.
   //! @param gpu  one that the process uses; below zero: none
   void finish(std::vector<ncclComm_t> all, int gpu) noexcept;
   //! Ends what is under way. Does not wait.
@@ -41,7 +41,9 @@ class nccl_ending {
  private:
   struct shared;
 
-  void end(std::vector<ncclComm_t> all, bool revocable, std::ptrdiff_t calling, int gpu) noexcept;
+  void end(std::vector<ncclComm_t> all, bool at_rest, bool revocable, std::ptrdiff_t calling,
+           int gpu) noexcept;
+  void leave() noexcept;
   bool wait() noexcept;
 
   std::chrono::nanoseconds patience_;
