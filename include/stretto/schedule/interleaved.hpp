@@ -76,10 +76,10 @@ struct interleaved {
       const int ahead = begin + lead < steps ? begin + lead : steps;
       // 1. Warm-up: w forwards.
       while (forwards < first) forward();
-      // 2. Steady over the full groups: max(0, m v - q v - w) times a forward and a backward, where
-      //    q is the length of a short last group, else 0.
+      // 2. Steady over the full groups: max(0, (m - q) v k - w) times a forward and a backward,
+      //    where q is the length of a short last group, else 0.
       while (forwards < full) round();
-      // 3. Lead into a short last group: 0, or q (v - 1) of its forwards, less one unless paired.
+      // 3. Lead into a short last group: 0, or q (v - 1) k of its forwards, less one unless paired.
       while (forwards < ahead) forward();
       // 4. Steady over the forwards that are left.
       while (forwards < steps) round();
