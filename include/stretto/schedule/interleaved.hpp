@@ -60,10 +60,9 @@ struct interleaved {
                         job_kind::forward, in_pair});
       };
       const auto backward = [&] {
-        const auto visit = groups.at(backwards++);
-        out.push(rank,
-                 {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch,
-                  static_cast<std::int16_t>(sizes.slices - 1 - visit.slice), job_kind::backward});
+        const auto visit = groups.back_at(backwards++);
+        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, visit.slice,
+                        job_kind::backward});
       };
       const auto round = [&] {
         forward(paired);

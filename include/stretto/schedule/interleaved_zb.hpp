@@ -38,9 +38,8 @@ struct interleaved_zb {
                         job_kind::forward});
       };
       const auto backward = [&](int step, job_kind kind) {
-        const auto visit = groups.at(step);
-        out.push(rank, {where.stage_of(rank, sizes.chunks - 1 - visit.chunk), visit.microbatch,
-                        static_cast<std::int16_t>(sizes.slices - 1 - visit.slice), kind});
+        const auto visit = groups.back_at(step);
+        out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, visit.slice, kind});
       };
       // w = (v - 1) g k + p - r + k - 1, with g the length of the first group: its first
       // micro-batch goes through the rank's chunks, then a step for each rank that follows.

@@ -16,8 +16,7 @@ enum class remainder_kind : std::uint8_t {
 
 //! The order in which an interleaved rank visits (chunk, micro-batch, slice): the micro-batches in
 //! groups, every chunk of a group before the next group, in a chunk each micro-batch slice by
-//! slice. `steps()` visits in all; the backwards take the same order with the chunks and the slices
-//! counted from the other end.
+//! slice. `steps()` visits in all.
 struct microbatch_groups {
   struct visit {
     int chunk = 0;
@@ -44,6 +43,12 @@ struct microbatch_groups {
     const int within = later % (size * chunks);
     const int length = microbatches - begin < size ? microbatches - begin : size;
     return {within / length, begin + within % length, static_cast<std::int16_t>(slice)};
+  }
+  //! The same of the backwards: chunks and slices are counted from the other end.
+  constexpr visit back_at(int step) const {
+    const visit ahead = at(step);
+    return {chunks - 1 - ahead.chunk, ahead.microbatch,
+            static_cast<std::int16_t>(slices - 1 - ahead.slice)};
   }
 };
 
