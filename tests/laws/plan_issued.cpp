@@ -129,9 +129,7 @@ int spoil_each(const issued_lists& of, long& mutants) {
       }
       with([&](auto& row) { row.erase(row.begin() + at(step)); });
       with([&](auto& row) { row.insert(row.begin() + at(step), job(row[step])); });
-      // What stands once a step is no half of a pair, and nobody asks whether it says that it is.
-      if (is_of_cell(of.lists[rank][step].kind))
-        with([&](auto& row) { row[step].paired = !row[step].paired; });
+      with([&](auto& row) { row[step].paired = !row[step].paired; });
       for (const int more : {-1, 1}) {
         with([&](auto& row) { row[step].stage += more; });
         with([&](auto& row) { row[step].microbatch += more; });

@@ -111,7 +111,7 @@ TEST_CASE("each replica of each stage is reduced, and by a reduction") {
 
 constexpr std::int32_t both[] = {0, 1}, beyond[] = {0, 2}, below[] = {-1, 1}, alone[] = {0};
 
-TEST_CASE("every member joins each of its groups, whoever else does so twice") {
+TEST_CASE("every member joins each of its groups, and none twice in another's stead") {
   using enum job_kind;
   lists whole = two_ranks();
   whole.groups = {{both}, {both}};
@@ -126,11 +126,17 @@ TEST_CASE("every member joins each of its groups, whoever else does so twice") {
       CAPTURE(group);
       lists mutant = whole;
       std::erase(mutant.ranks[rank], job{.microbatch = group, .kind = all_reduce});
-      mutant.ranks[1 - rank].push_back({.microbatch = group, .kind = all_reduce});
+      lists twice = mutant;
       finish(mutant);
-      const verdict found = completeness(mutant);
-      CHECK(found.why == reason::reduction_missing);
-      CHECK(found.rank == static_cast<int>(rank));
+      const verdict missed = completeness(mutant);
+      CHECK(missed.why == reason::reduction_missing);
+      CHECK(missed.rank == static_cast<int>(rank));
+      CHECK(missed.where.microbatch == group);
+      twice.ranks[1 - rank].push_back({.microbatch = group, .kind = all_reduce});
+      finish(twice);
+      const verdict found = completeness(twice);
+      CHECK(found.why == reason::duplicate);
+      CHECK(found.rank == static_cast<int>(1 - rank));
       CHECK(found.where.microbatch == group);
     }
 }

@@ -104,6 +104,34 @@ TEST_CASE("every member of a group reduces, and nobody else") {
   CHECK(completeness_of(mutant).why == reason::out_of_range);
 }
 
+TEST_CASE("what is summed twice is no sum") {
+  for (const job_kind kind : {job_kind::reduce_grad, job_kind::all_reduce}) {
+    // On all members alike, so that each finds its partners.
+    lists mutant = updated();
+    for (const std::size_t rank : {std::size_t{0}, std::size_t{2}}) {
+      auto& row = mutant.ranks[rank];
+      const job again = *std::find_if(row.begin(), row.end(),
+                                      [&](const job& work) { return work.kind == kind; });
+      row.insert(row.end() - 2, again);
+    }
+    const verdict found = completeness_of(mutant);
+    CHECK(found.why == reason::duplicate);
+    CHECK(found.rank == 0);
+    CHECK(found.where.kind == kind);
+    CHECK(found.other == found.where);
+    CHECK(found.amount == found.step - (kind == job_kind::reduce_grad ? 2 : 1));
+  }
+  // A list may sum for two groups, or for two stages.
+  lists both = updated();
+  both.groups.push_back(both.groups.front());
+  for (const std::size_t rank : {std::size_t{0}, std::size_t{2}}) {
+    auto& row = both.ranks[rank];
+    for (const job_kind kind : {job_kind::reduce_grad, job_kind::all_reduce})
+      row.insert(row.end() - 2, {.stage = static_cast<int>(rank), .microbatch = 1, .kind = kind});
+  }
+  CHECK(completeness_of(both).ok());
+}
+
 TEST_CASE("a reduction is its stage's rank's, and comes after the gradients") {
   lists mutant = updated();
   job moved = take(mutant, 2, job_kind::reduce_grad);

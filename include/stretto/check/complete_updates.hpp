@@ -28,14 +28,14 @@ class update_completeness {
         stages_(input.where.stages()),
         reduced_(2 * static_cast<std::int64_t>(stages_)),
         prepared_(static_cast<std::int64_t>(input.groups.size())),
-        joined_(static_cast<std::int64_t>(input.groups.size())),
-        last_joined_(static_cast<std::int64_t>(input.groups.size())) {}
+        joined_(static_cast<std::int64_t>(input.groups.size())) {}
   constexpr ~update_completeness() = default;  // nvcc does not find it constexpr by itself
 
   //! What is entered next is of `rank`'s list.
   constexpr void come_to(int rank) {
     rank_ = rank;
     updated_ = ended_ = false;
+    sums_from_ = -1;
   }
   //! Job `step` of the rank's list.
   constexpr verdict enter(int step, const job& work) {
@@ -49,10 +49,11 @@ class update_completeness {
         for (int replica = 0; replica < 2; ++replica) {
           if (host(work.stage, replica) != rank) continue;
           if (work.kind == job_kind::reduce_grad) enter_reduction(rank, work, replica);
-          return {};
+          return once(step, work);
         }
         // What a rank without stages has to add to a sum is of none.
-        if (work.kind == job_kind::reduce_grad && in_.where.stage_of(rank, 0) < 0) return {};
+        if (work.kind == job_kind::reduce_grad && in_.where.stage_of(rank, 0) < 0)
+          return once(step, work);
         return refuse(fault::incomplete, reason::wrong_rank, rank, step, work);
       case job_kind::all_reduce:
         return enter_collective(rank, step, work);
@@ -133,8 +134,17 @@ class update_completeness {
       return refuse(fault::incomplete, reason::out_of_range, rank, step, work);
     if (!in_.groups[static_cast<std::size_t>(work.microbatch)].holds(rank))
       return refuse(fault::incomplete, reason::wrong_rank, rank, step, work);
-    if (last_joined_[work.microbatch] != rank + 1) ++joined_[work.microbatch];
-    last_joined_[work.microbatch] = rank + 1;
+    ++joined_[work.microbatch];
+    return once(step, work);
+  }
+
+  //! What is summed twice is no sum any more. (Lists without groups name none: see rule `sharded`.)
+  constexpr verdict once(int step, const job& work) {
+    if (is_gather(work.kind) || in_.groups.empty()) return {};
+    if (sums_from_ < 0) sums_from_ = step;
+    for (int first = sums_from_; first < step; ++first)
+      if (same_place(in_.rows.at(rank_, first), work))
+        return doubled(fault::incomplete, in_.rows, rank_, step, work);
     return {};
   }
 
@@ -147,13 +157,13 @@ class update_completeness {
 
   const replay_input& in_;
   int stages_;
-  scratch<bool> reduced_;              // by the ranks of a stage's two replicas
-  scratch<bool> prepared_;             // per group of data-parallel replicas
-  scratch<std::int32_t> joined_;       // per group: ranks that join it
-  scratch<std::int32_t> last_joined_;  // per group: the latest of them, plus one
+  scratch<bool> reduced_;         // by the ranks of a stage's two replicas
+  scratch<bool> prepared_;        // per group of data-parallel replicas
+  scratch<std::int32_t> joined_;  // per group: ranks that join it
   int rank_ = 0;
   bool updated_ = false;  // this rank
   bool ended_ = false;    // this rank
+  int sums_from_ = -1;    // this rank's first step of a sum
   int updates_ = 0;       // ranks
 };
 
@@ -169,6 +179,7 @@ constexpr verdict updates_complete(const replay_input& input, const std::int32_t
     for (int step = ends == nullptr ? 0 : ends[rank]; step < input.rows.counts[rank]; ++step) {
       job work = list[step];  // a copy is read faster by a compiler
       if (is_of_cell(work.kind)) continue;
+      if (work.paired) return refuse(fault::incomplete, reason::not_a_pair, rank, step, work);
       if (const verdict found = updates.enter(step, work); !found.ok()) return found;
     }
   }
