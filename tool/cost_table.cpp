@@ -1,14 +1,10 @@
 #include "cost_table.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
-#include <map>
-#include <optional>
-#include <utility>
 #include <vector>
 
+#include "cost_rules.hpp"
 #include "costs_file.hpp"
 #include "errors.hpp"
 #include "numbers.hpp"
@@ -16,94 +12,6 @@
 namespace stretto::tool {
 
 namespace {
-
-//! What two jobs take, one after the other.
-void add_behind(job_cost& sum, const job_cost& one) {
-  sum.peak = std::max({sum.peak, sum.change + one.peak, sum.change + one.change});
-  sum.time += one.time;
-  sum.change += one.change;
-}
-
-//! Of one chunk of `parts`, what `chunks` chunks of the table do one after another.
-job_cost share(const job_table_view& table, int rank, job_kind kind, int parts) {
-  job_cost sum;
-  for (int chunk = 0; chunk < table.chunks; ++chunk) add_behind(sum, table.at(rank, chunk, kind));
-  return {sum.time / parts, sum.change / parts, sum.peak / parts};
-}
-
-//! Sums of times and of memory must stay in 64 bits, in a finer unit, too. Upwards of the real
-//! sums: no step is longer than all that its jobs and messages take one after another (of gathers
-//! three for each, before each job of a micro-batch), and no rank holds more than if none of its
-//! jobs gave anything back.
-//! @param given  before it is refined, and the loss added: to four jobs, of replicas twice
-void refuse_long_sums(const cost_options& options, const job_table& given, const placement& where,
-                      const cost_cut& cut, std::int64_t loss) {
-  const double jobs = 1.0 * where.microbatches * cut.slices * cut.joined;  // of a stage and kind
-  double longest = 0;  // what a micro-batch takes, or a slice of it
-  double held = 0;
-  for (std::int64_t number = 0; number < given.view().class_count(); ++number) {
-    const job_table_view table = given.view().of_class(number);
-    double each = 0;
-    for (std::size_t at = 0; at < table.entries.size(); ++at) {
-      const bool gather = static_cast<job_kind>(at % cost_kinds) == job_kind::unshard;
-      each += (gather ? 3 : 1) * static_cast<double>(table.entries[at].time);
-    }
-    longest = std::max(longest, each);
-    for (int rank = 0; rank < given.ranks; ++rank) {
-      double sum = static_cast<double>(table.base_of(rank));
-      for (int chunk = 0; chunk < given.chunks; ++chunk)
-        for (int kind = 0; kind < cost_kinds; ++kind) {
-          const job_cost& one = table.at(rank, chunk, static_cast<job_kind>(kind));
-          sum += std::abs(static_cast<double>(one.change)) * jobs + static_cast<double>(one.peak);
-        }
-      held = std::max(held, sum);
-    }
-  }
-  longest += 8.0 * static_cast<double>(loss) + 2.0 * where.ranks *
-                                                   std::max(where.chunks, given.chunks) *
-                                                   static_cast<double>(given.communication);
-  const auto refuse = [&](const char* what, const char* option, const std::string& typed,
-                          std::int64_t parts) {
-    const auto [name, value] =
-        options.layers.given()        ? std::pair{"--layers", options.layers.text}
-        : !options.costs_file.empty() ? std::pair{"--costs", options.costs_file}
-                                      : std::pair{option, typed};
-    throw bad_option(name, value,
-                     "with so many jobs, " + std::string(what) +
-                         (parts > 1 ? " of 1/" + std::to_string(parts) + " (lest parts be rounded)"
-                                    : "") +
-                         " sum to more than 64 bits hold; give smaller ones");
-  };
-  const auto fits = [](double sum, std::int64_t parts) {
-    return sum * static_cast<double>(parts) < static_cast<double>(unlimited);
-  };
-  if (!fits(longest * jobs, cut.times)) refuse("times", "--cost", options.cost, cut.times);
-  if (!fits(held, cut.amounts))
-    refuse("amounts of memory", "--memory", options.memory, cut.amounts);
-}
-
-//! ", of micro-batch 3 (and slice 1)": the first of a class, where there are several.
-std::string one_of_class(const job_table& given, std::int64_t number) {
-  if (given.classes.empty()) return "";
-  const auto at =
-      std::find(given.classes.begin(), given.classes.end(), number) - given.classes.begin();
-  return ", of micro-batch " + std::to_string(at / given.slices) +
-         (given.slices > 1 ? ", slice " + std::to_string(at % given.slices) : "");
-}
-
-//! A whole backward takes no less than no time.
-void refuse_saving_too_much(const cost_options& options, const job_table& given) {
-  for (std::int64_t number = 0; number < given.view().class_count(); ++number)
-    for (int rank = 0; rank < given.ranks; ++rank)
-      for (int chunk = 0; chunk < given.chunks; ++chunk)
-        if (const auto left =
-                given.view().of_class(number).at(rank, chunk, job_kind::backward).time;
-            left < 0)
-          throw bad_option(
-              "--whole-saves", std::to_string(options.whole_saves),
-              "is more than both halves take, I+W = " + std::to_string(options.whole_saves + left) +
-                  " on rank " + std::to_string(rank) + one_of_class(given, number));
-}
 
 // Of what a copy moves, or a second run takes and brings back, that nothing is said of yet.
 constexpr std::int64_t untold = std::numeric_limits<std::int64_t>::min();
@@ -153,67 +61,6 @@ void run_as_first(job_table& table) {
     if (second.time == untold) second.time = first.time;
     if (second.change == untold) second.change = std::max<std::int64_t>(0, first.change);
   });
-}
-
-//! Every number in a finer unit.
-void refine(job_table& table, const cost_cut& cut) {
-  table.communication *= cut.times;
-  for (job_cost& one : table.entries)
-    one = {one.time * cut.times, one.change * cut.amounts, one.peak * cut.amounts};
-  for (auto* all : {&table.base, &table.limit})
-    for (std::int64_t& one : *all) one *= cut.amounts;
-}
-
-//! What a job takes that does the work of several slices, one after another.
-//! @param classes  of the slices
-job_cost joined(const job_table& given, const placement& where, int rank, int chunk, job_kind kind,
-                const std::vector<std::int32_t>& classes) {
-  const bool replicas = where.kind == placement_kind::bidirectional;
-  job_cost sum;
-  for (const std::int32_t number : classes) {
-    const job_table_view table = given.view().of_class(number);
-    const job_cost one = given.chunks != where.chunks || replicas
-                             ? share(table, rank, kind, replicas ? 1 : where.chunks)
-                             : table.at(rank, chunk, kind);
-    if (classes.size() == 1) return one;
-    add_behind(sum, one);
-  }
-  return sum;
-}
-
-//! The same rank's work in the chunks of a placement, by jobs of so many slices.
-job_table cut_anew(const job_table& given, const placement& where, const cost_cut& cut) {
-  job_table table(where.ranks, where.chunks);
-  table.communication = given.communication;
-  table.pair_hides = given.pair_hides;
-  table.base = given.base;
-  table.limit = given.limit;
-  table.slices = cut.slices;
-  const auto many = static_cast<std::size_t>(cut.joined);
-  std::vector<std::vector<std::int32_t>> made;  // of each class: those of a job's slices
-  std::map<std::vector<std::int32_t>, std::int32_t> numbers;
-  for (std::size_t first = 0; first < given.classes.size(); first += many) {
-    const auto from = given.classes.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto [found, fresh] = numbers.try_emplace(std::vector(from, from + cut.joined),
-                                                    static_cast<std::int32_t>(made.size()));
-    if (fresh) made.push_back(found->first);
-    table.classes.push_back(found->second);
-  }
-  if (made.empty()) made.emplace_back(many);
-  for (std::size_t more = 1; more < made.size(); ++more) table.add_class();
-  for (std::size_t number = 0; number < made.size(); ++number)
-    for (int at = 0; at < cost_kinds; ++at) {
-      const auto kind = static_cast<job_kind>(at);
-      std::vector<std::int32_t> classes = made[number];
-      if (is_of_stage(kind)) classes.resize(1);  // of all slices together
-      if (kind >= job_kind::backward && kind <= job_kind::backward_weight)
-        std::ranges::reverse(classes);
-      for (int rank = 0; rank < where.ranks; ++rank)
-        for (int chunk = 0; chunk < where.chunks; ++chunk)
-          table.at(static_cast<int>(number), rank, chunk, kind) =
-              joined(given, where, rank, chunk, kind, classes);
-    }
-  return table;
 }
 
 //! Searches plan by class 0: that which keeps most, of such the longest, of such that of the most.
