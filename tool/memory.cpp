@@ -1,31 +1,24 @@
-#include <cmath>
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <iostream>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "catalogue.hpp"
 #include "command.hpp"
 #include "errors.hpp"
-#include "rank_memory.hpp"
+#include "memory_table.hpp"
 #include "refusals.hpp"
 #include "step_options.hpp"
-#include "stretto/assignment/described.hpp"
 #include "stretto/check/all.hpp"
-#include "stretto/lowering/requested.hpp"
-#include "stretto/memory/all.hpp"
-#include "stretto/model/transformer_chain.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/gathered_weights.hpp"
 #include "stretto/plan/report.hpp"
-#include "table.hpp"
-#include "transformer_options.hpp"
+#include "transformer_ranks.hpp"
 
 namespace stretto::tool {
 
@@ -46,18 +39,6 @@ struct memory_command {
   std::optional<int> gathered;
   std::optional<double> limit;
   std::string format = "table";
-
-  //! What a rank needs, in bytes.
-  struct rank_need {
-    int layers = 0;
-    std::int64_t state = 0;  // weights and, where it trains, gradients and optimizer
-    std::int64_t jobs = 0;   // state and the most at once that is gathered and jobs keep and need
-    std::int64_t gathered = 0;  // the most at once of gathered weights
-    rank_memory step;
-
-    std::int64_t activations() const { return step.arena + step.working; }
-    std::int64_t total() const { return state + gathered + activations(); }
-  };
 
   void add(CLI::App& command) {
     command.add_option("NAME", name, "Schedule: " + schedule_names())->required();
@@ -93,17 +74,16 @@ struct memory_command {
   }
 
   void run() {
-    how_ = assignment::described(layers_text);
-    if (!how_.complaint().empty()) throw bad_option("--layers", layers_text, how_.complaint());
+    const assignment::described how(layers_text);
+    if (!how.complaint().empty()) throw bad_option("--layers", layers_text, how.complaint());
     const shape wanted = sizes.sizes(name);
     refuse_unplanned(wanted);
-    forward_only_ = is_forward_only(name);
-    if (forward_only_ && of_model.data_parallel.value_or(1) > 1)
+    const bool forward_only = is_forward_only(name);
+    if (forward_only && of_model.data_parallel.value_or(1) > 1)
       throw bad_option("--data-parallel", std::to_string(*of_model.data_parallel),
                        name + " has no gradients to sum");
-    of_model.settle(how_.layers(), layers_text, wanted.slices);
-    chunks_ = wanted.chunks;
-    if (forward_only_ && model_.optimizer_shards > 1)
+    of_model.settle(how.layers(), layers_text, wanted.slices);
+    if (forward_only && model_.optimizer_shards > 1)
       throw bad_option("--optimizer-shards", std::to_string(model_.optimizer_shards),
                        name + " has no optimizer");
     // Not by a range, which has nothing against NaN.
@@ -114,19 +94,28 @@ struct memory_command {
       throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
     schedule_options options;
     options.recompute = window();
-    options.offload = away_ = read_offload(offload, name);
+    options.offload = read_offload(offload, name);
+    const bool copies = options.offload.any();
     if (gathered && !gathers())
       throw bad_option("--gathered", std::to_string(*gathered),
                        "says of what only with --weight-shards");
     options.gathered = gathered.value_or(options.gathered);
-    if (forward_only_ && options.recompute.any())
+    if (forward_only && options.recompute.any())
       throw bad_option("--recompute", recompute,
                        name + " has no backward for which a forward would run again");
+    const transformer_ranks model{of_model, layers_text, how, recompute, forward_only};
     verdict unsound;
+    const auto costs = [&](const placement& where, bool split) {
+      job_table table = model.job_costs(where, unsound, split, copies);
+      if (limit)
+        table.limit.assign(static_cast<std::size_t>(where.ranks),
+                           static_cast<std::int64_t>(*limit * mib));
+      return table;
+    };
     const generated made =
         generate(name, wanted, options,
                  // Schedules that look at limits split their backwards.
-                 [&](const placement& where) { return job_costs(where, unsound, true); });
+                 [&](const placement& where) { return costs(where, true); });
     if (unsound.why == reason::too_many_ops)
       throw bad_option("--layers", layers_text,
                        "a stage of rank " + std::to_string(unsound.rank) + " gets too many: " +
@@ -143,13 +132,13 @@ struct memory_command {
       throw broken_schedule(
           name + ": " +
           refusal_of_search(made.answer,
-                            away_.any() || made.room ? least_limit::enough : least_limit::smallest,
+                            copies || made.room ? least_limit::enough : least_limit::smallest,
                             mibs));
     bool split = false;
     for (int rank = 0; rank < wanted.ranks; ++rank)
       for (const job& work : made.lists.rows().row(rank))
         split = split || work.kind == job_kind::backward_weight;
-    const job_table table = split ? made.costs : job_costs(made.where, unsound, false);
+    const job_table table = split ? made.costs : costs(made.where, false);
     const replay_input input{
         made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
     if (gathers() && options.gathered < least_gathered(input.rows))
@@ -162,9 +151,14 @@ struct memory_command {
       throw broken_schedule(name + ": " + refusal_of_order(answer, step, mibs));
     std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
     (void)measure(step, ranks);
-    print(needs(step, table, ranks,
-                measure_plans(input, message(), chains(made.where), summed(made.where))),
-          made.where);
+    const placement& where = made.where;
+    memory_table found{name,      wanted,           forward_only,
+                       gathers(), model.sums(where), copies,
+                       needs(step, table, ranks, model.dealt(where))};
+    const std::vector<rank_memory> steps =
+        measure_plans(input, model.message(), model.chains(where), model.summed(where));
+    for (std::size_t rank = 0; rank < steps.size(); ++rank) found.ranks[rank].step = steps[rank];
+    std::cout << (format == "json" ? found.json() : found.text());
   }
 
  private:
@@ -191,147 +185,6 @@ struct memory_command {
                        "is more than --recompute-of, " + std::to_string(period));
     return {period, count};
   }
-  //! Transformer layers of every stage. In a layout E and L are where embedding and head are in any
-  //! case.
-  std::vector<std::int32_t> dealt(const placement& where) const {
-    std::vector<layer_range> ranges(static_cast<std::size_t>(where.stages()));
-    const std::string letters = how_.letters();
-    const auto counts = [&](std::size_t layer) {
-      return letters.empty() || letters[layer] == 't' || letters[layer] == 'm';
-    };
-    // Balanced by multiply-adds of a token and feature, the head's with the last layer.
-    const auto work = [&](int layer) {
-      const std::int64_t one = model_.layer_products() / model_.hidden +
-                               (layer + 1 == how_.layers() ? model_.vocabulary : 0);
-      return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
-    };
-    const verdict answer = how_.assign(where, ranges, work);
-    if (!answer.ok()) throw bad_option("--layers", layers_text, how_.explain(answer, where));
-    if ((letters.starts_with('E') && ranges.front().count == 0) ||
-        (letters.ends_with('L') && ranges.back().count == 0))
-      throw bad_option("--layers", layers_text,
-                       "has embedding or head on another than the first and the last stage, where "
-                       "memory looks for them");
-    std::vector<std::int32_t> held;
-    for (const layer_range& range : ranges) {
-      held.push_back(0);
-      for (std::int32_t at = 0; at < range.count; ++at)
-        held.back() += counts(static_cast<std::size_t>(range.first + at)) ? 1 : 0;
-    }
-    return held;
-  }
-  std::int64_t state_bytes(const placement& where, int rank,
-                           const std::vector<std::int32_t>& counts) const {
-    std::int64_t sum = 0;
-    for (int chunk = 0; chunk < where.chunks; ++chunk) {
-      const int stage = where.stage_of(rank, chunk);
-      const std::int32_t held = counts[static_cast<std::size_t>(stage)];
-      const bool first = stage == 0;
-      const bool last = stage + 1 == where.stages();
-      sum += forward_only_ ? model_.weight_bytes(held, first, last)
-                           : model_.state_bytes(held, first, last);
-    }
-    return sum;
-  }
-
-  //! @param again  with the recomputes that are asked for
-  program_chain chain_of(const placement& where, int rank, const std::vector<std::int32_t>& counts,
-                         bool split, bool again) const {
-    constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
-    program_chain chain = transformer_chain(model_, where, rank, counts, split);
-    // Without backwards nothing outlives the last op of a forward that reads it.
-    if (forward_only_)
-      std::erase_if(chain.programs,
-                    [](const program& job) { return job.kind != job_kind::forward; });
-    if (again && recompute == "full") return memory::recompute(chain, memory::recompute_full{});
-    if (again && recompute == "attention")
-      return memory::recompute(chain, memory::recompute_ops{core});
-    return chain;
-  }
-
-  chain_maker chains(const placement& where) const {
-    return [this, where, counts = dealt(where)](int rank, bool split, bool again) {
-      return chain_of(where, rank, counts, split, again);
-    };
-  }
-  //! In single precision, whatever gradients are in.
-  summed_gradients summed(const placement& where) const {
-    summed_gradients made{.bytes = {}, .data_parallel = of_model.replicas > 1};
-    int stage = 0;
-    for (const std::int32_t held : dealt(where)) {
-      const bool first = stage == 0, last = stage + 1 == where.stages();
-      // Those of a stage on two ranks are all summed, by these.
-      const std::int64_t weights =
-          where.kind == placement_kind::bidirectional
-              ? model_.stage_weights(held, first, last)
-              : model_.summed_weights(held, first, last, of_model.replicas);
-      made.bytes.push_back(sums(where) ? 4 * weights : 0);
-      if (made.bytes.back() > lowering::most_bytes)
-        throw bad_option("--layers", layers_text,
-                         "the gradients of stage " + std::to_string(stage) + " take " +
-                             std::to_string(made.bytes.back()) +
-                             " bytes in single precision, in which replicas sum them, and may "
-                             "take 2^40");
-      ++stage;
-    }
-    return made;
-  }
-  bool sums(const placement& where) const {
-    return !forward_only_ && (of_model.replicas > 1 || where.kind == placement_kind::bidirectional);
-  }
-  std::int64_t message() const {
-    program_chain none_yet;
-    return transformer_writer(model_, none_yet).message_bytes();
-  }
-
-  //! Each buffer may be small enough, and all of a job's not.
-  void refuse_huge_jobs(const placement& where, int rank, const job_table& table) const {
-    constexpr std::int64_t most = job_table_view::most_memory;
-    const job_table_view costs = table.view();
-    for (int chunk = 0; chunk < where.chunks; ++chunk)
-      for (int kind = 0; kind < cost_kinds; ++kind) {
-        const job_cost& cost = costs.at(rank, chunk, static_cast<job_kind>(kind));
-        const std::int64_t needed = std::max({cost.peak, cost.change, -cost.change});
-        if (needed > most)
-          throw bad_option("--layers", layers_text,
-                           "a job of stage " + std::to_string(where.stage_of(rank, chunk)) +
-                               " takes " + std::to_string(needed) + " bytes, and may take 2^46");
-      }
-  }
-
-  //! @param split  whether backwards are, for what copies move
-  job_table job_costs(const placement& where, verdict& unsound, bool split) const {
-    const std::vector<std::int32_t> counts = dealt(where);
-    job_table table(where.ranks, where.chunks);
-    for (int rank = 0; rank < where.ranks; ++rank) {
-      for (const bool halves : {false, true}) {
-        const program_chain chain = chain_of(where, rank, counts, halves, true);
-        of_model.refuse_huge(chain);
-        const verdict answer = memory::estimate(chain, rank, table);
-        if (!answer.ok()) unsound = answer;
-      }
-      for (int chunk = 0; chunk < where.chunks; ++chunk) {
-        const int stage = where.stage_of(rank, chunk);
-        table.at(rank, chunk, job_kind::unshard).change = model_.gathered_bytes(
-            counts[static_cast<std::size_t>(stage)], stage == 0, stage + 1 == where.stages());
-      }
-      refuse_huge_jobs(where, rank, table);
-      table.base.push_back(state_bytes(where, rank, counts));
-      if (!away_.any() || !unsound.ok()) continue;
-      const std::vector<std::int64_t> stashes =
-          stash_by_chunk(where, rank, message(), chains(where), split);
-      for (int chunk = 0; chunk < where.chunks; ++chunk) {
-        const std::int64_t moved = stashes[static_cast<std::size_t>(chunk)];
-        table.at(rank, chunk, job_kind::offload).change = -moved;
-        table.at(rank, chunk, job_kind::reload).change = moved;
-      }
-    }
-    if (limit)
-      table.limit.assign(static_cast<std::size_t>(where.ranks),
-                         static_cast<std::int64_t>(*limit * mib));
-    return table;
-  }
-
   bool gathers() const { return model_.weight_shards > 1; }
   //! The most at once of weights that a rank gathers.
   static std::int64_t most_gathered(const replay_input& step, int rank) {
@@ -347,86 +200,25 @@ struct memory_command {
     return most;
   }
 
+  //! What plans of the step need is left out.
   //! @param step  with its gathers
-  std::vector<rank_need> needs(const replay_input& step, const job_table& table,
-                               const std::vector<rank_report>& ranks,
-                               const std::vector<rank_memory>& steps) const {
-    const placement& where = step.where;
-    const std::vector<std::int32_t> counts = dealt(where);
+  static std::vector<rank_need> needs(const replay_input& step, const job_table& table,
+                                      const std::vector<rank_report>& ranks,
+                                      const std::vector<std::int32_t>& layers) {
     std::vector<rank_need> all;
-    for (int rank = 0; rank < where.ranks; ++rank) {
+    for (int rank = 0; rank < step.where.ranks; ++rank) {
       rank_need need;
-      for (int chunk = 0; chunk < where.chunks; ++chunk)
-        need.layers += counts[static_cast<std::size_t>(where.stage_of(rank, chunk))];
+      for (int chunk = 0; chunk < step.where.chunks; ++chunk)
+        need.layers += layers[static_cast<std::size_t>(step.where.stage_of(rank, chunk))];
       need.state = table.base[static_cast<std::size_t>(rank)];
       need.gathered = most_gathered(step, rank);
       need.jobs = ranks[static_cast<std::size_t>(rank)].peak;
-      need.step = steps[static_cast<std::size_t>(rank)];
       all.push_back(need);
     }
     return all;
   }
 
-  assignment::described how_;
-  memory::offload_window away_{};
-  int chunks_ = 1;
-  bool forward_only_ = false;
   const transformer& model_ = of_model.model;
-
-  static std::string in_mib(std::int64_t bytes) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.0f", std::ceil(static_cast<double>(bytes) / mib));
-    return text;
-  }
-  void print(const std::vector<rank_need>& all, const placement& where) const {
-    if (format == "json") {
-      nlohmann::ordered_json text{{"schedule", name},
-                                  {"ranks", where.ranks},
-                                  {"microbatches", sizes.microbatches},
-                                  {"chunks", chunks_},
-                                  {"slices", model_.slices}};
-      for (const rank_need& need : all) {
-        text["need"].push_back({{"layers", need.layers},
-                                {"state", need.state},
-                                {"gathered", need.gathered},
-                                {"saved", need.step.saved},
-                                {"messages", need.step.messages},
-                                {"sums", need.step.sums},
-                                {"arena", need.step.arena},
-                                {"working", need.step.working},
-                                {"activations", need.activations()},
-                                {"jobs", need.jobs},
-                                {"total", need.total()}});
-        if (away_.any()) text["need"].back()["host"] = need.step.host;
-      }
-      std::cout << text.dump(1) << '\n';
-      return;
-    }
-    std::vector<std::vector<std::string>> rows{
-        {"rank", "layers", "state", "saved", "messages", "working", "total"}};
-    if (gathers()) rows[0].insert(rows[0].begin() + 3, "gathered");
-    if (sums(where)) rows[0].insert(rows[0].end() - 2, "sums");
-    if (away_.any()) rows[0].push_back("host");
-    std::int64_t most = 0;
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      const rank_need& need = all[rank];
-      rows.push_back({std::to_string(rank), std::to_string(need.layers), in_mib(need.state),
-                      in_mib(need.step.saved), in_mib(need.step.messages),
-                      in_mib(need.step.working), in_mib(need.total())});
-      if (gathers()) rows.back().insert(rows.back().begin() + 3, in_mib(need.gathered));
-      if (sums(where)) rows.back().insert(rows.back().end() - 2, in_mib(need.step.sums));
-      if (away_.any()) rows.back().push_back(in_mib(need.step.host));
-      most = std::max(most, need.total());
-    }
-    std::cout << name << ", MiB: "
-              << (forward_only_ ? "weights alone" : "weights, gradients and optimizer state")
-              << "; the most that " << (gathers() ? "gathered weights take, that " : "")
-              << "forwards save, that messages take, "
-              << (sums(where) ? "that copies of gradients take to be summed, " : "")
-              << "that a job needs beside; all, as a plan lays it"
-              << (away_.any() ? "; what the host keeps beside it\n" : "\n") << print_table(rows)
-              << "the most: " << in_mib(most) << '\n';
-  }
 };
 
 }  // namespace
