@@ -47,8 +47,7 @@ compared_dots dots_of(const comparison& common, const std::vector<comparison_run
         made.bound = std::min(made.bound, common.least_bound(one));
     }
   if (made.all.empty())
-    throw bad_input(
-        "--format svg: no schedule that trains is there to be drawn; a table says why");
+    throw bad_input("--format svg: no schedule that trains is there to be drawn; a table says why");
   find_unbeaten(made.all);
   for (const compared_dot& one : made.all)
     if (std::find(made.chunks.begin(), made.chunks.end(), one.chunks) == made.chunks.end())

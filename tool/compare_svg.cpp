@@ -57,7 +57,7 @@ class picture {
     const auto [brief, slow] = range(&compared_dot::length);
     across_ = plot_axis(units(lean->peak, common_.memory), units(full->peak, common_.memory), wide);
     up_ = plot_axis(units(std::min(brief->length, dots_.bound), common_.time),
-               units(slow->length, common_.time), high);
+                    units(slow->length, common_.time), high);
     for (const std::int64_t tick : up_.ticks(tick_height))
       left_ = std::max(left_, 24 + text_width(std::to_string(tick), 11));
     lay_out_legend();
@@ -119,8 +119,7 @@ class picture {
       legend_.push_back({hue_of(chunks), "", count_of(chunks, "chunk")});
     legend_.push_back({nullptr, "front", "none is both shorter and leaner"});
     if (dots_.has_bound())
-      legend_.push_back(
-          {nullptr, "bound", "no order is below: " + common_.time.text(dots_.bound)});
+      legend_.push_back({nullptr, "bound", "no order is below: " + common_.time.text(dots_.bound)});
     double x = 16;
     double y = 52;
     for (entry& one : legend_) {
@@ -190,8 +189,8 @@ class picture {
 
   void lines() {
     if (dots_.has_bound())
-      text_ += "<path class=\"bound\" d=\"M" + number(left_) + " " + number(y_of(dots_.bound)) + "h" +
-               number(wide) + "\"/>\n";
+      text_ += "<path class=\"bound\" d=\"M" + number(left_) + " " + number(y_of(dots_.bound)) +
+               "h" + number(wide) + "\"/>\n";
     double free = left_ + (up_.is_logarithmic() ? 70 : 0);  // of the limits' words
     for (const std::int64_t limit : limits_) {
       if (!across_.holds(static_cast<double>(limit))) continue;

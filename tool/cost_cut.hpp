@@ -9,9 +9,9 @@ namespace stretto::tool {
 
 //! How a rank's share of the model is cut, when not as the options say.
 struct cost_cut {
-  int given = 0;           //!< chunks that the options speak of; 0: those of the placement
-  int slices = 1;          //!< jobs that a stage has of a kind and micro-batch
-  int joined = 1;          //!< slices that a job takes together, one after another
+  int given = 0;   //!< chunks that the options speak of; 0: those of the placement
+  int slices = 1;  //!< jobs that a stage has of a kind and micro-batch
+  int joined = 1;  //!< slices that a job takes together, one after another
   // What every number comes multiplied by, so that none is rounded: times, and memory.
   std::int64_t times = 1;
   std::int64_t amounts = 1;

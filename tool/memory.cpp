@@ -112,14 +112,13 @@ struct memory_command {
                            static_cast<std::int64_t>(*limit * mib));
       return table;
     };
-    const generated made =
-        generate(name, wanted, options,
-                 // Schedules that look at limits split their backwards.
-                 [&](const placement& where) { return costs(where, true); });
+    const generated made = generate(name, wanted, options,
+                                    // Schedules that look at limits split their backwards.
+                                    [&](const placement& where) { return costs(where, true); });
     if (unsound.why == reason::too_many_ops)
       throw bad_option("--layers", layers_text,
-                       "a stage of rank " + std::to_string(unsound.rank) + " gets too many: " +
-                           std::string(describe(unsound.why)));
+                       "a stage of rank " + std::to_string(unsound.rank) +
+                           " gets too many: " + std::string(describe(unsound.why)));
     if (!unsound.ok()) throw bad_input(std::string(to_text(unsound).view()));
     if (made.refused) refuse_shape(name, made.answer.why, wanted, options);
     const amount_text mibs = [this](std::int64_t bytes) {
@@ -152,8 +151,12 @@ struct memory_command {
     std::vector<rank_report> ranks(static_cast<std::size_t>(wanted.ranks));
     (void)measure(step, ranks);
     const placement& where = made.where;
-    memory_table found{name,      wanted,           forward_only,
-                       gathers(), model.sums(where), copies,
+    memory_table found{name,
+                       wanted,
+                       forward_only,
+                       gathers(),
+                       model.sums(where),
+                       copies,
                        needs(step, table, ranks, model.dealt(where))};
     const std::vector<rank_memory> steps =
         measure_plans(input, model.message(), model.chains(where), model.summed(where));

@@ -49,15 +49,15 @@ std::string memory_table::text() const {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const rank_need& need = ranks[rank];
     rows.push_back({std::to_string(rank), std::to_string(need.layers), in_mib(need.state),
-                    in_mib(need.step.saved), in_mib(need.step.messages),
-                    in_mib(need.step.working), in_mib(need.total())});
+                    in_mib(need.step.saved), in_mib(need.step.messages), in_mib(need.step.working),
+                    in_mib(need.total())});
     if (gathers) rows.back().insert(rows.back().begin() + 3, in_mib(need.gathered));
     if (sums) rows.back().insert(rows.back().end() - 2, in_mib(need.step.sums));
     if (offloads) rows.back().push_back(in_mib(need.step.host));
     most = std::max(most, need.total());
   }
-  return schedule + ", MiB: " +
-         (forward_only ? "weights alone" : "weights, gradients and optimizer state") +
+  return schedule +
+         ", MiB: " + (forward_only ? "weights alone" : "weights, gradients and optimizer state") +
          "; the most that " + (gathers ? "gathered weights take, that " : "") +
          "forwards save, that messages take, " +
          (sums ? "that copies of gradients take to be summed, " : "") +

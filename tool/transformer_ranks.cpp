@@ -59,8 +59,7 @@ program_chain transformer_ranks::chain_of(const placement& where, int rank,
   program_chain chain = transformer_chain(of_model.model, where, rank, counts, split);
   // Without backwards nothing outlives the last op of a forward that reads it.
   if (forward_only)
-    std::erase_if(chain.programs,
-                  [](const program& job) { return job.kind != job_kind::forward; });
+    std::erase_if(chain.programs, [](const program& job) { return job.kind != job_kind::forward; });
   if (again && recompute == "full") return memory::recompute(chain, memory::recompute_full{});
   if (again && recompute == "attention")
     return memory::recompute(chain, memory::recompute_ops{core});

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalogue.hpp"
+#include "compare_table.hpp"
+#include "cost_cut.hpp"
+#include "step.hpp"
+#include "step_options.hpp"
+
+namespace stretto::tool {
+
+//! What is to be compared, and on what model.
+struct compare_options {
+  shape_options sizes;
+  cost_options costs;
+  window_options windows;
+  std::vector<std::string> names;  //!< of schedules; empty: all
+  std::vector<std::string> csv;    //!< orders of one's own
+  std::string objective = "flush";
+  std::string merge = "none";
+};
+
+//! The rows of a comparison: every schedule in each cut of the model that it has, and orders that
+//! are read.
+class compare_rows : compare_options {
+ public:
+  //! @throws bad_input
+  explicit compare_rows(const compare_options& asked);
+  compare_rows(const compare_rows&) = delete;
+  compare_rows& operator=(const compare_rows&) = delete;
+
+  const comparison& common() const { return common_; }
+
+  //! All rows, by as many threads as the machine runs at once: none knows of another. Searches take
+  //! longest and begin first.
+  //! @param limit  of every rank; empty: none but what costs say
+  std::vector<compared> made_within(std::optional<std::int64_t> limit);
+
+ private:
+  //! A schedule, in slices and chunks that it has, or an order that is read.
+  struct entrant {
+    const schedule_facts* facts;
+    shape cut;
+    step* read;
+  };
+
+  //! Those that are named, or all, in the catalogue's order.
+  std::vector<schedule_facts> chosen_schedules() const;
+  //! Each with every number of chunks that is asked for and that it has; where it has none of
+  //! these, with one that it has. What can be sliced stands there whole, too.
+  void enter();
+  //! The shape asked for, in slices that the schedule has and so many chunks.
+  shape shape_of(const schedule_facts& facts, int chunks) const;
+  //! The same in chunks that it has, if there are any.
+  shape own_shape_of(const schedule_facts& facts) const;
+  //! Multiplies costs, lest a part of them be rounded of so many chunks.
+  //! @param refuse  is told why where that makes too many parts; throws
+  template <class Refuse>
+  void cut_costs(int chunks, const Refuse& refuse);
+  cost_cut cut_into(int slices) const;
+  //! @throws bad_input for an order of another shape, and where it cannot be cut
+  void fit(const std::string& path, const step& read);
+
+  compared run(const schedule_facts& facts, const shape& cut) const;
+  //! An order of one's own, which is as it is.
+  compared run(step& read) const;
+  void measure(const step& made, compared& result) const;
+
+  std::vector<schedule_facts> chosen_;
+  std::vector<entrant> entrants_;
+  std::vector<step> read_;
+  std::int64_t jobs_ = 0;  // of a kind, of the largest shape that is asked for
+  comparison common_;
+};
+
+}  // namespace stretto::tool
