@@ -40,7 +40,7 @@ compared_dots dots_of(const comparison& common, const std::vector<comparison_run
       const auto [found, fresh] = place.insert({{one.peak(), length, one.chunks}, made.all.size()});
       if (fresh) made.all.push_back({one.peak(), length, one.chunks});
       std::vector<std::string>& names = made.all[found->second].names;
-      const std::string name = one.name + (one.slices > 1 ? " in slices" : "");
+      const std::string name = one.name + common.in_slices(one);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
       // A greater limit leaves the lower one.
       if (&run == &runs.back() && common.least_bound(one) > 0)

@@ -102,6 +102,7 @@ void compare_rows::enter() {
     asked.push_back(one.sizes());
   }
   common_.several_chunks = asked.size() > 1;
+  common_.slices = sizes.all_slices.empty() ? std::vector<int>{1} : sizes.all_slices;
   for (const shape& one : asked)
     jobs_ = std::max(jobs_, std::int64_t{one.ranks} * one.chunks * one.microbatches * one.slices);
   for (const schedule_facts& facts : chosen_) {
@@ -112,9 +113,14 @@ void compare_rows::enter() {
     }
     if (entrants_.size() == before) entrants_.push_back({&facts, own_shape_of(facts), nullptr});
     for (std::size_t at = before, end = entrants_.size(); at < end; ++at) {
-      entrant whole = entrants_[at];
-      whole.cut.slices = 1;
-      if (whole.cut.slices != entrants_[at].cut.slices) entrants_.push_back(whole);
+      entrant coarser = entrants_[at];
+      const auto in = [&](int slices) {
+        if (slices >= coarser.cut.slices) return;
+        coarser.cut.slices = slices;
+        entrants_.push_back(coarser);
+      };
+      for (const int slices : common_.slices) in(slices);
+      in(1);
     }
     for (std::size_t at = before; at < entrants_.size(); ++at)
       cut_costs(entrants_[at].cut.chunks, [&](const std::string& rule) {

@@ -51,9 +51,10 @@ class compare_rows : compare_options {
   //! Those that are named, or all, in the catalogue's order.
   std::vector<schedule_facts> chosen_schedules() const;
   //! Each with every number of chunks that is asked for and that it has; where it has none of
-  //! these, with one that it has. What can be sliced stands there whole, too.
+  //! these, with one that it has. What can be sliced stands there in every number of slices, and
+  //! whole, too.
   void enter();
-  //! The shape asked for, in slices that the schedule has and so many chunks.
+  //! The shape asked for, in as many slices if the schedule has any, and so many chunks.
   shape shape_of(const schedule_facts& facts, int chunks) const;
   //! The same in chunks that it has, if there are any.
   shape own_shape_of(const schedule_facts& facts) const;

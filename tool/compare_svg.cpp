@@ -103,7 +103,11 @@ class picture {
   std::string title() const {
     std::string made = std::to_string(common_.wanted.ranks) + " ranks, " +
                        std::to_string(common_.wanted.microbatches) + " micro-batches";
-    if (common_.wanted.slices > 1) made += ", " + std::to_string(common_.wanted.slices) + " slices";
+    const std::vector<int>& slices = common_.slices;
+    for (std::size_t at = 0; at + 1 < slices.size(); ++at)
+      made += ", " + std::to_string(slices[at]);
+    if (slices.front() > 1)
+      made += (slices.size() > 1 ? " or " : ", ") + count_of(slices.back(), "slice");
     const auto add = [&](const char* what, const auto& window) {
       if (window.any())
         made += what + (common_.put_searched ? "auto" : memory::window_text(window));

@@ -66,9 +66,14 @@ std::string comparison::reason_of(const compared& one) const {
   return needs_in_words(found, amount);
 }
 
+std::string comparison::in_slices(const compared& one) const {
+  if (one.slices == 1) return "";
+  return slices.size() > 1 ? " in " + count_of(one.slices, "slice") : " in slices";
+}
+
 std::string comparison::name_of(const compared& one) const {
   return one.name + (several_chunks ? " of " + count_of(one.chunks, "chunk") : "") +
-         (one.slices > 1 ? " in slices" : "");
+         in_slices(one);
 }
 
 std::string comparison::put_name() const {

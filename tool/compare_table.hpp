@@ -55,7 +55,10 @@ struct comparison {
   bool spans = false;           //!< what is to be short is the longest rank's first to last job
   bool layers = false;          //!< costs are those of layers
   bool several_chunks = false;  //!< a schedule may stand there more than once
+  std::vector<int> slices{1};   //!< that are asked for, downwards; it may stand there in each
 
+  //! " in slices", and of several how many, of one that is cut in some.
+  std::string in_slices(const compared& one) const;
   std::int64_t length(const compared& one) const {
     return spans ? one.all.all.span : one.all.all.makespan;
   }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -114,10 +115,28 @@ void shape_options::add(CLI::App& command, bool required, bool several) {
   else
     command.add_option("--chunks", chunks, "Stages per rank" + by_default)
         ->check(CLI::Range(1, greatest).description(""));
-  command
-      .add_option("--slices", slices, "Slices per micro-batch; costs are those of one (default 1)")
-      ->check(
-          CLI::Range(1, std::int32_t{std::numeric_limits<std::int16_t>::max()}).description(""));
+  constexpr std::int32_t most_slices = std::numeric_limits<std::int16_t>::max();
+  if (several)
+    command.add_option_function<std::string>(
+        "--slices",
+        [this](const std::string& text) {
+          for (const std::int64_t one : read_list("--slices", text, 1, most_slices))
+            all_slices.push_back(static_cast<int>(one));
+          std::ranges::sort(all_slices, std::greater<>{});
+          all_slices.erase(std::unique(all_slices.begin(), all_slices.end()), all_slices.end());
+          slices = all_slices.front();
+          for (const int one : all_slices)
+            if (slices % one != 0)
+              throw bad_option("--slices", text,
+                               std::to_string(one) + " does not divide " + std::to_string(slices) +
+                                   ", of whose slices costs are");
+        },
+        "Slices per micro-batch; several, as in 2,4,8, are compared, costs being those of one of the "
+        "most, which all divide (default 1)");
+  else
+    command
+        .add_option("--slices", slices, "Slices per micro-batch; costs are those of one (default 1)")
+        ->check(CLI::Range(1, most_slices).description(""));
 }
 
 shape shape_options::sizes(const std::string& schedule) const {

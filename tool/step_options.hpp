@@ -25,9 +25,10 @@ struct shape_options {
   std::optional<int> chunks;  //!< not given: one, or as many as the schedule must have
   std::vector<int> all_chunks;  //!< of a command that takes several, the first of which is `chunks`
   int slices = 1;
+  std::vector<int> all_slices;  //!< of a command that takes several, downwards from `slices`
 
   //! @param required  whether the command cannot do without
-  //! @param several   whether it takes more than one number of chunks
+  //! @param several   whether it takes more than one number of chunks, and of slices
   void add(CLI::App& command, bool required, bool several = false);
   //! @param schedule  whose shape it is; empty: of none in particular
   //! @throws bad_input for a shape with more jobs than the library serves

@@ -299,6 +299,46 @@ TEST_CASE("slices that take different times are joined where a schedule knows no
   CHECK(row("zbv")["chunks"] == 2);
 }
 
+TEST_CASE("of several numbers of slices each has rows, with jobs of as many slices as go into one") {
+  const temporary four("four.json"), two("two.json");
+  four.write(R"({"jobs": [{"kind": "F", "slice": 1, "cost": 3, "change": 2},
+    {"kind": "F", "slice": 2, "cost": 6}, {"kind": "F", "slice": 3, "cost": 9},
+    {"kind": "W", "slice": 1, "cost": 5, "change": -2},
+    {"kind": "F", "slice": [0, 3], "microbatch": 4, "cost": 11}]})");
+  two.write(R"({"jobs": [{"kind": "F", "slice": 0, "cost": 4, "change": 3},
+    {"kind": "F", "slice": 1, "cost": 15, "change": 2},
+    {"kind": "I", "cost": 2}, {"kind": "W", "cost": 2, "change": -2},
+    {"kind": "W", "slice": 0, "cost": 6, "change": -3},
+    {"kind": "F", "slice": 0, "microbatch": 4, "cost": 14},
+    {"kind": "F", "slice": 1, "microbatch": 4, "cost": 17}]})");
+  const std::string shape = "compare gpipe seq_1f1b interleaved zb_h1 v_half --ranks 3 "
+                            "--microbatches 6 --chunks 2 --format json --slices ";
+  const json all = run_json(shape + "1,2,4 --costs " + four.path());
+  const json fewer = run_json(shape + "2 --costs " + two.path());
+  const auto row = [](const json& rows, const json& like) {
+    for (const json& one : rows)
+      if (one["schedule"] == like["schedule"] && one["slices"] == like["slices"]) return one;
+    return json();
+  };
+  CHECK(all.size() == 4 * 3 + 1);
+  CHECK(fewer.size() == 4 * 2 + 1);
+  for (const json& one : fewer) CHECK(row(all, one) == one);
+  CHECK(row(all, {{"schedule", "zb_h1"}, {"slices", 4}})["makespan"] ==
+        row(run_json(shape + "4 --costs " + four.path()),
+            {{"schedule", "zb_h1"}, {"slices", 4}})["makespan"]);
+  // Words that tell them apart.
+  const std::string tight =
+      run("compare gpipe --ranks 3 --microbatches 6 --slices 2,4 --limit 1").out;
+  for (const char* name : {"gpipe in 4 slices: needs", "gpipe in 2 slices: needs", "gpipe: needs"})
+    CHECK(tight.find(name) != std::string::npos);
+  CHECK(run("compare gpipe --ranks 3 --microbatches 6 --slices 2,4 --format svg")
+            .out.find("3 ranks, 6 micro-batches, 4 or 2 slices: memory") != std::string::npos);
+  const outcome uneven = run("compare --ranks 3 --microbatches 6 --slices 2,4,3");
+  CHECK(uneven.exit == 2);
+  CHECK(uneven.err.find("--slices 2,4,3: 3 does not divide 4, of whose slices costs are") !=
+        std::string::npos);
+}
+
 TEST_CASE("micro-batches that differ are put in an order that makes the step shorter") {
   const temporary costs("lengths.json");
   costs.write(R"({"jobs": [{"kind": "F", "cost": 4}, {"kind": "I", "cost": 5},
