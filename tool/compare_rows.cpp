@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <iostream>
 #include <numeric>
 #include <thread>
@@ -182,8 +183,9 @@ std::vector<compared> compare_rows::made_within(std::optional<std::int64_t> limi
     const auto most =
         static_cast<unsigned>(std::clamp<std::int64_t>(most_jobs_held / jobs_, 1, most_threads));
     const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, most);
-    std::vector<std::jthread> others;
-    for (unsigned other = 1; other < threads; ++other) others.emplace_back(work);
+    std::vector<std::future<void>> others;  // each waits when it goes
+    for (unsigned other = 1; other < threads; ++other)
+      others.push_back(std::async(std::launch::async, work));
     work();
   }
   tell("");
