@@ -57,6 +57,34 @@ TEST_CASE("no search is longer than a closed form that it knows, within the memo
   }
 }
 
+TEST_CASE("V-Half and V-Min are no longer than the published orders, also where no job is a slot") {
+  using namespace stretto::schedule;
+  // Makespans of the orders that the reordering of slots after Qi et al. gives (the same for all
+  // costs), which keep as much.
+  const auto no_longer = [](const auto& form, int ranks, int microbatches,
+                            const stretto::unit_costs& costs, std::int64_t published) {
+    const shape sizes{.ranks = ranks, .microbatches = microbatches, .chunks = 2};
+    CAPTURE(form.name);
+    CAPTURE(ranks);
+    CAPTURE(microbatches);
+    const stretto::job_table table(ranks, 2, costs);
+    const auto made = measure_order(form, sizes, table.view());
+    REQUIRE(made.fits);
+    CHECK(made.makespan <= published);
+  };
+  no_longer(v_half{}, 8, 8, {28, 33, 111, 1}, 3320);
+  no_longer(v_half{}, 10, 20, {48, 24, 115, 20}, 9360);
+  no_longer(v_half{}, 3, 28, {10, 12, 8, 1}, 1760);
+  no_longer(v_half{}, 5, 22, {9, 7, 10, 2}, 1288);
+  no_longer(v_half{}, 7, 2, {10, 12, 8, 1}, 388);
+  no_longer(v_half{}, 10, 24, {5, 5, 5, 1}, 897);
+  no_longer(v_min{}, 5, 29, {84, 70, 95, 0}, 15715);
+  no_longer(v_min{}, 8, 16, {3, 2, 12, 3}, 778);
+  no_longer(v_min{}, 9, 12, {113, 92, 115, 1}, 10974);
+  no_longer(v_min{}, 6, 6, {62, 21, 98, 0}, 2912);
+  no_longer(v_min{}, 3, 1, {79, 31, 117, 0}, 832);
+}
+
 TEST_CASE("a search writes what it has found, however long the hops are") {
   using namespace stretto::schedule;
   const auto writes = [](const shape& sizes, const stretto::unit_costs& costs) {

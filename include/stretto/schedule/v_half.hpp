@@ -5,9 +5,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/parts/v_block.hpp"
-#include "stretto/schedule/parts/v_compaction.hpp"
-#include "stretto/schedule/parts/v_fill.hpp"
-#include "stretto/schedule/parts/v_orders.hpp"
+#include "stretto/schedule/parts/v_shortest.hpp"
 
 namespace stretto::schedule {
 
@@ -25,15 +23,13 @@ struct v_half {
     // Without the free slots two streams would meet.
     const int apart = sizes.ranks % 2 == 0 ? 3 : 0;
     lay({.fast = 2, .slow = 2, .back = apart, .home = 1}, sizes.ranks, blocks.data());
-    v_orders slots(sizes, most_kept(blocks.data(), sizes));
-    v_compaction(sizes, blocks.data(), forwards_are_longer(sizes, table), slots);
-    v_fill(sizes, table, slots, &out, {.regardless = true});
+    emit_shortest(sizes, table, blocks.data(), forwards_are_longer(sizes, table), out);
     return {};
   }
 
  private:
-  //! Then the block as it is serves the steady part best; else its slots had better close up, which
-  //! lets backwards go first.
+  //! Then the block as it is mostly serves the steady part best; else its slots had better close
+  //! up, which lets backwards go first.
   static constexpr bool forwards_are_longer(const shape& sizes, const job_table_view& table) {
     std::int64_t longer = 0;
     for (int rank = 0; rank < sizes.ranks; ++rank)

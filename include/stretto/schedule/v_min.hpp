@@ -4,9 +4,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/schedule/parts/v_block.hpp"
-#include "stretto/schedule/parts/v_compaction.hpp"
-#include "stretto/schedule/parts/v_fill.hpp"
-#include "stretto/schedule/parts/v_orders.hpp"
+#include "stretto/schedule/parts/v_shortest.hpp"
 
 namespace stretto::schedule {
 
@@ -24,9 +22,7 @@ struct v_min {
     scratch<v_block> blocks(sizes.ranks);
     // Every stream goes a slot a rank; without the free slots two would meet.
     lay({.fast = 1, .slow = 1, .back = sizes.ranks % 3 == 0 ? 2 : 0}, sizes.ranks, blocks.data());
-    v_orders slots(sizes, most_kept(blocks.data(), sizes));
-    v_compaction(sizes, blocks.data(), false, slots);
-    v_fill(sizes, table, slots, &out, {.regardless = true});
+    emit_shortest(sizes, table, blocks.data(), false, out);
     return {};
   }
 };

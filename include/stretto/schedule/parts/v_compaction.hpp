@@ -17,7 +17,10 @@ class v_compaction {
  public:
   //! @param keep  the jobs stay where they are from the first backward of rank 0's first stage to
   //!              its last forward
-  constexpr v_compaction(const shape& sizes, const v_block* blocks, bool keep, v_orders& to)
+  //! @param all   also backwards for the weights after the rank's last forward, which may run
+  //!              anywhere there
+  constexpr v_compaction(const shape& sizes, const v_block* blocks, bool keep, v_orders& to,
+                         bool all = false)
       : p_(sizes.ranks),
         m_(sizes.microbatches),
         streams_(blocks[0].whole ? v_weight_upper : v_streams),
@@ -57,7 +60,7 @@ class v_compaction {
           first[slot + v_period] = list + 1;
         }
         const int last_forward = blocks[rank].at[v_up] + v_period * (m_ - 1);
-        if (stream < v_weight_upper || slot < last_forward)
+        if (stream < v_weight_upper || slot < last_forward || all)
           put(rank, stream, microbatch, stays ? slot : 0);
         list = after;
       }

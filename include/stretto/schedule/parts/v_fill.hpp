@@ -16,6 +16,7 @@ struct v_fill_rules {
   //! Else at the latest before the forward that they stand before in the slots, so that no rank
   //! keeps more than there.
   bool to_the_limit = false;
+  bool in_turn = false;     //!< at the latest before a backward that they stand before, too
   bool regardless = false;  //!< what exceeds a rank's limit runs all the same
 };
 
@@ -59,6 +60,13 @@ class v_fill {
   constexpr std::int64_t span() const {
     const v_rank_state& at = state_.ranks[longest()];
     return at.clock - at.start;
+  }
+  //! Most memory in use on any rank.
+  constexpr std::int64_t most() const {
+    std::int64_t found = 0;
+    for (int rank = 0; rank < p_; ++rank)
+      if (state_.ranks[rank].most > found) found = state_.ranks[rank].most;
+    return found;
   }
   //! The rank that is done last, and that of the longest span.
   constexpr int last() const { return state_.last(); }
@@ -116,7 +124,7 @@ class v_fill {
         input = known - 1;
         known = 0;
       }
-      if (stream < v_back_down && !rules_.to_the_limit)
+      if (rules_.in_turn || (stream < v_back_down && !rules_.to_the_limit))
         while (at.due > 0) state_.run_weight(rank, at);
       while (at.pending > 0 &&
              (at.time[state_.next_weight(at)] <= rules_.share * (input - at.clock) ||

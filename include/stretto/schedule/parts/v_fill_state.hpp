@@ -81,7 +81,9 @@ class v_fill_state {
   constexpr int run(int rank, v_rank_state& at, int stream) {
     const int microbatch = at.done[stream]++;
     at.clock += at.time[stream];
-    if (at.level + at.need[stream] > at.limit && !regardless_) fits = false;
+    const std::int64_t used = at.level + at.need[stream];
+    if (used > at.limit && !regardless_) fits = false;
+    if (used > at.most) at.most = used;
     at.level += at.change[stream];
     if (out_ == nullptr) return microbatch;
     const int stage = v_chunk(stream) == 0 ? rank : 2 * p_ - 1 - rank;

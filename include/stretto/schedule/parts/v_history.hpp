@@ -14,6 +14,7 @@ struct v_rank_state {
   std::int64_t change[v_streams];
   std::int64_t need[v_streams];  // above the level at the job's start
   std::int64_t level;            // of memory
+  std::int64_t most;             // memory that has been in use at once
   std::int64_t limit;
   std::int64_t clock;
   std::int64_t start;  // of its first job
