@@ -256,8 +256,9 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
                  "workers");
   app.add_flag(
       "--check", made.check,
-      "Also train the unpipelined model and compare all bits after each step; losses, norms "
-      "and gradients within rounding where several workers sum or ops are in pieces");
+      "Also train the unpipelined model and compare all bits after each step; where several "
+      "workers sum, ops are in pieces or a GPU computes, losses, norms and gradients within "
+      "rounding, and parameters with what AdamW makes of these gradients");
 }
 
 //! Not what concerns one process alone. Of checkpoints, whether there is one, and of a measured

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "model/shards.hpp"
-#include "pipeline/compare.hpp"
 #include "pipeline/stage_ops.hpp"
 
 namespace train {
@@ -37,7 +36,17 @@ shadow::shadow(const options& with, const pipeline& from, const corpus& text)
 }
 
 void shadow::prepare(const pipeline& from) {
-  if (rounds(from, with_)) take(from);
+  if (!rounds(from, with_)) return;
+  take(from);
+  if (!whole_) return;
+  before_.clear();
+  const stage& of = whole_->stage();
+  const auto copied = [](std::span<const float> values) {
+    return std::vector<float>(values.begin(), values.end());
+  };
+  for (int layer = 0; layer < from.model().layer_count(); ++layer)
+    before_.push_back({copied(of.parameters(layer)), copied(of.mean(layer)),
+                       copied(of.square(layer))});
 }
 
 void shadow::compare(const pipeline& pipelined, long number, const step_result& result) {
@@ -48,10 +57,11 @@ void shadow::compare(const pipeline& pipelined, long number, const step_result& 
                     text_.batch(with_.learning.seed, number, microbatch, tokens, targets);
                   });
   const reference* const whole = whole_ ? &*whole_ : nullptr;
-  const std::string found =
-      rounds(pipelined, with_)
-          ? first_difference_above(bound(with_), pipelined, result, whole, expected)
-          : first_difference(pipelined, result, whole, expected);
+  const bool rounded = rounds(pipelined, with_);
+  std::string found = rounded
+                          ? first_difference_above(bound(with_), pipelined, result, whole, expected)
+                          : first_difference(pipelined, result, whole, expected);
+  if (rounded && found.empty()) found = first_wrong_update(pipelined, result, before_);
   if (!found.empty())
     throw std::runtime_error("--check: after step " + std::to_string(number) + " " + found);
 }
@@ -61,10 +71,10 @@ std::string shadow::praise(const pipeline& pipelined, const options& with) {
     return "equal to the unpipelined model after each step: loss, norm, gradients and "
            "parameters, to the bit\n";
   const rounding_bound apart = bound(with);
-  char text[160];
+  char text[240];
   std::snprintf(text, sizeof text,
                 "as the unpipelined model in each step: loss, norm and gradients, within %g "
-                "(gradients: %g)\n",
+                "(gradients: %g); parameters and moments as AdamW makes them of these gradients\n",
                 apart.numbers, apart.gradients);
   return text;
 }

@@ -4,11 +4,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/corpus.hpp"
 #include "model/math.hpp"
 #include "model/reference.hpp"
 #include "options.hpp"
+#include "pipeline/compare.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace train {
@@ -36,6 +38,7 @@ class shadow {
   const corpus& text_;
   std::unique_ptr<math<float>> math_;
   std::optional<reference> whole_;
+  std::vector<layer_values> before_;  // the step, of every layer: where parameters round otherwise
 };
 
 }  // namespace train

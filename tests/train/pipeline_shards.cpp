@@ -69,12 +69,16 @@ std::string compare_above(rounding_bound bound, const config& model, pipeline_se
   pipeline made(model, text(), settings, how);
   const auto math = make_host_math(unsharded(made.model()), settings.products);
   reference whole(unsharded(made.model()), how.seed, *math);
+  std::vector<layer_values> before;
   const auto take = [&] {
+    before.clear();
     for (int layer = 0; layer < model.layer_count(); ++layer) {
-      std::ranges::copy(made.whole(layer, layer_part::parameters),
-                        whole.stage().parameters(layer).begin());
-      std::ranges::copy(made.whole(layer, layer_part::mean), whole.stage().mean(layer).begin());
-      std::ranges::copy(made.whole(layer, layer_part::square), whole.stage().square(layer).begin());
+      before.push_back({made.whole(layer, layer_part::parameters),
+                        made.whole(layer, layer_part::mean),
+                        made.whole(layer, layer_part::square)});
+      std::ranges::copy(before.back().parameters, whole.stage().parameters(layer).begin());
+      std::ranges::copy(before.back().mean, whole.stage().mean(layer).begin());
+      std::ranges::copy(before.back().square, whole.stage().square(layer).begin());
     }
   };
   const auto fill = [&](int step) {
@@ -87,7 +91,8 @@ std::string compare_above(rounding_bound bound, const config& model, pipeline_se
     const step_result result = made.step();
     const step_result expected = whole.step(step, made.sums(), how.rate.at(step), how.norm_limit,
                                             how.rule, fill(step));
-    const std::string found = first_difference_above(bound, made, result, &whole, expected);
+    std::string found = first_difference_above(bound, made, result, &whole, expected);
+    if (found.empty()) found = first_wrong_update(made, result, before);
     if (!found.empty()) return "step " + std::to_string(step) + ": " + found;
   }
   take();
@@ -321,6 +326,46 @@ TEST_CASE("a difference above the bound would be found, and named") {
   whole.stage().gradients(1)[3] += 1.0F;
   CHECK(first_difference_above(first_step_bound, made, result, &whole, expected)
             .starts_with("the gradients of layer 1 differ"));
+}
+
+TEST_CASE("a parameter or a moment that AdamW has not made of the gradients would be found") {
+  const config model = tiny(4, true);
+  pipeline_settings settings{.schedule = "dualpipe", .ranks = 2, .microbatches = 4, .chunks = 1};
+  settings.tensor_parallel = 2;
+  pipeline made(model, text(), settings, learning());
+  std::vector<layer_values> before;
+  for (int layer = 0; layer < model.layer_count(); ++layer)
+    before.push_back({made.whole(layer, layer_part::parameters),
+                      made.whole(layer, layer_part::mean), made.whole(layer, layer_part::square)});
+  const step_result result = made.step();
+  CHECK(first_wrong_update(made, result, before) == "");
+  const auto off_by = [&](layer_part part, auto&& change) {
+    const std::vector<float> right = made.whole(2, part);
+    std::vector<float> wrong = right;
+    change(wrong[5]);
+    made.set_whole(2, part, wrong);
+    const std::string found = first_wrong_update(made, result, before);
+    made.set_whole(2, part, right);
+    return found;
+  };
+  for (const auto& [part, what] : {std::pair(layer_part::parameters, "the parameters"),
+                                   std::pair(layer_part::mean, "the means"),
+                                   std::pair(layer_part::square, "the squares")}) {
+    INFO(what);
+    const std::string says =
+        what + std::string(" of layer 2 are not what AdamW makes of the step's gradients: ");
+    CHECK(off_by(part, [](float& value) { value += 1e-3F; }).starts_with(says));
+    CHECK(off_by(part, [](float& value) { value = std::nanf(""); }).starts_with(says));
+  }
+  // Of a tensor that every shard has whole the last one's is taken.
+  const std::vector<tensor> tensors = parameter_tensors(made.model(), 1);
+  const auto cut = std::ranges::find_if(tensors, [](const tensor& each) { return each.pieces > 0; });
+  REQUIRE(cut != tensors.end());
+  made.state(1, 1).parameters[cut->offset] += 1e-3F;
+  CHECK(first_wrong_update(made, result, before) ==
+        "the parameters of layer 1 differ between its replicas");
+  CHECK(first_wrong_update(made, result, {}) ==
+        "the parameters of layer 1 differ between its replicas");
 }
 
 TEST_CASE("a checkpoint does not tell how many workers there were") {

@@ -64,6 +64,7 @@ TEST_CASE("jobs in ops, and several workers a rank: as the unpipelined model, sa
   CHECK(two.exit == 0);
   CHECK(has(two.out, "2 ranks of 2 chunks, 2 workers each, on "));
   CHECK(has(two.out, "as the unpipelined model in each step: loss, norm and gradients, within "));
+  CHECK(has(two.out, "; parameters and moments as AdamW makes them of these gradients\n"));
   CHECK(has(two.out,
             "All 2 workers of a rank together; in the trace they are ranks 2 r, 2 r + 1..."));
   CHECK(has(two.out, "sums over 2 shards: "));
