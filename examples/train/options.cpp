@@ -247,13 +247,18 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--clip", made.learning.norm_limit, "Most that the gradient's global norm may be")
       ->check(not_below_epsilon())
       ->capture_default_str();
-  app.add_option("--save", made.save, "Checkpoint to write at the end");
+  app.add_option("--save", made.save,
+                 "Checkpoint to write at the end; or after the step under way at the first SIGINT, "
+                 "SIGTERM or SIGUSR1, which then is the last");
   app.add_option("--save-every", made.save_every, "Write it also after every so many steps")
       ->check(count_up_to(std::numeric_limits<int>::max()))
       ->needs("--save");
   app.add_option("--resume", made.resume,
                  "Checkpoint to go on from: the same model and seed, any ranks, chunks, schedule, "
                  "workers");
+  app.add_option("--log", made.log,
+                 "File of CSV that gets a line after each step: loss, gradient norm, learning rate, "
+                 "times; with --resume behind those that it has");
   app.add_flag(
       "--check", made.check,
       "Also train the unpipelined model and compare all bits after each step; where several "
@@ -271,7 +276,8 @@ std::vector<told_option> common_options(const CLI::App& app, const options& from
   for (const CLI::Option* each : app.get_options()) {
     const std::string name = each->get_name();
     if (own.contains(name)) continue;
-    const bool path = name == "--save" || name == "--resume" || name == "--csv";
+    const bool path = name == "--save" || name == "--resume" || name == "--csv" ||
+                      name == "--log";
     const bool flag = each->get_items_expected() == 0;
     made.push_back({name, each->empty()         ? each->get_default_str()
                           : name == "--machine" ? told_machine(from)
@@ -293,6 +299,7 @@ std::vector<told_option> named_files(const options& from, const typed_options& r
   add("--machine", raw.machine.value_or(""));
   add("--resume", from.resume.string());
   add("--save", from.save.string());
+  add("--log", from.log.string());
   return made;
 }
 
@@ -317,7 +324,8 @@ options read_options(int argc, const char* const* argv) {
       ->capture_default_str();
   for (CLI::Option* option : app.get_options())
     if (option->get_items_expected() > 0) option->check(filled());
-  app.footer("Exit: 0 when all is well, 1 when training fails, 2 for wrong input.");
+  app.footer("Exit: 0 when all is well, 1 when training fails, 2 for wrong input, 3 when a signal has "
+             "ended it and --save has what it came to.");
   try {
     app.parse(argc, argv);
     raw.complete(made);

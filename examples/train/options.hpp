@@ -40,8 +40,9 @@ struct options {
   std::filesystem::path save;    //!< checkpoint to write; empty: none
   long save_every = 0;           //!< steps; 0: at the end alone
   std::filesystem::path resume;  //!< checkpoint to go on from; empty: none
+  std::filesystem::path log;     //!< a line for each step; empty: none
   std::vector<std::filesystem::path> files;  //!< empty: what the repository ships
-  std::vector<told_option> named;            //!< all files that it reads or saves, by their options
+  std::vector<told_option> named;            //!< all files that it reads or keeps, by their options
   std::vector<told_option> common;  //!< what all processes of a run must have alike
 };
 

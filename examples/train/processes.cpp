@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agreement.hpp"
+#include "early_end.hpp"
 #include "stretto/executor/bootstrap_launch.hpp"
 #include "stretto/executor/bootstrap_tcp.hpp"
 
@@ -101,7 +102,7 @@ void processes::agree(std::span<const told_option> mine) const {
 }
 
 int processes::end(int code) {
-  if (code != 0 && count_ > 1) abandon(code);
+  if (code != 0 && code != ended_early && count_ > 1) abandon(code);
   session_.reset();
   return code;
 }

@@ -40,7 +40,7 @@ class processes {
   //! before end() ends them too.
   void wait_for_others(std::chrono::seconds longest);
   //! Ends the process; with an error, all of them: the others wait for this one. MPI ends them, and
-  //! those of nccl are told and fail.
+  //! those of nccl are told and fail. Not so what all have agreed on (ended_early).
   int end(int code);
 
  private:

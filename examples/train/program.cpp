@@ -11,6 +11,7 @@
 #include <iostream>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -26,9 +27,9 @@
 #include "pipeline/footprint.hpp"
 #include "pipeline/pipeline.hpp"
 #include "processes.hpp"
-#include "progress.hpp"
 #include "resident.hpp"
-#include "shadow.hpp"
+#include "step_log.hpp"
+#include "steps.hpp"
 #include "stretto/executor/error.hpp"
 #include "summary.hpp"
 #include "tool/whole_file.hpp"
@@ -99,30 +100,6 @@ void refuse_divergence(const pipeline& made, double loss) {
                           "(try a lower learning rate)");
 }
 
-//! @param running  what runs, for an error
-void train_steps(pipeline& made, const options& with, bool speaks, std::string& running) {
-  std::unique_ptr<shadow> reference;
-  if (with.check) reference = std::make_unique<shadow>(with, made, made.text());
-  const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
-                        made.sizes().microbatches * made.copies();
-  const long first = made.steps_done() + 1;
-  progress shown(std::cout, speaks && isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
-  for (long number = first; number <= with.steps; ++number) {
-    if (reference) reference->prepare(made);
-    running = "training step " + std::to_string(number);
-    const step_result result = made.step();
-    // The first step touches memory for the first time, which costs more than the work.
-    if (number == first && with.steps > first) made.forget_times();
-    if (reference) reference->compare(made, number, result);
-    shown.update(number, result);
-    const bool last = number == with.steps;
-    const bool due = with.save_every > 0 && number % with.save_every == 0;
-    if (with.save.empty() || !(last || due)) continue;
-    save_checkpoint(with.save, made);
-  }
-  if (reference) std::cout << shadow::praise(made, with);
-}
-
 //! @return what has changed since it was saved
 std::vector<std::string> resume(pipeline& made, const options& with) {
   if (with.resume.empty()) return {};
@@ -163,10 +140,13 @@ void train_and_tell(pipeline& made, const options& with, const processes& all,
   for (std::size_t worker = 0; made.on_host() && worker < made.workers_here(); ++worker)
     paint(made.engine().arena(worker));
 
+  std::optional<step_log> log;
+  if (!with.log.empty() && all.speaks()) log.emplace(with.log, !with.resume.empty());
+
   introduce(std::cout, made, with, changes, cores);
   running = "evaluation before training";
   const double before = made.evaluate();
-  train_steps(made, with, all.speaks(), running);
+  train_steps(made, with, all, log ? &*log : nullptr, running);
   running = "evaluation after training";
   const double after = made.evaluate();
   refuse_divergence(made, after);
@@ -189,6 +169,7 @@ void train_and_tell(pipeline& made, const options& with, const processes& all,
   if (made.traced()) write_times(made, told, with);
   if (with.sample > 0)
     std::cout << "\nheld-back beginning | what the model makes of it:\n" << sampled << '\n';
+  if (const std::string lost = log ? log->complaint() : ""; !lost.empty()) throw early_exit(1, lost);
 }
 
 //! Each process tells of its own ranks.
@@ -207,6 +188,9 @@ void refuse_own_inputs(const options& with, const processes& all) {
       if (stretto::tool::same_file(one.value, file))
         throw early_exit(2, one.name + " " + one.value + ": would be lost where --out " +
                                 with.out.string() + " has its " + file.filename().string());
+  for (const told_option& one : with.named)
+    if (!with.log.empty() && one.name != "--log" && stretto::tool::same_file(one.value, with.log))
+      throw early_exit(2, "--log " + with.log.string() + ": " + one.name + " is the same file");
 }
 
 //! Leaves how far each rank came. @return where that is, for the end of a line
@@ -288,6 +272,9 @@ int train_in(processes& all, int argc, char** argv) {
     if (!all.speaks()) std::cout.rdbuf(nullptr);
     run(with, all);
     return all.speaks() ? printed() : 0;
+  } catch (const agreed_end& end) {
+    std::cout.flush();
+    return all.speaks() ? complain(end.what(), ended_early) : ended_early;
   } catch (const common_end& of) {
     complain(of.what(), of.code);
     all.wait_for_others(of.patience);

@@ -11,9 +11,8 @@ double progress::tokens_per_second() const {
   return static_cast<double>(done_) * tokens_ / std::max(passed.count(), 1e-9);
 }
 
-void progress::update(long number, const step_result& result) {
+void progress::update(long number, const step_result& result, bool last) {
   done_ = number - first_ + 1;
-  const bool last = number == steps_;
   char text[160];
   if (terminal_) {
     // Ten times a second is as often as anybody looks.
@@ -28,7 +27,10 @@ void progress::update(long number, const step_result& result) {
     out_ << text << (last ? "\n" : "") << std::flush;
     return;
   }
-  if (!last && number != first_ && number % std::max(1L, steps_ / 10) != 0) return;
+  if (!last && number != first_ && number % std::max(1L, steps_ / 10) != 0 &&
+      clock::now() - shown_ < std::chrono::minutes(1))
+    return;
+  shown_ = clock::now();
   std::snprintf(text, sizeof text, "step %ld/%ld  loss %.3f  %.0f tokens/s\n", number, steps_,
                 result.loss, tokens_per_second());
   out_ << text << std::flush;

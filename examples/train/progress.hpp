@@ -1,5 +1,5 @@
-// How far training has come: one line that renews itself, or a line now and then where output is no
-// terminal.
+// How far training has come: one line that renews itself, or where output is no terminal a line for
+// each tenth of the steps, and each minute.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,8 @@ class progress {
       : out_(out), terminal_(terminal), first_(first), steps_(steps), tokens_(tokens) {}
 
   //! After step `number`.
-  void update(long number, const step_result& result);
+  //! @param last  none follows
+  void update(long number, const step_result& result, bool last);
   //! Since the first step; bytes and tokens are the same.
   double tokens_per_second() const;
 

@@ -272,4 +272,62 @@ TEST_CASE("those that train tell what they wait for when one of them is killed")
   for (const char* file : {"failure-0.txt", "failure-2.txt"})
     CHECK(std::filesystem::exists(desk.path() + "/" + file));
 }
+
+TEST_CASE("a signal to one process ends all of them after the same step; a second one at once") {
+  const std::string start_them = STRETTO_MPIRUN_ON;
+  if (start_them.empty()) {
+    MESSAGE("skipped: this mpirun ends all processes when one dies");
+    return;
+  }
+  const test_support::temporary desk("train_signalled");
+  std::filesystem::create_directories(desk.path());
+  const std::string options =
+      "--layers 4 --width 16 --heads 2 --context 16 --microbatches 4 --ranks 2 --chunks 1 "
+      "--transport mpi --sample 0 --out " +
+      desk.path();
+  const auto run = [&](const std::string& launcher, const std::string& more,
+                       const std::string& signals) {
+    const test_support::temporary script("train_signalled.sh");
+    script.write("cd " + desk.path() + "; : >said; " + launcher +
+                 " 2 sh -c 'echo $$ >$OMPI_COMM_WORLD_RANK; exec \"" STRETTO_TRAIN_PATH "\" " +
+                 options + " --steps 1000000 " + more + "' >said &\n" +
+                 "until grep -q 1/1000000 said; do kill -0 $! || break; sleep 0.02; done\n" +
+                 signals + "wait $!\necho ended with $?\n");
+    return test_support::run("timeout", "-k 5 100 sh " + script.path());
+  };
+  const outcome first = run(STRETTO_MPIRUN, "--save file --log log.csv", "kill -TERM $(cat 1)\n");
+  INFO(first.err);
+  CHECK(first.out == "ended with 3\n");
+  CHECK(first.err.find("train: SIGTERM to process 1 ends it after step ") != std::string::npos);
+  CHECK(first.err.find("train: ") == first.err.rfind("train: "));
+  // Whole lines, though mpirun gives processes a terminal.
+  const std::string said = test_support::contents(desk.path() + "/said");
+  CHECK(said.find("\nstep 1/1000000  loss ") != std::string::npos);
+  CHECK(said.find('\r') == std::string::npos);
+  const std::string log = test_support::contents(desk.path() + "/log.csv");
+  const std::string last = log.substr(log.rfind('\n', log.size() - 2) + 1);
+  const std::string step = last.substr(0, last.find(','));
+  CHECK(first.err.find("ends it after step " + step + " of 1000000; file has it, for --resume\n") !=
+        std::string::npos);
+  const outcome on =
+      start(2,
+            options + " --save " + desk.path() + "/two --resume " + desk.path() +
+                "/file --steps " + std::to_string(std::stol(step) + 1),
+            STRETTO_TRAIN_PATH);
+  CHECK_MESSAGE(on.exit == 0, on.err);
+  expect(on, "goes on after step " + step + " of ");
+
+  // While a step waits for somebody, the first is kept, and the second is not.
+  std::filesystem::remove(desk.path() + "/file");
+  const outcome second =
+      run(start_them, "--save file",
+          "kill -STOP $(cat 1)\nkill -TERM $(cat 0)\n"
+          "caught() { sed -n 's/^SigCgt:[^0-9a-f]*/0x/p' /proc/$(cat 0)/status; }\n"
+          "while test $(($(caught) & 0x4000)) -ne 0; do sleep 0.02; done\n"
+          "kill -TERM $(cat 0)\n"
+          "while test -d /proc/$(cat 0); do sleep 0.02; done\nkill -KILL $(cat 1)\n");
+  INFO(second.err);
+  CHECK(second.out.find("ended with ") == 0);
+  CHECK_FALSE(std::filesystem::exists(desk.path() + "/file"));
+}
 #endif

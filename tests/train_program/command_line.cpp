@@ -320,6 +320,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--check",
                              "--save ",
                              "--save-every",
+                             "--log ",
                              "--resume",
                              "--precision",
                              "--machine",

@@ -32,6 +32,12 @@ class job_clock {
     const entry& from = entries_[index(chunk, kind)];
     return from.count == 0 ? 0 : from.sum / from.count;
   }
+  //! Nanoseconds of all jobs.
+  std::int64_t sum() const {
+    std::int64_t all = 0;
+    for (const entry& each : entries_) all += each.sum;
+    return all;
+  }
   void clear() { entries_.assign(entries_.size(), {}); }
 
  private:

@@ -346,6 +346,12 @@ stretto::job_table pipeline::measured_costs() const {
   return all;
 }
 
+std::int64_t pipeline::busy_time() const {
+  std::int64_t sum = 0;
+  for (const auto& each : trainers_) sum += each->clock().sum();
+  return sum;
+}
+
 void pipeline::forget_times() {
   for (const auto& each : trainers_) each->clock().clear();
 }

@@ -190,6 +190,8 @@ class pipeline {
   //! worker. Of several processes, all call it.
   stretto::job_table measured_costs() const;
   void forget_times();
+  //! The same of all jobs of this process's workers together, in nanoseconds.
+  std::int64_t busy_time() const;
 
  private:
   stretto::plan_request request() const;

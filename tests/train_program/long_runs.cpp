@@ -1,0 +1,157 @@
+// What runs for days: a signal ends it after a step, which is saved; and each step leaves a line.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/run_program.hpp"
+#include "train_program/desk.hpp"
+
+using program_test::desk;
+using program_test::has;
+using program_test::small;
+using test_support::contents;
+using test_support::outcome;
+using test_support::temporary;
+
+namespace {
+
+constexpr const char* header =
+    "step,time,loss,gradient_norm,learning_rate,seconds,tokens_per_second,idle_share\n";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream lines(text);
+  std::vector<std::string> made;
+  for (std::string line; std::getline(lines, line);) made.push_back(line);
+  return made;
+}
+
+std::vector<std::string> columns_of(const std::string& line) {
+  std::istringstream columns(line);
+  std::vector<std::string> made;
+  for (std::string one; std::getline(columns, one, ',');) made.push_back(one);
+  return made;
+}
+
+//! Trains for hours, but for the signal that it gets after its first step.
+outcome signalled(const desk& at, const std::string& with, const std::string& signal) {
+  const temporary script("signalled.sh");
+  const std::string said = at.left_path("said");
+  script.write(": >" + said + "\n\"" + std::string(STRETTO_TRAIN_PATH) +
+               "\" --out=" + at.out.path() + " " + small("--steps 1000000 " + with) + " " +
+               at.text.path() + " >" + said + " &\nuntil grep -q ^step " + said +
+               "; do kill -0 $! || break; sleep 0.02; done\nkill -" + signal +
+               " $!\nwait $!\necho ended with $?\n");
+  return test_support::run("timeout", "-k 5 60 sh " + script.path());
+}
+
+TEST_CASE("a signal ends a run after its step, which is saved; without --save at once") {
+  const desk here;
+  const std::string file = here.left_path("saved"), log = here.left_path("log.csv");
+  for (const std::string signal : {"TERM", "USR1"}) {
+    const outcome ended = signalled(here, "--save " + file + " --log " + log, signal);
+    INFO(ended.err);
+    CHECK(ended.out == "ended with 3\n");
+    std::istringstream words(ended.err);
+    std::string train, name, ends, it, after, step;
+    long done = 0;
+    words >> train >> name >> ends >> it >> after >> step >> done;
+    CHECK(done > 0);
+    CHECK(ended.err == "train: SIG" + signal + " ends it after step " + std::to_string(done) +
+                           " of 1000000; " + file + " has it, for --resume\n");
+    // The last line of progress and of the log are of that step.
+    CHECK(has(contents(here.left_path("said")), "\nstep " + std::to_string(done) + "/1000000  "));
+    CHECK(lines_of(contents(log)).size() == static_cast<std::size_t>(done) + 1);
+    const outcome on = here.train(small("--resume " + file + " --steps " +
+                                        std::to_string(done + 1)));
+    CHECK_MESSAGE(on.exit == 0, on.err);
+    CHECK(has(on.out, "goes on after step " + std::to_string(done) + " of "));
+    std::filesystem::remove(log);
+  }
+  CHECK(signalled(here, "", "TERM").out == "ended with 143\n");
+}
+
+TEST_CASE("each step leaves a line, behind those of the run that is gone on with") {
+  const desk here;
+  const std::string file = here.left_path("saved"), log = here.left_path("log.csv");
+  const outcome first = here.train(small("--save " + file + " --log " + log));
+  CHECK_MESSAGE(first.exit == 0, first.err);
+  const std::string four = contents(log);
+  CHECK(four.starts_with(header));
+  std::vector<std::string> lines = lines_of(four);
+  REQUIRE(lines.size() == 5);
+  for (std::size_t step = 1; step < lines.size(); ++step) {
+    const std::vector<std::string> columns = columns_of(lines[step]);
+    REQUIRE(columns.size() == 8);
+    CHECK(columns[0] == std::to_string(step));
+    CHECK(columns[1].size() == std::string("2026-01-31T12:00:00Z").size());
+    char loss[20];
+    std::snprintf(loss, sizeof loss, "%.3f", std::stod(columns[2]));
+    CHECK(has(first.out, "step " + columns[0] + "/4  loss " + loss));
+    CHECK(std::stod(columns[3]) > 0);
+    CHECK(std::stod(columns[4]) > 0);
+    CHECK(std::stod(columns[5]) > 0);
+    CHECK(std::stod(columns[6]) == doctest::Approx(128 / std::stod(columns[5])));
+    CHECK(std::stod(columns[7]) <= 1);
+  }
+
+  const auto refused = [&](const std::string& arguments, const std::string& says) {
+    INFO(arguments);
+    const outcome ran = here.train(small(arguments));
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err == "train: " + says + "\n");
+  };
+  refused("--log " + log,
+          "--log " + log + ": has the steps of another run: with --resume more are added to it");
+  CHECK(contents(log) == four);
+  refused("--log " + here.text.path() + "2 --save " + here.text.path() + "2",
+          "--log " + here.text.path() + "2: --save is the same file");
+  refused("--resume " + file + " --steps 5 --log " + here.text.path(),
+          "--log " + here.text.path() + ": FILES is the same file");
+  refused("--steps 5 --log /dev/null", "--log /dev/null: is no regular file");
+  refused("--log " + here.out.path() + "/none/log",
+          "--log " + here.out.path() + "/none/log: cannot be written: No such file or directory");
+  const std::string other = here.left_path("other");
+  std::ofstream(other) << "step,loss\n";
+  refused("--log " + other, "--log " + other + ": holds something else than the steps of a run");
+  CHECK(contents(other) == "step,loss\n");
+
+  // Of a line that was being written when its machine went down, a part may be left.
+  std::ofstream(log, std::ios::app) << "5,2026-";
+  const outcome on = here.train(small("--steps 6 --resume " + file + " --log " + log));
+  CHECK_MESSAGE(on.exit == 0, on.err);
+  CHECK(contents(log).starts_with(four + "5,2"));
+  lines = lines_of(contents(log));
+  REQUIRE(lines.size() == 7);
+  CHECK(lines.back().starts_with("6,"));
+  std::ofstream(log) << std::string(header).substr(0, 9);
+  CHECK(here.train(small("--log " + log)).exit == 0);
+  CHECK(lines_of(contents(log)).size() == 5);
+}
+
+TEST_CASE("what a full disk does not take of the log is told at once, and ends no training") {
+  const desk here;
+  const std::string log = here.left_path("log.csv");
+  // Some lines fit in so many blocks.
+  const outcome full = test_support::run(
+      "sh", std::string("-c 'trap \"\" XFSZ; ulimit -f 1; \"") + STRETTO_TRAIN_PATH +
+                "\" --out=" + here.out.path() + " " + small("--steps 20 --log " + log) + " " +
+                here.text.path() + "'");
+  CHECK(full.err.starts_with("train: --log " + log + ": step "));
+  CHECK(has(full.err, " cannot be written: File too large; training goes on\n"));
+  CHECK(std::ranges::count(full.err, '\n') == 2);
+  CHECK(has(full.err, "trace.json cannot be written there: "));  // which comes after training
+  const std::string left = contents(log);
+  CHECK(left.ends_with("\n"));
+  const std::vector<std::string> lines = lines_of(left);
+  REQUIRE(lines.size() > 2);
+  CHECK(lines.size() < 20);
+  for (const std::string& line : lines) CHECK(std::ranges::count(line, ',') == 7);
+}
+
+}  // namespace
