@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -213,8 +214,10 @@ int complain(const std::string& words, int code) {
 //! @throws common_end
 [[noreturn]] void tell_failure(const stretto::executor::execution_error& failed,
                                const std::string& running, const options& with, processes& all) {
-  const std::string words = running + ": the executor's " + failed.what() +
-                            keep_record(failed.flight_record(), failure_file(with, all));
+  // Behind the line that names the culprit; below it stands how far others are.
+  std::string words = running + ": the executor's " + failed.what();
+  words.insert(std::min(words.find('\n'), words.size()),
+               keep_record(failed.flight_record(), failure_file(with, all)));
   constexpr std::chrono::seconds patience(3);  // who has died does not come
   if (failed.threads_left() == 0) throw common_end(1, words, patience);
   // Work goes on that does not end, and whatever gives memory back would wait for it.

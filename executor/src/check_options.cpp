@@ -49,7 +49,7 @@ void check(std::span<const plan_view> plans, std::span<stage* const> stages) {
                      " stages");
   for (std::size_t at = 0; at < stages.size(); ++at)
     if (stages[at] == nullptr)
-      throw plan_error("rank " + std::to_string(plans[at].rank) + " has no stage");
+      throw plan_error(name_of_rank(plans[at], plans[at].rank) + " has no stage");
 }
 
 void check_trace(std::span<const plan_view> plans, int steps) {

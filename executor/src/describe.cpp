@@ -23,8 +23,14 @@ std::string describe(const job& what) {
   return text + ')';
 }
 
+std::string name_of_rank(const plan_view& plan, int number) {
+  if (plan.workers <= 1) return "rank " + std::to_string(number);
+  return "rank " + std::to_string(number / plan.workers) + " worker " +
+         std::to_string(number % plan.workers);
+}
+
 std::string describe(const plan_view& plan, int instruction) {
-  return "rank " + std::to_string(plan.rank) + ", instruction " + std::to_string(instruction) +
+  return name_of_rank(plan, plan.rank) + ", instruction " + std::to_string(instruction) +
          ", " + describe(plan.instructions[static_cast<std::size_t>(instruction)].what);
 }
 

@@ -254,6 +254,7 @@ struct engine::state {
                            : "; threads held by a callback that has not returned: ") +
                    std::to_string(threads_left);
     failed_with = said.text;
+    if (!said.more.empty()) said.text += '\n' + said.more;
     throw execution_error(said.kind, said.where, said.text, std::move(said.cause), threads_left,
                           std::move(said.flight_record));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan_lookup.hpp"
+#include "stretto/executor/describe.hpp"
 #include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor {
@@ -50,7 +51,7 @@ class picture {
     const auto done = std::count(states.begin(), states.end(), state::done);
     const auto missing =
         std::find_if(states.begin(), states.end(), [](state of) { return of != state::done; });
-    text += "rank " + std::to_string(plan(rank).rank) + ": " + std::to_string(done) + " of " +
+    text += name_of_rank(plan(rank), plan(rank).rank) + ": " + std::to_string(done) + " of " +
             std::to_string(states.size()) + " done";
     if (missing == states.end()) {
       text += '\n';
@@ -117,13 +118,14 @@ class picture {
     const instruction& mine = instruction_of(of, at.instruction);
     if (!meets_others(mine.act)) return {};
     const bool together = is_collective(mine.act);
-    const std::string with = mine.act == action::send ? " to rank " : " from rank ";
+    const std::string with = mine.act == action::send ? " to " : " from ";
     std::string text = "; " + std::string(kind_of_meeting(mine.act)) + ' ';
-    text += std::to_string(number_of(of, at.instruction)) + (together ? " of group " : with) +
-            std::to_string(mine.peer) + ", " + std::to_string(of.range_of(mine.first_use).bytes) +
+    text += std::to_string(number_of(of, at.instruction)) + (together ? " of group " + std::to_string(mine.peer)
+                      : with + name_of_rank(of, mine.peer)) +
+            ", " + std::to_string(of.range_of(mine.first_use).bytes) +
             " bytes";
     for (const place& other : met_.others(at))
-      text += "; meets rank " + std::to_string(plan(other.plan).rank) + "'s " +
+      text += "; meets " + name_of_rank(plan(other.plan), plan(other.plan).rank) + "'s " +
               std::to_string(other.instruction) + ", " + std::string(words(state_of(other)));
     return text;
   }

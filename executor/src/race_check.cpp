@@ -128,7 +128,7 @@ void race_check::wait(std::size_t plan, int stream, int event, std::int64_t step
   if (rank.recorded[at] < step)
     throw race_error(
         "stream " + std::string(name(rank.plan.streams[static_cast<std::size_t>(stream)])) +
-        " of rank " + std::to_string(rank.plan.rank) + " waits for event " + std::to_string(event) +
+        " of " + name_of_rank(rank.plan, rank.plan.rank) + " waits for event " + std::to_string(event) +
         ", which nobody has recorded in step " + std::to_string(step));
   join(clock_of(rank, stream), std::span(rank.events).subspan(at * streams_, streams_));
 }
@@ -244,7 +244,7 @@ void race_check::complain(const rank_state& rank, const piece& at, const touch& 
            ", stream " + stream_of(one);
   };
   throw race_error("a race on bytes [" + std::to_string(at.begin) + ", " + std::to_string(at.end) +
-                   ") of rank " + std::to_string(rank.plan.rank) + ": the " + does(by, writes) +
+                   ") of " + name_of_rank(rank.plan, rank.plan.rank) + ": the " + does(by, writes) +
                    ", has no order with the " + does(before, wrote) +
                    ": no wait of the first, nor what came before it, no message and no collective "
                    "tells that the second is done");

@@ -77,12 +77,12 @@ class search {
     std::optional<place> from;
     for (int rank = 0; rank < static_cast<int>(ranks_.size()) && !from; ++rank)
       from = first_missing(rank);
-    if (!from) return {{0, last(0)}, "everything was done a moment too late"};
+    if (!from) return {{0, last(0)}, "everything was done a moment too late", {}};
     std::vector<place> chain{*from};
     while (true) {
       const obstacle met = obstacle_of(chain.back());
       if (!met.next)
-        return {chain.back(), name(chain.back()) + ' ' + met.why + text_of_others({chain.back()})};
+        return {chain.back(), name(chain.back()) + ' ' + met.why, line_of_others({chain.back()})};
       const auto seen = std::find(chain.begin(), chain.end(), *met.next);
       if (seen != chain.end()) return circle({seen, chain.end()});
       chain.push_back(*met.next);
@@ -100,7 +100,7 @@ class search {
     std::string text;
     const auto add = [&](int rank) {
       if (!is_here(ranks_, rank))
-        text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
+        text += (text.empty() ? "" : ", ") + name_of_rank(plan(at.plan), rank);
     };
     const bool together = is_collective(mine.act);
     if (together) {
@@ -126,14 +126,14 @@ class search {
   }
   std::string name(place at) const { return describe(plan(at.plan), at.instruction); }
 
-  //! Where the ranks stand of which nothing was said.
-  std::string text_of_others(const std::vector<place>& said) const {
+  //! A line of where the ranks stand of which nothing was said.
+  std::string line_of_others(const std::vector<place>& said) const {
     std::string text;
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
       const std::optional<place> missing = first_missing(rank);
       const auto of_rank = [rank](const place& each) { return each.plan == rank; };
       if (missing && std::none_of(said.begin(), said.end(), of_rank))
-        text += (text.empty() ? "; first missing of the others: " : "; ") + name(*missing);
+        text += (text.empty() ? "first missing of the others: " : "; ") + name(*missing);
     }
     return text;
   }
@@ -151,7 +151,7 @@ class search {
     for (std::size_t at = 0; at < all.size(); ++at)
       text += ' ' + obstacle_of(all[at]).why + ' ' +
               (at + 1 < all.size() ? name(all[at + 1]) + ", which" : "the first of these");
-    return {all.front(), text + text_of_others(all)};
+    return {all.front(), text, line_of_others(all)};
   }
 
   std::span<const std::unique_ptr<runner>> ranks_;
@@ -193,15 +193,15 @@ std::string exchanged_with_others(std::span<const std::unique_ptr<runner>> ranks
       if (rank->finished(static_cast<int>(at), step)) ++of.done;
     }
     if (tallies.empty()) continue;
-    text += "; rank " + std::to_string(plan.rank) + " has";
+    text += (text.empty() ? "" : "\n") + name_of_rank(plan, plan.rank) + " has";
     const char* before = " ";
     for (const auto& [what, of] : tallies) {
       const std::string peer = std::to_string(what.second);
       text += before;
       if (what.first == action::send)
-        text += "sent " + of.text() + " messages to rank " + peer;
+        text += "sent " + of.text() + " messages to " + name_of_rank(plan, what.second);
       else if (what.first == action::receive)
-        text += "received " + of.text() + " from rank " + peer;
+        text += "received " + of.text() + " from " + name_of_rank(plan, what.second);
       else
         text += "done " + of.text() + (is_sum(what.first) ? " sums" : " gathers") +
                 " of group " + peer;

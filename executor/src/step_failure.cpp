@@ -49,14 +49,13 @@ diagnosis step_failure::reported(const monitor::report& first) const {
   while (plan + 1 < plans_.size() && plans_[plan].rank != first.rank) ++plan;
   const place at{static_cast<int>(plan), ranks_[plan]->instruction_of(first.ticket)};
   const bool known = at.instruction >= 0;
-  const std::string where = known ? name_of(at) : "rank " + std::to_string(first.rank);
+  const std::string where = known ? name_of(at) : name_of_rank(plans_[plan], first.rank);
   const std::string then =
       !known && issuing_ ? "; what was issued then is " + name_of(*issuing_) : "";
   const instruction* const what = known ? &instruction_of(plans_[plan], at.instruction) : nullptr;
   return {kind_of(first.cause, what, checked_), culprit_at(at),
-          step_text() + ", " + where + ": " + cause_text(first.cause) + then +
-              exchanged_with_others(ranks_, step_),
-          first.cause, flight_record(ranks_, met_, step_, at)};
+          step_text() + ", " + where + ": " + cause_text(first.cause) + then,
+          exchanged_with_others(ranks_, step_), first.cause, flight_record(ranks_, met_, step_, at)};
 }
 
 diagnosis step_failure::late(bool calls) const {
@@ -65,19 +64,22 @@ diagnosis step_failure::late(bool calls) const {
       issuing_ && calls
           ? stall{*issuing_, name_of(*issuing_) +
                                  " was issued when its time was over: it, or those before it, took "
-                                 "the thread that issues too long"}
+                                 "the thread that issues too long",
+                  {}}
           : find_stall(ranks_, met_, step_, issuing_);
-  return {
-      failure::deadline, culprit_at(found.at),
-      step_text() + " has not ended in time: " + found.text + exchanged_with_others(ranks_, step_),
-      nullptr, flight_record(ranks_, met_, step_, found.at)};
+  const std::string counts = exchanged_with_others(ranks_, step_);
+  return {failure::deadline, culprit_at(found.at),
+          step_text() + " has not ended in time: " + found.text,
+          found.others + (found.others.empty() || counts.empty() ? "" : "\n") + counts, nullptr,
+          flight_record(ranks_, met_, step_, found.at)};
 }
 
 diagnosis step_failure::replay_reported(const monitor::report& first) const {
   return {kind_of(first.cause, nullptr, checked_),
           {first.rank, -1, {}, step_},
-          step_text() + ", as a graph, rank " + std::to_string(first.rank) + ": " +
+          step_text() + ", as a graph, " + name_of_rank(plans_.front(), first.rank) + ": " +
               cause_text(first.cause),
+          {},
           first.cause,
           {}};
 }
@@ -88,6 +90,7 @@ diagnosis step_failure::replay_late() const {
           step_text() +
               " has not ended in time; of a graph replayed without graph_progress is not known "
               "what it waits for",
+          {},
           nullptr,
           {}};
 }
@@ -96,6 +99,7 @@ diagnosis step_failure::not_replayed(const std::exception_ptr& cause) const {
   return {failure::stage,
           {-1, -1, {}, step_},
           step_text() + ", as a graph: " + cause_text(cause),
+          {},
           cause,
           {}};
 }

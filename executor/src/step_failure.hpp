@@ -19,7 +19,8 @@ namespace stretto::executor {
 struct diagnosis {
   failure kind = failure::stage;
   culprit where{};
-  std::string text{};
+  std::string text{};  //!< of the culprit, in one line
+  std::string more{};  //!< lines below it; empty: none
   std::exception_ptr cause{};
   std::string flight_record{};
 };

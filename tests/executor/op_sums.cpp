@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,36 @@ void expect_sums(const summed_rows& ops) {
 }
 
 }  // namespace
+
+TEST_CASE("of workers that share a rank, an error names rank and worker") {
+  const job_table costs(2, 1);
+  const planned base(schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 2}, costs.view(),
+                     overlap::separate{});
+  const shared both(base.plans(), 2);
+  REQUIRE(both.answer() == verdict{});
+  executor::callback_stage stage({.forward =
+                                      [](const executor::context& at) {
+                                        if (at.rank == 3) throw std::runtime_error("no more");
+                                      },
+                                  .backward = [](const executor::context&) {},
+                                  .optimizer = [](const executor::context&) {}});
+  executor::stage* const stages[] = {&stage, &stage, &stage, &stage};
+  executor::engine engine(both.plans(), stages);
+  try {
+    engine.step();
+    FAIL("it must throw");
+  } catch (const executor::execution_error& failed) {
+    const std::string text = failed.what();
+    CHECK(text.starts_with("step 0, rank 1 worker 1, instruction "));
+    CHECK(text.ends_with("1F0 (stage 1, forward, micro-batch 0): no more"));
+    CHECK(failed.rank() == 3);
+    CHECK(failed.flight_record().find("\nrank 0 worker 1: ") != std::string::npos);
+    CHECK(failed.flight_record().find(" from rank 0 worker 1, ") != std::string::npos);
+  }
+  executor::stage* const fewer[] = {&stage, &stage, nullptr, &stage};
+  CHECK_THROWS_WITH_AS(executor::engine(both.plans(), fewer), "rank 1 worker 0 has no stage",
+                       executor::plan_error);
+}
 
 TEST_CASE("a sum is over its own buffer, on a stream of its own or on the one that computes") {
   for (const bool on_one : {false, true}) expect_sums({.on_one_stream = on_one});

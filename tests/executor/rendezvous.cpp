@@ -154,6 +154,6 @@ TEST_CASE("a step that is held up by a callback names the callback, not those wh
   CHECK(error.what_job() == job{1, 1, 0, job_kind::forward});
   CHECK(error.threads_left() == 0);
   expect_part(error.what(), "1F1 (stage 1, forward, micro-batch 1) has not returned");
-  expect_part(error.what(), "; first missing of the others: rank 0");
+  expect_part(error.what(), " has not returned\nfirst missing of the others: rank 0");
   expect_part(error.what(), "; rank 2, instruction ");
 }

@@ -88,7 +88,12 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   expect_failure(stopped);
   expect(stopped, "process 0: step 1 has not ended in time: rank 0, instruction ");
   expect(stopped, "waits for rank 1, in another process: message ");
-  expect(stopped, "; rank 0 has sent ");
+  // The first line names who waits, for whom and for what; the counts stand below it.
+  const auto first = stopped.out.find("process 0: step 1 has not ended in time: ");
+  REQUIRE(first != std::string::npos);
+  const std::string line = stopped.out.substr(first, stopped.out.find('\n', first) - first);
+  CHECK_MESSAGE(line.ends_with(" in this step"), line);
+  expect(stopped, "\nrank 0 has sent ");
   expect(stopped, " of 8 messages to rank 1, received ");
   expect(stopped, "; threads left 0");
 
@@ -96,14 +101,14 @@ TEST_CASE("a process that stops, dies or fails ends all of them, with a reason")
   const outcome left = start(2, "leave");
   expect_failure(left);
   expect(left, "process 0: step 2, rank 0, instruction ");
-  expect(left, ": process 1 has left: it runs no further step; rank 0 has sent ");
+  expect(left, ": process 1 has left: it runs no further step\nrank 0 has sent ");
 
   expect_failure(start(2, "die"));
 
   const outcome thrown = start(2, "throw");
   expect_failure(thrown);
   expect(thrown, "process 1: step 1, rank 1, instruction ");
-  expect(thrown, ": no more of this; rank 1 has sent ");
+  expect(thrown, ": no more of this\nrank 1 has sent ");
   // And the other has heard, long before its deadline.
   expect(thrown, "process 0: step 1, rank 0, instruction ");
   expect(thrown, ": process 1 has failed: step 1, rank 1, instruction ");

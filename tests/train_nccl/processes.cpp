@@ -137,7 +137,7 @@ TEST_CASE("a process that dies ends the others at once, which name it and what t
       INFO(told);
       CHECK(has(told, "train: training step "));
       CHECK(has(told, "rank " + rank + ": process 1 has ended, or its connection is broken"));
-      CHECK(has(told, "; rank " + rank + " has sent "));
+      CHECK(has(told, "\nrank " + rank + " has sent "));
       CHECK(has(told, " messages to rank 1, "));
       const std::string record = here.contents("failure-" + rank + ".txt");
       CHECK(has(record, "rank " + rank + ": "));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "stretto/executor/describe.hpp"
 #include "stretto/model/plan_names.hpp"
 
 namespace stretto::executor::cuda {
@@ -17,7 +18,7 @@ nvtxDomainHandle_t domain() {
 }
 
 std::string name_of(const plan_view& plan, std::size_t stream) {
-  return "rank " + std::to_string(plan.rank) + ", " + std::string(name(plan.streams[stream]));
+  return name_of_rank(plan, plan.rank) + ", " + std::string(name(plan.streams[stream]));
 }
 
 //! Different for all streams of the process's ranks; 0 is none. A plan has at most 256 streams.

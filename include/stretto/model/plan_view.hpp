@@ -187,6 +187,9 @@ struct group_info {
 struct plan_view {
   int rank = 0;
   int ranks = 1;
+  //! How many share each rank's stages, each with a plan (see shared): `rank` is then that of worker
+  //! rank % workers of rank / workers.
+  int workers = 1;
   int stages = 1;
   int microbatches = 1;
   int slices = 1;

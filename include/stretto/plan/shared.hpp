@@ -198,6 +198,7 @@ class shared {
     plan_view& made = plans_.back();
     made.rank = plan.rank * workers_ + worker;
     made.ranks = plan.ranks * workers_;
+    made.workers = workers_;
     digest sum{plan.digest};
     sum.add(static_cast<std::uint64_t>(shards_));
     sum.add(static_cast<std::uint64_t>(workers_));

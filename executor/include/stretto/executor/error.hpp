@@ -53,7 +53,9 @@ struct culprit {
   std::int64_t step = 0;
 };
 
-//! The one exception that ends a step. what() names rank, instruction and cause. When it is thrown
+//! The one exception that ends a step. what() names rank, instruction and cause, in its first line;
+//! below it stand, where they are known, where other ranks are and how far each has come with ranks
+//! in other processes. When it is thrown
 //! every thread of the engine has been joined, except for those counted by threads_left().
 class execution_error : public std::runtime_error {
  public:
