@@ -485,12 +485,19 @@ TEST_CASE("a piece touches all of what a view sees in other rows") {
   CHECK(turned(4).ok());
 }
 
-TEST_CASE("programs of chunks that the rank does not have are refused where there are no others") {
-  CHECK(expanded_answer({.spoil = [](program_chain& of) { of.programs[0].chunk = 3; }}).ok());
-  const verdict found = expanded_answer(
-      {.spoil = [](program_chain& of) { of.programs[0].chunk = of.programs[1].chunk = 3; }});
+TEST_CASE("programs of chunks that there are not, for some that there are, are refused") {
+  // Who serves schedules of more chunks, too.
+  CHECK(expanded_answer({.spoil = [](program_chain& of) {
+          const auto other = of.buffer("kept by another", 64);
+          of.begin(job_kind::forward, 1);
+          of.add("make", {writes(other)});
+          of.begin(job_kind::backward, 1);
+          of.add("back", {reads(other)});
+        }}).ok());
+  const verdict found =
+      expanded_answer({.spoil = [](program_chain& of) { of.programs[0].chunk = 3; }});
   CHECK(found.what == fault::unsound_program);
-  CHECK(found.why == reason::program_of_no_job);
+  CHECK(found.why == reason::program_of_no_chunk);
   // Nor has it jobs of this kind: 1F1B splits no backward.
   CHECK(expanded_answer({.spoil = [](program_chain& of) {
           of.programs.erase(of.programs.begin());

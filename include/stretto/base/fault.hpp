@@ -144,6 +144,7 @@ enum class reason : int {
   op_out_of_range,
   graph_of_others,
   program_of_no_job,
+  program_of_no_chunk,
   ops_misordered,
   op_needs_earlier,
   list_out_of_range,

@@ -202,6 +202,9 @@ constexpr std::string_view describe(reason why) {
     case reason::program_of_no_job:
       return "the rank has no job of this kind on such a chunk, alone or paired with one that is of "
              "ops, too";
+    case reason::program_of_no_chunk:
+      return "a program is of a chunk that ranks have, which count from 0, unless all of these have "
+             "one of its kind, too";
     case reason::list_out_of_range:
       return "a rank's list has no fewer jobs than none, and no more than there is room for";
     case reason::op_needs_earlier:

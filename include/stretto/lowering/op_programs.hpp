@@ -20,7 +20,8 @@ namespace stretto {
 
 //! What expands jobs into ops:
 //! - `programs(rank)`: the program_chain of one micro-batch's jobs on the rank's chunks; jobs that
-//!   it has no program for stay whole.
+//!   it has no program for stay whole. Some may be for more chunks than there are, if those that
+//!   there are have programs of the same kinds.
 //! - `order(graph)`: the order in which the ops of a job, or of a pair, are issued, such as
 //!   overlap::look_ahead's. May cut the graph first.
 template <class Ops>
@@ -37,6 +38,7 @@ class rank_sequences {
   template <OpPolicy Ops>
   constexpr rank_sequences(const Ops& ops, const plan_view& plan, const placement& where)
       : where_(where), chain_(ops.programs(plan.rank)), answer_(sound_program(chain_)) {
+    refuse_misplaced();
     for (std::size_t at = 0; at < plan.instructions.size() && answer_.ok(); ++at) {
       const instruction& work = plan.instructions[at];
       if (work.act != action::run || !is_compute(work.what.kind)) continue;
@@ -78,6 +80,18 @@ class rank_sequences {
     constexpr bool operator==(const kind_of_node&) const = default;
   };
 
+  //! Of a chunk that no rank has nobody would hear. Who serves schedules of several chunks may give
+  //! more than one has; but a chunk that lacks what one that is not there has was probably meant.
+  constexpr void refuse_misplaced() {
+    for (const program& one : chain_.programs) {
+      if (!answer_.ok() || one.chunk < where_.chunks) continue;
+      int there = 0;
+      for (const program& other : chain_.programs)
+        if (other.kind == one.kind && other.chunk < where_.chunks) ++there;
+      if (there < where_.chunks)
+        answer_ = stretto::detail::refuse_op(reason::program_of_no_chunk, one, -1);
+    }
+  }
   constexpr std::int32_t program_of(const job& work) const {
     const int chunk = where_.chunk_of(work);
     for (std::size_t at = 0; at < chain_.programs.size(); ++at)
