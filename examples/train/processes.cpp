@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "agreement.hpp"
@@ -22,16 +23,33 @@ namespace executor = stretto::executor;
 
 namespace {
 
+//! A launcher that has started several processes says so in a variable.
+struct several {
+  std::string is, launchers;  //!< "WORLD_SIZE is 2"
+};
+std::optional<several> started() {
+  // The first may be set by hand. The last is of a step, so srun's: a batch script has the tasks of
+  // its job in the environment, too, and runs once.
+  for (const char* name :
+       {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const std::string_view own = name;
+    const char* const set = std::getenv(name);
+    if (set == nullptr) continue;
+    if (std::atoi(set) > 1)
+      return several{std::string(own) + " is " + set,
+                     own.starts_with("SLURM") ? "srun" : "torchrun, mpirun or mpiexec"};
+    if (own == "WORLD_SIZE") return {};
+  }
+  return {};
+}
+
 //! Each of several processes would train a pipeline of its own, and write to the same files.
 void refuse_several() {
-  for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const set = std::getenv(name);
-    if (set != nullptr && std::atoi(set) > 1)
-      throw bad_setting("transport", "loopback",
-                        "it is for one process, and " + std::string(name) + " is " + set +
-                            ": torchrun, mpirun or mpiexec started several, to which mpi or nccl "
-                            "deals workers");
-  }
+  if (const auto found = started())
+    throw bad_setting("transport", "loopback",
+                      "it is for one process, and " + found->is + ": " + found->launchers +
+                          " started several, to which mpi or nccl deals workers (trainings of "
+                          "their own: WORLD_SIZE=1, and an --out for each)");
 }
 
 }  // namespace
@@ -65,6 +83,12 @@ void processes::join(const std::string& transport, std::chrono::seconds join_tim
 void processes::join_mpi(pipeline_settings& to) {
   session_ = std::make_unique<session>();
   auto& mpi = session_->mpi.emplace();
+  // A launcher that this MPI does not know starts processes that are each alone.
+  if (const auto found = started(); found && mpi.processes() == 1)
+    throw bad_setting("transport", "mpi",
+                      "MPI has this process alone, and " + found->is + ": " + found->launchers +
+                          " started several without this program's MPI (its own mpirun does; for "
+                          "srun, srun --mpi=list)");
   to.between = &mpi;
   to.make_transport = [&mpi] { return executor::make_mpi_transport(mpi); };
 }

@@ -228,6 +228,13 @@ TEST_CASE("processes that are told different things say so, and train nothing") 
     REQUIRE(once != std::string::npos);
     CHECK(ended.err.find("train: " + one.says, once + 1) != std::string::npos);
   }
+  // Nor does one that another MPI's launcher has started, which so is alone.
+  const outcome alone = test_support::run(
+      "env", "OMPI_COMM_WORLD_SIZE=2 \"" STRETTO_TRAIN_PATH "\"" + usual + "--out " + desk.path());
+  CHECK(alone.exit == 2);
+  CHECK_MESSAGE(alone.err.starts_with("train: --transport mpi: MPI has this process alone, and "
+                                      "OMPI_COMM_WORLD_SIZE is 2: "),
+                alone.err);
   // What is each one's own affair.
   const std::string file = desk.path() + "/file";
   const auto save = [&](const std::string& steps) {

@@ -450,17 +450,31 @@ TEST_CASE("one of several processes does not train by itself") {
     return test_support::run(
         "env", set + program + here.out.path() + " " + small(more) + " " + here.text.path());
   };
-  for (const std::string name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+  for (const std::string name :
+       {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
     for (const char* more : {"", "--transport loopback"}) {
       const outcome ran = launched(name + "=2", more);
       CHECK(ran.exit == 2);
       CHECK(ran.out.empty());
       CHECK(has(ran.err, "train: --transport loopback: it is for one process, and " + name +
-                             " is 2: torchrun, mpirun or mpiexec started several"));
+                             " is 2: " +
+                             (name[0] == 'S' ? "srun" : "torchrun, mpirun or mpiexec") +
+                             " started several"));
       CHECK(std::ranges::count(ran.err, '\n') == 1);
       CHECK_FALSE(std::filesystem::exists(here.out.path()));
     }
   CHECK(launched("OMPI_COMM_WORLD_SIZE=1", "").exit == 0);
+  // As a batch script has it, and as who wants it says.
+  CHECK(launched("SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=7", "").exit == 0);
+  CHECK(launched("WORLD_SIZE=1 OMPI_COMM_WORLD_SIZE=4 SLURM_STEP_NUM_TASKS=4", "").exit == 0);
+}
+
+TEST_CASE("where there are no files to open, that is what is said") {
+  const outcome ran = test_support::run(
+      "sh", std::string("-c 'ulimit -n 5; exec \"") + STRETTO_TRAIN_PATH + "\" " + small() + "'");
+  CHECK(ran.exit == 2);
+  CHECK(ran.err.starts_with("train: FILES: "));
+  CHECK(ran.err.ends_with(" cannot be read: Too many open files\n"));
 }
 
 TEST_CASE("where there is no memory, what must be less is named") {
