@@ -12,9 +12,10 @@ struct heeded {
   int number;
   const char* name;
 };
-// mpirun hands on the last one, and kills a second after the other two.
+// mpirun hands on SIGUSR1, and kills a second after those before it. The last one tells that who
+// read the output has gone.
 constexpr std::array all{heeded{SIGINT, "SIGINT"}, heeded{SIGTERM, "SIGTERM"},
-                         heeded{SIGUSR1, "SIGUSR1"}};
+                         heeded{SIGUSR1, "SIGUSR1"}, heeded{SIGPIPE, "SIGPIPE"}};
 
 // What a handler may touch.
 std::atomic<int> first{0};
@@ -27,8 +28,12 @@ void give_back() {
 }
 
 void keep(int number) {
-  first = number;
-  give_back();
+  int none = 0;
+  first.compare_exchange_strong(none, number);
+  if (number != SIGPIPE) return give_back();
+  // What else is written there ends nothing either.
+  taken[all.size() - 1] = false;
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 }  // namespace

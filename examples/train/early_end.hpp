@@ -7,8 +7,8 @@ namespace train {
 inline constexpr int ended_early = 3;
 
 //! While it is there, the first SIGINT, SIGTERM or SIGUSR1 is kept, and all later ones end the
-//! process as they would without it. Those that are ignored already (nohup) stay so. There is one
-//! at a time.
+//! process as they would without it. Those that are ignored already (nohup) stay so. So is SIGPIPE,
+//! which from then on is ignored. There is one at a time.
 class early_end {
  public:
   early_end();

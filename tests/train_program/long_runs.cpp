@@ -74,6 +74,15 @@ TEST_CASE("a signal ends a run after its step, which is saved; without --save at
   }
   CHECK(signalled(here, "", "TERM").out == "ended with 143\n");
 }
+  // Who reads its output has gone.
+  std::filesystem::remove(file);
+  const outcome unread = test_support::run(
+      "sh", std::string("-c '{ \"") + STRETTO_TRAIN_PATH + "\" --out=" + here.out.path() + " " +
+                small("--steps 1000000 --deadline 20 --save " + file) + " " + here.text.path() +
+                "; echo ended with $? >&2; } | head -n 1'");
+  CHECK(has(unread.err, "train: SIGPIPE ends it after step "));
+  CHECK(has(unread.err, "\nended with 3\n"));
+  CHECK(std::filesystem::exists(file));
 
 TEST_CASE("each step leaves a line, behind those of the run that is gone on with") {
   const desk here;
