@@ -82,25 +82,27 @@ void part_clocks(account& of) {
 
 std::optional<account::crowd> account::crowded() const {
   for (int machine = 0; machine < machines; ++machine) {
-    crowd here;
+    int workers = 0;
+    core_set cores;
     for (const process_account& each : processes) {
       if (each.machine != machine) continue;
-      here.workers += each.workers;
-      here.cores = std::max(here.cores, each.cores);
+      workers += each.workers;
+      cores.add(each.cores);
+      if (each.workers > each.cores.count()) return crowd{each.workers, each.cores.count()};
     }
-    if (here.workers > here.cores) return here;
+    if (workers > cores.count()) return crowd{workers, cores.count()};
   }
   return std::nullopt;
 }
 
-account take_account(pipeline& from, const process_memory& memory, int cores) {
+account take_account(pipeline& from, const process_memory& memory) {
   std::vector<worker_account> mine;
   for (std::size_t at = 0; at < from.workers_here(); ++at)
     mine.push_back({from.worker_memory(from.first_here() + at),
                     from.engine().most_in_use(at).bytes,
                     from.on_host() ? touched_bytes(from.engine().arena(at)) : 0});
   const process_account self{.workers = static_cast<int>(mine.size()),
-                             .cores = cores,
+                             .cores = core_set::own(),
                              .memory = memory,
                              .beside = from.memory()};
   const std::vector<trace_record> times = from.trace();

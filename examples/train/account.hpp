@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "cores.hpp"
 #include "pipeline/pipeline.hpp"
 #include "stretto/executor/trace.hpp"
 #include "stretto/model/cost.hpp"
@@ -26,7 +27,7 @@ struct worker_account {
 
 struct process_account {
   int workers = 0;  //!< the next ones of all
-  int cores = 0;    //!< of its machine, or as many of them as it may use
+  core_set cores{};  //!< of its machine, those that it may use
   int machine = 0;  //!< which, from 0 on
   process_memory memory{};
   shared_memory beside{};  //!< what workers hold in common
@@ -44,12 +45,11 @@ struct account {
   struct crowd {
     int workers = 0, cores = 0;
   };
-  //! The first machine with fewer cores than workers, if there is one.
+  //! The first process or machine with fewer cores than workers, if there is one.
   std::optional<crowd> crowded() const;
 };
 
 //! Between steps. Of several processes all call it, and each gets all.
-//! @param cores  of this process's machine
-account take_account(pipeline& from, const process_memory& memory, int cores);
+account take_account(pipeline& from, const process_memory& memory);
 
 }  // namespace train

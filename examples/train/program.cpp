@@ -15,11 +15,11 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "account.hpp"
 #include "agreement.hpp"
+#include "cores.hpp"
 #include "default_text.hpp"
 #include "devices.hpp"
 #include "model/corpus.hpp"
@@ -134,7 +134,7 @@ void write_times(const pipeline& made, const account& told, const options& with)
 //! @param running  as train_steps() has it
 void train_and_tell(pipeline& made, const options& with, const processes& all,
                     process_memory process, std::string& running) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = core_set::own().count();
   const std::vector<std::string> changes = resume(made, with);
   if (made.traced() && all.speaks())
     for (const char* name : {trace_name, picture_name}) refuse_unwritable(with, name);
@@ -160,7 +160,7 @@ void train_and_tell(pipeline& made, const options& with, const processes& all,
   const std::string sampled =
       with.sample > 0 ? sampled_line(made, made.text(), how) : std::string();
   if (made.on_host()) process.most = most_resident_bytes().value_or(-1);
-  const account told = take_account(made, process, cores);
+  const account told = take_account(made, process);
   if (!all.speaks()) return;
   write_table(std::cout, made, told);
   std::cout << '\n';

@@ -1,4 +1,5 @@
-// What runs for days: a signal ends it after a step, which is saved; and each step leaves a line.
+// What runs for days, started by others: a signal ends it after a step, which is saved; each step
+// leaves a line; cores are those that it may use.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -73,7 +74,6 @@ TEST_CASE("a signal ends a run after its step, which is saved; without --save at
     std::filesystem::remove(log);
   }
   CHECK(signalled(here, "", "TERM").out == "ended with 143\n");
-}
   // Who reads its output has gone.
   std::filesystem::remove(file);
   const outcome unread = test_support::run(
@@ -83,6 +83,7 @@ TEST_CASE("a signal ends a run after its step, which is saved; without --save at
   CHECK(has(unread.err, "train: SIGPIPE ends it after step "));
   CHECK(has(unread.err, "\nended with 3\n"));
   CHECK(std::filesystem::exists(file));
+}
 
 TEST_CASE("each step leaves a line, behind those of the run that is gone on with") {
   const desk here;
@@ -161,6 +162,22 @@ TEST_CASE("what a full disk does not take of the log is told at once, and ends n
   REQUIRE(lines.size() > 2);
   CHECK(lines.size() < 20);
   for (const std::string& line : lines) CHECK(std::ranges::count(line, ',') == 7);
+}
+
+TEST_CASE("cores that a launcher keeps from a process are not counted") {
+  const desk here;
+  const outcome bound = test_support::run(
+      "sh", "-c 'command -v taskset >/dev/null || exit 77; exec taskset -c "
+            "$(taskset -cp $$ | sed \"s/.*: //;s/[,-].*//\") \"" +
+                std::string(STRETTO_TRAIN_PATH) + "\" --out=" + here.out.path() + " " + small() +
+                " " + here.text.path() + "'");
+  if (bound.exit == 77) {
+    MESSAGE("skipped: there is no taskset");
+    return;
+  }
+  CHECK_MESSAGE(bound.exit == 0, bound.err);
+  CHECK(has(bound.out, " on 1 core, "));
+  CHECK(has(bound.out, "\nmeasured: not, because 2 ranks share 1 core.\n"));
 }
 
 }  // namespace
