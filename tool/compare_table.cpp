@@ -72,8 +72,7 @@ std::string comparison::in_slices(const compared& one) const {
 }
 
 std::string comparison::name_of(const compared& one) const {
-  return one.name + (several_chunks ? " of " + count_of(one.chunks, "chunk") : "") +
-         in_slices(one);
+  return one.name + (several_chunks ? " of " + count_of(one.chunks, "chunk") : "") + in_slices(one);
 }
 
 std::string comparison::put_name() const {

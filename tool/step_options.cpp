@@ -131,11 +131,12 @@ void shape_options::add(CLI::App& command, bool required, bool several) {
                                std::to_string(one) + " does not divide " + std::to_string(slices) +
                                    ", of whose slices costs are");
         },
-        "Slices per micro-batch; several, as in 2,4,8, are compared, costs being those of one of the "
-        "most, which all divide (default 1)");
+        "Slices per micro-batch; several, as in 2,4,8, are compared, costs being those of one of "
+        "the most, which all divide (default 1)");
   else
     command
-        .add_option("--slices", slices, "Slices per micro-batch; costs are those of one (default 1)")
+        .add_option("--slices", slices,
+                    "Slices per micro-batch; costs are those of one (default 1)")
         ->check(CLI::Range(1, most_slices).description(""));
 }
 

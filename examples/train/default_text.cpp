@@ -33,8 +33,8 @@ std::vector<files::path> repository_text() {
         for (const auto& entry : files::recursive_directory_iterator(root / folder))
           add(entry.path(), found);
   } catch (const files::filesystem_error& failed) {
-    throw std::runtime_error(failed.path1().string() + " cannot be read: " +
-                             failed.code().message());
+    throw std::runtime_error(failed.path1().string() +
+                             " cannot be read: " + failed.code().message());
   }
   if (found.empty())
     throw std::runtime_error("there is no text in " + root.string() +

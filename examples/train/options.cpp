@@ -256,9 +256,10 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--resume", made.resume,
                  "Checkpoint to go on from: the same model and seed, any ranks, chunks, schedule, "
                  "workers");
-  app.add_option("--log", made.log,
-                 "File of CSV that gets a line after each step: loss, gradient norm, learning rate, "
-                 "times; with --resume behind those that it has");
+  app.add_option(
+      "--log", made.log,
+      "File of CSV that gets a line after each step: loss, gradient norm, learning rate, "
+      "times; with --resume behind those that it has");
   app.add_flag(
       "--check", made.check,
       "Also train the unpipelined model and compare all bits after each step; where several "
@@ -276,8 +277,7 @@ std::vector<told_option> common_options(const CLI::App& app, const options& from
   for (const CLI::Option* each : app.get_options()) {
     const std::string name = each->get_name();
     if (own.contains(name)) continue;
-    const bool path = name == "--save" || name == "--resume" || name == "--csv" ||
-                      name == "--log";
+    const bool path = name == "--save" || name == "--resume" || name == "--csv" || name == "--log";
     const bool flag = each->get_items_expected() == 0;
     made.push_back({name, each->empty()         ? each->get_default_str()
                           : name == "--machine" ? told_machine(from)
@@ -324,8 +324,9 @@ options read_options(int argc, const char* const* argv) {
       ->capture_default_str();
   for (CLI::Option* option : app.get_options())
     if (option->get_items_expected() > 0) option->check(filled());
-  app.footer("Exit: 0 when all is well, 1 when training fails, 2 for wrong input, 3 when a signal has "
-             "ended it and --save has what it came to.");
+  app.footer(
+      "Exit: 0 when all is well, 1 when training fails, 2 for wrong input, 3 when a signal has "
+      "ended it and --save has what it came to.");
   try {
     app.parse(argc, argv);
     raw.complete(made);

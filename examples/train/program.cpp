@@ -170,7 +170,8 @@ void train_and_tell(pipeline& made, const options& with, const processes& all,
   if (made.traced()) write_times(made, told, with);
   if (with.sample > 0)
     std::cout << "\nheld-back beginning | what the model makes of it:\n" << sampled << '\n';
-  if (const std::string lost = log ? log->complaint() : ""; !lost.empty()) throw early_exit(1, lost);
+  if (const std::string lost = log ? log->complaint() : ""; !lost.empty())
+    throw early_exit(1, lost);
 }
 
 //! Each process tells of its own ranks.

@@ -45,8 +45,8 @@ void shadow::prepare(const pipeline& from) {
     return std::vector<float>(values.begin(), values.end());
   };
   for (int layer = 0; layer < from.model().layer_count(); ++layer)
-    before_.push_back({copied(of.parameters(layer)), copied(of.mean(layer)),
-                       copied(of.square(layer))});
+    before_.push_back(
+        {copied(of.parameters(layer)), copied(of.mean(layer)), copied(of.square(layer))});
 }
 
 void shadow::compare(const pipeline& pipelined, long number, const step_result& result) {

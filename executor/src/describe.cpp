@@ -30,8 +30,8 @@ std::string name_of_rank(const plan_view& plan, int number) {
 }
 
 std::string describe(const plan_view& plan, int instruction) {
-  return name_of_rank(plan, plan.rank) + ", instruction " + std::to_string(instruction) +
-         ", " + describe(plan.instructions[static_cast<std::size_t>(instruction)].what);
+  return name_of_rank(plan, plan.rank) + ", instruction " + std::to_string(instruction) + ", " +
+         describe(plan.instructions[static_cast<std::size_t>(instruction)].what);
 }
 
 }  // namespace stretto::executor

@@ -120,10 +120,10 @@ class picture {
     const bool together = is_collective(mine.act);
     const std::string with = mine.act == action::send ? " to " : " from ";
     std::string text = "; " + std::string(kind_of_meeting(mine.act)) + ' ';
-    text += std::to_string(number_of(of, at.instruction)) + (together ? " of group " + std::to_string(mine.peer)
-                      : with + name_of_rank(of, mine.peer)) +
-            ", " + std::to_string(of.range_of(mine.first_use).bytes) +
-            " bytes";
+    text +=
+        std::to_string(number_of(of, at.instruction)) +
+        (together ? " of group " + std::to_string(mine.peer) : with + name_of_rank(of, mine.peer)) +
+        ", " + std::to_string(of.range_of(mine.first_use).bytes) + " bytes";
     for (const place& other : met_.others(at))
       text += "; meets " + name_of_rank(plan(other.plan), plan(other.plan).rank) + "'s " +
               std::to_string(other.instruction) + ", " + std::string(words(state_of(other)));

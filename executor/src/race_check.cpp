@@ -128,8 +128,8 @@ void race_check::wait(std::size_t plan, int stream, int event, std::int64_t step
   if (rank.recorded[at] < step)
     throw race_error(
         "stream " + std::string(name(rank.plan.streams[static_cast<std::size_t>(stream)])) +
-        " of " + name_of_rank(rank.plan, rank.plan.rank) + " waits for event " + std::to_string(event) +
-        ", which nobody has recorded in step " + std::to_string(step));
+        " of " + name_of_rank(rank.plan, rank.plan.rank) + " waits for event " +
+        std::to_string(event) + ", which nobody has recorded in step " + std::to_string(step));
   join(clock_of(rank, stream), std::span(rank.events).subspan(at * streams_, streams_));
 }
 

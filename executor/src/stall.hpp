@@ -29,7 +29,8 @@ stall find_stall(std::span<const std::unique_ptr<runner>> ranks, const meetings&
 
 //! What of the step each rank here has exchanged with ranks of other processes, beside what its
 //! plan has: with the same of the other processes it tells which message was lost. Empty without
-//! such ranks. A line for each rank: "rank 0 has sent 3 of 8 messages to rank 1, received 2 of 8 from rank 1".
+//! such ranks. A line for each rank: "rank 0 has sent 3 of 8 messages to rank 1, received 2 of 8
+//! from rank 1".
 std::string exchanged_with_others(std::span<const std::unique_ptr<runner>> ranks,
                                   std::int64_t step);
 

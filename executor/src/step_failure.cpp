@@ -53,24 +53,30 @@ diagnosis step_failure::reported(const monitor::report& first) const {
   const std::string then =
       !known && issuing_ ? "; what was issued then is " + name_of(*issuing_) : "";
   const instruction* const what = known ? &instruction_of(plans_[plan], at.instruction) : nullptr;
-  return {kind_of(first.cause, what, checked_), culprit_at(at),
+  return {kind_of(first.cause, what, checked_),
+          culprit_at(at),
           step_text() + ", " + where + ": " + cause_text(first.cause) + then,
-          exchanged_with_others(ranks_, step_), first.cause, flight_record(ranks_, met_, step_, at)};
+          exchanged_with_others(ranks_, step_),
+          first.cause,
+          flight_record(ranks_, met_, step_, at)};
 }
 
 diagnosis step_failure::late(bool calls) const {
   // What GPUs were given meanwhile goes on, whoever held up the rest.
   const stall found =
       issuing_ && calls
-          ? stall{*issuing_, name_of(*issuing_) +
-                                 " was issued when its time was over: it, or those before it, took "
-                                 "the thread that issues too long",
+          ? stall{*issuing_,
+                  name_of(*issuing_) +
+                      " was issued when its time was over: it, or those before it, took "
+                      "the thread that issues too long",
                   {}}
           : find_stall(ranks_, met_, step_, issuing_);
   const std::string counts = exchanged_with_others(ranks_, step_);
-  return {failure::deadline, culprit_at(found.at),
+  return {failure::deadline,
+          culprit_at(found.at),
           step_text() + " has not ended in time: " + found.text,
-          found.others + (found.others.empty() || counts.empty() ? "" : "\n") + counts, nullptr,
+          found.others + (found.others.empty() || counts.empty() ? "" : "\n") + counts,
+          nullptr,
           flight_record(ranks_, met_, step_, found.at)};
 }
 

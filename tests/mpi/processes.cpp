@@ -321,11 +321,10 @@ TEST_CASE("a signal to one process ends all of them after the same step; a secon
   const std::string step = last.substr(0, last.find(','));
   CHECK(first.err.find("ends it after step " + step + " of 1000000; file has it, for --resume\n") !=
         std::string::npos);
-  const outcome on =
-      start(2,
-            options + " --save " + desk.path() + "/two --resume " + desk.path() +
-                "/file --steps " + std::to_string(std::stol(step) + 1),
-            STRETTO_TRAIN_PATH);
+  const outcome on = start(2,
+                           options + " --save " + desk.path() + "/two --resume " + desk.path() +
+                               "/file --steps " + std::to_string(std::stol(step) + 1),
+                           STRETTO_TRAIN_PATH);
   CHECK_MESSAGE(on.exit == 0, on.err);
   expect(on, "goes on after step " + step + " of ");
 

@@ -299,7 +299,8 @@ TEST_CASE("slices that take different times are joined where a schedule knows no
   CHECK(row("zbv")["chunks"] == 2);
 }
 
-TEST_CASE("of several numbers of slices each has rows, with jobs of as many slices as go into one") {
+TEST_CASE(
+    "of several numbers of slices each has rows, with jobs of as many slices as go into one") {
   const temporary four("four.json"), two("two.json");
   four.write(R"({"jobs": [{"kind": "F", "slice": 1, "cost": 3, "change": 2},
     {"kind": "F", "slice": 2, "cost": 6}, {"kind": "F", "slice": 3, "cost": 9},
@@ -311,8 +312,9 @@ TEST_CASE("of several numbers of slices each has rows, with jobs of as many slic
     {"kind": "W", "slice": 0, "cost": 6, "change": -3},
     {"kind": "F", "slice": 0, "microbatch": 4, "cost": 14},
     {"kind": "F", "slice": 1, "microbatch": 4, "cost": 17}]})");
-  const std::string shape = "compare gpipe seq_1f1b interleaved zb_h1 v_half --ranks 3 "
-                            "--microbatches 6 --chunks 2 --format json --slices ";
+  const std::string shape =
+      "compare gpipe seq_1f1b interleaved zb_h1 v_half --ranks 3 "
+      "--microbatches 6 --chunks 2 --format json --slices ";
   const json all = run_json(shape + "1,2,4 --costs " + four.path());
   const json fewer = run_json(shape + "2 --costs " + two.path());
   const auto row = [](const json& rows, const json& like) {

@@ -348,9 +348,9 @@ TEST_CASE("a parameter or a moment that AdamW has not made of the gradients woul
     made.set_whole(2, part, right);
     return found;
   };
-  for (const auto& [part, what] : {std::pair(layer_part::parameters, "the parameters"),
-                                   std::pair(layer_part::mean, "the means"),
-                                   std::pair(layer_part::square, "the squares")}) {
+  for (const auto& [part, what] :
+       {std::pair(layer_part::parameters, "the parameters"),
+        std::pair(layer_part::mean, "the means"), std::pair(layer_part::square, "the squares")}) {
     INFO(what);
     const std::string says =
         what + std::string(" of layer 2 are not what AdamW makes of the step's gradients: ");
@@ -359,7 +359,8 @@ TEST_CASE("a parameter or a moment that AdamW has not made of the gradients woul
   }
   // Of a tensor that every shard has whole the last one's is taken.
   const std::vector<tensor> tensors = parameter_tensors(made.model(), 1);
-  const auto cut = std::ranges::find_if(tensors, [](const tensor& each) { return each.pieces > 0; });
+  const auto cut =
+      std::ranges::find_if(tensors, [](const tensor& each) { return each.pieces > 0; });
   REQUIRE(cut != tensors.end());
   made.state(1, 1).parameters[cut->offset] += 1e-3F;
   CHECK(first_wrong_update(made, result, before) ==

@@ -1,6 +1,7 @@
 // What runs for days, started by others: a signal ends it after a step, which is saved; each step
 // leaves a line; cores are those that it may use.
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -67,8 +68,8 @@ TEST_CASE("a signal ends a run after its step, which is saved; without --save at
     // The last line of progress and of the log are of that step.
     CHECK(has(contents(here.left_path("said")), "\nstep " + std::to_string(done) + "/1000000  "));
     CHECK(lines_of(contents(log)).size() == static_cast<std::size_t>(done) + 1);
-    const outcome on = here.train(small("--resume " + file + " --steps " +
-                                        std::to_string(done + 1)));
+    const outcome on =
+        here.train(small("--resume " + file + " --steps " + std::to_string(done + 1)));
     CHECK_MESSAGE(on.exit == 0, on.err);
     CHECK(has(on.out, "goes on after step " + std::to_string(done) + " of "));
     std::filesystem::remove(log);
@@ -148,10 +149,10 @@ TEST_CASE("what a full disk does not take of the log is told at once, and ends n
   const desk here;
   const std::string log = here.left_path("log.csv");
   // Some lines fit in so many blocks.
-  const outcome full = test_support::run(
-      "sh", std::string("-c 'trap \"\" XFSZ; ulimit -f 1; \"") + STRETTO_TRAIN_PATH +
-                "\" --out=" + here.out.path() + " " + small("--steps 20 --log " + log) + " " +
-                here.text.path() + "'");
+  const outcome full =
+      test_support::run("sh", std::string("-c 'trap \"\" XFSZ; ulimit -f 1; \"") +
+                                  STRETTO_TRAIN_PATH + "\" --out=" + here.out.path() + " " +
+                                  small("--steps 20 --log " + log) + " " + here.text.path() + "'");
   CHECK(full.err.starts_with("train: --log " + log + ": step "));
   CHECK(has(full.err, " cannot be written: File too large; training goes on\n"));
   CHECK(std::ranges::count(full.err, '\n') == 2);
@@ -166,15 +167,16 @@ TEST_CASE("what a full disk does not take of the log is told at once, and ends n
 
 TEST_CASE("cores that a launcher keeps from a process are not counted") {
   const desk here;
-  const outcome bound = test_support::run(
-      "sh", "-c 'command -v taskset >/dev/null || exit 77; exec taskset -c "
-            "$(taskset -cp $$ | sed \"s/.*: //;s/[,-].*//\") \"" +
-                std::string(STRETTO_TRAIN_PATH) + "\" --out=" + here.out.path() + " " + small() +
-                " " + here.text.path() + "'");
-  if (bound.exit == 77) {
-    MESSAGE("skipped: there is no taskset");
-    return;
-  }
+  // What a process may use, those that it starts may.
+  cpu_set_t all;
+  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
+    if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  const outcome bound = here.train(small());
+  REQUIRE(sched_setaffinity(0, sizeof all, &all) == 0);
   CHECK_MESSAGE(bound.exit == 0, bound.err);
   CHECK(has(bound.out, " on 1 core, "));
   CHECK(has(bound.out, "\nmeasured: not, because 2 ranks share 1 core.\n"));

@@ -110,8 +110,8 @@ TEST_CASE("what is summed twice is no sum") {
     lists mutant = updated();
     for (const std::size_t rank : {std::size_t{0}, std::size_t{2}}) {
       auto& row = mutant.ranks[rank];
-      const job again = *std::find_if(row.begin(), row.end(),
-                                      [&](const job& work) { return work.kind == kind; });
+      const job again =
+          *std::find_if(row.begin(), row.end(), [&](const job& work) { return work.kind == kind; });
       row.insert(row.end() - 2, again);
     }
     const verdict found = completeness_of(mutant);

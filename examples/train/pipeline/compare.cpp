@@ -132,20 +132,20 @@ std::string first_wrong_update(const pipeline& pipelined, const step_result& res
       const auto parameters = each.of(std::span(wanted.parameters));
       const auto mean = each.of(std::span(wanted.mean));
       const auto square = each.of(std::span(wanted.square));
-      update<float>(by, result.clip_factor, each.decayed, parameters,
-                    each.of(std::span(gradients)), mean, square);
+      update<float>(by, result.clip_factor, each.decayed, parameters, each.of(std::span(gradients)),
+                    mean, square);
       const auto wrong = [&](const char* what, const std::vector<float>& all,
                              std::span<const float> expected, auto&& apart) -> std::string {
         const auto got = each.of(std::span(all));
         for (std::size_t at = 0; at < got.size(); ++at)
           if (!within(got[at], expected[at], apart(expected[at])))
             return std::string(what) + " of layer " + std::to_string(layer) +
-                   " are not what AdamW makes of the step's gradients: " +
-                   std::to_string(got[at]) + " for " + std::to_string(expected[at]);
+                   " are not what AdamW makes of the step's gradients: " + std::to_string(got[at]) +
+                   " for " + std::to_string(expected[at]);
         return "";
       };
-      // The same operations, but rounded once more or less: by some 1e-7 of each operand. Terms of a
-      // mean may cancel out, and a step is of about the rate.
+      // The same operations, but rounded once more or less: by some 1e-7 of each operand. Terms of
+      // a mean may cancel out, and a step is of about the rate.
       const auto of_largest = [](std::span<const float> of) {
         return [apart = 1e-5 * largest_of(of)](float) { return apart; };
       };

@@ -27,8 +27,9 @@ struct rounding_bound {
       : numbers(of_numbers), gradients(of_gradients) {}
 };
 
-//! The same where sums over shards round otherwise. Parameters are not compared with the reference's:
-//! AdamW divides each gradient by its own size, so the smallest errors can decide them.
+//! The same where sums over shards round otherwise. Parameters are not compared with the
+//! reference's: AdamW divides each gradient by its own size, so the smallest errors can decide
+//! them.
 std::string first_difference_above(rounding_bound bound, const pipeline& pipelined,
                                    const step_result& result, const reference* whole,
                                    const step_result& expected);
@@ -38,8 +39,9 @@ struct layer_values {
   std::vector<float> parameters, mean, square;
 };
 
-//! There instead: the first layer whose parameters or moments are not what AdamW makes, on the host, of
-//! those before the step and of the pipeline's own gradients, or differ between replicas. Empty: none.
+//! There instead: the first layer whose parameters or moments are not what AdamW makes, on the
+//! host, of those before the step and of the pipeline's own gradients, or differ between replicas.
+//! Empty: none.
 //! @param before  of every layer; none: another process compares, as above
 std::string first_wrong_update(const pipeline& pipelined, const step_result& result,
                                std::span<const layer_values> before);

@@ -80,8 +80,8 @@ class pipeline {
            const learning_settings& learning);
 
   //! One training step on all ranks.
-  //! @throws stretto::executor::execution_error naming rank, job and cause; no step can follow. Where
-  //!         it has a number, worker k of rank r is r * workers() + k, as in traces
+  //! @throws stretto::executor::execution_error naming rank, job and cause; no step can follow.
+  //!         Where it has a number, worker k of rank r is r * workers() + k, as in traces
   step_result step();
 
   //! The mean loss over micro-batches of held-back text, forward only.
