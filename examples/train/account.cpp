@@ -82,15 +82,15 @@ void part_clocks(account& of) {
 
 std::optional<account::crowd> account::crowded() const {
   for (int machine = 0; machine < machines; ++machine) {
-    int workers = 0;
+    int running = 0;
     core_set cores;
     for (const process_account& each : processes) {
       if (each.machine != machine) continue;
-      workers += each.workers;
+      running += each.workers;
       cores.add(each.cores);
       if (each.workers > each.cores.count()) return crowd{each.workers, each.cores.count()};
     }
-    if (workers > cores.count()) return crowd{workers, cores.count()};
+    if (running > cores.count()) return crowd{running, cores.count()};
   }
   return std::nullopt;
 }

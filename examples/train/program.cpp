@@ -22,6 +22,7 @@
 #include "cores.hpp"
 #include "default_text.hpp"
 #include "devices.hpp"
+#include "early_end.hpp"
 #include "model/corpus.hpp"
 #include "options.hpp"
 #include "pipeline/checkpoint.hpp"
