@@ -55,8 +55,8 @@ all_news exchanged(const pipeline& between, const step_news& mine) {
 void train_steps(pipeline& made, const options& with, const processes& all, step_log* log,
                  std::string& running) {
   using clock = std::chrono::steady_clock;
-  std::unique_ptr<shadow> reference;
-  if (with.check) reference = std::make_unique<shadow>(with, made, made.text());
+  std::unique_ptr<shadow> unpipelined;
+  if (with.check) unpipelined = std::make_unique<shadow>(with, made, made.text());
   const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
                         made.sizes().microbatches * made.copies();
   const bool alone = all.count() == 1;
@@ -67,7 +67,7 @@ void train_steps(pipeline& made, const options& with, const processes& all, step
   // What mpirun gives processes is a terminal, whatever its own output is.
   progress shown(std::cout, alone && isatty(STDOUT_FILENO) != 0, first, with.steps, tokens);
   for (long number = first; number <= with.steps; ++number) {
-    if (reference) reference->prepare(made);
+    if (unpipelined) unpipelined->prepare(made);
     running = "training step " + std::to_string(number);
     const std::int64_t busy = made.busy_time();
     const clock::time_point start = clock::now();
@@ -78,7 +78,7 @@ void train_steps(pipeline& made, const options& with, const processes& all, step
       news = exchanged(made, {asked ? asked->signal() : 0, made.busy_time() - busy});
     // The first step touches memory for the first time, which costs more than the work.
     if (number == first && with.steps > first) made.forget_times();
-    if (reference) reference->compare(made, number, result);
+    if (unpipelined) unpipelined->compare(made, number, result);
     const bool last = number == with.steps;
     shown.update(number, result, last || news.signal != 0);
     if (log != nullptr) {
@@ -97,7 +97,7 @@ void train_steps(pipeline& made, const options& with, const processes& all, step
     if (!with.save.empty() && (last || due || news.signal != 0)) save_checkpoint(with.save, made);
     if (news.signal != 0) end_early(made, with, news, alone);
   }
-  if (reference) std::cout << shadow::praise(made, with);
+  if (unpipelined) std::cout << shadow::praise(made, with);
 }
 
 }  // namespace train

@@ -79,7 +79,8 @@ TEST_CASE("a signal ends a run after its step, which is saved; without --save at
   std::filesystem::remove(file);
   const outcome unread = test_support::run(
       "sh", std::string("-c '{ \"") + STRETTO_TRAIN_PATH + "\" --out=" + here.out.path() + " " +
-                small("--steps 1000000 --deadline 20 --save " + file) + " " + here.text.path() +
+                // The next line is due after a tenth of them.
+                small("--steps 5000 --deadline 20 --save " + file) + " " + here.text.path() +
                 "; echo ended with $? >&2; } | head -n 1'");
   CHECK(has(unread.err, "train: SIGPIPE ends it after step "));
   CHECK(has(unread.err, "\nended with 3\n"));
