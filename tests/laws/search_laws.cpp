@@ -85,6 +85,38 @@ TEST_CASE("V-Half and V-Min are no longer than the published orders, also where 
   no_longer(v_min{}, 3, 1, {79, 31, 117, 0}, 832);
 }
 
+TEST_CASE("under tight limits the adaptive V keeps up with the best order that its authors' sees") {
+  using namespace stretto::schedule;
+  // Makespans, for the costs told, of the best of all orders that the search of Qi et al. looks at
+  // within the limit; they end otherwise than blocks close up.
+  const auto no_longer = [](int ranks, int microbatches, std::int64_t limit,
+                            const stretto::unit_costs& costs, std::int64_t published) {
+    const shape sizes{.ranks = ranks, .microbatches = microbatches, .chunks = 2};
+    CAPTURE(ranks);
+    CAPTURE(microbatches);
+    stretto::job_table table(ranks, 2, costs);
+    table.limit.assign(static_cast<std::size_t>(ranks), limit);
+    const auto made = measure_order(v_auto{}, sizes, table.view());
+    REQUIRE(made.fits);
+    CHECK(made.makespan <= published);
+  };
+  no_longer(7, 7, 7, {1, 1, 1, 0}, 62);
+  no_longer(7, 14, 7, {1, 1, 1, 0}, 104);
+  no_longer(7, 19, 7, {1, 1, 1, 0}, 134);
+  no_longer(7, 7, 7, {18522, 18086, 9337, 601}, 1144890);
+  no_longer(7, 14, 7, {18522, 18086, 9337, 601}, 1935400);
+  no_longer(7, 19, 9, {18522, 18086, 9337, 601}, 2106255);
+  no_longer(4, 8, 5, {81, 71, 99, 1}, 4668);
+  no_longer(4, 8, 5, {73, 63, 113, 1}, 4572);
+  no_longer(5, 8, 7, {73, 57, 93, 20}, 4440);
+  no_longer(7, 14, 9, {67, 70, 111, 20}, 8434);
+  no_longer(7, 7, 11, {10, 12, 8, 1}, 582);
+  no_longer(7, 7, 11, {18522, 18086, 9337, 601}, 900968);
+  no_longer(7, 16, 13, {116, 104, 49, 20}, 10351);
+  no_longer(6, 6, 9, {91, 85, 73, 60}, 5624);
+  no_longer(6, 10, 11, {115, 103, 57, 0}, 6354);
+}
+
 TEST_CASE("a search writes what it has found, however long the hops are") {
   using namespace stretto::schedule;
   const auto writes = [](const shape& sizes, const stretto::unit_costs& costs) {

@@ -27,13 +27,15 @@ struct v_auto {
   objective_kind objective = objective_kind::flush;
   int variant = -1;  //!< a single one, 0 to variants - 1; -1: the best of all
 
-  //! Blocks within the limits, the greedy V, and once more blocks with one activation of a chunk
-  //! less: what is found with a little less memory is then seldom lost.
+  //! Blocks within the limits, the greedy V, once more blocks with one activation of a chunk less
+  //! (what is found with a little less memory is then seldom lost), closed forms, and blocks with
+  //! another end.
   static constexpr int blocks = v_block_search::variants;
   static constexpr int greedies = blocks + zbv_greedy::variants;
   static constexpr int passes = greedies + blocks;
   using forms = form_search<v_half, v_min, v_1f1b, hanayo>;
-  static constexpr int variants = passes + forms::variants;
+  static constexpr int ends = passes + forms::variants;
+  static constexpr int variants = ends + blocks;
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
@@ -46,7 +48,8 @@ struct v_auto {
     return tried < blocks     ? laid_blocks().run(sizes, table, tried, out)
            : tried < greedies ? greedy().score(sizes, table, tried - blocks, out)
            : tried < passes   ? laid_blocks().run_less(sizes, table, tried - greedies, out)
-                              : forms{objective}.run(sizes, table, tried - passes, out);
+           : tried < ends     ? forms{objective}.run(sizes, table, tried - passes, out)
+                              : laid_blocks(true).run(sizes, table, tried - ends, out);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
@@ -57,7 +60,9 @@ struct v_auto {
   }
 
  private:
-  constexpr v_block_search laid_blocks() const { return {objective, variant >= 0}; }
+  constexpr v_block_search laid_blocks(bool cool_down = false) const {
+    return {objective, variant >= 0, cool_down};
+  }
   //! One of its variants alone, or, below 0, the search for the best.
   constexpr zbv_greedy greedy() const {
     return {.objective = objective, .variant = variant < 0 ? -1 : variant - blocks};

@@ -12,6 +12,7 @@
 #include "stretto/schedule/parts/kept_room.hpp"
 #include "stretto/schedule/parts/v_block.hpp"
 #include "stretto/schedule/parts/v_compaction.hpp"
+#include "stretto/schedule/parts/v_cool_down.hpp"
 #include "stretto/schedule/parts/v_exchange.hpp"
 #include "stretto/schedule/parts/v_fill.hpp"
 #include "stretto/schedule/parts/v_launch.hpp"
@@ -25,7 +26,8 @@ namespace stretto::schedule {
 //! each with each of the rules by which its backwards for the weights run.
 struct v_block_search {
   objective_kind objective;
-  bool alone;  //!< one variant is asked for, not the best
+  bool alone;              //!< one variant is asked for, not the best
+  bool cools_down = false;  //!< the ends of its orders are those of v_cool_down
 
   //! Slots a rank, fast and slow: with these alone, the best is on average within 0.1% of that with
   //! all from 1 to 5; the first are those that most often cannot be beaten. How many ranks are
@@ -66,6 +68,7 @@ struct v_block_search {
     const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
     v_orders slots(sizes, activations(sizes, table));
     if (!arrange(sizes, tried / static_cast<int>(fills.size()), slots)) return {};
+    if (cools_down) v_cool_down(sizes, slots);
     const int room = rules.to_the_limit ? kept_room::widest(sizes, table) : 0;
     if (tries > 0) {
       v_exchange order(sizes, table, slots, objective, rules);
@@ -74,7 +77,7 @@ struct v_block_search {
       found.room = room;
       if (out == nullptr || !found.fits) return found;
     }
-    const v_fill fill(sizes, table, slots, out, rules, tries > 0);
+    const v_fill fill(sizes, table, slots, out, rules, tries > 0 || cools_down);
     if (!fill.fits()) return {};
     return score_of(objective, fill.makespan(), fill.span(), room);
   }
