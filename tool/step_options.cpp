@@ -259,8 +259,8 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
       ->check(CLI::IsMember({"looped", "wave", "bidirectional"}));
   command.add_option("--group", group, "Micro-batches per group (where `list` says so)")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
-  command.add_option("--remainder", remainder, "Which group is the odd one: first or last")
-      ->check(CLI::IsMember({"first", "last"}));
+  command.add_option("--remainder", remainder, "Where micro-batches go that fill no group: even, first or last")
+      ->check(CLI::IsMember({"even", "first", "last"}));
   command.add_option("--warmup", warmup, "Forwards before the first backward: standard or all")
       ->check(CLI::IsMember({"standard", "all"}));
   command.add_option("--split", split, "Which backwards are split (zb_h1): full or partial")

@@ -48,7 +48,7 @@ std::vector<int> groups_of(const shape& sizes) {
 std::vector<interleaved> variants(const interleaved&, const shape& sizes) {
   std::vector<interleaved> all{{.placement = wave}};
   for (int group : groups_of(sizes))
-    for (auto remainder : {remainder_kind::first, remainder_kind::last})
+    for (auto remainder : {remainder_kind::even, remainder_kind::first, remainder_kind::last})
       for (auto warmup : {warmup_kind::standard, warmup_kind::all})
         all.push_back({.group = group, .remainder = remainder, .warmup = warmup});
   return all;
@@ -57,7 +57,7 @@ std::vector<interleaved> variants(const interleaved&, const shape& sizes) {
 std::vector<paired_1f1b> variants(const paired_1f1b&, const shape& sizes) {
   std::vector<paired_1f1b> all;
   for (int group : groups_of(sizes))
-    for (auto remainder : {remainder_kind::first, remainder_kind::last})
+    for (auto remainder : {remainder_kind::even, remainder_kind::first, remainder_kind::last})
       all.push_back({.group = group, .remainder = remainder});
   return all;
 }
@@ -65,7 +65,7 @@ std::vector<paired_1f1b> variants(const paired_1f1b&, const shape& sizes) {
 std::vector<inference> variants(const inference&, const shape& sizes) {
   std::vector<inference> all;
   for (int group : groups_of(sizes))
-    for (auto remainder : {remainder_kind::first, remainder_kind::last})
+    for (auto remainder : {remainder_kind::even, remainder_kind::first, remainder_kind::last})
       all.push_back({.group = group, .remainder = remainder});
   for (auto placement : {wave, placement_kind::bidirectional})
     for (int group : {0, sizes.microbatches})

@@ -361,7 +361,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule gpipe --split full", "--split full: the schedule gpipe has no such option"},
       {"--schedule zb_h1 --split none", "--split none: expected full or partial"},
       {"--pieces 3", "--pieces 3: ops are cut in the order in_pieces alone, and --ops is whole"},
-      {"--remainder middle", "--remainder middle: expected first or last"},
+      {"--remainder middle", "--remainder middle: expected even, first or last"},
       {"--warmup 3", "--warmup 3: expected standard or all"},
       {"--merge all", "--merge all: expected none, adjacent or shortest"},
       {"--objective time", "--objective time: expected flush or span"},

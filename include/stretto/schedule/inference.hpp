@@ -24,7 +24,7 @@ struct inference {
   //! Micro-batches per group: 0 for the least, min(p / k, m), else from that to m; only looped stages
   //! have groups.
   int group = 0;
-  remainder_kind remainder = remainder_kind::first;
+  remainder_kind remainder = remainder_kind::even;
   placement_kind placement = placement_kind::looped;
 
   constexpr placement_kind placed() const { return placement; }

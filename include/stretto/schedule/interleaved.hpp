@@ -23,10 +23,10 @@ enum class warmup_kind : std::uint8_t {
 //! the group. Seq1F1B-I (Sun et al. 2024, arXiv 2406.03488).
 struct interleaved {
   static constexpr std::string_view name = "interleaved";
-  //! Micro-batches per group: 0 for the least, min(p / k, m), else from that to m. Megatron-LM's
-  //! microbatch_group_size_per_vp_stage; PyTorch's is m / max(1, m / p), rounded down.
+  //! Micro-batches per group, at least: 0 for the fewest that do, min(p / k, m), else from that to
+  //! m. Megatron-LM's microbatch_group_size_per_vp_stage.
   int group = 0;
-  remainder_kind remainder = remainder_kind::first;
+  remainder_kind remainder = remainder_kind::even;
   warmup_kind warmup = warmup_kind::standard;
   placement_kind placement = placement_kind::looped;
 

@@ -15,8 +15,8 @@ namespace stretto::schedule {
 //! need only p / k micro-batches. One chunk: ZB-H1.
 struct interleaved_zb {
   static constexpr std::string_view name = "interleaved_zb";
-  //! Micro-batches per group: 0 for the least, which is min(p / k, m), else from that to m; what does
-  //! not fill a group goes into the first. PyTorch's is m / max(1, m / p), rounded down.
+  //! Micro-batches per group, at least: 0 for the fewest that do, min(p / k, m), else from that to
+  //! m; what does not fill a group goes evenly into the others.
   int group = 0;
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
@@ -29,7 +29,7 @@ struct interleaved_zb {
   }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const auto where = place(placed(), sizes);
-    const auto groups = group_microbatches(sizes, group, remainder_kind::first);
+    const auto groups = group_microbatches(sizes, group, remainder_kind::even);
     const int steps = groups.steps();
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       const auto forward = [&](int step) {

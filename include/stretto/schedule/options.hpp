@@ -44,6 +44,7 @@ inline constexpr std::array spellings<placement_kind>{
     spelling<placement_kind>{"bidirectional", placement_kind::bidirectional}};
 template <>
 inline constexpr std::array spellings<remainder_kind>{
+    spelling<remainder_kind>{"even", remainder_kind::even},
     spelling<remainder_kind>{"first", remainder_kind::first},
     spelling<remainder_kind>{"last", remainder_kind::last}};
 template <>

@@ -18,7 +18,7 @@ struct paired_1f1b {
   static constexpr std::string_view name = "paired_1f1b";
   //! Micro-batches per group, and what does not fill one: as interleaved has them.
   int group = 0;
-  remainder_kind remainder = remainder_kind::first;
+  remainder_kind remainder = remainder_kind::even;
 
   constexpr placement_kind placed() const { return order().placed(); }
   constexpr verdict supports(const shape& sizes) const { return order().supports(sizes); }

@@ -10,6 +10,7 @@ namespace stretto::schedule {
 
 //! Where the micro-batches go that do not fill a group.
 enum class remainder_kind : std::uint8_t {
+  even,   //!< one into each group from the first on, and on (PyTorch, where none is then longer)
   first,  //!< into the first group, which is then longer (Paddle's dynamic graph)
   last,   //!< into a short group of their own at the end (Megatron-LM, Paddle's static graph)
 };
@@ -23,26 +24,28 @@ struct microbatch_groups {
     int microbatch = 0;
     std::int16_t slice = 0;
   };
-  int first = 1;  //!< micro-batches of the first group
-  int size = 1;   //!< of every later one, save a short last
+  int first = 1;   //!< micro-batches of the first group,
+  int firsts = 1;  //!< and of so many in all
+  int size = 1;    //!< of every later one, save a short last
   int chunks = 1;
   int microbatches = 1;
   int slices = 1;
 
   constexpr int steps() const { return microbatches * chunks * slices; }
   //! Micro-batches of the last group if it is shorter than the others, else 0.
-  constexpr int short_last() const { return (microbatches - first) % size; }
+  constexpr int short_last() const { return (microbatches - firsts * first) % size; }
   //! The visit of step k, 0 <= k < steps().
   constexpr visit at(int step) const {
     const int slice = slices > 1 ? step % slices : 0;
     if (slices > 1) step /= slices;
-    if (step < first * chunks)
-      return {step / first, step % first, static_cast<std::int16_t>(slice)};
-    const int later = step - first * chunks;
-    const int begin = first + later / (size * chunks) * size;
-    const int within = later % (size * chunks);
-    const int length = microbatches - begin < size ? microbatches - begin : size;
-    return {within / length, begin + within % length, static_cast<std::int16_t>(slice)};
+    const bool later = step >= firsts * first * chunks;
+    int length = later ? size : first;
+    int begin = later ? firsts * first : 0;
+    step -= begin * chunks;
+    begin += step / (length * chunks) * length;
+    step %= length * chunks;
+    if (microbatches - begin < length) length = microbatches - begin;
+    return {step / length, begin + step % length, static_cast<std::int16_t>(slice)};
   }
   //! The same of the backwards: chunks and slices are counted from the other end.
   constexpr visit back_at(int step) const {
@@ -59,14 +62,22 @@ constexpr int least_group(const shape& sizes) {
   return enough < sizes.microbatches ? enough : sizes.microbatches;
 }
 
-//! The groups of a shape. `group` 0 stands for the least: Paddle's and PyTorch's choice when p
-//! divides m, and depth-first in Megatron's words; group = m is breadth-first.
+//! The groups of a shape. `group` 0 stands for the least: PyTorch's choice, Paddle's when p divides
+//! m, and depth-first in Megatron's words; group = m is breadth-first.
 constexpr microbatch_groups group_microbatches(const shape& sizes, int group,
                                                remainder_kind remainder) {
   const int count = sizes.microbatches;
   const int size = group > 0 ? group : least_group(sizes);
-  const int first = remainder == remainder_kind::first ? size + count % size : size;
-  return {first, size, sizes.chunks, count, sizes.slices};
+  const int groups = count / size;
+  const int rest = count % size;
+  microbatch_groups made{size, 1, size, sizes.chunks, count, sizes.slices};
+  if (remainder == remainder_kind::first) made.first += rest;
+  if (remainder == remainder_kind::even) {
+    made.size = count / groups;
+    made.firsts = rest % groups > 0 ? rest % groups : 1;
+    made.first = made.size + (rest % groups > 0 ? 1 : 0);
+  }
+  return made;
 }
 
 //! Refuses a group that starves the pipeline or that the micro-batches cannot fill.
