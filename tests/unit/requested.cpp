@@ -266,7 +266,8 @@ TEST_CASE("plans are written from compute jobs and copies alone") {
         job_kind::reshard, job_kind::optimizer, job_kind::end_step}) {
     const std::string found = refusal({forward, {0, 0, 0, kind}, backward});
     CHECK(found.starts_with("rule complete broken on rank 0, step 1, job "));
-    CHECK(found.ends_with("a compute-only list holds no communication"));
+    CHECK(found.ends_with(
+        "a compute-only list holds no communication, nor the optimizer or the step's end"));
   }
 }
 
@@ -420,6 +421,23 @@ TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as 
       const planned fuller(schedule, four_by_two, table.view(), stretto::overlap::separate{}, wanted);
       CHECK(fuller.answer().why == stretto::reason::above_capacity);
     }
+}
+
+TEST_CASE("what takes the place of a job and computes nothing is told, not that there is no room") {
+  struct updating : one_f_one_b {
+    constexpr stretto::verdict emit(const shape& sizes, const stretto::job_table_view& costs,
+                                    stretto::job_sink& out) const {
+      out.push(0, {0, 0, 0, job_kind::optimizer});
+      return one_f_one_b::emit(sizes, costs, out);
+    }
+  };
+  const stretto::job_table table(2, 1);
+  const planned made(updating{}, four_by_two, table.view(), stretto::overlap::separate{});
+  CHECK(made.answer() == stretto::refuse(stretto::fault::incomplete,
+                                         stretto::reason::unexpected_communication, 0, 0,
+                                         {0, 0, 0, job_kind::optimizer}));
+  static_assert(stretto::pipeline<four_by_two, updating>::checked.why ==
+                stretto::reason::unexpected_communication);
 }
 
 TEST_CASE("a step that trains has backwards, and one of forwards alone has no optimizer") {

@@ -41,7 +41,8 @@ constexpr std::string_view describe(reason why) {
       return "a backward for the weights has no backward for the input";
     case reason::optimizer_not_last: return "the optimizer must be the rank's last job";
     case reason::reduction_missing: return "gradients must be reduced before the optimizer";
-    case reason::unexpected_communication: return "a compute-only list holds no communication";
+    case reason::unexpected_communication:
+      return "a compute-only list holds no communication, nor the optimizer or the step's end";
     case reason::bad_token: return "not an action: expected STAGE TYPE [MICROBATCH], as in 2F0";
     case reason::trailing_text: return "text follows the action";
     case reason::empty_row: return "the rank has no job";

@@ -179,18 +179,20 @@ constexpr verdict emit_jobs(const Schedule& made, const shape& sizes, const memo
   return emit_one(made, sizes, put, costs, seen, out);
 }
 
-//! The verdict on lists that have no place for a job: a doubled or misplaced one may have taken it.
+//! The verdict on lists that have no place for a job: one that is doubled, misplaced or of another
+//! kind may have taken it.
 //! @param refused  what the sink says; ok: there was place for all
 //! @param lists    all that there was place for, over costs that fit
 constexpr verdict refused_or_taken(const verdict& refused, const replay_input& lists) {
   if (refused.what != fault::capacity) return refused;
-  const verdict found = check::complete(lists);
+  const verdict found = check::complete(lists, check::lists_of::jobs);
   switch (found.why) {
     case reason::none: {  // all are there already
       const verdict twice =
           check::doubled(fault::incomplete, lists.rows, refused.rank, -1, refused.where);
       return twice.has_other ? twice : refused;
     }
+    case reason::unexpected_communication:
     case reason::out_of_range:
     case reason::wrong_rank:
     case reason::duplicate:
