@@ -136,6 +136,8 @@ TEST_CASE("kinds and slices outside PyTorch's grammar are known as such") {
 
 TEST_CASE("a verdict reads as one sentence with everything it holds") {
   CHECK(to_text(stretto::verdict{}) == "ok");
+  CHECK(to_text(refuse(fault::unsupported, reason::none)) ==
+        "unsupported, and the policy gives no reason");
   CHECK(to_text(refuse(fault::unsupported, reason::chunks_not_one)) ==
         "unsupported: this schedule has one chunk per rank");
   CHECK(to_text(refuse(fault::deadlocked, reason::waits_forever, 1, 0, {1, 1, 0, job_kind::forward},

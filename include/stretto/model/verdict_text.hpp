@@ -99,7 +99,10 @@ constexpr verdict_text to_text(const verdict& answer) {
   if (answer.rank >= 0) text << std::string_view(" on rank ") << answer.rank;
   if (answer.step >= 0) text << std::string_view(", step ") << answer.step;
   if (answer.has_job) text << std::string_view(", job ") << to_text(answer.where).view();
-  if (answer.why != reason::none) text << std::string_view(": ") << describe(answer.why);
+  if (answer.why != reason::none)
+    text << std::string_view(": ") << describe(answer.why);
+  else if (answer.what == fault::unsupported)
+    text << std::string_view(", and the policy gives no reason");
   if (answer.why == reason::duplicate && answer.has_other)
     return text << std::string_view(", the first time at step ") << answer.amount;
   if (answer.has_other) text << std::string_view(": ") << to_text(answer.other).view();
