@@ -106,7 +106,7 @@ inline timeline_picture with_lanes_beside(timeline_picture picture) {
   return picture;
 }
 
-//! The picture of a simulated step: every job that takes time.
+//! The picture of a simulated step: every job that takes time. Its title is the caller's to say.
 //! @param timeline as `measure` filled it
 //! @param with_memory whether to trace each rank's memory, too
 //! @param parts of a unit that times count: see timeline_picture

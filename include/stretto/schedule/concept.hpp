@@ -22,8 +22,12 @@ namespace stretto::schedule {
 //!   reason of theirs, reason::option_out_of_range.
 //! - `capacity(shape)`: jobs that the longest rank may hold: at most three for each of its stages,
 //!   micro-batch and slice. More than eight are refused, as they can only be an error.
-//! - `emit(shape, table, sink)`: appends every rank's jobs; the shape is supported. Returns ok, or
-//!   what the costs or limits in `table` make impossible.
+//! - `emit(shape, table, sink)`: appends every rank's jobs by `sink.push`; the shape is supported.
+//!   Returns ok, or what the costs or limits in `table` make impossible.
+//!
+//! All of these are constexpr, and a verdict that refuses has a reason, which compilers and to_text
+//! say. An emit that needs memory takes stretto::scratch, or std::vector; of that in libstdc++ 12
+//! clang evaluates `v(n, 0)` and not `v(n)`.
 //!
 //! One that has no backwards says so by a member `forward_only`, which is true.
 template <class Schedule>
