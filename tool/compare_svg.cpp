@@ -263,11 +263,16 @@ class picture {
     const double across = text_width(label, 12) + 2;
     const double x = x_of(one);
     const double y = y_of(one.length);
+    // Clear of the rings around the dot, which those of other numbers of chunks are.
+    const auto here = std::count_if(dots_.all.begin(), dots_.all.end(), [&](const auto& other) {
+      return other.peak == one.peak && other.length == one.length;
+    });
+    const double away = 6 + 3 * static_cast<double>(here);
     constexpr std::array<double, 13> downs{4, -8, 17, -20, 29, -32, 41, -44, 53, -56, 65, -68, 77};
     for (const bool avoids_lines : {true, false})
       for (const double down : downs)
         for (const bool right : {true, false}) {
-          const double begin = right ? x + 9 : x - 9 - across;
+          const double begin = right ? x + away : x - away - across;
           const plot_box place{begin, y + down - 11, across, 14};
           if (!places_.is_free(place, avoids_lines)) continue;
           const double end = right ? begin - 2 : begin + across;

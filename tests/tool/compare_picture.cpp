@@ -145,6 +145,17 @@ void looks_right(const std::string& arguments, const char* length = "makespan") 
   }
   const auto rest = found(drawn.out, "named by tooltips alone: ([0-9]+)");
   CHECK(labels.size() + (rest.empty() ? 0 : std::stoul(rest[0][0])) == dots.size());
+
+  // 5. Nor beside a ring, which another number of chunks has around a dot, so near that they touch.
+  for (const auto& ring :
+       found(drawn.out,
+             "<circle cx=\"([0-9.]+)\" cy=\"([0-9.]+)\" r=\"([0-9.]+)\" fill=\"none\"")) {
+    const double x = std::stod(ring[0]);
+    const double outside = std::stod(ring[2]) + 2;
+    for (const label& one : labels)
+      if (std::abs(one.y - 4 - std::stod(ring[1])) < 0.06)
+        CHECK((one.left > x + outside || one.right < x - outside));
+  }
 }
 
 }  // namespace
@@ -153,6 +164,7 @@ TEST_CASE("compare draws memory and makespan") {
   looks_right("--ranks 4 --microbatches 8");
   if (!test_support::sanitized)
     looks_right("--ranks 8 --microbatches 32 --chunks 1,2,4 --cost 2,2,2,0");
+  looks_right("--ranks 4 --microbatches 8 --chunks 1,2");
   looks_right("--ranks 4 --microbatches 16 --cost 10,12,8,1 --limit 2,3,4,6,16");
   looks_right("--ranks 4 --microbatches 8 --objective span --cost 3,3,3,1", "span");
   looks_right("--ranks 4 --microbatches 8 --memory 0,0,0");  // all on one upright
