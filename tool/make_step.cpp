@@ -16,6 +16,7 @@
 #include "stretto/check/all.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
+#include "stretto/schedule/by_name.hpp"
 
 namespace stretto::tool {
 
@@ -202,6 +203,7 @@ step plain_step(const step_options& options, finer_unit time) {
     return read;
   }
   if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
+  if (!schedule::by_name(options.name)) refuse_name(options.name);
   if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
   if (options.sizes.microbatches == 0)
     throw bad_input("--microbatches: required with a schedule's name");

@@ -401,6 +401,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"assign --layers 8 --ranks 2 --head 1,2", {"--head 1,2", "3 integers"}},
       {"assign --layers 8 --ranks 2 --embedding 1,-2,3", {"--embedding 1,-2,3", "from 0"}},
       {"schedule 1f1b --rank 4 --microbatches 8", {"--rank: schedule has no such option", ""}},
+      {"simulate some.csv", {"NAME some.csv: no such schedule", ""}},
+      {"simulate 1f1b", {"--ranks: required with a schedule's name", ""}},
       {"schedule --csv some.csv --chunk 2", {"--chunk: schedule has no such option", ""}},
       {"assign --layers 9999 --ranks 2 --cost 99999999,0,0,0", {"--layers 9999", "2e11"}},
       {"assign --layers balanced:8 --ranks 2 --weights 5 --limit 9", {"--limit 9", "is enough"}},
