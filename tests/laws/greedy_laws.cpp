@@ -260,7 +260,7 @@ TEST_CASE("the greedy V under random costs and limits: every rule, or the smalle
 }
 
 TEST_CASE("the adaptive V under random costs and limits: every rule, or the smallest limit") {
-  try_all(stretto::schedule::v_auto{}, 2, 600, 2);
+  try_all(stretto::schedule::v_auto{}, 2, 300, 2);
 }
 
 TEST_CASE("below V-Min's memory, as many micro-batches as fit follow in step, round after round") {

@@ -100,6 +100,10 @@ TEST_CASE("under tight limits the adaptive V keeps up with the best order that i
     REQUIRE(made.fits);
     CHECK(made.makespan <= published);
   };
+  no_longer(6, 6, 7, {1, 1, 1, 0}, 50);
+  no_longer(6, 6, 9, {1, 1, 1, 0}, 44);
+  no_longer(6, 9, 7, {1, 1, 1, 0}, 68);
+  no_longer(6, 15, 7, {1, 1, 1, 0}, 104);
   no_longer(7, 7, 7, {1, 1, 1, 0}, 62);
   no_longer(7, 14, 7, {1, 1, 1, 0}, 104);
   no_longer(7, 19, 7, {1, 1, 1, 0}, 134);
@@ -113,6 +117,9 @@ TEST_CASE("under tight limits the adaptive V keeps up with the best order that i
   no_longer(7, 7, 11, {10, 12, 8, 1}, 582);
   no_longer(7, 7, 11, {18522, 18086, 9337, 601}, 900968);
   no_longer(7, 16, 13, {116, 104, 49, 20}, 10351);
+  no_longer(4, 8, 5, {115, 104, 98, 0}, 6114);
+  no_longer(5, 8, 7, {74, 93, 108, 5}, 5172);
+  no_longer(6, 7, 9, {94, 74, 112, 0}, 4658);
   no_longer(6, 6, 9, {91, 85, 73, 60}, 5624);
   no_longer(6, 10, 11, {115, 103, 57, 0}, 6354);
 }

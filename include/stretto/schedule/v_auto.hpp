@@ -28,14 +28,15 @@ struct v_auto {
   int variant = -1;  //!< a single one, 0 to variants - 1; -1: the best of all
 
   //! Blocks within the limits, the greedy V, once more blocks with one activation of a chunk less
-  //! (what is found with a little less memory is then seldom lost), closed forms, and blocks with
-  //! another end.
+  //! (what is found with a little less memory is then seldom lost), closed forms, and both of blocks
+  //! with each of the other ends.
   static constexpr int blocks = v_block_search::variants;
   static constexpr int greedies = blocks + zbv_greedy::variants;
   static constexpr int passes = greedies + blocks;
   using forms = form_search<v_half, v_min, v_1f1b, hanayo>;
   static constexpr int ends = passes + forms::variants;
-  static constexpr int variants = ends + blocks;
+  static constexpr int closed = ends + 2 * blocks;
+  static constexpr int variants = closed + 2 * blocks;
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
@@ -45,11 +46,17 @@ struct v_auto {
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
                                 job_sink* out = nullptr) const {
+    if (tried >= ends) {
+      const bool closes = tried >= closed;
+      const auto search = laid_blocks(closes ? v_end_kind::close_up : v_end_kind::cool_down);
+      const int of = tried - (closes ? closed : ends);
+      return of < blocks ? search.run(sizes, table, of, out)
+                         : search.run_less(sizes, table, of - blocks, out);
+    }
     return tried < blocks     ? laid_blocks().run(sizes, table, tried, out)
            : tried < greedies ? greedy().score(sizes, table, tried - blocks, out)
            : tried < passes   ? laid_blocks().run_less(sizes, table, tried - greedies, out)
-           : tried < ends     ? forms{objective}.run(sizes, table, tried - passes, out)
-                              : laid_blocks(true).run(sizes, table, tried - ends, out);
+                              : forms{objective}.run(sizes, table, tried - passes, out);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
@@ -60,8 +67,8 @@ struct v_auto {
   }
 
  private:
-  constexpr v_block_search laid_blocks(bool cool_down = false) const {
-    return {objective, variant >= 0, cool_down};
+  constexpr v_block_search laid_blocks(v_end_kind end = v_end_kind::block) const {
+    return {objective, variant >= 0, end};
   }
   //! One of its variants alone, or, below 0, the search for the best.
   constexpr zbv_greedy greedy() const {

@@ -11,6 +11,7 @@
 #include "stretto/model/shape.hpp"
 #include "stretto/schedule/parts/kept_room.hpp"
 #include "stretto/schedule/parts/v_block.hpp"
+#include "stretto/schedule/parts/v_close_up.hpp"
 #include "stretto/schedule/parts/v_compaction.hpp"
 #include "stretto/schedule/parts/v_cool_down.hpp"
 #include "stretto/schedule/parts/v_exchange.hpp"
@@ -21,13 +22,20 @@
 
 namespace stretto::schedule {
 
+//! How the orders of blocks end.
+enum class v_end_kind : std::uint8_t {
+  block,      //!< as the last block does
+  cool_down,  //!< as v_cool_down lays them,
+  close_up,   //!< and closed up once more
+};
+
 //! The variants of a search over blocks of V schedules that keep as much as every rank's limit of
 //! memory allows, or the flattest, begun less often, where that is less than any of them needs:
 //! each with each of the rules by which its backwards for the weights run.
 struct v_block_search {
   objective_kind objective;
-  bool alone;              //!< one variant is asked for, not the best
-  bool cools_down = false;  //!< the ends of its orders are those of v_cool_down
+  bool alone;  //!< one variant is asked for, not the best
+  v_end_kind end = v_end_kind::block;
 
   //! Slots a rank, fast and slow: with these alone, the best is on average within 0.1% of that with
   //! all from 1 to 5; the first are those that most often cannot be beaten. How many ranks are
@@ -68,7 +76,8 @@ struct v_block_search {
     const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
     v_orders slots(sizes, activations(sizes, table));
     if (!arrange(sizes, tried / static_cast<int>(fills.size()), slots)) return {};
-    if (cools_down) v_cool_down(sizes, slots);
+    if (end != v_end_kind::block) v_cool_down(sizes, slots);
+    if (end == v_end_kind::close_up && !v_close_up(sizes, slots)) return {};
     const int room = rules.to_the_limit ? kept_room::widest(sizes, table) : 0;
     if (tries > 0) {
       v_exchange order(sizes, table, slots, objective, rules);
@@ -77,7 +86,7 @@ struct v_block_search {
       found.room = room;
       if (out == nullptr || !found.fits) return found;
     }
-    const v_fill fill(sizes, table, slots, out, rules, tries > 0 || cools_down);
+    const v_fill fill(sizes, table, slots, out, rules, tries > 0 || end != v_end_kind::block);
     if (!fill.fits()) return {};
     return score_of(objective, fill.makespan(), fill.span(), room);
   }
