@@ -56,7 +56,8 @@ class v_cool_down {
       stay_[staying++] = order[at];
     }
     int count = 0;
-    int pending = 0;  // backwards for the weights
+    int pending = 0;  // backwards for the weights, of which the oldest runs first
+    int oldest = 0;
     for (int at = 0; at < staying || ups > 0 || downs > 0;) {
       v_placed next{std::numeric_limits<std::int32_t>::max()};
       int* of = nullptr;  // those laid anew that it is one of
@@ -76,6 +77,9 @@ class v_cool_down {
       if (next.stream() >= v_weight_upper) {
         if (pending == 0) continue;  // its other half has moved behind it: it may run anywhere then
         --pending;
+        while (order[oldest].stream() < v_back_down || order[oldest].stream() >= v_weight_upper)
+          ++oldest;
+        next = {8 * next.start() + order[oldest++].stream() + (v_weight_upper - v_back_down)};
       } else if (next.stream() >= v_back_down) {
         ++pending;
       }
