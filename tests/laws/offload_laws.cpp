@@ -73,8 +73,10 @@ void try_one(const Schedule& schedule, const stretto::shape& sizes, std::int64_t
   REQUIRE_MESSAGE(found.ok(), std::string(stretto::to_text(found).view()));
 }
 
+//! @param every  one of so many: not every search is quick
 template <class Schedule>
-void try_all(int chunks, counts& seen) {
+void try_all(int chunks, counts& seen, int every = 1) {
+  int number = 0;
   for (int ranks = 1; ranks <= 4; ++ranks)
     for (const int microbatches : {1, 6})
       for (int lag = 0; lag <= 2; ++lag)
@@ -82,9 +84,10 @@ void try_all(int chunks, counts& seen) {
           for (const std::int64_t moved : {3, 8, 10})
             for (const std::int64_t limit : {9, 13, 20, 29, 45})
               for (const memory::microbatch_window& which : windows)
-                try_one(Schedule{},
-                        {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}, moved,
-                        limit, {which, lag, prefetch}, seen);
+                if (number++ % every == 0)
+                  try_one(Schedule{},
+                          {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}, moved,
+                          limit, {which, lag, prefetch}, seen);
 }
 
 }  // namespace
@@ -93,7 +96,7 @@ TEST_CASE("what a schedule under a limit made of folded costs is within the limi
   counts seen;
   try_all<stretto::schedule::zb_auto>(1, seen);
   try_all<stretto::schedule::zbv_greedy>(2, seen);
-  try_all<stretto::schedule::v_auto>(2, seen);
+  try_all<stretto::schedule::v_auto>(2, seen, 4);
   CHECK(seen.fitted > 1000);
   CHECK(seen.refused > 1000);
 }
