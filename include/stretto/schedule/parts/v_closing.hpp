@@ -30,7 +30,7 @@ class v_closing {
   constexpr void put(int rank, int stream, int microbatch, std::int32_t earliest) {
     const std::int32_t input = input_at(rank, stream, microbatch);
     if (input > earliest) earliest = input;
-    std::int32_t* const ends = ends_.data() + (stream * p_ + rank) * recent_;
+    std::int32_t* const ends = ends_.data() + std::int64_t{recent_} * (stream * p_ + rank);
     const std::int32_t last = ends[(microbatch - 1) & (recent_ - 1)];
     if (last > earliest) earliest = last;
     ends[microbatch & (recent_ - 1)] =
@@ -40,7 +40,7 @@ class v_closing {
   //! come.
   constexpr std::int32_t input_at(int rank, int stream, int microbatch) const {
     const std::int32_t* ends = ends_.data() + (microbatch & (recent_ - 1));
-    const auto end = [&](int of, int there) { return ends[(of * p_ + there) * recent_]; };
+    const auto end = [&](int of, int there) { return ends[std::int64_t{recent_} * (of * p_ + there)]; };
     switch (stream) {
       case v_down:
         return rank > 0 ? end(v_down, rank - 1) : 0;

@@ -91,7 +91,7 @@ class v_cool_down {
   int p_, m_;
   int ups_, downs_;  // backwards of the first and the second chunk that are laid anew, at most
   v_orders& to_;
-  scratch<v_placed> stay_;          // of a rank, the others
+  scratch<v_placed> stay_;         // of a rank, the others
   std::int32_t last_forward_ = 0;  // the slot of rank 0's
 };
 
