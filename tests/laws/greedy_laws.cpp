@@ -323,7 +323,7 @@ TEST_CASE("what a search finds with less memory is seldom lost with more") {
     zb_auto.try_limits(stretto::schedule::zb_auto{}, {ranks, microbatches, 1}, costs, 3 * ranks);
     zbv_greedy.try_limits(stretto::schedule::zbv_greedy{}, {ranks, microbatches, 2}, costs,
                           4 * ranks);
-    if (number % 20 == 0)
+    if (number % 10 == 0)
       v_auto.try_limits(stretto::schedule::v_auto{}, {ranks, microbatches, 2}, costs, 2 * ranks);
   }
   const auto tell = [](const char* name, const growth& of) {
