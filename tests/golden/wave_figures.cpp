@@ -47,7 +47,8 @@ TEST_CASE("no V schedule takes longer than that of the system it comes from") {
       if (theirs.span < 0) return;
       const std::int64_t span = shortest_span(schedule, theirs);
       CHECK(span <= theirs.span);
-      CHECK(shortest_span(stretto::schedule::v_auto{}, theirs) <= theirs.span);
+      if (schedule.name != stretto::schedule::v_auto::name)
+        CHECK(shortest_span(stretto::schedule::v_auto{}, theirs) <= theirs.span);
       of.span.count(span, theirs.span);
     }));
   }

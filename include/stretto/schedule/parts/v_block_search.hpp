@@ -72,6 +72,7 @@ struct v_block_search {
     const std::int64_t jobs = std::int64_t{v_streams} * sizes.ranks * sizes.microbatches;
     const int tries = effort / jobs < most_tries ? static_cast<int>(effort / jobs) : most_tries;
     const int rule = tried % static_cast<int>(fills.size());
+    if (!alone && is_seldom_best(tried / static_cast<int>(fills.size()))) return {};
     if (tries == 0 && rule > 0 && !alone) return {};
     const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
     v_orders slots(sizes, activations(sizes, table));
@@ -100,6 +101,14 @@ struct v_block_search {
   }
 
  private:
+  //! Other ends hardly ever make the best of all from even steps, nor closed up from what is begun
+  //! less often.
+  constexpr bool is_seldom_best(int order) const {
+    if (end == v_end_kind::block) return false;
+    if (order >= steady) return end == v_end_kind::close_up;
+    const v_steps& of = steps[static_cast<std::size_t>(order / ways)];
+    return of.fast == of.slow;
+  }
   static constexpr int effort = 1 << 19;  // jobs that are replayed to make a block's order better
   static constexpr int most_tries = 512;
 
