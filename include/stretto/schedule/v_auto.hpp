@@ -35,8 +35,8 @@ struct v_auto {
   static constexpr int passes = greedies + blocks;
   using forms = form_search<v_half, v_min, v_1f1b, hanayo>;
   static constexpr int ends = passes + forms::variants;
-  static constexpr int closed = ends + 2 * blocks;
-  static constexpr int variants = closed + 2 * blocks;
+  static constexpr int closed = ends + 2 * v_block_search::cooled_variants;
+  static constexpr int variants = closed + 2 * v_block_search::closed_variants;
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
@@ -49,9 +49,10 @@ struct v_auto {
     if (tried >= ends) {
       const bool closes = tried >= closed;
       const auto search = laid_blocks(closes ? v_end_kind::close_up : v_end_kind::cool_down);
+      const int count = closes ? v_block_search::closed_variants : v_block_search::cooled_variants;
       const int of = tried - (closes ? closed : ends);
-      return of < blocks ? search.run(sizes, table, of, out)
-                         : search.run_less(sizes, table, of - blocks, out);
+      return of < count ? search.run(sizes, table, of, out)
+                        : search.run_less(sizes, table, of - count, out);
     }
     return tried < blocks     ? laid_blocks().run(sizes, table, tried, out)
            : tried < greedies ? greedy().score(sizes, table, tried - blocks, out)

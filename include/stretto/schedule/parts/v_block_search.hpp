@@ -61,6 +61,12 @@ struct v_block_search {
       {.share = 2, .to_the_limit = true},
   }};
   static constexpr int variants = orders * static_cast<int>(fills.size());
+  //! With another end. Those in even steps hardly ever make the best of all then, nor, closed up,
+  //! those that are begun less often.
+  static constexpr int uneven = 3 * ways;
+  static constexpr int closed_variants = uneven * static_cast<int>(fills.size());
+  static constexpr int cooled_variants =
+      closed_variants + (orders - steady) * static_cast<int>(fills.size());
 
   //! On which placement: best_possible asks.
   constexpr placement_kind placed() const { return placement_kind::wave; }
@@ -72,11 +78,12 @@ struct v_block_search {
     const std::int64_t jobs = std::int64_t{v_streams} * sizes.ranks * sizes.microbatches;
     const int tries = effort / jobs < most_tries ? static_cast<int>(effort / jobs) : most_tries;
     const int rule = tried % static_cast<int>(fills.size());
-    if (!alone && is_seldom_best(tried / static_cast<int>(fills.size()))) return {};
+    int order = tried / static_cast<int>(fills.size());
+    if (end != v_end_kind::block && order >= uneven) order += steady - uneven;
     if (tries == 0 && rule > 0 && !alone) return {};
     const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
     v_orders slots(sizes, activations(sizes, table));
-    if (!arrange(sizes, tried / static_cast<int>(fills.size()), slots)) return {};
+    if (!arrange(sizes, order, slots)) return {};
     if (end != v_end_kind::block) v_cool_down(sizes, slots);
     if (end == v_end_kind::close_up && !v_close_up(sizes, slots)) return {};
     const int room = rules.to_the_limit ? kept_room::widest(sizes, table) : 0;
@@ -101,14 +108,6 @@ struct v_block_search {
   }
 
  private:
-  //! Other ends hardly ever make the best of all from even steps, nor closed up from what is begun
-  //! less often.
-  constexpr bool is_seldom_best(int order) const {
-    if (end == v_end_kind::block) return false;
-    if (order >= steady) return end == v_end_kind::close_up;
-    const v_steps& of = steps[static_cast<std::size_t>(order / ways)];
-    return of.fast == of.slow;
-  }
   static constexpr int effort = 1 << 19;  // jobs that are replayed to make a block's order better
   static constexpr int most_tries = 512;
 
