@@ -78,12 +78,12 @@ struct v_block_search {
     const std::int64_t jobs = std::int64_t{v_streams} * sizes.ranks * sizes.microbatches;
     const int tries = effort / jobs < most_tries ? static_cast<int>(effort / jobs) : most_tries;
     const int rule = tried % static_cast<int>(fills.size());
-    int order = tried / static_cast<int>(fills.size());
-    if (end != v_end_kind::block && order >= uneven) order += steady - uneven;
+    int arranged = tried / static_cast<int>(fills.size());
+    if (end != v_end_kind::block && arranged >= uneven) arranged += steady - uneven;
     if (tries == 0 && rule > 0 && !alone) return {};
     const v_fill_rules& rules = fills[static_cast<std::size_t>(rule)];
     v_orders slots(sizes, activations(sizes, table));
-    if (!arrange(sizes, order, slots)) return {};
+    if (!arrange(sizes, arranged, slots)) return {};
     if (end != v_end_kind::block) v_cool_down(sizes, slots);
     if (end == v_end_kind::close_up && !v_close_up(sizes, slots)) return {};
     const int room = rules.to_the_limit ? kept_room::widest(sizes, table) : 0;
