@@ -153,6 +153,7 @@ mpi_session::~mpi_session() {
   }
   if (!well) {
     state_->ending = true;
+    state_->broken.clear();  // who has no part in exchanges any more has one in this
     bool any_given_up = mpi_requests::any_given_up();
     try {
       for (const std::string& theirs :
