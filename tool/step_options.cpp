@@ -257,9 +257,13 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
       .add_option("--placement", placement,
                   "How stages are laid over ranks: looped, wave or bidirectional")
       ->check(CLI::IsMember({"looped", "wave", "bidirectional"}));
-  command.add_option("--group", group, "Micro-batches per group (where `list` says so)")
+  command
+      .add_option("--group", group,
+                  "Micro-batches per group (where `list` says so); with --remainder even at least")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
-  command.add_option("--remainder", remainder, "Where micro-batches go that fill no group: even, first or last")
+  command
+      .add_option("--remainder", remainder,
+                  "Where micro-batches go that fill no group: even, first or last")
       ->check(CLI::IsMember({"even", "first", "last"}));
   command.add_option("--warmup", warmup, "Forwards before the first backward: standard or all")
       ->check(CLI::IsMember({"standard", "all"}));

@@ -94,11 +94,12 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--chunks", to.chunks, "Stages per rank [2, or 1 where the schedule has one]")
       ->check(count_up_to(1000));
   app.add_option("--group", to.group,
-                 "Micro-batches per group, at least (interleaved, interleaved_zb, grouped) "
-                 "[min(ranks, all)]")
+                 "Micro-batches per group (interleaved, interleaved_zb, grouped); with --remainder "
+                 "even at least [min(ranks, all)]")
       ->check(count_up_to(100'000));
   app.add_option("--remainder", raw.remainder,
-                 "Where micro-batches go that fill no group (interleaved): even, first or last [even]");
+                 "Where micro-batches go that fill no group (interleaved): even, first or last "
+                 "[even]");
   app.add_option("--warmup", raw.warmup,
                  "Forwards before the first backward (interleaved): standard or all [standard]");
   app.add_option("--split", raw.split, "Which backwards are split (zb_h1): full or partial [full]");

@@ -40,7 +40,9 @@ class v_closing {
   //! come.
   constexpr std::int32_t input_at(int rank, int stream, int microbatch) const {
     const std::int32_t* ends = ends_.data() + (microbatch & (recent_ - 1));
-    const auto end = [&](int of, int there) { return ends[std::int64_t{recent_} * (of * p_ + there)]; };
+    const auto end = [&](int of, int there) {
+      return ends[std::int64_t{recent_} * (of * p_ + there)];
+    };
     switch (stream) {
       case v_down:
         return rank > 0 ? end(v_down, rank - 1) : 0;
