@@ -27,6 +27,7 @@ void add_plot(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_schedule(CLI::App& app);
 void add_simulate(CLI::App& app);
+void add_sweep(CLI::App& app);
 void add_trace(CLI::App& app);
 
 }  // namespace stretto::tool

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "command.hpp"
+#include "compare_csv.hpp"
 #include "compare_rows.hpp"
 #include "compare_svg.hpp"
 #include "errors.hpp"
@@ -41,6 +42,8 @@ struct compare_command : compare_options {
     if (!empty) costs.refuse_nothing_gathered(std::any_of(runs.begin(), runs.end(), gathers));
     if (format == "json")
       write_file("-o", out, common.json(limits, runs));
+    else if (format == "csv")
+      write_file("-o", out, to_csv(common, limits, runs));
     else if (format == "svg" && !empty)
       write_svg("-o", out, to_svg(common, limits, runs));
     else
@@ -94,30 +97,20 @@ void add_compare(CLI::App& app) {
   auto* command = app.add_subcommand(
       "compare", "Schedules on one model, the shortest first, beside what no order can beat");
   const auto mine = std::make_shared<compare_command>();
-  command->add_option("NAME", mine->names, "Schedules (default all): " + schedule_names());
-  mine->sizes.add(*command, true, true);
-  mine->costs.add(*command,
-                  {.windows = true, .pairs = true, .limits = true, .sums = true, .gathers = true});
-  command
-      ->add_option("--objective", mine->objective,
-                   "What is to be short: flush (the makespan) or span (the longest rank's first to "
-                   "last job, for steps that no barrier separates)")
-      ->check(CLI::IsMember({"flush", "span"}));
-  auto* merge = add_merge(*command, mine->merge);
+  const std::vector<CLI::Option*> others = mine->add(*command, several::cuts, true);
   auto* file = command
                    ->add_option("--csv", mine->csv,
                                 "A schedule in PyTorch's CSV to stand beside them; may be given "
                                 "several times")
-                   ->allow_extra_args(false)
-                   ->excludes(merge);
-  for (CLI::Option* put_in : mine->windows.add(*command)) file->excludes(put_in);
+                   ->allow_extra_args(false);
+  for (CLI::Option* other : others) file->excludes(other);
   command
       ->add_option(
           "--sort", mine->sort,
           "makespan, span, bubble, peak or name (default makespan, or span, by --objective)")
       ->check(CLI::IsMember({"makespan", "span", "bubble", "peak", "name"}));
-  command->add_option("--format", mine->format, "table, json or svg")
-      ->check(CLI::IsMember({"table", "json", "svg"}));
+  command->add_option("--format", mine->format, "table, json, csv or svg")
+      ->check(CLI::IsMember({"table", "json", "csv", "svg"}));
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->footer(
       "Costs are those of a job of one of --chunks chunks. A schedule that has another number of\n"

@@ -29,9 +29,9 @@ constexpr std::int64_t most_jobs_held = 2 * shape::most_jobs;
 constexpr std::int64_t most_parts = 1000;
 
 //! Which schedule is being made: with many jobs the searches take their time.
-void tell(const std::string& name) {
+void tell(const std::string& words) {
   static const bool terminal = isatty(STDERR_FILENO) == 1;
-  if (terminal) std::cerr << "\r\x1b[K" + name + "\r" << std::flush;
+  if (terminal) std::cerr << "\r\x1b[K" + words + "\r" << std::flush;
 }
 
 }  // namespace
@@ -172,7 +172,9 @@ std::vector<compared> compare_rows::made_within(std::optional<std::int64_t> limi
       const std::size_t at = order[taken];
       try {
         const entrant& one = entrants_[at];
-        if (one.facts != nullptr) tell(one.facts->name);
+        if (one.facts != nullptr)
+          tell(one.facts->name + ", " + count_of(one.cut.ranks, "rank") + ", " +
+               count_of(one.cut.microbatches, "micro-batch"));
         made[at] = one.facts != nullptr ? run(*one.facts, one.cut) : run(*one.read);
       } catch (...) {
         failed[at] = std::current_exception();

@@ -6,23 +6,12 @@
 #include <vector>
 
 #include "catalogue.hpp"
+#include "compare_options.hpp"
 #include "compare_table.hpp"
 #include "cost_cut.hpp"
 #include "step.hpp"
-#include "step_options.hpp"
 
 namespace stretto::tool {
-
-//! What is to be compared, and on what model.
-struct compare_options {
-  shape_options sizes;
-  cost_options costs;
-  window_options windows;
-  std::vector<std::string> names;  //!< of schedules; empty: all
-  std::vector<std::string> csv;    //!< orders of one's own
-  std::string objective = "flush";
-  std::string merge = "none";
-};
 
 //! The rows of a comparison: every schedule in each cut of the model that it has, and orders that
 //! are read.

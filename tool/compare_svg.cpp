@@ -4,15 +4,14 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <limits>
 
 #include "compare_dots.hpp"
 #include "plot_axis.hpp"
+#include "plot_page.hpp"
 #include "plot_places.hpp"
 #include "step_options.hpp"
 #include "stretto/memory/window_text.hpp"
-#include "stretto/plan/svg_layout.hpp"
 #include "stretto/plan/svg_style.hpp"
 
 namespace stretto::tool {
@@ -25,21 +24,7 @@ constexpr double wide = 720;  // of the plot
 constexpr double high = 420;
 constexpr double radius = 5;
 constexpr std::size_t most_names = 3;  // on one label
-// Told apart by those who see few colours (Okabe and Ito, Color Universal Design, 2008).
-constexpr std::array<const char*, 6> hues{"#0072b2", "#d55e00", "#009e73",
-                                          "#cc79a7", "#e69f00", "#56b4e9"};
-
-constexpr double tick_height = 36;  // from tick to tick, upwards
-
-double text_width(const std::string& words, double size) {
-  return detail::svg_layout::text_width(words, size);
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
+constexpr double tick_height = 36;     // from tick to tick, upwards
 
 class picture {
  public:
@@ -59,7 +44,7 @@ class picture {
     up_ = plot_axis(units(std::min(brief->length, dots_.bound), common_.time),
                     units(slow->length, common_.time), high);
     for (const std::int64_t tick : up_.ticks(tick_height))
-      left_ = std::max(left_, 24 + text_width(std::to_string(tick), 11));
+      left_ = std::max(left_, 24 + plot_text_width(std::to_string(tick), 11));
     lay_out_legend();
     places_.inside = {left_, top_, wide + 30, high};
     last_x_ = left_;
@@ -97,7 +82,7 @@ class picture {
   const char* hue_of(int chunks) const {
     const std::vector<int>& all = dots_.chunks;
     const auto at = std::find(all.begin(), all.end(), chunks) - all.begin();
-    return hues[static_cast<std::size_t>(at) % hues.size()];
+    return plot_hues[static_cast<std::size_t>(at) % plot_hues.size()];
   }
 
   std::string title() const {
@@ -127,7 +112,7 @@ class picture {
     double x = 16;
     double y = 52;
     for (entry& one : legend_) {
-      const double across = 20 + text_width(one.words, 12) + 16;
+      const double across = 20 + plot_text_width(one.words, 12) + 16;
       if (x > 16 && x + across > left_ + wide + 40) {
         x = 16;
         y += 18;
@@ -140,30 +125,20 @@ class picture {
   }
 
   void open() {
-    const std::string width = number(left_ + wide + 40);
-    const std::string height = number(top_ + high + 56);
-    text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height +
-            "\" viewBox=\"0 0 " + width + " " + height + "\" role=\"img\">\n<title>" +
-            escape_xml(title() + ": memory and " + measure() + " of every schedule") +
-            "</title>\n<style>\n"
-            "text{font-family:Helvetica,Arial,sans-serif;font-size:12px;fill:#3c444d}\n"
-            ".page{fill:#ffffff}.grid{stroke:#e9ecf1;fill:none}.tick{font-size:11px;fill:#57606a}"
-            ".front{stroke:#6b7480;stroke-width:1.5;fill:none}"
-            ".bound{stroke:#c0507a;stroke-width:1.5;stroke-dasharray:5 4;fill:none}"
-            ".limit{stroke:#9aa3af;stroke-dasharray:2 3;fill:none}.leader{stroke:#9aa3af;fill:none}"
-            ".name{paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-linejoin:round}"
-            ".first{font-weight:bold}.head{font-size:16px;font-weight:bold;fill:#1b1f24}\n"
-            "@media (prefers-color-scheme:dark){text{fill:#c9d1d9}.page{fill:#15181d}"
-            ".grid{stroke:#2a2f37}.tick{fill:#a9b2bc}.name{stroke:#15181d}.head{fill:#f0f3f6}}\n"
-            "</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
+    text_ = open_plot(left_ + wide + 40, top_ + high + 56,
+                      title() + ": memory and " + measure() + " of every schedule",
+                      ".front{stroke:#6b7480;stroke-width:1.5;fill:none}"
+                      ".bound{stroke:#c0507a;stroke-width:1.5;stroke-dasharray:5 4;fill:none}"
+                      ".limit{stroke:#9aa3af;stroke-dasharray:2 3;fill:none}"
+                      ".first{font-weight:bold}");
     words(16, 28, "head", "start", title());
     for (const entry& one : legend_) {
       if (one.hue != nullptr)
-        text_ += "<circle cx=\"" + number(one.x + 8) + "\" cy=\"" + number(one.y - 4) + "\" r=\"" +
-                 number(radius) + "\" fill=\"" + one.hue + "\"/>\n";
+        text_ += "<circle cx=\"" + plot_number(one.x + 8) + "\" cy=\"" + plot_number(one.y - 4) +
+                 "\" r=\"" + plot_number(radius) + "\" fill=\"" + one.hue + "\"/>\n";
       else
-        text_ += "<path class=\"" + one.line + "\" d=\"M" + number(one.x) + " " +
-                 number(one.y - 4) + "h15\"/>\n";
+        text_ += "<path class=\"" + one.line + "\" d=\"M" + plot_number(one.x) + " " +
+                 plot_number(one.y - 4) + "h15\"/>\n";
       words(one.x + 20, one.y, "", "start", one.words);
     }
     const auto scale = [](const plot_axis& of) {
@@ -176,33 +151,33 @@ class picture {
 
   void grid() {
     const std::int64_t most = across_.ticks(70).empty() ? 0 : across_.ticks(70).back();
-    const double apart = std::max(70.0, text_width(std::to_string(most), 11) + 16);
+    const double apart = std::max(70.0, plot_text_width(std::to_string(most), 11) + 16);
     for (const std::int64_t tick : across_.ticks(apart)) {
       const double x = left_ + across_.at(static_cast<double>(tick));
-      text_ += "<path class=\"grid\" d=\"M" + number(x) + " " + number(top_) + "v" + number(high) +
-               "\"/>\n";
+      text_ += "<path class=\"grid\" d=\"M" + plot_number(x) + " " + plot_number(top_) + "v" +
+               plot_number(high) + "\"/>\n";
       words(x, top_ + high + 18, "tick", "middle", std::to_string(tick));
     }
     for (const std::int64_t tick : up_.ticks(tick_height)) {
       const double y = top_ + high - up_.at(static_cast<double>(tick));
-      text_ += "<path class=\"grid\" d=\"M" + number(left_) + " " + number(y) + "h" + number(wide) +
-               "\"/>\n";
+      text_ += "<path class=\"grid\" d=\"M" + plot_number(left_) + " " + plot_number(y) + "h" +
+               plot_number(wide) + "\"/>\n";
       words(left_ - 8, y + 4, "tick", "end", std::to_string(tick));
     }
   }
 
   void lines() {
     if (dots_.has_bound())
-      text_ += "<path class=\"bound\" d=\"M" + number(left_) + " " + number(y_of(dots_.bound)) +
-               "h" + number(wide) + "\"/>\n";
+      text_ += "<path class=\"bound\" d=\"M" + plot_number(left_) + " " +
+               plot_number(y_of(dots_.bound)) + "h" + plot_number(wide) + "\"/>\n";
     double free = left_ + (up_.is_logarithmic() ? 70 : 0);  // of the limits' words
     for (const std::int64_t limit : limits_) {
       if (!across_.holds(static_cast<double>(limit))) continue;
       const double x = left_ + across_.at(static_cast<double>(limit));
-      text_ += "<path class=\"limit\" d=\"M" + number(x) + " " + number(top_) + "v" + number(high) +
-               "\"/>\n";
+      text_ += "<path class=\"limit\" d=\"M" + plot_number(x) + " " + plot_number(top_) + "v" +
+               plot_number(high) + "\"/>\n";
       const std::string what = "limit " + std::to_string(limit);
-      const double half = text_width(what, 11) / 2;
+      const double half = plot_text_width(what, 11) / 2;
       if (x - half < free) continue;
       words(x, top_ - 10, "tick", "middle", what);
       free = x + half + 8;
@@ -215,15 +190,15 @@ class picture {
       const double y = y_of(one->length);
       if (!path.empty() && x == last_x_ && y == last_y_) continue;  // of other chunks
       if (path.empty())
-        path = "M" + number(x) + " " + number(top_);
+        path = "M" + plot_number(x) + " " + plot_number(top_);
       else
         places_.lines.push_back({last_x_, last_y_ - 1, x - last_x_, 2});
-      path += "H" + number(x) + "V" + number(y);
+      path += "H" + plot_number(x) + "V" + plot_number(y);
       places_.lines.push_back({x - 1, std::min(last_y_, y), 2, std::max(0.0, y - last_y_)});
       last_x_ = x;
       last_y_ = y;
     }
-    text_ += "<path class=\"front\" d=\"" + path + "H" + number(left_ + wide) + "\"/>\n";
+    text_ += "<path class=\"front\" d=\"" + path + "H" + plot_number(left_ + wide) + "\"/>\n";
     places_.lines.push_back({last_x_, last_y_ - 1, left_ + wide - last_x_, 2});
   }
 
@@ -239,7 +214,8 @@ class picture {
           std::abs(other.y + other.high / 2 - y) < 0.5)
         r += 3;
     const bool ring = r > radius;
-    text_ += "<circle cx=\"" + number(x) + "\" cy=\"" + number(y) + "\" r=\"" + number(r) + "\" " +
+    text_ += "<circle cx=\"" + plot_number(x) + "\" cy=\"" + plot_number(y) + "\" r=\"" +
+             plot_number(r) + "\" " +
              (ring ? "fill=\"none\" stroke-width=\"2\" stroke=\"" : "fill=\"") +
              hue_of(one.chunks) + "\"" + (one.unbeaten || ring ? "" : " fill-opacity=\"0.55\"") +
              "><title>" +
@@ -260,7 +236,7 @@ class picture {
     std::string label;
     for (std::size_t at = 0; at < told; ++at) label += (at == 0 ? "" : ", ") + one.names[at];
     if (one.names.size() > told) label += " +" + std::to_string(one.names.size() - told);
-    const double across = text_width(label, 12) + 2;
+    const double across = plot_text_width(label, 12) + 2;
     const double x = x_of(one);
     const double y = y_of(one.length);
     // Clear of the rings around the dot, which those of other numbers of chunks are.
@@ -280,8 +256,8 @@ class picture {
             if (!is_nearest(one, end, y + down - 4)) continue;
           } else {
             if (!places_.is_clear(x, y, end, y + down - 4)) continue;
-            text_ += "<path class=\"leader\" d=\"M" + number(x) + " " + number(y) + "L" +
-                     number(end) + " " + number(y + down - 4) + "\"/>\n";
+            text_ += "<path class=\"leader\" d=\"M" + plot_number(x) + " " + plot_number(y) + "L" +
+                     plot_number(end) + " " + plot_number(y + down - 4) + "\"/>\n";
           }
           words(right ? begin : begin + across, y + down, one.unbeaten ? "name first" : "name",
                 right ? "start" : "end", label);
@@ -302,8 +278,7 @@ class picture {
   }
   void words(double x, double y, const std::string& look, const char* anchor,
              const std::string& what) {
-    text_ += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" class=\"" + look +
-             "\" text-anchor=\"" + anchor + "\">" + escape_xml(what) + "</text>\n";
+    text_ += plot_words(x, y, look, anchor, what);
   }
 
   const comparison& common_;

@@ -185,21 +185,26 @@ std::string comparison::json(const std::vector<std::int64_t>& limits,
                              const std::vector<comparison_run>& runs) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   if (runs.size() == 1)
-    list = json_of(runs[0]);
+    list = rows_of(runs[0]);
   else
     for (std::size_t at = 0; at < runs.size(); ++at)
-      list.push_back({{"limit", limits[at]}, {"schedules", json_of(runs[at])}});
+      list.push_back({{"limit", limits[at]}, {"schedules", rows_of(runs[at])}});
   return list.dump(1) + "\n";
 }
 
-nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {
+nlohmann::ordered_json comparison::rows_of(const comparison_run& made) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  const auto entry_of = [&](const compared& one) {
+    return nlohmann::ordered_json{{"schedule", one.name},
+                                  {"ranks", wanted.ranks},
+                                  {"microbatches", wanted.microbatches},
+                                  {"chunks", one.chunks}};
+  };
   for (const compared& one : made.all) {
-    nlohmann::ordered_json entry{{"schedule", one.name},
-                                 {"chunks", one.chunks},
-                                 {"makespan", time.json(one.all.all.makespan)},
-                                 {"span", time.json(one.all.all.span)},
-                                 {"bubble", one.all.all.bubble.value()}};
+    nlohmann::ordered_json entry = entry_of(one);
+    entry["makespan"] = time.json(one.all.all.makespan);
+    entry["span"] = time.json(one.all.all.span);
+    entry["bubble"] = one.all.all.bubble.value();
     if (!one.file.empty()) entry["file"] = one.file;
     if (wanted.slices > 1) entry["slices"] = one.slices;
     if (one.gathers) entry["by_gathers"] = time.json(one.by_gathers);
@@ -218,7 +223,8 @@ nlohmann::ordered_json comparison::json_of(const comparison_run& made) const {
     list.push_back(std::move(entry));
   }
   for (const compared& one : made.absent) {
-    list.push_back({{"schedule", one.name}, {"chunks", one.chunks}, {"refused", reason_of(one)}});
+    list.push_back(entry_of(one));
+    list.back()["refused"] = reason_of(one);
     if (!one.file.empty()) list.back()["file"] = one.file;
     if (wanted.slices > 1) list.back()["slices"] = one.slices;
   }

@@ -73,11 +73,14 @@ struct comparison {
                     const std::vector<comparison_run>& runs) const;
   std::string json(const std::vector<std::int64_t>& limits,
                    const std::vector<comparison_run>& runs) const;
+  //! A list of all that is known of each row.
+  nlohmann::ordered_json rows_of(const comparison_run& made) const;
+  //! Why it is not there.
+  std::string reason_of(const compared& one) const;
 
  private:
   std::string table_of(const comparison_run& made) const;
   std::string lines_of_absent(const comparison_run& made) const;
-  nlohmann::ordered_json json_of(const comparison_run& made) const;
   //! What is put in, and how much of it a row has.
   std::string put_name() const;
   std::string put_text(const memory::windows& of) const;
@@ -87,7 +90,6 @@ struct comparison {
   //! Which one it is, where there is no column of chunks.
   std::string name_of(const compared& one) const;
   std::string scale(const compared& one) const;
-  std::string reason_of(const compared& one) const;
 };
 
 }  // namespace stretto::tool

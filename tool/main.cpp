@@ -124,6 +124,7 @@ int main(int argc, char** argv) {
     add_plan(app);
     add_simulate(app);
     add_compare(app);
+    add_sweep(app);
     add_assign(app);
     add_memory(app);
     add_costs(app);

@@ -92,16 +92,33 @@ void refuse_shape(const std::string& name, reason why, const shape& sizes,
   throw bad_input(option_of(why, sizes, options) + ": " + name + " does not serve this: " + rule);
 }
 
-void shape_options::add(CLI::App& command, bool required, bool several) {
+void shape_options::add(CLI::App& command, bool required, several of) {
   constexpr int greatest = std::numeric_limits<int>::max();
-  command.add_option("--ranks", ranks, "Ranks of the pipeline")
-      ->check(CLI::Range(1, greatest).description(""))
-      ->required(required);
-  command.add_option("--microbatches", microbatches, "Micro-batches in a step")
-      ->check(CLI::Range(1, greatest).description(""))
-      ->required(required);
+  const auto add_count = [&](const std::string& name, int& one, std::vector<int>& all,
+                             const std::string& what) {
+    if (of != several::shapes)
+      command.add_option(name, one, what)
+          ->check(CLI::Range(1, greatest).description(""))
+          ->required(required);
+    else
+      command
+          .add_option_function<std::string>(
+              name,
+              [name, &one, &all](const std::string& text) {
+                for (const std::int64_t count :
+                     read_list(name, text, 1, std::numeric_limits<int>::max()))
+                  all.push_back(static_cast<int>(count));
+                std::ranges::sort(all);
+                all.erase(std::unique(all.begin(), all.end()), all.end());
+                one = all.front();
+              },
+              what + "; several, as in 4,8,16")
+          ->required(required);
+  };
+  add_count("--ranks", ranks, all_ranks, "Ranks of the pipeline");
+  add_count("--microbatches", microbatches, all_microbatches, "Micro-batches in a step");
   const std::string by_default = " (default 1, or 2 where a schedule needs two)";
-  if (several)
+  if (of != several::none)
     command.add_option_function<std::string>(
         "--chunks",
         [this](const std::string& text) {
@@ -116,7 +133,7 @@ void shape_options::add(CLI::App& command, bool required, bool several) {
     command.add_option("--chunks", chunks, "Stages per rank" + by_default)
         ->check(CLI::Range(1, greatest).description(""));
   constexpr std::int32_t most_slices = std::numeric_limits<std::int16_t>::max();
-  if (several)
+  if (of != several::none)
     command.add_option_function<std::string>(
         "--slices",
         [this](const std::string& text) {

@@ -18,18 +18,23 @@ class Option;
 
 namespace stretto::tool {
 
+//! Of which options a command takes several numbers.
+enum class several { none, cuts, shapes };  // of chunks and slices; of ranks and micro-batches, too
+
 //! --ranks, --microbatches, --chunks, --slices.
 struct shape_options {
   int ranks = 0;
   int microbatches = 0;
+  // Of a command that takes several, upwards.
+  std::vector<int> all_ranks;
+  std::vector<int> all_microbatches;
   std::optional<int> chunks;  //!< not given: one, or as many as the schedule must have
   std::vector<int> all_chunks;  //!< of a command that takes several, the first of which is `chunks`
   int slices = 1;
   std::vector<int> all_slices;  //!< of a command that takes several, downwards from `slices`
 
   //! @param required  whether the command cannot do without
-  //! @param several   whether it takes more than one number of chunks, and of slices
-  void add(CLI::App& command, bool required, bool several = false);
+  void add(CLI::App& command, bool required, several of = several::none);
   //! @param schedule  whose shape it is; empty: of none in particular
   //! @throws bad_input for a shape with more jobs than the library serves
   shape sizes(const std::string& schedule = {}) const;
