@@ -29,11 +29,16 @@ struct sweep_command : compare_options {
     std::string lines = csv_titles();
     bool any = false;
     bool gathers = false;
-    for (std::size_t shape = 0; shape < grid.shapes(); ++shape) {
+    const auto on = [&](std::size_t shape) {
       compare_options one = *this;
       one.sizes.ranks = grid.ranks_of(shape);
       one.sizes.microbatches = grid.microbatches_of(shape);
-      compare_rows compared(one);
+      return one;
+    };
+    // A shape that is refused is so before others have taken their time.
+    for (std::size_t shape = 0; shape < grid.shapes(); ++shape) compare_rows{on(shape)};
+    for (std::size_t shape = 0; shape < grid.shapes(); ++shape) {
+      compare_rows compared(on(shape));
       comparison_run made;
       for (auto& row : compared.made_within(std::nullopt))
         (row.why.found.ok() ? made.all : made.absent).push_back(std::move(row));

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <tuple>
@@ -20,20 +19,10 @@ namespace {
 
 using nlohmann::json;
 using tool_tests::contents;
+using tool_tests::found;
 using tool_tests::outcome;
 using tool_tests::run;
 using tool_tests::temporary;
-
-//! All that a pattern finds: its groups, of each place.
-std::vector<std::vector<std::string>> found(const std::string& text, const std::string& pattern) {
-  std::vector<std::vector<std::string>> all;
-  const std::regex each(pattern);
-  for (std::sregex_iterator at(text.begin(), text.end(), each), end; at != end; ++at) {
-    all.emplace_back();
-    for (std::size_t group = 1; group < at->size(); ++group) all.back().push_back((*at)[group]);
-  }
-  return all;
-}
 
 //! Chunks, length and peak.
 using place = std::tuple<int, double, double>;

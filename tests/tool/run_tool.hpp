@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
+#include <vector>
 
 #include "support/run_program.hpp"
 
@@ -21,6 +24,18 @@ inline outcome run(const std::string& arguments) {
 inline nlohmann::json run_json(const std::string& arguments) {
   const outcome ran = run(arguments);
   return ran.exit == 0 ? nlohmann::json::parse(ran.out) : nlohmann::json{{"failed", ran.err}};
+}
+
+//! All that a pattern finds: its groups, of each place.
+inline std::vector<std::vector<std::string>> found(const std::string& text,
+                                                   const std::string& pattern) {
+  std::vector<std::vector<std::string>> all;
+  const std::regex each(pattern);
+  for (std::sregex_iterator at(text.begin(), text.end(), each), end; at != end; ++at) {
+    all.emplace_back();
+    for (std::size_t group = 1; group < at->size(); ++group) all.back().push_back((*at)[group]);
+  }
+  return all;
 }
 
 }  // namespace tool_tests
