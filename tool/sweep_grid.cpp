@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "step_options.hpp"
@@ -20,12 +20,12 @@ double units(std::int64_t value, const finer_unit& of) {
 
 }  // namespace
 
-std::string sweep_measure::text(double value) const {
-  if (part) return percent(value);
-  if (value == std::floor(value) && std::abs(value) < 1e15)
-    return std::to_string(static_cast<std::int64_t>(value));
+std::string sweep_measure::text(double of) const {
+  if (part) return percent(of);
+  if (of == std::floor(of) && std::abs(of) < 1e15)
+    return std::to_string(static_cast<std::int64_t>(of));
   char made[40];
-  std::snprintf(made, sizeof made, "%.2f", value);
+  std::snprintf(made, sizeof made, "%.2f", of);
   return made;
 }
 

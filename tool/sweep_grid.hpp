@@ -17,7 +17,7 @@ struct sweep_measure {
   //! Empty: it has none.
   std::optional<double> (*value)(const comparison&, const compared&);
 
-  std::string text(double value) const;
+  std::string text(double of) const;
 };
 
 //! bubble, makespan, ...

@@ -11,6 +11,7 @@
 #include "errors.hpp"
 #include "plot_axis.hpp"
 #include "plot_page.hpp"
+#include "step_options.hpp"
 
 namespace stretto::tool {
 
