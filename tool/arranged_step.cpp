@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "catalogue.hpp"
 #include "errors.hpp"
 #include "make_step.hpp"
 #include "simulated.hpp"
-#include "stretto/schedule/by_name.hpp"
 
 namespace stretto::tool {
 
@@ -48,7 +48,7 @@ arrangement arrange_step(const step_options& options, step& made) {
     return check::bounded(made.input()).ok() ? simulate(made, false).all.makespan : -1;
   };
   const std::int64_t jobs = made.input().rows.total();
-  const std::int64_t passes = read ? 1 : std::max(1, schedule::by_name(options.name)->orders());
+  const std::int64_t passes = read ? 1 : std::max(1, *orders_of(options.name));
   const std::int64_t tries =
       std::clamp<std::int64_t>(most_jobs / std::max<std::int64_t>(1, jobs * passes), 1, most_tries);
   arrangement found = arrange(given, made.microbatches, makespan_of, static_cast<int>(tries));

@@ -70,6 +70,11 @@ void refuse_name(const std::string& name) {
   throw bad_option("NAME", name, "no such schedule; there are " + schedule_names());
 }
 
+std::optional<int> orders_of(const std::string& name) {
+  const std::optional<schedule::any> found = schedule::by_name(name);
+  return found ? std::optional<int>(found->orders()) : std::nullopt;
+}
+
 bool is_forward_only(const std::string& name) {
   for (const schedule_facts& facts : catalogue())
     if (facts.name == name) return facts.forward_only;

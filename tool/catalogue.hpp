@@ -51,6 +51,8 @@ std::vector<schedule_facts> catalogue();
 std::string schedule_names();
 //! @throws bad_input that names all there are
 [[noreturn]] void refuse_name(const std::string& name);
+//! Among how many orders the schedule of that name chooses; empty: there is none.
+std::optional<int> orders_of(const std::string& name);
 //! Whether there is such a schedule, and no job of it has a backward.
 bool is_forward_only(const std::string& name);
 

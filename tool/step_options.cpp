@@ -11,7 +11,6 @@
 #include "errors.hpp"
 #include "numbers.hpp"
 #include "stretto/memory/window_text.hpp"
-#include "stretto/schedule/by_name.hpp"
 
 namespace stretto::tool {
 
@@ -87,8 +86,8 @@ std::string count_of(int count, const std::string& what) {
 void refuse_shape(const std::string& name, reason why, const shape& sizes,
                   const schedule_options& options) {
   std::string rule = std::string(describe(why));
-  if (const auto made = schedule::by_name(name); why == reason::variant_out_of_range && made)
-    rule += "; there are " + std::to_string(made->orders()) + ", numbered from 0";
+  if (const auto orders = orders_of(name); why == reason::variant_out_of_range && orders)
+    rule += "; there are " + std::to_string(*orders) + ", numbered from 0";
   throw bad_input(option_of(why, sizes, options) + ": " + name + " does not serve this: " + rule);
 }
 
