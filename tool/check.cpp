@@ -34,6 +34,7 @@ std::string gathered_in_words(const step& made, const step_options& options) {
 std::string placement_in_words(const imported_schedule& read) {
   const auto lies = read.lies_as();
   if (!lies) return ", neither looped nor wave";
+  if (read.two_directions) return ", bidirectional";
   if (read.chunks == 1 || read.where().ranks == 1) return {};
   return *lies == placement_kind::wave ? ", wave" : ", looped";
 }
@@ -52,14 +53,16 @@ void add_check(CLI::App& app) {
                    "Of how many stages at once a rank may hold the weights (between UNSHARD and "
                    "RESHARD; default: any number)")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
-  mine->costs.add(*command, {.windows = false, .pairs = true});
+  mine->costs.add(*command, {.windows = true, .pairs = true});
   mine->costs.replicas = true;  // what files of costs say of gathers counts against limits
   command->callback([mine] {
     const step made = make_step(*mine, true);
     const std::string gathered = gathered_in_words(made, *mine);
     std::cout << made.title << ", " << count_of(made.made.where.stages(), "stage")
               << placement_in_words(*made.imported) << ", "
-              << (made.messages ? "compute_comms" : "compute_only") << ": ok" << gathered << '\n';
+              << (made.messages ? "compute_comms" : "compute_only")
+              << (made.imported->beyond_pytorch ? " beyond PyTorch's grammar" : "") << ": ok"
+              << gathered << '\n';
   });
 }
 

@@ -151,6 +151,8 @@ void compare_rows::fit(const std::string& path, const step& read) {
   if (!costs.layers.given() && where.stages() != where.ranks * read.chunks)
     refuse("has " + count_of(where.stages(), "stage") + " on " + count_of(where.ranks, "rank") +
            ", not as many on each; --layers says what uneven ones take");
+  if (read.slices > 1 && std::ranges::count(common_.slices, read.slices) == 0)
+    refuse("has " + count_of(read.slices, "slice") + ", of which there are none by --slices");
   cut_costs(read.chunks, [&](const std::string& rule) {
     refuse("has " + count_of(read.chunks, "chunk") + ", for which " + rule +
            "; give costs of one by --chunks " + std::to_string(read.chunks));
@@ -220,10 +222,20 @@ compared compare_rows::run(const schedule_facts& facts, const shape& cut) const 
   }
   if (!made) return result;
   if (!facts.forward_only)
-    refuse_windows(costs, windows, *made,
+    refuse_windows(said_of_schedules(), windows, *made,
                    [&](std::int64_t amount) { return common_.memory.text(amount); });
   measure(*made, result);
   return result;
+}
+
+cost_options compare_rows::said_of_schedules() const {
+  cost_options mine = costs;
+  const auto any = [&](job_kind kind) {
+    return std::ranges::any_of(read_, [&](const step& one) { return one.has(kind); });
+  };
+  if (any(job_kind::recompute)) mine.again.clear();
+  if (any(job_kind::offload)) mine.copy.clear();
+  return mine;
 }
 
 compared compare_rows::run(step& read) const {
@@ -232,8 +244,9 @@ compared compare_rows::run(step& read) const {
   result.file = read.schedule;
   result.forward_only = read.forward_only;
   result.chunks = read.chunks;
+  result.slices = read.slices;
   try {
-    prove_order(read, costs, cut_into(1), &result.why,
+    prove_order(read, costs, cut_into(read.slices), &result.why,
                 common_.spans ? schedule::objective_kind::span : schedule::objective_kind::flush);
   } catch (const layers_refused& refused) {
     result.why = {refused.why};
@@ -253,6 +266,10 @@ void compare_rows::measure(const step& made, compared& result) const {
   result.parts = made.made.where;
   result.parts.microbatches *= made.slices;
   result.costs = made.made.costs;
+  // Which of a file's micro-batches run again, or are copied, no window says; within a limit those
+  // may be what makes the step short.
+  if (made.imported && (made.has(job_kind::recompute) || made.has(job_kind::offload)))
+    result.costs.limit.clear();
   result.find_bound();
 }
 

@@ -56,6 +56,8 @@ class compare_rows : compare_options {
   void fit(const std::string& path, const step& read);
 
   compared run(const schedule_facts& facts, const shape& cut) const;
+  //! The costs without what is told for orders of one's own, which run again or copy.
+  cost_options said_of_schedules() const;
   //! An order of one's own, which is as it is.
   compared run(step& read) const;
   void measure(const step& made, compared& result) const;

@@ -16,7 +16,6 @@
 #include "stretto/check/all.hpp"
 #include "stretto/memory/window_text.hpp"
 #include "stretto/model/verdict_text.hpp"
-#include "stretto/schedule/by_name.hpp"
 
 namespace stretto::tool {
 
@@ -198,12 +197,12 @@ void refuse_hidden_parts(const step& made) {
 step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
     step read = read_order(options.csv_option, options.csv);
-    prove_order(read, options.costs, {.times = time.times}, nullptr,
+    prove_order(read, options.costs, {.slices = read.slices, .times = time.times}, nullptr,
                 schedule::objective_kind::flush);
     return read;
   }
   if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
-  if (!schedule::by_name(options.name)) refuse_name(options.name);
+  if (!orders_of(options.name)) refuse_name(options.name);
   if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
   if (options.sizes.microbatches == 0)
     throw bad_input("--microbatches: required with a schedule's name");

@@ -40,12 +40,13 @@ step read_order(const std::string& option, const std::string& path) {
   step made;
   made.schedule = printable(path);
   if (text.empty()) throw broken_schedule(made.schedule + ": the file is empty");
-  csv_result read = read_csv(text);
+  csv_result read = read_csv(text, csv_cells::all);
   if (!read.answer.ok()) throw broken_schedule(made.schedule + ": " + read.answer.sentence());
   made.imported = std::move(read.schedule);
   made.made.where = made.imported->where();
   made.microbatches = made.imported->microbatches;
   made.chunks = made.imported->chunks;
+  made.slices = made.imported->slices;
   made.messages = made.imported->format == csv_format::compute_comms;
   made.forward_only = !any_job(made.imported->lists.rows(),
                                [](const job& work) { return is_input_gradient(work.kind); });
@@ -53,6 +54,7 @@ step read_order(const std::string& option, const std::string& path) {
                count_of(made.made.where.ranks, "rank") + ", " +
                count_of(made.microbatches, "micro-batch");
   if (made.chunks > 1) made.title += ", " + count_of(made.chunks, "chunk");
+  if (made.slices > 1) made.title += ", " + count_of(made.slices, "slice");
   return made;
 }
 
@@ -99,7 +101,7 @@ void prove_by(step& read, job_table costs, no_step* why, std::optional<int> gath
 
 void prove_order(step& read, const cost_options& given, const cost_cut& cut, no_step* why,
                  schedule::objective_kind objective) {
-  const cost_options costs = given.for_step(read.forward_only, false);  // no cell can say a copy
+  const cost_options costs = given.for_step(read.forward_only, read.has(job_kind::offload));
   const auto prove = [&](const cost_options& way, no_step* told) {
     prove_by(read, make_costs(way, read.made.where, cut, &read.layers), told, costs.gathered);
   };

@@ -53,7 +53,7 @@ struct schedule_command {
     if (format == "header") {
       if (comms) throw bad_input("--comms: a header holds compute jobs alone");
       write_file("-o", out, print_header(made, line_of(command)));
-    } else if (format == "csv")
+    } else if (format == "csv" || format == "cells")
       write_file("-o", out, csv(made, rows));
     else if (format == "json")
       print_json(made, rows);
@@ -72,14 +72,18 @@ struct schedule_command {
     }
     return line;
   }
-  static std::string csv(const step& made, const job_rows& rows) {
+  std::string csv(const step& made, const job_rows& rows) const {
     std::string text;
-    const verdict answer = write_csv(rows, made.made.where, text);
+    const verdict answer = write_csv(rows, made.made.where, text,
+                                     format == "csv" ? csv_cells::pytorch : csv_cells::all);
     if (answer.ok()) return text;
+    const std::string others = "; --format cells writes it for stretto alone";
     if (answer.why == reason::placement_not_served)
-      throw bad_input("--format csv: a bidirectional placement has no form in PyTorch's CSV");
-    throw bad_input("--format csv: " + std::string(to_text(answer.where).view()) + " of rank " +
-                    std::to_string(answer.rank) + ": " + std::string(describe(answer.why)));
+      throw bad_input("--format csv: a bidirectional placement has no form in PyTorch's CSV" +
+                      others);
+    throw bad_input("--format " + format + ": " + std::string(to_text(answer.where).view()) +
+                    " of rank " + std::to_string(answer.rank) + ": " +
+                    std::string(describe(answer.why)) + (format == "csv" ? others : ""));
   }
 
   std::string grid(const step& made, const job_rows& rows, const std::string& left_out) const {
@@ -151,8 +155,9 @@ void add_schedule(CLI::App& app) {
   mine->options.add(*command, false, true);
   command
       ->add_option("--format,--emit", mine->format,
-                   "grid, csv (PyTorch's), json, or header: C++, the order as a constant table")
-      ->check(CLI::IsMember({"grid", "csv", "json", "header"}));
+                   "grid, csv (PyTorch's), cells (the same with what PyTorch has no form for), json, "
+                   "or header: C++, the order as a constant table")
+      ->check(CLI::IsMember({"grid", "csv", "cells", "json", "header"}));
   command->add_flag("--comms", mine->comms,
                     "With sends and receives; csv: as PyTorch runs it, weights gathered and "
                     "gradients reduced, too");

@@ -38,7 +38,9 @@ void refuse_copies(const cost_options& costs, const window_options& windows, con
   if (!made.has(job_kind::offload)) {
     // Where no backward is far enough behind its forward, no copy is made of all that might be.
     if (costs.copy.empty() || windows.of(made.schedule).offload.any()) return;
-    throw bad_option("--copy", costs.copy, "says of what only with --offload");
+    throw bad_option("--copy", costs.copy,
+                     made.imported ? "no job of " + made.schedule + " copies"
+                                   : "says of what only with --offload");
   }
   const bool told = costs.copies_told();
   refuse_beyond_kept(
@@ -54,7 +56,9 @@ void refuse_second_runs(const cost_options& costs, const window_options& windows
   if (!made.has(job_kind::recompute)) {
     // Where every backward stands right behind its forward, none runs again of all that might.
     if (costs.again.empty() || windows.of(made.schedule).recompute.any()) return;
-    throw bad_option("--again", costs.again, "says of what only with --recompute");
+    throw bad_option("--again", costs.again,
+                     made.imported ? "no forward of " + made.schedule + " runs again"
+                                   : "says of what only with --recompute");
   }
   const bool told = costs.second().memory.has_value() || costs.costs_file.empty();
   refuse_beyond_kept(

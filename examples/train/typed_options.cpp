@@ -117,6 +117,7 @@ void typed_options::complete(options& made) const {
     made.pipeline.ranks = read.sizes.ranks;
     made.pipeline.microbatches = read.sizes.microbatches;
     made.pipeline.chunks = read.sizes.chunks;
+    made.pipeline.slices = read.sizes.slices;
   }
   made.pipeline.recompute = read_recompute(recompute);
   made.pipeline.offload = read_offload(offload);

@@ -29,11 +29,12 @@ inline std::vector<std::filesystem::path> files(std::string_view folder) {
 }
 
 //! What the rules say of a file's text.
-inline stretto::csv_fault accept(std::string_view text) {
-  const stretto::csv_result read = stretto::read_csv(text);
+inline stretto::csv_fault accept(std::string_view text,
+                                 stretto::csv_cells cells = stretto::csv_cells::pytorch) {
+  const stretto::csv_result read = stretto::read_csv(text, cells);
   if (!read.answer.ok()) return read.answer;
-  const int ranks = read.schedule.lists.rows().ranks;
-  return stretto::verify(read.schedule, stretto::job_table(ranks, read.schedule.chunks).view());
+  const stretto::placement where = read.schedule.where();
+  return stretto::verify(read.schedule, stretto::job_table(where.ranks, where.chunks).view());
 }
 
 }  // namespace csv_files

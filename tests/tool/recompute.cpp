@@ -312,8 +312,8 @@ TEST_CASE("what --recompute and --again cannot be of is refused") {
       {"compare --again 1", "--again 1: says of what only with --recompute"},
       {"compare --copy 1", "--copy 1: says of what only with --offload"},
       {"compare --recompute all --slices 2", "--slices 2: what forwards keep runs again"},
-      {"compare --recompute all --csv a.csv", "--csv excludes --recompute"},
-      {"compare --offload all --csv a.csv", "--csv excludes --offload"},
+      {"compare --recompute all --csv a.csv", "--recompute excludes --csv"},
+      {"compare --offload all --csv a.csv", "--offload excludes --csv"},
       // Of schedules with two chunks jobs are cut, and told in the unit of the options.
       {"compare --recompute all --again 1,5",
        "--again 1,5: a forward of rank 0, chunk 0 brings back 5 when it runs again, and it keeps "

@@ -41,12 +41,14 @@ TEST_CASE("an order from a file trains as the schedule that it is, to the same l
   for (const std::string schedule :
        {"1f1b --ranks 2 --microbatches 5", "zb_h1 --ranks 3 --microbatches 4",
         "interleaved --ranks 2 --chunks 2 --microbatches 4", "gpipe --ranks 1 --microbatches 2",
-        "zbv --ranks 2 --chunks 2 --microbatches 4", "paired_1f1b --ranks 2 --microbatches 4"}) {
+        "zbv --ranks 2 --chunks 2 --microbatches 4", "paired_1f1b --ranks 2 --microbatches 4",
+        "dualpipe --ranks 2 --microbatches 4", "chimera --ranks 2 --microbatches 3",
+        "seq_1f1b --ranks 2 --microbatches 2 --slices 2"}) {
     INFO(schedule);
     const desk here;
     const temporary order("order.csv");
     REQUIRE(test_support::run(STRETTO_TOOL_PATH,
-                              "schedule " + schedule + " --format csv -o " + order.path())
+                              "schedule " + schedule + " --format cells -o " + order.path())
                 .exit == 0);
     const outcome by_name = here.train(small("--check --schedule " + schedule));
     const outcome by_file = here.train(small("--check --csv " + order.path()));
@@ -87,5 +89,9 @@ TEST_CASE(
         "row 1 (rank 0): rule complete broken, job 0B0: the job is missing\n");
   CHECK(has(refused("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "it has messages"));
   CHECK(has(refused("0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0\n"), "lie neither looped"));
+  CHECK(refused("0F0,0R0,0B0\n") ==
+        "it says what forwards run again, which the trainer has from --recompute\n");
+  CHECK(refused("0F0,0OFFLOAD0,0RELOAD0,0B0\n") ==
+        "it says what forwards copy, which the trainer has from --offload\n");
 }
 #endif

@@ -17,6 +17,7 @@ namespace {
 using csv_files::accept;
 using csv_files::contents;
 using csv_files::files;
+using stretto::csv_cells;
 using stretto::csv_fault;
 using stretto::csv_format;
 using stretto::csv_result;
@@ -176,6 +177,7 @@ TEST_CASE("what is no schedule at all is refused, whatever its numbers") {
   broken("1F0,1B0\n", fault::incomplete, reason::missing, 1, 1);
   broken("2147483647F0,0F0\n", fault::incomplete, reason::missing, 1, 1);
   broken("0F2147483647,0B2147483647\n", fault::incomplete, reason::missing, 1, 1);
+  broken("0B2147483647\n", fault::incomplete, reason::missing, 1, 1);
   broken("0F2147483648\n", fault::syntax, reason::out_of_range, 1, 1);
   broken("0F0,0B0,2147483647SEND_F0\n", fault::incomplete, reason::out_of_range, 1, 3);
   broken("0F0,0B0,0SEND_F2147483647\n", fault::incomplete, reason::out_of_range, 1, 3);
@@ -220,6 +222,109 @@ TEST_CASE("whatever is done to a file, the answer is a verdict with a place, or 
   CHECK(refused > 1000);
 }
 
+TEST_CASE("where all may be said, slices, second runs, copies and two directions are read") {
+  const auto read = [](std::string_view text) {
+    CHECK(read_csv(text).answer.ok() == (text.find_first_of(".RO") == std::string_view::npos));
+    const csv_result made = read_csv(text, csv_cells::all);
+    REQUIRE_MESSAGE(made.answer.ok(), made.answer.sentence());
+    CHECK(accept(text, csv_cells::all).sentence() == "ok");
+    std::string written;
+    REQUIRE(
+        write_csv(made.schedule.lists.rows(), made.schedule.where(), written, csv_cells::all).ok());
+    CHECK(written == text);
+    return made.schedule;
+  };
+  const auto plain = read("0F0,0B0\r\n1F0,1B0\r\n");
+  CHECK_FALSE(plain.beyond_pytorch);
+  CHECK(plain.slices == 1);
+  const auto sliced = read("0F0,0F0.1,0F0.2,0B0.2,0B0.1,0B0\r\n");
+  CHECK(sliced.beyond_pytorch);
+  CHECK(sliced.slices == 3);
+  CHECK(sliced.microbatches == 1);
+  const auto runs_again = read("0F0,0R0,0B0\r\n");
+  CHECK(runs_again.beyond_pytorch);
+  CHECK(runs_again.format == csv_format::compute_only);
+  const auto copied = read("0F0,0OFFLOAD0,0F1,0B1,0RELOAD0,0B0\r\n");
+  CHECK(copied.format == csv_format::compute_only);
+  CHECK(copied.beyond_pytorch);
+}
+
+TEST_CASE("stages that lie both ways are told from those that lie on a wrong rank") {
+  const auto both = [](std::string_view text) {
+    const csv_result made = read_csv(text, csv_cells::all);
+    return made.answer.ok() && made.schedule.two_directions;
+  };
+  const std::string two = "0F0,1F1,1B1,0B0\r\n1F0,0F1,1B0,0B1\r\n";
+  CHECK(both(two));
+  CHECK(accept(two, csv_cells::all).ok());
+  CHECK(accept(two).what.why == reason::wrong_rank);
+  const csv_result read = read_csv(two, csv_cells::all);
+  CHECK(read.schedule.beyond_pytorch);
+  CHECK(read.schedule.chunks == 1);
+  CHECK(read.schedule.where().chunks == 2);
+  CHECK(read.schedule.lies_as() == stretto::placement_kind::bidirectional);
+  std::string written;
+  REQUIRE(
+      write_csv(read.schedule.lists.rows(), read.schedule.where(), written, csv_cells::all).ok());
+  CHECK(written == two);
+  // Three micro-batches, two of them one way, on three ranks, whose middle has one stage.
+  const std::string three =
+      "0F0,0F1,2F2,0B0,0B1,2B2\n1F0,1F1,1F2,1B0,1B1,1B2\n2F0,2F1,0F2,2B0,2B1,0B2\n";
+  CHECK(both(three));
+  CHECK(read_csv(three, csv_cells::all).schedule.stage_to_rank ==
+        std::vector<std::int32_t>{0, 1, 2});
+  // A number that is mistyped makes no direction of its own.
+  const std::string one_way = "0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n";
+  CHECK(accept(one_way, csv_cells::all).ok());
+  CHECK_FALSE(both(one_way));
+  for (std::size_t at = 0; at < one_way.size(); ++at)
+    for (const char digit : {'0', '1', '2', '3', '7'}) {
+      if (one_way[at] < '0' || one_way[at] > '9' || one_way[at] == digit) continue;
+      std::string typed = one_way;
+      typed[at] = digit;
+      INFO(typed);
+      CHECK_FALSE(both(typed));
+      CHECK_FALSE(accept(typed, csv_cells::all).ok());
+    }
+  // Nor is what goes the wrong way, or nowhere, accepted.
+  for (const char* wrong :
+       {"0F0,1F1,1B1,0B0\n1F0,0F1,1B0\n", "0F1,1F0,1B0,0B1\n1F1,0F0,1B1,0B0\n",
+        "0F0,1F1,1B1,0B0,1F2\n1F0,0F1,1B0,0B1\n", "0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1,1B1\n"}) {
+    INFO(wrong);
+    const csv_fault found = accept(wrong, csv_cells::all);
+    CHECK(found.what.what == fault::incomplete);
+    CHECK(found.row > 0);
+  }
+  // Every file that is refused stays so, and at the same place.
+  for (const auto& path : files("csv_invalid")) {
+    INFO(path.filename().string());
+    const std::string text = contents(path);
+    CHECK(accept(text, csv_cells::all).sentence() == accept(text).sentence());
+  }
+  for (const auto& path : files("csv")) {
+    const csv_result same = read_csv(contents(path), csv_cells::all);
+    REQUIRE(same.answer.ok());
+    CHECK_FALSE(same.schedule.beyond_pytorch);
+  }
+}
+
+TEST_CASE("a slice that is mistyped is named with its cell") {
+  const std::string good =
+      "0F0,0F0.1,0F1,0F1.1,0B0.1,0B0,0B1.1,0B1\n1F0,1F0.1,1B0.1,1B0,1F1,1F1.1,1B1.1,1B1\n";
+  REQUIRE(accept(good, csv_cells::all).ok());
+  for (const std::string meant : {"0F0.1", "1F1.1", "0B1.1", "1B0.1"})
+    for (const std::string slice : {".2", ".3", ".9", ".32767", ""}) {
+      std::string typed = good;
+      const std::string put = meant.substr(0, 3) + slice;
+      typed.replace(typed.find(meant), meant.size(), put);
+      const csv_fault found = accept(typed, csv_cells::all);
+      INFO(meant, " as ", put, ": ", found.sentence());
+      CHECK(found.what.what == fault::incomplete);
+      CHECK(found.row == 1 + (meant[0] - '0'));
+      if (!slice.empty()) CHECK(found.text == put);
+    }
+}
+
 TEST_CASE("a wave is found from the rows") {
   const stretto::schedule::gpipe schedule{stretto::placement_kind::wave};
   const stretto::shape sizes{.ranks = 3, .microbatches = 2, .chunks = 2};
@@ -257,6 +362,12 @@ TEST_CASE("export refuses by name what has no form, and leaves the text alone") 
   }
   CHECK(refused({}, {stretto::placement_kind::bidirectional, 2}).why ==
         reason::placement_not_served);
+  for (const job& work : {job{0, 0, 0, job_kind::optimizer}, job{0, 0, 1, job_kind::unshard}}) {
+    const std::int32_t one = 1;
+    const auto answer = write_csv({&work, &one, 1, 1}, {}, out, csv_cells::all);
+    CHECK(answer.why == reason::no_form);
+    CHECK(out == "before");
+  }
   // Nor is half a pair written as what it is not.
   for (const int half : {0, 1}) {
     job jobs[] = {{0, 0, 0, job_kind::forward}, {0, 1, 0, job_kind::forward}};

@@ -19,6 +19,8 @@ namespace train {
 namespace {
 
 using stretto::imported_schedule;
+using stretto::job;
+using stretto::job_kind;
 using stretto::verdict;
 
 // Of a step with more jobs than the trainer takes on.
@@ -35,7 +37,8 @@ struct imported_order {
   stretto::shape made_for() const {
     return {.ranks = held->lists.rows().ranks,
             .microbatches = held->microbatches,
-            .chunks = held->chunks};
+            .chunks = held->chunks,
+            .slices = held->slices};
   }
   stretto::placement_kind placed() const { return kind; }
   verdict supports(const stretto::shape& sizes) const {
@@ -78,14 +81,20 @@ order_file read_order(const std::string& path) {
   const std::string file = read_text(path);
   const std::string_view text = stretto::without_mark(file);
   if (text.empty()) refuse("the file is empty");
-  stretto::csv_result read = stretto::read_csv(text);
+  stretto::csv_result read = stretto::read_csv(text, stretto::csv_cells::all);
   if (!read.answer.ok()) refuse(read.answer.sentence());
   imported_order made{std::make_shared<const imported_schedule>(std::move(read.schedule)), {}};
   const imported_schedule& held = *made.held;
   if (held.format == stretto::csv_format::compute_comms)
     refuse("it has messages, which the trainer makes itself; stretto schedule --format csv writes "
            "one without");
-  const stretto::job_table costs(held.where().ranks, held.chunks);
+  for (const auto& [kind, option] : {std::pair{job_kind::recompute, "recompute"},
+                                     std::pair{job_kind::offload, "offload"}})
+    if (any_job(held.lists.rows(), [&](const job& work) { return work.kind == kind; }))
+      refuse("it says what forwards " +
+             std::string(kind == job_kind::offload ? "copy" : "run again") +
+             ", which the trainer has from --" + option);
+  const stretto::job_table costs(held.where().ranks, held.where().chunks);
   const stretto::replay_input lists = held.input(costs.view());
   const stretto::csv_fault found =
       held.locate(stretto::check::schedule(lists, stretto::check::lists_of::training));

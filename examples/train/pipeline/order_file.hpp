@@ -14,8 +14,9 @@ struct order_file {
   stretto::shape sizes;
 };
 
-//! Reads PyTorch's CSV, jobs without messages, as `stretto check` does, and proves the lists before
-//! anything is made of them. Stages must lie looped or in a wave, as the trainer lays its own.
+//! Reads PyTorch's CSV, and cells of slices and of two directions, jobs without messages, as
+//! `stretto check` does, and proves the lists before anything is made of them. Stages must lie
+//! looped, in a wave or both ways, as the trainer lays its own.
 //! @throws bad_setting with row, cell and rule
 order_file read_order(const std::string& path);
 

@@ -26,12 +26,14 @@ inline csv_fault verify(const imported_schedule& schedule, const job_table_view&
 //! Appends a schedule in PyTorch's CSV: one row per rank, CRLF. Compute-only lists give
 //! compute_only, lists with messages compute_comms; what PyTorch runs as it stands,
 //! with_pytorch_comms makes (csv_comms.hpp).
-//! @return ok, or fault::unsupported: `no_form` with the job that the format cannot express (a
-//!         slice, a recompute, an offload, a collective), `placement_not_served` for a
-//!         bidirectional placement, whose stages lie on two ranks; fault::incomplete, `not_a_pair`,
-//!         for the first half of a pair without a second. `out` is then as it was.
-inline verdict write_csv(const job_rows& rows, const placement& where, std::string& out) {
-  if (where.kind == placement_kind::bidirectional && where.ranks > 1)
+//! @param cells  what they may say: with csv_cells::all no other program reads what PyTorch's do not
+//! @return ok, or fault::unsupported: `no_form` with the job that no cell can say (of PyTorch's a
+//!         slice, a recompute, an offload; of any a collective), `placement_not_served` for a
+//!         bidirectional placement in PyTorch's, whose stages lie on two ranks; fault::incomplete,
+//!         `not_a_pair`, for the first half of a pair without a second. `out` is then as it was.
+inline verdict write_csv(const job_rows& rows, const placement& where, std::string& out,
+                         csv_cells cells = csv_cells::pytorch) {
+  if (cells == csv_cells::pytorch && where.kind == placement_kind::bidirectional && where.ranks > 1)
     return refuse(fault::unsupported, reason::placement_not_served);
   std::string text;
   for (int rank = 0; rank < rows.ranks; ++rank) {
@@ -41,7 +43,7 @@ inline verdict write_csv(const job_rows& rows, const placement& where, std::stri
       if (pair && (step + 1 == rows.counts[rank] || rows.at(rank, step + 1).paired))
         return refuse(fault::incomplete, reason::not_a_pair, rank, step, work);
       for (int half = 0; half <= (pair ? 1 : 0); ++half)
-        if (!has_pytorch_form(rows.at(rank, step + half)))
+        if (!has_form(rows.at(rank, step + half), cells))
           return refuse(fault::unsupported, reason::no_form, rank, step + half,
                         rows.at(rank, step + half));
       if (step > 0) text += ',';

@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <map>
-#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/csv_schedule.hpp"
+#include "stretto/plan/csv_stages.hpp"
 
 namespace stretto {
 
@@ -42,6 +39,8 @@ inline std::string_view trim(std::string_view text) {
 //! sized by them.
 class csv_reader {
  public:
+  explicit csv_reader(csv_cells cells) : cells_(cells) {}
+
   csv_result read(std::string_view text) {
     const auto lines = split_lines(text);
     if (lines.empty()) fail(fault::syntax, reason::empty_row);
@@ -53,11 +52,6 @@ class csv_reader {
   }
 
  private:
-  struct placed_job {
-    job work;
-    int cell;
-  };
-
   struct found_cell {
     int rank = -1;
     int cell = -1;
@@ -85,8 +79,9 @@ class csv_reader {
         const parsed_action read = parse_action(text);
         if (!read.answer.ok()) return fail(fault::syntax, read.answer.why, row, cell, text);
         for (const job& work : read.jobs) {
-          if (!has_pytorch_form(work)) return fail(fault::syntax, reason::no_form, row, cell, text);
-          if (!is_compute(work.kind) && first_comms_.rank < 0) first_comms_ = {row, cell, work};
+          if (!has_form(work, cells_)) return fail(fault::syntax, reason::no_form, row, cell, text);
+          made_.beyond_pytorch = made_.beyond_pytorch || !has_pytorch_form(work);
+          if (!has_cost(work.kind) && first_comms_.rank < 0) first_comms_ = {row, cell, work};
           rows_.back().push_back({work, cell + 1});
         }
       }
@@ -96,63 +91,18 @@ class csv_reader {
     if (rows_.back().empty()) fail(fault::syntax, reason::empty_row, row);
   }
 
-  //! Where each stage is computed, how many micro-batches there are, and that no stage is missing.
+  //! Where each stage lies, and that none, and no micro-batch or slice of it, is missing.
   void find_stages() {
-    // A stage is where most of its jobs are: one that is mistyped must not move it.
-    struct jobs_of_rank {
-      std::int64_t count = 0;
-      job first{};
-    };
-    std::unordered_map<std::int32_t, std::map<int, jobs_of_rank>> by_rank;
-    std::int64_t forwards = 0;
-    std::int64_t microbatches = 0;
-    std::int64_t stages = 0;
-    for (int rank = 0; rank < static_cast<int>(rows_.size()); ++rank)
-      for (const auto& [work, cell] : rows_[static_cast<std::size_t>(rank)]) {
-        if (!is_compute(work.kind)) continue;
-        forwards += work.kind == job_kind::forward;
-        microbatches = std::max<std::int64_t>(microbatches, std::int64_t{1} + work.microbatch);
-        stages = std::max<std::int64_t>(stages, std::int64_t{1} + work.stage);
-        jobs_of_rank& there = by_rank[work.stage][rank];
-        if (there.count++ == 0) there.first = work;
-      }
-    std::unordered_map<std::int32_t, std::pair<int, job>> home;
-    for (const auto& [stage, ranks] : by_rank) {
-      const auto most = std::max_element(ranks.begin(), ranks.end(), [](auto& one, auto& other) {
-        return one.second.count < other.second.count;
-      });
-      home[stage] = {most->first, most->second.first};
-    }
-    for (int rank = 0; rank < static_cast<int>(rows_.size()); ++rank) {
-      const auto& jobs = rows_[static_cast<std::size_t>(rank)];
-      for (std::size_t step = 0; step < jobs.size(); ++step) {
-        const job& work = jobs[step].work;
-        if (!is_compute(work.kind)) continue;
-        if (const auto& [there, known] = home.at(work.stage); there != rank)
-          return stray(refuse(fault::incomplete, reason::wrong_rank, rank, static_cast<int>(step),
-                              work, known));
-      }
-    }
-    for (std::int32_t stage = 0; stage < stages; ++stage) {
-      if (home.contains(stage)) continue;
-      return asked_for({stage, 0, 0, job_kind::forward},
-                       [&](const job& work) { return work.stage > stage; });
-    }
-    if (stages == 0) return missing({0, 0, 0, job_kind::forward}, -1);
-    for (std::size_t rank = 0; rank < rows_.size(); ++rank)
-      for (std::size_t step = 0; step < rows_[rank].size(); ++step)
-        if (rows_[rank][step].work.stage >= stages)
-          return stray(refuse(fault::incomplete, reason::out_of_range, static_cast<int>(rank),
-                              static_cast<int>(step), rows_[rank][step].work));
-    for (std::int32_t stage = 0; stage < stages; ++stage)
-      made_.stage_to_rank.push_back(home.at(stage).first);
+    csv_stages stages(rows_, cells_ == csv_cells::all);
+    if (const verdict found = stages.find(); !found.ok()) return misses(found);
+    made_.stage_to_rank = stages.homes();
+    made_.two_directions = stages.two_directions();
+    made_.beyond_pytorch = made_.beyond_pytorch || made_.two_directions;
+    made_.microbatches = stages.microbatches();
+    made_.slices = stages.slices();
     find_format();
     if (!answer_.ok()) return;
-    made_.microbatches = static_cast<int>(
-        std::min<std::int64_t>(microbatches, std::numeric_limits<std::int32_t>::max()));
-    // Too few forwards for that many micro-batches: say which is missing here, because the checks
-    // would first set aside memory for all of them.
-    if (forwards < stages * microbatches && !find_stray(microbatches)) first_gap();
+    if (const verdict found = stages.complete(); !found.ok()) misses(found);
   }
 
   //! Communication makes a file compute_comms. Where a rank that lives on its neighbours' messages
@@ -161,7 +111,7 @@ class csv_reader {
     if (first_comms_.rank < 0) return;
     std::vector<bool> talks(rows_.size());
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
-      for (const placed_job& one : rows_[rank])
+      for (const csv_job& one : rows_[rank])
         if (is_message(one.work.kind)) talks[rank] = true;
     for (std::size_t stage = 0; stage + 1 < made_.stage_to_rank.size(); ++stage) {
       const auto from = static_cast<std::size_t>(made_.stage_to_rank[stage]);
@@ -176,84 +126,13 @@ class csv_reader {
       fail(fault::syntax, reason::bad_token, first_empty_.rank, first_empty_.cell);
   }
 
-  //! A number that is mistyped makes a stage or a micro-batch of which next to nothing is there.
-  //! @return whether there is one with less than half of its forwards; its first job is then named
-  bool find_stray(std::int64_t microbatches) {
-    std::map<std::int32_t, std::set<std::int32_t>> by_microbatch;
-    std::map<std::int32_t, std::set<std::int32_t>> by_stage;
-    for (const auto& row : rows_)
-      for (const auto& [work, cell] : row) {
-        if (work.kind != job_kind::forward) continue;
-        by_microbatch[work.microbatch].insert(work.stage);
-        by_stage[work.stage].insert(work.microbatch);
-      }
-    const auto first_absent = [](const std::set<std::int32_t>& there) {
-      std::int32_t absent = 0;
-      while (there.contains(absent)) ++absent;
-      return absent;
-    };
-    const auto stages = static_cast<std::int32_t>(made_.stage_to_rank.size());
-    for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
-      const std::set<std::int32_t>& there = by_microbatch[microbatch];
-      if (2 * static_cast<std::int64_t>(there.size()) >= stages) continue;
-      asked_for({first_absent(there), microbatch, 0, job_kind::forward}, [&](const job& work) {
-        return there.empty() ? work.microbatch >= microbatch : work.microbatch == microbatch;
-      });
-      return true;
-    }
-    for (std::int32_t stage = 0; stage < stages; ++stage) {
-      const std::set<std::int32_t>& there = by_stage[stage];
-      if (2 * static_cast<std::int64_t>(there.size()) >= microbatches) continue;
-      asked_for({stage, first_absent(there), 0, job_kind::forward},
-                [&](const job& work) { return work.stage == stage; });
-      return true;
-    }
-    return false;
-  }
-
-  void first_gap() {
-    std::vector<std::vector<std::int32_t>> found(made_.stage_to_rank.size());
-    for (const auto& row : rows_)
-      for (const auto& [work, cell] : row)
-        if (work.kind == job_kind::forward)
-          found[static_cast<std::size_t>(work.stage)].push_back(work.microbatch);
-    for (std::size_t stage = 0; stage < found.size(); ++stage) {
-      auto& there = found[stage];
-      std::sort(there.begin(), there.end());
-      there.erase(std::unique(there.begin(), there.end()), there.end());
-      std::int32_t gap = 0;
-      while (static_cast<std::size_t>(gap) < there.size() &&
-             there[static_cast<std::size_t>(gap)] == gap)
-        ++gap;
-      if (gap < made_.microbatches)
-        return missing({static_cast<std::int32_t>(stage), gap, 0, job_kind::forward},
-                       made_.stage_to_rank[stage]);
-    }
-  }
-
-  //! The first job that does, which computes, asks for one that is missing.
-  template <class Asks>
-  void asked_for(const job& work, const Asks& asks) {
-    for (std::size_t rank = 0; rank < rows_.size(); ++rank)
-      for (std::size_t step = 0; step < rows_[rank].size(); ++step) {
-        const job& here = rows_[rank][step].work;
-        if (is_compute(here.kind) && asks(here))
-          return stray(refuse(fault::incomplete, reason::missing, static_cast<int>(rank),
-                              static_cast<int>(step), work));
-      }
-  }
-  void missing(const job& work, int rank) {
-    answer_ = {.what = refuse(fault::incomplete, reason::missing, rank, -1, work), .row = rank + 1};
-  }
-  void stray(const verdict& what) {
-    const int cell =
-        rows_[static_cast<std::size_t>(what.rank)][static_cast<std::size_t>(what.step)].cell;
-    answer_ = {
-        .what = what,
-        .row = what.rank + 1,
-        .cell = cell,
-        .text =
-            made_.texts[static_cast<std::size_t>(what.rank)][static_cast<std::size_t>(cell) - 1]};
+  //! Of a job that shows it, or of what is asked for by none.
+  void misses(const verdict& what) {
+    answer_ = {.what = what, .row = what.rank + 1};
+    if (what.step < 0) return;
+    const auto rank = static_cast<std::size_t>(what.rank);
+    answer_.cell = rows_[rank][static_cast<std::size_t>(what.step)].cell;
+    answer_.text = made_.texts[rank][static_cast<std::size_t>(answer_.cell) - 1];
   }
 
   void fill() {
@@ -267,6 +146,8 @@ class csv_reader {
         sink.push(static_cast<int>(rank), work);
         made_.cells[rank].push_back(cell);
       }
+    made_.chunks = 1;
+    if (made_.two_directions) return;
     std::vector<int> held(rows_.size());
     for (std::int32_t rank : made_.stage_to_rank)
       made_.chunks = std::max(made_.chunks, ++held[static_cast<std::size_t>(rank)]);
@@ -274,7 +155,8 @@ class csv_reader {
 
   imported_schedule made_;
   csv_fault answer_;
-  std::vector<std::vector<placed_job>> rows_;
+  csv_cells cells_;
+  csv_rows rows_;
   found_cell first_empty_;
   found_cell first_comms_;
 };
@@ -287,11 +169,12 @@ constexpr std::string_view without_mark(std::string_view text) {
   return text.substr(0, mark.size()) == mark ? text.substr(mark.size()) : text;
 }
 
-//! Reads a schedule, strictly: every cell a whole action of PyTorch's grammar, every row a rank
-//! with work, every stage on one rank. CRLF and LF both end a row. A file with any action beyond F,
-//! B, I, W and pairs is compute_comms. Does not say whether the schedule is valid: see `verify`.
-inline csv_result read_csv(std::string_view text) {
-  return detail::csv_reader().read(text);
+//! Reads a schedule, strictly: every cell a whole action that `cells` has, every row a rank with
+//! work, every stage on one rank, or, where all may be said, each on two (placement_kind::
+//! bidirectional). CRLF and LF both end a row. A file with messages, gathers or reductions is
+//! compute_comms. Does not say whether the schedule is valid: see `verify`.
+inline csv_result read_csv(std::string_view text, csv_cells cells = csv_cells::pytorch) {
+  return detail::csv_reader(cells).read(text);
 }
 
 }  // namespace stretto

@@ -15,9 +15,23 @@ namespace stretto {
 //! The two forms of torch.distributed.pipelining's schedule CSV. One row per rank, one action per
 //! cell; no placement: a stage lies on the rank whose row computes it.
 enum class csv_format : std::uint8_t {
-  compute_only,   //!< F, B, I, W and pairs; an empty cell is a bubble
+  compute_only,   //!< F, B, I, W and pairs (and R and copies); an empty cell is a bubble
   compute_comms,  //!< with sends, receives, UNSHARD, RESHARD and REDUCE_GRAD; no empty cell
 };
+
+//! What cells may say.
+enum class csv_cells : std::uint8_t {
+  pytorch,  //!< PyTorch's actions
+  //! These, and what it has none for, which no other program reads: slices (0F1.2), forwards that
+  //! run again (0R1), copies to the host and back (0OFFLOAD1, 0RELOAD1), and stages that lie on two
+  //! ranks, one in either direction.
+  all,
+};
+
+//! Whether a cell may say it.
+constexpr bool has_form(const job& work, csv_cells cells) {
+  return has_pytorch_form(work) || (cells == csv_cells::all && is_of_cell(work.kind));
+}
 
 //! What is wrong with a file and where. Row and cell count from 1; 0: none in particular.
 struct csv_fault {
@@ -57,14 +71,19 @@ struct csv_fault {
 struct imported_schedule {
   csv_format format = csv_format::compute_only;
   job_lists lists{};
-  std::vector<std::int32_t> stage_to_rank{};
+  std::vector<std::int32_t> stage_to_rank{};      //!< of two directions that of the first
+  bool two_directions = false;                    //!< each stage lies on two ranks
+  bool beyond_pytorch = false;                    //!< some cells are csv_cells::all's alone
   int microbatches = 0;                           //!< 1 + the highest
-  int chunks = 0;                                 //!< most stages of any rank
+  int slices = 1;                                 //!< the same
+  int chunks = 0;                                 //!< most stages of any rank, in one direction
   std::vector<std::vector<int>> cells{};          //!< cells[rank][step]: the cell, from 1
   std::vector<std::vector<std::string>> texts{};  //!< texts[rank][cell - 1]
 
   //! Points into this object.
   placement where() const {
+    if (two_directions)
+      return place(placement_kind::bidirectional, {lists.rows().ranks, microbatches, chunks});
     return {.kind = placement_kind::table,
             .ranks = lists.rows().ranks,
             .chunks = chunks,
@@ -72,8 +91,9 @@ struct imported_schedule {
             .table = stage_to_rank.data(),
             .table_stages = static_cast<int>(stage_to_rank.size())};
   }
-  //! looped or wave, when the stages lie as there.
+  //! looped, wave or bidirectional, when the stages lie as there.
   std::optional<placement_kind> lies_as() const {
+    if (two_directions) return placement_kind::bidirectional;
     const placement mine = where();
     for (const placement_kind kind : {placement_kind::looped, placement_kind::wave}) {
       const placement same = place(kind, {mine.ranks, microbatches, chunks});
@@ -89,6 +109,7 @@ struct imported_schedule {
     return {.rows = lists.rows(),
             .where = where(),
             .microbatches = microbatches,
+            .slices = slices,
             .costs = costs,
             .messages = format == csv_format::compute_comms};
   }

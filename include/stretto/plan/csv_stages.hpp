@@ -1,0 +1,242 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "stretto/model/job.hpp"
+#include "stretto/model/verdict.hpp"
+
+namespace stretto::detail {
+
+//! A job that a file has, and its cell, from 1.
+struct csv_job {
+  job work;
+  int cell;
+};
+using csv_rows = std::vector<std::vector<csv_job>>;
+
+//! Where the stages of a file lie, how many micro-batches and slices there are, and which forward
+//! is missing first. Numbers are held against what the file can hold before anything is sized by
+//! them.
+class csv_stages {
+ public:
+  //! @param both_ways  whether stages may lie on two ranks each, in opposite directions
+  csv_stages(const csv_rows& rows, bool both_ways) : rows_(rows), both_ways_(both_ways) {}
+
+  //! @return ok, or fault::incomplete: a job that lies elsewhere than most of its stage or asks for
+  //!         a stage that is missing, with its rank and step; rank -1: there are no jobs
+  verdict find() {
+    count();
+    const auto ranks = static_cast<int>(rows_.size());
+    two_directions_ = both_ways_ && lies_both_ways();
+    // A stage is where most of its jobs are: one that is mistyped must not move it.
+    for (const auto& [stage, there] : by_rank_) {
+      const auto most = std::max_element(there.begin(), there.end(), [](auto& one, auto& other) {
+        return one.second.count < other.second.count;
+      });
+      homes_[stage] = {most->first, most->second.first};
+    }
+    for (int rank = 0; rank < ranks; ++rank)
+      for (std::size_t step = 0; step < row(rank).size(); ++step) {
+        const job& work = row(rank)[step].work;
+        if (!has_cost(work.kind)) continue;
+        const auto& [there, known] = homes_.at(work.stage);
+        const bool lies = two_directions_ && work.stage < ranks
+                              ? rank == work.stage || rank == ranks - 1 - work.stage
+                              : rank == there;
+        if (!lies)
+          return refuse(fault::incomplete, reason::wrong_rank, rank, static_cast<int>(step), work,
+                        known);
+      }
+    for (std::int32_t stage = 0; stage < stages_; ++stage)
+      if (!homes_.contains(stage))
+        return asked_for({stage, 0, 0, job_kind::forward},
+                         [&](const job& work) { return work.stage > stage; });
+    if (stages_ == 0)
+      return refuse(fault::incomplete, reason::missing, -1, -1, {0, 0, 0, job_kind::forward});
+    for (int rank = 0; rank < ranks; ++rank)
+      for (std::size_t step = 0; step < row(rank).size(); ++step)
+        if (row(rank)[step].work.stage >= stages_)
+          return refuse(fault::incomplete, reason::out_of_range, rank, static_cast<int>(step),
+                        row(rank)[step].work);
+    return {};
+  }
+
+  //! Too few forwards for as many micro-batches and slices as there are: says which is missing here,
+  //! because the checks would first set aside memory for all of them. After find().
+  verdict complete() const {
+    const std::int64_t cells = stages_ * microbatches_;  // below 2^62
+    if (forwards_ >= cells && forwards_ >= cells * slices_) return {};
+    if (const verdict found = stray(); !found.ok()) return found;
+    return first_gap();
+  }
+
+  //! The rank of each stage; of two directions that of the first.
+  std::vector<std::int32_t> homes() const {
+    std::vector<std::int32_t> all;
+    for (std::int32_t stage = 0; stage < stages_; ++stage)
+      all.push_back(two_directions_ ? stage : homes_.at(stage).first);
+    return all;
+  }
+  bool two_directions() const { return two_directions_; }
+  int microbatches() const {
+    return static_cast<int>(
+        std::min<std::int64_t>(microbatches_, std::numeric_limits<std::int32_t>::max()));
+  }
+  int slices() const { return static_cast<int>(slices_); }
+
+ private:
+  struct jobs_of_rank {
+    std::int64_t count = 0;
+    job first{};
+  };
+  //! Of two of stage, micro-batch and slice, where the third is told.
+  using places = std::set<std::pair<std::int32_t, std::int32_t>>;
+
+  const std::vector<csv_job>& row(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
+
+  void count() {
+    for (int rank = 0; rank < static_cast<int>(rows_.size()); ++rank)
+      for (const auto& [work, cell] : row(rank)) {
+        if (!has_cost(work.kind)) continue;
+        forwards_ += work.kind == job_kind::forward;
+        microbatches_ = std::max<std::int64_t>(microbatches_, std::int64_t{1} + work.microbatch);
+        stages_ = std::max<std::int64_t>(stages_, std::int64_t{1} + work.stage);
+        slices_ = std::max<std::int64_t>(slices_, std::int64_t{1} + work.slice);
+        jobs_of_rank& there = by_rank_[work.stage][rank];
+        if (there.count++ == 0) there.first = work;
+      }
+  }
+
+  //! Whether most stages have a good part of their jobs on either of two ranks, as far from either
+  //! end.
+  bool lies_both_ways() const {
+    if (stages_ != static_cast<std::int64_t>(rows_.size())) return false;
+    std::int64_t both = 0;
+    std::int64_t others = 0;
+    for (const auto& [stage, ranks] : by_rank_) {
+      const auto mirrored = static_cast<int>(stages_ - 1 - stage);
+      if (mirrored == stage) continue;
+      const auto there = ranks.find(stage);
+      const auto back = ranks.find(mirrored);
+      const bool on_both = there != ranks.end() && back != ranks.end() &&
+                           3 * there->second.count >= back->second.count &&
+                           3 * back->second.count >= there->second.count;
+      (on_both ? both : others) += 1;
+    }
+    return both > others;
+  }
+
+  //! A number that is mistyped makes a stage, a micro-batch or a slice of which next to nothing is
+  //! there.
+  //! @return ok, or the first job of one that has less than half as many forwards as another
+  verdict stray() const {
+    std::map<std::int32_t, places> by_microbatch;
+    std::map<std::int32_t, places> by_stage;
+    std::map<std::int32_t, places> by_slice;
+    for (const auto& jobs : rows_)
+      for (const auto& [work, cell] : jobs) {
+        if (work.kind != job_kind::forward) continue;
+        by_microbatch[work.microbatch].emplace(work.stage, work.slice);
+        by_stage[work.stage].emplace(work.microbatch, work.slice);
+        by_slice[work.slice].emplace(work.stage, work.microbatch);
+      }
+    // The first of so many that has less than half of what the fullest has, or as many.
+    const auto lean = [](std::map<std::int32_t, places>& all, std::int64_t many) {
+      std::size_t most = 1;
+      for (const auto& [number, there] : all) most = std::max(most, there.size());
+      std::int64_t at = 0;
+      while (at < many && 2 * all[static_cast<std::int32_t>(at)].size() >= most) ++at;
+      return static_cast<std::int32_t>(at);
+    };
+    const auto absent = [](const places& there, std::int64_t inner) {
+      std::pair<std::int32_t, std::int32_t> place{0, 0};
+      while (there.contains(place))
+        place = place.second + 1 < inner ? std::pair{place.first, place.second + 1}
+                                         : std::pair{place.first + 1, 0};
+      return place;
+    };
+    if (const auto at = lean(by_microbatch, microbatches_); at < microbatches_) {
+      const places& there = by_microbatch[at];
+      const auto [stage, slice] = absent(there, slices_);
+      return asked_for({stage, at, static_cast<std::int16_t>(slice), job_kind::forward},
+                       [&](const job& work) {
+                         return there.empty() ? work.microbatch >= at : work.microbatch == at;
+                       });
+    }
+    if (const auto at = lean(by_stage, stages_); at < stages_) {
+      const auto [microbatch, slice] = absent(by_stage[at], slices_);
+      return asked_for({at, microbatch, static_cast<std::int16_t>(slice), job_kind::forward},
+                       [&](const job& work) { return work.stage == at; });
+    }
+    if (const auto at = lean(by_slice, slices_); at < slices_) {
+      const places& there = by_slice[at];
+      const auto [stage, microbatch] = absent(there, microbatches_);
+      return asked_for({stage, microbatch, static_cast<std::int16_t>(at), job_kind::forward},
+                       [&](const job& work) {
+                         return there.empty() ? work.slice >= at : work.slice == at;
+                       });
+    }
+    return {};
+  }
+
+  verdict first_gap() const {
+    std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(stages_));
+    for (const auto& jobs : rows_)
+      for (const auto& [work, cell] : jobs)
+        if (work.kind == job_kind::forward)
+          found[static_cast<std::size_t>(work.stage)].push_back(work.microbatch * slices_ +
+                                                                work.slice);
+    for (std::size_t stage = 0; stage < found.size(); ++stage) {
+      auto& there = found[stage];
+      std::sort(there.begin(), there.end());
+      there.erase(std::unique(there.begin(), there.end()), there.end());
+      std::int64_t gap = 0;
+      while (static_cast<std::size_t>(gap) < there.size() &&
+             there[static_cast<std::size_t>(gap)] == gap)
+        ++gap;
+      const auto microbatch = static_cast<std::int32_t>(gap / slices_);
+      if (microbatch >= microbatches_) continue;
+      const auto first = static_cast<std::int32_t>(stage);
+      const bool back = two_directions_ && microbatch > (microbatches_ - 1) / 2;
+      return refuse(fault::incomplete, reason::missing,
+                    two_directions_ ? (back ? static_cast<int>(stages_) - 1 - first : first)
+                                    : homes_.at(first).first,
+                    -1,
+                    {first, microbatch, static_cast<std::int16_t>(gap % slices_),
+                     job_kind::forward});
+    }
+    return {};
+  }
+
+  //! The first job that does asks for one that is missing.
+  template <class Asks>
+  verdict asked_for(const job& work, const Asks& asks) const {
+    for (int rank = 0; rank < static_cast<int>(rows_.size()); ++rank)
+      for (std::size_t step = 0; step < row(rank).size(); ++step) {
+        const job& here = row(rank)[step].work;
+        if (has_cost(here.kind) && asks(here))
+          return refuse(fault::incomplete, reason::missing, rank, static_cast<int>(step), work);
+      }
+    return {};
+  }
+
+  const csv_rows& rows_;
+  bool both_ways_;
+  bool two_directions_ = false;
+  std::int64_t forwards_ = 0;
+  std::int64_t microbatches_ = 0;
+  std::int64_t stages_ = 0;
+  std::int64_t slices_ = 1;
+  std::unordered_map<std::int32_t, std::map<int, jobs_of_rank>> by_rank_;
+  std::unordered_map<std::int32_t, std::pair<int, job>> homes_;
+};
+
+}  // namespace stretto::detail

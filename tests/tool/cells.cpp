@@ -1,0 +1,183 @@
+// Files of orders that say what PyTorch's CSV has no form for.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "run_tool.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tool_tests::contents;
+using tool_tests::found;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+using tool_tests::temporary;
+
+//! A schedule with its shape, and what else its jobs take.
+struct written {
+  const char* schedule;
+  const char* costs;
+  const char* lies;  //!< as `check` says it
+};
+constexpr written all[] = {
+    {"chimera --ranks 4 --microbatches 8", "--cost 3,4,5,1", "bidirectional, "},
+    {"dualpipe --ranks 4 --microbatches 9", "--cost 3,4,5,1 --hides 50", "bidirectional, "},
+    {"inference --ranks 4 --microbatches 5 --placement bidirectional", "", "bidirectional, "},
+    {"dualpipe_v --ranks 3 --microbatches 6", "--cost 3,4,5,1 --hides 50", "wave, "},
+    {"seq_1f1b --ranks 4 --microbatches 4 --slices 2", "--cost 3,4,5,1", ""},
+    {"interleaved_zb --ranks 4 --microbatches 4 --chunks 2 --slices 4", "--memory 4,-1,-3",
+     "looped, "},
+    {"1f1b --ranks 4 --microbatches 8 --recompute all", "--again 2,1", ""},
+    {"v_half --ranks 4 --microbatches 8 --recompute 1/2", "--cost 3,4,5,1", "wave, "},
+    {"gpipe --ranks 4 --microbatches 6 --offload all", "--copy 2,1", ""},
+    {"chimera --ranks 2 --microbatches 4 --offload all", "--copy 1", "bidirectional, "},
+    {"dualpipe --ranks 4 --microbatches 8 --recompute all", "", "bidirectional, "}};
+
+std::string says(const outcome& ran) {
+  CHECK(ran.exit == 2);
+  CHECK(ran.out == "");
+  return ran.err;
+}
+
+}  // namespace
+
+TEST_CASE("what a schedule's cells say is what the schedule is") {
+  const temporary file("cells.csv");
+  const temporary again("again.csv");
+  for (const written& one : all) {
+    INFO(one.schedule);
+    const std::string made = std::string(one.schedule) + " ";
+    const std::string costs = one.costs;
+    REQUIRE(run("schedule " + made + costs + " --format cells -o " + file.path()).exit == 0);
+    const std::string read = "--csv " + file.path() + " " + costs;
+    json mine = run_json("simulate " + made + costs + " --format json");
+    json its = run_json("simulate " + read + " --format json");
+    REQUIRE(mine.contains("makespan"));
+    for (json* each : {&mine, &its}) each->erase("schedule");
+    CHECK(mine == its);
+    // To what each rank is given to run.
+    const bool forwards = made.starts_with("inference");
+    const std::string planned = run("plan " + made + costs + " --format json").out;
+    CHECK(planned.size() > 1000);
+    json plans[] = {json::parse(planned), json::parse(run("plan " + read + " --format json").out)};
+    for (json& each : plans) each.erase("schedule");
+    CHECK((plans[0] == plans[1]));
+    const std::string kept = run("check " + file.path() + " " + costs).out;
+    CHECK_MESSAGE(
+        kept.ends_with(" stages, " + std::string(one.lies) + "compute_only" +
+                       (made.starts_with("dualpipe_v") ? "" : " beyond PyTorch's grammar") +
+                       ": ok\n"),
+        kept);
+    REQUIRE(run("schedule " + read + " --format cells -o " + again.path()).exit == 0);
+    CHECK(contents(file.path()) == contents(again.path()));
+    CHECK(run("plot " + read).out.ends_with("</svg>\n"));
+    // And with messages, which keep the rules.
+    REQUIRE(run("schedule " + made + costs + " --comms --format cells -o " + again.path()).exit ==
+            0);
+    const std::string lowered = run("check " + again.path() + " " + costs).out;
+    CHECK_MESSAGE(lowered.find("compute_comms") != std::string::npos, lowered);
+    CHECK(lowered.ends_with(": ok\n"));
+    if (forwards) continue;
+    // Beside the schedule itself. What runs again, or is copied, no option puts into others.
+    const auto shape = found(made,
+                             "(--ranks [0-9]+ --microbatches [0-9]+)( --chunks [0-9]+)?( "
+                             "--slices [0-9]+)?( --[a-z]+ [0-9a-z/]+)?");
+    REQUIRE(shape.size() == 1);
+    const std::string name = made.substr(0, made.find(' '));
+    const std::string asked = "compare " + name + " " + shape[0][0] + shape[0][2] + " --chunks " +
+                              (its["chunks"] == 2 ? "2 " : "1 ") + costs + " --format json --csv " +
+                              file.path();
+    const json beside = run_json(asked);
+    REQUIRE(beside.is_array());
+    const auto row =
+        std::ranges::find_if(beside, [](const json& each) { return each.contains("file"); });
+    REQUIRE(row != beside.end());
+    INFO(row->dump());
+    CHECK((*row)["makespan"] == its["makespan"]);
+    CHECK((*row)["peak"] == its["peak"]);
+    CHECK((*row)["makespan"].get<double>() >= (*row)["bound"].get<double>());
+    if (!shape[0][3].empty()) continue;
+    for (const json& each : beside)
+      if (!each.contains("file") && each.value("slices", 1) == row->value("slices", 1))
+        for (const char* number : {"makespan", "span", "bubble", "peak", "idle", "bound"})
+          CHECK(each[number] == (*row)[number]);
+  }
+}
+
+TEST_CASE("a file's order within a limit has no bound that its second runs could beat") {
+  const temporary file("again.csv");
+  REQUIRE(
+      run("schedule 1f1b --ranks 4 --microbatches 8 --recompute all --memory 4,0,-4 --again 1,3 "
+          "--format cells -o " +
+          file.path())
+          .exit == 0);
+  const json rows = run_json(
+      "compare zb_auto --ranks 4 --microbatches 8 --memory 4,0,-4 --again 1,3 "
+      "--limit 8 --format json --csv " +
+      file.path());
+  REQUIRE(rows.is_array());
+  for (const json& row : rows) {
+    INFO(row.dump());
+    CHECK(row["makespan"].get<double>() >= row["bound"].get<double>());
+    if (row.contains("file")) CHECK(std::ranges::max(row["peak"].get<std::vector<int>>()) <= 8);
+  }
+}
+
+TEST_CASE("what is wrong with such cells is named with its place") {
+  const temporary file("wrong.csv");
+  const auto checked = [&](const std::string& text) {
+    file.write(text);
+    const outcome ran = run("check " + file.path());
+    CHECK(ran.exit == 1);
+    const std::size_t at = ran.err.find(".csv: ");
+    return at == std::string::npos ? ran.err : ran.err.substr(at + 6);
+  };
+  CHECK(checked("0F0,0F0.1,0B0.1,0B0\n1F0,1F0.1,1B0.1\n") ==
+        "row 2 (rank 1): rule complete broken, job 1B0: the job is missing\n");
+  CHECK(checked("0F0,0F0.1,0B0.1,0B0\n1F0,1F0.9,1B0.1,1B0\n") ==
+        "row 2 (rank 1), cell 2, \"1F0.9\": rule complete broken, job 0F0.2: the job is missing, "
+        "which this cell asks for\n");
+  CHECK(checked("0F0,0F0.1,0B0,0B0.1\n1F0,1F0.1,1B0.1,1B0\n")
+            .starts_with("row 1 (rank 0), cell 3, \"0B0\": rule ordered broken"));
+  CHECK(checked("0F0,0B0,0R0\n")
+            .starts_with("row 1 (rank 0), cell 2, \"0B0\": rule complete broken"));
+  CHECK(checked("0F0,0OFFLOAD0,0B0\n") ==
+        "row 1 (rank 0): rule complete broken, job 0RELOAD0: the job is missing\n");
+  CHECK(checked("0F0,0B0,0ALL_REDUCE0\n") ==
+        "row 1 (rank 0), cell 3, \"0ALL_REDUCE0\": syntax: this job has no form in the format\n");
+  CHECK(checked("0UNSHARD0.1,0F0,0B0\n").find("no form") != std::string::npos);
+  // Two directions, of which one micro-batch goes the other way.
+  CHECK(checked("0F0,1F1,1B1,0B0,1F2,1B2,1F3,1B3\n1F0,0F1,0B1,1B0,0F2,0B2,0F3,0B3\n")
+            .find("rule complete broken") != std::string::npos);
+  const std::string good = "0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1\n";
+  file.write(good);
+  CHECK(run("check " + file.path()).out.find("2 stages, bidirectional, ") != std::string::npos);
+  CHECK(checked("0F0,1F1,1B1,0B0\n1F0,0F1,1B0\n") ==
+        "row 2 (rank 1): rule complete broken, job 0B1: the job is missing\n");
+  CHECK(checked("0F0,1F1,1B1,0B0,1F2\n1F0,0F1,1B0,0B1\n").find("job 0F2: the job is missing") !=
+        std::string::npos);
+
+  CHECK(says(run("schedule dualpipe --ranks 2 --microbatches 4 --format csv")) ==
+        "stretto: --format csv: a bidirectional placement has no form in PyTorch's CSV; --format "
+        "cells writes it for stretto alone\n");
+  CHECK(says(run("schedule gpipe --ranks 2 --microbatches 4 --recompute all --format csv")) ==
+        "stretto: --format csv: 0R0 of rank 0: this job has no form in the format; --format cells "
+        "writes it for stretto alone\n");
+  file.write(good);
+  CHECK(
+      says(run("simulate --csv " + file.path() + " --again 1")).find("--again 1: no forward of ") !=
+      std::string::npos);
+  CHECK(says(run("simulate --csv " + file.path() + " --copy 1")).find("--copy 1: no job of ") !=
+        std::string::npos);
+  file.write("0F0,0F0.1,0B0.1,0B0\n");
+  CHECK(says(run("compare --ranks 1 --microbatches 1 --slices 4 --csv " + file.path()))
+            .ends_with("has 2 slices, of which there are none by --slices\n"));
+  file.write("0F0,0F0.1,0R0,0B0.1,0B0\n");
+  CHECK(run("check " + file.path()).exit == 0);
+  CHECK(run("plan --csv " + file.path()).err.find("a slice cannot be recomputed") !=
+        std::string::npos);
+}
