@@ -34,6 +34,10 @@ freeze(zb_h1_2x3 zb_h1 --ranks 2 --microbatches 3 --layers 3,2)
 execute_process(COMMAND "${tool}" schedule zbv --ranks 3 --microbatches 4 --format csv
   -o "${out}/my order-2.csv" COMMAND_ERROR_IS_FATAL ANY)
 freeze(from_file --csv "${out}/my order-2.csv" --cost 3,2,1,1 --limit 6)
+# And one of which PyTorch has no form: two directions.
+execute_process(COMMAND "${tool}" schedule dualpipe --ranks 2 --microbatches 4 --format cells
+  -o "${out}/cells.csv" COMMAND_ERROR_IS_FATAL ANY)
+freeze(from_cells --csv "${out}/cells.csv")
 
 execute_process(COMMAND "${tool}" calibrate --machine "${CMAKE_CURRENT_LIST_DIR}/machine.json"
   --emit header -o "${out}/measured_host.hpp" COMMAND_ERROR_IS_FATAL ANY)
