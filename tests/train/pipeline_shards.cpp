@@ -323,6 +323,20 @@ TEST_CASE("a difference above the bound would be found, and named") {
   CHECK(first_difference_above(first_step_bound, made, result, &whole, expected)
             .starts_with("loss is "));
   result.loss = expected.loss;
+  // What the first shard has alone is compared with the reference's; what all have, with each other's.
+  int all_have = 0;
+  for (const tensor& each : parameter_tensors(made.model(), 1)) {
+    if (each.pieces != 0) continue;
+    ++all_have;
+    float& one = made.parameters(1)[each.offset + each.size - 1];
+    const float before = one;
+    one = std::nextafter(before, 2.0F);
+    CHECK(first_difference_above(first_step_bound, made, result, &whole, expected) ==
+          "what all shards of layer 1 have differs between shards 0 and 1");
+    one = before;
+  }
+  CHECK(all_have >= 2);
+  CHECK(first_difference_above(first_step_bound, made, result, &whole, expected) == "");
   whole.stage().gradients(1)[3] += 1.0F;
   CHECK(first_difference_above(first_step_bound, made, result, &whole, expected)
             .starts_with("the gradients of layer 1 differ"));

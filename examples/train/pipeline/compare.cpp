@@ -68,6 +68,29 @@ std::string first_difference_of_copies(const pipeline& pipelined) {
   return "";
 }
 
+//! Between the shards of a layer: what all of them have of it goes on with the same bits.
+std::string first_difference_of_shards(const pipeline& pipelined) {
+  const config& model = pipelined.model();
+  for (int copy = 0; copy < pipelined.copies(); ++copy)
+    for (int layer = 0; layer < model.layer_count(); ++layer)
+      for (int replica = 0; replica < pipelined.replicas(); ++replica)
+        for (const layer_part part : {layer_part::parameters, layer_part::gradients}) {
+          // Of what all have, the last shard's.
+          const std::vector<float> whole = pipelined.gathered(layer, part, replica, copy);
+          for (int shard = 0; shard + 1 < model.shards; ++shard) {
+            const auto one = pipelined.gathered_shard(layer, part, shard, replica, copy);
+            if (one.empty()) continue;  // another process compares
+            std::vector<float> other = one;
+            take_shard<float>(model, layer, shard, whole, other);
+            if (differ(one, other))
+              return "what all shards of layer " + std::to_string(layer) +
+                     " have differs between shards " + std::to_string(shard) + " and " +
+                     std::to_string(model.shards - 1);
+          }
+        }
+  return "";
+}
+
 }  // namespace
 
 std::string first_difference(const pipeline& pipelined, const step_result& result,
@@ -111,7 +134,8 @@ std::string first_difference_above(rounding_bound bound, const pipeline& pipelin
                  std::to_string(wanted[at]);
     }
   }
-  return first_difference_of_copies(pipelined);
+  const std::string found = first_difference_of_shards(pipelined);
+  return found.empty() ? first_difference_of_copies(pipelined) : found;
 }
 
 std::string first_wrong_update(const pipeline& pipelined, const step_result& result,

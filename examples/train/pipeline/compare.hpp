@@ -27,7 +27,8 @@ struct rounding_bound {
       : numbers(of_numbers), gradients(of_gradients) {}
 };
 
-//! The same where sums over shards round otherwise. Parameters are not compared with the
+//! The same where sums over shards round otherwise; what all shards of a layer have is the same in
+//! all of them, to the bit. Parameters are not compared with the
 //! reference's: AdamW divides each gradient by its own size, so the smallest errors can decide
 //! them.
 std::string first_difference_above(rounding_bound bound, const pipeline& pipelined,

@@ -83,21 +83,29 @@ bool pipeline::holds(int layer) const {
   return found;
 }
 
+std::vector<float> pipeline::piece(int layer, layer_part part, int shard, int replica, int copy,
+                                   bool to_all) const {
+  const std::size_t size = parameter_scalars(model_, layer);
+  const layer_place from = place_of(layer, replica, shard, copy);
+  const bool gets = to_all || leads();
+  const bool here = here_.holds(from.worker);
+  std::vector<float> made(gets || here ? size : 0);
+  if (here) {
+    const std::span<const float> there = span_of(*from.at, layer, part);
+    from.at->by().get(there.data(), made.data(), there.size_bytes());
+  }
+  if (between_ != nullptr) bring(from.worker, size, made, to_all);
+  if (!gets) made.clear();
+  return made;
+}
+
 std::vector<float> pipeline::joined(int layer, layer_part part, int replica, int copy,
                                     bool to_all) const {
   const bool gets = to_all || leads();
-  const std::size_t size = parameter_scalars(model_, layer);
   std::vector<float> made(gets ? parameter_scalars(unsharded(model_), layer) : 0);
   for (int shard = 0; shard < model_.shards; ++shard) {
-    const layer_place from = place_of(layer, replica, shard, copy);
-    const bool here = here_.holds(from.worker);
-    std::vector<float> piece(gets || here ? size : 0);
-    if (here) {
-      const std::span<const float> there = span_of(*from.at, layer, part);
-      from.at->by().get(there.data(), piece.data(), there.size_bytes());
-    }
-    if (between_ != nullptr) bring(from.worker, size, piece, to_all);
-    if (gets) put_shard<float>(model_, layer, shard, piece, made);
+    const std::vector<float> one = piece(layer, part, shard, replica, copy, to_all);
+    if (gets) put_shard<float>(model_, layer, shard, one, made);
   }
   return made;
 }

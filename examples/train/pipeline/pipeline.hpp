@@ -109,6 +109,11 @@ class pipeline {
   std::vector<float> gathered(int layer, layer_part part, int replica = 0, int copy = 0) const {
     return joined(layer, part, replica, copy, false);
   }
+  //! The same of one shard, laid out as its part of the layer is.
+  std::vector<float> gathered_shard(int layer, layer_part part, int shard, int replica = 0,
+                                    int copy = 0) const {
+    return piece(layer, part, shard, replica, copy, false);
+  }
   //! Sets that of all replicas, as far as this process holds them.
   void set_whole(int layer, layer_part part, std::span<const float> to);
 
@@ -196,6 +201,8 @@ class pipeline {
  private:
   stretto::plan_request request() const;
   std::vector<float> joined(int layer, layer_part part, int replica, int copy, bool to_all) const;
+  std::vector<float> piece(int layer, layer_part part, int shard, int replica, int copy,
+                           bool to_all) const;
   //! Brings what a worker has to all processes, or to the one that leads.
   void bring(std::size_t worker, std::size_t size, std::span<float> values, bool to_all) const;
   void build_ranks(const pipeline_settings& settings);
