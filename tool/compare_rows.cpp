@@ -260,16 +260,17 @@ void compare_rows::measure(const step& made, compared& result) const {
   result.all = simulate(made, false);
   result.by_gathers = by_gathers(made, result.all.all);
   result.layers = made.layers;
-  // Slices run as micro-batches would, but for what more orders them.
   result.sums = made.sums;
   result.gathers = made.gathers;
   result.parts = made.made.where;
-  result.parts.microbatches *= made.slices;
   result.costs = made.made.costs;
   // Which of a file's micro-batches run again, or are copied, no window says; within a limit those
   // may be what makes the step short.
-  if (made.imported && (made.has(job_kind::recompute) || made.has(job_kind::offload)))
+  if (made.imported && (made.has(job_kind::recompute) || made.has(job_kind::offload))) {
     result.costs.limit.clear();
+    for (const rank_report& rank : result.all.ranks)
+      result.own_work = std::max(result.own_work, rank.busy);
+  }
   result.find_bound();
 }
 

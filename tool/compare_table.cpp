@@ -27,9 +27,11 @@ void compared::find_bound() {
   const std::int64_t sums_take = least_gradient_sum(parts, costs.view());
   const std::int64_t gathers_take = least_gather(parts, costs.view());
   const auto bound_with = [&](const memory::windows& some) {
-    step_bound made = lower_bound(parts, costs.view(), some);
+    step_bound made = lower_bound(parts, costs.view(), some, slices);
     made.flush += sums_take + gathers_take;
     made.span += sums_take;
+    made.flush = std::max(made.flush, own_work);
+    made.span = std::max(made.span, own_work);
     return made;
   };
   bound = least_bound = bound_with(put);
@@ -211,7 +213,10 @@ nlohmann::ordered_json comparison::rows_of(const comparison_run& made) const {
     if (one.sums) entry["jobs_end"] = time.json(one.all.all.jobs_end);
     if (!one.layers.empty()) entry["layers"] = one.layers;
     if (one.made_for) entry["made_for"] = *one.made_for;
-    if (put_searched && !one.forward_only) entry[put_name()] = put_text(one.put);
+    if (!one.forward_only && put.recompute.any())
+      entry["recompute"] = memory::window_text(one.put.recompute);
+    if (!one.forward_only && put.offload.any())
+      entry["offload"] = memory::window_text(one.put.offload);
     if (!one.forward_only) {
       entry["bound"] = time.json(one.bound.flush);
       entry["span_bound"] = time.json(one.bound.span);

@@ -25,9 +25,10 @@ struct compared {
   std::optional<std::int64_t> made_for;  //!< a smaller limit than the run's; else for that
   memory::windows put{};                 //!< between its jobs
   std::vector<memory::windows> choices{};  //!< of which that was taken
-  // What the bounds are of: slices are micro-batches there.
+  // What the bounds are of.
   placement parts;
   job_table costs;
+  std::int64_t own_work = 0;  //!< of a file's busiest rank, where its forwards run again
   step_bound bound;
   step_bound least_bound;       //!< whichever of the choices is put in
   bool sums = false;            //!< of gradients, which are part of its step

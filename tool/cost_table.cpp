@@ -204,13 +204,14 @@ job_table table_of(const cost_options& options, const placement& where, const co
   move_what_is_kept(table);
   run_as_first(table);
   if (options.weights > 0) {
-    // Those of every chunk that the options speak of, on a rank of replicas twice; else of each
-    // that it has.
-    const bool replicas = where.kind == placement_kind::bidirectional;
+    // Those of every chunk that the options speak of, on a rank of replicas twice, but for the one
+    // in the midst; else of each that it has.
+    const bool both_ways = where.kind == placement_kind::bidirectional;
     table.base.resize(static_cast<std::size_t>(where.ranks));
     for (int rank = 0; rank < where.ranks; ++rank) {
-      int chunks = cut.given * (replicas ? 2 : 1);
-      for (int chunk = 0; cut.given == 0 && chunk < where.chunks; ++chunk)
+      int chunks = cut.given * (both_ways && !where.is_midst(rank) ? 2 : 1);
+      const int own = where.is_midst(rank) ? 1 : where.chunks;
+      for (int chunk = 0; cut.given == 0 && chunk < own; ++chunk)
         chunks += where.stage_of(rank, chunk) >= 0 ? 1 : 0;
       table.base[static_cast<std::size_t>(rank)] += options.weights * chunks;
     }

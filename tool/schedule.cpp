@@ -155,8 +155,8 @@ void add_schedule(CLI::App& app) {
   mine->options.add(*command, false, true);
   command
       ->add_option("--format,--emit", mine->format,
-                   "grid, csv (PyTorch's), cells (the same with what PyTorch has no form for), json, "
-                   "or header: C++, the order as a constant table")
+                   "grid, csv (PyTorch's), cells (such rows with what PyTorch has no form for, for "
+                   "stretto alone), json, or header: C++, the order as a constant table")
       ->check(CLI::IsMember({"grid", "csv", "cells", "json", "header"}));
   command->add_flag("--comms", mine->comms,
                     "With sends and receives; csv: as PyTorch runs it, weights gathered and "

@@ -142,7 +142,11 @@ std::string sweep_grid::table_of(const sweep_panel& panel) const {
       rows.back().push_back((value ? measure_.text(*value) : "-") + (best ? "*" : " "));
     }
   }
-  if (!panel.lines.empty()) text += print_table(rows) + "* the least of its column\n";
+  const bool trained_only = std::ranges::none_of(panel.lines, &swept::forward_only);
+  if (!panel.lines.empty())
+    text +=
+        print_table(rows) + (trained_only ? "* the least of its column\n"
+                                          : "* the least of its column, but for forwards alone\n");
   return text + reasons_of(panel);
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -48,8 +50,12 @@ class sweep_picture {
           "--format svg: no schedule that trains is there to be drawn; a table says why");
     high_ = std::max(least_high, label_height * static_cast<double>(most_lines() + 1));
     across_ = plot_axis(fewest, most, wide);
+    most_count_ = most;
     // Parts are of something: beside nothing they are seen to be small.
-    up_ = plot_axis(grid_.measure().part ? 0 : least, greatest, high_);
+    if (grid_.measure().part) least = 0;
+    // Ticks are whole numbers.
+    while (finer_ < 1'000'000 && (greatest - least) * finer_ < 5 && greatest > least) finer_ *= 10;
+    up_ = plot_axis(finer_ * least, finer_ * greatest, high_);
     for (const std::int64_t tick : up_.ticks(tick_height))
       left_ = std::max(left_, 24 + plot_text_width(tick_text(tick), 11));
     for (const auto& lines : lines_)
@@ -73,6 +79,9 @@ class sweep_picture {
         draw(panels_[at], *line);
       label(lines_[at]);
     }
+    if (left_out_ > 0)
+      words(left_ + wide + leader_width + label_width_, 28, "tick", "end",
+            "not drawn: " + std::to_string(left_out_) + " that end above these");
     return text_ + "</svg>\n";
   }
 
@@ -83,7 +92,7 @@ class sweep_picture {
   static constexpr double label_height = 15;
   static constexpr double leader_width = 34;
   static constexpr std::size_t most_names = 3;  // on one label
-  // With as many hues, lines enough for all schedules.
+  // With as many hues, so many lines can be told apart.
   static constexpr std::array<const char*, 5> dashes{"", "7 3", "2 3", "9 3 2 3", "4 2"};
 
   std::size_t most_lines() const {
@@ -101,8 +110,10 @@ class sweep_picture {
       const auto same = std::ranges::find(made, values, &drawn_line::values);
       if (same != made.end())
         same->all.push_back(one);
+      else if (const std::size_t look = look_of(one); look < plot_hues.size() * dashes.size())
+        made.push_back({{one}, values, look});
       else
-        made.push_back({{one}, values, look_of(one)});
+        ++left_out_;
     }
     lines_.push_back(std::move(made));
   }
@@ -115,10 +126,12 @@ class sweep_picture {
 
   double shown(double value) const { return grid_.measure().part ? 100 * value : value; }
   std::string tick_text(std::int64_t tick) const {
-    return std::to_string(tick) + (grid_.measure().part ? " %" : "");
+    char text[32];
+    std::snprintf(text, sizeof text, "%.15g", static_cast<double>(tick) / finer_);
+    return text + std::string(grid_.measure().part ? " %" : "");
   }
   double x_of(int count) const { return left_ + across_.at(count); }
-  double y_of(double value) const { return top_ + high_ - up_.at(shown(value)); }
+  double y_of(double value) const { return top_ + high_ - up_.at(finer_ * shown(value)); }
   std::string of_one() const {
     const bool of_ranks = panels_[0].axis != std::string("ranks");
     const int count = of_ranks ? grid_.ranks_of(0) : grid_.microbatches_of(0);
@@ -208,10 +221,14 @@ class sweep_picture {
     }
     const double x = left_ + wide + leader_width;
     for (const drawn_line* one : order) {
-      text_ += "<path class=\"leader\" d=\"M" + plot_number(one->end_x + 4) + " " +
-               plot_number(one->end_y) + "L" + plot_number(x - 20) + " " +
-               plot_number(one->label_y) + "\"/>\n<path class=\"line\" " + stroke_of(*one) +
-               " d=\"M" + plot_number(x - 20) + " " + plot_number(one->label_y) + "h16\"/>\n";
+      // Over the plot it is no line of the plot's.
+      const bool ends_early = one->end_x < left_ + across_.at(most_count_) - 1;
+      text_ += std::string("<path class=\"leader\"") +
+               (ends_early ? " stroke-dasharray=\"1 4\"" : "") + " d=\"M" +
+               plot_number(one->end_x + 4) + " " + plot_number(one->end_y) + "L" +
+               plot_number(x - 20) + " " + plot_number(one->label_y) +
+               "\"/>\n<path class=\"line\" " + stroke_of(*one) + " d=\"M" + plot_number(x - 20) +
+               " " + plot_number(one->label_y) + "h16\"/>\n";
       words(x, one->label_y + 4, "", "start", label_of(*one));
     }
   }
@@ -225,10 +242,13 @@ class sweep_picture {
   std::vector<sweep_panel> panels_;
   std::vector<std::vector<drawn_line>> lines_;  // of each panel
   std::vector<const swept*> looks_;
+  int left_out_ = 0;
+  int most_count_ = 1;
   double left_ = 64;  // of the plots, and the top of the one at hand
   double top_ = 0;
   double high_ = least_high;
   double label_width_ = 0;
+  double finer_ = 1;  // in so many parts of a unit the upright axis is
   plot_axis across_{0, 1, 1};
   plot_axis up_{0, 1, 1};
   std::string text_;

@@ -35,7 +35,9 @@ constexpr written all[] = {
     {"v_half --ranks 4 --microbatches 8 --recompute 1/2", "--cost 3,4,5,1", "wave, "},
     {"gpipe --ranks 4 --microbatches 6 --offload all", "--copy 2,1", ""},
     {"chimera --ranks 2 --microbatches 4 --offload all", "--copy 1", "bidirectional, "},
-    {"dualpipe --ranks 4 --microbatches 8 --recompute all", "", "bidirectional, "}};
+    {"dualpipe --ranks 4 --microbatches 8 --recompute all", "", "bidirectional, "},
+    {"dualpipe --ranks 2 --microbatches 3 --recompute 2/3", "--again 1", "bidirectional, "},
+    {"dualpipe --ranks 2 --microbatches 3 --offload 1/2,lag=1,prefetch=1", "", "bidirectional, "}};
 
 std::string says(const outcome& ran) {
   CHECK(ran.exit == 2);
@@ -176,8 +178,107 @@ TEST_CASE("what is wrong with such cells is named with its place") {
   file.write("0F0,0F0.1,0B0.1,0B0\n");
   CHECK(says(run("compare --ranks 1 --microbatches 1 --slices 4 --csv " + file.path()))
             .ends_with("has 2 slices, of which there are none by --slices\n"));
-  file.write("0F0,0F0.1,0R0,0B0.1,0B0\n");
-  CHECK(run("check " + file.path()).exit == 0);
-  CHECK(run("plan --csv " + file.path()).err.find("a slice cannot be recomputed") !=
-        std::string::npos);
+  CHECK(
+      checked("0F0,0F0.1,0R0.1,0B0.1,0B0\n") ==
+      "row 1 (rank 0), cell 3, \"0R0.1\": unsupported: a slice cannot be recomputed: later ones of "
+      "its micro-batch read what it keeps\n");
+  CHECK(checked("0F0,0OFFLOAD0,0F0.1,0B0.1,0RELOAD0,0B0\n")
+            .starts_with("row 1 (rank 0), cell 2, \"0OFFLOAD0\": unsupported: "));
+}
+
+TEST_CASE("of two directions the cell is named that is wrong, whichever that is") {
+  const temporary file("both.csv");
+  const auto checked = [&](const std::string& text) {
+    file.write(text);
+    return run("check " + file.path()).err;
+  };
+  const std::string rule =
+      ": rule complete broken: of two directions, the second half of the "
+      "micro-batches goes from the last rank to the first: the job lies on "
+      "the other rank of its stage's two\n";
+  // Odd micro-batches the other way; the greater half; from the other end.
+  CHECK(checked("0F0,0F2,1F1,1F3,1B1,1B3,0B0,0B2\n1F0,1F2,0F1,0F3,1B0,1B2,0B1,0B3\n")
+            .ends_with("row 1 (rank 0), cell 2, \"0F2\"" + rule));
+  CHECK(checked("0F0,1F1,1B1,1F2,1B2,0B0\n1F0,0F1,0F2,1B0,0B1,0B2\n")
+            .ends_with("row 1 (rank 0), cell 2, \"1F1\"" + rule));
+  CHECK(checked("1F0,0F1,1B0,0B1\n0F0,1F1,1B1,0B0\n").ends_with("cell 1, \"1F0\"" + rule));
+  for (const std::string schedule :
+       {"dualpipe --ranks 4 --microbatches 8", "chimera --ranks 2 --microbatches 3",
+        "chimera --ranks 4 --microbatches 4 --recompute all"}) {
+    const std::string good = run("schedule " + schedule + " --format cells").out;
+    const std::string ranks = found(schedule, "--ranks ([0-9]+)")[0][0];
+    int tried = 0;
+    for (const auto& cell : found(good, "([0-9]+)[FBIWR][0-9]+")) static_cast<void>(cell), ++tried;
+    CHECK(tried > 10);
+    std::size_t at = 0;
+    for (int job = 0; job < tried; ++job) {
+      at = good.find_first_of("FBIWR", at + 1);
+      while (good.compare(at, 3, "F_B") == 0 || good[at - 1] < '0' || good[at - 1] > '9')
+        at = good.find_first_of("FBIWR", at + 1);
+      if (job % 3 != 0) continue;  // they are many
+      const std::size_t end = good.find_first_of(",;)\r", at);
+      for (const std::string& stage : {ranks, std::string("33")}) {
+        // A stage that is none is named where it stands, in whichever cell.
+        std::string typed = good;
+        typed.replace(at - 1, 1, stage);
+        const std::string job_typed = stage + good.substr(at, end - at);
+        const std::string said = checked(typed);
+        INFO(schedule, ": ", job_typed, ": ", said);
+        CHECK(said.find(job_typed) != std::string::npos);
+        CHECK(said.find("another rank") == std::string::npos);
+      }
+    }
+    // Nor does one that is left out put others on a wrong rank.
+    std::size_t comma = 0;
+    for (int cell = 0; cell < 6; ++cell) {
+      comma = good.find(',', comma + 1);
+      std::string left = good;
+      left.erase(comma, good.find_first_of(",\r", comma + 1) - comma);
+      const std::string said = checked(left);
+      INFO(schedule, ": ", said);
+      CHECK(said.empty() == (good[comma + 2] == 'R'));
+      CHECK(said.find("another rank") == std::string::npos);
+      CHECK(said.find("other rank") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("no order of two directions is below its bound, nor counts a stage's weights twice") {
+  const temporary file("both.csv");
+  const temporary costs("both.json");
+  const auto row_of = [&](const std::string& more) {
+    for (const json& row : run_json("compare 1f1b inference --format json --csv " + file.path() +
+                                    " --costs " + costs.path() + " " + more))
+      if (row.contains("file")) return row;
+    return json{};
+  };
+  file.write("0F0,0F0.1,1F1,1F1.1,1B1.1,1B1,0B0.1,0B0\n1F0,1F0.1,0F1,0F1.1,1B0.1,1B0,0B1.1,0B1\n");
+  for (const char* entries :
+       {R"({"loss":3})", R"({"loss":3,"jobs":[{"kind":"I","cost":2,"microbatch":0}]})"}) {
+    costs.write(entries);
+    const json row = row_of("--ranks 2 --microbatches 2 --slices 2");
+    INFO(row.dump());
+    CHECK(row["makespan"].get<double>() >= row["bound"].get<double>());
+    CHECK(row["span"].get<double>() >= row["span_bound"].get<double>());
+    CHECK(row["bound"].get<double>() >= 30);
+  }
+  // Of three micro-batches two go the first way, whatever their slices.
+  file.write(
+      "0F0,0F0.1,0F1,0F1.1,1F2,1F2.1,1B2.1,1B2,0B0.1,0B0,0B1.1,0B1\n"
+      "0F2,0F2.1,1F0,1F0.1,1B0.1,1B0,1F1,1F1.1,1B1.1,1B1,0B2.1,0B2\n");
+  costs.write(R"({"loss":10,"jobs":[{"kind":"F","cost":20,"rank":0}]})");
+  const json row = row_of("--ranks 2 --microbatches 3 --slices 2");
+  INFO(row.dump());
+  CHECK(row["makespan"].get<double>() >= row["bound"].get<double>());
+
+  file.write("0F0,2F1,2B1,0B0\n1F0,1F1,1B0,1B1\n2F0,0F1,2B0,0B1\n");
+  const std::string three = "simulate --csv " + file.path() + " --memory 0,0,0 --format json ";
+  CHECK(run_json(three + "--weights 10")["peak"] == json({20, 10, 20}));
+  const temporary layers("layers.json");
+  layers.write(R"([{"layer":1,"memory_weights":7},{"layer":0,"memory_weights":2}])");
+  CHECK(run_json(three + "--layers table:1,1,1 --layer-costs " + layers.path())["peak"] ==
+        json({2, 7, 2}));
+  costs.write("{}");
+  CHECK(row_of("--ranks 3 --microbatches 2 --memory 0,0,0 --weights 10")["peak"] ==
+        json({20, 10, 20}));
 }

@@ -280,6 +280,35 @@ TEST_CASE("sweep draws a line for each schedule, or for several that are alike")
   }
 }
 
+TEST_CASE("sweep's pictures can be read where all is small, many, or not there") {
+  // Ticks where all values lie within a unit.
+  for (const std::string asked :
+       {"1f1b zbv --ranks 4 --microbatches 1000,2000,10000",
+        "1f1b zbv --ranks 4 --microbatches 100,200,1000 --measure pace"}) {
+    const std::string drawn = run("sweep --format svg " + asked).out;
+    INFO(asked);
+    CHECK(found(drawn, "class=\"tick\" text-anchor=\"end\">([0-9]+[.][0-9]+)( %)?</text>").size() >=
+          3);
+  }
+  // Over the plot a name's line is dotted: there is nothing of the schedule's.
+  const std::string short_of =
+      run("sweep 1f1b zbv --ranks 2,4 --microbatches 8 --limit 3 --format svg").out;
+  CHECK(found(short_of, "class=\"leader\" stroke-dasharray=\"(1 4)\"").size() == 2);
+  CHECK(found(run("sweep 1f1b zbv --ranks 2,4 --microbatches 8 --format svg").out,
+              "class=\"leader\" (stroke)")
+            .empty());
+  // No more lines than can be told apart, and which are not there is said.
+  const std::string many = run("sweep --ranks 2 --microbatches 2,4 --chunks 1,2,3 --slices 2,4 "
+                               "--measure pace --cost 7,9,5,3 --format svg")
+                               .out;
+  std::map<std::string, int> looks;
+  for (const auto& line : found(many, "class=\"line\" (stroke=[^>]*) d=\"M[0-9.]+ [0-9.]+h16"))
+    ++looks[line[0]];
+  CHECK(looks.size() == 30);
+  for (const auto& [look, lines] : looks) CHECK(lines == 1);
+  CHECK(found(many, "not drawn: ([0-9]+) that end above these").size() == 1);
+}
+
 TEST_CASE("sweep refuses what is no list, and shapes that are too large before it computes any") {
   const auto refused = [](const std::string& arguments) {
     const outcome ran = run("sweep " + arguments);

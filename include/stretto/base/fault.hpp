@@ -47,6 +47,7 @@ enum class reason : int {
   missing,
   duplicate,
   wrong_rank,
+  wrong_direction,
   out_of_range,
   both_whole_and_split,
   weight_gradient_missing,

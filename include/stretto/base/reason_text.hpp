@@ -32,6 +32,9 @@ constexpr std::string_view describe(reason why) {
     case reason::missing: return "the job is missing";
     case reason::duplicate: return "the job stands here a second time";
     case reason::wrong_rank: return "the placement puts this stage on another rank";
+    case reason::wrong_direction:
+      return "of two directions, the second half of the micro-batches goes from the last rank to "
+             "the first: the job lies on the other rank of its stage's two";
     case reason::out_of_range: return "stage, micro-batch or slice is out of range";
     case reason::both_whole_and_split:
       return "a whole backward and a split one for the same micro-batch";

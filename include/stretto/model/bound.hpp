@@ -181,15 +181,16 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! memory is tight and v >= 2. What is put in between the jobs adds the time of forwards that run
 //! again, and keeps less. The extension to limits, and to whole backwards, of the bubble
 //! formulas of Qi et al. 2023.
-//! @param put  memory::windows that stand in the lists beside the schedule's jobs; of whole
-//!             micro-batches, not of slices
+//! @param put     memory::windows that stand in the lists beside the schedule's jobs; of whole
+//!                micro-batches, not of slices
+//! @param slices  of a micro-batch, whose costs are those of one
 template <class PutIn = nothing_put_in>
 constexpr step_bound lower_bound(const placement& where, const job_table_view& costs,
-                                 const PutIn& put = {}) {
+                                 const PutIn& put = {}, int slices = 1) {
   using namespace detail;
   if (where.ranks < 1) return {};
   const bool alike = costs.classes.empty();
-  const int count = alike ? where.microbatches : static_cast<int>(costs.classes.size());
+  const int count = alike ? where.microbatches * slices : static_cast<int>(costs.classes.size());
   const bool two_ways = where.kind == placement_kind::bidirectional && where.microbatches > 1;
   scratch<rank_bound> ranks(where.ranks);
   scratch<bool> seen(where.ranks);
@@ -197,7 +198,7 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
   std::int64_t last_deferred = unlimited;
   scratch<int> counts(alike ? 2 : 2 * costs.class_count());  // of each class, one way and the other
   if (alike) {
-    counts[1] = two_ways ? count / 2 : 0;
+    counts[1] = two_ways ? where.microbatches / 2 * slices : 0;
     counts[0] = count - counts[1];
   }
   for (std::size_t at = 0; at < costs.classes.size(); ++at)

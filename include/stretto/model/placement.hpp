@@ -75,6 +75,10 @@ struct placement {
     const int last = microbatches - 1;
     return rank_of(stage, last) == rank ? chunk_of(stage, last) : -1;
   }
+  //! Whether both directions have the same stage on this rank, in the midst of an odd number.
+  constexpr bool is_midst(int rank) const {
+    return kind == placement_kind::bidirectional && 2 * rank + 1 == ranks;
+  }
   //! The stage that is chunk `chunk` of rank `rank`; -1 when the rank has no such chunk.
   constexpr int stage_of(int rank, int chunk) const {
     switch (kind) {

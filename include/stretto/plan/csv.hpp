@@ -26,7 +26,8 @@ inline csv_fault verify(const imported_schedule& schedule, const job_table_view&
 //! Appends a schedule in PyTorch's CSV: one row per rank, CRLF. Compute-only lists give
 //! compute_only, lists with messages compute_comms; what PyTorch runs as it stands,
 //! with_pytorch_comms makes (csv_comms.hpp).
-//! @param cells  what they may say: with csv_cells::all no other program reads what PyTorch's do not
+//! @param cells  what they may say: with csv_cells::all, what PyTorch's do not say no other program
+//!               reads
 //! @return ok, or fault::unsupported: `no_form` with the job that no cell can say (of PyTorch's a
 //!         slice, a recompute, an offload; of any a collective), `placement_not_served` for a
 //!         bidirectional placement in PyTorch's, whose stages lie on two ranks; fault::incomplete,

@@ -22,8 +22,8 @@ struct csv_job {
 };
 using csv_rows = std::vector<std::vector<csv_job>>;
 
-//! Where the stages of a file lie, how many micro-batches and slices there are, and which forward
-//! is missing first. Numbers are held against what the file can hold before anything is sized by
+//! Where the stages of a file lie, how many micro-batches and slices there are, and which job is
+//! missing first, or cannot be where it is. Numbers are held against what the file can hold before anything is sized by
 //! them.
 class csv_stages {
  public:
@@ -35,7 +35,6 @@ class csv_stages {
   verdict find() {
     count();
     const auto ranks = static_cast<int>(rows_.size());
-    two_directions_ = both_ways_ && lies_both_ways();
     // A stage is where most of its jobs are: one that is mistyped must not move it.
     for (const auto& [stage, there] : by_rank_) {
       const auto most = std::max_element(there.begin(), there.end(), [](auto& one, auto& other) {
@@ -43,6 +42,7 @@ class csv_stages {
       });
       homes_[stage] = {most->first, most->second.first};
     }
+    two_directions_ = both_ways_ && lies_both_ways();
     for (int rank = 0; rank < ranks; ++rank)
       for (std::size_t step = 0; step < row(rank).size(); ++step) {
         const job& work = row(rank)[step].work;
@@ -69,20 +69,36 @@ class csv_stages {
     return {};
   }
 
-  //! Too few forwards for as many micro-batches and slices as there are: says which is missing here,
-  //! because the checks would first set aside memory for all of them. After find().
+  //! After find(). Which forward is missing where there are too few for as many micro-batches and
+  //! slices: the checks would first set aside memory for all of them. Which job goes the wrong way,
+  //! and which slice runs again, or is copied, of which others read what it keeps.
   verdict complete() const {
     const std::int64_t cells = stages_ * microbatches_;  // below 2^62
-    if (forwards_ >= cells && forwards_ >= cells * slices_) return {};
-    if (const verdict found = stray(); !found.ok()) return found;
-    return first_gap();
+    if (forwards_ < cells || forwards_ < cells * slices_) {
+      const verdict found = stray();
+      return found.ok() ? first_gap() : found;
+    }
+    for (int rank = 0; rank < static_cast<int>(rows_.size()); ++rank)
+      for (std::size_t step = 0; step < row(rank).size(); ++step) {
+        const job& work = row(rank)[step].work;
+        const auto refused = [&](fault what, reason why) {
+          return refuse(what, why, rank, static_cast<int>(step), work);
+        };
+        if (two_directions_ && has_cost(work.kind) && rank != rank_of(work, microbatches_))
+          return refused(fault::incomplete, reason::wrong_direction);
+        if (slices_ > 1 && work.kind == job_kind::recompute)
+          return refused(fault::unsupported, reason::slices_not_recomputed);
+        if (slices_ > 1 && is_copy(work.kind))
+          return refused(fault::unsupported, reason::slices_not_offloaded);
+      }
+    return {};
   }
 
   //! The rank of each stage; of two directions that of the first.
   std::vector<std::int32_t> homes() const {
     std::vector<std::int32_t> all;
     for (std::int32_t stage = 0; stage < stages_; ++stage)
-      all.push_back(two_directions_ ? stage : homes_.at(stage).first);
+      all.push_back(rank_of({stage, 0, 0, job_kind::forward}, microbatches_));
     return all;
   }
   bool two_directions() const { return two_directions_; }
@@ -115,23 +131,37 @@ class csv_stages {
       }
   }
 
-  //! Whether most stages have a good part of their jobs on either of two ranks, as far from either
-  //! end.
-  bool lies_both_ways() const {
-    if (stages_ != static_cast<std::int64_t>(rows_.size())) return false;
-    std::int64_t both = 0;
-    std::int64_t others = 0;
-    for (const auto& [stage, ranks] : by_rank_) {
-      const auto mirrored = static_cast<int>(stages_ - 1 - stage);
-      if (mirrored == stage) continue;
-      const auto there = ranks.find(stage);
-      const auto back = ranks.find(mirrored);
-      const bool on_both = there != ranks.end() && back != ranks.end() &&
-                           3 * there->second.count >= back->second.count &&
-                           3 * back->second.count >= there->second.count;
-      (on_both ? both : others) += 1;
-    }
-    return both > others;
+  //! The rank of a job among so many micro-batches; of a stage that no direction has, its own.
+  int rank_of(const job& work, std::int64_t microbatches) const {
+    const auto ranks = static_cast<int>(rows_.size());
+    if (!two_directions_ || work.stage >= ranks) return homes_.at(work.stage).first;
+    return work.microbatch > (microbatches - 1) / 2 ? ranks - 1 - work.stage : work.stage;
+  }
+
+  //! Whether fewer jobs are out of place if stages lie on two ranks each, in opposite directions;
+  //! or a good part is either way, and nearly all jobs lie on one of the two.
+  bool lies_both_ways() {
+    if (rows_.size() < 2) return false;
+    std::set<std::int32_t> microbatches;  // the highest may be mistyped
+    for (const auto& jobs : rows_)
+      for (const auto& [work, cell] : jobs)
+        if (has_cost(work.kind)) microbatches.insert(work.microbatch);
+    const auto many = static_cast<std::int64_t>(microbatches.size());
+    const auto ranks = static_cast<int>(rows_.size());
+    std::int64_t all = 0;
+    std::int64_t out_of_one_way = 0;
+    std::int64_t out_of_both = 0;
+    std::int64_t elsewhere = 0;
+    two_directions_ = true;
+    for (int rank = 0; rank < ranks; ++rank)
+      for (const auto& [work, cell] : row(rank)) {
+        if (!has_cost(work.kind)) continue;
+        ++all;
+        out_of_one_way += rank != homes_.at(work.stage).first;
+        out_of_both += work.stage >= ranks || rank != rank_of(work, many);
+        elsewhere += rank != work.stage && rank != ranks - 1 - work.stage;
+      }
+    return out_of_both < out_of_one_way || (4 * out_of_one_way > all && 8 * elsewhere < all);
   }
 
   //! A number that is mistyped makes a stage, a micro-batch or a slice of which next to nothing is
@@ -204,14 +234,9 @@ class csv_stages {
         ++gap;
       const auto microbatch = static_cast<std::int32_t>(gap / slices_);
       if (microbatch >= microbatches_) continue;
-      const auto first = static_cast<std::int32_t>(stage);
-      const bool back = two_directions_ && microbatch > (microbatches_ - 1) / 2;
-      return refuse(fault::incomplete, reason::missing,
-                    two_directions_ ? (back ? static_cast<int>(stages_) - 1 - first : first)
-                                    : homes_.at(first).first,
-                    -1,
-                    {first, microbatch, static_cast<std::int16_t>(gap % slices_),
-                     job_kind::forward});
+      const job absent{static_cast<std::int32_t>(stage), microbatch,
+                       static_cast<std::int16_t>(gap % slices_), job_kind::forward};
+      return refuse(fault::incomplete, reason::missing, rank_of(absent, microbatches_), -1, absent);
     }
     return {};
   }
