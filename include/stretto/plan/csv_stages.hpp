@@ -23,8 +23,8 @@ struct csv_job {
 using csv_rows = std::vector<std::vector<csv_job>>;
 
 //! Where the stages of a file lie, how many micro-batches and slices there are, and which job is
-//! missing first, or cannot be where it is. Numbers are held against what the file can hold before anything is sized by
-//! them.
+//! missing first, or cannot be where it is. Numbers are held against what the file can hold before
+//! anything is sized by them.
 class csv_stages {
  public:
   //! @param both_ways  whether stages may lie on two ranks each, in opposite directions
