@@ -153,8 +153,8 @@ std::string sweep_grid::table_of(const sweep_panel& panel) const {
 std::string sweep_grid::reasons_of(const sweep_panel& panel) const {
   std::string text;
   for (const swept& line : lines_) {
-    std::vector<std::pair<std::string, std::vector<std::string>>>
-        all;  // and the counts they are of
+    // Each with the counts that it is of.
+    std::vector<std::pair<std::string, std::vector<std::string>>> all;
     for (std::size_t at = 0; at < panel.shapes.size(); ++at) {
       const std::string& why = line.refused[panel.shapes[at]];
       if (why.empty()) continue;
