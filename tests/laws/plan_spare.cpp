@@ -15,7 +15,7 @@ using stretto::wait_reason;
 
 TEST_CASE("without any one wait something is out of order, and it is what the wait is for") {
   long waits = 0, untold = 0;
-  laws::for_each_plan(6, 13, 3, 71, [&](const laws::grid_point& point, const auto& made) {
+  laws::for_each_plan(6, 13, 3, 53, [&](const laws::grid_point& point, const auto& made) {
     INFO(point.words());
     REQUIRE(made.answer() == stretto::verdict{});
     oracle::two_steps judge(made.plans());
