@@ -43,7 +43,9 @@ std::string placement_in_words(const imported_schedule& read) {
 
 void add_check(CLI::App& app) {
   auto* command = app.add_subcommand(
-      "check", "Hold a schedule in PyTorch's CSV against every rule; exit 1 with the first fault");
+      "check",
+      "Hold a schedule in a file, PyTorch's CSV or `cells`, against every rule; exit 1 with the "
+      "first fault");
   const auto mine = std::make_shared<step_options>();
   command->add_option("FILE.csv", mine->csv, "compute_only or compute_comms, as the file shows; - for standard input")
       ->required();

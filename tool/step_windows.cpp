@@ -70,7 +70,6 @@ void refuse_second_runs(const cost_options& costs, const window_options& windows
       });
 }
 
-
 }  // namespace
 
 void refuse_windows(const cost_options& costs, const window_options& windows, const step& made,

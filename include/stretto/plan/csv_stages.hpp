@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stretto/model/job.hpp"
+#include "stretto/model/placement.hpp"
 #include "stretto/model/verdict.hpp"
 
 namespace stretto::detail {
@@ -84,7 +85,7 @@ class csv_stages {
         const auto refused = [&](fault what, reason why) {
           return refuse(what, why, rank, static_cast<int>(step), work);
         };
-        if (two_directions_ && has_cost(work.kind) && rank != rank_of(work, microbatches_))
+        if (two_directions_ && has_cost(work.kind) && rank != rank_of(work))
           return refused(fault::incomplete, reason::wrong_direction);
         if (slices_ > 1 && work.kind == job_kind::recompute)
           return refused(fault::unsupported, reason::slices_not_recomputed);
@@ -98,7 +99,7 @@ class csv_stages {
   std::vector<std::int32_t> homes() const {
     std::vector<std::int32_t> all;
     for (std::int32_t stage = 0; stage < stages_; ++stage)
-      all.push_back(rank_of({stage, 0, 0, job_kind::forward}, microbatches_));
+      all.push_back(rank_of({stage, 0, 0, job_kind::forward}));
     return all;
   }
   bool two_directions() const { return two_directions_; }
@@ -131,35 +132,38 @@ class csv_stages {
       }
   }
 
-  //! The rank of a job among so many micro-batches; of a stage that no direction has, its own.
-  int rank_of(const job& work, std::int64_t microbatches) const {
-    const auto ranks = static_cast<int>(rows_.size());
-    if (!two_directions_ || work.stage >= ranks) return homes_.at(work.stage).first;
-    return work.microbatch > (microbatches - 1) / 2 ? ranks - 1 - work.stage : work.stage;
+  //! As it is if stages lie on two ranks each, in opposite directions.
+  placement both_ways(int microbatches) const {
+    return place(placement_kind::bidirectional,
+                 {.ranks = static_cast<int>(rows_.size()), .microbatches = microbatches});
+  }
+  //! The rank of a job; of a stage that no direction has, its own.
+  int rank_of(const job& work) const {
+    const placement both = both_ways(microbatches());
+    return two_directions_ && work.stage < both.ranks ? both.rank_of(work)
+                                                      : homes_.at(work.stage).first;
   }
 
-  //! Whether fewer jobs are out of place if stages lie on two ranks each, in opposite directions;
-  //! or a good part is either way, and nearly all jobs lie on one of the two.
-  bool lies_both_ways() {
+  //! Whether fewer jobs are out of place if stages lie both ways; or a good part is either way, and
+  //! nearly all jobs lie on one of the two ranks.
+  bool lies_both_ways() const {
     if (rows_.size() < 2) return false;
     std::set<std::int32_t> microbatches;  // the highest may be mistyped
     for (const auto& jobs : rows_)
       for (const auto& [work, cell] : jobs)
         if (has_cost(work.kind)) microbatches.insert(work.microbatch);
-    const auto many = static_cast<std::int64_t>(microbatches.size());
-    const auto ranks = static_cast<int>(rows_.size());
+    const placement both = both_ways(static_cast<int>(microbatches.size()));
     std::int64_t all = 0;
     std::int64_t out_of_one_way = 0;
     std::int64_t out_of_both = 0;
     std::int64_t elsewhere = 0;
-    two_directions_ = true;
-    for (int rank = 0; rank < ranks; ++rank)
+    for (int rank = 0; rank < both.ranks; ++rank)
       for (const auto& [work, cell] : row(rank)) {
         if (!has_cost(work.kind)) continue;
         ++all;
         out_of_one_way += rank != homes_.at(work.stage).first;
-        out_of_both += work.stage >= ranks || rank != rank_of(work, many);
-        elsewhere += rank != work.stage && rank != ranks - 1 - work.stage;
+        out_of_both += work.stage >= both.ranks || rank != both.rank_of(work);
+        elsewhere += rank != work.stage && rank != both.ranks - 1 - work.stage;
       }
     return out_of_both < out_of_one_way || (4 * out_of_one_way > all && 8 * elsewhere < all);
   }
@@ -236,7 +240,7 @@ class csv_stages {
       if (microbatch >= microbatches_) continue;
       const job absent{static_cast<std::int32_t>(stage), microbatch,
                        static_cast<std::int16_t>(gap % slices_), job_kind::forward};
-      return refuse(fault::incomplete, reason::missing, rank_of(absent, microbatches_), -1, absent);
+      return refuse(fault::incomplete, reason::missing, rank_of(absent), -1, absent);
     }
     return {};
   }
