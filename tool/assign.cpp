@@ -64,13 +64,9 @@ struct assign_command {
       sizes.ranks = how.stages() / chunks;
     if (sizes.ranks == 0) throw bad_input("--ranks: required with --layers " + costs.layers.text);
     const bool both_ways = placement_name == "bidirectional";
-    if (both_ways && chunks > 1)
-      throw bad_option("--chunks", std::to_string(chunks),
-                       "a bidirectional placement has one stage of each direction on a rank");
     if (sizes.chunks == 0)
-      sizes.chunks = how.stages() > 0 && how.stages() % sizes.ranks == 0 && !both_ways
-                         ? how.stages() / sizes.ranks
-                         : 1;
+      sizes.chunks =
+          how.stages() > 0 && how.stages() % sizes.ranks == 0 ? how.stages() / sizes.ranks : 1;
     // Stages without layers aside, this bounds their number.
     if (std::int64_t{sizes.ranks} * sizes.chunks > assignment::described::most_layers)
       throw bad_input("--ranks " + std::to_string(sizes.ranks) + " --chunks " +
@@ -97,9 +93,9 @@ struct assign_command {
   std::string title() const {
     return costs.layers.text + " on " + std::to_string(where_.ranks) +
            (where_.ranks == 1 ? " rank" : " ranks") +
-           (where_.kind == placement_kind::bidirectional ? ", both directions"
-            : where_.chunks > 1 ? ", " + std::to_string(where_.chunks) + " chunks"
-                                : "");
+           (where_.kind == placement_kind::bidirectional ? ", both directions" : "") +
+           (where_.chunks_one_way() > 1 ? ", " + std::to_string(where_.chunks_one_way()) + " chunks"
+                                        : "");
   }
   std::string summary() const {
     std::int64_t even = 0;

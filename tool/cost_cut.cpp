@@ -20,13 +20,12 @@ job_cost share(const job_table_view& table, int rank, job_kind kind, int parts) 
 //! @param classes  of the slices
 job_cost joined(const job_table& given, const placement& where, int rank, int chunk, job_kind kind,
                 const std::vector<std::int32_t>& classes) {
-  const bool replicas = where.kind == placement_kind::bidirectional;
+  const int parts = where.chunks_one_way();
   job_cost sum;
   for (const std::int32_t number : classes) {
     const job_table_view table = given.view().of_class(number);
-    const job_cost one = given.chunks != where.chunks || replicas
-                             ? share(table, rank, kind, replicas ? 1 : where.chunks)
-                             : table.at(rank, chunk, kind);
+    const job_cost one = given.chunks != parts ? share(table, rank, kind, parts)
+                                               : table.at(rank, chunk % parts, kind);
     if (classes.size() == 1) return one;
     add_behind(sum, one);
   }

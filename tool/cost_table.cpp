@@ -210,7 +210,7 @@ job_table table_of(const cost_options& options, const placement& where, const co
     table.base.resize(static_cast<std::size_t>(where.ranks));
     for (int rank = 0; rank < where.ranks; ++rank) {
       int chunks = cut.given * (both_ways && !where.is_midst(rank) ? 2 : 1);
-      const int own = where.is_midst(rank) ? 1 : where.chunks;
+      const int own = where.is_midst(rank) ? where.chunks_one_way() : where.chunks;
       for (int chunk = 0; cut.given == 0 && chunk < own; ++chunk)
         chunks += where.stage_of(rank, chunk) >= 0 ? 1 : 0;
       table.base[static_cast<std::size_t>(rank)] += options.weights * chunks;

@@ -100,9 +100,13 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
   double along = 16;
   constexpr int most = 8;  // entries of the legend
   for (int chunk = 0; where.chunks > 1 && chunk < std::min(where.chunks, most); ++chunk) {
+    const bool both_ways = where.kind == placement_kind::bidirectional;
+    const int each = where.chunks_one_way();
     const std::string name =
-        (where.kind == placement_kind::bidirectional ? "direction " : "chunk ") +
-        std::to_string(chunk) + (chunk + 1 == most && where.chunks > most ? " ..." : "");
+        (both_ways ? "direction " + std::to_string(chunk / each) : "") +
+        (both_ways && each > 1 ? ", " : "") +
+        (!both_ways || each > 1 ? "chunk " + std::to_string(chunk % each) : "") +
+        (chunk + 1 == most && where.chunks > most ? " ..." : "");
     text += "<rect x=\"" + number(along) + "\" y=\"61\" width=\"12\" height=\"12\" fill=\"" +
             fill_of(chunk).hex() + "\"/>\n" + words(along + 18, 71, "", name);
     along += 18 + layout::text_width(name, 12) + 14;

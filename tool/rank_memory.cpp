@@ -28,8 +28,7 @@ void take_messages_out(program_chain& chain, const placement& where, int rank,
   for (const program& job : chain.programs) {
     const int step = job.kind == job_kind::forward ? 1 : is_input_gradient(job.kind) ? -1 : 0;
     const int next = where.stage_of(rank, job.chunk) + step;
-    const bool stays = step != 0 && where.kind != placement_kind::bidirectional && next >= 0 &&
-                       next < where.stages() && where.rank_of(next, 0) == rank;
+    const bool stays = step != 0 && where.stays(rank, job.chunk, next);
     const op_use* result = nullptr;
     for (const op& one : chain.ops_of(job))
       for (const op_use& use : chain.uses_of(one)) {

@@ -85,6 +85,7 @@ const placement placements[] = {{placement_kind::looped, 2, 1},
                                 {placement_kind::wave, 3, 2},
                                 {placement_kind::wave, 2, 3},
                                 {placement_kind::bidirectional, 4, 2, 2},
+                                {placement_kind::bidirectional, 2, 4, 2},
                                 {placement_kind::looped, 1, 3},
                                 {placement_kind::table, 3, 1, 1, anywhere, 3},
                                 {placement_kind::table, 2, 3, 1, uneven, 5}};
@@ -214,8 +215,8 @@ TEST_CASE(
   int asked = 0;
   for (const placement where :
        {placement{placement_kind::wave, 8, 2}, placement{placement_kind::wave, 4, 2},
-        placement{placement_kind::looped, 4, 3},
-        placement{placement_kind::bidirectional, 8, 2, 16}})
+        placement{placement_kind::looped, 4, 3}, placement{placement_kind::bidirectional, 8, 2, 16},
+        placement{placement_kind::bidirectional, 4, 4, 16}})
     for (int turn = 0; turn < 6; ++turn) {
       const int layers = 3 * where.stages();
       layer_list model = random_model(random, layers);

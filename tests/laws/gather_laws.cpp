@@ -86,7 +86,8 @@ replayed by_passes(const job_rows& rows, const placement& where, const job_table
         for (int each = 0; each < where.chunks; ++each)
           if (where.stage_of(rank, each) == work.stage &&
               (where.kind != stretto::placement_kind::bidirectional ||
-               work.kind >= job_kind::reduce_grad || where.direction(work.microbatch) == each))
+               work.kind >= job_kind::reduce_grad ||
+               where.direction(work.microbatch) == (each < where.chunks / 2 ? 0 : 1)))
             chunk = each;
         return table.view().at(rank, chunk, kind);
       };

@@ -310,8 +310,8 @@ TEST_CASE("options out of their range are refused by name") {
   check(inference{});
   CHECK(interleaved{.placement = placement_kind::bidirectional}.supports(sizes).why ==
         reason::placement_not_served);
-  CHECK(inference{.placement = placement_kind::bidirectional}.supports(sizes).why ==
-        reason::chunks_not_one);
+  CHECK(inference{.placement = placement_kind::bidirectional}.supports(sizes).ok());
+  CHECK(chimera{}.supports(sizes).why == reason::chunks_not_one);
   CHECK(inference{.placement = placement_kind::bidirectional}.supports({3, 8, 1}).why ==
         reason::ranks_odd);
   CHECK(inference{.group = 4, .placement = wave}.supports(sizes).why ==

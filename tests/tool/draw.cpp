@@ -381,6 +381,7 @@ TEST_CASE("a picture of layers is as wide as what stands in it, and cuts only a 
       {"24 --ranks 2 --chunks 8", ">chunk 7<"},
       {"24 --ranks 2 --chunks 12", ">chunk 7 ...<"},
       {"6 --ranks 2 --placement bidirectional", ">direction 1<"},
+      {"8 --ranks 2 --placement bidirectional --chunks 2", ">direction 1, chunk 0<"},
   };
   for (const auto& one : cases) {
     CAPTURE(one.arguments);

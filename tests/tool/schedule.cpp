@@ -388,7 +388,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"assign --layers 5,3 --ranks 3", {"counts: 2, must be 3", ""}},
       {"assign --layers 5,3 --placement bidirectional",
        {": it is not made for this placement", ""}},
-      {"assign --layers 8 --ranks 2 --placement bidirectional --chunks 2", {"--chunks 2", ""}},
+      {"assign --layers even:3 --ranks 2 --placement bidirectional --chunks 2",
+       {"a stage would hold no layer", "layers: 3, at least 4"}},
       {"assign --layers 8 --ranks 100000 --chunks 2", {"--ranks 100000", "at most 100000"}},
       {"assign --layers table:3,0 --ranks 2", {"on rank 1", "layers: 0, at least 1"}},
       {"assign --layers table:3,1 --ranks 3", {"counts: 2, must be 3", ""}},
@@ -420,7 +421,7 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"calibrate --machine a.json --few", {"--machine", "--few"}},
   };
   for (const auto& one : cases) {
-    INFO(one.arguments);
+    INFO(std::string(one.arguments));
     const outcome ran = run(one.arguments);
     INFO(ran.err);
     CHECK(ran.exit == 2);

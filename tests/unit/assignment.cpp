@@ -252,6 +252,11 @@ TEST_CASE("a list of ranks that goes back is taken as it is, or refused by its l
   CHECK(counts_of({0, 1, 1, 1, 0}, wave) == std::vector{1, 2, 1, 1});
   CHECK(counts_of({0, 0, 1, 1, 1}, wave) == std::vector{1, 2, 1, 1});
   CHECK(counts_of({0, 0, 0, 1}, {placement_kind::bidirectional, 2, 2}) == std::vector{3, 1});
+  // Of two directions the list is the first one's, a wave.
+  CHECK(counts_of({0, 0, 0, 1, 1}, {placement_kind::bidirectional, 2, 4}) ==
+        std::vector{2, 1, 1, 1});
+  CHECK(counts_of({0, 1, 1, 1, 0}, {placement_kind::bidirectional, 2, 4}) ==
+        std::vector{1, 2, 1, 1});
   const std::int32_t anywhere[] = {1, 0, 0, 1};
   CHECK(counts_of({1, 0, 0, 0, 1, 1}, {placement_kind::table, 2, 2, 1, anywhere, 4}) ==
         std::vector{1, 2, 1, 2});

@@ -62,9 +62,11 @@ pipeline::layer_place pipeline::place_of(int layer, int replica, int shard, int 
     return range.first + range.count;
   };
   while (layer >= end_of(number)) ++number;
-  const int rank = replica == 1 ? where_.ranks - 1 - number : where_.rank_of(number, 0);
+  const int first = where_.rank_of(number, 0);
+  const int rank = replica == 1 ? where_.ranks - 1 - first : first;
   const std::size_t found = worker(rank, shard, copy);
-  return {found, &ranks_[found]->chunk(replica == 1 ? 1 : where_.chunk_of(number, 0))};
+  return {found,
+          &ranks_[found]->chunk(where_.chunk_of(number, 0) + replica * where_.chunks_one_way())};
 }
 
 template <class Call>

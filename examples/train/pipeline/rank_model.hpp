@@ -44,10 +44,8 @@ class rank_model {
     while (where_.stage_of(rank_, index) != number) ++index;
     return index;
   }
-  //! Whether another rank holds the same stage as the first of two.
-  bool is_second_replica(int index) const {
-    return index == 1 && where_.kind == stretto::placement_kind::bidirectional;
-  }
+  //! Whether another rank holds the same stage for the first of two directions.
+  bool is_second_replica(int index) const { return index >= where_.chunks_one_way(); }
   stage& stage_of(int number) { return chunk(chunk_of(number)); }
   const stage& stage_of(int number) const { return chunk(chunk_of(number)); }
   int shard() const { return chunk(0).shard(); }

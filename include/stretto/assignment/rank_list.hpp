@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "stretto/assignment/round_robin.hpp"
-#include "stretto/assignment/table.hpp"
 #include "stretto/base/scratch.hpp"
 
 namespace stretto::assignment {
@@ -24,8 +23,10 @@ constexpr verdict deal_counts(std::span<const std::int32_t> ranks, const placeme
     ++counts[rank];
   }
   const std::span<const std::int32_t> dealt(counts.data(), static_cast<std::size_t>(where.ranks));
-  return where.kind == placement_kind::bidirectional ? deal_table(dealt, where, stages)
-                                                     : deal_round_robin(dealt, where, stages);
+  placement ahead = where;
+  if (where.kind == placement_kind::bidirectional)
+    ahead = place(placement_kind::wave, {.ranks = where.ranks, .chunks = where.chunks_one_way()});
+  return deal_round_robin(dealt, ahead, stages);
 }
 
 //! The first layer from `layer` on that the list puts on another rank than the stages do.

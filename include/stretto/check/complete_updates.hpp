@@ -150,9 +150,10 @@ class update_completeness {
 
   //! The rank of one of a stage's two replicas; the same rank twice where there is but one.
   constexpr int host(int stage, int replica) const {
-    if (in_.where.kind == placement_kind::bidirectional)
-      return replica == 0 ? stage : in_.where.ranks - 1 - stage;
-    return in_.where.rank_of(stage, 0);
+    const int first = in_.where.rank_of(stage, 0);
+    return replica == 1 && in_.where.kind == placement_kind::bidirectional
+               ? in_.where.ranks - 1 - first
+               : first;
   }
 
   const replay_input& in_;

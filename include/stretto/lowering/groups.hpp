@@ -12,15 +12,16 @@
 namespace stretto::lowering {
 
 //! How many stages lie on two ranks: each has its weights twice, and gradients to sum before they
-//! are used. The middle stage of an odd number of ranks has both directions on one rank.
+//! are used. The middle rank of an odd number has both directions of its stages.
 constexpr int replicated_stages(const placement& where) {
-  return where.kind == placement_kind::bidirectional ? where.ranks / 2 * 2 : 0;
+  return where.kind == placement_kind::bidirectional ? where.ranks / 2 * 2 * where.chunks_one_way()
+                                                     : 0;
 }
 
 //! How many stages' gradients lie on a rank, and so how many sums over data-parallel replicas. The
-//! middle rank of an odd number has one stage in both directions.
+//! middle rank of an odd number has its stages in both directions.
 constexpr int summed_stages(const placement& where, int rank) {
-  if (where.kind == placement_kind::bidirectional && 2 * rank + 1 == where.ranks) return 1;
+  if (where.is_midst(rank)) return where.chunks_one_way();
   int stages = where.chunks;
   while (stages > 0 && where.stage_of(rank, stages - 1) < 0) --stages;  // a table may name fewer
   return stages;
@@ -54,12 +55,13 @@ constexpr void write_groups(const placement& where, bool data_parallel, bool gat
                   false,  true, gathers ? bytes_of(stage).weights : -1};
       members[filled++] = rank;
     }
-  for (std::int32_t stage = 0; replicated > 0 && stage < where.ranks; ++stage) {
-    const std::int32_t other = where.ranks - 1 - stage;
-    if (other == stage) continue;
+  for (std::int32_t stage = 0; replicated > 0 && stage < where.stages(); ++stage) {
+    const std::int32_t one = where.rank_of(stage, 0);
+    const std::int32_t other = where.ranks - 1 - one;
+    if (other == one) continue;
     *infos++ = {filled, 2, bytes_of(stage).gradients / 4, false, stage};
-    members[filled++] = stage < other ? stage : other;
-    members[filled++] = stage < other ? other : stage;
+    members[filled++] = one < other ? one : other;
+    members[filled++] = one < other ? other : one;
   }
   for (group_info info : user_infos) {
     info.first += filled;

@@ -76,7 +76,7 @@ constexpr void write_layer_costs(const placement& where, std::span<const layer_r
       const unit_costs sum = stage < 0
                                  ? sum_of_layers({}, costs)
                                  : sum_of_layers(stages[static_cast<std::size_t>(stage)], costs);
-      if (chunk == 0 || !where.is_midst(rank))
+      if (chunk < where.chunks_one_way() || !where.is_midst(rank))
         weights = saturated_sum_of_sizes(weights, sum.memory_weights);
       const int first = (rank * where.chunks + chunk) * cost_kinds;
       for (int kind = 0; kind < cost_kinds; ++kind)

@@ -12,8 +12,9 @@ namespace stretto {
 enum class placement_kind : std::uint8_t {
   looped,         //!< stage c * p + r on rank r (Megatron-LM's interleaving)
   wave,           //!< odd chunks run backwards: stage c * p + (p - 1 - r) (the V of ZB-V, Hanayo)
-  bidirectional,  //!< p stages in two replicas; direction 1 puts stage s on rank p - 1 - s
-                  //!< (DualPipe, Chimera); the second half of the micro-batches goes that way
+  bidirectional,  //!< two replicas: direction 0 lays the stages as `wave` does, direction 1 puts
+                  //!< on rank p - 1 - r what that puts on r (DualPipe, Chimera; BitPipe with two
+                  //!< stages a direction); the second half of the micro-batches goes that way
   table,          //!< an explicit stage -> rank list, as found in an imported schedule
 };
 
@@ -22,13 +23,15 @@ enum class placement_kind : std::uint8_t {
 struct placement {
   placement_kind kind = placement_kind::looped;
   int ranks = 1;
-  int chunks = 1;  //!< stages that a rank holds; two for `bidirectional`, one a direction
+  int chunks = 1;  //!< stages that a rank holds; for `bidirectional` of both directions
   int microbatches = 1;
   const std::int32_t* table = nullptr;
   int table_stages = 0;
 
-  //! Whether a table names a rank for each of its stages, and no rank more often than it has chunks.
+  //! Whether both directions have as many chunks; or a table names a rank for each of its stages,
+  //! and no rank more often than it has chunks.
   constexpr bool sound() const {
+    if (kind == placement_kind::bidirectional) return chunks > 0 && chunks % 2 == 0;
     if (kind != placement_kind::table) return true;
     if (table == nullptr || table_stages < 1) return false;
     scratch<std::int32_t> held(ranks);
@@ -37,8 +40,11 @@ struct placement {
     return true;
   }
   constexpr int stages() const {
-    if (kind == placement_kind::table) return table_stages;
-    return kind == placement_kind::bidirectional ? ranks : ranks * chunks;
+    return kind == placement_kind::table ? table_stages : ranks * chunks_one_way();
+  }
+  //! Stages that a rank holds of one direction.
+  constexpr int chunks_one_way() const {
+    return kind == placement_kind::bidirectional ? (chunks + 1) / 2 : chunks;
   }
   //! 0 or 1: which way through the ranks this micro-batch goes.
   constexpr int direction(int microbatch) const {
@@ -50,15 +56,18 @@ struct placement {
       case placement_kind::wave:
         return (stage / ranks) % 2 == 0 ? stage % ranks : ranks - 1 - stage % ranks;
       case placement_kind::bidirectional:
-        return direction(microbatch) == 0 ? stage : ranks - 1 - stage;
+        return (stage / ranks + direction(microbatch)) % 2 == 0 ? stage % ranks
+                                                                : ranks - 1 - stage % ranks;
       case placement_kind::table: return table[stage];
     }
     return -1;
   }
   constexpr int rank_of(const job& work) const { return rank_of(work.stage, work.microbatch); }
-  //! The place of the stage among its rank's stages; for `bidirectional` the direction.
+  //! The place of the stage among its rank's stages; for `bidirectional` those of direction 0 come
+  //! first.
   constexpr int chunk_of(int stage, int microbatch) const {
-    if (kind == placement_kind::bidirectional) return direction(microbatch);
+    if (kind == placement_kind::bidirectional)
+      return direction(microbatch) * chunks_one_way() + stage / ranks;
     if (kind != placement_kind::table) return stage / ranks;
     int chunk = 0;
     for (int before = 0; before < stage; ++before) chunk += table[before] == table[stage];
@@ -66,8 +75,8 @@ struct placement {
   }
   constexpr int chunk_of(const job& work) const { return chunk_of(work.stage, work.microbatch); }
   //! The place of a stage among the rank's, in whichever direction it has it; -1: it has it not.
-  //! (Of two directions the stage in the midst of an odd number of ranks is the rank's in both:
-  //! that of the first.)
+  //! (Of two directions the rank in the midst of an odd number has its stages in both: that of the
+  //! first.)
   constexpr int chunk_on(int rank, int stage) const {
     if (stage < 0 || stage >= stages()) return -1;
     if (rank_of(stage, 0) == rank) return chunk_of(stage, 0);
@@ -75,7 +84,14 @@ struct placement {
     const int last = microbatches - 1;
     return rank_of(stage, last) == rank ? chunk_of(stage, last) : -1;
   }
-  //! Whether both directions have the same stage on this rank, in the midst of an odd number.
+  //! Whether `next` is a stage of the rank, too, and of the direction of its chunk: then nothing is
+  //! sent between the two.
+  constexpr bool stays(int rank, int chunk, int next) const {
+    if (next < 0 || next >= stages()) return false;
+    const bool back = kind == placement_kind::bidirectional && chunk >= chunks_one_way();
+    return rank_of(next, 0) == (back ? ranks - 1 - rank : rank);
+  }
+  //! Whether both directions have the same stages on this rank, in the midst of an odd number.
   constexpr bool is_midst(int rank) const {
     return kind == placement_kind::bidirectional && 2 * rank + 1 == ranks;
   }
@@ -85,7 +101,11 @@ struct placement {
       case placement_kind::looped: return chunk * ranks + rank;
       case placement_kind::wave:
         return chunk * ranks + (chunk % 2 == 0 ? rank : ranks - 1 - rank);
-      case placement_kind::bidirectional: return chunk == 0 ? rank : ranks - 1 - rank;
+      case placement_kind::bidirectional: {
+        const int way = chunk / chunks_one_way();
+        const int turn = chunk - way * chunks_one_way();
+        return turn * ranks + ((turn + way) % 2 == 0 ? rank : ranks - 1 - rank);
+      }
       case placement_kind::table:
         for (int stage = 0; stage < table_stages; ++stage)
           if (table[stage] == rank && chunk-- == 0) return stage;
@@ -96,11 +116,11 @@ struct placement {
 };
 
 //! The placement of that kind for a shape; not for placement_kind::table. The shape's chunks are
-//! those of one direction: one where the placement is bidirectional.
+//! those of one direction.
 constexpr placement place(placement_kind kind, const shape& sizes) {
   return {.kind = kind,
           .ranks = sizes.ranks,
-          .chunks = kind == placement_kind::bidirectional ? 2 : sizes.chunks,
+          .chunks = kind == placement_kind::bidirectional ? 2 * sizes.chunks : sizes.chunks,
           .microbatches = sizes.microbatches};
 }
 

@@ -38,24 +38,20 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
   program_chain made;
   transformer_writer write(model, made, on);
   const int stages = where.stages();
-  const auto here = [&](int stage) {
-    // Two-way, a rank's chunks serve different micro-batches.
-    return where.kind != placement_kind::bidirectional && stage >= 0 && stage < stages &&
-           where.rank_of(stage, 0) == rank;
-  };
+  const auto here = [&](int chunk, int stage) { return where.stays(rank, chunk, stage); };
   std::vector<int> first = filled<int>(static_cast<std::size_t>(where.chunks));
   for (int chunk = 0; chunk < where.chunks; ++chunk) {
     const int stage = where.stage_of(rank, chunk);
     made.begin(job_kind::forward, chunk);
     if (stage == 0)
       write.embed();
-    else if (!here(stage - 1))
+    else if (!here(chunk, stage - 1))
       write.receive();
     first[static_cast<std::size_t>(chunk)] = write.layers();
     for (int at = 0; at < layers[static_cast<std::size_t>(stage)]; ++at) write.layer_forward();
     if (stage + 1 == stages)
       write.head_forward();
-    else if (!here(stage + 1))
+    else if (!here(chunk, stage + 1))
       write.send();
   }
   for (int chunk = where.chunks - 1; chunk >= 0; --chunk) {
@@ -66,14 +62,14 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     if (stage + 1 == stages) {
       write.head_backward_input();
       if (!split) write.head_backward_weight();
-    } else if (!here(stage + 1)) {
+    } else if (!here(chunk, stage + 1)) {
       write.receive_gradient();
     }
     for (int at = to - 1; at >= from; --at) write.layer_backward_input(at, !split);
     if (stage == 0) {
       write.embed_backward_input();
       if (!split) write.embed_backward_weight();
-    } else if (!here(stage - 1)) {
+    } else if (!here(chunk, stage - 1)) {
       write.send_gradient();
     }
     if (!split) continue;

@@ -97,6 +97,7 @@ class csv_reader {
     if (const verdict found = stages.find(); !found.ok()) return misses(found);
     made_.stage_to_rank = stages.homes();
     made_.two_directions = stages.two_directions();
+    made_.chunks = stages.chunks_one_way();
     made_.beyond_pytorch = made_.beyond_pytorch || made_.two_directions;
     made_.microbatches = stages.microbatches();
     made_.slices = stages.slices();
@@ -146,8 +147,8 @@ class csv_reader {
         sink.push(static_cast<int>(rank), work);
         made_.cells[rank].push_back(cell);
       }
-    made_.chunks = 1;
     if (made_.two_directions) return;
+    made_.chunks = 1;
     std::vector<int> held(rows_.size());
     for (std::int32_t rank : made_.stage_to_rank)
       made_.chunks = std::max(made_.chunks, ++held[static_cast<std::size_t>(rank)]);

@@ -44,13 +44,14 @@ class csv_stages {
       homes_[stage] = {most->first, most->second.first};
     }
     two_directions_ = both_ways_ && lies_both_ways();
+    const placement both = both_ways(microbatches());
     for (int rank = 0; rank < ranks; ++rank)
       for (std::size_t step = 0; step < row(rank).size(); ++step) {
         const job& work = row(rank)[step].work;
         if (!has_cost(work.kind)) continue;
         const auto& [there, known] = homes_.at(work.stage);
-        const bool lies = two_directions_ && work.stage < ranks
-                              ? rank == work.stage || rank == ranks - 1 - work.stage
+        const bool lies = two_directions_ && work.stage < both.stages()
+                              ? on_either(both, rank, work.stage)
                               : rank == there;
         if (!lies)
           return refuse(fault::incomplete, reason::wrong_rank, rank, static_cast<int>(step), work,
@@ -103,6 +104,8 @@ class csv_stages {
     return all;
   }
   bool two_directions() const { return two_directions_; }
+  //! Stages that a rank has of either of two directions.
+  int chunks_one_way() const { return both_ways(1).chunks_one_way(); }
   int microbatches() const {
     return static_cast<int>(
         std::min<std::int64_t>(microbatches_, std::numeric_limits<std::int32_t>::max()));
@@ -132,16 +135,23 @@ class csv_stages {
       }
   }
 
-  //! As it is if stages lie on two ranks each, in opposite directions.
+  //! As it is if stages lie on two ranks each, in opposite directions. A stage that is mistyped is
+  //! one too many.
   placement both_ways(int microbatches) const {
+    const auto ranks = static_cast<int>(rows_.size());
+    const auto chunks = static_cast<int>(by_rank_.size()) / ranks;
     return place(placement_kind::bidirectional,
-                 {.ranks = static_cast<int>(rows_.size()), .microbatches = microbatches});
+                 {.ranks = ranks, .microbatches = microbatches, .chunks = chunks > 1 ? chunks : 1});
+  }
+  static bool on_either(const placement& both, int rank, int stage) {
+    const int there = both.rank_of(stage, 0);
+    return rank == there || rank == both.ranks - 1 - there;
   }
   //! The rank of a job; of a stage that no direction has, its own.
   int rank_of(const job& work) const {
     const placement both = both_ways(microbatches());
-    return two_directions_ && work.stage < both.ranks ? both.rank_of(work)
-                                                      : homes_.at(work.stage).first;
+    return two_directions_ && work.stage < both.stages() ? both.rank_of(work)
+                                                         : homes_.at(work.stage).first;
   }
 
   //! Whether fewer jobs are out of place if stages lie both ways; or a good part is either way, and
@@ -162,8 +172,9 @@ class csv_stages {
         if (!has_cost(work.kind)) continue;
         ++all;
         out_of_one_way += rank != homes_.at(work.stage).first;
-        out_of_both += work.stage >= both.ranks || rank != both.rank_of(work);
-        elsewhere += rank != work.stage && rank != both.ranks - 1 - work.stage;
+        const bool none = work.stage >= both.stages();
+        out_of_both += none || rank != both.rank_of(work);
+        elsewhere += none || !on_either(both, rank, work.stage);
       }
     return out_of_both < out_of_one_way || (4 * out_of_one_way > all && 8 * elsewhere < all);
   }

@@ -116,7 +116,8 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
   timeline_picture made;
   made.subtitle = summary(measured, parts);
   made.parts = parts;
-  if (input.where.kind == placement_kind::bidirectional) made.shades = "direction";
+  if (input.where.kind == placement_kind::bidirectional)
+    made.shades = input.where.chunks > 2 ? "direction, then chunk" : "direction";
   made.ranks = input.rows.ranks;
   made.end = measured.makespan;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {

@@ -88,12 +88,18 @@ constexpr verdict two_chunks_or_refuse(const shape& sizes) {
   return {};
 }
 
-//! The same for a schedule of two directions, where the two stages of every rank differ.
-constexpr verdict two_ways_or_refuse(const shape& sizes) {
+//! The same for a schedule of two directions, where the stages of every rank differ.
+constexpr verdict two_waves_or_refuse(const shape& sizes) {
   if (const verdict sound = positive_or_refuse(sizes); !sound) return sound;
   if (sizes.ranks % 2 != 0) return refuse(fault::unsupported, reason::ranks_odd);
-  if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
   if (sizes.slices > 1) return refuse(fault::unsupported, reason::slices_not_one);
+  return {};
+}
+
+//! The same for one chunk a direction.
+constexpr verdict two_ways_or_refuse(const shape& sizes) {
+  if (const verdict sound = two_waves_or_refuse(sizes); !sound) return sound;
+  if (sizes.chunks > 1) return refuse(fault::unsupported, reason::chunks_not_one);
   return {};
 }
 

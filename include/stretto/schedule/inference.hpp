@@ -33,7 +33,7 @@ struct inference {
       return refuse(fault::unsupported, reason::placement_not_served);
     if (placement == placement_kind::bidirectional)
       return sizes.slices > 1 ? refuse(fault::unsupported, reason::placement_not_served)
-                              : two_ways_or_refuse(sizes);
+                              : two_waves_or_refuse(sizes);
     const verdict sound = positive_or_refuse(sizes);
     return sound ? group_or_refuse(sizes, group) : sound;
   }
@@ -41,15 +41,15 @@ struct inference {
     return sizes.microbatches * sizes.chunks * sizes.slices;
   }
   constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
-    if (placement == placement_kind::bidirectional) {
+    if (placement == placement_kind::bidirectional && sizes.chunks == 1) {
       for (int rank = 0; rank < sizes.ranks; ++rank) {
         dual_rank list{.out = out, .rank = rank, .forward_only = true};
         dual_order_two_ways(list, sizes.ranks, sizes.microbatches);
       }
       return {};
     }
-    if (placement == placement_kind::wave) {
-      write_wave(sizes, table, out);
+    if (placement != placement_kind::looped) {
+      write_waves(sizes, table, out);
       return {};
     }
     const auto where = place(placement, sizes);
@@ -65,40 +65,47 @@ struct inference {
   }
 
  private:
-  //! The forwards that are left of a stage: the next one, and its earliest start if no stage shared
-  //! its rank.
+  //! The forwards that are left of a stage in one direction: the next one, and its earliest start
+  //! if no stage shared its rank.
   struct stream {
     std::int64_t start = 0;
-    std::int64_t period = 0;  //!< the longest forward of this stage and those before
+    std::int64_t period = 0;  //!< the longest forward of this stage and those before, of each way
     std::int32_t microbatch = 0;
+    std::int32_t end = 0;  //!< its last micro-batch, plus one
   };
 
   //! Each rank's forwards by their earliest starts, of those that could start together the one that
-  //! has come farther.
-  static constexpr void write_wave(const shape& sizes, const job_table_view& table, job_sink& out) {
-    const auto where = place(placement_kind::wave, sizes);
-    scratch<stream> streams(where.stages());
-    stream at;
-    for (int stage = 0; stage < where.stages(); ++stage) {
-      const int rank = where.rank_of(stage, 0);
-      if (stage > 0 && rank != where.rank_of(stage - 1, 0)) at.start += table.communication;
-      const std::int64_t time = table.at(rank, stage / sizes.ranks, job_kind::forward).time;
-      if (time * sizes.slices > at.period) at.period = time * sizes.slices;
-      streams[stage] = at;
-      at.start += time > 0 ? time : 1;  // strictly later, or forwards could wait in a circle
+  //! has come farther. Of two directions each leaves the other room between its micro-batches.
+  constexpr void write_waves(const shape& sizes, const job_table_view& table, job_sink& out) const {
+    const auto where = place(placement, sizes);
+    scratch<stream> streams(std::int64_t{where.ranks} * where.chunks);  // by rank and chunk
+    const int last = sizes.microbatches - 1;
+    const int ways = where.direction(last) + 1;
+    const int ahead = (sizes.microbatches + ways - 1) / ways;
+    for (int way = 0; way < ways; ++way) {
+      stream at{.microbatch = way == 0 ? 0 : ahead, .end = way == 0 ? ahead : last + 1};
+      for (int stage = 0; stage < where.stages(); ++stage) {
+        const int rank = where.rank_of(stage, at.microbatch);
+        const int chunk = where.chunk_of(stage, at.microbatch);
+        if (stage > 0 && rank != where.rank_of(stage - 1, at.microbatch))
+          at.start += table.communication;
+        const std::int64_t time = table.at(rank, chunk, job_kind::forward).time;
+        if (time * sizes.slices * ways > at.period) at.period = time * sizes.slices * ways;
+        streams[std::int64_t{rank} * where.chunks + chunk] = at;
+        at.start += time > 0 ? time : 1;  // strictly later, or forwards could wait in a circle
+      }
     }
     for (int rank = 0; rank < sizes.ranks; ++rank)
       for (int left = sizes.chunks * sizes.microbatches; left > 0; --left) {
+        stream* next = nullptr;
         int first = -1;
-        for (int chunk = sizes.chunks - 1; chunk >= 0; --chunk) {
-          const int stage = where.stage_of(rank, chunk);
-          if (streams[stage].microbatch < sizes.microbatches &&
-              (first < 0 || streams[stage].start < streams[first].start))
-            first = stage;
+        for (int chunk = where.chunks - 1; chunk >= 0; --chunk) {
+          stream& of = streams[std::int64_t{rank} * where.chunks + chunk];
+          if (of.microbatch < of.end && (next == nullptr || of.start < next->start))
+            next = &of, first = where.stage_of(rank, chunk);
         }
-        stream& next = streams[first];
-        push_slices(sizes, rank, {first, next.microbatch++}, out);
-        next.start += next.period;
+        push_slices(sizes, rank, {first, next->microbatch++}, out);
+        next->start += next->period;
       }
   }
 };
