@@ -11,6 +11,7 @@
 #include "stretto/lowering/streams/separate.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/shared.hpp"
+#include "stretto/schedule/bitpipe.hpp"
 #include "stretto/schedule/dualpipe.hpp"
 #include "stretto/schedule/interleaved.hpp"
 
@@ -93,5 +94,7 @@ TEST_CASE("a stage finds the sum of its replicas by its number, whatever other s
       sum_in(schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, replicas,
              own_group);
       sum_in(schedule::dualpipe{}, {.ranks = 4, .microbatches = 8}, replicas, own_group);
+      sum_in(schedule::bitpipe{}, {.ranks = 2, .microbatches = 3, .chunks = 2}, replicas,
+             own_group);
     }
 }

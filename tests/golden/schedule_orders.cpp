@@ -210,7 +210,7 @@ tally compare_file(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and the Zero Bubble paper") {
+TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and of papers' authors") {
   struct expectation {
     const char* file;
     tally counts;
@@ -223,7 +223,7 @@ TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and the Zero Bu
       {"paddle_zb_h1.txt", {37, 4, 0}},    {"pytorch_zero_bubble.txt", {194, 12, 0}},
       {"zero_bubble.txt", {21, 0, 0}},     {"zbv.txt", {42, 0, 0}},
       {"v_1f1b.txt", {12, 0, 0}},          {"seq_1f1b.txt", {24, 0, 0}},
-      {"dualpipe.txt", {35, 0, 0}},
+      {"dualpipe.txt", {35, 0, 0}},        {"bitpipe.txt", {4, 0, 0}},
   };
   for (const auto& [file, expected] : files) {
     const tally seen = compare_file(file);

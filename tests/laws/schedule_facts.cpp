@@ -407,6 +407,35 @@ TEST_CASE("chimera: less than half of 1F1B's bubble, with no more activations") 
       }
 }
 
+TEST_CASE("bitpipe: its authors' bubble for any whole number of units, with 1F1B's activations") {
+  for (int p = 2; p <= 12; p += 2)
+    for (int v = 1; v <= 4; ++v)
+      for (int m = 1; m <= 5 * p; ++m) {
+        INFO(words({p, m, v}));
+        const auto made = measure(bitpipe{}, {p, m, v}, 1, 2);
+        for (const auto& rank : made.ranks) CHECK(rank.peak <= p * v);
+        const std::int64_t makespan = made.total.makespan;
+        if (m % p != 0) {
+          // No more than with what is missing of the last unit.
+          CHECK(makespan <= 3 * (m + p) * v + 2 * (p - 2));
+          continue;
+        }
+        CHECK(makespan == 3 * m * v + 2 * (p - 2));
+        CHECK(makespan <= measure(interleaved{}, {p, m, v}, 1, 2).total.makespan);
+        if (v == 1) CHECK(makespan == measure(chimera{}, {p, m, 1}, 1, 2).total.makespan);
+      }
+}
+
+TEST_CASE("inference in two directions idles while their first micro-batches come across") {
+  for (int p = 2; p <= 12; p += 2)
+    for (int v = 1; v <= 4; ++v)
+      for (int m = p; m <= 5 * p; m += p) {
+        INFO(words({p, m, v}));
+        const inference schedule{.placement = placement_kind::bidirectional};
+        CHECK(measure(schedule, {p, m, v}, 1, 1).total.makespan == m * v + p - 2);
+      }
+}
+
 TEST_CASE("dualpipe: its authors' bubble where a pair takes what its longer half takes") {
   // (p / 2 - 1)(f&B + B - 3 w), with f&B = B for f = b = w.
   for (int p = 2; p <= 12; p += 2)

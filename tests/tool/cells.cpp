@@ -25,6 +25,9 @@ struct written {
 };
 constexpr written all[] = {
     {"chimera --ranks 4 --microbatches 8", "--cost 3,4,5,1", "bidirectional, "},
+    {"bitpipe --ranks 4 --microbatches 8 --chunks 2", "--cost 3,4,5,1", "bidirectional, "},
+    {"bitpipe --ranks 2 --microbatches 3 --chunks 3 --recompute 1/2", "--again 1",
+     "bidirectional, "},
     {"dualpipe --ranks 4 --microbatches 9", "--cost 3,4,5,1 --hides 50", "bidirectional, "},
     {"inference --ranks 4 --microbatches 5 --placement bidirectional", "", "bidirectional, "},
     {"dualpipe_v --ranks 3 --microbatches 6", "--cost 3,4,5,1 --hides 50", "wave, "},
@@ -155,6 +158,22 @@ TEST_CASE("what is wrong with such cells is named with its place") {
   // Two directions, of which one micro-batch goes the other way.
   CHECK(checked("0F0,1F1,1B1,0B0,1F2,1B2,1F3,1B3\n1F0,0F1,0B1,1B0,0F2,0B2,0F3,0B3\n")
             .find("rule complete broken") != std::string::npos);
+  // Two stages a direction and rank: what is mistyped neither moves a stage nor makes a chunk.
+  const std::string waves = "0F0,1F1,2F1,3F0,3B0,2B1,1B1,0B0\n0F1,1F0,2F0,3F1,3B1,2B0,1B0,0B1\n";
+  file.write(waves);
+  CHECK(run("check " + file.path()).out.find("2 chunks, 4 stages, bidirectional, ") !=
+        std::string::npos);
+  const auto with = [&](const std::string& right, const std::string& wrong) {
+    std::string text = waves;
+    text.replace(text.find(right), right.size(), wrong);
+    return checked(text);
+  };
+  CHECK(with("3F0", "9F0") ==
+        "row 1 (rank 0), cell 4, \"9F0\": rule complete broken, job 4F0: the job is missing, which "
+        "this cell asks for\n");
+  CHECK(with("3B0", "2B0").starts_with(
+      "row 1 (rank 0), cell 5, \"2B0\": rule complete broken: of two directions, "));
+  CHECK(with("2B0,", "") == "row 2 (rank 1): rule complete broken, job 2B0: the job is missing\n");
   const std::string good = "0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1\n";
   file.write(good);
   CHECK(run("check " + file.path()).out.find("2 stages, bidirectional, ") != std::string::npos);

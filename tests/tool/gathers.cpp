@@ -172,7 +172,8 @@ TEST_CASE("what gathers take is told by option, by rank and chunk, or by layer")
             !one.contains("makespan"))
           continue;
         CAPTURE(one["schedule"].get<std::string>());
-        const bool replicas = one["schedule"] == "chimera" || one["schedule"] == "dualpipe";
+        const bool replicas = one["schedule"] == "chimera" || one["schedule"] == "bitpipe" ||
+                              one["schedule"] == "dualpipe";
         CHECK(one["peak"][0].get<double>() - other["peak"][0].get<double>() ==
               (layered.empty() ? 8 : 16) * (replicas ? 2 : 1));
         ++seen;

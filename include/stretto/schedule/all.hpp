@@ -1,5 +1,6 @@
 #pragma once
 
+#include "stretto/schedule/bitpipe.hpp"
 #include "stretto/schedule/chimera.hpp"
 #include "stretto/schedule/dualpipe.hpp"
 #include "stretto/schedule/dualpipe_v.hpp"
@@ -61,6 +62,7 @@ using all = schedule_list<  //
     zbv_greedy,             // the same for the costs at hand, within a limit of memory
     v_auto,                 // the best of these for the costs and the limit
     chimera,                // two replicas in opposite directions
+    bitpipe,                // the same with chunks, laid as waves
     dualpipe,               // the same, backwards of one beside forwards of the other
     dualpipe_v,             // the same with one replica, laid as a V
     inference>;             // forwards alone
