@@ -10,7 +10,8 @@ inline std::string cause_text(const std::exception_ptr& cause) {
   try {
     std::rethrow_exception(cause);
   } catch (const std::exception& known) {
-    return known.what();
+    const char* const text = known.what();
+    return text != nullptr ? text : "an exception that says nothing";
   } catch (...) {
     return "an exception that is no std::exception";
   }

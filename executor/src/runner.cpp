@@ -292,7 +292,7 @@ void runner::run_guarded_stage(const command& work) {
             std::ssize(guard_behind(each.data)))
       throw buffer_error("something was written behind the " + std::to_string(each.data.size()) +
                          " bytes of its " + std::string(name(each.role)) +
-                         ", by it or by what ran beside it; how many they are " +
+                         ", by it or by what ran before it or beside it; how many they are " +
                          std::string(said_by(each.role)));
 }
 

@@ -138,6 +138,17 @@ TEST_CASE("what is thrown need not be an exception of the standard library") {
   CHECK_THROWS_AS(std::rethrow_exception(error.cause()), int);
 }
 
+TEST_CASE("nor need it say anything") {
+  struct silent : std::exception {
+    const char* what() const noexcept override { return nullptr; }
+  };
+  spoiled run(2, {1, 0, 0, job_kind::forward}, 0, [](const executor::context&) { throw silent(); });
+  const executor::execution_error error = error_of(*run.engine);
+  expect_part(error.what(), "1F0");
+  expect_part(error.what(), "an exception that says nothing");
+  CHECK(run.engine->failed());
+}
+
 TEST_CASE("a stage that throws what transports throw has failed itself") {
   spoiled run(2, {1, 0, 0, job_kind::forward}, 0,
               [](const executor::context&) { throw executor::transport_error("of my own"); });

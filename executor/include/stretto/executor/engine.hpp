@@ -95,7 +95,8 @@ class engine {
   //! @param plans one for each rank of this process; what they point to outlives the engine.
   //! @param stages the stage of each of these ranks; they outlive the engine.
   //! @throws plan_error when a plan is invalid, ranks differ, a stage lacks a callback, or the
-  //!         options make no sense.
+  //!         options make no sense; what options::make_device, or a stage asked what it serves,
+  //!         throws.
   engine(std::span<const plan_view> plans, std::span<stage* const> stages, options with = {});
   //! The same with what made the plans, such as stretto::planned or stretto::shared.
   //! @throws plan_error that says its answer, too, where that is not ok.

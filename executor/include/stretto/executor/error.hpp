@@ -69,9 +69,10 @@ class execution_error : public std::runtime_error {
   std::int64_t step() const { return where_.step; }
   //! What the stage or the transport threw; null for a deadline, unless a transport was late.
   const std::exception_ptr& cause() const { return cause_; }
-  //! Threads whose callback had not returned when the engine stopped waiting for it, and streams of
-  //! a GPU whose work had not ended. They still belong to the engine, whose destructor waits for
-  //! the threads.
+  //! Threads that had not come to rest when the engine stopped waiting (options::grace): those
+  //! whose callback had not returned, and where that time was short others, too; and streams of a
+  //! GPU whose work had not ended. They still belong to the engine, whose destructor waits for the
+  //! threads.
   int threads_left() const { return threads_left_; }
   //! A table of lines: for each stream of the ranks here the last instructions done and the next
   //! ones of its plan, which of them were issued and have started, what they wait for; of messages

@@ -48,7 +48,8 @@ struct overlap_times {
   double communicate_beside = 0;  //!< and the communication's
 
   //! The part of the communication that added no time: at most ceiling(), as medians of which
-  //! `both` is below the longer of the two say that it took as long.
+  //! `both` is below the longer of the two say that it took as long. Below 0 where the two took
+  //! longer together than one after the other.
   double hidden() const {
     const double least = compute < communicate ? communicate : compute;
     return (compute + communicate - (both < least ? least : both)) / communicate;
