@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "stretto/base/named_members.hpp"
 #include "stretto/model/layer.hpp"
@@ -49,10 +50,12 @@ template <class Assignment>
 inline constexpr bool leaves_empty = [] {
   static_assert(!requires { Assignment::leaves_empty(); },
                 "stretto: an assignment's leaves_empty is a value and not a function");
-  static_assert(!stretto::detail::names_leaves_empty<Assignment> ||
-                    requires { Assignment::leaves_empty; },
-                "stretto: an assignment's leaves_empty must be public and static");
-  if constexpr (requires { Assignment::leaves_empty; }) return bool{Assignment::leaves_empty};
+  static_assert(
+      !stretto::detail::names_leaves_empty<Assignment> ||
+          requires { typename std::bool_constant<bool{Assignment::leaves_empty}>; },
+      "stretto: an assignment's leaves_empty must be public, static and constexpr");
+  if constexpr (requires { typename std::bool_constant<bool{Assignment::leaves_empty}>; })
+    return bool{Assignment::leaves_empty};
   return false;
 }();
 

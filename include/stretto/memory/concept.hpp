@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "stretto/base/named_members.hpp"
 #include "stretto/base/saturated.hpp"
@@ -17,26 +18,27 @@ namespace stretto::memory {
 //! What a memory policy is: it says what jobs cost in time and memory, how much a rank may use, how
 //! large a stage's buffers are, and whether sent messages are released before the step ends.
 //! - `name`: as the command-line tool spells it.
-//! - `release_sends`: false keeps every sent message to the end of the step.
+//! - `release_sends`: false keeps every sent message to the end of the step; static constexpr, as
+//!   the name.
 //! - `costs()`: the job table's entry for every rank and chunk.
 //! - `limit()`: most memory of a rank, in the unit of `costs`; stretto::unlimited for none.
 //! - `bytes(stage)`: what the stage's buffers hold.
 //! - `layer(i)` (optional): what layer i adds to each job of its stage, and its weights' memory.
-//!   An assignment must then say which layers a stage has, and the table is their sums; of `costs()`
-//!   only communication and hiding are read.
+//!   An assignment must then say which layers a stage has, and the table is their sums; of
+//!   `costs()` only communication and hiding are read.
 //! - `layer_bytes(i)` (optional): what layer i adds to the buffers of its stage, likewise; of
 //!   `bytes()` only the output is then read. Its type is written `stretto::layer_bytes` there, or
 //!   the member would have its name.
 //! - `recompute()` (optional): a recompute_window, which forwards run a second time.
 //! - `offload()` (optional): an offload_window, what the host keeps between forward and backward.
 //! These are their names, to the letter: a policy that derives from another inherits what it spells
-//! otherwise, and nobody hears of that. Refused are limits() for limit(), and the like, and optional
-//! members that are private or take other parameters; what a step has heard of is in its costs(),
-//! limits with them, and in its plans.
+//! otherwise, and nobody hears of that. Refused are limits() for limit(), and the like, and
+//! optional members that are private or take other parameters; what a step has heard of is in its
+//! costs(), limits with them, and in its plans.
 template <class Memory>
 concept Policy = requires(const Memory& made, int stage) {
   { Memory::name } -> std::convertible_to<std::string_view>;
-  { Memory::release_sends } -> std::convertible_to<bool>;
+  typename std::bool_constant<static_cast<bool>(Memory::release_sends)>;
   { made.costs() } -> std::same_as<unit_costs>;
   { made.limit() } -> std::same_as<std::int64_t>;
   { made.bytes(stage) } -> std::same_as<stage_bytes>;

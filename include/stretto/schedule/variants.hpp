@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/bound.hpp"
@@ -49,7 +50,7 @@ constexpr variant_score score_of(objective_kind objective, std::int64_t makespan
 template <class Schedule>
 concept Search = Policy<Schedule> &&
     requires(Schedule made, const shape& sizes, const job_table_view& table, job_sink* out) {
-  { Schedule::variants } -> std::convertible_to<int>;
+  typename std::integral_constant<int, static_cast<int>(Schedule::variants)>;
   { made.variant } -> std::convertible_to<int>;
   { made.objective } -> std::convertible_to<objective_kind>;
   { made.score(sizes, table, 0, out) } -> std::same_as<variant_score>;
@@ -66,6 +67,10 @@ constexpr verdict variant_or_refuse(const Schedule& made) {
 //! it is told which; 0 of others.
 template <class Schedule>
 constexpr int orders_of(const Schedule& made) {
+  static_assert(
+      Search<Schedule> || !requires { made.variants; },
+      "stretto: a schedule with variants is a search, which has variants that are static "
+      "and constexpr, members variant and objective, and score()");
   if constexpr (Search<Schedule>) return made.variant < 0 ? Schedule::variants : 0;
   if constexpr (requires { made.orders(); }) return made.orders();  // see any, merged
   return 0;
