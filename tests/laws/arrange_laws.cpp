@@ -9,6 +9,7 @@
 
 #include "laws/order_laws.hpp"
 #include "stretto/plan/arrange.hpp"
+#include "stretto/schedule/chimera.hpp"
 #include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/seq_1f1b.hpp"
@@ -132,6 +133,25 @@ TEST_CASE(
   const stretto::arrangement found = stretto::arrange(made, sizes, table);
   CHECK(found.makespan < found.as_given);
   CHECK(found.makespan == shortest(made, sizes, table));
+}
+
+TEST_CASE("arrange: what no schedule serves, or no table fits, has no order") {
+  const auto none = [](const auto& made, const shape& sizes, const stretto::job_table& table) {
+    const stretto::arrangement found = stretto::arrange(made, sizes, table);
+    return found.order.empty() && found.makespan < 0 && found.as_given < 0;
+  };
+  const schedule::one_f_one_b made;
+  const shape sizes{.ranks = 2, .microbatches = 4};
+  stretto::job_table table(2, 1);
+  CHECK(!none(made, sizes, table));
+  CHECK(none(made, {2, 4, 2}, stretto::job_table(2, 2)));
+  CHECK(none(made, {2, 4, 1, 0}, table));
+  CHECK(none(made, {3, 4}, table));
+  CHECK(none(schedule::chimera{}, {3, 4}, stretto::job_table(3, 2)));
+  table.classes = {0, 0};
+  CHECK(none(made, sizes, table));
+  table.classes = {0, 0, 1, 0};
+  CHECK(none(made, sizes, table));
 }
 
 TEST_CASE("arrange: micro-batches that are alike stay as they are") {

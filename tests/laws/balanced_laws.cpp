@@ -316,6 +316,22 @@ TEST_CASE("what a balanced assignment refuses") {
         stretto::reason::ranks_odd);
   CHECK(deal_balanced(8, where, std::span(stages).first(7), unit).answer.what ==
         stretto::fault::capacity);
+  // Limits for fewer ranks or stages than there are, and layers beyond what can be summed.
+  const std::vector<std::int32_t> alive(7, 1);
+  for (const balance_limits& limits :
+       {balance_limits{std::span(memory).first(3), {}}, balance_limits{memory, alive}})
+    CHECK(deal_balanced(8, where, stages, unit, limits).answer.why ==
+          stretto::reason::costs_do_not_fit);
+  constexpr std::int64_t much = std::int64_t{1} << 62;
+  const auto slow = [](int) { return unit_costs{.forward = much}; };
+  const auto wide = [](int) { return unit_costs{.memory_weights = much}; };
+  const auto kept = [](int) { return unit_costs{.memory_forward = much / 64}; };
+  CHECK(deal_balanced(8, where, stages, slow).answer.why == stretto::reason::time_out_of_range);
+  CHECK(deal_balanced(8, where, stages, wide).answer.why == stretto::reason::memory_out_of_range);
+  CHECK(deal_balanced(8, where, stages, kept).answer.ok());
+  const std::vector<std::int32_t> many(8, 100);
+  CHECK(deal_balanced(8, where, stages, kept, {memory, many}).answer.why ==
+        stretto::reason::memory_out_of_range);
 }
 
 }  // namespace

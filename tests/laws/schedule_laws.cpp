@@ -308,6 +308,8 @@ TEST_CASE("options out of their range are refused by name") {
   };
   check(interleaved{});
   check(inference{});
+  CHECK(inference{.placement = static_cast<placement_kind>(9)}.supports(sizes).why ==
+        reason::placement_not_served);
   CHECK(interleaved{.placement = placement_kind::bidirectional}.supports(sizes).why ==
         reason::placement_not_served);
   CHECK(inference{.placement = placement_kind::bidirectional}.supports(sizes).ok());

@@ -368,6 +368,20 @@ TEST_CASE("export refuses by name what has no form, and leaves the text alone") 
     CHECK(answer.why == reason::no_form);
     CHECK(out == "before");
   }
+  // Nor gathers of ranks that have no messages and live on them, which nobody would read.
+  const job gathers[] = {{0, 0, 0, job_kind::unshard},
+                         {0, 0, 0, job_kind::forward},
+                         {1, 0, 0, job_kind::unshard},
+                         {1, 0, 0, job_kind::forward}};
+  const std::int32_t both[] = {2, 2};
+  const auto alone = write_csv({gathers, both, 2, 2}, {.ranks = 2}, out);
+  CHECK(alone.why == reason::unexpected_communication);
+  CHECK(alone.rank == 0);
+  CHECK(alone.step == 0);
+  CHECK(out == "before");
+  std::string one_rank;
+  CHECK(write_csv({gathers, both, 1, 2}, {}, one_rank).ok());
+  CHECK(one_rank == "0UNSHARD,0F0\r\n");
   // Nor is half a pair written as what it is not.
   for (const int half : {0, 1}) {
     job jobs[] = {{0, 0, 0, job_kind::forward}, {0, 1, 0, job_kind::forward}};

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "stretto/check/all.hpp"
+#include "stretto/lowering/streams/separate.hpp"
 #include "stretto/model/job_text.hpp"
+#include "stretto/plan/planned.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/dualpipe.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
@@ -258,3 +260,19 @@ TEST_CASE("a step takes at least the shortest sum behind its last job") {
 }
 
 }  // namespace
+
+TEST_CASE("of one micro-batch none goes the other way, and the sums of both ways are measured") {
+  for (const int ranks : {2, 4}) {
+    CAPTURE(ranks);
+    const stretto::shape sizes{.ranks = ranks, .microbatches = 1};
+    const job_table costs(ranks, 2, {.reduce_grad = 4});
+    const stretto::planned made(stretto::schedule::dualpipe{}, sizes, costs.view(),
+                                stretto::overlap::separate{});
+    REQUIRE(made.answer().ok());
+    replay_input issued = made.issued();
+    issued.costs = costs.view();
+    const summed_step found = measured(issued);
+    CHECK(found.all.answer.ok());
+    CHECK(found.all.makespan >= 3 * ranks + 4);
+  }
+}

@@ -1,15 +1,17 @@
 // Where stages lie: each on one rank, or in two directions on two, whichever way one asks.
+#include "stretto/model/placement.hpp"
+
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <vector>
-
-#include "stretto/model/placement.hpp"
 
 namespace {
 
 using stretto::place;
 using stretto::placement;
 using stretto::placement_kind;
+using stretto::reason;
 
 }  // namespace
 
@@ -53,9 +55,31 @@ TEST_CASE("ranks and chunks find the stages that find them") {
       }
 }
 
+TEST_CASE("a stage of the second direction is found, also where no micro-batch goes that way") {
+  const placement where = place(placement_kind::bidirectional, {.ranks = 4});
+  CHECK(where.direction(0) == 0);
+  for (int rank = 0; rank < 4; ++rank) {
+    CHECK(where.chunk_on(rank, rank) == 0);
+    CHECK(where.chunk_on(rank, 3 - rank) == 1);
+  }
+}
+
+TEST_CASE("more stages than a step can have, or none, are no placement") {
+  constexpr int most = std::numeric_limits<int>::max();
+  for (const placement_kind kind :
+       {placement_kind::looped, placement_kind::wave, placement_kind::bidirectional}) {
+    CHECK(placement{kind, 2, most - 1, 2}.flaw() == reason::shape_too_large);
+    CHECK(placement{kind, most, 2, 2}.flaw() == reason::shape_too_large);
+    CHECK(placement{kind, 0, 2, 2}.flaw() == reason::ranks_below_one);
+    CHECK(placement{kind, 2, 0, 2}.flaw() == reason::chunks_below_one);
+    CHECK(placement{kind, 1 << 12, 1 << 12, 2}.sound());
+  }
+}
+
 TEST_CASE("directions with unlike numbers of chunks are no placement") {
-  for (const int chunks : {-2, 0, 1, 3})
-    CHECK(!placement{placement_kind::bidirectional, 2, chunks, 2}.sound());
+  for (const int chunks : {1, 3})
+    CHECK(placement{placement_kind::bidirectional, 2, chunks, 2}.flaw() ==
+          reason::directions_unlike);
   CHECK(placement{placement_kind::bidirectional, 2, 4, 2}.sound());
 }
 

@@ -229,6 +229,40 @@ TEST_CASE("storage that is too small, and lists that hang, are answered, not run
 
 }  // namespace
 
+TEST_CASE("of lists that no plan would take, none is replayed beyond its end or the placement") {
+  // A copy is of no pair, whatever it says, and what stands behind it is not looked at.
+  for (const int jobs_behind : {0, 1}) {
+    const job jobs[] = {{0, 0, 0, job_kind::forward},
+                        {0, 0, 0, job_kind::backward},
+                        {0, 0, 0, job_kind::offload, true},
+                        {0, 1, -32768, job_kind::backward}};
+    const std::int32_t count = 3 + jobs_behind;
+    const std::vector<job> list(jobs, jobs + count);
+    const job_table costs(1, 1);
+    const stretto::verdict found = stretto::replay({.rows = {list.data(), &count, 1, count},
+                                                    .where = {.microbatches = 2},
+                                                    .microbatches = 2,
+                                                    .costs = costs.view()});
+    CHECK(found.what == fault::deadlocked);
+    CHECK(found.step == 2);
+  }
+  const job one{0, 0, 0, job_kind::forward};
+  const std::int32_t count = 1;
+  const auto replayed = [&](const stretto::placement& where, int microbatches, int slices) {
+    const job_table costs(1, 2);
+    return stretto::replay({.rows = {&one, &count, 1, 1},
+                            .where = where,
+                            .microbatches = microbatches,
+                            .slices = slices,
+                            .costs = costs.view()})
+        .why;
+  };
+  CHECK(replayed({}, 1, 1) == reason::none);
+  CHECK(replayed({}, 1'000'000'000, 1'000'000'000) == reason::out_of_range);
+  CHECK(replayed({stretto::placement_kind::bidirectional, 1, 2, 1}, 1, 1) == reason::none);
+  CHECK(replayed({stretto::placement_kind::bidirectional, 1, 1, 1}, 1, 1) == reason::out_of_range);
+}
+
 TEST_CASE("of a job table that lacks ranks, chunks or all, nothing is replayed") {
   const stretto::shape sizes{.ranks = 3, .microbatches = 2, .chunks = 2};
   const stretto::schedule::gpipe made;

@@ -478,6 +478,9 @@ TEST_CASE("a table of stages names ranks, each as often as it has chunks") {
   where.table = stages;
   where.table_stages = 2;
   CHECK(found(where) == "rule complete broken on rank 0, job 0F0: the job is missing");
+  CHECK(found({.kind = stretto::placement_kind::bidirectional, .ranks = 2}) ==
+        "unsupported: of two directions a rank has as many chunks in one as in the other");
+  CHECK(found({.ranks = 2, .chunks = std::numeric_limits<int>::max()}).find("unsupported: ") == 0);
 }
 
 TEST_CASE("what is no message, sum or copy runs where stages compute; copies share a stream") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -7,6 +8,7 @@
 #include "stretto/assignment/even.hpp"
 #include "stretto/assignment/partition.hpp"
 #include "stretto/assignment/share.hpp"
+#include "stretto/base/saturated.hpp"
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
 
@@ -30,6 +32,26 @@ struct balance_result {
 };
 
 namespace detail {
+
+//! Whether all layers together stay in range, and there is a limit for each rank, and a number of
+//! micro-batches for each stage, or none.
+constexpr verdict balanced_or_refuse(std::int64_t time, std::int64_t weights,
+                                     std::int64_t activations, const placement& where,
+                                     const balance_limits& limits) {
+  constexpr std::int64_t most = std::int64_t{1} << 60;
+  const auto few = [](std::size_t has, int wanted) {
+    return has > 0 && has < static_cast<std::size_t>(wanted);
+  };
+  if (few(limits.rank_memory.size(), where.ranks) || few(limits.alive.size(), where.stages()))
+    return refuse(fault::unsupported, reason::costs_do_not_fit);
+  int alive = 0;
+  for (const std::int32_t one : limits.alive)
+    if (one > alive) alive = one;
+  if (time > most) return refuse(fault::unsupported, reason::time_out_of_range);
+  if (weights > most || saturated_product(alive, activations) > most)
+    return refuse(fault::unsupported, reason::memory_out_of_range);
+  return {};
+}
 
 //! The search, from a cut in `ends`.
 constexpr balance_result improve(const share_problem& problem, std::int32_t* ends) {
@@ -124,7 +146,8 @@ constexpr bool as_good(const share_problem& problem, std::span<const layer_range
 //! @return fault::misassigned for fewer layers than stages (reason::empty_stage) and for an odd
 //!         number of ranks in two directions (reason::ranks_odd); fault::over_limit
 //!         when no cut keeps to the limits (or none was found), `amount` being a limit that is
-//!         enough for every rank, and the least if a rank is one stage
+//!         enough for every rank, and the least if a rank is one stage; fault::unsupported for sums
+//!         that are out of range, and for limits that are not one a rank, or one a stage
 template <layer_costs Costs>
 constexpr balance_result deal_balanced(int layers, const placement& where,
                                        std::span<layer_range> stages, const Costs& costs,
@@ -136,10 +159,14 @@ constexpr balance_result deal_balanced(int layers, const placement& where,
   scratch<std::int64_t> activations(layers + 1);
   for (int layer = 0; layer < layers; ++layer) {
     const unit_costs one = costs(layer);
-    time[layer + 1] = time[layer] + one.both_ways();
-    weights[layer + 1] = weights[layer] + one.memory_weights;
-    activations[layer + 1] = activations[layer] + one.memory_forward;
+    time[layer + 1] = saturated_sum(time[layer], one.both_ways());
+    weights[layer + 1] = saturated_sum(weights[layer], one.memory_weights);
+    activations[layer + 1] = saturated_sum(activations[layer], one.memory_forward);
   }
+  if (const verdict answer = detail::balanced_or_refuse(time[layers], weights[layers],
+                                                        activations[layers], where, limits);
+      !answer.ok())
+    return {answer, 0, 0};
 
   // The stages of a rank; of the two ranks that hold the same two stages, one.
   const bool both_ways = where.kind == placement_kind::bidirectional;

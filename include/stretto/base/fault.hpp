@@ -44,6 +44,7 @@ enum class reason : int {
   group_above_microbatches,
   placement_not_served,
   placement_unsound,
+  directions_unlike,
   missing,
   duplicate,
   wrong_rank,
@@ -179,7 +180,8 @@ constexpr std::string_view name(fault what) {
                                         "rendezvous", "over_limit",  "race",       "idle_event",
                                         "unsound_program", "not_resident", "untimely", "miscut",
                                         "missharded"};
-  return names[static_cast<unsigned>(what)];
+  const auto at = static_cast<std::size_t>(what);
+  return at < std::size(names) ? names[at] : "no fault that there is";
 }
 
 }  // namespace stretto

@@ -29,6 +29,8 @@ constexpr std::string_view describe(reason why) {
     case reason::placement_unsound:
       return "a table of stages names a rank for each, one that there is, and none for more stages "
              "than it has chunks";
+    case reason::directions_unlike:
+      return "of two directions a rank has as many chunks in one as in the other";
     case reason::missing: return "the job is missing";
     case reason::duplicate: return "the job stands here a second time";
     case reason::wrong_rank: return "the placement puts this stage on another rank";

@@ -198,7 +198,7 @@ struct job_table {
 
   constexpr job_table() = default;
   constexpr job_table(int ranks_, int chunks_, const unit_costs& costs = {})
-      : entries(static_cast<std::size_t>(ranks_ * chunks_ * cost_kinds)),
+      : entries(static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(chunks_) * cost_kinds),
         ranks(ranks_),
         chunks(chunks_),
         communication(costs.communication),

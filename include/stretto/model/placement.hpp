@@ -28,17 +28,23 @@ struct placement {
   const std::int32_t* table = nullptr;
   int table_stages = 0;
 
-  //! Whether both directions have as many chunks; or a table names a rank for each of its stages,
-  //! and no rank more often than it has chunks.
-  constexpr bool sound() const {
-    if (kind == placement_kind::bidirectional) return chunks > 0 && chunks % 2 == 0;
-    if (kind != placement_kind::table) return true;
-    if (table == nullptr || table_stages < 1) return false;
+  //! Why it is none: there are more stages than a step can have; directions have unlike numbers of
+  //! chunks; a table does not name a rank for each of its stages, or one more often than it has
+  //! chunks. reason::none where all is well.
+  constexpr reason flaw() const {
+    if (ranks < 1) return reason::ranks_below_one;
+    if (chunks < 1) return reason::chunks_below_one;
+    if (chunks > 2 * shape::most_jobs / ranks) return reason::shape_too_large;
+    if (kind == placement_kind::bidirectional && chunks % 2 != 0) return reason::directions_unlike;
+    if (kind != placement_kind::table) return reason::none;
+    if (table == nullptr || table_stages < 1) return reason::placement_unsound;
     scratch<std::int32_t> held(ranks);
     for (int stage = 0; stage < table_stages; ++stage)
-      if (table[stage] < 0 || table[stage] >= ranks || held[table[stage]]++ == chunks) return false;
-    return true;
+      if (table[stage] < 0 || table[stage] >= ranks || held[table[stage]]++ == chunks)
+        return reason::placement_unsound;
+    return reason::none;
   }
+  constexpr bool sound() const { return flaw() == reason::none; }
   constexpr int stages() const {
     return kind == placement_kind::table ? table_stages : ranks * chunks_one_way();
   }
@@ -79,10 +85,11 @@ struct placement {
   //! first.)
   constexpr int chunk_on(int rank, int stage) const {
     if (stage < 0 || stage >= stages()) return -1;
-    if (rank_of(stage, 0) == rank) return chunk_of(stage, 0);
-    // Of two directions the last micro-batch goes the other one.
-    const int last = microbatches - 1;
-    return rank_of(stage, last) == rank ? chunk_of(stage, last) : -1;
+    const int first = rank_of(stage, 0);
+    if (first == rank) return chunk_of(stage, 0);
+    return kind == placement_kind::bidirectional && ranks - 1 - first == rank
+               ? chunk_of(stage, 0) + chunks_one_way()
+               : -1;
   }
   //! Whether `next` is a stage of the rank, too, and of the direction of its chunk: then nothing is
   //! sent between the two.

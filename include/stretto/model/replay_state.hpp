@@ -14,12 +14,14 @@ class replay_state {
  public:
   constexpr explicit replay_state(const replay_input& input)
       : in_(input),
-        // Of a table that lacks some there is no job.
-        stages_(input.costs.serves(input.rows.ranks, input.where.chunks, input.microbatches,
-                                   input.slices)
+        // Of a table that lacks some, or of more than a step can have, there is no job.
+        stages_(input.where.sound() &&
+                        positive({1, input.microbatches, 1, input.slices}) == reason::none &&
+                        input.costs.serves(input.rows.ranks, input.where.chunks, input.microbatches,
+                                           input.slices)
                     ? input.where.stages()
                     : 0),
-        stride_(input.microbatches * input.slices),
+        stride_(std::int64_t{input.microbatches} * input.slices),
         cells_(stages_ * stride_),
         times_(5 * cells_),
         forward_end_(times_.data()),

@@ -147,7 +147,7 @@ struct accepted {
                 "stretto: disordered: a job stands before one of its rank that it needs");
   static_assert(What != fault::deadlocked,
                 "stretto: deadlocked: the replay stops; this job waits for one that never runs "
-                "(stretto::standing_still says who waits for whom, all the way around)");
+                "(stretto::standing_still, of plan/standing_still.hpp, says who waits for whom)");
   static_assert(What != fault::rendezvous || Why == reason::channel_on_two_streams,
                 "stretto: rendezvous: a send and a receive do not meet");
   static_assert(What != fault::rendezvous || Why != reason::channel_on_two_streams,

@@ -13,6 +13,7 @@
 #include "stretto/check/bounded.hpp"
 #include "stretto/memory/windows.hpp"
 #include "stretto/model/cost.hpp"
+#include "stretto/model/costs_fit.hpp"
 #include "stretto/plan/emit_jobs.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/concept.hpp"
@@ -176,15 +177,21 @@ arrangement arrange(const job_table& table, int microbatches, MakespanOf&& makes
 
 //! The same of a schedule's steps, within the table's limits.
 //! @param put  what a memory policy puts in
+//! @return without an order where the schedule does not serve the shape or the table does not fit
+//! it
 template <schedule::Policy Schedule>
 arrangement arrange(const Schedule& made, const shape& sizes, const job_table& table,
                     const memory::windows& put = {}, int tries = 256) {
+  const placement where = place(made.placed(), sizes);
+  if (positive(sizes) != reason::none || !made.supports(sizes).ok() ||
+      !costs_fit(table.view(), where, sizes.microbatches, sizes.slices).ok())
+    return {.order = {}, .makespan = -1, .as_given = -1};
   std::vector<rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
   const auto makespan_of = [&](const job_table& costs) -> std::int64_t {
     job_lists lists;
     if (!emit_jobs(made, sizes, put, costs.view(), lists).ok()) return -1;
     const replay_input input{.rows = lists.rows(),
-                             .where = place(made.placed(), sizes),
+                             .where = where,
                              .microbatches = sizes.microbatches,
                              .slices = sizes.slices,
                              .costs = costs.view()};

@@ -95,10 +95,10 @@ class planned {
 
   bool fit(const job_table_view& costs, int microbatches, int slices) {
     // A schedule's own is no table.
-    answer_ = where_.sound() ? costs_fit(costs, where_, microbatches, slices)
-                             : refuse(fault::unsupported, where_.table == nullptr
-                                                              ? reason::placement_not_served
-                                                              : reason::placement_unsound);
+    const bool no_table = where_.kind == placement_kind::table && where_.table == nullptr;
+    const reason flaw = no_table ? reason::placement_not_served : where_.flaw();
+    answer_ = flaw == reason::none ? costs_fit(costs, where_, microbatches, slices)
+                                   : refuse(fault::unsupported, flaw);
     return answer_.ok();
   }
   template <class Schedule>

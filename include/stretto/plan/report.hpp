@@ -100,6 +100,7 @@ struct report_observer : replay_observer {
 //! another beside the jobs of their rank, each from where it stands in the list on; where two ranks
 //! have a stage, of bidirectional placements, theirs is one and begins when both have come to it.
 //! (Of lists with groups each is its group's.) No job waits for them, but the step's end does.
+//! @param input    its costs fit (stretto::costs_fit), or sums leave their range
 //! @param ranks    one entry per rank, written
 //! @param timeline empty, or one entry per place of the lists: job `step` of `rank` is at
 //!                 rank * rows.stride + step

@@ -29,9 +29,11 @@ struct inference {
 
   constexpr placement_kind placed() const { return placement; }
   constexpr verdict supports(const shape& sizes) const {
-    if (placement == placement_kind::table || (placement != placement_kind::looped && group != 0))
+    const bool wave = placement == placement_kind::wave;
+    const bool both_ways = placement == placement_kind::bidirectional;
+    if (placement != placement_kind::looped && (group != 0 || (!wave && !both_ways)))
       return refuse(fault::unsupported, reason::placement_not_served);
-    if (placement == placement_kind::bidirectional)
+    if (both_ways)
       return sizes.slices > 1 ? refuse(fault::unsupported, reason::placement_not_served)
                               : two_waves_or_refuse(sizes);
     const verdict sound = positive_or_refuse(sizes);
