@@ -59,7 +59,8 @@ foreach(compiler IN LISTS stretto_compilers)
   stretto_compile_check_all(fail/twins/${compiler} ${compiler} accepted ${twins})
 endforeach()
 
-# What specialises a template of the library's stands in no namespace, and so is read by itself.
+# What specialises a template of the library's stands in no namespace, and so is read by itself; so is that
+# at which nvcc stops before it reads function bodies.
 file(GLOB alone CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/alone/*.cpp")
 list(FILTER alone EXCLUDE REGEX "\\.twin\\.cpp$")
 foreach(source IN LISTS alone)

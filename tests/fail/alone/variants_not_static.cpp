@@ -1,5 +1,7 @@
 // A search whose number of variants no constant has: it would be taken for a schedule of one order.
-// expected: stretto: a schedule with variants is a search, which has variants that are static and constexpr
+// expected-gnu: stretto: a schedule with variants is a search, which has variants that are static and constexpr
+// expected-clang: stretto: a schedule with variants is a search, which has variants that are static and constexpr
+// expected-nvcc: invalid use of non-static data member
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/variants.hpp"
