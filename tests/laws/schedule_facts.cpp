@@ -415,9 +415,10 @@ TEST_CASE("bitpipe: its authors' bubble for any whole number of units, with 1F1B
         const auto made = measure(bitpipe{}, {p, m, v}, 1, 2);
         for (const auto& rank : made.ranks) CHECK(rank.peak <= p * v);
         const std::int64_t makespan = made.total.makespan;
+        if (m <= p) CHECK(makespan == 3 * p * v + 4 * ((m + 1) / 2 - 1));
         if (m % p != 0) {
           // No more than with what is missing of the last unit.
-          CHECK(makespan <= 3 * (m + p) * v + 2 * (p - 2));
+          CHECK(makespan <= 3 * ((m + p - 1) / p * p) * v + 2 * (p - 2));
           continue;
         }
         CHECK(makespan == 3 * m * v + 2 * (p - 2));

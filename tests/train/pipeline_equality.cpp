@@ -181,6 +181,7 @@ TEST_CASE("bf16: equal to the bit with a reference that has it, too, wherever st
       {.schedule = "zbv_greedy", .ranks = 3, .microbatches = 5},
       {.schedule = "1f1b", .ranks = 4, .microbatches = 5},
       {.schedule = "dualpipe", .ranks = 2, .microbatches = 4},
+      {.schedule = "bitpipe", .ranks = 4, .microbatches = 4, .chunks = 1},
       {.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2},
       {.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}};
   all[0].recompute = {1, 1};

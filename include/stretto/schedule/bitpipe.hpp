@@ -17,9 +17,10 @@ namespace stretto::schedule {
 //!
 //! A unit is p micro-batches, half of them each way. Forward i of a direction has slot 2 i + s in
 //! stage s: no two of a rank have the same. A step of one unit is the authors': a rank's forwards
-//! by their slots, its backwards by 2 i - s, which begin among the last forwards. Of more the jobs
-//! stand as they can start if a backward takes twice as long as a forward: forwards first, by unit
-//! and chunk, while there is room for what they keep.
+//! by their slots, its backwards by 2 i - s, which begin among the last forwards; one of less is
+//! the same without the micro-batches that there are not. Of more the jobs stand as they can start
+//! if a backward takes twice as long as a forward: forwards first, by unit and chunk, while there
+//! is room for what they keep.
 struct bitpipe {
   static constexpr std::string_view name = "bitpipe";
 
@@ -28,7 +29,7 @@ struct bitpipe {
   constexpr int capacity(const shape& sizes) const { return 2 * sizes.chunks * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const placement where = place(placed(), sizes);
-    if (sizes.microbatches == sizes.ranks)
+    if (sizes.microbatches <= sizes.ranks)
       for (int rank = 0; rank < sizes.ranks; ++rank) write_unit(where, rank, out);
     else
       bitpipe_clock(where).run(out);
@@ -37,28 +38,42 @@ struct bitpipe {
 
  private:
   static constexpr void write_unit(const placement& where, int rank, job_sink& out) {
+    const int half = where.ranks / 2;
+    const int jobs = where.ranks * where.chunks_one_way();  // of a kind, in a whole unit
+    const int among = rank < half ? half - rank : rank - half + 1;
     scratch<two_way_stream> streams(where.chunks);
     open_streams(where, rank, &streams[0]);
-    const auto push = [&](bool back) {
+    const auto slot_of = [](const two_way_stream& of, bool back) {
+      return back ? 2 * of.backwards - of.stage : 2 * of.forwards + of.stage;
+    };
+    const auto next_of = [&](bool back) {
       two_way_stream* first = nullptr;
-      int least = 0;
       for (int chunk = 0; chunk < where.chunks; ++chunk) {
         two_way_stream& of = streams[chunk];
-        const int done = back ? of.backwards : of.forwards;
-        const int slot = back ? 2 * done - of.stage : 2 * done + of.stage;
-        if (done < of.count && (first == nullptr || slot < least)) first = &of, least = slot;
+        if ((back ? of.backwards : of.forwards) < of.count &&
+            (first == nullptr || slot_of(of, back) < slot_of(*first, back)))
+          first = &of;
       }
-      out.push(rank, first->next(back));
+      return first;
     };
-    const int half = where.ranks / 2;
-    const int jobs = where.ranks * where.chunks_one_way();  // of a kind
-    const int among = rank < half ? half - rank : rank - half + 1;
-    for (int k = 0; k < jobs - among; ++k) push(false);
-    for (int k = 0; k < among; ++k) {
-      push(false);
-      push(true);
+    // The place in the list of a whole unit: forwards, of the last `among` each before a backward.
+    const auto place_of = [&](const two_way_stream& of, bool back) {
+      int before = 0;  // of the kind
+      for (int chunk = 0; chunk < where.chunks; ++chunk) {
+        const int stage = streams[chunk].stage;
+        const int ahead = slot_of(of, back) - (back ? -stage : stage);
+        before += ahead <= 0 ? 0 : ahead / 2 >= half ? half : (ahead + 1) / 2;
+      }
+      if (!back) return before < jobs - among ? before : 2 * before - (jobs - among);
+      return before < among ? jobs - among + 2 * before + 1 : jobs + before;
+    };
+    for (;;) {
+      two_way_stream* const forward = next_of(false);
+      two_way_stream* const backward = next_of(true);
+      if (backward == nullptr) return;
+      const bool back = forward == nullptr || place_of(*backward, true) < place_of(*forward, false);
+      out.push(rank, (back ? backward : forward)->next(back));
     }
-    for (int k = among; k < jobs; ++k) push(true);
   }
 };
 
