@@ -329,6 +329,13 @@ TEST_CASE("what a balanced assignment refuses") {
   CHECK(deal_balanced(8, where, stages, slow).answer.why == stretto::reason::time_out_of_range);
   CHECK(deal_balanced(8, where, stages, wide).answer.why == stretto::reason::memory_out_of_range);
   CHECK(deal_balanced(8, where, stages, kept).answer.ok());
+  const auto mixed = [](int layer) { return layer % 2 == 0 ? much / 2 : -much / 2; };
+  CHECK(deal_balanced(8, where, stages, [&](int layer) {
+          return unit_costs{.forward = mixed(layer)};
+        }).answer.why == stretto::reason::time_out_of_range);
+  CHECK(deal_balanced(8, where, stages, [&](int layer) {
+          return unit_costs{.memory_weights = mixed(layer)};
+        }).answer.why == stretto::reason::memory_out_of_range);
   const std::vector<std::int32_t> many(8, 100);
   CHECK(deal_balanced(8, where, stages, kept, {memory, many}).answer.why ==
         stretto::reason::memory_out_of_range);

@@ -174,6 +174,22 @@ TEST_CASE("what is wrong with such cells is named with its place") {
   CHECK(with("3B0", "2B0").starts_with(
       "row 1 (rank 0), cell 5, \"2B0\": rule complete broken: of two directions, "));
   CHECK(with("2B0,", "") == "row 2 (rank 1): rule complete broken, job 2B0: the job is missing\n");
+  REQUIRE(
+      run("schedule bitpipe --ranks 4 --microbatches 4 --chunks 2 --format cells -o " + file.path())
+          .exit == 0);
+  const std::string whole = contents(file.path());
+  for (const char stage : {'0', '3', '7'}) {  // of which no job is left
+    std::string text;
+    for (std::size_t at = 0; at < whole.size(); ++at)
+      if (whole[at] != stage || (at > 0 && whole[at - 1] != ',' && whole[at - 1] != '\n'))
+        text += whole[at];
+      else
+        at = whole.find_first_of(",\r", at) - (whole[whole.find_first_of(",\r", at)] == '\r');
+    const std::string told = checked(text);
+    CHECK_MESSAGE(
+        told.find(std::string("job ") + stage + "F0: the job is missing") != std::string::npos,
+        told);
+  }
   const std::string good = "0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1\n";
   file.write(good);
   CHECK(run("check " + file.path()).out.find("2 stages, bidirectional, ") != std::string::npos);

@@ -33,6 +33,10 @@ struct balance_result {
 
 namespace detail {
 
+constexpr std::int64_t size_of(std::int64_t one) {
+  return one < 0 ? saturated_negative(one) : one;
+}
+
 //! Whether all layers together stay in range, and there is a limit for each rank, and a number of
 //! micro-batches for each stage, or none.
 constexpr verdict balanced_or_refuse(std::int64_t time, std::int64_t weights,
@@ -157,14 +161,18 @@ constexpr balance_result deal_balanced(int layers, const placement& where,
   scratch<std::int64_t> time(layers + 1);
   scratch<std::int64_t> weights(layers + 1);
   scratch<std::int64_t> activations(layers + 1);
+  std::int64_t most_held[2] = {};  // weights and activations, were none below 0
   for (int layer = 0; layer < layers; ++layer) {
     const unit_costs one = costs(layer);
+    if (one.both_ways() < 0) return {refuse(fault::unsupported, reason::time_out_of_range), 0, 0};
+    most_held[0] = saturated_sum(most_held[0], detail::size_of(one.memory_weights));
+    most_held[1] = saturated_sum(most_held[1], detail::size_of(one.memory_forward));
     time[layer + 1] = saturated_sum(time[layer], one.both_ways());
     weights[layer + 1] = saturated_sum(weights[layer], one.memory_weights);
     activations[layer + 1] = saturated_sum(activations[layer], one.memory_forward);
   }
-  if (const verdict answer = detail::balanced_or_refuse(time[layers], weights[layers],
-                                                        activations[layers], where, limits);
+  if (const verdict answer =
+          detail::balanced_or_refuse(time[layers], most_held[0], most_held[1], where, limits);
       !answer.ok())
     return {answer, 0, 0};
 

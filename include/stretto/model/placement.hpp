@@ -34,7 +34,7 @@ struct placement {
   constexpr reason flaw() const {
     if (ranks < 1) return reason::ranks_below_one;
     if (chunks < 1) return reason::chunks_below_one;
-    if (chunks > 2 * shape::most_jobs / ranks) return reason::shape_too_large;
+    if (chunks_one_way() > shape::most_jobs / ranks) return reason::shape_too_large;
     if (kind == placement_kind::bidirectional && chunks % 2 != 0) return reason::directions_unlike;
     if (kind != placement_kind::table) return reason::none;
     if (table == nullptr || table_stages < 1) return reason::placement_unsound;
@@ -50,7 +50,7 @@ struct placement {
   }
   //! Stages that a rank holds of one direction.
   constexpr int chunks_one_way() const {
-    return kind == placement_kind::bidirectional ? (chunks + 1) / 2 : chunks;
+    return kind == placement_kind::bidirectional ? chunks / 2 + chunks % 2 : chunks;
   }
   //! 0 or 1: which way through the ranks this micro-batch goes.
   constexpr int direction(int microbatch) const {

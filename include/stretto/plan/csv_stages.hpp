@@ -136,10 +136,10 @@ class csv_stages {
   }
 
   //! As it is if stages lie on two ranks each, in opposite directions. A stage that is mistyped is
-  //! one too many.
+  //! one too many, one that is missing one too few.
   placement both_ways(int microbatches) const {
     const auto ranks = static_cast<int>(rows_.size());
-    const auto chunks = static_cast<int>(by_rank_.size()) / ranks;
+    const int chunks = (static_cast<int>(by_rank_.size()) + (ranks - 1) / 2) / ranks;
     return place(placement_kind::bidirectional,
                  {.ranks = ranks, .microbatches = microbatches, .chunks = chunks > 1 ? chunks : 1});
   }

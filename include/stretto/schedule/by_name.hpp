@@ -29,10 +29,9 @@ inline std::optional<any> by_name(std::string_view name) {
 }
 
 //! The schedule of that name, told so; nothing when there is none.
-//! @param lacks  hears `(option, value)`, both in words, of each that it is told and has not (a
-//! value
-//!               that options have no word for is empty); a placement that is its only one it may
-//!               be told
+//! @param lacks  hears `(option, value)`, both in words, of each that it is told and has not; the
+//!               value is empty where options have no word for it. A placement that is its only one
+//!               it may be told
 template <class Lacks>
 std::optional<any> by_name(std::string_view name, const options& told, const Lacks& lacks) {
   const merge_kind merge = told.merge.value_or(merge_kind::none);
