@@ -123,13 +123,6 @@ TEST_CASE("of lists that stand still, the way around of who waits for whom is to
   }
 }
 
-TEST_CASE("of a cell nothing is told that a terminal would obey") {
-  const auto read = stretto::read_csv("0F0,0X0\r\x1b[2J,0B0\n");
-  REQUIRE(!read.answer.ok());
-  CHECK(read.answer.text == "0X0\r\x1b[2J");
-  CHECK(read.answer.sentence().find("cell 2, \"0X0??[2J\": ") != std::string::npos);
-}
-
 TEST_CASE("line ends, spaces and bubbles") {
   const std::string plain = "0F0,0B0\n1F0,1B0\n";
   for (std::string_view same :

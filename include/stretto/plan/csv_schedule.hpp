@@ -42,19 +42,13 @@ struct csv_fault {
   int first = 0;       //!< of reason::duplicate, the cell where the job stands the first time
 
   bool ok() const { return what.ok(); }
-  //! What stands in a cell, without what a terminal would take for an order.
-  static std::string printable(std::string cell) {
-    for (char& one : cell)
-      if (static_cast<unsigned char>(one) < ' ' || one == 0x7f) one = '?';
-    return cell;
-  }
   //! One sentence: `row 2 (rank 1), cell 3, "0X0": syntax: not an action: ...`
   std::string sentence() const {
     if (ok()) return "ok";
     std::string words;
     if (row > 0) words += "row " + std::to_string(row) + " (rank " + std::to_string(row - 1) + ")";
     if (cell > 0) words += ", cell " + std::to_string(cell);
-    if (!text.empty()) words += ", \"" + printable(text) + "\"";
+    if (!text.empty()) words += ", \"" + text + "\"";
     if (!words.empty()) words += ": ";
     // Row and cell say the rank and the step; the cell's text mostly says the job.
     verdict rest = what;
