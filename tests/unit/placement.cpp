@@ -40,6 +40,7 @@ TEST_CASE("ranks and chunks find the stages that find them") {
             CHECK(where.stage_of(rank, chunk) == stage);
             CHECK(rank ==
                   (way == 0 ? where.rank_of(stage, 0) : ranks - 1 - where.rank_of(stage, 0)));
+            CHECK(where.rank_in(way, stage) == rank);
             CHECK(where.stage_of(rank, where.chunk_on(rank, stage)) == stage);
             CHECK(++seen[static_cast<std::size_t>(rank * where.chunks + chunk)] == 1);
             if (stage + 1 < where.stages())

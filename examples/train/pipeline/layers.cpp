@@ -62,9 +62,7 @@ pipeline::layer_place pipeline::place_of(int layer, int replica, int shard, int 
     return range.first + range.count;
   };
   while (layer >= end_of(number)) ++number;
-  const int first = where_.rank_of(number, 0);
-  const int rank = replica == 1 ? where_.ranks - 1 - first : first;
-  const std::size_t found = worker(rank, shard, copy);
+  const std::size_t found = worker(where_.rank_in(replica, number), shard, copy);
   return {found,
           &ranks_[found]->chunk(where_.chunk_of(number, 0) + replica * where_.chunks_one_way())};
 }

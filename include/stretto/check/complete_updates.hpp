@@ -47,7 +47,7 @@ class update_completeness {
         if (work.stage < 0 || work.stage >= stages_)
           return refuse(fault::incomplete, reason::out_of_range, rank, step, work);
         for (int replica = 0; replica < 2; ++replica) {
-          if (host(work.stage, replica) != rank) continue;
+          if (in_.where.rank_in(replica, work.stage) != rank) continue;
           if (work.kind == job_kind::reduce_grad) enter_reduction(rank, work, replica);
           return once(step, work);
         }
@@ -77,10 +77,11 @@ class update_completeness {
     if (updates_ == 0) return {};
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
       const int there = static_cast<int>(stage);
-      if (host(there, 0) == host(there, 1)) continue;
+      if (in_.where.rank_in(0, there) == in_.where.rank_in(1, there)) continue;
       for (int replica = 0; replica < 2; ++replica)
         if (!reduced_[2 * stage + replica])
-          return refuse(fault::incomplete, reason::reduction_missing, host(there, replica), -1,
+          return refuse(fault::incomplete, reason::reduction_missing,
+                        in_.where.rank_in(replica, there), -1,
                         {.stage = there, .kind = job_kind::reduce_grad});
     }
     for (std::size_t group = 0; group < in_.groups.size(); ++group) {
@@ -146,14 +147,6 @@ class update_completeness {
       if (same_place(in_.rows.at(rank_, first), work))
         return doubled(fault::incomplete, in_.rows, rank_, step, work);
     return {};
-  }
-
-  //! The rank of one of a stage's two replicas; the same rank twice where there is but one.
-  constexpr int host(int stage, int replica) const {
-    const int first = in_.where.rank_of(stage, 0);
-    return replica == 1 && in_.where.kind == placement_kind::bidirectional
-               ? in_.where.ranks - 1 - first
-               : first;
   }
 
   const replay_input& in_;

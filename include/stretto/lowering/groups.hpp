@@ -56,8 +56,8 @@ constexpr void write_groups(const placement& where, bool data_parallel, bool gat
       members[filled++] = rank;
     }
   for (std::int32_t stage = 0; replicated > 0 && stage < where.stages(); ++stage) {
-    const std::int32_t one = where.rank_of(stage, 0);
-    const std::int32_t other = where.ranks - 1 - one;
+    const std::int32_t one = where.rank_in(0, stage);
+    const std::int32_t other = where.rank_in(1, stage);
     if (other == one) continue;
     *infos++ = {filled, 2, bytes_of(stage).gradients / 4, false, stage};
     members[filled++] = one < other ? one : other;

@@ -69,6 +69,12 @@ struct placement {
     return -1;
   }
   constexpr int rank_of(const job& work) const { return rank_of(work.stage, work.microbatch); }
+  //! The rank that has a stage in direction `way`, whether micro-batches go that way or not; where
+  //! there is but one direction, in that.
+  constexpr int rank_in(int way, int stage) const {
+    const int first = rank_of(stage, 0);
+    return kind == placement_kind::bidirectional && way == 1 ? ranks - 1 - first : first;
+  }
   //! The place of the stage among its rank's stages; for `bidirectional` those of direction 0 come
   //! first.
   constexpr int chunk_of(int stage, int microbatch) const {
@@ -85,18 +91,13 @@ struct placement {
   //! first.)
   constexpr int chunk_on(int rank, int stage) const {
     if (stage < 0 || stage >= stages()) return -1;
-    const int first = rank_of(stage, 0);
-    if (first == rank) return chunk_of(stage, 0);
-    return kind == placement_kind::bidirectional && ranks - 1 - first == rank
-               ? chunk_of(stage, 0) + chunks_one_way()
-               : -1;
+    if (rank_in(0, stage) == rank) return chunk_of(stage, 0);
+    return rank_in(1, stage) == rank ? chunk_of(stage, 0) + chunks_one_way() : -1;
   }
   //! Whether `next` is a stage of the rank, too, and of the direction of its chunk: then nothing is
   //! sent between the two.
   constexpr bool stays(int rank, int chunk, int next) const {
-    if (next < 0 || next >= stages()) return false;
-    const bool back = kind == placement_kind::bidirectional && chunk >= chunks_one_way();
-    return rank_of(next, 0) == (back ? ranks - 1 - rank : rank);
+    return next >= 0 && next < stages() && rank_in(chunk / chunks_one_way(), next) == rank;
   }
   //! Whether both directions have the same stages on this rank, in the midst of an odd number.
   constexpr bool is_midst(int rank) const {

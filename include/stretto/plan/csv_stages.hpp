@@ -144,8 +144,7 @@ class csv_stages {
                  {.ranks = ranks, .microbatches = microbatches, .chunks = chunks > 1 ? chunks : 1});
   }
   static bool on_either(const placement& both, int rank, int stage) {
-    const int there = both.rank_of(stage, 0);
-    return rank == there || rank == both.ranks - 1 - there;
+    return rank == both.rank_in(0, stage) || rank == both.rank_in(1, stage);
   }
   //! The rank of a job; of a stage that no direction has, its own.
   int rank_of(const job& work) const {
