@@ -167,7 +167,10 @@ void add_assign(CLI::App& app) {
   command
       ->add_option("--ranks", mine->ranks, "Ranks of the pipeline (where --layers leaves it open)")
       ->check(CLI::Range(1, greatest).description(""));
-  command->add_option("--chunks", mine->chunks, "Stages per rank (default: as --layers has, or 1)")
+  command
+      ->add_option("--chunks", mine->chunks,
+                   "Stages per rank, of either direction where there are two (default: as --layers "
+                   "has, or 1)")
       ->check(CLI::Range(1, greatest).description(""));
   command->add_option("--placement", mine->placement_name, "looped, wave or bidirectional")
       ->check(CLI::IsMember({"looped", "wave", "bidirectional"}));

@@ -129,7 +129,9 @@ void shape_options::add(CLI::App& command, bool required, several of) {
         "Stages per rank; several, as in 1,2,4, are compared, costs being those of the first" +
             by_default);
   else
-    command.add_option("--chunks", chunks, "Stages per rank" + by_default)
+    command
+        .add_option("--chunks", chunks,
+                    "Stages per rank, of either direction where there are two" + by_default)
         ->check(CLI::Range(1, greatest).description(""));
   constexpr std::int32_t most_slices = std::numeric_limits<std::int16_t>::max();
   if (of != several::none)

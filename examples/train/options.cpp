@@ -91,7 +91,9 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--slices", to.slices, "Equal parts of every sequence, if the schedule slices")
       ->check(count_up_to(1 << 14))
       ->capture_default_str();
-  app.add_option("--chunks", to.chunks, "Stages per rank [2, or 1 where the schedule has one]")
+  app.add_option("--chunks", to.chunks,
+                 "Stages per rank, of either direction where there are two [2, or 1 where the "
+                 "schedule has one]")
       ->check(count_up_to(1000));
   app.add_option("--group", to.group,
                  "Micro-batches per group (interleaved, interleaved_zb, grouped); with --remainder "
