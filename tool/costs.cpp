@@ -50,6 +50,10 @@ struct costs_command {
                      "Megatron-LM's layouts");
     of_model.add(command);
     of_model.add_state(command);
+    of_model.add_head(command,
+                      "Cuts the head's vocabulary in so many pieces, each a layer of its own "
+                      "behind the others, as L of Megatron-LM's layouts is the last of them "
+                      "(default 1: whole)");
     of_slices.add(command);
     of_machine.add(command, "neighbouring ranks and ");
     command
@@ -86,7 +90,9 @@ struct costs_command {
 
  private:
   //! Layers in the file.
-  int dealt() const { return layers + (ends_apart ? 2 : 0); }
+  int dealt() const { return first_piece() + (heads_apart() ? of_model.model.head_pieces : 0); }
+  int first_piece() const { return layers + (ends_apart ? 1 : 0); }
+  bool heads_apart() const { return ends_apart || of_model.model.head_pieces > 1; }
   bool sums() const { return of_model.replicas > 1; }
   bool gathers() const { return of_model.model.weight_shards > 1; }
 
@@ -98,39 +104,60 @@ struct costs_command {
   }
   std::vector<layer_entry> kinds_of_layers() const {
     std::vector<layer_entry> all;
-    const auto add = [&](const std::string& which, int layer, const one_stage& at) {
-      const transformer& model = slices_[0];
+    const transformer& model = of_model.model;
+    const int pieces = model.head_pieces;
+    const auto add = [&](int from, int to, bool others, const transformer_part& part) {
+      const one_stage at = stage_of(part, to + 1 == dealt());
+      std::string which = std::to_string(from);
+      if (to > from) which += "-" + std::to_string(to);
       for (std::size_t slice = 0; slice < slices_.size(); ++slice) {
         const unit_costs costs = costs_of(slices_[slice], at);
-        all.push_back({which, layer, slices_.size() == 1 ? -1 : static_cast<int>(slice), costs,
-                       in_kib(model.weight_bytes(at.layers, at.first(), at.last())),
-                       copy_time(costs.memory_forward)});
+        all.push_back({which, others ? -1 : from, slices_.size() == 1 ? -1 : static_cast<int>(slice),
+                       costs, in_kib(model.weight_bytes(part)), copy_time(costs.memory_forward), to});
       }
     };
-    const int last = dealt() - 1;
-    const std::int32_t of_ends = ends_apart ? 0 : 1;
-    add("0", 0, {0, std::min(dealt(), 3), of_ends});
-    if (last > 1) add(last == 2 ? "1" : "1-" + std::to_string(last - 1), -1, {1, 3, 1});
-    if (last > 0) add(std::to_string(last), last, {2, 3, of_ends});
+    const auto add_some = [&](int from, int to, bool others, const transformer_part& part) {
+      if (from <= to) add(from, to, others, part);
+    };
+    const int last = first_piece() - 1;  // of those before the head
+    const bool whole = !heads_apart();   // it is with the last of them
+    add(0, 0, false, {ends_apart ? 0 : 1, true, whole && last == 0 ? 1 : 0, whole && last == 0});
+    add_some(1, last - (whole ? 1 : 0), true, {1});
+    if (whole && last > 0) add(last, last, false, {1, false, 1, true});
+    if (whole) return all;
+    add(last + 1, last + 1, false, {0, false, 1, true});
+    add_some(last + 2, last + pieces - 1, false, {0, false, 1});
+    add_some(last + std::max(pieces, 2), last + pieces, false, {0, false, 1});
     return all;
   }
 
-  //! The rank of a pipeline with so many, and its layers: with none it has the embedding or the
-  //! head alone.
+  //! A pipeline with a rank of such a part, and that rank.
   struct one_stage {
+    std::vector<transformer_part> parts;
     int rank;
-    int of_ranks;
-    std::int32_t layers;
 
-    bool first() const { return rank == 0; }
-    bool last() const { return rank + 1 == of_ranks; }
+    const transformer_part& part() const { return parts[static_cast<std::size_t>(rank)]; }
   };
+  //! @param last  it is the last: of pieces of the head the one with the loss
+  one_stage stage_of(const transformer_part& part, bool last) const {
+    const std::int64_t pieces = of_model.model.head_pieces;
+    one_stage made{{}, 0};
+    if (!part.embedding) made.parts.push_back({1, true});
+    const bool piece = part.head_pieces > 0;
+    const std::int64_t before = !piece || part.head_norm ? 0 : last ? pieces - 1 : 1;
+    if (before > 0) made.parts.push_back({0, false, before, true});
+    made.rank = static_cast<int>(made.parts.size());
+    made.parts.push_back(part);
+    const std::int64_t behind = pieces - before - part.head_pieces;
+    if (behind > 0) made.parts.push_back({0, false, behind, !piece});
+    return made;
+  }
   unit_costs costs_of(const transformer& model, const one_stage& at) const {
-    const std::vector<std::int32_t> counts(static_cast<std::size_t>(at.of_ranks), at.layers);
-    const placement where{.ranks = at.of_ranks, .chunks = 1};
-    const program_chain halves = transformer_chain(model, where, at.rank, counts, true, on_);
+    const placement where{.ranks = static_cast<int>(at.parts.size()), .chunks = 1};
+    const transformer_part& part = at.part();
+    const program_chain halves = transformer_chain(model, where, at.rank, at.parts, true, on_);
     of_model.refuse_huge(halves);
-    const program_chain whole = transformer_chain(model, where, at.rank, counts, false, on_);
+    const program_chain whole = transformer_chain(model, where, at.rank, at.parts, false, on_);
     const auto time = [&](const program_chain& chain, std::size_t job) {
       const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));
       return ways_of("", graph, chain, on_, {.multiprocessors = on_.multiprocessors})
@@ -151,15 +178,13 @@ struct costs_command {
     const std::int64_t left = in_kib(kept[0].change + kept[1].change);
     made.memory_backward_input = left - made.memory_forward;
     made.memory_backward_weight = -left;
-    made.memory_weights = in_kib(model.state_bytes(at.layers, at.first(), at.last()));
+    made.memory_weights = in_kib(model.state_bytes(part));
     const auto across = [&](std::int64_t message) {
       return message == 0 ? 0 : on_.time({.message = message, .between_nodes = true});
     };
-    if (sums())
-      made.reduce_grad =
-          across(model.sum_message(at.layers, at.first(), at.last(), of_model.replicas));
-    if (gathers()) made.unshard = across(model.gather_message(at.layers, at.first(), at.last()));
-    made.memory_unshard = in_kib(model.gathered_bytes(at.layers, at.first(), at.last()));
+    if (sums()) made.reduce_grad = across(model.sum_message(part, of_model.replicas));
+    if (gathers()) made.unshard = across(model.gather_message(part));
+    made.memory_unshard = in_kib(model.gathered_bytes(part));
     return made;
   }
   //! Of a copy to the host, or back, of what a forward keeps.
@@ -217,7 +242,12 @@ struct costs_command {
   void print(const std::vector<layer_entry>& all) const {
     const transformer& model = of_model.model;
     std::cout << layers << (layers == 1 ? " layer" : " layers")
-              << (ends_apart ? ", embedding and head" : "") << ", each on "
+              << (ends_apart ? ", embedding and head" : "")
+              << (model.head_pieces > 1
+                      ? std::string(ends_apart ? "" : " and the head") + " in " +
+                            std::to_string(model.head_pieces) + " pieces"
+                      : "")
+              << ", each on "
               << std::max(model.tensor_parallel, model.experts.parallel) << " of "
               << of_machine.device
               << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
@@ -230,8 +260,11 @@ struct costs_command {
               << (gathers() ? "Gather: of weights, from " + std::to_string(model.weight_shards) +
                                   " replicas, and what they then take.\n"
                             : "")
-              << (ends_apart ? "The first layer is the embedding, the last the head.\n\n"
-                             : "The first layer has the embedding, the last the head.\n\n");
+              << "The first layer " << (ends_apart ? "is" : "has") << " the embedding, "
+              << (model.head_pieces > 1
+                      ? "the last " + std::to_string(model.head_pieces) + " are the head's pieces"
+                      : "the last the head")
+              << ".\n\n";
     std::vector<std::vector<std::string>> rows{
         {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};
     for (const layer_entry& one : all)
@@ -261,7 +294,9 @@ struct costs_command {
     }
     std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
               << ". So, for what ranks and micro-batches you like:\n"
-              << comparing_command(std::min(layers, 8), slices, dealt(), hop(), out) << '\n';
+              << comparing_command({std::min(layers, 8), model.head_pieces > 1 ? 2 : 1, slices, dealt()},
+                                   hop(), out)
+              << '\n';
   }
   void print(const measured_stages& found) const {
     const auto count = static_cast<int>(found.stages.size());
@@ -283,7 +318,7 @@ struct costs_command {
     add_copies(rows, found.stages);
     std::cout << print_table(rows) << "\nBetween ranks a message takes " << found.hop
               << ". So, for what micro-batches you like:\n"
-              << comparing_command(found.ranks, found.slices, count, found.hop, out) << '\n';
+              << comparing_command({found.ranks, 1, found.slices, count}, found.hop, out) << '\n';
   }
 
   std::vector<transformer> slices_;  // a model of each

@@ -15,6 +15,10 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
   const auto add = [&](const layer_entry& one) {
     ordered_json entry;
     if (one.layer >= 0) entry["layer"] = one.layer;
+    if (one.layer >= 0 && one.last > one.layer) {
+      entry["layer"] = ordered_json::array();
+      for (int layer = one.layer; layer <= one.last; ++layer) entry["layer"].push_back(layer);
+    }
     const auto add_state = [&](ordered_json& to) {
       to["memory_weights"] = one.costs.memory_weights;
       to["memory_weights_alone"] = one.weights_alone;
@@ -50,12 +54,13 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
   return file.dump(1) + "\n";
 }
 
-std::string comparing_command(int ranks, int slices, int layers, std::int64_t hop,
+std::string comparing_command(const suggested_pipeline& of, std::int64_t hop,
                               const std::string& file) {
-  return "stretto compare --ranks " + std::to_string(ranks) + " --microbatches 32 " +
-         (slices > 1 ? "--slices " + std::to_string(slices) + " " : "") +
-         "--layers " + (layers <= assignment::described::most_balanced ? "balanced:" : "even:") +
-         std::to_string(layers) + " --layer-costs " +
+  return "stretto compare --ranks " + std::to_string(of.ranks) + " --microbatches 32 " +
+         (of.chunks > 1 ? "--chunks " + std::to_string(of.chunks) + " " : "") +
+         (of.slices > 1 ? "--slices " + std::to_string(of.slices) + " " : "") + "--layers " +
+         (of.layers <= assignment::described::most_balanced ? "balanced:" : "even:") +
+         std::to_string(of.layers) + " --layer-costs " +
          (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," + std::to_string(hop);
 }
 

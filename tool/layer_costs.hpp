@@ -12,11 +12,12 @@ namespace stretto::tool {
 //! Layers that take the same, as `stretto costs` tells of them.
 struct layer_entry {
   std::string which{};  //!< "0", "1-30"
-  int layer = -1;       //!< the one; -1: all that nothing else is said of
+  int layer = -1;       //!< the first of them; -1: all that nothing else is said of
   int slice = -1;       //!< -1: all
   unit_costs costs{};
   std::int64_t weights_alone = 0;  //!< of memory_weights, what forwards alone need
   std::optional<std::int64_t> copy{};  //!< time of a copy to the host, or back, of what is kept
+  int last = layer;                    //!< the last of them
 };
 
 //! What a file of --layer-costs tells.
@@ -31,13 +32,18 @@ struct layer_costs_format {
 //! The file of --layer-costs.
 std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs_format& with);
 
+//! A pipeline that is suggested, and the layers that there are.
+struct suggested_pipeline {
+  int ranks;
+  int chunks;
+  int slices;
+  int layers;
+};
+
 //! The command that compares schedules by such a file.
-//! @param ranks   and
-//! @param slices  that are suggested
-//! @param layers  that there are
-//! @param hop     time of a message between ranks
-//! @param file    as the shell finds it; empty: not written
-std::string comparing_command(int ranks, int slices, int layers, std::int64_t hop,
+//! @param hop   time of a message between ranks
+//! @param file  as the shell finds it; empty: not written
+std::string comparing_command(const suggested_pipeline& of, std::int64_t hop,
                               const std::string& file);
 
 }  // namespace stretto::tool

@@ -50,6 +50,9 @@ struct memory_command {
         ->capture_default_str();
     of_model.add(command);
     of_model.add_state(command);
+    of_model.add_head(command,
+                      "Cuts the head's vocabulary in so many pieces, each a layer of its own: "
+                      "the last of --layers (default 1: the head is with the last)");
     command
         .add_option("--recompute", recompute,
                     "What forwards do not keep and do again: none, attention (scores, softmax, "
@@ -157,6 +160,7 @@ struct memory_command {
                        gathers(),
                        model.sums(where),
                        copies,
+                       model_.head_pieces > 1,
                        needs(step, table, ranks, model.dealt(where))};
     const std::vector<rank_memory> steps =
         measure_plans(input, model.message(), model.chains(where), model.summed(where));
@@ -207,12 +211,12 @@ struct memory_command {
   //! @param step  with its gathers
   static std::vector<rank_need> needs(const replay_input& step, const job_table& table,
                                       const std::vector<rank_report>& ranks,
-                                      const std::vector<std::int32_t>& layers) {
+                                      const std::vector<transformer_part>& parts) {
     std::vector<rank_need> all;
     for (int rank = 0; rank < step.where.ranks; ++rank) {
       rank_need need;
       for (int chunk = 0; chunk < step.where.chunks; ++chunk)
-        need.layers += layers[static_cast<std::size_t>(step.where.stage_of(rank, chunk))];
+        need.add(parts[static_cast<std::size_t>(step.where.stage_of(rank, chunk))]);
       need.state = table.base[static_cast<std::size_t>(rank)];
       need.gathered = most_gathered(step, rank);
       need.jobs = ranks[static_cast<std::size_t>(rank)].peak;

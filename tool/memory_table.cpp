@@ -34,6 +34,7 @@ std::string memory_table::json() const {
                             {"activations", need.activations()},
                             {"jobs", need.jobs},
                             {"total", need.total()}});
+    if (in_pieces) text["need"].back()["head_pieces"] = need.head_pieces;
     if (offloads) text["need"].back()["host"] = need.step.host;
   }
   return text.dump(1) + "\n";
@@ -43,6 +44,7 @@ std::string memory_table::text() const {
   std::vector<std::vector<std::string>> rows{
       {"rank", "layers", "state", "saved", "messages", "working", "total"}};
   if (gathers) rows[0].insert(rows[0].begin() + 3, "gathered");
+  if (in_pieces) rows[0].insert(rows[0].begin() + 2, "head pieces");
   if (sums) rows[0].insert(rows[0].end() - 2, "sums");
   if (offloads) rows[0].push_back("host");
   std::int64_t most = 0;
@@ -52,6 +54,8 @@ std::string memory_table::text() const {
                     in_mib(need.step.saved), in_mib(need.step.messages), in_mib(need.step.working),
                     in_mib(need.total())});
     if (gathers) rows.back().insert(rows.back().begin() + 3, in_mib(need.gathered));
+    if (in_pieces)
+      rows.back().insert(rows.back().begin() + 2, std::to_string(need.head_pieces));
     if (sums) rows.back().insert(rows.back().end() - 2, in_mib(need.step.sums));
     if (offloads) rows.back().push_back(in_mib(need.step.host));
     most = std::max(most, need.total());

@@ -5,18 +5,24 @@
 #include <vector>
 
 #include "rank_memory.hpp"
+#include "stretto/model/transformer.hpp"
 #include "stretto/schedule/concept.hpp"
 
 namespace stretto::tool {
 
 //! What a rank needs, in bytes.
 struct rank_need {
-  int layers = 0;
+  std::int64_t layers = 0;
+  std::int64_t head_pieces = 0;
   std::int64_t state = 0;  //!< weights and, where it trains, gradients and optimizer
   std::int64_t jobs = 0;   //!< state and the most at once that is gathered and jobs keep and need
   std::int64_t gathered = 0;  //!< the most at once of gathered weights
   rank_memory step;
 
+  void add(const transformer_part& part) {
+    layers += part.layers;
+    head_pieces += part.head_pieces;
+  }
   std::int64_t activations() const { return step.arena + step.working; }
   std::int64_t total() const { return state + gathered + activations(); }
 };
@@ -29,6 +35,7 @@ struct memory_table {
   bool gathers = false;   //!< weights are dealt to replicas
   bool sums = false;      //!< gradients are summed over replicas
   bool offloads = false;  //!< some of what forwards save goes to the host
+  bool in_pieces = false;  //!< the head is
   std::vector<rank_need> ranks;
 
   std::string text() const;  //!< in MiB, rounded up

@@ -72,7 +72,8 @@ struct overlap_command {
     with_.outstanding = outstanding;
     // The middle one of three ranks: neither embedding nor head.
     const std::vector<std::int32_t> counts(3, layers);
-    chain_ = transformer_chain(of_model.model, {.ranks = 3, .chunks = 1}, 1, counts, false, on_);
+    chain_ = transformer_chain(of_model.model, {.ranks = 3, .chunks = 1}, 1,
+                               transformer_parts(counts), false, on_);
     of_model.refuse_huge(chain_);
     const op_graph forward = graph_of(chain_, std::span(chain_.programs).subspan(0, 1));
     const op_graph backward = graph_of(chain_, std::span(chain_.programs).subspan(1, 1));

@@ -20,7 +20,7 @@ namespace {
 //! Takes what plans count as messages out of a chain: what is sent, received, or handed to the next
 //! stage on the same rank.
 void take_messages_out(program_chain& chain, const placement& where, int rank,
-                       std::int64_t message) {
+                       std::int64_t activation) {
   std::vector<char> out(chain.buffers.size());
   const auto mark = [&](const op_use& use) {
     out[static_cast<std::size_t>(chain.storage_of(use.buffer))] = 1;
@@ -34,7 +34,7 @@ void take_messages_out(program_chain& chain, const placement& where, int rank,
       for (const op_use& use : chain.uses_of(one)) {
         if (one.name == "receive" || one.name == "send") mark(use);
         if (use.how == touch::writes &&
-            chain.buffers[static_cast<std::size_t>(use.buffer)].bytes == message)
+            chain.buffers[static_cast<std::size_t>(use.buffer)].bytes == activation)
           result = &use;
       }
     if (stays && result != nullptr) mark(*result);
@@ -116,17 +116,17 @@ std::int64_t most_saved(const plan_view& plan, const std::vector<stage_plan>& st
 
 }  // namespace
 
-std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, std::int64_t message,
+std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, const message_size& message,
                                          const chain_maker& chain, bool split) {
   program_chain made = chain(rank, split, false);
-  take_messages_out(made, where, rank, message);
+  take_messages_out(made, where, rank, message.activation);
   std::vector<std::int64_t> stashes;
   for (const stage_need& need : needs_of(std::move(made), where))
     stashes.push_back(plan_of(need, need, split).stash);
   return stashes;
 }
 
-std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t message,
+std::vector<rank_memory> measure_plans(const replay_input& compute, const message_size& message,
                                        const chain_maker& chain, const summed_gradients& summed) {
   const placement& where = compute.where;
   bool split = false;
@@ -141,7 +141,7 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
     std::vector<stage_need> found[2];
     for (const bool again : {false, true}) {
       program_chain made = chain(rank, split, again);
-      take_messages_out(made, where, rank, message);
+      take_messages_out(made, where, rank, message.activation);
       found[again] = needs_of(std::move(made), where);
     }
     for (int chunk = 0; chunk < where.chunks; ++chunk)
@@ -152,7 +152,7 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
   plan_request request;
   request.stages.clear();
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
-    request.stages.push_back({.output = message,
+    request.stages.push_back({.output = message.bytes,
                               .stash = stages[stage].stash,
                               .gradients = summed.bytes[stage],
                               .kept = stages[stage].kept});

@@ -84,6 +84,11 @@ void transformer_options::add_state(CLI::App& command) {
       ->check(CLI::Range(1, 1 << 20).description(""));
 }
 
+void transformer_options::add_head(CLI::App& command, const char* says) {
+  command.add_option("--head-pieces", model.head_pieces, says)
+      ->check(CLI::Range(1, 1 << 12).description(""));
+}
+
 void transformer_options::settle(int count, const std::string& layers_text, int slices) {
   model.bytes = precision == "mixed" ? mixed_precision : single_precision;
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
@@ -206,6 +211,14 @@ void transformer_options::refuse(transformer_rule broken) const {
       because("--tensor-parallel", model.tensor_parallel,
               "--kv-heads and --feed-forward (" + std::to_string(model.feed_forward_width()) +
                   ") must be multiples of it");
+      return;
+    case transformer_rule::pieces_divide_vocabulary:
+      because("--head-pieces", model.head_pieces,
+              "--vocabulary " + std::to_string(model.vocabulary) +
+                  (model.tensor_parallel == 1
+                       ? " is no multiple of it"
+                       : " is no multiple of it times --tensor-parallel " +
+                             std::to_string(model.tensor_parallel)));
       return;
     case transformer_rule::experts_whole:
       because("--experts", mixed.count,

@@ -30,6 +30,9 @@ struct transformer_options {
   void add(CLI::App& command);
   //! --data-parallel, --optimizer-shards and --weight-shards, which matter to what holds weights.
   void add_state(CLI::App& command);
+  //! --head-pieces, which matters where the head is.
+  //! @param says  which layers are the pieces
+  void add_head(CLI::App& command, const char* says);
   //! Sets what depends on other options.
   //! @param count  that the model has, and
   //! @param layers_text   the option as typed, for an error about the whole's size

@@ -10,53 +10,70 @@
 
 namespace stretto::tool {
 
-std::vector<std::int32_t> transformer_ranks::dealt(const placement& where) const {
-  std::vector<layer_range> ranges(static_cast<std::size_t>(where.stages()));
+std::vector<transformer_part> transformer_ranks::dealt(const placement& where) const {
+  const transformer& model = of_model.model;
   const std::string letters = how.letters();
-  const auto counts = [&](std::size_t layer) {
-    return letters.empty() || letters[layer] == 't' || letters[layer] == 'm';
+  const auto letter = [&](int layer) {
+    return letters.empty() ? 't' : letters[static_cast<std::size_t>(layer)];
   };
-  // Balanced by multiply-adds of a token and feature, the head's with the last layer.
+  // Behind these are pieces of the head, unless it is one that --layers does not count.
+  const bool counted = model.head_pieces > 1 || letters.ends_with('L');
+  const int pieces_from = how.layers() - (counted ? model.head_pieces : 0);
+  if (pieces_from < 1)
+    throw bad_option("--layers", layers_text,
+                     "leaves no layer before the " + std::to_string(model.head_pieces) +
+                         " of --head-pieces");
+  for (int layer = pieces_from; layer < how.layers(); ++layer)
+    if (letter(layer) == 'm' || letter(layer) == 'E')
+      throw bad_option("--layers", layers_text,
+                       std::string("has ") + letter(layer) + " among the last " +
+                           std::to_string(model.head_pieces) +
+                           ", which are the pieces of --head-pieces");
+  // Balanced by multiply-adds of a token and feature.
   const auto work = [&](int layer) {
-    const std::int64_t one = of_model.model.layer_products() / of_model.model.hidden +
-                             (layer + 1 == how.layers() ? of_model.model.vocabulary : 0);
+    const bool head = layer >= pieces_from || (!counted && layer + 1 == how.layers());
+    const std::int64_t one =
+        (layer < pieces_from ? model.layer_products() / model.hidden : 0) +
+        (head ? model.vocabulary / model.head_pieces : 0);
     return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
   };
+  std::vector<layer_range> ranges(static_cast<std::size_t>(where.stages()));
   const verdict answer = how.assign(where, ranges, work);
   if (!answer.ok()) throw bad_option("--layers", layers_text, how.explain(answer, where));
   if ((letters.starts_with('E') && ranges.front().count == 0) ||
-      (letters.ends_with('L') && ranges.back().count == 0))
+      (counted && ranges.back().count == 0))
     throw bad_option("--layers", layers_text,
                      "has embedding or head on another than the first and the last stage, where "
                      "memory looks for them");
-  std::vector<std::int32_t> held;
+  std::vector<transformer_part> parts;
   for (const layer_range& range : ranges) {
-    held.push_back(0);
-    for (std::int32_t at = 0; at < range.count; ++at)
-      held.back() += counts(static_cast<std::size_t>(range.first + at)) ? 1 : 0;
+    transformer_part& part = parts.emplace_back();
+    part.embedding = parts.size() == 1;
+    for (int layer = range.first; layer < range.first + range.count; ++layer) {
+      part.head_norm = part.head_norm || layer == pieces_from;
+      part.head_pieces += layer >= pieces_from ? 1 : 0;
+      part.layers += layer < pieces_from && letter(layer) != 'E' ? 1 : 0;
+    }
   }
-  return held;
+  if (!counted) parts.back().head_pieces = 1, parts.back().head_norm = true;
+  return parts;
 }
 
 std::int64_t transformer_ranks::state_bytes(const placement& where, int rank,
-                                            const std::vector<std::int32_t>& counts) const {
+                                            const std::vector<transformer_part>& parts) const {
   std::int64_t sum = 0;
   for (int chunk = 0; chunk < where.chunks; ++chunk) {
-    const int stage = where.stage_of(rank, chunk);
-    const std::int32_t held = counts[static_cast<std::size_t>(stage)];
-    const bool first = stage == 0;
-    const bool last = stage + 1 == where.stages();
-    sum += forward_only ? of_model.model.weight_bytes(held, first, last)
-                        : of_model.model.state_bytes(held, first, last);
+    const transformer_part& part = parts[static_cast<std::size_t>(where.stage_of(rank, chunk))];
+    sum += forward_only ? of_model.model.weight_bytes(part) : of_model.model.state_bytes(part);
   }
   return sum;
 }
 
 program_chain transformer_ranks::chain_of(const placement& where, int rank,
-                                          const std::vector<std::int32_t>& counts, bool split,
+                                          const std::vector<transformer_part>& parts, bool split,
                                           bool again) const {
   constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
-  program_chain chain = transformer_chain(of_model.model, where, rank, counts, split);
+  program_chain chain = transformer_chain(of_model.model, where, rank, parts, split);
   // Without backwards nothing outlives the last op of a forward that reads it.
   if (forward_only)
     std::erase_if(chain.programs, [](const program& job) { return job.kind != job_kind::forward; });
@@ -67,21 +84,19 @@ program_chain transformer_ranks::chain_of(const placement& where, int rank,
 }
 
 chain_maker transformer_ranks::chains(const placement& where) const {
-  return [this, where, counts = dealt(where)](int rank, bool split, bool again) {
-    return chain_of(where, rank, counts, split, again);
+  return [this, where, parts = dealt(where)](int rank, bool split, bool again) {
+    return chain_of(where, rank, parts, split, again);
   };
 }
 
 summed_gradients transformer_ranks::summed(const placement& where) const {
   summed_gradients made{.bytes = {}, .data_parallel = of_model.replicas > 1};
   int stage = 0;
-  for (const std::int32_t held : dealt(where)) {
-    const bool first = stage == 0, last = stage + 1 == where.stages();
+  for (const transformer_part& part : dealt(where)) {
     // Those of a stage on two ranks are all summed, by these.
-    const std::int64_t weights =
-        where.kind == placement_kind::bidirectional
-            ? of_model.model.stage_weights(held, first, last)
-            : of_model.model.summed_weights(held, first, last, of_model.replicas);
+    const std::int64_t weights = where.kind == placement_kind::bidirectional
+                                     ? of_model.model.stage_weights(part)
+                                     : of_model.model.summed_weights(part, of_model.replicas);
     made.bytes.push_back(sums(where) ? 4 * weights : 0);
     if (made.bytes.back() > lowering::most_bytes)
       throw bad_option("--layers", layers_text,
@@ -98,9 +113,10 @@ bool transformer_ranks::sums(const placement& where) const {
   return !forward_only && (of_model.replicas > 1 || where.kind == placement_kind::bidirectional);
 }
 
-std::int64_t transformer_ranks::message() const {
+message_size transformer_ranks::message() const {
   program_chain none_yet;
-  return transformer_writer(of_model.model, none_yet).message_bytes();
+  const transformer_writer writer(of_model.model, none_yet);
+  return {writer.message_bytes(), writer.activation_bytes()};
 }
 
 void transformer_ranks::refuse_huge_jobs(const placement& where, int rank,
@@ -120,11 +136,11 @@ void transformer_ranks::refuse_huge_jobs(const placement& where, int rank,
 
 job_table transformer_ranks::job_costs(const placement& where, verdict& unsound, bool split,
                                        bool copies) const {
-  const std::vector<std::int32_t> counts = dealt(where);
+  const std::vector<transformer_part> parts = dealt(where);
   job_table table(where.ranks, where.chunks);
   for (int rank = 0; rank < where.ranks; ++rank) {
     for (const bool halves : {false, true}) {
-      const program_chain chain = chain_of(where, rank, counts, halves, true);
+      const program_chain chain = chain_of(where, rank, parts, halves, true);
       of_model.refuse_huge(chain);
       const verdict answer = memory::estimate(chain, rank, table);
       if (!answer.ok()) unsound = answer;
@@ -132,10 +148,10 @@ job_table transformer_ranks::job_costs(const placement& where, verdict& unsound,
     for (int chunk = 0; chunk < where.chunks; ++chunk) {
       const int stage = where.stage_of(rank, chunk);
       table.at(rank, chunk, job_kind::unshard).change = of_model.model.gathered_bytes(
-          counts[static_cast<std::size_t>(stage)], stage == 0, stage + 1 == where.stages());
+          parts[static_cast<std::size_t>(stage)]);
     }
     refuse_huge_jobs(where, rank, table);
-    table.base.push_back(state_bytes(where, rank, counts));
+    table.base.push_back(state_bytes(where, rank, parts));
     if (!copies || !unsound.ok()) continue;
     const std::vector<std::int64_t> stashes =
         stash_by_chunk(where, rank, message(), chains(where), split);

@@ -21,10 +21,10 @@ struct transformer_ranks {
   std::string recompute;                //!< none, attention or full
   bool forward_only = false;
 
-  //! Transformer layers of every stage. In a layout E and L are where embedding and head are in any
-  //! case.
+  //! What every stage has. In a layout E and L are where embedding and head are in any case; of a
+  //! head in pieces these are the last of --layers.
   //! @throws bad_option of --layers, which cannot be dealt so
-  std::vector<std::int32_t> dealt(const placement& where) const;
+  std::vector<transformer_part> dealt(const placement& where) const;
 
   //! The maker outlives neither this nor `of_model`.
   chain_maker chains(const placement& where) const;
@@ -34,8 +34,8 @@ struct transformer_ranks {
   //! In single precision, whatever gradients are in.
   summed_gradients summed(const placement& where) const;
 
-  //! Bytes of an activation between stages.
-  std::int64_t message() const;
+  //! Of what goes from stage to stage.
+  message_size message() const;
 
   //! What jobs keep and need, and ranks hold; no times.
   //! @param unsound  is told why a chain is not sound, if one is not
@@ -45,9 +45,9 @@ struct transformer_ranks {
 
  private:
   std::int64_t state_bytes(const placement& where, int rank,
-                           const std::vector<std::int32_t>& counts) const;
+                           const std::vector<transformer_part>& parts) const;
   //! @param again  with the recomputes that are asked for
-  program_chain chain_of(const placement& where, int rank, const std::vector<std::int32_t>& counts,
+  program_chain chain_of(const placement& where, int rank, const std::vector<transformer_part>& parts,
                          bool split, bool again) const;
   //! Each buffer may be small enough, and all of a job's not.
   void refuse_huge_jobs(const placement& where, int rank, const job_table& table) const;

@@ -12,8 +12,8 @@ struct measured_layers {
 
   constexpr stretto::program_chain programs(int rank) const {
     constexpr std::int32_t layers[] = {1, 1, 1};
-    return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, rank, layers, false,
-                                      measured_host::on);
+    return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, rank,
+                                      stretto::transformer_parts(layers), false, measured_host::on);
   }
   constexpr std::vector<std::int32_t> order(const stretto::op_graph& graph) const {
     const stretto::overlap::op_order found = stretto::overlap::look_ahead(graph, {});

@@ -213,7 +213,8 @@ TEST_CASE("a rank's chain leaves nothing behind and has every job") {
           stretto::job_table table(ranks, chunks);
           for (int rank = 0; rank < ranks; ++rank) {
             const program_chain chain = stretto::transformer_chain(
-                {.hidden = 64, .heads = 4, .sequence = 32}, where, rank, layers, split);
+                {.hidden = 64, .heads = 4, .sequence = 32}, where, rank,
+                stretto::transformer_parts(layers), split);
             REQUIRE(chain.programs.size() == static_cast<std::size_t>((split ? 3 : 2) * chunks));
             std::int64_t sum = 0;
             for (const job_cost& one : measured_chain(chain)) {

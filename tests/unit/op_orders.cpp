@@ -376,7 +376,8 @@ constexpr stretto::transformer wide{.hidden = 4096,
 stretto::program_chain middle_rank(const stretto::transformer& model, int layers, bool split,
                                    const stretto::machine& on = {}) {
   const std::vector<std::int32_t> counts(3, layers);
-  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, split, on);
+  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
+                                    stretto::transformer_parts(counts), split, on);
 }
 
 TEST_CASE("tensor parallelism adds two sums a layer and direction, and no copies") {
@@ -493,7 +494,8 @@ constexpr auto layer_at_compile_time = [] {
   const stretto::machine& on = *stretto::find_machine("h200");
   const std::int32_t layers[] = {1, 1, 1};
   const auto chain =
-      stretto::transformer_chain(wide, {.ranks = 3, .chunks = 1}, 1, layers, false, on);
+      stretto::transformer_chain(wide, {.ranks = 3, .chunks = 1}, 1,
+                                 stretto::transformer_parts(layers), false, on);
   const op_graph backward = stretto::graph_of(chain, std::span(chain.programs).subspan(1, 1));
   const overlap::op_order order = overlap::look_ahead(backward, {.width = 2});
   return order.makespan;

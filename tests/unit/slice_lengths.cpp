@@ -96,7 +96,8 @@ struct taken {
 taken taken_by(const transformer& model, const stretto::machine& on) {
   const std::vector<std::int32_t> counts(3, 1);
   const auto chain =
-      stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, false, on);
+      stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
+                                 stretto::transformer_parts(counts), false, on);
   taken made;
   for (std::size_t job = 0; job < 2; ++job)
     for (const auto& op : chain.ops_of(chain.programs[job]))
@@ -175,7 +176,8 @@ TEST_CASE("a short slice behind a long sequence takes what reading its keys and 
                             .slice = {(1 << 20) - 1, 1 << 20}};
     const std::vector<std::int32_t> counts(3, 1);
     const auto chain =
-        stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, false, h100);
+        stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
+                                   stretto::transformer_parts(counts), false, h100);
     std::int64_t longest = 0;
     std::int64_t all = 0;
     for (const auto& op : chain.ops_of(chain.programs[0])) {

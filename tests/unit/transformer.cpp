@@ -30,7 +30,8 @@ namespace memory = stretto::memory;
 program_chain chain_of(const transformer& model, int layers, bool split,
                        const stretto::machine& on = {}) {
   const std::vector<std::int32_t> counts(3, layers);
-  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, counts, split, on);
+  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
+                                    stretto::transformer_parts(counts), split, on);
 }
 
 std::vector<job_cost> measured_chain(const program_chain& chain) {
@@ -93,6 +94,9 @@ TEST_CASE("sizes that do not go together are told by their rule, and make no cha
   broken({.tensor_parallel = 16, .slices = 128}, none);
   broken({.tensor_parallel = 8, .kv_heads = 4}, shards_divide_widths);
   broken({.tensor_parallel = 8, .feed_forward = 4098}, shards_divide_widths);
+  broken({.head_pieces = 0}, sizes_positive);
+  broken({.vocabulary = 960, .head_pieces = 9}, pieces_divide_vocabulary);
+  broken({.vocabulary = 960, .tensor_parallel = 8, .head_pieces = 16}, pieces_divide_vocabulary);
   broken({.tensor_parallel = 2, .experts = {.count = 4}}, experts_whole);
   broken({.experts = {.count = 4, .per_token = 5}}, experts_for_token);
   broken({.experts = {.count = 4, .parallel = 3}}, experts_dealt);
@@ -149,21 +153,21 @@ TEST_CASE("an optimizer that is dealt keeps what is published") {
                     .vocabulary = 32000,
                     .bytes = stretto::mixed_precision,
                     .layers = architecture::llama};
-  const std::int64_t weights = model.stage_weights(32, true, true);
-  CHECK(model.state_bytes(32, true, true) == 16 * weights);
+  const std::int64_t weights = model.stage_weights({32, true, 1, true});
+  CHECK(model.state_bytes({32, true, 1, true}) == 16 * weights);
   model.optimizer_shards = 64;
   const auto gigabytes = [&](double of_weights) {
-    return static_cast<double>(model.state_bytes(32, true, true)) / static_cast<double>(weights) *
+    return static_cast<double>(model.state_bytes({32, true, 1, true})) / static_cast<double>(weights) *
            of_weights;
   };
   CHECK(gigabytes(7.5) == doctest::Approx(31.4).epsilon(0.001));
   // The last of the parts is what is left: a weight more is one more for the largest.
   model.hidden = 64, model.optimizer_shards = 1000;
-  const std::int64_t few = model.stage_weights(1, true, false);
+  const std::int64_t few = model.stage_weights({1, true});
   REQUIRE(few % 1000 != 0);
-  CHECK(model.state_bytes(1, true, false) == 4 * few + 12 * (few / 1000 + 1));
+  CHECK(model.state_bytes({1, true}) == 4 * few + 12 * (few / 1000 + 1));
   model.experts.parallel = 2000;  // of no experts, and nothing to its quotient
-  CHECK(model.state_bytes(1, true, false) == 4 * few + 12 * (few / 1000 + 1));
+  CHECK(model.state_bytes({1, true}) == 4 * few + 12 * (few / 1000 + 1));
 }
 
 TEST_CASE("what an optimizer keeps of experts is dealt among those who hold them") {
@@ -177,12 +181,12 @@ TEST_CASE("what an optimizer keeps of experts is dealt among those who hold them
     const std::int64_t router = 4 * model.hidden;
     const std::int64_t expert = larger.layer_weights() - model.layer_weights() - router;
     const std::int64_t held = 4 * expert;
-    const std::int64_t all = model.stage_weights(3, false, true);
+    const std::int64_t all = model.stage_weights({3, false, 1, true});
     model.optimizer_shards = 8;
-    CHECK(model.state_bytes(3, false, true) ==
+    CHECK(model.state_bytes({3, false, 1, true}) ==
           4 * all + 12 * ((all - 3 * held + 7) / 8 + 3 * held / 2));
     model.optimizer_shards = 4;  // of each expert one replica holds it, and all of its state
-    CHECK(model.state_bytes(3, false, true) ==
+    CHECK(model.state_bytes({3, false, 1, true}) ==
           4 * all + 12 * ((all - 3 * held + 3) / 4 + 3 * held));
   }
 }
@@ -190,27 +194,27 @@ TEST_CASE("what an optimizer keeps of experts is dealt among those who hold them
 TEST_CASE(
     "weights that are dealt, and what the optimizer keeps of them, are a part; gradients whole") {
   transformer model{.bytes = stretto::mixed_precision};
-  const std::int64_t weights = model.stage_weights(3, true, false);
-  CHECK(model.weight_bytes(3, true, false) == 2 * weights);
-  CHECK(model.gathered_bytes(3, true, false) == 0);
-  CHECK(model.gather_message(3, true, false) == 0);
+  const std::int64_t weights = model.stage_weights({3, true});
+  CHECK(model.weight_bytes({3, true}) == 2 * weights);
+  CHECK(model.gathered_bytes({3, true}) == 0);
+  CHECK(model.gather_message({3, true}) == 0);
   model.weight_shards = 8;
   REQUIRE(weights % 8 == 0);
-  CHECK(model.weight_bytes(3, true, false) == 2 * weights / 8);
-  CHECK(model.state_bytes(3, true, false) == 2 * weights + 14 * weights / 8);
-  CHECK(model.gathered_bytes(3, true, false) == 2 * weights);
-  CHECK(model.gather_message(3, true, false) == 7 * (2 * weights / 8));
+  CHECK(model.weight_bytes({3, true}) == 2 * weights / 8);
+  CHECK(model.state_bytes({3, true}) == 2 * weights + 14 * weights / 8);
+  CHECK(model.gathered_bytes({3, true}) == 2 * weights);
+  CHECK(model.gather_message({3, true}) == 7 * (2 * weights / 8));
   // The optimizer's may be dealt among more of them, and are not among fewer.
   model.optimizer_shards = 16;
-  CHECK(model.state_bytes(3, true, false) == 2 * weights + 2 * weights / 8 + 12 * weights / 16);
+  CHECK(model.state_bytes({3, true}) == 2 * weights + 2 * weights / 8 + 12 * weights / 16);
   model.optimizer_shards = 2;
-  CHECK(model.state_bytes(3, true, false) == 2 * weights + 14 * weights / 8);
+  CHECK(model.state_bytes({3, true}) == 2 * weights + 14 * weights / 8);
   // Of a sum each keeps its own part; those with the same one sum them around a ring of theirs.
-  CHECK(model.sum_message(3, true, false, 8) == 7 * (4 * weights / 8));
-  CHECK(model.sum_message(3, true, false, 24) ==
+  CHECK(model.sum_message({3, true}, 8) == 7 * (4 * weights / 8));
+  CHECK(model.sum_message({3, true}, 24) ==
         7 * (4 * weights / 8) + 2 * 2 * ((4 * weights / 8 + 2) / 3));
   model.weight_shards = 1;
-  CHECK(model.sum_message(3, true, false, 8) == 2 * 7 * (4 * weights / 8));
+  CHECK(model.sum_message({3, true}, 8) == 2 * 7 * (4 * weights / 8));
 }
 
 TEST_CASE("experts' weights are dealt among those who hold them") {
@@ -219,22 +223,22 @@ TEST_CASE("experts' weights are dealt among those who hold them") {
   transformer larger = model;
   larger.experts.count += 4;
   const std::int64_t held = 4 * (larger.layer_weights() - model.layer_weights() - 4 * model.hidden);
-  const std::int64_t rest = model.stage_weights(1, false, false) - held;
+  const std::int64_t rest = model.stage_weights({1, false}) - held;
   model.weight_shards = 8;
-  CHECK(model.weight_bytes(1, false, false) == 2 * ((rest + 7) / 8 + held / 2));
-  CHECK(model.gather_message(1, false, false) == 7 * ((2 * rest + 7) / 8) + held);
-  CHECK(model.sum_message(1, false, false, 8) == 7 * ((4 * rest + 7) / 8) + 2 * held);
+  CHECK(model.weight_bytes({1, false}) == 2 * ((rest + 7) / 8 + held / 2));
+  CHECK(model.gather_message({1, false}) == 7 * ((2 * rest + 7) / 8) + held);
+  CHECK(model.sum_message({1, false}, 8) == 7 * ((4 * rest + 7) / 8) + 2 * held);
   model.weight_shards = 4;  // of each expert one replica holds it
-  CHECK(model.weight_bytes(1, false, false) == 2 * ((rest + 3) / 4 + held));
-  CHECK(model.gather_message(1, false, false) == 3 * ((2 * rest + 3) / 4));
-  CHECK(model.gathered_bytes(1, false, false) == 2 * rest);
+  CHECK(model.weight_bytes({1, false}) == 2 * ((rest + 3) / 4 + held));
+  CHECK(model.gather_message({1, false}) == 3 * ((2 * rest + 3) / 4));
+  CHECK(model.gathered_bytes({1, false}) == 2 * rest);
   model.weight_shards = 8;
-  CHECK(model.gathered_bytes(1, false, false) == 2 * (rest + held));
+  CHECK(model.gathered_bytes({1, false}) == 2 * (rest + held));
 }
 
 TEST_CASE("the weights of published models") {
   const auto all = [](const transformer& model, int layers, bool tied) {
-    return model.stage_weights(layers, true, true) - (tied ? model.vocabulary * model.hidden : 0);
+    return model.stage_weights({layers, true, 1, true}) - (tied ? model.vocabulary * model.hidden : 0);
   };
   // GPT-2 small and XL, whose head is the embedding.
   CHECK(all({.hidden = 768, .heads = 12, .sequence = 1024, .vocabulary = 50257}, 12, true) ==

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+
+#include "stretto/model/transformer_rule.hpp"
 
 namespace stretto {
 
@@ -43,64 +44,22 @@ struct expert_mixture {
   constexpr bool operator==(const expert_mixture&) const = default;
 };
 
-//! What the sizes of a transformer must keep.
-enum class transformer_rule : std::uint8_t {
-  none,                    //!< all are kept
-  sizes_positive,          //!< all sizes are above 0; kv_heads, feed_forward and experts may be 0
-  heads_divide_hidden,     //!< hidden is a multiple of heads
-  kv_heads_divide_heads,   //!< heads is a multiple of kv_heads
-  slices_divide_sequence,  //!< sequence is a multiple of slices, unless one of them is given
-  part_of_sequence,     //!< the given slice begins and ends within the sequence, and is not empty
-  shards_divide_heads,  //!< heads and vocabulary are multiples of tensor_parallel, and what a slice
-                        //!< has of the sequence, where that is split
-  shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
-  experts_whole,         //!< layers with experts are not split by tensor parallelism
-  experts_for_token,     //!< a token goes to no more experts than there are
-  experts_dealt,         //!< the experts are a multiple of the replicas that they are dealt to
-  optimizer_dealt,  //!< as many hold each expert: optimizer_shards is 1, or a multiple of these
-  weights_dealt,    //!< the same of weight_shards
-};
-
-//! One sentence for people; empty for none.
-constexpr std::string_view describe(transformer_rule broken) {
-  switch (broken) {
-    case transformer_rule::none:
-      return "";
-    case transformer_rule::sizes_positive:
-      return "a size is below 1 (or kv_heads, feed_forward or a number of experts below 0)";
-    case transformer_rule::heads_divide_hidden:
-      return "hidden is no multiple of heads";
-    case transformer_rule::kv_heads_divide_heads:
-      return "heads is no multiple of kv_heads";
-    case transformer_rule::slices_divide_sequence:
-      return "sequence is no multiple of slices";
-    case transformer_rule::part_of_sequence:
-      return "the slice is no part of the sequence: 0 <= begin < end <= sequence";
-    case transformer_rule::shards_divide_heads:
-      return "heads and vocabulary, and sequence (of a slice) where it is split, must be multiples "
-             "of tensor_parallel";
-    case transformer_rule::shards_divide_widths:
-      return "kv_heads and the feed-forward's width must be multiples of tensor_parallel";
-    case transformer_rule::experts_whole:
-      return "layers with experts are not split: tensor_parallel must be 1";
-    case transformer_rule::experts_for_token:
-      return "there are fewer experts than per_token";
-    case transformer_rule::experts_dealt:
-      return "the experts are no multiple of experts.parallel";
-    case transformer_rule::optimizer_dealt:
-      return "optimizer_shards is no multiple of experts.parallel";
-    case transformer_rule::weights_dealt:
-      return "weight_shards is no multiple of experts.parallel";
-  }
-  return "";
-}
-
 //! Tokens [begin, end) of a sequence.
 struct sequence_part {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 
   constexpr bool operator==(const sequence_part&) const = default;
+};
+
+//! What a stage has of a transformer.
+struct transformer_part {
+  std::int64_t layers = 0;
+  bool embedding = false;
+  std::int64_t head_pieces = 0;  //!< of transformer::head_pieces, behind the layers
+  bool head_norm = false;        //!< the first of them is among these: the last norm goes with it
+
+  constexpr bool operator==(const transformer_part&) const = default;
 };
 
 //! The sizes of a model of transformer layers, each attention and a feed-forward.
@@ -131,6 +90,11 @@ struct transformer {
   int slices = 1;
   sequence_part slice{};  //!< which later ones attend to, unless it is the last; empty: not given
   expert_mixture experts{};
+  //! Equal parts of the vocabulary, in which the head is cut: each may be on a stage of its own, one
+  //! behind the other, so that ranks share its weights, its products and its logits. What goes from
+  //! one to the next is the last norm's result, with each token's largest logit, sum of exponentials
+  //! and target's logit so far; what comes back, its gradient so far, with the sum of all. 1: whole.
+  int head_pieces = 1;
 
   constexpr bool operator==(const transformer&) const = default;
   //! The first rule that the sizes break: all else here, and what is made of it, means something
@@ -140,7 +104,8 @@ struct transformer {
     const std::int64_t shards = tensor_parallel;
     for (const std::int64_t size : {hidden, heads, sequence, microbatch, vocabulary, shards,
                                     std::int64_t{slices}, std::int64_t{experts.parallel},
-                                    std::int64_t{optimizer_shards}, std::int64_t{weight_shards}})
+                                    std::int64_t{optimizer_shards}, std::int64_t{weight_shards},
+                                    std::int64_t{head_pieces}})
       if (size < 1) return sizes_positive;
     for (const std::int64_t size :
          {kv_heads, feed_forward, experts.count, experts.per_token, experts.shared})
@@ -157,6 +122,7 @@ struct transformer {
         (sequence_parallel && length() % shards != 0))
       return shards_divide_heads;
     if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
+    if (vocabulary / shards % head_pieces != 0) return pieces_divide_vocabulary;
     if (experts.count == 0) return none;
     if (shards > 1) return experts_whole;
     if (experts.per_token > experts.count) return experts_for_token;
@@ -211,74 +177,73 @@ struct transformer {
     return vocabulary * hidden / tensor_parallel +
            (layers == architecture::gpt ? sequence * hidden : 0);
   }
-  //! The last norm and the product with the vocabulary.
-  constexpr std::int64_t head_weights() const {
-    return vocabulary * hidden / tensor_parallel + (layers == architecture::gpt ? 2 : 1) * hidden;
+  //! So many pieces of the product with the vocabulary, and the last norm.
+  constexpr std::int64_t head_weights(std::int64_t pieces, bool norm) const {
+    return vocabulary / tensor_parallel / head_pieces * pieces * hidden +
+           (norm ? (layers == architecture::gpt ? 2 : 1) * hidden : 0);
   }
-  //! Of a stage with so many layers, on each rank.
-  constexpr std::int64_t stage_weights(std::int64_t count, bool first, bool last) const {
-    return count * layer_weights() + (first ? embedding_weights() : 0) +
-           (last ? head_weights() : 0);
+  //! Of a stage, on each rank.
+  constexpr std::int64_t stage_weights(const transformer_part& part) const {
+    return part.layers * layer_weights() + (part.embedding ? embedding_weights() : 0) +
+           head_weights(part.head_pieces, part.head_norm);
   }
   //! Weights, gradients and optimizer state of such a stage.
-  constexpr std::int64_t state_bytes(std::int64_t count, bool first, bool last) const {
+  constexpr std::int64_t state_bytes(const transformer_part& part) const {
     const int shards = optimizer_shards > weight_shards ? optimizer_shards : weight_shards;
-    return weight_bytes(count, first, last) + bytes.gradient * stage_weights(count, first, last) +
-           bytes.optimizer * share_of(shards, count, first, last);
+    return weight_bytes(part) + bytes.gradient * stage_weights(part) +
+           bytes.optimizer * share_of(shards, part);
   }
   //! Of the weights alone what each rank holds all the time.
-  constexpr std::int64_t weight_bytes(std::int64_t count, bool first, bool last) const {
-    return bytes.weight * share_of(weight_shards, count, first, last);
+  constexpr std::int64_t weight_bytes(const transformer_part& part) const {
+    return bytes.weight * share_of(weight_shards, part);
   }
   //! What a stage's weights take while they are gathered: of experts that each have one holder
   //! nothing is.
-  constexpr std::int64_t gathered_bytes(std::int64_t count, bool first, bool last) const {
+  constexpr std::int64_t gathered_bytes(const transformer_part& part) const {
     if (weight_shards == 1) return 0;
-    const std::int64_t whole = weight_shards > experts.parallel ? 0 : count * dealt_weights();
-    return bytes.weight * (stage_weights(count, first, last) - whole);
+    const std::int64_t whole = weight_shards > experts.parallel ? 0 : part.layers * dealt_weights();
+    return bytes.weight * (stage_weights(part) - whole);
   }
 
   //! Bytes that leave each device when the weights of such a stage are gathered: around a ring;
   //! experts' among those that hold them.
-  constexpr std::int64_t gather_message(std::int64_t count, bool first, bool last) const {
-    const std::int64_t dealt = count * dealt_weights();
+  constexpr std::int64_t gather_message(const transformer_part& part) const {
+    const std::int64_t dealt = part.layers * dealt_weights();
     const auto around = [&](int members, std::int64_t weights) {
       return members < 2 ? 0 : (members - 1) * one_of(members, bytes.weight * weights);
     };
-    return around(weight_shards, stage_weights(count, first, last) - dealt) +
+    return around(weight_shards, stage_weights(part) - dealt) +
            around(weight_shards / experts.parallel, dealt);
   }
   //! Of the weights of such a stage those whose gradients so many data-parallel replicas sum: not
   //! experts' that each have one holder.
-  constexpr std::int64_t summed_weights(std::int64_t count, bool first, bool last,
-                                        int replicas) const {
-    const std::int64_t whole = replicas > experts.parallel ? 0 : count * dealt_weights();
-    return stage_weights(count, first, last) - whole;
+  constexpr std::int64_t summed_weights(const transformer_part& part, int replicas) const {
+    const std::int64_t whole = replicas > experts.parallel ? 0 : part.layers * dealt_weights();
+    return stage_weights(part) - whole;
   }
   //! Bytes that leave each device when the gradients of such a stage are summed over so many
   //! data-parallel replicas: in single precision, around a ring; experts' among those that hold
   //! them. Where weights are dealt each replica keeps the sum of its own alone.
   //! @param replicas  a multiple of weight_shards and of experts.parallel
-  constexpr std::int64_t sum_message(std::int64_t count, bool first, bool last,
-                                     int replicas) const {
-    const std::int64_t dealt = count * dealt_weights();
+  constexpr std::int64_t sum_message(const transformer_part& part, int replicas) const {
+    const std::int64_t dealt = part.layers * dealt_weights();
     const auto around = [](int members, int shards, std::int64_t weights) {
       const std::int64_t own = one_of(shards, 4 * weights);
       const int others = members / shards;  // with the same
       return (shards - 1) * own + (others < 2 ? 0 : 2 * (others - 1) * one_of(others, own));
     };
     const auto among = [&](int all) { return all > experts.parallel ? all / experts.parallel : 1; };
-    return around(replicas, weight_shards, stage_weights(count, first, last) - dealt) +
+    return around(replicas, weight_shards, stage_weights(part) - dealt) +
            around(among(replicas), among(weight_shards), dealt);
   }
 
  private:
   //! The largest share of a stage's weights, dealt among so many replicas; of experts among those
   //! that hold them.
-  constexpr std::int64_t share_of(int shards, std::int64_t count, bool first, bool last) const {
-    const std::int64_t dealt = count * dealt_weights();
+  constexpr std::int64_t share_of(int shards, const transformer_part& part) const {
+    const std::int64_t dealt = part.layers * dealt_weights();
     const int holders = dealt == 0 || shards == 1 ? 1 : shards / experts.parallel;
-    return one_of(shards, stage_weights(count, first, last) - dealt) + one_of(holders, dealt);
+    return one_of(shards, stage_weights(part) - dealt) + one_of(holders, dealt);
   }
   //! The largest of so many equal parts.
   static constexpr std::int64_t one_of(int parts, std::int64_t whole) {

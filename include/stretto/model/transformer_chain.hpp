@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "stretto/base/filled.hpp"
 #include "stretto/model/machine.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/program.hpp"
@@ -23,60 +22,111 @@ namespace detail {
   throw std::invalid_argument("stretto::transformer: " + std::string(describe(broken)));
 }
 
+[[noreturn]] inline void transformer_parts_wrong(const char* what) {
+  throw std::invalid_argument(std::string("stretto::transformer_chain: ") + what);
+}
+
+//! The number of the first piece of the head on every stage, or behind it where it has none.
+//! @throws std::invalid_argument for parts of which the first has no embedding, or another has one,
+//!         or in which pieces are not each once, in order, behind all layers, the last on the last
+constexpr std::vector<std::int64_t> first_pieces(const transformer& model,
+                                                 std::span<const transformer_part> parts) {
+  std::vector<std::int64_t> first;
+  std::int64_t pieces = 0;
+  for (const transformer_part& part : parts) {
+    if (part.layers < 0 || part.head_pieces < 0)
+      transformer_parts_wrong("a stage has less than no layers, or pieces of the head");
+    if (part.embedding != first.empty())
+      transformer_parts_wrong("the embedding is not on the first stage alone");
+    if (pieces > 0 && part.layers > 0)
+      transformer_parts_wrong("a layer is behind a piece of the head");
+    if (part.head_norm != (pieces == 0 && part.head_pieces > 0))
+      transformer_parts_wrong("the last norm is not with the head's first piece alone");
+    first.push_back(pieces);
+    pieces += part.head_pieces;
+  }
+  if (pieces != model.head_pieces || parts.back().head_pieces == 0)
+    transformer_parts_wrong("the head's pieces are not all there, the last on the last stage");
+  return first;
+}
+
 }  // namespace detail
+
+//! The parts of stages with so many layers each, the embedding with the first and the whole head
+//! with the last.
+constexpr std::vector<transformer_part> transformer_parts(std::span<const std::int32_t> layers,
+                                                          int head_pieces = 1) {
+  std::vector<transformer_part> parts;
+  for (const std::int32_t count : layers) {
+    const bool last = parts.size() + 1 == layers.size();
+    parts.push_back({count, parts.empty(), last ? head_pieces : 0, last});
+  }
+  return parts;
+}
 
 //! The chain of a rank: for each of its chunks the forward, then from the last chunk on the
 //! backwards, whole or split. Where the next stage is on the same rank nothing is sent.
-//! @param layers  of each stage
-//! @param on      gives the ops their times in nanoseconds; without a name: they have none
-//! @throws std::invalid_argument naming the rule that the model breaks; see transformer_rule
+//! @param parts  of every stage
+//! @param on     gives the ops their times in nanoseconds; without a name: they have none
+//! @throws std::invalid_argument naming the rule that the model breaks, see transformer_rule, or
+//!         what is wrong with the parts
 constexpr program_chain transformer_chain(const transformer& model, const placement& where,
-                                          int rank, std::span<const std::int32_t> layers,
+                                          int rank, std::span<const transformer_part> parts,
                                           bool split, const machine& on = {}) {
   if (const transformer_rule broken = model.broken_rule(); broken != transformer_rule::none)
     detail::transformer_breaks_rule(broken);
+  const auto stages = static_cast<std::size_t>(where.stages());
+  if (parts.size() != stages) detail::transformer_parts_wrong("there is not a part of every stage");
+  const std::vector<std::int64_t> pieces = detail::first_pieces(model, parts);
   program_chain made;
   transformer_writer write(model, made, on);
-  const int stages = where.stages();
-  const auto here = [&](int chunk, int stage) { return where.stays(rank, chunk, stage); };
-  std::vector<int> first = filled<int>(static_cast<std::size_t>(where.chunks));
+  struct chunk_place {
+    std::size_t stage;
+    int first_layer, head;
+    bool alone_ahead, alone_behind;  // what is before, or behind, is on another rank
+    bool sums_in, sums_out;          // pieces of the head are before, or before what is behind
+  };
+  std::vector<chunk_place> chunks;
   for (int chunk = 0; chunk < where.chunks; ++chunk) {
     const int stage = where.stage_of(rank, chunk);
+    const auto at = static_cast<std::size_t>(stage);
+    const transformer_part& part = parts[at];
+    const chunk_place here{at,
+                           write.layers(),
+                           write.heads(),
+                           stage > 0 && !where.stays(rank, chunk, stage - 1),
+                           at + 1 < stages && !where.stays(rank, chunk, stage + 1),
+                           pieces[at] > 0,
+                           pieces[at] + part.head_pieces > 0};
     made.begin(job_kind::forward, chunk);
-    if (stage == 0)
-      write.embed();
-    else if (!here(chunk, stage - 1))
-      write.receive();
-    first[static_cast<std::size_t>(chunk)] = write.layers();
-    for (int at = 0; at < layers[static_cast<std::size_t>(stage)]; ++at) write.layer_forward();
-    if (stage + 1 == stages)
-      write.head_forward();
-    else if (!here(chunk, stage + 1))
-      write.send();
+    if (part.embedding) write.embed();
+    if (here.alone_ahead) write.receive(here.sums_in);
+    for (int layer = 0; layer < part.layers; ++layer) write.layer_forward();
+    if (part.head_pieces > 0) write.head_forward(pieces[at], part.head_pieces);
+    if (here.alone_behind) write.send(here.sums_out);
+    chunks.push_back(here);
   }
   for (int chunk = where.chunks - 1; chunk >= 0; --chunk) {
-    const int stage = where.stage_of(rank, chunk);
-    const int from = first[static_cast<std::size_t>(chunk)];
-    const int to = from + layers[static_cast<std::size_t>(stage)];
+    const chunk_place& here = chunks[static_cast<std::size_t>(chunk)];
+    const transformer_part& part = parts[here.stage];
+    const int end = here.first_layer + static_cast<int>(part.layers);
     made.begin(split ? job_kind::backward_input : job_kind::backward, chunk);
-    if (stage + 1 == stages) {
-      write.head_backward_input();
-      if (!split) write.head_backward_weight();
-    } else if (!here(chunk, stage + 1)) {
-      write.receive_gradient();
+    if (here.alone_behind) write.receive_gradient(here.sums_out);
+    if (part.head_pieces > 0) {
+      write.head_backward_input(here.head);
+      if (!split) write.head_backward_weight(here.head);
     }
-    for (int at = to - 1; at >= from; --at) write.layer_backward_input(at, !split);
-    if (stage == 0) {
+    for (int at = end - 1; at >= here.first_layer; --at) write.layer_backward_input(at, !split);
+    if (part.embedding) {
       write.embed_backward_input();
       if (!split) write.embed_backward_weight();
-    } else if (!here(chunk, stage - 1)) {
-      write.send_gradient();
     }
+    if (here.alone_ahead) write.send_gradient(here.sums_in);
     if (!split) continue;
     made.begin(job_kind::backward_weight, chunk);
-    if (stage + 1 == stages) write.head_backward_weight();
-    for (int at = to - 1; at >= from; --at) write.layer_backward_weight(at);
-    if (stage == 0) write.embed_backward_weight();
+    if (part.head_pieces > 0) write.head_backward_weight(here.head);
+    for (int at = end - 1; at >= here.first_layer; --at) write.layer_backward_weight(at);
+    if (part.embedding) write.embed_backward_weight();
   }
   return made;
 }

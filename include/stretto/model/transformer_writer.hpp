@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "stretto/model/machine.hpp"
@@ -10,6 +11,7 @@
 #include "stretto/model/transformer_attention.hpp"
 #include "stretto/model/transformer_experts.hpp"
 #include "stretto/model/transformer_feed_forward.hpp"
+#include "stretto/model/transformer_head.hpp"
 #include "stretto/model/transformer_ops.hpp"
 
 namespace stretto {
@@ -24,69 +26,55 @@ class transformer_writer {
   constexpr transformer_writer(const transformer& model, program_chain& out, const machine& on = {})
       : to_(model, out, on) {}
 
-  //! The bytes of activations between stages.
-  constexpr std::int64_t message_bytes() const { return to_.row(); }
+  //! The bytes of activations between stages, with what goes with them between the head's pieces.
+  constexpr std::int64_t message_bytes() const {
+    return activation_bytes() +
+           (to_.model().head_pieces > 1 ? transformer_head::sum_bytes(to_) : 0);
+  }
+  //! Of these the activations.
+  constexpr std::int64_t activation_bytes() const { return to_.row(); }
 
   constexpr void embed() {
-    input_ = to_.buffer("embedded", to_.row());
-    to_.product("embed", "embedding", {}, input_, {0, 2 * to_.full_row()});
+    input_ = {to_.buffer("embedded", to_.row())};
+    to_.product("embed", "embedding", {}, input_.rows, {0, 2 * to_.full_row()});
     if (!to_.dropout()) return;
     embed_mask_ = to_.buffer("embedding mask", to_.row_mask());
-    to_.add("embedding dropout", {reads(input_), writes(input_), writes(embed_mask_)},
+    to_.add("embedding dropout", {reads(input_.rows), writes(input_.rows), writes(embed_mask_)},
             to_.moved(2 * to_.row() + to_.row_mask()));
   }
-  constexpr void receive() {
-    input_ = to_.buffer("input", to_.row());
-    to_.out().add("receive", {writes(input_)});
-  }
-  constexpr void send() { to_.out().add("send", {reads(input_)}); }
+  //! @param sums  those of pieces of the head are with it; here and below
+  constexpr void receive(bool sums) { receive("input", input_, sums); }
+  constexpr void send(bool sums) { send(input_, sums); }
 
   constexpr void layer_forward() {
     layer& one = layers_.emplace_back();
-    input_ = one.attention.forward(to_, input_);
-    input_ = mixes() ? one.experts.forward(to_, input_) : one.feed_forward.forward(to_, input_);
+    input_ = {one.attention.forward(to_, input_.rows)};
+    input_ = {mixes() ? one.experts.forward(to_, input_.rows)
+                      : one.feed_forward.forward(to_, input_.rows)};
   }
 
-  constexpr void head_forward() {
-    head_input_ = input_;
-    head_norm_ = to_.buffer("head norm", to_.row());
-    logits_ = to_.buffer("logits", logit_bytes());
-    to_.norm(input_, head_norm_);
-    const std::int32_t norm = to_.gathered(head_norm_);
-    to_.add("logits", {reads(norm), writes(logits_)}, vocabulary());
-    if (to_.shards() > 1) {  // the largest logit of a row, and the sum of exponentials
-      const std::int64_t t = to_.shards();
-      const std::int32_t sums = to_.buffer("row sums", 8 * to_.rows());
-      to_.collective("row sums", {reads(logits_), writes(sums)}, 16 * to_.rows() * (t - 1) / t,
-                     pieces_of::rows);
-      to_.add("loss", {reads(logits_), reads(sums), writes(logits_)}, to_.moved(2 * logit_bytes()));
-    } else {
-      // The loss turns the logits into their gradient, in place.
-      to_.add("loss", {reads(logits_), writes(logits_)}, to_.moved(2 * logit_bytes()));
-    }
+  //! So many pieces of the head, from `first` on.
+  constexpr void head_forward(std::int64_t first, std::int64_t count) {
+    heads_.emplace_back(to_, first, count);
+    input_ = heads_.back().forward(to_, input_);
   }
 
-  constexpr void receive_gradient() {
-    gradient_ = to_.buffer("output gradient", to_.row());
-    to_.out().add("receive", {writes(gradient_)});
-  }
-  constexpr void send_gradient() { to_.out().add("send", {reads(gradient_)}); }
+  constexpr void receive_gradient(bool sums) { receive("output gradient", gradient_, sums); }
+  constexpr void send_gradient(bool sums) { send(gradient_, sums); }
 
-  constexpr void head_backward_input() {
-    gradient_ = to_.buffer("head gradient", to_.row());
-    to_.product("logits back", "head gradient", {reads(logits_)}, gradient_, vocabulary());
-    to_.add("norm back", {reads(head_input_), reads(gradient_), writes(gradient_)},
-            to_.moved(3 * to_.row()));
+  //! @param at  which of the stages on the rank that have pieces
+  constexpr void head_backward_input(int at) {
+    gradient_ = heads_[static_cast<std::size_t>(at)].backward_input(to_, gradient_);
   }
-  constexpr void head_backward_weight() {
-    const std::int32_t norm = to_.gathered(head_norm_);
-    to_.weights("logits weights", {reads(norm), reads(logits_)}, vocabulary());
+  constexpr void head_backward_weight(int at) {
+    heads_[static_cast<std::size_t>(at)].backward_weight(to_);
   }
   constexpr void embed_backward_input() {
     if (to_.dropout())
-      to_.add("embedding dropout back", {reads(embed_mask_), reads(gradient_), writes(gradient_)},
+      to_.add("embedding dropout back",
+              {reads(embed_mask_), reads(gradient_.rows), writes(gradient_.rows)},
               to_.moved(2 * to_.row() + to_.row_mask()));
-    embed_gradient_ = gradient_;
+    embed_gradient_ = gradient_.rows;
   }
   constexpr void embed_backward_weight() {
     to_.add("embed weights", {reads(embed_gradient_)}, to_.moved(3 * to_.row()), pieces_of::whole);
@@ -95,9 +83,10 @@ class transformer_writer {
   //! From the gradient of a layer's output to that of its input.
   constexpr void layer_backward_input(int at, bool weights_too) {
     layer& one = layers_[static_cast<std::size_t>(at)];
-    gradient_ = mixes() ? one.experts.backward_input(to_, gradient_, weights_too)
-                        : one.feed_forward.backward_input(to_, gradient_, weights_too);
-    gradient_ = one.attention.backward_input(to_, gradient_, weights_too);
+    const std::int32_t middle =
+        mixes() ? one.experts.backward_input(to_, gradient_.rows, weights_too)
+                : one.feed_forward.backward_input(to_, gradient_.rows, weights_too);
+    gradient_ = {one.attention.backward_input(to_, middle, weights_too)};
   }
   constexpr void layer_backward_weight(int at) {
     const layer& one = layers_[static_cast<std::size_t>(at)];
@@ -105,6 +94,7 @@ class transformer_writer {
     one.attention.backward_weight(to_);
   }
   constexpr int layers() const { return static_cast<int>(layers_.size()); }
+  constexpr int heads() const { return static_cast<int>(heads_.size()); }
 
  private:
   struct layer {
@@ -115,23 +105,24 @@ class transformer_writer {
 
   constexpr bool mixes() const { return to_.model().experts.count > 0; }
 
-  //! In single precision for the loss.
-  constexpr std::int64_t logit_bytes() const {
-    return to_.rows() * to_.model().vocabulary * 4 / to_.shards();
+  constexpr void receive(std::string_view name, transformer_message& to, bool sums) {
+    to = {to_.buffer(name, to_.row())};
+    if (!sums) return to_.out().add("receive", {writes(to.rows)});
+    to.sums = to_.buffer("received row sums", transformer_head::sum_bytes(to_));
+    to_.out().add("receive", {writes(to.rows), writes(to.sums)});
   }
-  constexpr op_work vocabulary() const {
-    const transformer& model = to_.model();
-    const std::int64_t columns = model.vocabulary / to_.shards();
-    return {2 * to_.rows() * columns * model.hidden,
-            to_.full_row() + logit_bytes() + columns * model.hidden * model.bytes.weight,
-            0,
-            {to_.rows(), model.hidden, columns}};
+  constexpr void send(const transformer_message& from, bool sums) {
+    if (sums)
+      to_.out().add("send", {reads(from.rows), reads(from.sums)});
+    else
+      to_.out().add("send", {reads(from.rows)});
   }
 
   transformer_ops to_;
-  std::int32_t input_ = -1, gradient_ = -1, embed_mask_ = -1, embed_gradient_ = -1;
-  std::int32_t head_input_ = -1, head_norm_ = -1, logits_ = -1;
+  transformer_message input_, gradient_;
+  std::int32_t embed_mask_ = -1, embed_gradient_ = -1;
   std::vector<layer> layers_;
+  std::vector<transformer_head> heads_;
 };
 
 }  // namespace stretto

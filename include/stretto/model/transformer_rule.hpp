@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace stretto {
+
+//! What the sizes of a transformer must keep.
+enum class transformer_rule : std::uint8_t {
+  none,                    //!< all are kept
+  sizes_positive,          //!< all sizes are above 0; kv_heads, feed_forward and experts may be 0
+  heads_divide_hidden,     //!< hidden is a multiple of heads
+  kv_heads_divide_heads,   //!< heads is a multiple of kv_heads
+  slices_divide_sequence,  //!< sequence is a multiple of slices, unless one of them is given
+  part_of_sequence,     //!< the given slice begins and ends within the sequence, and is not empty
+  shards_divide_heads,  //!< heads and vocabulary are multiples of tensor_parallel, and what a slice
+                        //!< has of the sequence, where that is split
+  shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
+  pieces_divide_vocabulary,  //!< vocabulary is a multiple of head_pieces times tensor_parallel
+  experts_whole,         //!< layers with experts are not split by tensor parallelism
+  experts_for_token,     //!< a token goes to no more experts than there are
+  experts_dealt,         //!< the experts are a multiple of the replicas that they are dealt to
+  optimizer_dealt,  //!< as many hold each expert: optimizer_shards is 1, or a multiple of these
+  weights_dealt,    //!< the same of weight_shards
+};
+
+//! One sentence for people; empty for none.
+constexpr std::string_view describe(transformer_rule broken) {
+  switch (broken) {
+    case transformer_rule::none:
+      return "";
+    case transformer_rule::sizes_positive:
+      return "a size is below 1 (or kv_heads, feed_forward or a number of experts below 0)";
+    case transformer_rule::heads_divide_hidden:
+      return "hidden is no multiple of heads";
+    case transformer_rule::kv_heads_divide_heads:
+      return "heads is no multiple of kv_heads";
+    case transformer_rule::slices_divide_sequence:
+      return "sequence is no multiple of slices";
+    case transformer_rule::part_of_sequence:
+      return "the slice is no part of the sequence: 0 <= begin < end <= sequence";
+    case transformer_rule::shards_divide_heads:
+      return "heads and vocabulary, and sequence (of a slice) where it is split, must be multiples "
+             "of tensor_parallel";
+    case transformer_rule::shards_divide_widths:
+      return "kv_heads and the feed-forward's width must be multiples of tensor_parallel";
+    case transformer_rule::pieces_divide_vocabulary:
+      return "vocabulary is no multiple of head_pieces times tensor_parallel";
+    case transformer_rule::experts_whole:
+      return "layers with experts are not split: tensor_parallel must be 1";
+    case transformer_rule::experts_for_token:
+      return "there are fewer experts than per_token";
+    case transformer_rule::experts_dealt:
+      return "the experts are no multiple of experts.parallel";
+    case transformer_rule::optimizer_dealt:
+      return "optimizer_shards is no multiple of experts.parallel";
+    case transformer_rule::weights_dealt:
+      return "weight_shards is no multiple of experts.parallel";
+  }
+  return "";
+}
+
+}  // namespace stretto
