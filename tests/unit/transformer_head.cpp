@@ -22,8 +22,8 @@ using stretto::transformer;
 using stretto::transformer_part;
 namespace memory = stretto::memory;
 
-constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
-                                    std::int64_t{1} << 40};
+constexpr stretto::machine flop_a_ns{"one flop a ns", 1, std::int64_t{1} << 40,
+                                     std::int64_t{1} << 40};
 
 //! An embedding and a layer, then stages of so many pieces each.
 std::vector<transformer_part> behind_a_layer(std::initializer_list<int> pieces) {
@@ -32,13 +32,13 @@ std::vector<transformer_part> behind_a_layer(std::initializer_list<int> pieces) 
   return parts;
 }
 
-program_chain chain_of(const transformer& model, const std::vector<transformer_part>& parts,
-                       int rank, bool split, const stretto::machine& on = {}) {
+program_chain cut_chain(const transformer& model, const std::vector<transformer_part>& parts,
+                        int rank, bool split, const stretto::machine& on = {}) {
   const placement where{.ranks = static_cast<int>(parts.size()), .chunks = 1};
   return stretto::transformer_chain(model, where, rank, parts, split, on);
 }
 
-std::vector<job_cost> measured(const program_chain& chain) {
+std::vector<job_cost> cut_costs(const program_chain& chain) {
   std::vector<job_cost> made(chain.programs.size());
   const auto answer = memory::measure_chain(chain, made);
   REQUIRE(answer.ok());
@@ -46,7 +46,7 @@ std::vector<job_cost> measured(const program_chain& chain) {
 }
 
 template <class Check>
-void each_model(const Check& check) {
+void each_cut_head(const Check& check) {
   for (const auto layers : {stretto::architecture::gpt, stretto::architecture::llama})
     for (const int t : {1, 4})
       for (const bool parallel : {false, true})
@@ -79,7 +79,7 @@ std::int64_t product_time(const program_chain& chain) {
 }
 
 TEST_CASE("the pieces of a head have together what the whole has") {
-  each_model([](const transformer& model) {
+  each_cut_head([](const transformer& model) {
     transformer uncut = model;
     uncut.head_pieces = 1;
     std::int64_t weights = 0;
@@ -89,8 +89,8 @@ TEST_CASE("the pieces of a head have together what the whole has") {
     for (const bool split : {false, true}) {
       std::int64_t products = 0;
       for (int rank = 1; rank < 5; ++rank)
-        products += product_time(chain_of(model, parts, rank, split, one_flop));
-      const program_chain whole = chain_of(uncut, behind_a_layer({1}), 1, split, one_flop);
+        products += product_time(cut_chain(model, parts, rank, split, flop_a_ns));
+      const program_chain whole = cut_chain(uncut, behind_a_layer({1}), 1, split, flop_a_ns);
       CHECK(products == product_time(whole));
       CHECK(products == 3 * 2 * (32 / model.slices * 3) * (960 / model.tensor_parallel) * 64);
     }
@@ -98,7 +98,7 @@ TEST_CASE("the pieces of a head have together what the whole has") {
 }
 
 TEST_CASE("a piece keeps the last norm's result and its logits, whole or split") {
-  each_model([](const transformer& model) {
+  each_cut_head([](const transformer& model) {
     const std::int64_t rows = 32 / model.slices * 3;
     const std::int64_t t = model.tensor_parallel;
     const std::int64_t row = rows * 64 * 2 / (model.sequence_parallel ? t : 1);
@@ -110,22 +110,22 @@ TEST_CASE("a piece keeps the last norm's result and its logits, whole or split")
       const std::int64_t kept = row + logits / 5 * pieces;
       // The first has the norm's input, too; the last what it sends back of the rows' sums.
       const std::int64_t more = rank == 1 ? row : rank == 4 ? 12 * rows : 0;
-      const auto halves = measured(chain_of(model, parts, rank, true));
+      const auto halves = cut_costs(cut_chain(model, parts, rank, true));
       CHECK(halves[0].change == kept + more);
       CHECK(halves[1].change == -more);
       CHECK(halves[2].change == -kept);
-      const auto whole = measured(chain_of(model, parts, rank, false));
+      const auto whole = cut_costs(cut_chain(model, parts, rank, false));
       CHECK(whole[0].change == kept + more);
       CHECK(whole[1].change == -kept - more);
-      const auto again = memory::recompute(chain_of(model, parts, rank, false),
-                                           memory::recompute_full{});
-      CHECK(measured(again)[0].change == row + (rank == 4 ? 12 * rows : 0));  // what came in
+      const auto again =
+          memory::recompute(cut_chain(model, parts, rank, false), memory::recompute_full{});
+      CHECK(cut_costs(again)[0].change == row + (rank == 4 ? 12 * rows : 0));  // what came in
     }
   });
 }
 
 TEST_CASE("what goes between stages has room for the sums of rows, which go along the pieces") {
-  each_model([](const transformer& model) {
+  each_cut_head([](const transformer& model) {
     const std::int64_t rows = 32 / model.slices * 3;
     transformer uncut = model;
     uncut.head_pieces = 1;
@@ -135,7 +135,7 @@ TEST_CASE("what goes between stages has room for the sums of rows, which go alon
     CHECK(stretto::transformer_writer(uncut, none).message_bytes() == writer.activation_bytes());
     const auto parts = behind_a_layer({1, 2, 1, 1});
     const auto touched = [&](int rank, std::size_t job, std::string_view name) {
-      const program_chain chain = chain_of(model, parts, rank, true);
+      const program_chain chain = cut_chain(model, parts, rank, true);
       for (const stretto::op& one : chain.ops_of(chain.programs[job]))
         if (one.name == name) return one.use_count;
       return 0;
@@ -154,12 +154,12 @@ TEST_CASE("what goes between stages has room for the sums of rows, which go alon
 }
 
 TEST_CASE("pieces on one stage are the whole head") {
-  each_model([](const transformer& model) {
+  each_cut_head([](const transformer& model) {
     transformer uncut = model;
     uncut.head_pieces = 1;
     for (const bool split : {false, true}) {
-      const program_chain pieces = chain_of(model, behind_a_layer({5}), 1, split, one_flop);
-      const program_chain whole = chain_of(uncut, behind_a_layer({1}), 1, split, one_flop);
+      const program_chain pieces = cut_chain(model, behind_a_layer({5}), 1, split, flop_a_ns);
+      const program_chain whole = cut_chain(uncut, behind_a_layer({1}), 1, split, flop_a_ns);
       CHECK(pieces.buffers == whole.buffers);
       CHECK(pieces.uses == whole.uses);
       CHECK(pieces.ops == whole.ops);
@@ -169,7 +169,7 @@ TEST_CASE("pieces on one stage are the whole head") {
 }
 
 TEST_CASE("stages of one rank hand on between pieces, and give back all that they keep") {
-  each_model([](const transformer& model) {
+  each_cut_head([](const transformer& model) {
     for (const placement_kind kind : {placement_kind::wave, placement_kind::looped})
       for (const int ranks : {1, 2, 3})
         for (const bool split : {false, true}) {
@@ -179,17 +179,15 @@ TEST_CASE("stages of one rank hand on between pieces, and give back all that the
           transformer cut = model;
           cut.vocabulary = 8 * 24 * 11;
           cut.head_pieces = where.stages() - 1;
-          while (cut.vocabulary / cut.tensor_parallel % cut.head_pieces != 0)
-            cut.vocabulary += 8;
+          while (cut.vocabulary / cut.tensor_parallel % cut.head_pieces != 0) cut.vocabulary += 8;
           parts.push_back({1, true});
           while (static_cast<int>(parts.size()) < where.stages())
             parts.push_back({0, false, 1, parts.size() == 1});
           for (int rank = 0; rank < ranks; ++rank) {
-            const program_chain chain =
-                stretto::transformer_chain(cut, where, rank, parts, split);
+            const program_chain chain = stretto::transformer_chain(cut, where, rank, parts, split);
             std::int64_t left = 0;
             int losses = 0;
-            for (const job_cost& one : measured(chain)) left += one.change;
+            for (const job_cost& one : cut_costs(chain)) left += one.change;
             CHECK(left == 0);
             for (const stretto::op& one : chain.ops) losses += one.name == "loss" ? 1 : 0;
             CHECK(losses == (rank == 0 ? 3 : 4));
@@ -202,10 +200,10 @@ TEST_CASE("parts that are no pipeline are refused") {
   const transformer model{.vocabulary = 960, .head_pieces = 3};
   const auto refused = [&](const std::vector<transformer_part>& parts, const std::string& why) {
     const std::string words = "stretto::transformer_chain: " + why;
-    CHECK_THROWS_WITH_AS(chain_of(model, parts, 0, true), words.c_str(), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(cut_chain(model, parts, 0, true), words.c_str(), std::invalid_argument);
   };
-  CHECK(!chain_of(model, {{1, true, 1, true}, {0, false, 2}}, 0, true).programs.empty());
-  CHECK(!chain_of(model, {{1, true}, {0}, {1, false, 1, true}, {0}, {0, false, 2}}, 0, true)
+  CHECK(!cut_chain(model, {{1, true, 1, true}, {0, false, 2}}, 0, true).programs.empty());
+  CHECK(!cut_chain(model, {{1, true}, {0}, {1, false, 1, true}, {0}, {0, false, 2}}, 0, true)
              .programs.empty());
   const std::string all = "the head's pieces are not all there, the last on the last stage";
   refused({{1, true}, {1, false, 2, true}}, all);
@@ -222,15 +220,16 @@ TEST_CASE("parts that are no pipeline are refused") {
   const std::string less = "a stage has less than no layers, or pieces of the head";
   refused({{-1, true}, {0, false, 3, true}}, less);
   refused({{1, true}, {0, false, -3, true}}, less);
-  CHECK_THROWS_WITH_AS(
-      stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 0,
-                                 std::vector<transformer_part>{{1, true}, {0, false, 3, true}},
-                                 true),
-      "stretto::transformer_chain: there is not a part of every stage", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(stretto::transformer_chain(
+                           model, {.ranks = 3, .chunks = 1}, 0,
+                           std::vector<transformer_part>{{1, true}, {0, false, 3, true}}, true),
+                       "stretto::transformer_chain: there is not a part of every stage",
+                       std::invalid_argument);
 }
 
 constexpr bool is_constant = [] {
-  const transformer model{.hidden = 8, .heads = 1, .sequence = 4, .vocabulary = 6, .head_pieces = 3};
+  const transformer model{
+      .hidden = 8, .heads = 1, .sequence = 4, .vocabulary = 6, .head_pieces = 3};
   const std::vector<transformer_part> parts{{1, true}, {0, false, 1, true}, {0, false, 2}};
   return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1, parts, true)
              .programs.size() == 3;
