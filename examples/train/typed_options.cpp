@@ -131,7 +131,8 @@ void typed_options::complete(options& made) const {
   if (layers_per_rank) made.pipeline.layers_per_rank = read_layers(*layers_per_rank);
   // Told the layers of every rank, nobody need say how many that makes.
   const auto& per_rank = made.pipeline.layers_per_rank;
-  std::int64_t sum = -2;
+  const int ends = 1 + made.model.head_pieces;  // the embedding, and the head or its pieces
+  std::int64_t sum = -ends;
   for (const std::int32_t count : per_rank) sum += count;
   if (layers && layers->find_first_not_of("-0123456789") == std::string::npos) {
     made.model.layers = read_blocks(*layers);
@@ -141,12 +142,12 @@ void typed_options::complete(options& made) const {
                         "--layers " + *layers + " says already who holds what");
     const stretto::assignment::described how(*layers);
     if (!how.complaint().empty()) throw bad_setting("layers", *layers, how.complaint());
-    if (how.layers() < 3 || how.layers() > most_blocks + 2)
+    if (how.layers() <= ends || how.layers() > most_blocks + ends)
       throw bad_setting("layers", *layers,
-                        "embedding, blocks and head are from 3 to " +
-                            std::to_string(most_blocks + 2) + " layers");
+                        "embedding, blocks and head are from " + std::to_string(ends + 1) + " to " +
+                            std::to_string(most_blocks + ends) + " layers");
     made.pipeline.layers = *layers;
-    made.model.layers = how.layers() - 2;
+    made.model.layers = how.layers() - ends;
   } else if (!per_rank.empty()) {
     made.model.layers = static_cast<int>(std::clamp<std::int64_t>(sum, 1, 1 << 16));
   }

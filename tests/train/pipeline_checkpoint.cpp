@@ -419,3 +419,44 @@ TEST_CASE("a file that cannot be written leaves the old one as it was") {
   CHECK(std::distance(fs::directory_iterator(here.path), {}) == 1);
   CHECK_THROWS_AS(save_checkpoint(here.path / "none" / "x", made), bad_checkpoint);
 }
+
+TEST_CASE("a head is saved as a whole, and goes on in as many pieces as there are then") {
+  const folder here;
+  const auto settings = [](int ranks, int shards) {
+    return pipeline_settings{
+        .schedule = "zbv", .ranks = ranks, .microbatches = 4, .tensor_parallel = shards};
+  };
+  for (const bool tied : {false, true}) {
+    config model = tiny(12, tied);
+    model.vocabulary = 64;
+    const auto made = [&](int pieces, int ranks, int shards) {
+      config cut = model;
+      cut.head_pieces = pieces;
+      return make(settings(ranks, shards), learning(), cut);
+    };
+    pipeline first = made(4, 3, 1);
+    for (int step = 0; step < 2; ++step) first.step();
+    save_checkpoint(here.file, first);
+    const std::string saved = read(here.file);
+    // Whoever reads it writes the same, and goes on as the first does.
+    const step_result expected = first.step();
+    for (const int pieces : {1, 2, 16})
+      for (const int shards : {1, 2}) {
+        CAPTURE(pieces);
+        CAPTURE(shards);
+        pipeline next = made(pieces, 2, shards);
+        load_checkpoint(here.file, next);
+        CHECK(next.steps_done() == 2);
+        const fs::path again = here.path / "again.checkpoint";
+        save_checkpoint(again, next);
+        CHECK(read(again) == saved);
+        const step_result found = next.step();
+        CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-5));
+        CHECK(found.gradient_norm == doctest::Approx(expected.gradient_norm).epsilon(1e-4));
+      }
+    // In as many, to the bit, wherever they lie.
+    pipeline same = made(4, 2, 1);
+    load_checkpoint(here.file, same);
+    CHECK(same.step() == expected);
+  }
+}

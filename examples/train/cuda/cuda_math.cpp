@@ -227,6 +227,22 @@ void cuda_math::cross_entropy(matrix_span<float> logits, const std::uint8_t* tar
   launch_rows(cuda::add_losses{losses, logits.rows, factor, loss}, 1, logits.rows, parts_->stream);
 }
 
+void cuda_math::row_sums(matrix_span<const float> logits, const std::uint8_t* targets,
+                         std::size_t first, const float* before, float* sums) const {
+  launch_rows(cuda::row_sums{on_gpu(logits), targets, first, before, sums}, logits.rows,
+              logits.columns, parts_->stream);
+}
+void cuda_math::summed_loss(float* sums, std::size_t rows, double factor, double* loss) const {
+  auto* const losses = static_cast<double*>(parts_->row_losses.get());
+  launch_items(cuda::summed_loss{sums, factor, losses}, rows, parts_->stream);
+  launch_rows(cuda::add_losses{losses, rows, factor, loss}, 1, rows, parts_->stream);
+}
+void cuda_math::logits_back(matrix_span<float> logits, const std::uint8_t* targets,
+                            std::size_t first, const float* sums) const {
+  launch_rows(cuda::logits_back{on_gpu(logits), targets, first, sums}, logits.rows, logits.columns,
+              parts_->stream);
+}
+
 void cuda_math::copy(const void* from, void* to, std::size_t bytes) const {
   if (bytes > 0)
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, parts_->stream), "cudaMemcpyAsync");

@@ -199,6 +199,20 @@ struct update {
   }
 };
 
+//! A row's loss, for add_losses, and what math::summed_loss leaves of its sums.
+struct summed_loss {
+  float* sums;
+  double factor;
+  double* losses;
+  TRAIN_EVERYWHERE void operator()(std::size_t row) const {
+    float* const of = sums + 3 * row;
+    const auto sum = static_cast<double>(of[1]);
+    losses[row] = std::log(sum) + static_cast<double>(of[0] - of[2]);
+    of[1] = static_cast<float>(factor / sum);
+    of[2] = static_cast<float>(factor);
+  }
+};
+
 //! See train::math::finish; there is one item.
 struct finish {
   const double* norms;

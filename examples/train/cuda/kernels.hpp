@@ -19,11 +19,11 @@ using item_kernels =
                 multiply<bfloat16>, gelu<float>, gelu<bfloat16>, add_rows<float>,
                 add_rows<bfloat16>, norm_weights<float>, norm_weights<bfloat16>, add_parts,
                 embed<float>, embed<bfloat16>, embed_tokens<float>, embed_tokens<bfloat16>,
-                embed_positions<float>, embed_positions<bfloat16>, add, update, finish>;
+                embed_positions<float>, embed_positions<bfloat16>, add, summed_loss, update, finish>;
 using row_kernels =
     kernel_list<norm<float, float>, norm<bfloat16, bfloat16>, norm<float, bfloat16>,
                 norm_back<float>, norm_back<bfloat16>, softmax<float>, softmax<bfloat16>,
                 softmax_back<float>, softmax_back<bfloat16>, cross_entropy<float>,
-                cross_entropy<bfloat16>, add_losses, add_squares, add_squared>;
+                cross_entropy<bfloat16>, row_sums, logits_back, add_losses, add_squares, add_squared>;
 
 }  // namespace train::cuda

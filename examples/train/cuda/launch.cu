@@ -105,6 +105,7 @@ template void launch_items(const embed_tokens<bfloat16>&, std::size_t, cudaStrea
 template void launch_items(const embed_positions<float>&, std::size_t, cudaStream_t);
 template void launch_items(const embed_positions<bfloat16>&, std::size_t, cudaStream_t);
 template void launch_items(const add&, std::size_t, cudaStream_t);
+template void launch_items(const summed_loss&, std::size_t, cudaStream_t);
 template void launch_items(const update&, std::size_t, cudaStream_t);
 template void launch_items(const finish&, std::size_t, cudaStream_t);
 template void launch_rows(const norm<float, float>&, std::size_t, std::size_t, cudaStream_t);
@@ -118,6 +119,8 @@ template void launch_rows(const softmax_back<float>&, std::size_t, std::size_t, 
 template void launch_rows(const softmax_back<bfloat16>&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const cross_entropy<float>&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const cross_entropy<bfloat16>&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const row_sums&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const logits_back&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const add_losses&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const add_squares&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const add_squared&, std::size_t, std::size_t, cudaStream_t);

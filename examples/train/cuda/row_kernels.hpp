@@ -137,6 +137,48 @@ struct cross_entropy {
   }
 };
 
+struct row_sums {
+  constant_matrix logits;
+  const std::uint8_t* targets;
+  std::size_t first;
+  const float* before;
+  float* sums;
+  template <class Team>
+  TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t row) const {
+    const float* const values = logits.row(row);
+    const float* const earlier = before == nullptr ? nullptr : before + 3 * row;
+    float highest = team.largest(logits.columns, [&](std::size_t at) { return values[at]; });
+    if (earlier != nullptr && earlier[0] > highest) highest = earlier[0];
+    float sum = team.template sum<float>(
+        logits.columns, [&](std::size_t at) { return std::exp(values[at] - highest); });
+    if (!team.first()) return;
+    if (earlier != nullptr) sum += earlier[1] * std::exp(earlier[0] - highest);
+    const std::size_t target = targets[row];
+    const bool here = target >= first && target - first < logits.columns;
+    float* const to = sums + 3 * row;
+    to[0] = highest;
+    to[1] = sum;
+    to[2] = here ? values[target - first] : earlier != nullptr ? earlier[2] : 0.0f;
+  }
+};
+
+struct logits_back {
+  matrix logits;
+  const std::uint8_t* targets;
+  std::size_t first;
+  const float* sums;
+  template <class Team>
+  TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t row) const {
+    float* const values = logits.row(row);
+    const float* const of = sums + 3 * row;
+    const std::size_t target = targets[row];
+    team.each(logits.columns, [&](std::size_t at) {
+      values[at] =
+          std::exp(values[at] - of[0]) * of[1] - (first + at == target ? of[2] : 0.0f);
+    });
+  }
+};
+
 //! Of one row: all.
 struct add_losses {
   const double* losses;

@@ -85,8 +85,10 @@ void warm_up(stage& one, int pieces) {
   }
   one.zero_gradients();
   // Behind its jobs a step joins gradients, here zeros, and updates, by a factor of zero nothing.
-  for (const layer_kind side : {layer_kind::embedding, layer_kind::head})
-    if (const auto table = one.tied_gradient(side); !table.empty()) one.join_tied(table, table);
+  for (int piece = 0; piece < model.head_pieces; ++piece)
+    for (const layer_kind side : {layer_kind::embedding, layer_kind::head})
+      if (const auto table = one.tied_gradient(side, piece); !table.empty())
+        one.join_tied(table, table, piece);
   const auto norms = memory.of<double>(config::size(model.layer_count()));
   one.squared_norms(norms);
   by.finish(norms, {with.loss, 1}, 1, memory.of<step_result>(1).data());

@@ -14,7 +14,7 @@ enum class layer_kind { embedding, block, head };
 
 //! Sizes of a decoder-only transformer over bytes.
 //! Layer 0 is the embedding, layers 1 to `layers` are the blocks, the last one is the head
-//! (final norm, projection, loss).
+//! (final norm, projection, loss), or the last ones are its pieces.
 struct config {
   int layers = 8;        //!< transformer blocks, without embedding and head
   int width = 128;       //!< features per token
@@ -26,6 +26,7 @@ struct config {
   bool tied = true;      //!< the head projects with the embedding's own table
   int slices = 1;        //!< equal parts of a sequence, each a job of its own
   int shards = 1;        //!< equal parts of every block's heads and hidden features
+  int head_pieces = 1;   //!< equal parts of the vocabulary, whose heads are a layer each; see head.hpp
   //! What passes from op to op, and between stages: activations and their gradients. Within an op
   //! all is computed in single precision, whichever this is.
   precision activations = precision::fp32;
@@ -34,8 +35,12 @@ struct config {
   //! @throws std::invalid_argument naming the member and the rule that it breaks
   void check() const;
 
-  //! Blocks plus embedding and head.
-  int layer_count() const { return layers + 2; }
+  //! Blocks, the embedding, and the head or its pieces.
+  int layer_count() const { return layers + 1 + head_pieces; }
+  //! Which piece of the head a layer is; below 0 for one that is none.
+  int piece(int layer) const { return layer - layers - 1; }
+  //! Rows of the table, and columns of logits, that a piece has.
+  std::size_t piece_tokens() const { return size(vocabulary) / size(head_pieces); }
 
   //! @throws std::invalid_argument if there is no such layer
   layer_kind kind(int layer) const;
@@ -55,8 +60,15 @@ struct config {
   bool in_bf16() const { return activations == precision::bf16; }
   //! Scalars of memory that hold so many of an activation's.
   std::size_t held_scalars(std::size_t count) const { return in_bf16() ? (count + 1) / 2 : count; }
-  //! Of a message between stages.
-  std::size_t message_scalars() const { return held_scalars(activation_scalars()); }
+  //! Of a message between stages: an activation, and room for the sums of rows that go with it
+  //! between pieces of the head.
+  std::size_t message_scalars() const {
+    return head_pieces == 1 ? held_scalars(activation_scalars()) : sums_place() + sums_scalars();
+  }
+  //! Where those sums begin in it, and how many there are.
+  std::size_t sums_place() const { return (held_scalars(activation_scalars()) + 15) / 16 * 16; }
+  std::size_t sums_scalars() const { return row_sums * rows(); }
+  static constexpr std::size_t row_sums = 3;  //!< of each row
 
   bool operator==(const config&) const = default;
 
@@ -75,7 +87,7 @@ inline void config::check() const {
                  {"heads", heads, 1 << 16},           {"context", context, 1 << 20},
                  {"microbatch", microbatch, 1 << 20}, {"vocabulary", vocabulary, 256},
                  {"expansion", expansion, 64},        {"slices", slices, 1 << 14},
-                 {"shards", shards, 1 << 16}};
+                 {"shards", shards, 1 << 16},         {"head_pieces", head_pieces, 256}};
   for (const auto& member : members) {
     if (member.value < 1 || member.value > member.limit) {
       refuse(std::string(member.name) + " is " + std::to_string(member.value) +
@@ -95,6 +107,10 @@ inline void config::check() const {
     refuse("heads " + std::to_string(heads) + " and hidden features " +
            std::to_string(width * expansion) + " are not both multiples of shards " +
            std::to_string(shards));
+  }
+  if (vocabulary % head_pieces != 0) {
+    refuse("vocabulary " + std::to_string(vocabulary) + " is not a multiple of head_pieces " +
+           std::to_string(head_pieces));
   }
   // The largest buffers of a block; in double, because the products can pass 64 bits.
   const double tokens = static_cast<double>(microbatch) * context;

@@ -1,6 +1,7 @@
 // The loss of logits and its gradient. Internal.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,44 @@ double cross_entropy(Scalar* logits, std::span<const std::uint8_t> targets, std:
     row[targets[token]] -= static_cast<Scalar>(factor);
   }
   return loss * factor;
+}
+
+//! math::row_sums of one row.
+template <class Scalar>
+void add_row_sums(std::span<const Scalar> logits, std::size_t target, std::size_t first,
+                  const Scalar* before, Scalar* sums) {
+  const auto row = row_vector(logits.data(), logits.size()).array();
+  Scalar highest = row.maxCoeff();
+  if (before != nullptr) highest = std::max(highest, before[0]);
+  Scalar sum = (row - highest).exp().sum();
+  if (before != nullptr) sum += before[1] * std::exp(before[0] - highest);
+  const bool here = target >= first && target - first < logits.size();
+  const Scalar right = here ? logits[target - first] : before != nullptr ? before[2] : Scalar(0);
+  sums[0] = highest;
+  sums[1] = sum;
+  sums[2] = right;
+}
+
+//! math::summed_loss.
+template <class Scalar>
+double summed_loss(Scalar* sums, std::size_t rows, double factor) {
+  double loss = 0;
+  for (std::size_t row = 0; row < rows; ++row, sums += 3) {
+    const auto sum = static_cast<double>(sums[1]);
+    loss += std::log(sum) + static_cast<double>(sums[0] - sums[2]);
+    sums[1] = static_cast<Scalar>(factor / sum);
+    sums[2] = static_cast<Scalar>(factor);
+  }
+  return loss * factor;
+}
+
+//! math::logits_back of one row.
+template <class Scalar>
+void row_logits_back(std::span<Scalar> logits, std::size_t target, std::size_t first,
+                     const Scalar* sums) {
+  auto row = row_vector(logits.data(), logits.size()).array();
+  row = (row - sums[0]).exp() * sums[1];
+  if (target >= first && target - first < logits.size()) logits[target - first] -= sums[2];
 }
 
 }  // namespace train

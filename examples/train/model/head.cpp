@@ -1,75 +1,139 @@
 #include "model/head.hpp"
 
+#include <algorithm>
+
 #include "model/embedding.hpp"
 #include "model/random.hpp"
 
 namespace train {
 
 template <class Scalar>
-head<Scalar>::head(const config& model)
+head<Scalar>::head(const config& model, int piece)
     : model_(model),
+      piece_(piece),
       rows_(model.rows()),
       width_(config::size(model.width)),
-      vocabulary_(config::size(model.vocabulary)) {
-  gamma_ = parameters_.take(width_);
-  beta_ = parameters_.take(width_);
-  table_ = parameters_.take(vocabulary_ * width_, true);
-  normal_ = stash_.take_held(model, rows_, width_);
-  deviation_ = stash_.take(rows_);
+      tokens_(model.piece_tokens()) {
+  if (norms()) {
+    gamma_ = parameters_.take(width_);
+    beta_ = parameters_.take(width_);
+  }
+  table_ = parameters_.take(tokens_ * width_, true);
+  if (norms()) {
+    normal_ = stash_.take_held(model, rows_, width_);
+    deviation_ = stash_.take(rows_);
+  }
   output_ = stash_.take_held(model, rows_, width_);
-  logits_ = stash_.take_held(model, rows_, vocabulary_);
-  output_gradient_ = stash_.take_held(model, rows_, width_);
+  if (whole()) {
+    logits_ = stash_.take_held(model, rows_, tokens_);
+  } else {
+    logits_ = {stash_.take(rows_ * tokens_).offset, rows_, tokens_, false};
+    targets_ = stash_.take((rows_ + sizeof(Scalar) - 1) / sizeof(Scalar));
+    if (ends()) sums_ = stash_.take(model.sums_scalars());
+  }
+  if (norms()) output_gradient_ = stash_.take_held(model, rows_, width_);
+}
+
+template <class Scalar>
+std::vector<tensor> head<Scalar>::tensors() const {
+  if (!norms()) return {table_};
+  return {gamma_, beta_, table_};
 }
 
 template <class Scalar>
 void head<Scalar>::initialise(std::uint64_t seed, std::span<Scalar> parameters) const {
-  for (Scalar& value : gamma_.of(parameters)) value = Scalar(1);
-  for (Scalar& value : beta_.of(parameters)) value = Scalar(0);
-  if (model_.tied) {
-    embedding<Scalar>::initialise_table(seed, table_.of(parameters));
-    return;
+  if (norms()) {
+    for (Scalar& value : gamma_.of(parameters)) value = Scalar(1);
+    for (Scalar& value : beta_.of(parameters)) value = Scalar(0);
   }
-  random_stream numbers(seed, model_.layers + 1);
-  for (Scalar& value : table_.of(parameters)) value = static_cast<Scalar>(0.02 * numbers.normal());
+  std::vector<Scalar> all(config::size(model_.vocabulary) * width_);
+  if (model_.tied) {
+    embedding<Scalar>::initialise_table(seed, all);
+  } else {
+    random_stream numbers(seed, model_.layers + 1);
+    for (Scalar& value : all) value = static_cast<Scalar>(0.02 * numbers.normal());
+  }
+  std::ranges::copy(std::span(all).subspan(config::size(piece_) * table_.size, table_.size),
+                    table_.of(parameters).begin());
 }
 
 template <class Scalar>
 void head<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
-                           std::span<const Scalar> input, std::span<const std::uint8_t> targets,
-                           double loss_scale, std::span<Scalar> stash, double* loss,
+                           std::span<const Scalar> input, std::span<Scalar> output,
+                           std::span<const std::uint8_t> targets, double loss_scale,
+                           std::span<Scalar> stash, double* loss,
                            row_logits<Scalar> asked) const {
-  const held_matrix<const Scalar> from(input.data(), model_.in_bf16(), rows_, width_);
-  with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], from, normal_.of(stash),
-             &stash[deviation_.offset], output_.of(stash));
-  // The loss is that of logits in Scalar; what is kept is their gradient.
-  const matrix_span<Scalar> logits = with.place(logits_.of(stash));
+  const double factor = loss_scale / static_cast<double>(rows_ * config::size(model_.slices));
+  if (norms()) {
+    const held_matrix<const Scalar> from(input.data(), model_.in_bf16(), rows_, width_);
+    with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], from, normal_.of(stash),
+               &stash[deviation_.offset], output_.of(stash));
+  } else {
+    with->copy(input.data(), &stash[output_.offset], held_bytes());
+  }
+  // The loss is that of logits in Scalar.
+  const matrix_span<Scalar> logits =
+      whole() ? with.place(logits_.of(stash)) : logits_of(stash);
   with.product(logits, output_.of(stash), transposed(table_of(parameters)));
+  const std::size_t first = config::size(piece_) * tokens_;
   if (asked.to != nullptr)
-    with->copy(logits.data + asked.row * vocabulary_, asked.to, vocabulary_ * sizeof(Scalar));
-  with->cross_entropy(logits, targets.data(),
-                      loss_scale / static_cast<double>(rows_ * config::size(model_.slices)), loss,
-                      logits_.of(stash));
+    with->copy(logits.data + asked.row * tokens_, asked.to + first, tokens_ * sizeof(Scalar));
+  if (whole()) {  // what is kept is their gradient
+    with->cross_entropy(logits, targets.data(), factor, loss, logits_.of(stash));
+    return;
+  }
+  with->copy(targets.data(), &stash[targets_.offset], targets.size());
+  Scalar* const sums = ends() ? &stash[sums_.offset] : output.data() + model_.sums_place();
+  with->row_sums(logits, targets.data(), first,
+                 norms() ? nullptr : input.data() + model_.sums_place(), sums);
+  if (ends())
+    with->summed_loss(sums, rows_, factor, loss);
+  else
+    with->copy(&stash[output_.offset], output.data(), held_bytes());
 }
 
 template <class Scalar>
 void head<Scalar>::backward_input(const counted_math<Scalar>& with,
                                   std::span<const Scalar> parameters,
+                                  std::span<const Scalar> output_gradient,
                                   std::span<Scalar> input_gradient, std::span<Scalar> stash) const {
-  const held_matrix<Scalar> to(input_gradient.data(), model_.in_bf16(), rows_, width_);
-  with.product(output_gradient_.of(stash), logits_.of(stash), table_of(parameters));
+  const held_matrix<Scalar> to = held(input_gradient);
+  const held_matrix<Scalar> made = norms() ? output_gradient_.of(stash) : to;
+  if (whole()) {
+    with.product(made, logits_.of(stash), table_of(parameters));
+  } else {
+    const Scalar* const sums =
+        ends() ? &stash[sums_.offset] : output_gradient.data() + model_.sums_place();
+    const matrix_span<Scalar> logits = logits_of(stash);
+    with->logits_back(logits, reinterpret_cast<const std::uint8_t*>(&stash[targets_.offset]),
+                      config::size(piece_) * tokens_, sums);
+    if (!ends())
+      with->copy(output_gradient.data(),
+                 norms() ? &stash[output_gradient_.offset] : input_gradient.data(), held_bytes());
+    with.product(made, logits, table_of(parameters), !ends());
+    if (!norms()) {
+      with->copy(sums, input_gradient.data() + model_.sums_place(),
+                 model_.sums_scalars() * sizeof(Scalar));
+      return;
+    }
+  }
   // There is no residual beside the final norm.
-  with->zero(input_gradient.data(), model_.held_scalars(rows_ * width_) * sizeof(Scalar));
-  with->norm_back(&parameters[gamma_.offset], normal_.of(stash), &stash[deviation_.offset],
-                  output_gradient_.of(stash), to, to);
+  with->zero(input_gradient.data(), held_bytes());
+  with->norm_back(&parameters[gamma_.offset], normal_.of(stash), &stash[deviation_.offset], made,
+                  to, to);
 }
 
 template <class Scalar>
 void head<Scalar>::backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
                                    std::span<Scalar> gradients) const {
-  const matrix_span<Scalar> table(&gradients[table_.offset], vocabulary_, width_);
-  with.product(table, transposed(logits_.of(stash)), output_.of(stash), true);
-  with->norm_weights(normal_.of(stash), output_gradient_.of(stash), &gradients[gamma_.offset],
-                     &gradients[beta_.offset]);
+  const matrix_span<Scalar> table(&gradients[table_.offset], tokens_, width_);
+  if (whole())
+    with.product(table, transposed(logits_.of(stash)), output_.of(stash), true);
+  else
+    with.product(table, transposed(logits_of(stash)), output_.of(stash), true);
+  if (norms())
+    with->norm_weights(normal_.of(stash), output_gradient_.of(stash), &gradients[gamma_.offset],
+                       &gradients[beta_.offset]);
 }
 
 template class head<float>;

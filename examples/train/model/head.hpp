@@ -1,4 +1,5 @@
-// Layer L + 1: final norm, projection onto the vocabulary, softmax cross-entropy.
+// Layer L + 1: final norm, projection onto the vocabulary, softmax cross-entropy; or a piece of that,
+// one of several layers.
 #pragma once
 
 #include <cstddef>
@@ -17,49 +18,75 @@ namespace train {
 template <class Scalar>
 struct row_logits {
   std::size_t row = 0;
-  Scalar* to = nullptr;  //!< [vocabulary]; null: nobody asks
+  Scalar* to = nullptr;  //!< [vocabulary], of which a piece sets its own; null: nobody asks
 };
 
-//! The head. Stateless: parameters, gradients, activations and stash are the caller's. The
-//! projection is a table [vocabulary, width]; a tied head has its own copy of the embedding's table
-//! and its own gradient for it, see stage.hpp for how the two stay equal.
+//! The head, or a piece of it. Stateless: parameters, gradients, activations and stash are the
+//! caller's. The projection is a table [vocabulary, width]; a tied head has its own copy of the
+//! embedding's table and its own gradient for it, see stage.hpp for how the two stay equal.
+//!
+//! Of several pieces each has its rows of the table. The first has the norm, whose result all hand
+//! on, with each row's largest logit, sum of exponentials and target's logit so far (config::row_sums).
+//! The last finds the loss, and hands back what makes logits their gradient: of each row the largest,
+//! and what exponentials and the target's 1 are multiplied by. With that goes the gradient of the
+//! norm's result so far. Sums of a row then group their terms by pieces: results agree with a whole
+//! head's to rounding.
 template <class Scalar>
 class head {
  public:
-  explicit head(const config& model);
+  //! @param piece  which of model.head_pieces
+  explicit head(const config& model, int piece = 0);
 
   std::size_t parameter_scalars() const { return parameters_.end(); }
   std::size_t stash_scalars() const { return stash_.end(); }
-  std::vector<tensor> tensors() const { return {gamma_, beta_, table_}; }
+  std::vector<tensor> tensors() const;
   tensor table() const { return table_; }
+  //! A piece's part of what a whole head's would be.
   void initialise(std::uint64_t seed, std::span<Scalar> parameters) const;
 
-  //! Sets *loss to the mean cross-entropy of the micro-batch in nats per token, times `loss_scale`; of a slice
-  //! its part of that mean. This is the one place where the loss is scaled: its gradient, left in
-  //! the stash, carries the same factor. Copies the row's logits where they are asked for.
+  //! Where it ends: sets *loss to the mean cross-entropy of the micro-batch in nats per token, times `loss_scale`; of a slice
+  //! its part of that mean. This is the one place where the loss is scaled: its gradient carries the
+  //! same factor. Copies the row's logits where they are asked for.
+  //! @param output  for the piece behind, a message; not of the last one
   void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
-               std::span<const Scalar> input, std::span<const std::uint8_t> targets,
-               double loss_scale, std::span<Scalar> stash, double* loss,
-               row_logits<Scalar> asked = {}) const;
+               std::span<const Scalar> input, std::span<Scalar> output,
+               std::span<const std::uint8_t> targets, double loss_scale, std::span<Scalar> stash,
+               double* loss, row_logits<Scalar> asked = {}) const;
 
   //! After forward. Leaves in the stash the intermediate gradient that the weights need.
+  //! @param output_gradient  from the piece behind; not of the last one
   void backward_input(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
-                      std::span<Scalar> input_gradient, std::span<Scalar> stash) const;
+                      std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
+                      std::span<Scalar> stash) const;
 
   //! After backward_input. Adds to `gradients`.
   void backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
                        std::span<Scalar> gradients) const;
 
  private:
+  bool norms() const { return piece_ == 0; }
+  bool ends() const { return piece_ + 1 == model_.head_pieces; }
+  bool whole() const { return model_.head_pieces == 1; }
   matrix_span<const Scalar> table_of(std::span<const Scalar> parameters) const {
-    return {&parameters[table_.offset], vocabulary_, width_};
+    return {&parameters[table_.offset], tokens_, width_};
   }
+  //! Of a piece, whose gradient takes their place in its backward: in Scalar, whatever activations
+  //! are held in.
+  template <class Value>
+  matrix_span<Value> logits_of(std::span<Value> stash) const {
+    return {&stash[logits_.offset], rows_, tokens_};
+  }
+  held_matrix<Scalar> held(std::span<Scalar> message) const {
+    return {message.data(), model_.in_bf16(), rows_, width_};
+  }
+  std::size_t held_bytes() const { return model_.held_scalars(rows_ * width_) * sizeof(Scalar); }
 
   config model_;
-  std::size_t rows_, width_, vocabulary_;
+  int piece_;
+  std::size_t rows_, width_, tokens_;
   tensor_layout parameters_, stash_;
   tensor gamma_, beta_, table_;
-  tensor deviation_;
+  tensor deviation_, targets_, sums_;
   held_tensor normal_, output_, logits_, output_gradient_;
 };
 

@@ -227,6 +227,22 @@ class host_operations : public math<Scalar> {
     if (gradient.in_bf16()) round_rows<Scalar>(logits, gradient.narrow());
   }
 
+  void row_sums(constant logits, const std::uint8_t* targets, std::size_t first,
+                const Scalar* before, Scalar* sums) const override {
+    for (std::size_t row = 0; row < logits.rows; ++row)
+      add_row_sums<Scalar>({logits.data + row * logits.stride, logits.columns}, targets[row], first,
+                           before == nullptr ? nullptr : before + 3 * row, sums + 3 * row);
+  }
+  void summed_loss(Scalar* sums, std::size_t rows, double factor, double* loss) const override {
+    *loss = train::summed_loss(sums, rows, factor);
+  }
+  void logits_back(variable logits, const std::uint8_t* targets, std::size_t first,
+                   const Scalar* sums) const override {
+    for (std::size_t row = 0; row < logits.rows; ++row)
+      row_logits_back<Scalar>({logits.data + row * logits.stride, logits.columns}, targets[row],
+                              first, sums + 3 * row);
+  }
+
   void copy(const void* from, void* to, std::size_t bytes) const override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }

@@ -288,7 +288,7 @@ std::vector<kernel_call> kernels_of(const config& model, op_code code, bool afar
 std::vector<kernel_call> kernels_of(const config& model, op_code code) {
   const auto count = [](std::size_t value) { return static_cast<std::int64_t>(value); };
   const std::int64_t rows = count(model.rows()), width = model.width, share = count(model.share());
-  const std::int64_t hidden = share * model.expansion, vocabulary = model.vocabulary;
+  const std::int64_t hidden = share * model.expansion, vocabulary = count(model.piece_tokens());
   const std::int64_t activation = count(model.activation_scalars() * sizeof(float));
   const auto plain = [](std::int64_t m, std::int64_t k, std::int64_t n) {
     return kernel_call{"product", {m, k, n}};

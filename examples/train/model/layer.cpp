@@ -23,7 +23,7 @@ auto visit_kind(const config& model, int layer, Visitor&& visitor) {
     case layer_kind::head:
       break;
   }
-  return visitor(head<float>(model));
+  return visitor(head<float>(model, model.piece(layer)));
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ std::size_t stash_scalars(const config& model, int layer) {
     case layer_kind::head:
       break;
   }
-  return head<float>(model).stash_scalars();
+  return head<float>(model, model.piece(layer)).stash_scalars();
 }
 
 template <class Scalar>
@@ -69,7 +69,7 @@ void initialise(const config& model, int layer, std::uint64_t seed, std::span<Sc
     case layer_kind::block:
       return block<Scalar>(model).initialise(seed, layer, parameters);
     case layer_kind::head:
-      return head<Scalar>(model).initialise(seed, parameters);
+      return head<Scalar>(model, model.piece(layer)).initialise(seed, parameters);
   }
 }
 

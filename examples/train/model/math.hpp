@@ -104,6 +104,20 @@ class math {
   virtual void cross_entropy(matrix_span<Scalar> logits, const std::uint8_t* targets, double factor,
                              double* loss, const held& gradient) const = 0;
 
+  //! Of some columns of logits, those of the tokens from `first` on: sets each row's sums, three
+  //! numbers, to the largest logit, the sum of exponentials of what logits are above that, and the
+  //! target's logit, or 0, where it is not among them.
+  //! @param before  those of the columns before, which are then counted, too; null: there are none
+  virtual void row_sums(matrix_span<const Scalar> logits, const std::uint8_t* targets,
+                        std::size_t first, const Scalar* before, Scalar* sums) const = 0;
+  //! *loss as cross_entropy has it, from sums of all columns. These become, of each row, the largest
+  //! logit, factor by the sum of exponentials, and factor.
+  virtual void summed_loss(Scalar* sums, std::size_t rows, double factor, double* loss) const = 0;
+  //! Logits of some columns become their gradient.
+  //! @param sums  as summed_loss leaves them
+  virtual void logits_back(matrix_span<Scalar> logits, const std::uint8_t* targets,
+                           std::size_t first, const Scalar* sums) const = 0;
+
   virtual void copy(const void* from, void* to, std::size_t bytes) const = 0;
   virtual void zero(void* to, std::size_t bytes) const = 0;
   //! to = left + right; to may be either.

@@ -134,7 +134,7 @@ std::uint64_t expected_products(const config& model, op_code code) {
     case op_code::head:
     case op_code::head_back:
     case op_code::head_weight:
-      return rows * width * config::size(model.vocabulary);
+      return rows * width * model.piece_tokens();
     default:
       return 0;
   }

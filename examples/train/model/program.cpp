@@ -29,7 +29,8 @@ struct layer_buffers {
                normal2 = -1, deviation2 = -1, output2 = -1, slope = -1, values = -1;
   std::int32_t hidden_gradient = -1, output2_gradient = -1, middle_gradient = -1,
                joint_gradient = -1, output1_gradient = -1, scratch = -1;
-  std::int32_t slot = -1;  // behind the layer
+  std::int32_t targets = -1, sums = -1;  // of a piece of the head
+  std::int32_t slot = -1;                // behind the layer
   trained norm1, qkv, mix, norm2, up, down;
   trained table, norm;  // of embedding and head
 };
@@ -43,11 +44,11 @@ class chain_writer {
         with_(with),
         scalar_bytes_(static_cast<std::int64_t>(with.scalar_bytes)) {
     const std::size_t width = config::size(model.width);
-    if (first > 0) input_ = held_rows("input", width);
-    if (first > 0) input_gradient_ = held_rows("input gradient", width);
+    if (first > 0) input_ = message("input");
+    if (first > 0) input_gradient_ = message("input gradient");
     if (last < model.layer_count()) {
-      output_ = held_rows("output", width);
-      output_gradient_ = held_rows("output gradient", width);
+      output_ = message("output");
+      output_gradient_ = message("output gradient");
     }
     if (model.shards > 1) sums_ = rows("sums", width);
     for (int layer = first; layer < last; ++layer) layers_.push_back(buffers_of(layer));
@@ -75,6 +76,11 @@ class chain_writer {
   std::int32_t held_rows(std::string_view name, std::size_t columns) {
     return in_rows(held(name, model_.rows() * columns));
   }
+  //! What is between layers: an activation, and in a model whose head is in pieces room for what
+  //! these hand on.
+  std::int32_t message(std::string_view name) {
+    return in_rows(buffer(name, model_.message_scalars()));
+  }
   //! Pieces of ops that are cut by rows touch their own.
   std::int32_t in_rows(std::int32_t made) {
     made_.buffers.back().rows = static_cast<std::int64_t>(model_.rows());
@@ -89,13 +95,12 @@ class chain_writer {
     layer_buffers made;
     const std::size_t width = config::size(model_.width), share = model_.share();
     const std::size_t hidden = share * config::size(model_.expansion);
-    const std::size_t table = config::size(model_.vocabulary) * width;
     const layer_kind kind = model_.kind(layer);
     if (kind == layer_kind::embedding) {
       // The tokens are the one thing that is kept as bytes.
       made.values = in_rows(made_.buffer("tokens", static_cast<std::int64_t>(model_.rows())));
       made.table = both("embedding tables", "embedding tables gradient",
-                        table + config::size(model_.context) * width);
+                        (config::size(model_.vocabulary) + config::size(model_.context)) * width);
     } else if (kind == layer_kind::block) {
       const std::size_t weights =
           config::size(model_.heads / model_.shards) * model_.rows() * config::size(model_.context);
@@ -124,16 +129,23 @@ class chain_writer {
       made.up = both("up weights", "up weights gradient", hidden * (width + 1));
       made.down = both("down weights", "down weights gradient", width * (hidden + 1));
     } else {
-      made.normal1 = held_rows("head normal", width);
-      made.deviation1 = rows("head norm's deviations", 1);
+      const bool whole = model_.head_pieces == 1, first = model_.piece(layer) == 0;
       made.output1 = held_rows("head norm", width);
-      made.values = held_rows("logits", config::size(model_.vocabulary));
-      made.output1_gradient = held_rows("head norm gradient", width);
-      made.norm = both("head norm parameters", "head norm parameters gradient", 2 * width);
-      made.table = both("head table", "head table gradient", table);
-      return made;
+      made.values = whole ? held_rows("logits", model_.piece_tokens())
+                          : rows("logits", model_.piece_tokens());
+      made.table = both("head table", "head table gradient", model_.piece_tokens() * width);
+      if (first) {
+        made.normal1 = held_rows("head normal", width);
+        made.deviation1 = rows("head norm's deviations", 1);
+        made.output1_gradient = held_rows("head norm gradient", width);
+        made.norm = both("head norm parameters", "head norm parameters gradient", 2 * width);
+      }
+      if (!whole)  // kept as bytes
+        made.targets = in_rows(made_.buffer("targets", static_cast<std::int64_t>(model_.rows())));
+      if (!whole && layer + 1 == model_.layer_count())
+        made.sums = rows("row sums", config::row_sums);
     }
-    made.slot = held_rows("between layers", width);
+    if (layer + 1 < model_.layer_count()) made.slot = message("between layers");
     return made;
   }
 
@@ -183,10 +195,16 @@ class chain_writer {
         return {reads(at.values), reads(at.down.value), writes(sum)};
       case op_code::output:
         return {reads(sum), reads(y), writes(y)};
-      case op_code::head:
-        return {reads(x),           reads(at.norm.value),  reads(at.table.value),
-                writes(at.normal1), writes(at.deviation1), writes(at.output1),
-                writes(at.values)};
+      case op_code::head: {
+        std::vector<op_use> uses{reads(x), reads(at.table.value), writes(at.output1),
+                                 writes(at.values)};
+        if (at.norm.value >= 0)
+          uses.insert(uses.end(),
+                      {reads(at.norm.value), writes(at.normal1), writes(at.deviation1)});
+        for (const std::int32_t made : {at.targets, at.sums, y})
+          if (made >= 0) uses.push_back(writes(made));
+        return uses;
+      }
       case op_code::mix_sum:
       case op_code::down_sum:
       case op_code::up_back_sum:
@@ -194,10 +212,16 @@ class chain_writer {
         return {reads(sum), writes(sum)};
       case op_code::receive_gradient:
         return {reads(output_gradient_), writes(at.slot)};
-      case op_code::head_back:
-        return {reads(at.values),  reads(at.table.value), reads(at.norm.value),
-                reads(at.normal1), reads(at.deviation1),  writes(at.output1_gradient),
-                writes(to)};
+      case op_code::head_back: {
+        std::vector<op_use> uses{reads(at.values), reads(at.table.value), writes(to)};
+        if (at.norm.value >= 0)
+          uses.insert(uses.end(), {reads(at.norm.value), reads(at.normal1), reads(at.deviation1),
+                                   writes(at.output1_gradient)});
+        for (const std::int32_t read : {at.targets, at.sums, at.slot})
+          if (read >= 0) uses.push_back(reads(read));
+        if (at.targets >= 0) uses.push_back(writes(at.values));
+        return uses;
+      }
       case op_code::down_back:
         return {reads(at.slot), reads(at.down.value), reads(at.slope), writes(at.hidden_gradient)};
       case op_code::up_back:
@@ -218,6 +242,7 @@ class chain_writer {
                        at.output1_gradient);
       case op_code::head_weight: {
         auto uses = add_to({reads(at.values), reads(at.output1)}, at.table);
+        if (at.norm.value < 0) return uses;
         uses.insert(uses.end(), {reads(at.normal1), reads(at.output1_gradient)});
         return add_to(std::move(uses), at.norm);
       }

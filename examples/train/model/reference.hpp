@@ -160,8 +160,9 @@ class basic_reference {
                      const adamw& rule) {
     step_result result{.loss = loss};
     if (stage_.model().tied) {
-      stage_.join_tied(stage_.tied_gradient(layer_kind::embedding),
-                       stage_.tied_gradient(layer_kind::head));
+      for (int piece = 0; piece < stage_.model().head_pieces; ++piece)
+        stage_.join_tied(stage_.tied_gradient(layer_kind::embedding, piece),
+                         stage_.tied_gradient(layer_kind::head, piece), piece);
     }
     stage_.squared_norms(norms_);
     result.gradient_norm = global_norm(norms_);

@@ -48,8 +48,8 @@ basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::
       shard_(shard),
       embedding_(model),
       block_(model),
-      head_(model),
       by_(&by) {
+  for (int piece = 0; piece < model.head_pieces; ++piece) heads_.emplace_back(model, piece);
   tensor_layout parameters;
   if (has_embedding()) {
     tokens_ = stash_.take((model_.rows() + sizeof(Scalar) - 1) / sizeof(Scalar));
@@ -58,7 +58,7 @@ basic_stage<Scalar>::basic_stage(const config& model, int first, int last, std::
     place here;
     here.parameters = parameters.take(parameter_scalars(model, layer));
     here.stash = stash_.take(train::stash_scalars(model, layer));
-    if (model.kind(layer) != layer_kind::head) here.slot = stash_.take(model.message_scalars());
+    if (layer + 1 < model.layer_count()) here.slot = stash_.take(model.message_scalars());
     here.tensors = parameter_tensors(model, layer);
     places_.push_back(std::move(here));
   }
@@ -144,7 +144,7 @@ void basic_stage<Scalar>::check(job_kind kind, const job_arguments<Scalar>& with
     } else {
       check_buffer("input", with.input, model_.message_scalars());
     }
-    if (has_head()) check_tokens("targets", model_, with.targets, by_->on_host());
+    if (has_piece()) check_tokens("targets", model_, with.targets, by_->on_host());
     return;
   }
   if (!has_embedding()) {
@@ -189,14 +189,14 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
       embedding_.forward(by, from, with.tokens, output, with.earlier.size());
       break;
     case op_code::head:
-      head_.forward(by, from, input, with.targets, with.loss_scale, own,
-                    with.loss == nullptr ? &loss : with.loss, with.logits);
+      head_of(layer).forward(by, from, input, output, with.targets, with.loss_scale, own,
+                             with.loss == nullptr ? &loss : with.loss, with.logits);
       break;
     case op_code::receive_gradient:
       by->copy(with.output_gradient.data(), slot.data(), slot.size_bytes());
       break;
     case op_code::head_back:
-      head_.backward_input(by, from, input_gradient, own);
+      head_of(layer).backward_input(by, from, slot, input_gradient, own);
       break;
     default:
       if (is_weight(op.code)) {
@@ -224,7 +224,7 @@ void basic_stage<Scalar>::run_weight(const stage_op& op, const counted_math<Scal
       embedding_.backward_weight(by, stashed_tokens(stash), output_gradient, to, slice);
       break;
     case op_code::head_weight:
-      head_.backward_weight(by, own, to);
+      head_of(op.layer).backward_weight(by, own, to);
       break;
     default:
       block_.run_weight(op.code, by, output_gradient, own, to, piece);
@@ -344,34 +344,32 @@ void basic_stage<Scalar>::round_weights() {
 }
 
 template <class Scalar>
-tensor basic_stage<Scalar>::tied_table(layer_kind side) const {
-  return side == layer_kind::embedding ? embedding_.table() : head_.table();
-}
-
-template <class Scalar>
-std::span<Scalar> basic_stage<Scalar>::tied_gradient(layer_kind side) {
+std::span<Scalar> basic_stage<Scalar>::tied_gradient(layer_kind side, int piece) {
   if (!model_.tied) return {};
-  if (side == layer_kind::embedding && has_embedding()) {
-    return tied_table(side).of(gradients(0));
-  }
-  if (side == layer_kind::head && has_head()) return tied_table(side).of(gradients(last_ - 1));
-  return {};
+  const int layer = side == layer_kind::embedding ? 0 : model_.layers + 1 + piece;
+  if (layer < first_ || layer >= last_) return {};
+  const std::size_t part = head_of(model_.layers + 1 + piece).table().size;
+  if (side == layer_kind::head) return head_of(layer).table().of(gradients(layer));
+  return embedding_.table().of(gradients(layer)).subspan(static_cast<std::size_t>(piece) * part,
+                                                         part);
 }
 
 template <class Scalar>
 void basic_stage<Scalar>::join_tied(std::span<const Scalar> from_embedding,
-                                    std::span<const Scalar> from_head) {
+                                    std::span<const Scalar> from_head, int piece) {
+  const std::size_t part =
+      model_.tied ? head_of(model_.layers + 1 + piece).table().size : 0;
   for (const layer_kind side : {layer_kind::embedding, layer_kind::head}) {
     const auto given = side == layer_kind::embedding ? from_embedding : from_head;
-    if (!model_.tied || given.size() != tied_table(side).size) {
+    if (!model_.tied || given.size() != part) {
       throw std::invalid_argument(
           std::string("join_tied: the ") + (side == layer_kind::embedding ? "embedding" : "head") +
           "'s gradient has " + std::to_string(given.size()) + " scalars, the tied table has " +
-          std::to_string(model_.tied ? tied_table(side).size : 0));
+          std::to_string(part));
     }
   }
-  const std::span<Scalar> embedding_side = tied_gradient(layer_kind::embedding);
-  const std::span<Scalar> head_side = tied_gradient(layer_kind::head);
+  const std::span<Scalar> embedding_side = tied_gradient(layer_kind::embedding, piece);
+  const std::span<Scalar> head_side = tied_gradient(layer_kind::head, piece);
   const std::span<Scalar> sum = embedding_side.empty() ? head_side : embedding_side;
   if (sum.empty()) return;
   by_->add(from_embedding, from_head, sum);
@@ -391,7 +389,7 @@ void basic_stage<Scalar>::squared_norms(std::span<double> slots) const {
     double* const sum = &slots[config::size(layer)];
     by_->zero(sum, sizeof(double));
     for (const tensor& each : at(layer).tensors) {
-      if (skip_table && each.offset == head_.table().offset) continue;
+      if (skip_table && each.offset == head_of(layer).table().offset) continue;
       if (shard_ > 0 && each.pieces == 0) continue;
       by_->add_squares(each.of(gradients(layer)), sum);
     }

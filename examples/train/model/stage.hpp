@@ -27,7 +27,7 @@ namespace train {
 template <class Scalar>
 struct job_arguments {
   std::span<const std::uint8_t> tokens{};   //!< forward with the embedding: the input bytes
-  std::span<const std::uint8_t> targets{};  //!< forward with the head: the bytes to predict
+  std::span<const std::uint8_t> targets{};  //!< forward with (a piece of) the head: bytes to predict
   std::span<const Scalar> input{};  //!< forward without the embedding: the activation received
   std::span<Scalar> output{};       //!< forward without the head: the activation to send
   std::span<const Scalar> output_gradient{};  //!< backward without the head: the one received
@@ -87,13 +87,16 @@ class basic_stage {
   int shard() const { return shard_; }
   const math<Scalar>& by() const { return *by_; }
   bool has_embedding() const { return first_ == 0; }
+  //! The head, or its last piece, which finds the loss; and any piece, which reads targets.
   bool has_head() const { return last_ == model_.layer_count(); }
+  bool has_piece() const { return model_.piece(last_ - 1) >= 0; }
 
   //! What one micro-batch (slice) in flight needs, in scalars of memory and in bytes.
   std::size_t stash_scalars() const { return stash_.end(); }
   std::size_t stash_bytes() const { return stash_.end() * sizeof(Scalar); }
 
-  //! An activation or its gradient between stages, in bytes: [microbatch * length, width].
+  //! An activation or its gradient between stages, in bytes: [microbatch * length, width], and behind
+  //! it what pieces of the head hand on (config::sums_place).
   std::size_t message_bytes() const { return model_.message_scalars() * sizeof(Scalar); }
 
   //! Parameters, gradients and moments, in bytes.
@@ -128,7 +131,7 @@ class basic_stage {
   double run_job(stretto::job_kind kind, const job_arguments<Scalar>& with);
 
   //! \param tokens      with the embedding: the micro-batch's input bytes; otherwise ignored
-  //! \param targets     with the head: the bytes to predict; otherwise ignored
+  //! \param targets     with the head, or a piece: the bytes to predict; otherwise ignored
   //! \param input       without the embedding: the activation received; otherwise ignored
   //! \param output      without the head: the activation to send; otherwise ignored
   //! \param loss_scale  with the head: 1 / micro-batches; see head::forward
@@ -164,15 +167,17 @@ class basic_stage {
   //! first job, and behind whatever changes parameters. Nothing otherwise.
   void round_weights();
 
-  //! The gradient of the tied table on one side, empty where this stage has no such side or the
-  //! model is not tied. Complete after the last backward_weight of the step; then the stages of
-  //! both sides exchange them and each calls join_tied.
-  std::span<Scalar> tied_gradient(layer_kind side);
+  //! The gradient of the tied table on one side, of the rows that a piece of the head has; empty
+  //! where this stage has no such side or piece, or the model is not tied. Complete after the last
+  //! backward_weight of the step; then the stages of both sides exchange them and each calls
+  //! join_tied.
+  std::span<Scalar> tied_gradient(layer_kind side, int piece = 0);
 
-  //! Sets the table's gradient on both sides that this stage has to from_embedding + from_head.
-  //! The arguments may be this stage's own spans.
+  //! Sets the gradient of the piece's rows on both sides that this stage has to from_embedding +
+  //! from_head. The arguments may be this stage's own spans.
   //! @throws std::invalid_argument naming a span of the wrong size
-  void join_tied(std::span<const Scalar> from_embedding, std::span<const Scalar> from_head);
+  void join_tied(std::span<const Scalar> from_embedding, std::span<const Scalar> from_head,
+                 int piece = 0);
 
   //! Writes slot[layer] for its own layers: the squared norm of the layer's gradient. The tied
   //! table counts once, with the embedding; so after join_tied. `slots` has one slot per layer of
@@ -221,13 +226,15 @@ class basic_stage {
   void check(stretto::job_kind kind, const job_arguments<Scalar>& with) const;
   void check_slices(earlier_slices<Scalar> earlier) const;
   void refuse_shards() const;
-  tensor tied_table(layer_kind side) const;
+  const head<Scalar>& head_of(int layer) const {
+    return heads_[static_cast<std::size_t>(model_.piece(layer))];
+  }
 
   config model_;
   int first_, last_, shard_;
   embedding<Scalar> embedding_;
   block<Scalar> block_;
-  head<Scalar> head_;
+  std::vector<head<Scalar>> heads_;  // all pieces
   std::vector<place> places_;
   std::vector<stage_op> ops_[4];  // of a forward, a backward, its halves
   tensor tokens_;

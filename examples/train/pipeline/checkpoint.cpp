@@ -16,6 +16,8 @@
 #include <system_error>
 #include <vector>
 
+#include "model/layer.hpp"
+#include "model/pieces.hpp"
 #include "model/shards.hpp"
 #include "pipeline/checkpoint_file.hpp"
 #include "tool/whole_file.hpp"
@@ -56,11 +58,51 @@ bool all_finite(std::span<const float> numbers) {
   return std::ranges::all_of(numbers, [](float one) { return std::isfinite(one); });
 }
 
+//! The model as it is saved: neither in shards nor with its head in pieces.
+config saved_model(const pipeline& of) {
+  return with_whole_head(unsharded(of.model()));
+}
+
+//! Calls use(layer of the pipeline's model) for each that a layer of the saved one is there.
+void each_layer_of(const pipeline& of, int saved, auto&& use) {
+  const config& model = of.model();
+  const int count = saved <= model.layers ? 1 : model.head_pieces;
+  for (int layer = saved; layer < saved + count; ++layer) use(layer);
+}
+
+//! Where this process leads; of several processes, all call it.
+std::vector<float> gathered_saved(const pipeline& from, int saved, layer_part part) {
+  if (saved <= from.model().layers) return from.gathered(saved, part);
+  std::vector<float> made(from.leads() ? parameter_scalars(saved_model(from), saved) : 0);
+  each_layer_of(from, saved, [&](int layer) {
+    const std::vector<float> piece = from.gathered(layer, part);
+    if (from.leads()) put_piece<float>(unsharded(from.model()), layer, piece, made);
+  });
+  return made;
+}
+
 //! Hands over what is saved, part by part and in its order, where this process leads.
 void each_saved(const pipeline& from, auto&& take) {
-  for (int layer = 0; layer < from.model().layer_count(); ++layer)
+  for (int layer = 0; layer < saved_model(from).layer_count(); ++layer)
     for (const auto& [part, name] : saved_parts)
-      take(saved_part{.layer = layer, .part = part, .name = name}, from.gathered(layer, part));
+      take(saved_part{.layer = layer, .part = part, .name = name},
+           gathered_saved(from, layer, part));
+}
+
+bool holds_saved(const pipeline& into, int saved) {
+  bool found = false;
+  each_layer_of(into, saved, [&](int layer) { found = found || into.holds(layer); });
+  return found;
+}
+
+void set_saved(pipeline& into, const saved_part& of, const std::vector<float>& numbers) {
+  if (of.layer <= into.model().layers) return into.set_whole(of.layer, of.part, numbers);
+  const config model = unsharded(into.model());
+  each_layer_of(into, of.layer, [&](int layer) {
+    std::vector<float> piece(parameter_scalars(model, layer));
+    take_piece<float>(model, layer, numbers, piece);
+    into.set_whole(layer, of.part, piece);
+  });
 }
 
 //! Why it may not make way for a checkpoint; empty: it may.
@@ -195,9 +237,9 @@ std::vector<std::string> load_checkpoint(const std::filesystem::path& file, pipe
     from.emplace(file);
     header = read_header(file, from->header(), into);
     std::string checksums;
-    for (const saved_part& each : from->parts(unsharded(into.model()))) {
+    for (const saved_part& each : from->parts(saved_model(into))) {
       checksums += from->checksum(each);
-      if (into.holds(each.layer)) mine.push_back(each);
+      if (holds_saved(into, each.layer)) mine.push_back(each);
     }
     for (const saved_part& each : mine)
       if (!all_finite(from->numbers(each)))
@@ -214,7 +256,7 @@ std::vector<std::string> load_checkpoint(const std::filesystem::path& file, pipe
     if (all[process] != found)
       throw bad_checkpoint(file, found + ", but process " + std::to_string(process) + " has " +
                                      all[process]);
-  for (const saved_part& each : mine) into.set_whole(each.layer, each.part, from->numbers(each));
+  for (const saved_part& each : mine) set_saved(into, each, from->numbers(each));
   into.resume_after(header.step);
   return header.changes;
 }

@@ -31,9 +31,8 @@ class evaluation_stage final : public stretto::executor::stage {
         microbatches_(microbatches),
         slices_(slices),
         losses_(model.by(), config::size(microbatches) * config::size(slices)),
-        logits_(model.by(), model.with_head() == nullptr
-                                ? 0
-                                : config::size(model.chunk(0).model().vocabulary)) {}
+        logits_(model.by(),
+                model.has_piece() ? config::size(model.chunk(0).model().vocabulary) : 0) {}
 
   //! Before each step on held-back text.
   void prepare() { prepare({}, microbatches_); }
@@ -50,7 +49,7 @@ class evaluation_stage final : public stretto::executor::stage {
     if (!begun_.empty() && part > last_part()) return;
     if (model_.reads_batch(at)) model_.read_batch(at, batches());
     row_logits<float> asked;
-    if (!begun_.empty() && part == last_part() && model_.finds_loss(at)) {
+    if (!begun_.empty() && part == last_part() && model_.makes_logits(at)) {
       asked = {(begun_.size() - 1) % length(), logits_.span().data()};
       found_ = true;
     }
@@ -68,9 +67,9 @@ class evaluation_stage final : public stretto::executor::stage {
       std::ranges::fill(to, 0.0);
   }
 
-  //! Whether this worker is the one that tells what may follow the text of the last step.
+  //! Whether this worker is one of those that tell what may follow the text of the last step.
   bool tells_logits() const { return found_ && model_.shard() == 0; }
-  //! That, between steps.
+  //! That, between steps: what its pieces of the head have found, and 0 of the rest.
   //! @param to  one for each byte of the vocabulary
   void read_logits(std::span<float> to) const {
     model_.by().get(logits_.span().data(), to.data(), to.size_bytes());

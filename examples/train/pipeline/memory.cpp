@@ -69,7 +69,7 @@ shared_memory pipeline::memory() const {
     made.plans += plan->storage_bytes();
   for (std::size_t at = here_.first; at < here_.last; ++at) {
     const auto packed =
-        static_cast<std::int64_t>(packed_bytes(model_, ranks_[at]->with_head() != nullptr));
+        static_cast<std::int64_t>(packed_bytes(model_, ranks_[at]->has_piece()));
     const int evaluates = copy_of(at) == 0 ? 1 : 0;
     made.computing += 1 + evaluates;
     made.stacks += (1 + evaluates) * (frames + packed);

@@ -71,6 +71,10 @@ config checked(config model, int slices, const pipeline_settings& settings) {
     throw bad_setting("slices", std::to_string(slices),
                       "the context, " + std::to_string(model.context) + ", is no multiple of it");
   model.slices = slices;
+  if (model.head_pieces < 1 || model.vocabulary % model.head_pieces != 0)
+    throw bad_setting("head-pieces", std::to_string(model.head_pieces),
+                      "the vocabulary, " + std::to_string(model.vocabulary) +
+                          ", is no multiple of it");
   model.check();
   return model;
 }
@@ -135,12 +139,9 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
       capacity_(settings.transport_capacity),
       trace_steps_(settings.trace_steps),
       poison_(settings.poison) {
-  const int first = where_.rank_of(0, 0);
-  const int last = where_.rank_of(where_.stages() - 1, 0);
   if (copies_ > 1) groups_.summed = stretto::lowering::summed_stages(where_);
   groups_.replicated = stretto::lowering::replicated_stages(where_);
-  // Both ranks at the ends of a bidirectional placement hold both sides of the table.
-  if (model_.tied && first != last && groups_.replicated == 0) groups_.tied = groups_.summed;
+  if (model_.tied && !tied_ranks().empty()) groups_.tied = groups_.summed + groups_.replicated;
   groups_.norms = groups_.summed + groups_.replicated + (groups_.tied >= 0 ? 1 : 0);
 
   here_ = share_of(settings, between_ == nullptr ? 0 : between_->process());
@@ -205,6 +206,25 @@ void pipeline::build_ranks(const pipeline_settings& settings) {
   }
 }
 
+// As both ranks at the ends of a bidirectional placement have a whole head and the embedding.
+std::vector<std::int32_t> pipeline::tied_ranks() const {
+  std::vector<std::int32_t> some;
+  bool apart = false;
+  for (int rank = 0; rank < where_.ranks; ++rank) {
+    std::vector<bool> has(config::size(1 + model_.head_pieces));
+    for (int chunk = 0; chunk < where_.chunks; ++chunk) {
+      const auto& range = layers_[config::size(where_.stage_of(rank, chunk))];
+      for (int layer = range.first; layer < range.first + range.count; ++layer)
+        if (layer == 0 || model_.piece(layer) >= 0)
+          has[config::size(layer == 0 ? 0 : 1 + model_.piece(layer))] = true;
+    }
+    const auto count = std::ranges::count(has, true);
+    if (count > 0) some.push_back(rank);
+    apart = apart || (count > 0 && config::size(static_cast<int>(count)) < has.size());
+  }
+  return apart ? some : std::vector<std::int32_t>{};
+}
+
 // Bytes of every stage's buffers, and the collectives that step_groups describes.
 stretto::plan_request pipeline::request() const {
   stretto::plan_request made;
@@ -226,8 +246,7 @@ stretto::plan_request pipeline::request() const {
     made.members.insert(made.members.end(), members.begin(), members.end());
   };
   if (groups_.tied >= 0)
-    add_group({where_.rank_of(0, 0), where_.rank_of(where_.stages() - 1, 0)},
-              2 * embedding<float>(model_).table().size, false);
+    add_group(tied_ranks(), 2 * embedding<float>(model_).table().size, false);
   std::vector<std::int32_t> all(config::size(where_.ranks));
   for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = static_cast<int>(rank);
   add_group(all, config::size(model_.layer_count() + copies_ * sizes_.microbatches * sizes_.slices),
@@ -286,17 +305,35 @@ std::uint8_t pipeline::next(std::span<const std::uint8_t> text, const choice& ch
                                   std::to_string(model_.vocabulary - 1));
   for (const auto& each : evaluators_) each->prepare(text);
   if (evaluation_) evaluation_->step();
-  std::string mine;
-  for (const auto& each : evaluators_) {
-    if (!each->tells_logits()) continue;
-    std::vector<float> logits(config::size(model_.vocabulary));
-    each->read_logits(logits);
-    mine = chosen(choose, logits);
-  }
+  const std::vector<float> logits = found_logits();
+  // Where the loss is found.
+  const std::size_t last = worker(where_.rank_of(where_.stages() - 1, 0));
+  const std::string mine = here_.holds(last) ? chosen(choose, logits) : std::string();
   std::string told;
   for (const std::string& each : exchange("next byte", mine)) told += each;
   if (told.size() != 1) throw std::runtime_error(told);
   return static_cast<std::uint8_t>(told.front());
+}
+
+// Those who hold no piece of the head tell nothing, and the others 0 of what they do not have.
+std::vector<float> pipeline::found_logits() const {
+  std::vector<float> sum(config::size(model_.vocabulary)), one(sum.size());
+  const auto add = [&] {
+    for (std::size_t byte = 0; byte < sum.size(); ++byte) sum[byte] += one[byte];
+  };
+  for (const auto& each : evaluators_) {
+    if (!each->tells_logits()) continue;
+    each->read_logits(one);
+    add();
+  }
+  if (between_ == nullptr || model_.head_pieces == 1) return sum;
+  const std::string mine(reinterpret_cast<const char*>(sum.data()), sum.size() * sizeof(float));
+  std::ranges::fill(sum, 0.0F);
+  for (const std::string& each : exchange("logits", mine)) {
+    std::memcpy(one.data(), each.data(), each.size());
+    add();
+  }
+  return sum;
 }
 
 std::vector<layer_sums> pipeline::sums() const {

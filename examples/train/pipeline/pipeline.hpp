@@ -200,6 +200,10 @@ class pipeline {
 
  private:
   stretto::plan_request request() const;
+  //! Where some of a tied table is, unless each such rank has all of it on both sides.
+  std::vector<std::int32_t> tied_ranks() const;
+  //! Of the last step that goes on with a text.
+  std::vector<float> found_logits() const;
   std::vector<float> joined(int layer, layer_part part, int replica, int copy, bool to_all) const;
   std::vector<float> piece(int layer, layer_part part, int shard, int replica, int copy,
                            bool to_all) const;

@@ -36,20 +36,21 @@ rank_model::rank_model(const config& model, const stretto::placement& where, int
                                 held));
     if (stages_.back()->has_embedding()) embedding_ = stages_.back().get();
     if (stages_.back()->has_head()) head_ = stages_.back().get();
+    has_piece_ = has_piece_ || stages_.back()->has_piece();
   }
 }
 
 bool rank_model::reads_batch(const stretto::executor::context& at) const {
   const stage& here = stage_of(at.what.stage);
   if (at.what.kind != job_kind::forward && at.what.kind != job_kind::recompute) return false;
-  if (at.op < 0) return here.has_embedding() || here.has_head();
+  if (at.op < 0) return here.has_embedding() || here.has_piece();
   const op_code code = here.ops(at.what.kind)[config::size(at.op)].code;
   return code == op_code::embed || code == op_code::head;
 }
 
-bool rank_model::finds_loss(const stretto::executor::context& at) const {
+bool rank_model::makes_logits(const stretto::executor::context& at) const {
   const stage& here = stage_of(at.what.stage);
-  if (at.what.kind != job_kind::forward || !here.has_head()) return false;
+  if (at.what.kind != job_kind::forward || !here.has_piece()) return false;
   return at.op < 0 || here.ops(at.what.kind)[config::size(at.op)].code == op_code::head;
 }
 

@@ -53,12 +53,14 @@ class rank_model {
   //! The stage that holds layer 0 or the last one; null on the ranks that do not.
   stage* with_embedding() { return embedding_; }
   stage* with_head() { return head_; }
+  //! Whether a stage holds the head, or a piece of it.
+  bool has_piece() const { return has_piece_; }
 
   //! Before a step, while none is under way: fill(microbatch, tokens, targets) writes what its jobs
   //! will read, where it must lie somewhere before the first of them is issued.
   template <class Fill>
   void prepare_batches(int microbatches, Fill&& fill) {
-    if (by_.on_host() || (embedding_ == nullptr && head_ == nullptr)) return;
+    if (by_.on_host() || (embedding_ == nullptr && !has_piece_)) return;
     for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
       fill(microbatch, batch_.tokens(), batch_.targets());
       set_aside(microbatch);
@@ -79,12 +81,12 @@ class rank_model {
 
   //! Whether the job, or the op of it, that the executor asks for reads the batch.
   bool reads_batch(const stretto::executor::context& at) const;
-  //! Whether it finds the micro-batch's loss, or the slice's.
-  bool finds_loss(const stretto::executor::context& at) const;
+  //! Whether it makes logits of the micro-batch, or of the slice.
+  bool makes_logits(const stretto::executor::context& at) const;
 
   //! Runs the job, or the op of it, that the executor asks for; forwards on the batch read last.
   //! @param loss    where it leaves the loss, scaled, where it finds one
-  //! @param logits  of one row, where it finds the loss
+  //! @param logits  of one row, where it makes some
   void run(const stretto::executor::context& at, double loss_scale, double* loss,
            row_logits<float> logits = {});
 
@@ -101,6 +103,7 @@ class rank_model {
   std::vector<std::unique_ptr<stage>> stages_;
   stage* embedding_ = nullptr;
   stage* head_ = nullptr;
+  bool has_piece_ = false;
   const math<float>& by_;
   batch batch_;
   std::span<const std::uint8_t> tokens_, targets_;  // of the slice, in by_'s memory

@@ -101,33 +101,50 @@ void training_stage::read_sums(const stretto::executor::context& at) {
   });
 }
 
+std::span<float> training_stage::tied_gradient(layer_kind side, int piece) {
+  for (int chunk = 0; chunk < model_.chunks(); ++chunk)
+    if (const auto here = model_.chunk(chunk).tied_gradient(side, piece); !here.empty())
+      return here;
+  return {};
+}
+
+//! Of a table in pieces.
+std::span<float> training_stage::of_piece(std::span<float> sides, layer_kind side, int piece) const {
+  const std::size_t half = sides.size() / 2;
+  const std::size_t part = half / config::size(model_.chunk(0).model().head_pieces);
+  return sides.subspan((side == layer_kind::head ? half : 0) + config::size(piece) * part, part);
+}
+
+// Of two ranks that have the same, that of the first direction.
 void training_stage::write_tied(std::span<float> sides) {
-  const auto put = [this](std::span<const float> gradient, std::span<float> slot) {
-    if (gradient.empty())
-      model_.by().zero(slot.data(), slot.size_bytes());
-    else
-      copy(gradient, slot);
-  };
-  const std::size_t table = sides.size() / 2;
-  train::stage* const first = model_.with_embedding();
-  train::stage* const last = model_.with_head();
-  put(first ? first->tied_gradient(layer_kind::embedding) : std::span<float>{}, sides.first(table));
-  put(last ? last->tied_gradient(layer_kind::head) : std::span<float>{}, sides.last(table));
+  model_.by().zero(sides.data(), sides.size_bytes());
+  for (int piece = 0; piece < model_.chunk(0).model().head_pieces; ++piece)
+    for (const layer_kind side : {layer_kind::embedding, layer_kind::head})
+      for (int chunk = 0; chunk < model_.chunks(); ++chunk) {
+        const auto here = model_.chunk(chunk).tied_gradient(side, piece);
+        if (!here.empty() && !model_.is_second_replica(chunk))
+          copy(here, of_piece(sides, side, piece));
+      }
 }
 
 // Sets the table's gradient on each side that the rank holds to the sum of both.
 void training_stage::join_tied(const stretto::executor::context& at) {
-  train::stage* const first = model_.with_embedding();
-  train::stage* const last = model_.with_head();
-  if (!model_.chunk(0).model().tied) return;
-  if (first != nullptr && last != nullptr) {
-    const auto from_embedding = first->tied_gradient(layer_kind::embedding);
-    const auto from_head = last->tied_gradient(layer_kind::head);
-    first->join_tied(from_embedding, from_head);
-    if (first != last) copy(from_embedding, from_head);
-  } else if (train::stage* const here = first != nullptr ? first : last) {
-    const std::span<const float> sides = at.view<float>(buffer_role::collective, groups_.tied);
-    here->join_tied(sides.first(sides.size() / 2), sides.last(sides.size() / 2));
+  const config& model = model_.chunk(0).model();
+  if (!model.tied) return;
+  const std::span<float> sides =
+      groups_.tied < 0 ? std::span<float>{} : at.view<float>(buffer_role::collective, groups_.tied);
+  for (int piece = 0; piece < model.head_pieces; ++piece) {
+    const auto from_embedding = tied_gradient(layer_kind::embedding, piece);
+    const auto from_head = tied_gradient(layer_kind::head, piece);
+    if (from_embedding.empty() && from_head.empty()) continue;
+    if (groups_.tied < 0) {  // the rank has both
+      model_.by().add(from_embedding, from_head, from_embedding);
+      copy(from_embedding, from_head);
+      continue;
+    }
+    for (int chunk = 0; chunk < model_.chunks(); ++chunk)
+      model_.chunk(chunk).join_tied(of_piece(sides, layer_kind::embedding, piece),
+                                    of_piece(sides, layer_kind::head, piece), piece);
   }
 }
 

@@ -21,8 +21,9 @@ namespace train {
 //! - The first `summed`, one for every stage that a rank holds, where there are data-parallel
 //!   replicas: floats, the stage's gradients, summed over these.
 //! - The next `replicated`, where stages lie on two ranks: the same, summed over both.
-//! - `tied`, where the table lies on two ranks: floats [2, table], the embedding's gradient and the
-//!   head's. Each side writes its own and zeros the other.
+//! - `tied`, where the table lies on several ranks: floats [2, table], the embedding's gradient and the
+//!   head's, or its pieces'. Each writes what it has (of replicas of a gradient the first) and zeros the
+//!   rest.
 //! - `norms`, of all workers of all ranks: doubles, the squared norm of every layer's gradient and
 //!   then the loss of every micro-batch. Each writes what it holds (of replicas of a gradient the
 //!   first; of losses the first shard) and zeros the rest.
@@ -75,6 +76,8 @@ class training_stage final : public stretto::executor::stage {
   void compute(const stretto::executor::context& at);
   void write_sum(const stretto::executor::context& at);
   void read_sums(const stretto::executor::context& at);
+  std::span<float> tied_gradient(layer_kind side, int piece);
+  std::span<float> of_piece(std::span<float> sides, layer_kind side, int piece) const;
   void write_tied(std::span<float> sides);
   void join_tied(const stretto::executor::context& at);
   void write_norms(std::span<double> slots);
