@@ -166,7 +166,7 @@ TEST_CASE("processes train to the bit what one process trains") {
     CHECK(one.size() > 10000);
     CHECK(one == test_support::contents(left("all")));
   };
-  same(2, " --chunks 2");
+  same(2, " --chunks 2 --head-pieces 4");
   same(4, " --chunks 1 --tensor-parallel 2");
   // And from a checkpoint.
   const std::string on = " --resume " + left("one") + " --chunks 1";

@@ -24,6 +24,14 @@ inline double relative_difference(const std::vector<float>& one, const std::vect
   return apart / largest;
 }
 
+//! A head of so many pieces; of a tiny model, whose vocabulary those of one do not divide.
+inline train::config in_pieces(int head_pieces) {
+  train::config model = pipeline_test::tiny(6, true);
+  if (head_pieces > 1) model.vocabulary = 64;
+  model.head_pieces = head_pieces;
+  return model;
+}
+
 //! All workers on one GPU.
 inline void on_one(train::pipeline_settings& settings) {
   train::cuda::run_on_gpus(settings, {0});
@@ -34,14 +42,14 @@ inline void on_one(train::pipeline_settings& settings) {
 //! another, and all that follows.
 //! @param move  has the pipeline compute elsewhere than on the host
 template <class Move>
-void compare(train::pipeline_settings settings, Move move) {
+void compare(train::pipeline_settings settings, Move move, int head_pieces = 1) {
   using pipeline_test::learning;
   using pipeline_test::text;
   using train::layer_part;
   CAPTURE(settings.schedule);
   CAPTURE(settings.tensor_parallel);
   CAPTURE(settings.data_parallel);
-  const train::config model = pipeline_test::tiny(6, true);
+  const train::config model = in_pieces(head_pieces);
   const bool rounds = settings.products == train::precision::bf16;
   const double bound = rounds ? 1e-3 : 1e-5, of_gradients = rounds ? 5e-2 : 1e-4;
   settings.poison = true;
@@ -76,17 +84,19 @@ void compare(train::pipeline_settings settings, Move move) {
   if (!found.empty())  // elsewhere in the process with the head
     CHECK(relative_difference(found, expected) < of_gradients);
 }
-inline void compare(const train::pipeline_settings& settings) { compare(settings, on_one); }
+inline void compare(const train::pipeline_settings& settings, int head_pieces = 1) {
+  compare(settings, on_one, head_pieces);
+}
 
 //! Steps as a graph beside steps that are issued, both computed there: all they report and hold, to
 //! the bit, with evaluations between them.
 //! @param move  has the pipeline compute elsewhere than on the host
 template <class Move>
-void compare_graph(train::pipeline_settings settings, Move move) {
+void compare_graph(train::pipeline_settings settings, Move move, int head_pieces = 1) {
   using pipeline_test::learning;
   using train::layer_part;
   CAPTURE(settings.schedule);
-  const train::config model = pipeline_test::tiny(6, true);
+  const train::config model = in_pieces(head_pieces);
   settings.poison = true;
   settings.evaluation_microbatches = 2;
   move(settings);

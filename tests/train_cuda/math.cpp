@@ -199,7 +199,11 @@ TEST_CASE("a stage on a GPU computes what it does on the host") {
        {config{.layers = 2, .width = 32, .heads = 4, .context = 12, .microbatch = 2},
         config{.layers = 1, .width = 24, .heads = 2, .context = 8, .microbatch = 3,
                .vocabulary = 50, .expansion = 3, .tied = false},
-        config{.layers = 2, .width = 16, .heads = 2, .context = 12, .microbatch = 2, .slices = 3}}) {
+        config{.layers = 2, .width = 16, .heads = 2, .context = 12, .microbatch = 2, .slices = 3},
+        config{.layers = 1, .width = 24, .heads = 2, .context = 8, .microbatch = 3,
+               .vocabulary = 51, .tied = false, .head_pieces = 3},
+        config{.layers = 2, .width = 16, .heads = 2, .context = 12, .microbatch = 2, .slices = 3,
+               .head_pieces = 4}}) {
     // Rounding, of sums of a few hundred numbers near 1.
     compare(model, precision::fp32, 2e-5, 2e-5, 1e-3);
     // A number that differs in its last bit may round to another in bf16, which is 2^-8 of it away:

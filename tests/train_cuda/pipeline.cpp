@@ -16,26 +16,28 @@ namespace {
 
 using train::pipeline_settings;
 
-void compare(const pipeline_settings& settings, std::uint64_t seed, int gpus = 1) {
+void compare(const pipeline_settings& settings, std::uint64_t seed, int gpus = 1,
+             int head_pieces = 1) {
   stretto::test::gpu::reset(seed, gpus);
   train_cuda_test::define_kernels();
   train_cuda_test::compare(settings, [=](pipeline_settings& to) {
     std::vector<int> all(static_cast<std::size_t>(gpus));
     std::iota(all.begin(), all.end(), 0);
     train::cuda::run_on_gpus(to, all);
-  });
+  }, head_pieces);
   CHECK(stretto::test::gpu::complaints().empty());
   CHECK(stretto::test::gpu::alive() == stretto::test::gpu::handles{});
 }
 
-void compare_graph(const pipeline_settings& settings, std::uint64_t seed, int gpus = 1) {
+void compare_graph(const pipeline_settings& settings, std::uint64_t seed, int gpus = 1,
+                   int head_pieces = 1) {
   stretto::test::gpu::reset(seed, gpus);
   train_cuda_test::define_kernels();
   train_cuda_test::compare_graph(settings, [=](pipeline_settings& to) {
     std::vector<int> all(static_cast<std::size_t>(gpus));
     std::iota(all.begin(), all.end(), 0);
     train::cuda::run_on_gpus(to, all);
-  });
+  }, head_pieces);
   for (const std::string& each : stretto::test::gpu::complaints()) FAIL_CHECK(each);
   CHECK(stretto::test::gpu::alive() == stretto::test::gpu::handles{});
 }
@@ -51,6 +53,15 @@ TEST_CASE("a pipeline on a GPU trains as on the host") {
   compare({.schedule = "dualpipe", .ranks = 2, .microbatches = 4}, 4);
   compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2}, 5);
   compare({.schedule = "interleaved_zb", .ranks = 2, .microbatches = 3, .slices = 2}, 12);
+}
+
+TEST_CASE("so does a head in pieces, on as many ranks") {
+  compare({.schedule = "zbv", .ranks = 4, .microbatches = 4}, 15, 2, 4);
+  compare({.schedule = "chimera", .ranks = 2, .microbatches = 4, .data_parallel = 2}, 16, 1, 2);
+  compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2,
+           .products = train::precision::bf16},
+          17, 1, 4);
+  compare_graph({.schedule = "zbv", .ranks = 2, .microbatches = 4}, 18, 1, 4);
 }
 
 TEST_CASE("so do workers that share a rank") {

@@ -15,6 +15,12 @@ TEST_CASE("every schedule trains on a GPU as on the host") {
   train_cuda_test::compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2});
 }
 
+TEST_CASE("a head in pieces trains on a GPU as on the host") {
+  train_cuda_test::compare({.schedule = "zbv", .ranks = 2, .microbatches = 4}, 4);
+  train_cuda_test::compare(
+      {.schedule = "zbv", .ranks = 2, .microbatches = 4, .products = train::precision::bf16}, 4);
+}
+
 TEST_CASE("a graph of the step trains to the bits of steps that are issued") {
   const auto compare = [](const train::pipeline_settings& settings) {
     train_cuda_test::compare_graph(settings, train_cuda_test::on_one);

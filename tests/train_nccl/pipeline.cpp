@@ -79,9 +79,10 @@ void run(int processes, int gpus, std::uint64_t seed, Test test) {
   CHECK(nccl::alive() == 0);
 }
 
-void compare(const pipeline_settings& settings, int processes, int gpus, std::uint64_t seed) {
+void compare(const pipeline_settings& settings, int processes, int gpus, std::uint64_t seed,
+             int head_pieces = 1) {
   run(processes, gpus, seed,
-      [&](int, const auto& move) { train_cuda_test::compare(settings, move); });
+      [&](int, const auto& move) { train_cuda_test::compare(settings, move, head_pieces); });
   check_known();
   CHECK(nccl::communicators().size() > 4);
   CHECK(nccl::aborted() == 0);
@@ -125,6 +126,7 @@ TEST_CASE("so do several processes, of one worker or several") {
   compare({.schedule = "1f1b", .ranks = 1, .microbatches = 2, .tensor_parallel = 2,
            .ops = "in_pieces", .pieces = 2},
           2, 2, 5);
+  compare({.schedule = "zbv", .ranks = 3, .microbatches = 3}, 3, 3, 7, 4);
   // Of these, two evaluate nothing.
   compare({.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}, 4, 4, 4);
 }

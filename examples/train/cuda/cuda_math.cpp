@@ -238,9 +238,13 @@ void cuda_math::summed_loss(float* sums, std::size_t rows, double factor, double
   launch_rows(cuda::add_losses{losses, rows, factor, loss}, 1, rows, parts_->stream);
 }
 void cuda_math::logits_back(matrix_span<float> logits, const std::uint8_t* targets,
-                            std::size_t first, const float* sums) const {
-  launch_rows(cuda::logits_back{on_gpu(logits), targets, first, sums}, logits.rows, logits.columns,
-              parts_->stream);
+                            std::size_t first, const float* sums,
+                            const held& gradient) const {
+  with_type(gradient, [&](auto to) {
+    launch_rows(cuda::logits_back<held_as<decltype(to)>>{on_gpu(matrix_span<const float>(logits)),
+                                                         to, targets, first, sums},
+                logits.rows, logits.columns, parts_->stream);
+  });
 }
 
 void cuda_math::copy(const void* from, void* to, std::size_t bytes) const {

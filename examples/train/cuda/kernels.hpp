@@ -24,6 +24,7 @@ using row_kernels =
     kernel_list<norm<float, float>, norm<bfloat16, bfloat16>, norm<float, bfloat16>,
                 norm_back<float>, norm_back<bfloat16>, softmax<float>, softmax<bfloat16>,
                 softmax_back<float>, softmax_back<bfloat16>, cross_entropy<float>,
-                cross_entropy<bfloat16>, row_sums, logits_back, add_losses, add_squares, add_squared>;
+                cross_entropy<bfloat16>, row_sums, logits_back<float>,
+                logits_back<bfloat16>, add_losses, add_squares, add_squared>;
 
 }  // namespace train::cuda

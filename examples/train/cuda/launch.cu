@@ -120,7 +120,8 @@ template void launch_rows(const softmax_back<bfloat16>&, std::size_t, std::size_
 template void launch_rows(const cross_entropy<float>&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const cross_entropy<bfloat16>&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const row_sums&, std::size_t, std::size_t, cudaStream_t);
-template void launch_rows(const logits_back&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const logits_back<float>&, std::size_t, std::size_t, cudaStream_t);
+template void launch_rows(const logits_back<bfloat16>&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const add_losses&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const add_squares&, std::size_t, std::size_t, cudaStream_t);
 template void launch_rows(const add_squared&, std::size_t, std::size_t, cudaStream_t);

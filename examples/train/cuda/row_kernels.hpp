@@ -162,19 +162,21 @@ struct row_sums {
   }
 };
 
+template <class Held>
 struct logits_back {
-  matrix logits;
+  constant_matrix logits;
+  matrix_on_gpu<Held> gradient;
   const std::uint8_t* targets;
   std::size_t first;
   const float* sums;
   template <class Team>
   TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t row) const {
-    float* const values = logits.row(row);
+    const float* const values = logits.row(row);
     const float* const of = sums + 3 * row;
     const std::size_t target = targets[row];
     team.each(logits.columns, [&](std::size_t at) {
-      values[at] =
-          std::exp(values[at] - of[0]) * of[1] - (first + at == target ? of[2] : 0.0f);
+      hold(std::exp(values[at] - of[0]) * of[1] - (first + at == target ? of[2] : 0.0f),
+           gradient.row(row)[at]);
     });
   }
 };

@@ -25,9 +25,10 @@ head<Scalar>::head(const config& model, int piece)
   }
   output_ = stash_.take_held(model, rows_, width_);
   if (whole()) {
-    logits_ = stash_.take_held(model, rows_, tokens_);
+    logits_ = logits_gradient_ = stash_.take_held(model, rows_, tokens_);
   } else {
     logits_ = {stash_.take(rows_ * tokens_).offset, rows_, tokens_, false};
+    logits_gradient_ = model.in_bf16() ? stash_.take_held(model, rows_, tokens_) : logits_;
     targets_ = stash_.take((rows_ + sizeof(Scalar) - 1) / sizeof(Scalar));
     if (ends()) sums_ = stash_.take(model.sums_scalars());
   }
@@ -99,18 +100,19 @@ void head<Scalar>::backward_input(const counted_math<Scalar>& with,
                                   std::span<Scalar> input_gradient, std::span<Scalar> stash) const {
   const held_matrix<Scalar> to = held(input_gradient);
   const held_matrix<Scalar> made = norms() ? output_gradient_.of(stash) : to;
+  const held_matrix<Scalar> gradient = logits_gradient_.of(stash);
   if (whole()) {
-    with.product(made, logits_.of(stash), table_of(parameters));
+    with.product(made, gradient, table_of(parameters));
   } else {
     const Scalar* const sums =
         ends() ? &stash[sums_.offset] : output_gradient.data() + model_.sums_place();
-    const matrix_span<Scalar> logits = logits_of(stash);
-    with->logits_back(logits, reinterpret_cast<const std::uint8_t*>(&stash[targets_.offset]),
-                      config::size(piece_) * tokens_, sums);
+    with->logits_back(logits_of(stash),
+                      reinterpret_cast<const std::uint8_t*>(&stash[targets_.offset]),
+                      config::size(piece_) * tokens_, sums, gradient);
     if (!ends())
       with->copy(output_gradient.data(),
                  norms() ? &stash[output_gradient_.offset] : input_gradient.data(), held_bytes());
-    with.product(made, logits, table_of(parameters), !ends());
+    with.product(made, gradient, table_of(parameters), !ends());
     if (!norms()) {
       with->copy(sums, input_gradient.data() + model_.sums_place(),
                  model_.sums_scalars() * sizeof(Scalar));
@@ -127,10 +129,7 @@ template <class Scalar>
 void head<Scalar>::backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
                                    std::span<Scalar> gradients) const {
   const matrix_span<Scalar> table(&gradients[table_.offset], tokens_, width_);
-  if (whole())
-    with.product(table, transposed(logits_.of(stash)), output_.of(stash), true);
-  else
-    with.product(table, transposed(logits_of(stash)), output_.of(stash), true);
+  with.product(table, transposed(logits_gradient_.of(stash)), output_.of(stash), true);
   if (norms())
     with->norm_weights(normal_.of(stash), output_gradient_.of(stash), &gradients[gamma_.offset],
                        &gradients[beta_.offset]);

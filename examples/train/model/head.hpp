@@ -70,10 +70,8 @@ class head {
   matrix_span<const Scalar> table_of(std::span<const Scalar> parameters) const {
     return {&parameters[table_.offset], tokens_, width_};
   }
-  //! Of a piece, whose gradient takes their place in its backward: in Scalar, whatever activations
-  //! are held in.
-  template <class Value>
-  matrix_span<Value> logits_of(std::span<Value> stash) const {
+  //! Of a piece, until its backward: in Scalar, whatever activations are held in.
+  matrix_span<Scalar> logits_of(std::span<Scalar> stash) const {
     return {&stash[logits_.offset], rows_, tokens_};
   }
   held_matrix<Scalar> held(std::span<Scalar> message) const {
@@ -88,6 +86,7 @@ class head {
   tensor gamma_, beta_, table_;
   tensor deviation_, targets_, sums_;
   held_tensor normal_, output_, logits_, output_gradient_;
+  held_tensor logits_gradient_;  // in the logits' place, unless it alone is in bf16
 };
 
 extern template class head<float>;

@@ -237,10 +237,11 @@ class host_operations : public math<Scalar> {
     *loss = train::summed_loss(sums, rows, factor);
   }
   void logits_back(variable logits, const std::uint8_t* targets, std::size_t first,
-                   const Scalar* sums) const override {
+                   const Scalar* sums, const held& gradient) const override {
     for (std::size_t row = 0; row < logits.rows; ++row)
       row_logits_back<Scalar>({logits.data + row * logits.stride, logits.columns}, targets[row],
                               first, sums + 3 * row);
+    if (gradient.in_bf16()) round_rows<Scalar>(logits, gradient.narrow());
   }
 
   void copy(const void* from, void* to, std::size_t bytes) const override {

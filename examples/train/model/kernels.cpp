@@ -333,7 +333,7 @@ std::vector<kernel_call> kernels_of(const config& model, op_code code) {
       return {plain(rows, hidden, width)};
     case op_code::output:
       return {each("residual", width)};
-    case op_code::head:
+    case op_code::head:  // of pieces as of the first, which has the norm
       return {each("norm", width), by_transposed(rows, width, vocabulary),
               each("loss", vocabulary)};
     case op_code::mix_sum:

@@ -113,10 +113,10 @@ class math {
   //! *loss as cross_entropy has it, from sums of all columns. These become, of each row, the largest
   //! logit, factor by the sum of exponentials, and factor.
   virtual void summed_loss(Scalar* sums, std::size_t rows, double factor, double* loss) const = 0;
-  //! Logits of some columns become their gradient.
+  //! The gradient of logits of some columns, in their place, or in bf16. They are lost.
   //! @param sums  as summed_loss leaves them
   virtual void logits_back(matrix_span<Scalar> logits, const std::uint8_t* targets,
-                           std::size_t first, const Scalar* sums) const = 0;
+                           std::size_t first, const Scalar* sums, const held& gradient) const = 0;
 
   virtual void copy(const void* from, void* to, std::size_t bytes) const = 0;
   virtual void zero(void* to, std::size_t bytes) const = 0;

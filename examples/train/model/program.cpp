@@ -29,8 +29,8 @@ struct layer_buffers {
                normal2 = -1, deviation2 = -1, output2 = -1, slope = -1, values = -1;
   std::int32_t hidden_gradient = -1, output2_gradient = -1, middle_gradient = -1,
                joint_gradient = -1, output1_gradient = -1, scratch = -1;
-  std::int32_t targets = -1, sums = -1;  // of a piece of the head
-  std::int32_t slot = -1;                // behind the layer
+  std::int32_t values_gradient = -1, targets = -1, sums = -1;  // of the head, or a piece of it
+  std::int32_t slot = -1;                                      // behind the layer
   trained norm1, qkv, mix, norm2, up, down;
   trained table, norm;  // of embedding and head
 };
@@ -133,6 +133,9 @@ class chain_writer {
       made.output1 = held_rows("head norm", width);
       made.values = whole ? held_rows("logits", model_.piece_tokens())
                           : rows("logits", model_.piece_tokens());
+      made.values_gradient = whole || !model_.in_bf16()
+                                 ? made.values
+                                 : held_rows("logits gradient", model_.piece_tokens());
       made.table = both("head table", "head table gradient", model_.piece_tokens() * width);
       if (first) {
         made.normal1 = held_rows("head normal", width);
@@ -219,7 +222,7 @@ class chain_writer {
                                    writes(at.output1_gradient)});
         for (const std::int32_t read : {at.targets, at.sums, at.slot})
           if (read >= 0) uses.push_back(reads(read));
-        if (at.targets >= 0) uses.push_back(writes(at.values));
+        if (at.targets >= 0) uses.insert(uses.end(), {writes(at.values), writes(at.values_gradient)});
         return uses;
       }
       case op_code::down_back:
@@ -241,7 +244,7 @@ class chain_writer {
                         reads(at.middle_gradient), reads(at.norm1.value), writes(to)},
                        at.output1_gradient);
       case op_code::head_weight: {
-        auto uses = add_to({reads(at.values), reads(at.output1)}, at.table);
+        auto uses = add_to({reads(at.values_gradient), reads(at.output1)}, at.table);
         if (at.norm.value < 0) return uses;
         uses.insert(uses.end(), {reads(at.normal1), reads(at.output1_gradient)});
         return add_to(std::move(uses), at.norm);
