@@ -105,7 +105,7 @@ TEST_CASE("a head in pieces: losses, gradients and first values are those of one
 }
 
 TEST_CASE("a head in pieces: large logits, in the first piece or the last, leave a finite loss") {
-  for (const std::size_t largest : {0, 5, 11}) {
+  for (const std::size_t largest : {std::size_t{0}, std::size_t{5}, std::size_t{11}}) {
     const config model = in_pieces(of_twelve(false), 4);
     basic_stage<float> one(model, 0, model.layer_count(), 1);
     const int layer = model.layers + 1 + static_cast<int>(largest / 3);
