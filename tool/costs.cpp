@@ -12,23 +12,16 @@
 #include "machine_options.hpp"
 #include "measured_stages.hpp"
 #include "numbers.hpp"
-#include "op_ways.hpp"
 #include "slice_options.hpp"
 #include "stretto/assignment/described.hpp"
-#include "stretto/memory/liveness.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "table.hpp"
+#include "transformer_layers.hpp"
 #include "transformer_options.hpp"
 
 namespace stretto::tool {
 
 namespace {
-
-constexpr std::int64_t kib = 1024;  // bytes: of whole models in bytes, sums would be too large
-
-std::int64_t in_kib(std::int64_t bytes) {
-  return (bytes + kib - 1) / kib;
-}
 
 struct costs_command {
   transformer_options of_model;
@@ -81,7 +74,7 @@ struct costs_command {
     slices_ = of_slices.cut(of_model.model);
     on_ = of_machine.settle();
     if (host_link > 0) on_.to_host = host_link;
-    const std::vector<layer_entry> all = kinds_of_layers();
+    const std::vector<layer_entry> all = all_layers().kinds(slices_);
     refuse_long(all);
     if (!out.empty())
       write_file("-o", out, layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers()}));
@@ -89,10 +82,9 @@ struct costs_command {
   }
 
  private:
+  transformer_layers all_layers() const { return {of_model, layers, ends_apart, on_}; }
   //! Layers in the file.
-  int dealt() const { return first_piece() + (heads_apart() ? of_model.model.head_pieces : 0); }
-  int first_piece() const { return layers + (ends_apart ? 1 : 0); }
-  bool heads_apart() const { return ends_apart || of_model.model.head_pieces > 1; }
+  int dealt() const { return all_layers().dealt(); }
   bool sums() const { return of_model.replicas > 1; }
   bool gathers() const { return of_model.model.weight_shards > 1; }
 
@@ -101,96 +93,6 @@ struct costs_command {
     const auto stages = static_cast<int>(found.stages.size());
     if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, {stages}));
     if (out != "-") print(found);
-  }
-  std::vector<layer_entry> kinds_of_layers() const {
-    std::vector<layer_entry> all;
-    const transformer& model = of_model.model;
-    const int pieces = model.head_pieces;
-    const auto add = [&](int from, int to, bool others, const transformer_part& part) {
-      const one_stage at = stage_of(part, to + 1 == dealt());
-      std::string which = std::to_string(from);
-      if (to > from) which += "-" + std::to_string(to);
-      for (std::size_t slice = 0; slice < slices_.size(); ++slice) {
-        const unit_costs costs = costs_of(slices_[slice], at);
-        all.push_back({which, others ? -1 : from, slices_.size() == 1 ? -1 : static_cast<int>(slice),
-                       costs, in_kib(model.weight_bytes(part)), copy_time(costs.memory_forward), to});
-      }
-    };
-    const auto add_some = [&](int from, int to, bool others, const transformer_part& part) {
-      if (from <= to) add(from, to, others, part);
-    };
-    const int last = first_piece() - 1;  // of those before the head
-    const bool whole = !heads_apart();   // it is with the last of them
-    add(0, 0, false, {ends_apart ? 0 : 1, true, whole && last == 0 ? 1 : 0, whole && last == 0});
-    add_some(1, last - (whole ? 1 : 0), true, {1});
-    if (whole && last > 0) add(last, last, false, {1, false, 1, true});
-    if (whole) return all;
-    add(last + 1, last + 1, false, {0, false, 1, true});
-    add_some(last + 2, last + pieces - 1, false, {0, false, 1});
-    add_some(last + std::max(pieces, 2), last + pieces, false, {0, false, 1});
-    return all;
-  }
-
-  //! A pipeline with a rank of such a part, and that rank.
-  struct one_stage {
-    std::vector<transformer_part> parts;
-    int rank;
-
-    const transformer_part& part() const { return parts[static_cast<std::size_t>(rank)]; }
-  };
-  //! @param last  it is the last: of pieces of the head the one with the loss
-  one_stage stage_of(const transformer_part& part, bool last) const {
-    const std::int64_t pieces = of_model.model.head_pieces;
-    one_stage made{{}, 0};
-    if (!part.embedding) made.parts.push_back({1, true});
-    const bool piece = part.head_pieces > 0;
-    const std::int64_t before = !piece || part.head_norm ? 0 : last ? pieces - 1 : 1;
-    if (before > 0) made.parts.push_back({0, false, before, true});
-    made.rank = static_cast<int>(made.parts.size());
-    made.parts.push_back(part);
-    const std::int64_t behind = pieces - before - part.head_pieces;
-    if (behind > 0) made.parts.push_back({0, false, behind, !piece});
-    return made;
-  }
-  unit_costs costs_of(const transformer& model, const one_stage& at) const {
-    const placement where{.ranks = static_cast<int>(at.parts.size()), .chunks = 1};
-    const transformer_part& part = at.part();
-    const program_chain halves = transformer_chain(model, where, at.rank, at.parts, true, on_);
-    of_model.refuse_huge(halves);
-    const program_chain whole = transformer_chain(model, where, at.rank, at.parts, false, on_);
-    const auto time = [&](const program_chain& chain, std::size_t job) {
-      const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));
-      return ways_of("", graph, chain, on_, {.multiprocessors = on_.multiprocessors})
-          .best()
-          .makespan;
-    };
-    unit_costs made;
-    made.forward = time(halves, 0);
-    made.backward_input = time(halves, 1);
-    made.backward_weight = time(halves, 2);
-    const std::int64_t apart = made.backward_input + made.backward_weight;
-    made.whole_saves = std::max(std::int64_t{0}, apart - time(whole, 1));
-    std::vector<job_cost> kept(halves.programs.size());
-    const verdict answer = memory::measure_chain(halves, {kept.data(), kept.size()});
-    if (!answer.ok()) throw bad_input(std::string(memory::explain(answer, halves).view()));
-    made.memory_forward = in_kib(kept[0].change);
-    // Between the halves: of what the forward keeps, and of gradients.
-    const std::int64_t left = in_kib(kept[0].change + kept[1].change);
-    made.memory_backward_input = left - made.memory_forward;
-    made.memory_backward_weight = -left;
-    made.memory_weights = in_kib(model.state_bytes(part));
-    const auto across = [&](std::int64_t message) {
-      return message == 0 ? 0 : on_.time({.message = message, .between_nodes = true});
-    };
-    if (sums()) made.reduce_grad = across(model.sum_message(part, of_model.replicas));
-    if (gathers()) made.unshard = across(model.gather_message(part));
-    made.memory_unshard = in_kib(model.gathered_bytes(part));
-    return made;
-  }
-  //! Of a copy to the host, or back, of what a forward keeps.
-  std::optional<std::int64_t> copy_time(std::int64_t kept) const {
-    if (on_.to_host == 0) return std::nullopt;
-    return kept == 0 ? 0 : on_.launch + (kept * kib + on_.to_host - 1) / on_.to_host;
   }
   //! @throws bad_input for what --layer-costs would not read
   void refuse_long(const std::vector<layer_entry>& all) const {

@@ -1,0 +1,124 @@
+#include "transformer_layers.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "errors.hpp"
+#include "op_ways.hpp"
+#include "stretto/memory/liveness.hpp"
+#include "stretto/model/transformer_chain.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+constexpr std::int64_t kib = 1024;  // bytes: of whole models in bytes, sums would be too large
+
+std::int64_t in_kib(std::int64_t bytes) {
+  return (bytes + kib - 1) / kib;
+}
+
+//! A pipeline with a stage of some part, and that stage.
+struct one_stage {
+  std::vector<transformer_part> parts;
+  int rank = 0;
+
+  const transformer_part& part() const { return parts[static_cast<std::size_t>(rank)]; }
+};
+
+//! @param last  it is the last: of pieces of the head the one with the loss
+one_stage pipeline_with(const transformer_part& part, bool last, std::int64_t pieces) {
+  one_stage made;
+  if (!part.embedding) made.parts.push_back({1, true});
+  const bool piece = part.head_pieces > 0;
+  const std::int64_t before = !piece || part.head_norm ? 0 : last ? pieces - 1 : 1;
+  if (before > 0) made.parts.push_back({0, false, before, true});
+  made.rank = static_cast<int>(made.parts.size());
+  made.parts.push_back(part);
+  const std::int64_t behind = pieces - before - part.head_pieces;
+  if (behind > 0) made.parts.push_back({0, false, behind, !piece});
+  return made;
+}
+
+unit_costs costs_of(const transformer& model, const one_stage& at,
+                    const transformer_options& of_model, const machine& on) {
+  const placement where{.ranks = static_cast<int>(at.parts.size()), .chunks = 1};
+  const transformer_part& part = at.part();
+  const program_chain halves = transformer_chain(model, where, at.rank, at.parts, true, on);
+  of_model.refuse_huge(halves);
+  const program_chain whole = transformer_chain(model, where, at.rank, at.parts, false, on);
+  const auto time = [&](const program_chain& chain, std::size_t job) {
+    const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));
+    return ways_of("", graph, chain, on, {.multiprocessors = on.multiprocessors}).best().makespan;
+  };
+  unit_costs made;
+  made.forward = time(halves, 0);
+  made.backward_input = time(halves, 1);
+  made.backward_weight = time(halves, 2);
+  const std::int64_t apart = made.backward_input + made.backward_weight;
+  made.whole_saves = std::max(std::int64_t{0}, apart - time(whole, 1));
+  std::vector<job_cost> kept(halves.programs.size());
+  const verdict answer = memory::measure_chain(halves, {kept.data(), kept.size()});
+  if (!answer.ok()) throw bad_input(std::string(memory::explain(answer, halves).view()));
+  made.memory_forward = in_kib(kept[0].change);
+  // Between the halves: of what the forward keeps, and of gradients.
+  const std::int64_t left = in_kib(kept[0].change + kept[1].change);
+  made.memory_backward_input = left - made.memory_forward;
+  made.memory_backward_weight = -left;
+  made.memory_weights = in_kib(model.state_bytes(part));
+  const auto across = [&](std::int64_t message) {
+    return message == 0 ? 0 : on.time({.message = message, .between_nodes = true});
+  };
+  if (of_model.replicas > 1) made.reduce_grad = across(model.sum_message(part, of_model.replicas));
+  if (model.weight_shards > 1) made.unshard = across(model.gather_message(part));
+  made.memory_unshard = in_kib(model.gathered_bytes(part));
+  return made;
+}
+
+//! Of a copy to the host, or back, of what a forward keeps.
+std::optional<std::int64_t> copy_time(std::int64_t kept, const machine& on) {
+  if (on.to_host == 0) return std::nullopt;
+  return kept == 0 ? 0 : on.launch + (kept * kib + on.to_host - 1) / on.to_host;
+}
+
+}  // namespace
+
+int transformer_layers::dealt() const {
+  const int pieces = of_model.model.head_pieces;
+  return layers + (ends_apart ? 1 : 0) + (ends_apart || pieces > 1 ? pieces : 0);
+}
+
+std::vector<layer_entry> transformer_layers::kinds(std::span<const transformer> slices) const {
+  std::vector<layer_entry> all;
+  const transformer& model = of_model.model;
+  const int pieces = model.head_pieces;
+  const auto add = [&](int from, int to, bool others, const transformer_part& part) {
+    if (from > to) return;
+    const one_stage at = pipeline_with(part, to + 1 == dealt(), pieces);
+    std::string which = std::to_string(from);
+    if (to > from) which += "-" + std::to_string(to);
+    for (std::size_t slice = 0; slice < slices.size(); ++slice) {
+      const unit_costs costs = costs_of(slices[slice], at, of_model, on);
+      all.push_back({which, others ? -1 : from, slices.size() == 1 ? -1 : static_cast<int>(slice),
+                     costs, in_kib(model.weight_bytes(part)), copy_time(costs.memory_forward, on),
+                     to});
+    }
+  };
+  const int last = layers - 1 + (ends_apart ? 1 : 0);  // of those before the head
+  const bool whole = !ends_apart && pieces == 1;       // which is with it
+  add(0, 0, false, {ends_apart ? 0 : 1, true, whole && last == 0 ? 1 : 0, whole && last == 0});
+  add(1, last - (whole ? 1 : 0), true, {1});
+  if (whole) {
+    add(std::max(last, 1), last, false, {1, false, 1, true});
+    return all;
+  }
+  const int first_piece = last + 1, last_piece = last + pieces;
+  add(first_piece, first_piece, false, {0, false, 1, true});
+  add(first_piece + 1, last_piece - 1, false, {0, false, 1});
+  add(std::max(last_piece, first_piece + 1), last_piece, false, {0, false, 1});
+  return all;
+}
+
+}  // namespace stretto::tool

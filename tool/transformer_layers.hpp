@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "layer_costs.hpp"
+#include "stretto/model/machine.hpp"
+#include "stretto/model/transformer.hpp"
+#include "transformer_options.hpp"
+
+namespace stretto::tool {
+
+//! The layers of a transformer on a device, in the order in which they are dealt: the embedding with
+//! the first of them or before it, the head with the last or behind it, or its pieces, behind it.
+struct transformer_layers {
+  const transformer_options& of_model;  //!< settled
+  int layers = 1;           //!< of attention and feed-forward
+  bool ends_apart = false;  //!< embedding and head are layers of their own
+  machine on;
+
+  //! How many there are.
+  int dealt() const;
+  //! What they take, ns and KiB, those that take the same together.
+  //! @param slices  a model of each
+  //! @throws bad_input for sizes that make a buffer larger than any may be
+  std::vector<layer_entry> kinds(std::span<const transformer> slices) const;
+};
+
+}  // namespace stretto::tool
