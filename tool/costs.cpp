@@ -131,6 +131,11 @@ struct costs_command {
     return longest;
   }
 
+  //! Pieces of a head are for stages of their own, beside those of the layers.
+  suggested_pipeline suggested(int slices) const {
+    if (of_model.model.head_pieces == 1) return {std::min(layers, 8), 1, slices, dealt()};
+    return {std::clamp(dealt() / 2, 1, 8), 2, slices, dealt()};
+  }
   //! A column of what copies take, where that is known of any.
   static void add_copies(std::vector<std::vector<std::string>>& rows,
                          const std::vector<layer_entry>& all) {
@@ -196,8 +201,7 @@ struct costs_command {
     }
     std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
               << ". So, for what ranks and micro-batches you like:\n"
-              << comparing_command({std::min(layers, 8), model.head_pieces > 1 ? 2 : 1, slices, dealt()},
-                                   hop(), out)
+              << comparing_command(suggested(slices), hop(), out)
               << '\n';
   }
   void print(const measured_stages& found) const {

@@ -19,26 +19,12 @@ namespace {
 
 //! Takes what plans count as messages out of a chain: what is sent, received, or handed to the next
 //! stage on the same rank.
-void take_messages_out(program_chain& chain, const placement& where, int rank,
-                       std::int64_t activation) {
+void take_messages_out(program_chain& chain) {
   std::vector<char> out(chain.buffers.size());
-  const auto mark = [&](const op_use& use) {
-    out[static_cast<std::size_t>(chain.storage_of(use.buffer))] = 1;
-  };
-  for (const program& job : chain.programs) {
-    const int step = job.kind == job_kind::forward ? 1 : is_input_gradient(job.kind) ? -1 : 0;
-    const int next = where.stage_of(rank, job.chunk) + step;
-    const bool stays = step != 0 && where.stays(rank, job.chunk, next);
-    const op_use* result = nullptr;
-    for (const op& one : chain.ops_of(job))
-      for (const op_use& use : chain.uses_of(one)) {
-        if (one.name == "receive" || one.name == "send") mark(use);
-        if (use.how == touch::writes &&
-            chain.buffers[static_cast<std::size_t>(use.buffer)].bytes == activation)
-          result = &use;
-      }
-    if (stays && result != nullptr) mark(*result);
-  }
+  for (const op& one : chain.ops)
+    if (one.name == "receive" || one.name == "send" || one.name == "hand on")
+      for (const op_use& use : chain.uses_of(one))
+        out[static_cast<std::size_t>(chain.storage_of(use.buffer))] = 1;
   for (program_buffer& one : chain.buffers)
     if (out[static_cast<std::size_t>(one.storage)] != 0) one.persistent = true;
 }
@@ -116,17 +102,17 @@ std::int64_t most_saved(const plan_view& plan, const std::vector<stage_plan>& st
 
 }  // namespace
 
-std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, const message_size& message,
+std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank,
                                          const chain_maker& chain, bool split) {
   program_chain made = chain(rank, split, false);
-  take_messages_out(made, where, rank, message.activation);
+  take_messages_out(made);
   std::vector<std::int64_t> stashes;
   for (const stage_need& need : needs_of(std::move(made), where))
     stashes.push_back(plan_of(need, need, split).stash);
   return stashes;
 }
 
-std::vector<rank_memory> measure_plans(const replay_input& compute, const message_size& message,
+std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t message,
                                        const chain_maker& chain, const summed_gradients& summed) {
   const placement& where = compute.where;
   bool split = false;
@@ -141,7 +127,7 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, const messag
     std::vector<stage_need> found[2];
     for (const bool again : {false, true}) {
       program_chain made = chain(rank, split, again);
-      take_messages_out(made, where, rank, message.activation);
+      take_messages_out(made);
       found[again] = needs_of(std::move(made), where);
     }
     for (int chunk = 0; chunk < where.chunks; ++chunk)
@@ -152,7 +138,7 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, const messag
   plan_request request;
   request.stages.clear();
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
-    request.stages.push_back({.output = message.bytes,
+    request.stages.push_back({.output = message,
                               .stash = stages[stage].stash,
                               .gradients = summed.bytes[stage],
                               .kept = stages[stage].kept});

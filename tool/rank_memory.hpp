@@ -23,17 +23,11 @@ struct rank_memory {
 //! The chain of a rank; the last argument: with recomputes.
 using chain_maker = std::function<program_chain(int rank, bool split, bool again)>;
 
-//! Of what goes from one stage to the next.
-struct message_size {
-  std::int64_t bytes = 0;
-  std::int64_t activation = 0;  //!< of these; the rest goes with it between pieces of a head
-};
-
 //! What forwards save for backwards, messages aside, of every chunk of the rank; where those are
 //! split, what that for the weights does not read: what an offload moves.
 //! @throws as below
-std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, const message_size& message,
-                                         const chain_maker& chain, bool split);
+std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, const chain_maker& chain,
+                                         bool split);
 
 //! What plans sum over replicas of stages, of each stage once.
 struct summed_gradients {
@@ -42,8 +36,9 @@ struct summed_gradients {
 };
 
 //! What plans of these compute lists need.
+//! @param message  bytes of what goes from stage to stage
 //! @throws broken_schedule when a plan breaks a rule, bad_input for a chain that is not sound
-std::vector<rank_memory> measure_plans(const replay_input& compute, const message_size& message,
+std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t message,
                                        const chain_maker& chain, const summed_gradients& summed);
 
 }  // namespace stretto::tool

@@ -19,7 +19,7 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
   // Behind these are pieces of the head, unless it is one that --layers does not count.
   const bool counted = model.head_pieces > 1 || letters.ends_with('L');
   const int pieces_from = how.layers() - (counted ? model.head_pieces : 0);
-  if (pieces_from < 1)
+  if (model.head_pieces > 1 && pieces_from < 1)
     throw bad_option("--layers", layers_text,
                      "leaves no layer before the " + std::to_string(model.head_pieces) +
                          " of --head-pieces");
@@ -113,10 +113,9 @@ bool transformer_ranks::sums(const placement& where) const {
   return !forward_only && (of_model.replicas > 1 || where.kind == placement_kind::bidirectional);
 }
 
-message_size transformer_ranks::message() const {
+std::int64_t transformer_ranks::message() const {
   program_chain none_yet;
-  const transformer_writer writer(of_model.model, none_yet);
-  return {writer.message_bytes(), writer.activation_bytes()};
+  return transformer_writer(of_model.model, none_yet).message_bytes();
 }
 
 void transformer_ranks::refuse_huge_jobs(const placement& where, int rank,
@@ -154,7 +153,7 @@ job_table transformer_ranks::job_costs(const placement& where, verdict& unsound,
     table.base.push_back(state_bytes(where, rank, parts));
     if (!copies || !unsound.ok()) continue;
     const std::vector<std::int64_t> stashes =
-        stash_by_chunk(where, rank, message(), chains(where), split);
+        stash_by_chunk(where, rank, chains(where), split);
     for (int chunk = 0; chunk < where.chunks; ++chunk) {
       const std::int64_t moved = stashes[static_cast<std::size_t>(chunk)];
       table.at(rank, chunk, job_kind::offload).change = -moved;

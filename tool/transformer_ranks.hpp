@@ -34,8 +34,8 @@ struct transformer_ranks {
   //! In single precision, whatever gradients are in.
   summed_gradients summed(const placement& where) const;
 
-  //! Of what goes from stage to stage.
-  message_size message() const;
+  //! Bytes of what goes from stage to stage.
+  std::int64_t message() const;
 
   //! What jobs keep and need, and ranks hold; no times.
   //! @param unsound  is told why a chain is not sound, if one is not

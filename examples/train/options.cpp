@@ -263,7 +263,7 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
       ->needs("--save");
   app.add_option("--resume", made.resume,
                  "Checkpoint to go on from: the same model and seed, any ranks, chunks, schedule, "
-                 "workers");
+                 "workers, pieces of the head");
   app.add_option(
       "--log", made.log,
       "File of CSV that gets a line after each step: loss, gradient norm, learning rate, "

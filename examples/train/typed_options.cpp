@@ -144,7 +144,8 @@ void typed_options::complete(options& made) const {
     if (!how.complaint().empty()) throw bad_setting("layers", *layers, how.complaint());
     if (how.layers() <= ends || how.layers() > most_blocks + ends)
       throw bad_setting("layers", *layers,
-                        "embedding, blocks and head are from " + std::to_string(ends + 1) + " to " +
+                        "embedding, blocks and " + made.model.head_words() + " are from " +
+                            std::to_string(ends + 1) + " to " +
                             std::to_string(most_blocks + ends) + " layers");
     made.pipeline.layers = *layers;
     made.model.layers = how.layers() - ends;

@@ -89,6 +89,15 @@ TEST_CASE("what is told of a head in pieces says so, and the command that it end
   const std::string command = tool_tests::found(told.out, "stretto (compare .*)\n").at(0).at(0);
   CHECK(command.find("--chunks 2 --layers balanced:8 ") != std::string::npos);
   CHECK(run(command).exit == 0);
+  for (const char* const sizes : {"8 --head-pieces 2", "1 --head-pieces 8", "1 --head-pieces 2"}) {
+    const temporary other("few.json");
+    const outcome few = run("costs --layers " + std::string(sizes) + " -o " + other.path() + " " +
+                            small_model);
+    const outcome ran = run(tool_tests::found(few.out, "stretto (compare .*)\n").at(0).at(0));
+    CHECK_MESSAGE(ran.exit == 0, ran.err);
+    CHECK(ran.out.find("\nzbv_greedy") != std::string::npos);
+    CHECK(ran.out.find("\ninterleaved") != std::string::npos);
+  }
   CHECK(run("costs --ends-apart --layers 4 --head-pieces 4 " + small_model)
             .out.find("4 layers, embedding and head in 4 pieces, each on") == 0);
   CHECK(run("simulate zbv --ranks 4 --chunks 2 --microbatches 8 --layers 't|t|t|t|t|t|t|t' "
@@ -135,6 +144,29 @@ TEST_CASE("memory deals pieces of a head as the last layers, with their weights 
   const outcome table = run(zbv + "--head-pieces 4 --layers balanced:8");
   CHECK(table.out.find("rank  layers  head pieces  state") != std::string::npos);
   CHECK(run(zbv + "--layers balanced:8").out.find("head pieces") == std::string::npos);
+}
+
+TEST_CASE("memory counts the sums of rows once: as messages, or as what the last piece keeps") {
+  const auto need = [](const std::string& step) {
+    return run_json("memory " + step +
+                    " --head-pieces 2 --hidden 4 --heads 1 --sequence 64 --vocabulary 48 "
+                    "--architecture llama --attention fused --feed-forward 8 --format json")["need"];
+  };
+  const std::int64_t row = 64 * 4 * 2, logits = 64 * 24 * 4, sums = 64 * 12;
+  const auto saved = [](const json& of, std::size_t rank) {
+    return of[rank]["saved"].get<std::int64_t>();
+  };
+  const json apart = need("gpipe --ranks 3 --microbatches 4 --layers 2,1,1");
+  CHECK(saved(apart, 1) == 4 * (row + logits));
+  CHECK(saved(apart, 2) == 4 * (row + logits + sums));
+  // On one rank the same, but for what the layers keep.
+  const json layer = need("gpipe --ranks 3 --microbatches 1 --layers 1,1,1");
+  const json together = need("interleaved --ranks 1 --chunks 3 --microbatches 1 --layers table:1,1,1");
+  CHECK(saved(together, 0) == saved(layer, 0) + saved(layer, 1) + saved(layer, 2));
+  // A stage may have nothing.
+  CHECK(need("1f1b --ranks 4 --microbatches 2 --layers sparse_table:2,0,1,1")[1]["saved"] == 0);
+  const outcome empty = run("memory zb_h1 --ranks 3 --microbatches 4 --layers sparse_table:3,0,3");
+  CHECK_MESSAGE(empty.exit == 0, empty.err);
 }
 
 TEST_CASE("pieces that cannot be, or have no place, are refused by what they do not go with") {

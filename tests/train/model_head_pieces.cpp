@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "model/host_math.hpp"
@@ -12,6 +13,7 @@
 #include "model/program.hpp"
 #include "model/reference.hpp"
 #include "model_support.hpp"
+#include "stretto/model/op_graph.hpp"
 
 using namespace train;
 
@@ -173,6 +175,63 @@ TEST_CASE("the program of pieces of a head: its buffers are the stash and the me
           for (const stretto::program& job : chain.programs)
             CHECK(chain.ops_of(job).size() == one.ops(job.kind).size());
         }
+}
+
+TEST_CASE("ops of pieces wait for what they read, and their weights for their backward") {
+  for (const bool in_bf16 : {false, true}) {
+    CAPTURE(in_bf16);
+    config model{.layers = 1, .width = 64, .heads = 4, .context = 32, .microbatch = 2,
+                 .vocabulary = 192, .head_pieces = 3};
+    if (in_bf16) model.activations = precision::bf16;
+    for (const auto& [first, last] : {std::pair(2, 3), {3, 4}, {4, 5}, {2, 5}, {1, 4}}) {
+      CAPTURE(first);
+      CAPTURE(last);
+      const auto chain = stage_chain(model, first, last, {.split = true});
+      const auto ops = job_ops(model, first, last, stretto::job_kind::backward_input);
+      const auto weights = job_ops(model, first, last, stretto::job_kind::backward_weight);
+      const stretto::op_graph graph = graph_of(chain, std::span(chain.programs).subspan(1));
+      const stretto::op_neighbours direct(graph, true);
+      // What must have ended before each node.
+      std::vector<std::vector<bool>> before(config::size(graph.size()));
+      for (std::int32_t node = 0; node < graph.size(); ++node) {
+        auto& mine = before[config::size(node)];
+        mine.resize(config::size(graph.size()));
+        for (const std::int32_t need : direct.of(node)) {
+          mine[config::size(need)] = true;
+          for (std::size_t at = 0; at < mine.size(); ++at)
+            if (before[config::size(need)][at]) mine[at] = true;
+        }
+      }
+      const auto node_of = [&](op_code code, int layer) {
+        for (std::size_t at = 0; at < ops.size(); ++at)
+          if (ops[at] == stage_op{code, layer}) return at;
+        for (std::size_t at = 0; at < weights.size(); ++at)
+          if (weights[at] == stage_op{code, layer}) return ops.size() + at;
+        REQUIRE(false);
+        return std::size_t{0};
+      };
+      for (int layer = std::max(first, 2); layer < last; ++layer) {
+        CAPTURE(layer);
+        const std::size_t back = node_of(op_code::head_back, layer);
+        CHECK(before[node_of(op_code::head_weight, layer)][back]);
+        if (layer + 1 < last) CHECK(before[back][node_of(op_code::head_back, layer + 1)]);
+        if (last < model.layer_count() && layer + 1 == last)
+          CHECK(before[back][node_of(op_code::receive_gradient, last - 1)]);
+        // Of others' weights none waits.
+        if (layer + 1 < last)
+          CHECK_FALSE(before[node_of(op_code::head_weight, layer + 1)][back]);
+      }
+      // Forwards go along.
+      const stretto::op_graph ahead = graph_of(chain, std::span(chain.programs).first(1));
+      const auto forward = job_ops(model, first, last, stretto::job_kind::forward);
+      const stretto::op_neighbours needs(ahead, true);
+      for (std::size_t at = 1; at < forward.size(); ++at)
+        if (forward[at].code == op_code::head)
+          CHECK(std::ranges::find(needs.of(static_cast<std::int32_t>(at)),
+                                  static_cast<std::int32_t>(at) - 1) !=
+                needs.of(static_cast<std::int32_t>(at)).end());
+    }
+  }
 }
 
 TEST_CASE("pieces that do not divide the vocabulary are refused") {

@@ -131,8 +131,9 @@ TEST_CASE("what goes between stages has room for the sums of rows, which go alon
     uncut.head_pieces = 1;
     program_chain none;
     const stretto::transformer_writer writer(model, none);
-    CHECK(writer.message_bytes() == writer.activation_bytes() + 12 * rows);
-    CHECK(stretto::transformer_writer(uncut, none).message_bytes() == writer.activation_bytes());
+    const std::int64_t row = stretto::transformer_writer(uncut, none).message_bytes();
+    CHECK(row == rows * 64 * 2 / (model.sequence_parallel ? model.tensor_parallel : 1));
+    CHECK(writer.message_bytes() == row + 12 * rows);
     const auto parts = behind_a_layer({1, 2, 1, 1});
     const auto touched = [&](int rank, std::size_t job, std::string_view name) {
       const program_chain chain = cut_chain(model, parts, rank, true);
@@ -189,11 +190,35 @@ TEST_CASE("stages of one rank hand on between pieces, and give back all that the
             int losses = 0;
             for (const job_cost& one : cut_costs(chain)) left += one.change;
             CHECK(left == 0);
-            for (const stretto::op& one : chain.ops) losses += one.name == "loss" ? 1 : 0;
+            int kept = 0;
+            int left_to_others = 0;
+            for (const stretto::op& one : chain.ops) {
+              losses += one.name == "loss" ? 1 : 0;
+              kept += one.name == "hand on" ? 1 : 0;
+              left_to_others += one.name == "send" ? 1 : 0;
+            }
             CHECK(losses == (rank == 0 ? 3 : 4));
+            // Forwards and back, each stage but the ends leaves what it makes.
+            int stay = 0;
+            for (int stage = 0; stage + 1 < where.stages(); ++stage)
+              if (where.rank_of(stage, 0) == rank && where.rank_of(stage + 1, 0) == rank) ++stay;
+            const bool last = where.rank_of(where.stages() - 1, 0) == rank;
+            CHECK(kept == 2 * stay);
+            CHECK(kept + left_to_others == 2 * 4 - (rank == 0 ? 1 : 0) - (last ? 1 : 0));
           }
         }
   });
+}
+
+TEST_CASE("a stage without anything hands on, and does nothing for the weights") {
+  const transformer model{.hidden = 64, .heads = 8, .sequence = 32, .vocabulary = 960};
+  const std::vector<transformer_part> parts{{2, true}, {}, {1, false, 1, true}};
+  for (const bool split : {false, true}) {
+    const program_chain chain = cut_chain(model, parts, 1, split);
+    REQUIRE(chain.programs.size() == (split ? 3 : 2));
+    for (const job_cost& one : cut_costs(chain)) CHECK(one.change == 0);
+    if (split) CHECK(chain.ops_of(chain.programs[2]).front().name == "nothing");
+  }
 }
 
 TEST_CASE("parts that are no pipeline are refused") {

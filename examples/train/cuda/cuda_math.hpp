@@ -59,12 +59,12 @@ class cuda_math final : public math<float> {
                      const std::uint8_t* tokens, std::size_t length) const override;
   void cross_entropy(matrix_span<float> logits, const std::uint8_t* targets, double factor,
                      double* loss, const held& gradient) const override;
-  //! The memory may also be pinned memory of the host.
   void row_sums(matrix_span<const float> logits, const std::uint8_t* targets, std::size_t first,
                 const float* before, float* sums) const override;
   void summed_loss(float* sums, std::size_t rows, double factor, double* loss) const override;
   void logits_back(matrix_span<float> logits, const std::uint8_t* targets, std::size_t first,
                    const float* sums, const held& gradient) const override;
+  //! The memory may also be pinned memory of the host.
   void copy(const void* from, void* to, std::size_t bytes) const override;
   void zero(void* to, std::size_t bytes) const override;
   void add(std::span<const float> left, std::span<const float> right,

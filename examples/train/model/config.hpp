@@ -57,6 +57,11 @@ struct config {
   //! Scalars of one activation or of its gradient: row-major [microbatch * length, width].
   std::size_t activation_scalars() const { return rows() * size(width); }
 
+  //! What its last layers are called in a sentence: "head", "the head's 4 pieces".
+  std::string head_words() const {
+    return head_pieces == 1 ? "head" : "the head's " + std::to_string(head_pieces) + " pieces";
+  }
+
   bool in_bf16() const { return activations == precision::bf16; }
   //! Scalars of memory that hold so many of an activation's.
   std::size_t held_scalars(std::size_t count) const { return in_bf16() ? (count + 1) / 2 : count; }

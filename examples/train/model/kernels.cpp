@@ -333,7 +333,8 @@ std::vector<kernel_call> kernels_of(const config& model, op_code code) {
       return {plain(rows, hidden, width)};
     case op_code::output:
       return {each("residual", width)};
-    case op_code::head:  // of pieces as of the first, which has the norm
+    // Each piece of a head goes over its logits in both; all are taken as the first, with the norm.
+    case op_code::head:
       return {each("norm", width), by_transposed(rows, width, vocabulary),
               each("loss", vocabulary)};
     case op_code::mix_sum:
@@ -344,6 +345,9 @@ std::vector<kernel_call> kernels_of(const config& model, op_code code) {
     case op_code::receive_gradient:
       return {{"move", {2 * activation}}};
     case op_code::head_back:
+      if (model.head_pieces > 1)
+        return {each("loss", vocabulary), plain(rows, vocabulary, width),
+                {"move", {activation}}, each("norm back", width)};
       return {plain(rows, vocabulary, width), {"move", {activation}}, each("norm back", width)};
     case op_code::down_back:
       return {by_transposed(rows, width, hidden), each("multiply", hidden)};

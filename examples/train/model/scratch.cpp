@@ -29,7 +29,7 @@ std::size_t packed_bytes(const config& model, bool with_head) {
   const std::size_t rows = model.rows(), width = config::size(model.width);
   const std::size_t share = model.share();
   const std::size_t head =
-      with_head ? packed_with_weight(rows, width, config::size(model.vocabulary)) : 0;
+      with_head ? packed_with_weight(rows, width, model.piece_tokens()) : 0;
   return std::max({packed_with_weight(rows, width, 3 * share),
                    packed_with_weight(rows, share, width),
                    packed_with_weight(rows, width, share * config::size(model.expansion)), head});
@@ -40,7 +40,7 @@ namespace {
 std::size_t largest_columns(const config& model) {
   const std::size_t hidden = model.share() * config::size(model.expansion);
   return std::max({config::size(model.width), 3 * model.share(), hidden,
-                   config::size(model.vocabulary)});
+                   model.piece_tokens()});
 }
 
 std::size_t largest_rows(const config& model) {
@@ -79,7 +79,7 @@ std::size_t room_scalars(const config& model, int which, bool batches) {
 std::size_t largest_weight(const config& model) {
   const std::size_t hidden = model.share() * config::size(model.expansion);
   return config::size(model.width) *
-         std::max({3 * model.share(), hidden, config::size(model.vocabulary)});
+         std::max({3 * model.share(), hidden, model.piece_tokens()});
 }
 
 void check_scratch(std::size_t scalars, std::size_t room) {

@@ -1,5 +1,6 @@
 // What training has come to, in a file: layer by layer, each in one piece, so that it does not matter
-// how many ranks, chunks and shards wrote it, nor how many go on with it.
+// how many ranks, chunks and shards wrote it, nor how many go on with it; the head as one layer, in
+// whatever pieces it is.
 #pragma once
 
 #include <filesystem>

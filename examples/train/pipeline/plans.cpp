@@ -178,8 +178,8 @@ std::vector<stretto::layer_range> deal_text(const config& model, const stretto::
   const stretto::assignment::described how(text);
   if (!how.complaint().empty()) refuse_layers(how.complaint());
   if (how.layers() != model.layer_count())
-    refuse_layers("they are " + std::to_string(how.layers()) + ", but embedding, blocks and head " +
-                  "make " + std::to_string(model.layer_count()));
+    refuse_layers("they are " + std::to_string(how.layers()) + ", but embedding, blocks and " +
+                  model.head_words() + " make " + std::to_string(model.layer_count()));
   const std::string letters = how.letters();
   for (std::size_t layer = 0; layer < letters.size(); ++layer)
     if (letters[layer] != (layer == 0 ? 'E' : layer + 1 == letters.size() ? 'L' : 't'))
@@ -208,7 +208,7 @@ std::vector<stretto::assignment::layer_range> deal_layers(const config& model,
   if (per_rank.empty()) {
     if (!stretto::assignment::deal_evenly(model.layer_count(), where, stages).ok())
       throw bad_setting("layers", std::to_string(model.layers),
-                        "with embedding and head that makes " +
+                        "with embedding and " + model.head_words() + " that makes " +
                             std::to_string(model.layer_count()) + " layers, " +
                             std::to_string(where.stages()) + " stages need one each");
     return stages;
@@ -227,7 +227,7 @@ std::vector<stretto::assignment::layer_range> deal_layers(const config& model,
     refuse_layers("one number for each of " + std::to_string(where.ranks) + " ranks is needed");
   if (sum != model.layer_count())
     refuse_layers("they sum to " + std::to_string(sum) + ", but --layers " +
-                  std::to_string(model.layers) + ", embedding and head make " +
+                  std::to_string(model.layers) + ", embedding and " + model.head_words() + " make " +
                   std::to_string(model.layer_count()));
   const verdict answer = stretto::assignment::deal_round_robin(per_rank, where, stages);
   if (!answer.ok()) refuse_layers(sentence(answer));

@@ -65,7 +65,8 @@ constexpr std::vector<transformer_part> transformer_parts(std::span<const std::i
 }
 
 //! The chain of a rank: for each of its chunks the forward, then from the last chunk on the
-//! backwards, whole or split. Where the next stage is on the same rank nothing is sent.
+//! backwards, whole or split. What goes between stages is received and sent by ops of these names;
+//! where the next stage is on the same rank one with the name "hand on" reads it.
 //! @param parts  of every stage
 //! @param on     gives the ops their times in nanoseconds; without a name: they have none
 //! @throws std::invalid_argument naming the rule that the model breaks, see transformer_rule, or
@@ -83,8 +84,8 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
   struct chunk_place {
     std::size_t stage;
     int first_layer, head;
-    bool alone_ahead, alone_behind;  // what is before, or behind, is on another rank
-    bool sums_in, sums_out;          // pieces of the head are before, or before what is behind
+    bool stays_in, stays_out;  // what is before, or behind, is on this rank, too
+    bool sums_in, sums_out;    // pieces of the head are before, or before what is behind
   };
   std::vector<chunk_place> chunks;
   for (int chunk = 0; chunk < where.chunks; ++chunk) {
@@ -94,16 +95,17 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     const chunk_place here{at,
                            write.layers(),
                            write.heads(),
-                           stage > 0 && !where.stays(rank, chunk, stage - 1),
-                           at + 1 < stages && !where.stays(rank, chunk, stage + 1),
+                           stage > 0 && where.stays(rank, chunk, stage - 1),
+                           at + 1 < stages && where.stays(rank, chunk, stage + 1),
                            pieces[at] > 0,
                            pieces[at] + part.head_pieces > 0};
     made.begin(job_kind::forward, chunk);
     if (part.embedding) write.embed();
-    if (here.alone_ahead) write.receive(here.sums_in);
+    if (stage > 0 && !here.stays_in) write.receive(here.sums_in);
     for (int layer = 0; layer < part.layers; ++layer) write.layer_forward();
     if (part.head_pieces > 0) write.head_forward(pieces[at], part.head_pieces);
-    if (here.alone_behind) write.send(here.sums_out);
+    if (at + 1 < stages)
+      here.stays_out ? write.hand_on(here.sums_out) : write.send(here.sums_out);
     chunks.push_back(here);
   }
   for (int chunk = where.chunks - 1; chunk >= 0; --chunk) {
@@ -111,7 +113,7 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     const transformer_part& part = parts[here.stage];
     const int end = here.first_layer + static_cast<int>(part.layers);
     made.begin(split ? job_kind::backward_input : job_kind::backward, chunk);
-    if (here.alone_behind) write.receive_gradient(here.sums_out);
+    if (here.stage + 1 < stages && !here.stays_out) write.receive_gradient(here.sums_out);
     if (part.head_pieces > 0) {
       write.head_backward_input(here.head);
       if (!split) write.head_backward_weight(here.head);
@@ -121,12 +123,14 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
       write.embed_backward_input();
       if (!split) write.embed_backward_weight();
     }
-    if (here.alone_ahead) write.send_gradient(here.sums_in);
+    if (here.stage > 0)
+      here.stays_in ? write.hand_on_gradient(here.sums_in) : write.send_gradient(here.sums_in);
     if (!split) continue;
     made.begin(job_kind::backward_weight, chunk);
     if (part.head_pieces > 0) write.head_backward_weight(here.head);
     for (int at = end - 1; at >= here.first_layer; --at) write.layer_backward_weight(at);
     if (part.embedding) write.embed_backward_weight();
+    if (part == transformer_part{}) write.nothing();
   }
   return made;
 }

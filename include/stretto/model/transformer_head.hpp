@@ -59,7 +59,7 @@ class transformer_head {
   //! @return what the piece before takes, or the layer
   constexpr transformer_message backward_input(transformer_ops& to,
                                                const transformer_message& from) {
-    transformer_message back{from.rows, ends_ ? sums_ : from.sums};
+    transformer_message back = from;
     if (!ends_) {
       sums_ = from.sums;
       loss(to);
@@ -80,6 +80,10 @@ class transformer_head {
     if (norms_)
       to.add("norm back", {reads(input_), reads(back.rows), writes(back.rows)},
              to.moved(3 * to.row()));
+    if (ends_ && !norms_) {
+      back.sums = to.buffer("row sums back", sum_bytes(to));
+      to.add("sums back", {reads(sums_), writes(back.sums)}, to.moved(2 * sum_bytes(to)));
+    }
     return back;
   }
   constexpr void backward_weight(transformer_ops& to) const {

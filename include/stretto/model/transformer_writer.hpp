@@ -28,11 +28,8 @@ class transformer_writer {
 
   //! The bytes of activations between stages, with what goes with them between the head's pieces.
   constexpr std::int64_t message_bytes() const {
-    return activation_bytes() +
-           (to_.model().head_pieces > 1 ? transformer_head::sum_bytes(to_) : 0);
+    return to_.row() + (to_.model().head_pieces > 1 ? transformer_head::sum_bytes(to_) : 0);
   }
-  //! Of these the activations.
-  constexpr std::int64_t activation_bytes() const { return to_.row(); }
 
   constexpr void embed() {
     input_ = {to_.buffer("embedded", to_.row())};
@@ -44,7 +41,9 @@ class transformer_writer {
   }
   //! @param sums  those of pieces of the head are with it; here and below
   constexpr void receive(bool sums) { receive("input", input_, sums); }
-  constexpr void send(bool sums) { send(input_, sums); }
+  constexpr void send(bool sums) { leave("send", input_, sums); }
+  //! To the next stage, on the same rank.
+  constexpr void hand_on(bool sums) { leave("hand on", input_, sums); }
 
   constexpr void layer_forward() {
     layer& one = layers_.emplace_back();
@@ -60,7 +59,8 @@ class transformer_writer {
   }
 
   constexpr void receive_gradient(bool sums) { receive("output gradient", gradient_, sums); }
-  constexpr void send_gradient(bool sums) { send(gradient_, sums); }
+  constexpr void send_gradient(bool sums) { leave("send", gradient_, sums); }
+  constexpr void hand_on_gradient(bool sums) { leave("hand on", gradient_, sums); }
 
   //! @param at  which of the stages on the rank that have pieces
   constexpr void head_backward_input(int at) {
@@ -76,6 +76,8 @@ class transformer_writer {
               to_.moved(2 * to_.row() + to_.row_mask()));
     embed_gradient_ = gradient_.rows;
   }
+  //! What a stage does for the weights that has none.
+  constexpr void nothing() { to_.out().add("nothing", {}); }
   constexpr void embed_backward_weight() {
     to_.add("embed weights", {reads(embed_gradient_)}, to_.moved(3 * to_.row()), pieces_of::whole);
   }
@@ -111,11 +113,11 @@ class transformer_writer {
     to.sums = to_.buffer("received row sums", transformer_head::sum_bytes(to_));
     to_.out().add("receive", {writes(to.rows), writes(to.sums)});
   }
-  constexpr void send(const transformer_message& from, bool sums) {
+  constexpr void leave(std::string_view name, const transformer_message& from, bool sums) {
     if (sums)
-      to_.out().add("send", {reads(from.rows), reads(from.sums)});
+      to_.out().add(name, {reads(from.rows), reads(from.sums)});
     else
-      to_.out().add("send", {reads(from.rows)});
+      to_.out().add(name, {reads(from.rows)});
   }
 
   transformer_ops to_;
