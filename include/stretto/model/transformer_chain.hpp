@@ -52,14 +52,13 @@ constexpr std::vector<std::int64_t> first_pieces(const transformer& model,
 
 }  // namespace detail
 
-//! The parts of stages with so many layers each, the embedding with the first and the whole head
-//! with the last.
-constexpr std::vector<transformer_part> transformer_parts(std::span<const std::int32_t> layers,
-                                                          int head_pieces = 1) {
+//! The parts of stages with so many layers each, the embedding with the first and a head in one
+//! piece with the last.
+constexpr std::vector<transformer_part> transformer_parts(std::span<const std::int32_t> layers) {
   std::vector<transformer_part> parts;
   for (const std::int32_t count : layers) {
     const bool last = parts.size() + 1 == layers.size();
-    parts.push_back({count, parts.empty(), last ? head_pieces : 0, last});
+    parts.push_back({count, parts.empty(), last ? 1 : 0, last});
   }
   return parts;
 }
@@ -77,7 +76,8 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
   if (const transformer_rule broken = model.broken_rule(); broken != transformer_rule::none)
     detail::transformer_breaks_rule(broken);
   const auto stages = static_cast<std::size_t>(where.stages());
-  if (parts.size() != stages) detail::transformer_parts_wrong("there is not a part of every stage");
+  if (parts.size() != stages || parts.empty())
+    detail::transformer_parts_wrong("there is not a part of every stage");
   const std::vector<std::int64_t> pieces = detail::first_pieces(model, parts);
   program_chain made;
   transformer_writer write(model, made, on);
