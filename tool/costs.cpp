@@ -201,8 +201,7 @@ struct costs_command {
     }
     std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
               << ". So, for what ranks and micro-batches you like:\n"
-              << comparing_command(suggested(slices), hop(), out)
-              << '\n';
+              << comparing_command(suggested(slices), hop(), out) << '\n';
   }
   void print(const measured_stages& found) const {
     const auto count = static_cast<int>(found.stages.size());

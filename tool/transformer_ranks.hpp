@@ -47,8 +47,8 @@ struct transformer_ranks {
   std::int64_t state_bytes(const placement& where, int rank,
                            const std::vector<transformer_part>& parts) const;
   //! @param again  with the recomputes that are asked for
-  program_chain chain_of(const placement& where, int rank, const std::vector<transformer_part>& parts,
-                         bool split, bool again) const;
+  program_chain chain_of(const placement& where, int rank,
+                         const std::vector<transformer_part>& parts, bool split, bool again) const;
   //! Each buffer may be small enough, and all of a job's not.
   void refuse_huge_jobs(const placement& where, int rank, const job_table& table) const;
 };

@@ -42,7 +42,8 @@ std::vector<stretto::stage_bytes> stage_buffers() {
   std::vector<stretto::stage_bytes> stages;
   const std::int64_t message = model.tokens() * model.hidden * model.bytes.activation;
   for (int rank = 0; rank < ranks; ++rank) {
-    const auto chain = stretto::transformer_chain(model, where, rank, stretto::transformer_parts(layers), false);
+    const auto chain = stretto::transformer_chain(model, where, rank,
+                                                  stretto::transformer_parts(layers), false);
     const stretto::verdict answer = stretto::memory::estimate(chain, rank, table);
     if (!answer.ok()) {
       std::fprintf(stderr, "growth: %s\n", stretto::memory::explain(answer, chain).view().data());

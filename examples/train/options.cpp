@@ -231,7 +231,8 @@ void add_model(CLI::App& app, options& made, typed_options& raw) {
       ->check(count_up_to(1 << 16))
       ->capture_default_str();
   app.add_option("--head-pieces", made.model.head_pieces,
-                 "Cuts the head's vocabulary in so many pieces, each a layer of its own: the last ones")
+                 "Cuts the head's vocabulary in so many pieces, each a layer of its own: the last "
+                 "ones")
       ->check(count_up_to(256))
       ->capture_default_str();
   app.add_flag("--untied", raw.untied, "The head has a table of its own");

@@ -8,6 +8,7 @@
 #include "cuda/matrix.hpp"
 #include "model/bfloat16.hpp"
 #include "model/optimizer.hpp"
+#include "model/row_sums.hpp"
 
 namespace train::cuda {
 
@@ -205,7 +206,7 @@ struct summed_loss {
   double factor;
   double* losses;
   TRAIN_EVERYWHERE void operator()(std::size_t row) const {
-    float* const of = sums + 3 * row;
+    float* const of = sums + sums_of_row * row;
     const auto sum = static_cast<double>(of[1]);
     losses[row] = std::log(sum) + static_cast<double>(of[0] - of[2]);
     of[1] = static_cast<float>(factor / sum);

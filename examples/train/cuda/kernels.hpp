@@ -19,7 +19,8 @@ using item_kernels =
                 multiply<bfloat16>, gelu<float>, gelu<bfloat16>, add_rows<float>,
                 add_rows<bfloat16>, norm_weights<float>, norm_weights<bfloat16>, add_parts,
                 embed<float>, embed<bfloat16>, embed_tokens<float>, embed_tokens<bfloat16>,
-                embed_positions<float>, embed_positions<bfloat16>, add, summed_loss, update, finish>;
+                embed_positions<float>, embed_positions<bfloat16>, add, summed_loss, update,
+                finish>;
 using row_kernels =
     kernel_list<norm<float, float>, norm<bfloat16, bfloat16>, norm<float, bfloat16>,
                 norm_back<float>, norm_back<bfloat16>, softmax<float>, softmax<bfloat16>,

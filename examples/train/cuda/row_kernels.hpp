@@ -8,6 +8,7 @@
 #include "cuda/matrix.hpp"
 #include "cuda/team.hpp"
 #include "model/bfloat16.hpp"
+#include "model/row_sums.hpp"
 
 namespace train::cuda {
 
@@ -146,7 +147,7 @@ struct row_sums {
   template <class Team>
   TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t row) const {
     const float* const values = logits.row(row);
-    const float* const earlier = before == nullptr ? nullptr : before + 3 * row;
+    const float* const earlier = before == nullptr ? nullptr : before + sums_of_row * row;
     float highest = team.largest(logits.columns, [&](std::size_t at) { return values[at]; });
     if (earlier != nullptr && earlier[0] > highest) highest = earlier[0];
     float sum = team.template sum<float>(
@@ -155,7 +156,7 @@ struct row_sums {
     if (earlier != nullptr) sum += earlier[1] * std::exp(earlier[0] - highest);
     const std::size_t target = targets[row];
     const bool here = target >= first && target - first < logits.columns;
-    float* const to = sums + 3 * row;
+    float* const to = sums + sums_of_row * row;
     to[0] = highest;
     to[1] = sum;
     to[2] = here ? values[target - first] : earlier != nullptr ? earlier[2] : 0.0f;
@@ -172,7 +173,7 @@ struct logits_back {
   template <class Team>
   TRAIN_EVERYWHERE void operator()(const Team& team, std::size_t row) const {
     const float* const values = logits.row(row);
-    const float* const of = sums + 3 * row;
+    const float* const of = sums + sums_of_row * row;
     const std::size_t target = targets[row];
     team.each(logits.columns, [&](std::size_t at) {
       hold(std::exp(values[at] - of[0]) * of[1] - (first + at == target ? of[2] : 0.0f),

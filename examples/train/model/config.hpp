@@ -6,6 +6,7 @@
 #include <string>
 
 #include "model/bfloat16.hpp"
+#include "model/row_sums.hpp"
 
 namespace train {
 
@@ -26,7 +27,7 @@ struct config {
   bool tied = true;      //!< the head projects with the embedding's own table
   int slices = 1;        //!< equal parts of a sequence, each a job of its own
   int shards = 1;        //!< equal parts of every block's heads and hidden features
-  int head_pieces = 1;   //!< equal parts of the vocabulary, whose heads are a layer each; see head.hpp
+  int head_pieces = 1;   //!< equal parts of the vocabulary, each with a head of its own; see head.hpp
   //! What passes from op to op, and between stages: activations and their gradients. Within an op
   //! all is computed in single precision, whichever this is.
   precision activations = precision::fp32;
@@ -72,8 +73,7 @@ struct config {
   }
   //! Where those sums begin in it, and how many there are.
   std::size_t sums_place() const { return (held_scalars(activation_scalars()) + 15) / 16 * 16; }
-  std::size_t sums_scalars() const { return row_sums * rows(); }
-  static constexpr std::size_t row_sums = 3;  //!< of each row
+  std::size_t sums_scalars() const { return sums_of_row * rows(); }
 
   bool operator==(const config&) const = default;
 

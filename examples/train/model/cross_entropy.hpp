@@ -8,6 +8,7 @@
 #include <span>
 
 #include "model/algebra.hpp"
+#include "model/row_sums.hpp"
 
 namespace train {
 
@@ -50,7 +51,7 @@ void add_row_sums(std::span<const Scalar> logits, std::size_t target, std::size_
 template <class Scalar>
 double summed_loss(Scalar* sums, std::size_t rows, double factor) {
   double loss = 0;
-  for (std::size_t row = 0; row < rows; ++row, sums += 3) {
+  for (std::size_t row = 0; row < rows; ++row, sums += sums_of_row) {
     const auto sum = static_cast<double>(sums[1]);
     loss += std::log(sum) + static_cast<double>(sums[0] - sums[2]);
     sums[1] = static_cast<Scalar>(factor / sum);

@@ -26,7 +26,7 @@ struct row_logits {
 //! embedding's table and its own gradient for it, see stage.hpp for how the two stay equal.
 //!
 //! Of several pieces each has its rows of the table. The first has the norm, whose result all hand
-//! on, with each row's largest logit, sum of exponentials and target's logit so far (config::row_sums).
+//! on, with each row's largest logit, sum of exponentials and target's logit so far (sums_of_row).
 //! The last finds the loss, and hands back what makes logits their gradient: of each row the largest,
 //! and what exponentials and the target's 1 are multiplied by. With that goes the gradient of the
 //! norm's result so far. Sums of a row then group their terms by pieces: results agree with a whole
@@ -44,9 +44,9 @@ class head {
   //! A piece's part of what a whole head's would be.
   void initialise(std::uint64_t seed, std::span<Scalar> parameters) const;
 
-  //! Where it ends: sets *loss to the mean cross-entropy of the micro-batch in nats per token, times `loss_scale`; of a slice
-  //! its part of that mean. This is the one place where the loss is scaled: its gradient carries the
-  //! same factor. Copies the row's logits where they are asked for.
+  //! Where it ends: sets *loss to the mean cross-entropy of the micro-batch in nats per token, times
+  //! `loss_scale`; of a slice its part of that mean. This is the one place where the loss is scaled:
+  //! its gradient carries the same factor. Copies the row's logits where they are asked for.
   //! @param output  for the piece behind, a message; not of the last one
   void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
                std::span<const Scalar> input, std::span<Scalar> output,

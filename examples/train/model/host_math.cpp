@@ -231,7 +231,8 @@ class host_operations : public math<Scalar> {
                 const Scalar* before, Scalar* sums) const override {
     for (std::size_t row = 0; row < logits.rows; ++row)
       add_row_sums<Scalar>({logits.data + row * logits.stride, logits.columns}, targets[row], first,
-                           before == nullptr ? nullptr : before + 3 * row, sums + 3 * row);
+                           before == nullptr ? nullptr : before + sums_of_row * row,
+                           sums + sums_of_row * row);
   }
   void summed_loss(Scalar* sums, std::size_t rows, double factor, double* loss) const override {
     *loss = train::summed_loss(sums, rows, factor);
@@ -240,7 +241,7 @@ class host_operations : public math<Scalar> {
                    const Scalar* sums, const held& gradient) const override {
     for (std::size_t row = 0; row < logits.rows; ++row)
       row_logits_back<Scalar>({logits.data + row * logits.stride, logits.columns}, targets[row],
-                              first, sums + 3 * row);
+                              first, sums + sums_of_row * row);
     if (gradient.in_bf16()) round_rows<Scalar>(logits, gradient.narrow());
   }
 

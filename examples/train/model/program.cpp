@@ -146,7 +146,7 @@ class chain_writer {
       if (!whole)  // kept as bytes
         made.targets = in_rows(made_.buffer("targets", static_cast<std::int64_t>(model_.rows())));
       if (!whole && layer + 1 == model_.layer_count())
-        made.sums = rows("row sums", config::row_sums);
+        made.sums = rows("row sums", sums_of_row);
     }
     if (layer + 1 < model_.layer_count()) made.slot = message("between layers");
     return made;
@@ -222,7 +222,8 @@ class chain_writer {
                                    writes(at.output1_gradient)});
         for (const std::int32_t read : {at.targets, at.sums, at.slot})
           if (read >= 0) uses.push_back(reads(read));
-        if (at.targets >= 0) uses.insert(uses.end(), {writes(at.values), writes(at.values_gradient)});
+        if (at.targets >= 0)
+          uses.insert(uses.end(), {writes(at.values), writes(at.values_gradient)});
         return uses;
       }
       case op_code::down_back:

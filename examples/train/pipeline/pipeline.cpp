@@ -218,9 +218,9 @@ std::vector<std::int32_t> pipeline::tied_ranks() const {
         if (layer == 0 || model_.piece(layer) >= 0)
           has[config::size(layer == 0 ? 0 : 1 + model_.piece(layer))] = true;
     }
-    const auto count = std::ranges::count(has, true);
-    if (count > 0) some.push_back(rank);
-    apart = apart || (count > 0 && config::size(static_cast<int>(count)) < has.size());
+    if (std::ranges::find(has, true) == has.end()) continue;
+    some.push_back(rank);
+    apart = apart || std::ranges::find(has, false) != has.end();
   }
   return apart ? some : std::vector<std::int32_t>{};
 }

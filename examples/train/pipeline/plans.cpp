@@ -227,8 +227,8 @@ std::vector<stretto::assignment::layer_range> deal_layers(const config& model,
     refuse_layers("one number for each of " + std::to_string(where.ranks) + " ranks is needed");
   if (sum != model.layer_count())
     refuse_layers("they sum to " + std::to_string(sum) + ", but --layers " +
-                  std::to_string(model.layers) + ", embedding and " + model.head_words() + " make " +
-                  std::to_string(model.layer_count()));
+                  std::to_string(model.layers) + ", embedding and " + model.head_words() +
+                  " make " + std::to_string(model.layer_count()));
   const verdict answer = stretto::assignment::deal_round_robin(per_rank, where, stages);
   if (!answer.ok()) refuse_layers(sentence(answer));
   return stages;

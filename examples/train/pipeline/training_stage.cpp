@@ -109,7 +109,8 @@ std::span<float> training_stage::tied_gradient(layer_kind side, int piece) {
 }
 
 //! Of a table in pieces.
-std::span<float> training_stage::of_piece(std::span<float> sides, layer_kind side, int piece) const {
+std::span<float> training_stage::of_piece(std::span<float> sides, layer_kind side,
+                                          int piece) const {
   const std::size_t half = sides.size() / 2;
   const std::size_t part = half / config::size(model_.chunk(0).model().head_pieces);
   return sides.subspan((side == layer_kind::head ? half : 0) + config::size(piece) * part, part);
