@@ -8,6 +8,7 @@
 
 #include "command.hpp"
 #include "errors.hpp"
+#include "range_words.hpp"
 #include "stretto/base/version.hpp"
 
 namespace stretto::tool {
@@ -164,7 +165,7 @@ int main(int argc, char** argv) {
     const bool follows = dynamic_cast<const CLI::RequiredError*>(&wrong) != nullptr ||
                          dynamic_cast<const CLI::ExcludesError*>(&wrong) != nullptr;
     const std::string words = follows ? not_expected(app, {argv + 1, argv + argc}) : "";
-    return complain(words.empty() ? wrong.what() : words, 2);
+    return complain(words.empty() ? range_words(wrong.what()) : words, 2);
   } catch (const bad_input& wrong) {
     return complain(wrong.what(), 2);
   } catch (const broken_schedule& broken) {

@@ -1,25 +1,12 @@
 #include "slice_options.hpp"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <cstdint>
-#include <string_view>
-#include <system_error>
+#include <stdexcept>
 
 #include "errors.hpp"
-#include "stretto/model/slice_lengths.hpp"
+#include "stretto/model/slice_text.hpp"
 
 namespace stretto::tool {
-
-namespace {
-
-//! Whether all of the text is one number from 1 on.
-bool read_length(std::string_view text, std::int64_t& length) {
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), length);
-  return read.ec == std::errc{} && read.ptr == text.data() + text.size() && length > 0;
-}
-
-}  // namespace
 
 void slice_options::add(CLI::App& command) {
   auto* const count =
@@ -51,45 +38,11 @@ std::vector<transformer> slice_options::cut(const transformer& model) const {
 }
 
 std::vector<sequence_part> slice_options::parts(const transformer& model) const {
-  const auto refuse = [&](const std::string& why) {
-    throw bad_option("--slice-lengths", lengths, why);
-  };
-  const std::string sequence = "--sequence " + std::to_string(model.sequence);
-  std::vector<sequence_part> made;
-  if (lengths == "equal") {
-    if (model.sequence % slices != 0)
-      refuse(sequence + " is no multiple of --slices " + std::to_string(slices));
-    const std::int64_t length = model.sequence / slices;
-    for (int slice = 0; slice < slices; ++slice)
-      made.push_back({slice * length, (slice + 1) * length});
-    return made;
+  try {
+    return read_slices(lengths, model, slices);
+  } catch (const std::invalid_argument& wrong) {
+    throw bad_option("--slice-lengths", lengths, wrong.what());
   }
-  if (lengths.starts_with("balanced")) {
-    std::int64_t multiple = model.sequence_parallel ? model.tensor_parallel : 1;
-    const std::string_view rest = std::string_view(lengths).substr(8);
-    if (!rest.empty() && (rest.front() != ':' || !read_length(rest.substr(1), multiple)))
-      refuse("after balanced comes nothing, or :N, of which lengths are multiples");
-    if ((model.sequence + multiple - 1) / multiple < slices)
-      refuse(sequence + " has fewer multiples of " + std::to_string(multiple) + " than --slices " +
-             std::to_string(slices));
-    return balanced_slices(model, slices, multiple);
-  }
-  std::int64_t begin = 0;
-  for (std::string_view rest = lengths;;) {
-    const std::size_t comma = rest.find(',');
-    std::int64_t length = 0;
-    if (!read_length(rest.substr(0, comma), length) || length > model.sequence - begin)
-      refuse("expected balanced, balanced:N, equal, or tokens of each slice, which sum to " +
-             sequence);
-    made.push_back({begin, begin + length});
-    begin += length;
-    if (comma == std::string_view::npos) break;
-    rest.remove_prefix(comma + 1);
-  }
-  if (begin != model.sequence || made.size() != static_cast<std::size_t>(slices))
-    refuse("has " + std::to_string(made.size()) + " slices of " + std::to_string(begin) +
-           " tokens; --slices is " + std::to_string(slices) + ", " + sequence);
-  return made;
 }
 
 }  // namespace stretto::tool

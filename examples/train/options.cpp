@@ -11,6 +11,7 @@
 #include "agreement.hpp"
 #include "pipeline/plans.hpp"
 #include "pipeline/stage_ops.hpp"
+#include "tool/range_words.hpp"
 #include "typed_options.hpp"
 
 namespace train {
@@ -88,8 +89,12 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--microbatches", to.microbatches, "Micro-batches in a step, of each replica")
       ->check(count_up_to(100'000))
       ->capture_default_str();
-  app.add_option("--slices", to.slices, "Equal parts of every sequence, if the schedule slices")
+  app.add_option("--slices", to.slices, "Parts of every sequence, if the schedule slices")
       ->check(count_up_to(1 << 14))
+      ->capture_default_str();
+  app.add_option("--slice-lengths", to.slice_lengths,
+                 "Their tokens: equal; balanced, so that a block computes as much for each; "
+                 "balanced:8, in multiples of that; or a list, first to last: 40,32,28,28")
       ->capture_default_str();
   app.add_option("--chunks", to.chunks,
                  "Stages per rank, of either direction where there are two [2, or 1 where the "
@@ -344,7 +349,7 @@ options read_options(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     throw early_exit(0, app.help());
   } catch (const CLI::ParseError& wrong) {
-    throw early_exit(2, one_line(wrong.what()));
+    throw early_exit(2, stretto::tool::range_words(one_line(wrong.what())));
   } catch (const bad_setting& wrong) {
     throw early_exit(2, wrong.what());
   }

@@ -28,6 +28,7 @@
 #include "pipeline/checkpoint.hpp"
 #include "pipeline/footprint.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/slice_ends.hpp"
 #include "processes.hpp"
 #include "resident.hpp"
 #include "step_log.hpp"
@@ -84,7 +85,7 @@ void introduce(std::ostream& out, const pipeline& made, const options& with,
       << (made.copies() > 1 ? std::to_string(made.copies()) + " x " : "") << sizes.microbatches
       << " micro-batches of "
       << with.model.microbatch << " x " << with.model.context << " bytes";
-  if (sizes.slices > 1) out << " in " << sizes.slices << " slices";
+  out << slice_words(made.model());
   if (with.pipeline.products == precision::bf16) out << ", in bf16";
   if (with.pipeline.graph) out << ", steps as a graph";
   out << '\n';

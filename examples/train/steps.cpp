@@ -57,7 +57,7 @@ void train_steps(pipeline& made, const options& with, const processes& all, step
   using clock = std::chrono::steady_clock;
   std::unique_ptr<shadow> unpipelined;
   if (with.check) unpipelined = std::make_unique<shadow>(with, made, made.text());
-  const double tokens = static_cast<double>(made.model().rows()) * made.sizes().slices *
+  const double tokens = static_cast<double>(made.model().microbatch) * made.model().context *
                         made.sizes().microbatches * made.copies();
   const bool alone = all.count() == 1;
   const long first = made.steps_done() + 1;

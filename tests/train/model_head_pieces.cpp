@@ -130,10 +130,7 @@ TEST_CASE("a head in pieces takes the products of one, a part each") {
     const config whole = of_twelve(true), cut = in_pieces(whole, pieces);
     product_counts sum;
     for (int layer = cut.layers + 1; layer < cut.layer_count(); ++layer) {
-      const product_counts one = expected_products(cut, layer);
-      sum.forward += one.forward;
-      sum.backward_input += one.backward_input;
-      sum.backward_weight += one.backward_weight;
+      sum += expected_products(cut, layer);
     }
     CHECK(sum == expected_products(whole, whole.layers + 1));
     basic_reference<float> made(cut, 5);

@@ -207,7 +207,7 @@ TEST_CASE("an op takes what its kernels do, on a machine where they were measure
     for (int code = 0; code < op_code_count; ++code)
       for (const bool afar : {false, true})
         for (const stretto::kernel_call& call :
-             kernels_of(model, static_cast<op_code>(code), afar)) {
+             kernels_of(model, static_cast<op_code>(code), -1, afar)) {
           CHECK(on.find_kernel(call.kernel) != nullptr);
           CHECK(call.times > 0);
           called.insert(call.kernel);

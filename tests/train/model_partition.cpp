@@ -291,10 +291,7 @@ TEST_CASE("products: the weights' backward does only its own, and none twice") {
 
     product_counts sum;
     for (int layer = 0; layer < model.layer_count(); ++layer) {
-      const product_counts part = expected_products(model, layer);
-      sum.forward += part.forward;
-      sum.backward_input += part.backward_input;
-      sum.backward_weight += part.backward_weight;
+      sum += expected_products(model, layer);
     }
     CHECK(sum == split);
   }

@@ -14,6 +14,7 @@ TEST_CASE("steps and evaluations do not allocate, on any thread") {
         settings.transport_capacity = capacity;
         settings.trace_steps = 2;
         if (settings.schedule == "seq_1f1b") settings.slices = 4;
+        if (settings.slices > 1 && capacity > 0) settings.slice_lengths = "3,1,2,2";
         if (capacity > 0) settings.products = precision::bf16;
         const config model = tiny(8, true);
         CAPTURE(name(settings, model));

@@ -103,6 +103,38 @@ TEST_CASE("slices: equal to the bit with a reference that runs slice by slice, t
   CHECK(number == 36 + 56);
 }
 
+TEST_CASE("slices of different lengths: equal to the bit, too") {
+  int number = 0;
+  for (const char* schedule :
+       {"seq_1f1b", "gpipe", "looped_bfs", "interleaved", "paired_1f1b", "zb_h1", "interleaved_zb"})
+    for (const char* lengths : {"balanced", "5,1,2", "1,6,1", "7,1", "1,2,2,3"}) {
+      ++number;
+      const int slices = static_cast<int>(std::ranges::count(std::string(lengths), ',')) + 1;
+      const bool alone = schedule[0] == 's' || schedule[0] == 'z';
+      const pipeline_settings settings{.schedule = schedule,
+                                       .ranks = 2 + number % 2,
+                                       .microbatches = 1 + number % 3,
+                                       .slices = slices == 1 ? 3 : slices,
+                                       .slice_lengths = lengths,
+                                       .chunks = alone ? 1 : 2};
+      config model = tiny(6, number % 2 == 0);
+      model.microbatch = 1 + number % 2;
+      check_equal(model, vary(settings, number), 2);
+    }
+  CHECK(number == 35);
+  const pipeline balanced(tiny(6, true), text(),
+                          {.schedule = "seq_1f1b",
+                           .ranks = 2,
+                           .slices = 3,
+                           .slice_lengths = "balanced:2"},
+                          learning());
+  CHECK(balanced.model().slice_ends == std::vector<int>{4, 6, 8});
+  const pipeline equal(
+      tiny(6, true), text(),
+      {.schedule = "seq_1f1b", .ranks = 2, .slices = 4, .slice_lengths = "2,2,2,2"}, learning());
+  CHECK(equal.model().slice_ends.empty());
+}
+
 TEST_CASE("slices: as a pipeline of whole sequences learns, to rounding") {
   pipeline whole(tiny(6, true), text(), {.schedule = "1f1b", .ranks = 3, .chunks = 1}, learning());
   const double before = whole.evaluate();

@@ -77,6 +77,11 @@ TEST_CASE("it is the same for every schedule, to the bit where sums have one ord
         pipeline_settings{.schedule = "zbv", .ranks = 3, .microbatches = 4},
         pipeline_settings{.schedule = "dualpipe", .ranks = 2, .microbatches = 4},
         pipeline_settings{.schedule = "seq_1f1b", .ranks = 2, .microbatches = 4, .slices = 4},
+        pipeline_settings{.schedule = "seq_1f1b",
+                          .ranks = 2,
+                          .microbatches = 4,
+                          .slices = 3,
+                          .slice_lengths = "2,5,1"},
         pipeline_settings{.schedule = "1f1b", .ranks = 2, .microbatches = 4, .tensor_parallel = 2},
         pipeline_settings{.schedule = "1f1b", .ranks = 2, .microbatches = 2, .data_parallel = 2}}) {
     CAPTURE(name(settings, model));

@@ -41,9 +41,16 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
   refused({.schedule = "seq_1f1b", .slices = 0},
           "--slices 0: seq_1f1b: there must be at least one slice per micro-batch");
   refused({.schedule = "seq_1f1b", .slices = 3},
-          "--slices 3: the context, 8, is no multiple of it");
+          "--slices 3: the context, 8, is no multiple of it, and --slice-lengths is equal");
   refused({.schedule = "seq_1f1b", .slices = 16},
-          "--slices 16: the context, 8, is no multiple of it");
+          "--slices 16: the context, 8, is no multiple of it, and --slice-lengths is equal");
+  refused({.schedule = "seq_1f1b", .slices = 3, .slice_lengths = "4,3"},
+          "--slice-lengths 4,3: these are 2 slices of 7 tokens, and wanted are 3 slices of a "
+          "sequence of 8 tokens");
+  refused({.schedule = "seq_1f1b", .slices = 9, .slice_lengths = "balanced"},
+          "--slice-lengths balanced: a sequence of 8 tokens has fewer multiples of 1 than 9 slices");
+  refused({.schedule = "1f1b", .slice_lengths = "balanced"},
+          "--slice-lengths balanced: sequences are whole, --slices is 1");
   refused({.schedule = "seq_1f1b", .microbatches = 200'000, .slices = 4},
           "--microbatches 200000: with 4 ranks of 1 chunks and 4 slices, more than 1000000 jobs of "
           "a kind in a step");
@@ -160,10 +167,16 @@ TEST_CASE("predicted costs are the products that the stages really do") {
 
 TEST_CASE("predicted costs of slices: their sum over a micro-batch is what a stage really does") {
   const config whole = tiny(4, true);
-  for (const int slices : {1, 2, 4, 8}) {
+  for (const int slices : {1, 2, 3, 4, 8}) {
     CAPTURE(slices);
-    const pipeline pipelined(whole, text(), {.schedule = "seq_1f1b", .ranks = 2, .slices = slices},
-                             learning());
+    // Of different lengths where eight tokens are not cut in as many.
+    const pipeline pipelined(
+        whole, text(),
+        {.schedule = "seq_1f1b",
+         .ranks = 2,
+         .slices = slices,
+         .slice_lengths = 8 % slices == 0 ? "equal" : "3,1,4"},
+        learning());
     reference alone(pipelined.model(), 1);
     alone.step(1, 1, 1e-3, 1, {}, [](int, auto tokens, auto targets) {
       std::ranges::fill(tokens, std::uint8_t{1});
@@ -171,8 +184,10 @@ TEST_CASE("predicted costs of slices: their sum over a micro-batch is what a sta
     });
     stretto::job_table table = pipelined.predicted_costs();
     const auto sum = [&](stretto::job_kind kind) {
-      return static_cast<std::uint64_t>(slices *
-                                        (table.at(0, 0, kind).time + table.at(1, 0, kind).time));
+      std::int64_t all = 0;
+      for (int slice = 0; slice < slices; ++slice)
+        all += table.at(slice, 0, 0, kind).time + table.at(slice, 1, 0, kind).time;
+      return static_cast<std::uint64_t>(all);
     };
     using stretto::job_kind;
     CHECK(sum(job_kind::forward) == alone.stage().products().forward);

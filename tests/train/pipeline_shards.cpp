@@ -131,6 +131,11 @@ std::vector<pipeline_settings> pipeline_shapes() {
        .offload = stretto::memory::offload_all,
        .overlap = "typed"},
       {.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2},
+      {.schedule = "seq_1f1b",
+       .ranks = 2,
+       .microbatches = 2,
+       .slices = 3,
+       .slice_lengths = "2,5,1"},
       {.ranks = 1, .microbatches = 2, .chunks = 2}};
   for (pipeline_settings& each : made) each.poison = true;
   return made;
@@ -212,10 +217,17 @@ TEST_CASE("ops in pieces: as whole ones within the bound, whatever the order, wi
       .schedule = "paired_1f1b", .ranks = 2, .microbatches = 4, .chunks = 1};
   const pipeline_settings chunks{
       .schedule = "interleaved", .ranks = 2, .microbatches = 2, .chunks = 2};
-  // Of eight rows, equal ones, others, and single ones; columns of weights are fewer than these.
+  const pipeline_settings slices{.schedule = "seq_1f1b",
+                                 .ranks = 2,
+                                 .microbatches = 2,
+                                 .slices = 3,
+                                 .slice_lengths = "2,5,1"};
+  // Of eight rows, equal ones, others, and single ones; columns of weights are fewer than these. Of
+  // five rows pieces that a shorter slice has none of.
   for (auto [settings, workers, pieces] :
        {tried{plain, 1, 3}, {plain, 2, 2}, {plain, 4, 3}, {plain, 2, 8}, {halves, 2, 3},
-        {halves, 4, 2}, {pairs, 2, 3}, {pairs, 4, 2}, {chunks, 2, 2}, {chunks, 4, 3}}) {
+        {halves, 4, 2}, {pairs, 2, 3}, {pairs, 4, 2}, {chunks, 2, 2}, {chunks, 4, 3},
+        {slices, 2, 2}, {slices, 1, 5}, {slices, 4, 3}}) {
     config model = model_for(settings);
     model.heads = 4;
     settings.tensor_parallel = workers;

@@ -86,7 +86,7 @@ struct trained {
 
   std::span<const std::uint8_t> drawn(int key, std::size_t slice) {
     train::random_stream numbers(11, key, static_cast<int>(slice));
-    std::vector<std::uint8_t> values(model.rows());
+    std::vector<std::uint8_t> values(model.rows(slice));
     for (auto& value : values)
       value = static_cast<std::uint8_t>(numbers.next() % config::size(model.vocabulary));
     auto* const to = static_cast<std::uint8_t*>(bytes.get()) +
@@ -200,6 +200,8 @@ TEST_CASE("a stage on a GPU computes what it does on the host") {
         config{.layers = 1, .width = 24, .heads = 2, .context = 8, .microbatch = 3,
                .vocabulary = 50, .expansion = 3, .tied = false},
         config{.layers = 2, .width = 16, .heads = 2, .context = 12, .microbatch = 2, .slices = 3},
+        config{.layers = 2, .width = 16, .heads = 2, .context = 12, .microbatch = 2, .slices = 3,
+               .slice_ends = {3, 10, 12}, .head_pieces = 2},
         config{.layers = 1, .width = 24, .heads = 2, .context = 8, .microbatch = 3,
                .vocabulary = 51, .tied = false, .head_pieces = 3},
         config{.layers = 2, .width = 16, .heads = 2, .context = 12, .microbatch = 2, .slices = 3,

@@ -53,6 +53,9 @@ TEST_CASE("a pipeline on a GPU trains as on the host") {
   compare({.schedule = "dualpipe", .ranks = 2, .microbatches = 4}, 4);
   compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2}, 5);
   compare({.schedule = "interleaved_zb", .ranks = 2, .microbatches = 3, .slices = 2}, 12);
+  compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 3,
+           .slice_lengths = "3,1,4"},
+          13);
 }
 
 TEST_CASE("so does a head in pieces, on as many ranks") {
@@ -101,7 +104,9 @@ TEST_CASE("stashes that go to the host come back") {
 
 TEST_CASE("a graph of the step trains to the bits of steps that are issued") {
   compare_graph({.schedule = "1f1b", .ranks = 3, .microbatches = 4}, 1);
-  compare_graph({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2}, 2);
+  compare_graph({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2,
+                 .slice_lengths = "5,3"},
+                2);
   pipeline_settings again{.schedule = "interleaved", .ranks = 2, .microbatches = 4};
   again.recompute = *stretto::memory::read_window("1/2");
   again.products = train::precision::bf16;

@@ -13,6 +13,8 @@ TEST_CASE("every schedule trains on a GPU as on the host") {
        {"gpipe", "1f1b", "interleaved", "zb_h1", "zbv_greedy", "dualpipe", "paired_1f1b"})
     train_cuda_test::compare({.schedule = name, .ranks = 2, .microbatches = 4});
   train_cuda_test::compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 2});
+  train_cuda_test::compare({.schedule = "seq_1f1b", .ranks = 2, .microbatches = 3, .slices = 3,
+                            .slice_lengths = "balanced"});
 }
 
 TEST_CASE("a head in pieces trains on a GPU as on the host") {

@@ -79,6 +79,7 @@ TEST_CASE("no cut of a sequence has a shorter longest slice") {
           }
   CHECK_THROWS_AS(balanced_slices({}, 0), std::invalid_argument);
   CHECK_THROWS_AS(balanced_slices({}, 1, 0), std::invalid_argument);
+  CHECK(balanced_slices({.sequence = 5}, 1, INT64_MAX) == std::vector{sequence_part{0, 5}});
 }
 
 // Lengths can be constants.

@@ -53,9 +53,9 @@ void warm_up(stage& one, int pieces) {
   std::vector<std::span<float>> stashes;
   for (int slice = 0; slice < model.slices; ++slice)
     stashes.push_back(memory.of<float>(one.stash_scalars()));
-  job_arguments<float> with{.tokens = memory.of<std::uint8_t>(model.rows()),
-                            .targets = memory.of<std::uint8_t>(model.rows()),
-                            .input = memory.of<float>(scalars),
+  const std::span<const std::uint8_t> tokens = memory.of<std::uint8_t>(model.rows());
+  const std::span<const std::uint8_t> targets = memory.of<std::uint8_t>(model.rows());
+  job_arguments<float> with{.input = memory.of<float>(scalars),
                             .output = memory.of<float>(scalars),
                             .output_gradient = memory.of<float>(scalars),
                             .input_gradient = memory.of<float>(scalars),
@@ -65,6 +65,8 @@ void warm_up(stage& one, int pieces) {
     with.stash = stashes[slice];
     with.earlier = std::span(stashes).first(slice);
     with.slice = slice;
+    with.tokens = tokens.first(model.rows(slice));
+    with.targets = targets.first(model.rows(slice));
     const auto ops = one.ops(kind);
     for (std::size_t op = 0; op < ops.size(); ++op) {
       if (is_sum(ops[op].code)) continue;

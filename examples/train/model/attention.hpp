@@ -21,20 +21,23 @@ struct slices_of {
   std::size_t offset = 0;                        //!< of the tensor in them
 
   std::size_t size() const { return earlier.size() + 1; }
-  held_matrix<Scalar> back() const { return own; }
   held_matrix<Scalar> operator[](std::size_t slice) const {
     return slice < earlier.size() ? own.in(&earlier[slice][offset]) : own;
   }
 };
 
 //! The sizes and the addressing of the attention of one slice of a micro-batch, which sees itself
-//! and the slices before it. Of a shard, `width` and `heads` are what it has.
+//! and the slices before it. Of a shard, `width` and `heads` are what it has. Refers to the model.
 //! `joint` is [rows, 3 * width]: queries, keys, values side by side, heads side by side in each.
 struct attention_shape {
-  std::size_t length, context, width, heads, sequences;
+  sequence_cut cut;
+  std::size_t length, before;  //!< tokens of the slice, and of those before it
+  std::size_t context, width, heads, sequences;
 
-  explicit attention_shape(const config& model)
-      : length(model.length()),
+  explicit attention_shape(const config& model, std::size_t slice = 0)
+      : cut(model.cut()),
+        length(cut.length(slice)),
+        before(cut.begin(slice)),
         context(config::size(model.context)),
         width(model.share()),
         heads(config::size(model.heads) / config::size(model.shards)),
@@ -44,12 +47,19 @@ struct attention_shape {
   //! Rows of the attention weights, of `context` columns.
   std::size_t squares() const { return sequences * heads * length; }
 
-  //! Part 0, 1 or 2 (queries, keys, values) of heads of one sequence: [length, count * features].
+  //! Part 0, 1 or 2 (queries, keys, values) of heads of one sequence of a slice:
+  //! [its length, count * features].
   template <class Scalar>
-  held_matrix<Scalar> part(const held_matrix<Scalar>& joint, std::size_t which,
+  held_matrix<Scalar> part(const slices_of<Scalar>& joints, std::size_t slice, std::size_t which,
                            std::size_t sequence, std::size_t head, std::size_t count = 1) const {
-    return joint.block(sequence * length, which * width + head * features(), length,
-                       count * features());
+    const std::size_t rows = cut.length(slice);
+    return joints[slice].block(sequence * rows, which * width + head * features(), rows,
+                               count * features());
+  }
+  //! What of some squares' columns a slice has.
+  template <class Matrix>
+  Matrix columns_of(const Matrix& squares, std::size_t slice) const {
+    return squares.columns_from(cut.begin(slice), cut.length(slice));
   }
   //! Heads of one sequence of a [rows, width] matrix: [length, count * features].
   template <class Scalar>
@@ -89,24 +99,24 @@ template <class Scalar>
 void attention_forward(const counted_math<Scalar>& with, const attention_shape& shape,
                        const slices_of<Scalar>& joints, const held_matrix<Scalar>& weights,
                        const held_matrix<Scalar>& mixed) {
-  const std::size_t length = shape.length, before = length * (joints.size() - 1);
+  const std::size_t length = shape.length, last = joints.size() - 1;
   const std::size_t count = heads_at_once(with, shape);
   for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence) {
     for (std::size_t head = 0; head < shape.heads; head += count) {
       const auto squares = shape.squares(weights, sequence, head, count);
-      const auto queries = shape.part(joints.back(), 0, sequence, head);
+      const auto queries = shape.part(joints, last, 0, sequence, head);
       const auto scores = with.place(squares);
       for (std::size_t slice = 0; slice < joints.size(); ++slice)
-        with.product(scores.rows_from(0, length).columns_from(slice * length, length), queries,
-                     transposed(shape.part(joints[slice], 1, sequence, head)), false,
+        with.product(shape.columns_of(scores.rows_from(0, length), slice), queries,
+                     transposed(shape.part(joints, slice, 1, sequence, head)), false,
                      shape.to_squares(count));
-      with->softmax(scores, length, before, shape.scale<Scalar>(), squares);
+      with->softmax(scores, length, shape.before, shape.scale<Scalar>(), squares);
       const auto of_slice = squares.rows_from(0, length);
       with.products(shape.of_heads(mixed, sequence, head, count), joints.size(),
                     shape.from_squares(count), [&](std::size_t slice) {
                       return std::pair<factor<Scalar>, factor<Scalar>>(
-                          of_slice.columns_from(slice * length, length),
-                          shape.part(joints[slice], 2, sequence, head));
+                          shape.columns_of(of_slice, slice),
+                          shape.part(joints, slice, 2, sequence, head));
                     });
     }
   }
@@ -122,7 +132,7 @@ void attention_backward(const counted_math<Scalar>& with, const attention_shape&
                         const held_matrix<const Scalar>& weights,
                         const held_matrix<const Scalar>& mixed_gradient, Scalar* scratch,
                         const slices_of<Scalar>& joint_gradients, bool first) {
-  const std::size_t length = shape.length, before = length * (joints.size() - 1);
+  const std::size_t length = shape.length, last = joints.size() - 1;
   const std::size_t count = heads_at_once(with, shape);
   // The gradients of the scores of several heads are made in room 0.
   const bool in_room = with->batches();
@@ -140,27 +150,26 @@ void attention_backward(const counted_math<Scalar>& with, const attention_shape&
       const auto squares = shape.squares(weights, sequence, head, count);
       const auto gradient = shape.of_heads(mixed_gradient, sequence, head);
       for (std::size_t slice = 0; slice < joints.size(); ++slice) {
-        with.product(scores.columns_from(slice * length, length), gradient,
-                     transposed(shape.part(joints[slice], 2, sequence, head)), false,
+        with.product(shape.columns_of(scores, slice), gradient,
+                     transposed(shape.part(joints, slice, 2, sequence, head)), false,
                      shape.to_squares(count));
-        with.product(
-            shape.part(joint_gradients[slice], 2, sequence, head, count),
-            transposed(squares.rows_from(0, length).columns_from(slice * length, length)),
-            gradient, !first, shape.from_squares(count));
+        with.product(shape.part(joint_gradients, slice, 2, sequence, head, count),
+                     transposed(shape.columns_of(squares.rows_from(0, length), slice)), gradient,
+                     !first, shape.from_squares(count));
       }
-      with->softmax_back(all_scores, squares, length, before, shape.scale<Scalar>(),
+      with->softmax_back(all_scores, squares, length, shape.before, shape.scale<Scalar>(),
                          all_gradients);
       const auto to_own = [&](std::size_t slice) {
-        return of_slice.columns_from(slice * length, length);
+        return shape.columns_of(of_slice, slice);
       };
-      with.products(shape.part(joint_gradients.back(), 0, sequence, head, count), joints.size(),
+      with.products(shape.part(joint_gradients, last, 0, sequence, head, count), joints.size(),
                     shape.from_squares(count), [&](std::size_t slice) {
                       return std::pair<factor<Scalar>, factor<Scalar>>(
-                          to_own(slice), shape.part(joints[slice], 1, sequence, head));
+                          to_own(slice), shape.part(joints, slice, 1, sequence, head));
                     });
       for (std::size_t slice = 0; slice < joints.size(); ++slice)
-        with.product(shape.part(joint_gradients[slice], 1, sequence, head, count),
-                     transposed(to_own(slice)), shape.part(joints.back(), 0, sequence, head),
+        with.product(shape.part(joint_gradients, slice, 1, sequence, head, count),
+                     transposed(to_own(slice)), shape.part(joints, last, 0, sequence, head),
                      !first, shape.from_squares(count));
     }
   }

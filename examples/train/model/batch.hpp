@@ -16,10 +16,14 @@ class batch {
  public:
   explicit batch(const config& model)
       : context_(config::size(model.context)),
-        length_(model.length()),
-        tokens_(config::size(model.microbatch) * context_),
+        sequences_(config::size(model.microbatch)),
+        ends_(model.slice_ends),
+        cut_{context_, config::size(model.slices), ends_},
+        tokens_(sequences_ * context_),
         targets_(tokens_.size()),
         part_(model.slices > 1 ? 2 * model.rows() : 0) {}
+  batch(const batch&) = delete;
+  batch& operator=(const batch&) = delete;
 
   //! The whole micro-batch, to be filled.
   std::span<std::uint8_t> tokens() { return tokens_; }
@@ -36,15 +40,17 @@ class batch {
   std::span<const std::uint8_t> cut(const std::vector<std::uint8_t>& whole, std::size_t slice,
                                     std::size_t half) {
     if (part_.empty()) return whole;
-    const auto made = std::span(part_).subspan(half * part_.size() / 2, part_.size() / 2);
-    for (std::size_t sequence = 0; sequence * length_ < made.size(); ++sequence)
-      std::copy_n(
-          whole.begin() + static_cast<std::ptrdiff_t>(sequence * context_ + slice * length_),
-          length_, made.begin() + static_cast<std::ptrdiff_t>(sequence * length_));
+    const std::size_t begin = cut_.begin(slice), length = cut_.length(slice);
+    const auto made = std::span(part_).subspan(half * part_.size() / 2, sequences_ * length);
+    for (std::size_t sequence = 0; sequence < sequences_; ++sequence)
+      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(sequence * context_ + begin), length,
+                  made.begin() + static_cast<std::ptrdiff_t>(sequence * length));
     return made;
   }
 
-  std::size_t context_, length_;
+  std::size_t context_, sequences_;
+  std::vector<int> ends_;
+  sequence_cut cut_;
   std::vector<std::uint8_t> tokens_, targets_, part_;
 };
 

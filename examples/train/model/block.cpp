@@ -1,5 +1,6 @@
 #include "model/block.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -12,7 +13,6 @@ namespace train {
 template <class Scalar>
 block<Scalar>::block(const config& model)
     : model_(model),
-      rows_(model.rows()),
       width_(config::size(model.width)),
       share_(model.share()),
       hidden_(share_ * config::size(model.expansion)) {
@@ -29,18 +29,17 @@ block<Scalar>::block(const config& model)
   down_weight_ = parameters_.take(hidden_ * width_, true, 1);
   down_bias_ = parameters_.take(width_);
 
-  const attention_shape shape(model);
-  const auto held = [&](std::size_t columns) {
-    return stash_.take_held(model, rows_, columns);
-  };
+  // Room for the longest slice.
+  const std::size_t rows = model.rows(), context = config::size(model.context);
+  const auto held = [&](std::size_t columns) { return stash_.take_held(model, rows, columns); };
   normal1_ = held(width_);
-  deviation1_ = stash_.take(rows_);
+  deviation1_ = stash_.take(rows);
   output1_ = held(width_);
   joint_ = held(3 * share_);
-  weights_ = stash_.take_held(model, shape.squares(), shape.context);
+  weights_ = stash_.take_held(model, rows * config::size(model.heads / model.shards), context);
   mixed_ = held(share_);
   normal2_ = held(width_);
-  deviation2_ = stash_.take(rows_);
+  deviation2_ = stash_.take(rows);
   output2_ = held(width_);
   slope_ = held(hidden_);
   hidden_values_ = held(hidden_);
@@ -49,7 +48,7 @@ block<Scalar>::block(const config& model)
   middle_gradient_ = held(width_);
   joint_gradient_ = held(3 * share_);
   output1_gradient_ = held(width_);
-  scratch_ = stash_.take(shape.length * shape.context);
+  scratch_ = stash_.take(model.length() * context);
 }
 
 template <class Scalar>
@@ -84,15 +83,26 @@ struct block_views {
   using held_constant = held_matrix<const Scalar>;
 
   const block_call<Scalar>& with;
-  std::size_t rows, width;  // of all pieces
+  std::size_t rows, width;  // of the longest slice
   bool in_bf16;
-  stretto::cut_part mine = stretto::piece_of(static_cast<std::int64_t>(rows), with.piece.index,
-                                             with.piece.count);
+  std::size_t first, count;
+
+  // A plan cuts ops by the rows of the longest slice, of which a shorter one has the first.
+  block_views(const block_call<Scalar>& of, const config& model)
+      : with(of),
+        rows(model.rows()),
+        width(config::size(model.width)),
+        in_bf16(model.in_bf16()) {
+    const auto mine =
+        stretto::piece_of(static_cast<std::int64_t>(rows), of.piece.index, of.piece.count);
+    const std::size_t end = model.rows(of.slice);
+    first = std::min(static_cast<std::size_t>(mine.first), end);
+    count = std::min(static_cast<std::size_t>(mine.count), end - first);
+  }
 
   template <class Value>
   held_matrix<Value> own(const held_matrix<Value>& all) const {
-    return all.rows_from(static_cast<std::size_t>(mine.first),
-                         static_cast<std::size_t>(mine.count));
+    return all.rows_from(first, count);
   }
 
   matrix_span<const Scalar> weight(const tensor& part, std::size_t inputs) const {
@@ -101,7 +111,7 @@ struct block_views {
   const Scalar* at(const tensor& part) const { return &with.parameters[part.offset]; }
   held kept(const held_tensor& part) const { return own(part.of(with.stash)); }
   Scalar* of_rows(const tensor& part) const {
-    return &with.stash[part.offset] + static_cast<std::size_t>(mine.first);
+    return &with.stash[part.offset] + first;
   }
   held_constant from() const {
     return own(held_constant(with.from.data(), in_bf16, rows, width));
@@ -125,14 +135,14 @@ struct block_views {
 
 template <class Scalar>
 void block<Scalar>::norm1(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   with.by->norm(view.at(gamma1_), view.at(beta1_), view.from(), view.kept(normal1_),
                 view.of_rows(deviation1_), view.kept(output1_));
 }
 
 template <class Scalar>
 void block<Scalar>::qkv(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   const auto made = with.by.place(view.kept(joint_));
   with.by.product(made, view.kept(output1_), view.weight(joint_weight_, width_));
   with.by->add_bias(view.kept(joint_), made, view.at(joint_bias_));
@@ -140,7 +150,7 @@ void block<Scalar>::qkv(const call& with) const {
 
 template <class Scalar>
 void block<Scalar>::attention(const call& with) const {
-  attention_forward<Scalar>(with.by, attention_shape(model_),
+  attention_forward<Scalar>(with.by, attention_shape(model_, with.slice),
                             {joint_.of(with.stash), with.earlier, with.place + joint_.offset},
                             weights_.of(with.stash), mixed_.of(with.stash));
 }
@@ -149,14 +159,14 @@ void block<Scalar>::attention(const call& with) const {
 // for the hidden features before the GELU that of their gradient.
 template <class Scalar>
 void block<Scalar>::mix(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   with.by.product(view.sum(output2_gradient_), view.kept(mixed_),
                   view.weight(mix_weight_, share_));
 }
 
 template <class Scalar>
 void block<Scalar>::middle(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   const auto made = with.by.place(view.to());
   with.by->residual(view.to(), view.from(), view.at(mix_bias_), view.sum(output2_gradient_), made);
   with.by->norm(view.at(gamma2_), view.at(beta2_), made, view.kept(normal2_),
@@ -165,7 +175,7 @@ void block<Scalar>::middle(const call& with) const {
 
 template <class Scalar>
 void block<Scalar>::up(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   const auto hidden = with.by.place(view.kept(hidden_gradient_));
   with.by.product(hidden, view.kept(output2_), view.weight(up_weight_, width_));
   with.by->add_bias(hidden, hidden, view.at(up_bias_));
@@ -174,20 +184,20 @@ void block<Scalar>::up(const call& with) const {
 
 template <class Scalar>
 void block<Scalar>::down(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   with.by.product(view.sum(output2_gradient_), view.kept(hidden_values_),
                   view.weight(down_weight_, hidden_));
 }
 
 template <class Scalar>
 void block<Scalar>::output(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   with.by->residual(view.to(), view.to(), view.at(down_bias_), view.sum(output2_gradient_));
 }
 
 template <class Scalar>
 void block<Scalar>::down_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   const auto hidden = with.by.place(view.kept(hidden_gradient_));
   with.by.product(hidden, view.from(), transposed(view.weight(down_weight_, hidden_)));
   with.by->multiply(view.kept(hidden_gradient_), hidden, view.kept(slope_));
@@ -195,7 +205,7 @@ void block<Scalar>::down_back(const call& with) const {
 
 template <class Scalar>
 void block<Scalar>::up_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   with.by.product(view.sum(output2_gradient_), view.kept(hidden_gradient_),
                   transposed(view.weight(up_weight_, width_)));
 }
@@ -204,7 +214,7 @@ void block<Scalar>::up_back(const call& with) const {
 // the input's gradient, which is written last.
 template <class Scalar>
 void block<Scalar>::middle_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   with.by->norm_back(view.at(gamma2_), view.kept(normal2_), view.of_rows(deviation2_),
                      view.kept_sum(output2_gradient_), view.from(), view.kept(middle_gradient_));
   with.by.product(view.own(view.to_mixed(share_)), view.kept(middle_gradient_),
@@ -213,32 +223,33 @@ void block<Scalar>::middle_back(const call& with) const {
 
 template <class Scalar>
 void block<Scalar>::attention_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   const auto in_slices = [&](const held_tensor& part) {
     return slices_of<Scalar>{part.of(with.stash), with.earlier, with.place + part.offset};
   };
-  attention_backward<Scalar>(with.by, attention_shape(model_), in_slices(joint_),
+  attention_backward<Scalar>(with.by, attention_shape(model_, with.slice), in_slices(joint_),
                              weights_.of(with.stash), view.to_mixed(share_),
                              &with.stash[scratch_.offset], in_slices(joint_gradient_),
-                             with.earlier.size() + 1 == config::size(model_.slices));
+                             with.slice + 1 == config::size(model_.slices));
 }
 
 template <class Scalar>
 void block<Scalar>::qkv_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   with.by.product(view.sum(output1_gradient_), view.kept(joint_gradient_),
                   transposed(view.weight(joint_weight_, width_)));
 }
 
 template <class Scalar>
 void block<Scalar>::input_back(const call& with) const {
-  const block_views<Scalar> view{with, rows_, width_, model_.in_bf16()};
+  const block_views<Scalar> view(with, model_);
   with.by->norm_back(view.at(gamma1_), view.kept(normal1_), view.of_rows(deviation1_),
                      view.kept_sum(output1_gradient_), view.kept(middle_gradient_), view.to());
 }
 
 template <class Scalar>
 void block<Scalar>::run(op_code op, const call& with) const {
+  if (block_views<Scalar>(with, model_).count == 0) return;  // a piece behind a shorter slice's end
   switch (op) {
     case op_code::norm1:
       return norm1(with);
@@ -277,9 +288,10 @@ template <class Scalar>
 void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
                                std::span<const Scalar> output_gradient,
                                std::span<const Scalar> stash, std::span<Scalar> gradients,
-                               op_piece piece) const {
+                               std::size_t slice, op_piece piece) const {
   using held_constant = held_matrix<const Scalar>;
-  const auto kept = [&](const held_tensor& part) { return part.of(stash); };
+  const std::size_t rows = model_.rows(slice);
+  const auto kept = [&](const held_tensor& part) { return part.of(stash).rows_from(0, rows); };
   const auto linear = [&](const tensor& weight, const tensor& bias,
                           const held_constant& input, const held_constant& gradient) {
     const matrix_span<Scalar> sums(&gradients[weight.offset], input.columns(), gradient.columns());
@@ -293,7 +305,7 @@ void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
   switch (op) {
     case op_code::down_weight:
       return linear(down_weight_, down_bias_, kept(hidden_values_),
-                    {output_gradient.data(), model_.in_bf16(), rows_, width_});
+                    {output_gradient.data(), model_.in_bf16(), rows, width_});
     case op_code::up_weight:
       return linear(up_weight_, up_bias_, kept(output2_), kept(hidden_gradient_));
     case op_code::norm2_weight:

@@ -14,7 +14,7 @@
 namespace train {
 
 //! What a slice's jobs need of the slices before it of the same micro-batch: their stashes, in
-//! order. Its own number is how many there are.
+//! order.
 template <class Scalar>
 using earlier_slices = std::span<const std::span<Scalar>>;
 
@@ -36,6 +36,7 @@ struct block_call {
   //! each is a whole stage's stash, in which this block's begins at `place`.
   earlier_slices<Scalar> earlier;
   std::size_t place = 0;
+  std::size_t slice = 0;  //!< its number
   //! Of an op that is cut by rows.
   op_piece piece{};
 };
@@ -47,7 +48,7 @@ struct block_call {
 //! with the up and joint weights, are summed over all shards; then all go on with the same bits.
 //!
 //! Stateless: parameters, gradients, activations and stash are the caller's. Activations and their
-//! gradients are row-major [rows, width]. Jobs are made of ops, which job_ops lists in an order in
+//! gradients are row-major [rows, width], of which a shorter slice fills the first. Jobs are made of ops, which job_ops lists in an order in
 //! which they may run; each reads its arguments during the call only: what a later one needs of an
 //! earlier one is in the stash (and in `to` and `sums` within the job).
 template <class Scalar>
@@ -73,10 +74,11 @@ class block {
 
   //! One op of the backward for the weights, each of which adds to gradients of its own, in any
   //! order. It needs the output's gradient and what the ops before it left in the stash.
+  //! @param slice  whose stash it is
   //! @param piece  of its columns
   void run_weight(op_code op, const counted_math<Scalar>& with,
                   std::span<const Scalar> output_gradient, std::span<const Scalar> stash,
-                  std::span<Scalar> gradients, op_piece piece = {}) const;
+                  std::span<Scalar> gradients, std::size_t slice, op_piece piece = {}) const;
 
  private:
   // The ops, in the order of their codes.
@@ -96,7 +98,7 @@ class block {
   void input_back(const call& with) const;
 
   config model_;
-  std::size_t rows_, width_, share_, hidden_;  // the last two of the shard
+  std::size_t width_, share_, hidden_;  // the last two of the shard
 
   tensor_layout parameters_;
   tensor gamma1_, beta1_, joint_weight_, joint_bias_, mix_weight_, mix_bias_;

@@ -1,12 +1,16 @@
 // What the model is: its sizes, and which layers it is made of.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "model/bfloat16.hpp"
 #include "model/row_sums.hpp"
+#include "model/sequence_cut.hpp"
 
 namespace train {
 
@@ -25,7 +29,9 @@ struct config {
   int vocabulary = 256;  //!< distinct tokens, at most 256 because a token is a byte
   int expansion = 4;     //!< hidden features of the MLP, as a multiple of width
   bool tied = true;      //!< the head projects with the embedding's own table
-  int slices = 1;        //!< equal parts of a sequence, each a job of its own
+  int slices = 1;        //!< parts of a sequence, each a job of its own
+  //! Where in the sequence each of them ends, the last with it. Empty: they are equal.
+  std::vector<int> slice_ends{};
   int shards = 1;        //!< equal parts of every block's heads and hidden features
   int head_pieces = 1;   //!< equal parts of the vocabulary, each with a head of its own; see head.hpp
   //! What passes from op to op, and between stages: activations and their gradients. Within an op
@@ -46,16 +52,20 @@ struct config {
   //! @throws std::invalid_argument if there is no such layer
   layer_kind kind(int layer) const;
 
-  //! Tokens of a sequence in one slice.
-  std::size_t length() const { return size(context) / size(slices); }
+  //! Which tokens of a sequence a slice has.
+  sequence_cut cut() const { return {size(context), size(slices), slice_ends}; }
+  //! How many, of the longest slice: what buffers have room for.
+  std::size_t length() const { return cut().longest(); }
 
   //! Features of a shard's heads.
   std::size_t share() const { return size(width) / size(shards); }
 
-  //! Rows of an activation: tokens of one micro-batch in one slice.
+  //! Rows of an activation: tokens of one micro-batch in one slice, of the longest or of this one.
   std::size_t rows() const { return size(microbatch) * length(); }
+  std::size_t rows(std::size_t slice) const { return size(microbatch) * cut().length(slice); }
 
-  //! Scalars of one activation or of its gradient: row-major [microbatch * length, width].
+  //! Scalars of one activation or of its gradient: row-major [microbatch * length, width], which a
+  //! shorter slice does not fill.
   std::size_t activation_scalars() const { return rows() * size(width); }
 
   //! What its last layers are called in a sentence: "head", "the head's 4 pieces".
@@ -103,9 +113,16 @@ inline void config::check() const {
     refuse("width " + std::to_string(width) + " is not a multiple of heads " +
            std::to_string(heads));
   }
-  if (context % slices != 0) {
+  if (slice_ends.empty() && context % slices != 0) {
     refuse("context " + std::to_string(context) + " is not a multiple of slices " +
            std::to_string(slices));
+  }
+  if (!slice_ends.empty() &&
+      (slice_ends.size() != size(slices) || slice_ends.front() < 1 ||
+       std::ranges::adjacent_find(slice_ends, std::ranges::greater_equal()) != slice_ends.end() ||
+       slice_ends.back() != context)) {
+    refuse("slice_ends must rise to context, " + std::to_string(context) + ", one for each of " +
+           std::to_string(slices) + " slices");
   }
   // Whatever divides heads divides the hidden features, width * expansion, too.
   if (heads % shards != 0) {

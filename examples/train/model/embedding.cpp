@@ -33,7 +33,7 @@ void embedding<Scalar>::forward(const counted_math<Scalar>& with,
   const held_matrix<Scalar> to(output.data(), model_.in_bf16(), tokens.size(),
                                config::size(model_.width));
   with->embed(to, &parameters[table_.offset], &parameters[positions(slice)], tokens.data(),
-              model_.length());
+              model_.cut().length(slice));
 }
 
 template <class Scalar>
@@ -44,7 +44,7 @@ void embedding<Scalar>::backward_weight(const counted_math<Scalar>& with,
   const held_matrix<const Scalar> from(output_gradient.data(), model_.in_bf16(), tokens.size(),
                                        config::size(model_.width));
   with->embed_weights(from, &gradients[table_.offset],
-                      &gradients[positions(slice)], tokens.data(), model_.length());
+                      &gradients[positions(slice)], tokens.data(), model_.cut().length(slice));
 }
 
 template class embedding<float>;

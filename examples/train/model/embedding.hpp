@@ -41,7 +41,7 @@ class embedding {
  private:
   //! Where the positions of a slice begin.
   std::size_t positions(std::size_t slice) const {
-    return positions_.offset + slice * model_.length() * config::size(model_.width);
+    return positions_.offset + model_.cut().begin(slice) * config::size(model_.width);
   }
 
   config model_;

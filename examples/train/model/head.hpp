@@ -47,7 +47,8 @@ class head {
   //! Where it ends: sets *loss to the mean cross-entropy of the micro-batch in nats per token, times
   //! `loss_scale`; of a slice its part of that mean. This is the one place where the loss is scaled:
   //! its gradient carries the same factor. Copies the row's logits where they are asked for.
-  //! @param output  for the piece behind, a message; not of the last one
+  //! @param targets  of the slice: they tell its rows
+  //! @param output   for the piece behind, a message; not of the last one
   void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
                std::span<const Scalar> input, std::span<Scalar> output,
                std::span<const std::uint8_t> targets, double loss_scale, std::span<Scalar> stash,
@@ -55,13 +56,14 @@ class head {
 
   //! After forward. Leaves in the stash the intermediate gradient that the weights need.
   //! @param output_gradient  from the piece behind; not of the last one
+  //! @param rows             of the slice
   void backward_input(const counted_math<Scalar>& with, std::span<const Scalar> parameters,
                       std::span<const Scalar> output_gradient, std::span<Scalar> input_gradient,
-                      std::span<Scalar> stash) const;
+                      std::span<Scalar> stash, std::size_t rows) const;
 
   //! After backward_input. Adds to `gradients`.
   void backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
-                       std::span<Scalar> gradients) const;
+                       std::span<Scalar> gradients, std::size_t rows) const;
 
  private:
   bool norms() const { return piece_ == 0; }
@@ -71,17 +73,16 @@ class head {
     return {&parameters[table_.offset], tokens_, width_};
   }
   //! Of a piece, until its backward: in Scalar, whatever activations are held in.
-  matrix_span<Scalar> logits_of(std::span<Scalar> stash) const {
-    return {&stash[logits_.offset], rows_, tokens_};
+  matrix_span<Scalar> logits_of(std::span<Scalar> stash, std::size_t rows) const {
+    return {&stash[logits_.offset], rows, tokens_};
   }
-  held_matrix<Scalar> held(std::span<Scalar> message) const {
-    return {message.data(), model_.in_bf16(), rows_, width_};
+  std::size_t held_bytes(std::size_t rows) const {
+    return model_.held_scalars(rows * width_) * sizeof(Scalar);
   }
-  std::size_t held_bytes() const { return model_.held_scalars(rows_ * width_) * sizeof(Scalar); }
 
   config model_;
   int piece_;
-  std::size_t rows_, width_, tokens_;
+  std::size_t width_, tokens_;
   tensor_layout parameters_, stash_;
   tensor gamma_, beta_, table_;
   tensor deviation_, targets_, sums_;

@@ -278,16 +278,19 @@ std::string_view missing_kernel(const stretto::machine& on) {
   return {};
 }
 
-std::vector<kernel_call> kernels_of(const config& model, op_code code, bool afar) {
-  std::vector<kernel_call> made = kernels_of(model, code);
-  if (afar)
-    for (kernel_call& call : made) call.kernel = from_afar(call.kernel);
-  return made;
-}
+namespace {
 
-std::vector<kernel_call> kernels_of(const config& model, op_code code) {
+std::vector<kernel_call> near_kernels(const config& model, op_code code, int slice) {
   const auto count = [](std::size_t value) { return static_cast<std::int64_t>(value); };
-  const std::int64_t rows = count(model.rows()), width = model.width, share = count(model.share());
+  // Of the slice, or of one in the middle.
+  const sequence_cut cut = model.cut();
+  const bool mean = slice < 0;
+  const std::int64_t length = mean ? (model.context + model.slices - 1) / model.slices
+                                   : count(cut.length(config::size(slice)));
+  const std::int64_t seen =
+      mean ? length * (model.slices + 1) / 2 : count(cut.begin(config::size(slice) + 1));
+  const std::int64_t rows = model.microbatch * length;
+  const std::int64_t width = model.width, share = count(model.share());
   const std::int64_t hidden = share * model.expansion, vocabulary = count(model.piece_tokens());
   const std::int64_t activation = count(model.activation_scalars() * sizeof(float));
   const auto plain = [](std::int64_t m, std::int64_t k, std::int64_t n) {
@@ -302,12 +305,12 @@ std::vector<kernel_call> kernels_of(const config& model, op_code code) {
   const auto each = [&](const char* name, std::int64_t columns) {
     return kernel_call{name, {rows, columns}};
   };
-  // A slice sees itself and half of the others.
+  // Squares, of itself and of what lies before it.
   const auto heads_of = [&](const char* name) {
     const std::int64_t all = std::int64_t{model.microbatch} * (model.heads / model.shards);
     return kernel_call{name,
-                       {count(model.length()), share / (model.heads / model.shards)},
-                       all * (model.slices + 1) / 2};
+                       {length, share / (model.heads / model.shards)},
+                       all * seen / length};
   };
   // What is summed over shards is kept besides.
   const auto keeping = [&](std::vector<kernel_call> made) {
@@ -378,6 +381,15 @@ std::vector<kernel_call> kernels_of(const config& model, op_code code) {
       break;
   }
   return {each("embed weights", width)};
+}
+
+}  // namespace
+
+std::vector<kernel_call> kernels_of(const config& model, op_code code, int slice, bool afar) {
+  std::vector<kernel_call> made = near_kernels(model, code, slice);
+  if (afar)
+    for (kernel_call& call : made) call.kernel = from_afar(call.kernel);
+  return made;
 }
 
 }  // namespace train

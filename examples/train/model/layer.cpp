@@ -77,10 +77,17 @@ template void initialise(const config&, int, std::uint64_t, std::span<float>, in
 template void initialise(const config&, int, std::uint64_t, std::span<double>, int);
 
 product_counts expected_products(const config& model, int layer) {
+  product_counts sum;
+  for (std::size_t slice = 0; slice < config::size(model.slices); ++slice)
+    sum += expected_products(model, layer, slice);
+  return sum;
+}
+
+product_counts expected_products(const config& model, int layer, std::size_t slice) {
   const auto sum = [&](stretto::job_kind kind) {
     std::uint64_t products = 0;
     for (const stage_op& op : job_ops(model, layer, layer + 1, kind))
-      products += expected_products(model, op.code);
+      products += expected_products(model, op.code, slice);
     return products;
   };
   return {sum(stretto::job_kind::forward), sum(stretto::job_kind::backward_input),

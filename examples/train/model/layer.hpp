@@ -39,12 +39,19 @@ struct product_counts {
   std::uint64_t backward_input = 0;
   std::uint64_t backward_weight = 0;
 
+  product_counts& operator+=(const product_counts& other) {
+    forward += other.forward;
+    backward_input += other.backward_input;
+    backward_weight += other.backward_weight;
+    return *this;
+  }
   bool operator==(const product_counts&) const = default;
 };
 
-//! What a layer's products cost, in closed form: for assignment policies and predictions. Of a
-//! slice the mean: an earlier one sees less. Of a shard its own.
+//! What a layer's products cost, in closed form, for assignment policies and predictions: of a whole
+//! micro-batch, or of one slice. Of a shard its own.
 product_counts expected_products(const config& model, int layer);
+product_counts expected_products(const config& model, int layer, std::size_t slice);
 
 //! Refuses what is no run of layers, for a stage.
 //! @throws std::invalid_argument naming the layers, or what is wrong with the model

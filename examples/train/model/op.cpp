@@ -107,19 +107,19 @@ op_cut cut_of(const config& model, op_code code) {
   }
 }
 
-std::uint64_t expected_products(const config& model, op_code code) {
-  const std::uint64_t rows = model.rows(), width = config::size(model.width);
+std::uint64_t expected_products(const config& model, op_code code, std::size_t slice) {
+  const std::uint64_t rows = model.rows(slice), width = config::size(model.width);
   const std::uint64_t share = model.share();
-  const std::uint64_t seen = config::size(model.context) + model.length();  // twice the mean
+  const std::uint64_t seen = model.cut().begin(slice + 1);  // by every row: what lies ahead, too
   switch (code) {
     case op_code::qkv:
     case op_code::qkv_back:
     case op_code::qkv_weight:
       return rows * width * 3 * share;
     case op_code::attention:
-      return rows * seen * share;
-    case op_code::attention_back:
       return 2 * rows * seen * share;
+    case op_code::attention_back:
+      return 4 * rows * seen * share;
     case op_code::mix:
     case op_code::middle_back:
     case op_code::mix_weight:

@@ -94,8 +94,8 @@ struct op_cut {
 };
 op_cut cut_of(const config& model, op_code code);
 
-//! The multiply-adds of an op's matrix products; of a slice's the mean: an earlier one sees less.
-std::uint64_t expected_products(const config& model, op_code code);
+//! The multiply-adds of an op's matrix products in a slice's job: an earlier one sees less.
+std::uint64_t expected_products(const config& model, op_code code, std::size_t slice = 0);
 
 //! A block's forward.
 inline constexpr op_code block_forward_ops[] = {

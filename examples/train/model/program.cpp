@@ -275,11 +275,21 @@ class chain_writer {
     return bytes > 8 << 20;
   }
 
+  std::int64_t products_of(op_code code) const {
+    const auto in = [&](int slice) {
+      return static_cast<std::int64_t>(expected_products(model_, code, config::size(slice)));
+    };
+    if (with_.slice >= 0) return in(with_.slice);
+    std::int64_t sum = 0;
+    for (int slice = 0; slice < model_.slices; ++slice) sum += in(slice);
+    return sum / model_.slices;
+  }
+
   void add(job_kind kind, const stage_op& op) {
     const std::vector<op_use> uses = uses_of(kind, op);
     std::int64_t bytes = 0;
     for (const op_use& use : uses) bytes += made_.buffers[config::size(use.buffer)].bytes;
-    const auto products = static_cast<std::int64_t>(expected_products(model_, op.code));
+    const std::int64_t products = products_of(op.code);
     stretto::op_form form;
     const op_cut cut = cut_of(model_, op.code);
     form.cut = cut.what;
@@ -293,7 +303,7 @@ class chain_writer {
     } else if (with_.on != nullptr && with_.on->kernels.empty()) {
       form.time = with_.on->time({2 * products, bytes, 0});
     } else if (with_.on != nullptr) {
-      for (const stretto::kernel_call& call : kernels_of(model_, op.code, afar()))
+      for (const stretto::kernel_call& call : kernels_of(model_, op.code, with_.slice, afar()))
         form.time += with_.on->kernel_time(call);
     } else {
       form.time = products > 0 ? products : bytes / scalar_bytes_;

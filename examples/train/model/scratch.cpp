@@ -26,13 +26,18 @@ std::size_t packed_with_weight(std::size_t rows, std::size_t inputs, std::size_t
 }  // namespace
 
 std::size_t packed_bytes(const config& model, bool with_head) {
-  const std::size_t rows = model.rows(), width = config::size(model.width);
-  const std::size_t share = model.share();
-  const std::size_t head =
-      with_head ? packed_with_weight(rows, width, model.piece_tokens()) : 0;
-  return std::max({packed_with_weight(rows, width, 3 * share),
-                   packed_with_weight(rows, share, width),
-                   packed_with_weight(rows, width, share * config::size(model.expansion)), head});
+  const std::size_t width = config::size(model.width), share = model.share();
+  std::size_t most = 0;
+  // Shorter slices too: Eigen cuts a product in blocks as its shape wants.
+  for (std::size_t slice = 0; slice < config::size(model.slices); ++slice) {
+    const std::size_t rows = model.rows(slice);
+    most = std::max({most, packed_with_weight(rows, width, 3 * share),
+                     packed_with_weight(rows, share, width),
+                     packed_with_weight(rows, width, share * config::size(model.expansion)),
+                     with_head ? packed_with_weight(rows, width, model.piece_tokens()) : 0});
+    if (model.slice_ends.empty()) break;  // all alike
+  }
+  return most;
 }
 
 namespace {

@@ -22,10 +22,10 @@ config checked(const config& model, int first, int last, int shard) {
 
 //! @param readable  whether the host can look at them
 void check_tokens(const char* name, const config& model, std::span<const std::uint8_t> tokens,
-                  bool readable) {
-  if (tokens.size() != model.rows()) {
+                  std::size_t slice, bool readable) {
+  if (tokens.size() != model.rows(slice)) {
     throw std::invalid_argument(std::string(name) + " has " + std::to_string(tokens.size()) +
-                                " bytes, it needs " + std::to_string(model.rows()));
+                                " bytes, it needs " + std::to_string(model.rows(slice)));
   }
   if (!readable || model.vocabulary == 256) return;
   for (const std::uint8_t token : tokens) {
@@ -107,19 +107,25 @@ std::span<Value> basic_stage<Scalar>::part(std::span<Value> whole, int layer) co
 
 template <class Scalar>
 std::span<const std::uint8_t> basic_stage<Scalar>::stashed_tokens(
-    std::span<const Scalar> stash) const {
-  return {reinterpret_cast<const std::uint8_t*>(&stash[tokens_.offset]), model_.rows()};
+    std::span<const Scalar> stash, std::size_t slice) const {
+  return {reinterpret_cast<const std::uint8_t*>(&stash[tokens_.offset]), model_.rows(slice)};
 }
 
 template <class Scalar>
-void basic_stage<Scalar>::check_slices(earlier_slices<Scalar> earlier) const {
-  if (earlier.size() >= config::size(model_.slices)) {
-    throw std::invalid_argument("slice " + std::to_string(earlier.size()) +
+void basic_stage<Scalar>::check_slice(std::size_t slice) const {
+  if (slice >= config::size(model_.slices)) {
+    throw std::invalid_argument("slice " + std::to_string(slice) +
                                 " does not exist: the model has " + std::to_string(model_.slices));
   }
-  for (const std::span<Scalar> stash : earlier) {
+}
+
+template <class Scalar>
+void basic_stage<Scalar>::check_earlier(const job_arguments<Scalar>& with) const {
+  if (with.earlier.size() != with.slice)
+    throw std::invalid_argument("slice " + std::to_string(with.slice) + " has stashes of " +
+                                std::to_string(with.earlier.size()) + " slices before it");
+  for (const std::span<Scalar> stash : with.earlier)
     check_buffer("the stash of an earlier slice", stash, stash_scalars(), false);
-  }
 }
 
 template <class Scalar>
@@ -133,18 +139,20 @@ void basic_stage<Scalar>::refuse_shards() const {
 template <class Scalar>
 void basic_stage<Scalar>::check(job_kind kind, const job_arguments<Scalar>& with) const {
   check_buffer("stash", with.stash, stash_scalars(), false);
+  check_slice(with.slice);
   if (kind == job_kind::backward_weight) return;
-  check_slices(with.earlier);
+  check_earlier(with);
   if (kind == job_kind::forward || kind == job_kind::recompute) {
     if (kind == job_kind::forward && !has_head()) {
       check_buffer("output", with.output, model_.message_scalars());
     }
     if (has_embedding()) {
-      check_tokens("tokens", model_, with.tokens, by_->on_host());
+      check_tokens("tokens", model_, with.tokens, with.slice, by_->on_host());
     } else {
       check_buffer("input", with.input, model_.message_scalars());
     }
-    if (has_piece()) check_tokens("targets", model_, with.targets, by_->on_host());
+    if (has_piece())
+      check_tokens("targets", model_, with.targets, with.slice, by_->on_host());
     return;
   }
   if (!has_embedding()) {
@@ -186,7 +194,7 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
   switch (op.code) {
     case op_code::embed:
       by->copy(with.tokens.data(), &with.stash[tokens_.offset], with.tokens.size());
-      embedding_.forward(by, from, with.tokens, output, with.earlier.size());
+      embedding_.forward(by, from, with.tokens, output, with.slice);
       break;
     case op_code::head:
       head_of(layer).forward(by, from, input, output, with.targets, with.loss_scale, own,
@@ -196,17 +204,17 @@ double basic_stage<Scalar>::run(job_kind kind, const stage_op& op,
       by->copy(with.output_gradient.data(), slot.data(), slot.size_bytes());
       break;
     case op_code::head_back:
-      head_of(layer).backward_input(by, from, slot, input_gradient, own);
+      head_of(layer).backward_input(by, from, slot, input_gradient, own, model_.rows(with.slice));
       break;
     default:
       if (is_weight(op.code)) {
         run_weight(op, by, with.stash, with.slice, piece);
       } else if (is_forward(op.code)) {
         block_.run(op.code, {by, from, input, output, own, sums, with.earlier,
-                             at(layer).stash.offset, piece});
+                             at(layer).stash.offset, with.slice, piece});
       } else {
         block_.run(op.code, {by, from, slot, input_gradient, own, sums, with.earlier,
-                             at(layer).stash.offset, piece});
+                             at(layer).stash.offset, with.slice, piece});
       }
   }
   return loss;
@@ -221,13 +229,13 @@ void basic_stage<Scalar>::run_weight(const stage_op& op, const counted_math<Scal
   const std::span<const Scalar> output_gradient = at(op.layer).slot.of(stash);
   switch (op.code) {
     case op_code::embed_weight:
-      embedding_.backward_weight(by, stashed_tokens(stash), output_gradient, to, slice);
+      embedding_.backward_weight(by, stashed_tokens(stash, slice), output_gradient, to, slice);
       break;
     case op_code::head_weight:
-      head_of(op.layer).backward_weight(by, own, to);
+      head_of(op.layer).backward_weight(by, own, to, model_.rows(slice));
       break;
     default:
-      block_.run_weight(op.code, by, output_gradient, own, to, piece);
+      block_.run_weight(op.code, by, output_gradient, own, to, slice, piece);
   }
 }
 
@@ -288,7 +296,8 @@ double basic_stage<Scalar>::forward(std::span<const std::uint8_t> tokens,
                                      .output = output,
                                      .stash = stash,
                                      .loss_scale = loss_scale,
-                                     .earlier = earlier});
+                                     .earlier = earlier,
+                                     .slice = earlier.size()});
 }
 
 template <class Scalar>
@@ -310,13 +319,15 @@ void basic_stage<Scalar>::backward_input(std::span<const Scalar> output_gradient
   run_job(job_kind::backward_input, {.output_gradient = output_gradient,
                                      .input_gradient = input_gradient,
                                      .stash = stash,
-                                     .earlier = earlier});
+                                     .earlier = earlier,
+                                     .slice = earlier.size()});
 }
 
 template <class Scalar>
 void basic_stage<Scalar>::backward_weight(std::span<const Scalar> stash, std::size_t slice) {
   refuse_shards();
   check_buffer("stash", stash, stash_scalars(), false);
+  check_slice(slice);
   const counted_math<Scalar> by(*by_, products_.backward_weight);
   for (const stage_op& op : ops(job_kind::backward_weight)) run_weight(op, by, stash, slice);
 }

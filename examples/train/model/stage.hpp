@@ -41,7 +41,7 @@ struct job_arguments {
   double* loss = nullptr;            //!< forward with the head: set to its loss, when not null
   row_logits<Scalar> logits{};       //!< forward with the head: what else it is to leave
   earlier_slices<Scalar> earlier{};  //!< the stashes of the slices before this one
-  std::size_t slice = 0;             //!< backward for weights: the slice's number
+  std::size_t slice = 0;             //!< its number: there are as many earlier ones
 };
 
 //! Layers [first, last) of a model: parameters, gradients and AdamW moments, and the jobs on them.
@@ -63,7 +63,9 @@ struct job_arguments {
 //! Where the model cuts sequences in slices, all of this holds for a slice in place of a
 //! micro-batch, with a stash of its own. The slices of a micro-batch run forward in order and
 //! backward in reverse, and each call takes the stashes of those before it: attention reads the
-//! keys and values that they keep, and adds to the gradients of these. Such sums group their terms
+//! keys and values that they keep, and adds to the gradients of these. Slices may be of different
+//! lengths: every buffer has room for the longest, and of a shorter one the rest means nothing. Such
+//! sums group their terms
 //! otherwise than a whole sequence's, so results agree to rounding only.
 //!
 //! A stage may be one of the model's shards (see block.hpp). Its jobs then run op by op, with the
@@ -217,14 +219,16 @@ class basic_stage {
   static std::span<const Scalar> read(std::span<Scalar> whole) { return whole; }
   template <class Value>
   std::span<Value> part(std::span<Value> whole, int layer) const;
-  std::span<const std::uint8_t> stashed_tokens(std::span<const Scalar> stash) const;
+  std::span<const std::uint8_t> stashed_tokens(std::span<const Scalar> stash,
+                                               std::size_t slice) const;
   double run(stretto::job_kind kind, const stage_op& op, const job_arguments<Scalar>& with,
              op_piece piece = {});
   void run_weight(const stage_op& op, const counted_math<Scalar>& by,
                   std::span<const Scalar> stash, std::size_t slice, op_piece piece = {});
   void check_piece(op_code code, op_piece piece) const;
   void check(stretto::job_kind kind, const job_arguments<Scalar>& with) const;
-  void check_slices(earlier_slices<Scalar> earlier) const;
+  void check_slice(std::size_t slice) const;
+  void check_earlier(const job_arguments<Scalar>& with) const;
   void refuse_shards() const;
   const head<Scalar>& head_of(int layer) const {
     return heads_[static_cast<std::size_t>(model_.piece(layer))];

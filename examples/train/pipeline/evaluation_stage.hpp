@@ -50,7 +50,7 @@ class evaluation_stage final : public stretto::executor::stage {
     if (model_.reads_batch(at)) model_.read_batch(at, batches());
     row_logits<float> asked;
     if (!begun_.empty() && part == last_part() && model_.makes_logits(at)) {
-      asked = {(begun_.size() - 1) % length(), logits_.span().data()};
+      asked = {begun_.size() - 1 - cut().begin(part), logits_.span().data()};
       found_ = true;
     }
     model_.run(at, 1.0 / microbatches_, &losses_.span()[part], asked);
@@ -81,9 +81,9 @@ class evaluation_stage final : public stretto::executor::stage {
     found_ = false;
     model_.prepare_batches(microbatches, batches());
   }
-  std::size_t length() const { return model_.chunk(0).model().length(); }
+  sequence_cut cut() const { return model_.chunk(0).model().cut(); }
   //! The slice of the first micro-batch with the text's last byte.
-  std::size_t last_part() const { return (begun_.size() - 1) / length(); }
+  std::size_t last_part() const { return cut().slice_of(begun_.size() - 1); }
 
   rank_model& model_;
   const corpus& text_;

@@ -10,26 +10,27 @@
 
 namespace train {
 
-//! Sums one rank's times by chunk and kind of compute job. Filled by the thread that runs the jobs,
+//! Sums one rank's times by chunk, kind of compute job and slice. Filled by the thread that runs the jobs,
 //! read between steps.
 class job_clock {
  public:
-  explicit job_clock(int chunks)
-      : entries_(static_cast<std::size_t>(chunks) * stretto::cost_kinds) {}
+  job_clock(int chunks, int slices)
+      : slices_(static_cast<std::size_t>(slices)),
+        entries_(static_cast<std::size_t>(chunks) * stretto::cost_kinds * slices_) {}
 
   //! Runs `work`, a job or one of its ops, and adds its time.
   //! @param begins  whether the job begins with it
   template <class Work>
-  void measure(int chunk, stretto::job_kind kind, bool begins, Work&& work) {
+  void measure(int chunk, stretto::job_kind kind, int slice, bool begins, Work&& work) {
     const std::int64_t start = thread_cpu_time();
     work();
-    entry& to = at(chunk, kind);
+    entry& to = entries_[index(chunk, kind, slice)];
     to.sum += thread_cpu_time() - start;
     if (begins) ++to.count;
   }
   //! Nanoseconds of one job; 0 where none was run.
-  std::int64_t mean(int chunk, stretto::job_kind kind) const {
-    const entry& from = entries_[index(chunk, kind)];
+  std::int64_t mean(int chunk, stretto::job_kind kind, int slice = 0) const {
+    const entry& from = entries_[index(chunk, kind, slice)];
     return from.count == 0 ? 0 : from.sum / from.count;
   }
   //! Nanoseconds of all jobs.
@@ -45,11 +46,13 @@ class job_clock {
     std::int64_t sum = 0;
     std::int64_t count = 0;
   };
-  static std::size_t index(int chunk, stretto::job_kind kind) {
-    return static_cast<std::size_t>(chunk) * stretto::cost_kinds + static_cast<std::size_t>(kind);
+  std::size_t index(int chunk, stretto::job_kind kind, int slice) const {
+    return (static_cast<std::size_t>(chunk) * stretto::cost_kinds + static_cast<std::size_t>(kind)) *
+               slices_ +
+           static_cast<std::size_t>(slice);
   }
-  entry& at(int chunk, stretto::job_kind kind) { return entries_[index(chunk, kind)]; }
 
+  std::size_t slices_;
   std::vector<entry> entries_;
 };
 

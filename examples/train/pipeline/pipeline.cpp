@@ -11,6 +11,7 @@
 #include "model/shards.hpp"
 #include "pipeline/costs.hpp"
 #include "pipeline/plans.hpp"
+#include "pipeline/slice_ends.hpp"
 #include "pipeline/stage_ops.hpp"
 #include "stretto/lowering/groups.hpp"
 
@@ -67,10 +68,8 @@ config checked(config model, int slices, const pipeline_settings& settings) {
   runs_ops(settings);  // refuses unknown orders
   model.shards = shards;
   model.activations = settings.products;
-  if (slices > 0 && model.context % slices != 0)
-    throw bad_setting("slices", std::to_string(slices),
-                      "the context, " + std::to_string(model.context) + ", is no multiple of it");
   model.slices = slices;
+  model.slice_ends = slice_ends(model, slices, settings.slice_lengths);
   if (model.head_pieces < 1 || model.vocabulary % model.head_pieces != 0)
     throw bad_setting("head-pieces", std::to_string(model.head_pieces),
                       "the vocabulary, " + std::to_string(model.vocabulary) +
@@ -133,8 +132,8 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
       where_(stage_placement(settings)),
       layers_(deal_layers(model_, where_, settings)),
       costs_(settings.machine == nullptr
-                 ? product_costs(model_, where_, layers_)
-                 : machine_costs(model_, where_, layers_, *settings.machine)),
+                 ? product_costs(model_, sizes_, where_, layers_)
+                 : machine_costs(model_, sizes_, where_, layers_, *settings.machine)),
       machine_(named_machine(settings)),
       capacity_(settings.transport_capacity),
       trace_steps_(settings.trace_steps),
@@ -153,7 +152,7 @@ pipeline::pipeline(const config& model, const corpus& text, const pipeline_setti
     return std::make_unique<step_plans>(std::move(whole), model_, layers_, settings, copies);
   };
   training_plan_ = to_run(plan_training(settings, costs_.view(), std::move(training)), copies_);
-  evaluation_plan_ = to_run(plan_evaluation(settings, costs_.view(), request()), 1);
+  evaluation_plan_ = to_run(plan_evaluation(settings, costs_.view().of_class(0), request()), 1);
   std::vector<int> all_here(here_.count());
   std::iota(all_here.begin(), all_here.end(), 0);
   training_ = make_engine<training_stage>(*training_plan_, trainers_, settings, here_, all_here);
@@ -371,7 +370,7 @@ stretto::job_table pipeline::measured_costs() const {
     const std::size_t first = worker(rank);
     ranks.push_back(here_.holds(first) ? trainers_[first - here_.first].get() : nullptr);
   }
-  stretto::job_table all = train::measured_costs(ranks, where_);
+  stretto::job_table all = train::measured_costs(ranks, sizes_, where_);
   std::vector<stretto::job_cost> theirs(all.entries.size());
   const std::size_t bytes = theirs.size() * sizeof(stretto::job_cost);
   const std::string mine(reinterpret_cast<const char*>(all.entries.data()), bytes);

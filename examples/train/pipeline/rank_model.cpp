@@ -17,17 +17,17 @@ rank_model::rank_model(const config& model, const stretto::placement& where, int
       by_(by),
       batch_(model),
       slices_(config::size(model.slices)),
+      rows_(model.rows()),
       most_microbatches_(microbatches) {
   earlier_.reserve(config::size(model.slices));
   if (!by.on_host()) {
-    staging_ = by.allocate_staging(config::size(microbatches) * slices_ * 2 * model.rows());
-    in_device_ = by.allocate(2 * model.rows());
-    const auto* const first = static_cast<const std::uint8_t*>(in_device_.get());
-    tokens_ = {first, model.rows()};
-    targets_ = {first + model.rows(), model.rows()};
+    staging_ = by.allocate_staging(config::size(microbatches) * slices_ * 2 * rows_);
+    in_device_ = by.allocate(2 * rows_);
+    tokens_ = static_cast<const std::uint8_t*>(in_device_.get());
+    targets_ = tokens_ + rows_;
   } else {
-    tokens_ = batch_.tokens(0);
-    targets_ = batch_.targets(0);
+    tokens_ = batch_.tokens(0).data();
+    targets_ = batch_.targets(0).data();
   }
   for (int chunk = 0; chunk < where.chunks; ++chunk) {
     const auto& mine = layers[config::size(where.stage_of(rank, chunk))];
@@ -58,24 +58,23 @@ std::span<std::uint8_t> rank_model::aside(int microbatch, std::size_t slice) con
   if (microbatch >= most_microbatches_)
     throw std::logic_error("micro-batch " + std::to_string(microbatch) + " of at most " +
                            std::to_string(most_microbatches_));
-  const std::size_t bytes = tokens_.size() + targets_.size();
   return {static_cast<std::uint8_t*>(staging_.get()) +
-              (config::size(microbatch) * slices_ + slice) * bytes,
-          bytes};
+              (config::size(microbatch) * slices_ + slice) * 2 * rows_,
+          2 * rows_};
 }
 
 void rank_model::set_aside(int microbatch) {
   for (std::size_t slice = 0; slice < slices_; ++slice) {
     const std::span<std::uint8_t> to = aside(microbatch, slice);
     std::ranges::copy(batch_.tokens(slice), to.begin());
-    std::ranges::copy(batch_.targets(slice), to.last(to.size() / 2).begin());
+    std::ranges::copy(batch_.targets(slice), to.last(rows_).begin());
   }
 }
 
 void rank_model::hand_over(int microbatch, std::size_t slice) {
   if (by_.on_host()) {
-    tokens_ = batch_.tokens(slice);
-    targets_ = batch_.targets(slice);
+    tokens_ = batch_.tokens(slice).data();
+    targets_ = batch_.targets(slice).data();
     return;
   }
   const std::span<const std::uint8_t> from = aside(microbatch, slice);
@@ -85,8 +84,9 @@ void rank_model::hand_over(int microbatch, std::size_t slice) {
 void rank_model::run(const stretto::executor::context& at, double loss_scale, double* loss,
                      row_logits<float> logits) {
   stage& here = stage_of(at.what.stage);
-  const job_arguments<float> with{.tokens = tokens_,
-                                  .targets = targets_,
+  const std::size_t rows = here.model().rows(config::size(at.what.slice));
+  const job_arguments<float> with{.tokens = {tokens_, rows},
+                                  .targets = {targets_, rows},
                                   .input = at.view<float>(buffer_role::input),
                                   .output = at.view<float>(buffer_role::output),
                                   .output_gradient = at.view<float>(buffer_role::output_gradient),

@@ -95,7 +95,8 @@ class rank_model {
   earlier_slices<float> earlier(const stretto::executor::context& at);
   void set_aside(int microbatch);
   void hand_over(int microbatch, std::size_t slice);
-  //! Where what a slice reads lies in the meantime: tokens, then targets.
+  //! Where what a slice reads lies in the meantime: tokens, then targets, each with room for the
+  //! longest slice's.
   std::span<std::uint8_t> aside(int microbatch, std::size_t slice) const;
 
   stretto::placement where_;
@@ -106,11 +107,11 @@ class rank_model {
   bool has_piece_ = false;
   const math<float>& by_;
   batch batch_;
-  std::span<const std::uint8_t> tokens_, targets_;  // of the slice, in by_'s memory
+  const std::uint8_t *tokens_, *targets_;  // of the slice read last, in by_'s memory
   // Where that is not the host's: the batches of a whole step, since all its jobs are issued before
   // the first has read, or not issued again at all; and the one read last.
   std::shared_ptr<void> staging_, in_device_;
-  std::size_t slices_;
+  std::size_t slices_, rows_;  // rows of the longest slice
   int most_microbatches_;
   std::vector<std::span<float>> earlier_;
 };

@@ -40,7 +40,8 @@ struct pipeline_settings {
   std::optional<stretto::schedule::any> order{};
   int ranks = 4;
   int microbatches = 8;  //!< of a replica
-  int slices = 1;  //!< per micro-batch, equal parts of its sequences
+  int slices = 1;  //!< per micro-batch, parts of its sequences
+  std::string slice_lengths = "equal";  //!< of these, as in stretto/model/slice_text.hpp
   int chunks = 0;  //!< 0: 2 where the schedule serves them, else 1
   int group = 0;   //!< micro-batches per group; 0: the schedule's choice
   stretto::schedule::options options{};  //!< of the schedule, beside the group

@@ -21,7 +21,7 @@ training_stage::training_stage(rank_model& model, const corpus& text,
       prepared_(model.by().allocate_staging(sizeof(adamw_factors<float>))),
       factors_(model.by(), 1),
       result_(model.by(), 1),
-      clock_(model.chunks()) {
+      clock_(model.chunks(), slices) {
   written_.reserve(2 * config::size(model.chunks()));
 }
 
@@ -66,8 +66,8 @@ void training_stage::run(const stretto::executor::context& at) {
       optimizer(at);
       break;
     default:
-      clock_.measure(model_.chunk_of(at.what.stage), at.what.kind, at.op <= 0 && at.piece == 0,
-                     [&] { compute(at); });
+      clock_.measure(model_.chunk_of(at.what.stage), at.what.kind, at.what.slice,
+                     at.op <= 0 && at.piece == 0, [&] { compute(at); });
   }
 }
 

@@ -31,7 +31,7 @@ constexpr std::int64_t products_of(const transformer& model, const sequence_part
 constexpr std::vector<sequence_part> balanced_slices(const transformer& model, int slices,
                                                      std::int64_t multiple = 1) {
   const std::int64_t all = model.sequence;
-  if (slices < 1 || multiple < 1 || (all + multiple - 1) / multiple < slices)
+  if (slices < 1 || multiple < 1 || all / multiple + (all % multiple > 0) < slices)
     throw std::invalid_argument("stretto::balanced_slices: too few tokens for so many slices");
   std::vector<sequence_part> made(static_cast<std::size_t>(slices));
   // Each as long as `most` allows, and no longer than leaves one length to each behind it.
@@ -39,7 +39,7 @@ constexpr std::vector<sequence_part> balanced_slices(const transformer& model, i
     std::int64_t begin = 0;
     for (int slice = 0; slice < slices; ++slice) {
       std::int64_t low = begin / multiple + 1;  // in lengths
-      std::int64_t high = (all + multiple - 1) / multiple - (slices - 1 - slice);
+      std::int64_t high = all / multiple + (all % multiple > 0) - (slices - 1 - slice);
       const auto end_of = [&](std::int64_t lengths) { return std::min(all, lengths * multiple); };
       if (slice + 1 == slices) low = high;
       while (low < high) {

@@ -1,0 +1,19 @@
+// How a run's sequences are cut in slices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/config.hpp"
+
+namespace train {
+
+//! Where slices end, for config::slice_ends: none where all are equal.
+//! @param lengths  as in stretto/model/slice_text.hpp
+//! @throws bad_setting naming --slices or --slice-lengths
+std::vector<int> slice_ends(const config& model, int slices, const std::string& lengths);
+
+//! " in 4 slices", " in 4 slices of 40, 32, 28, 28"; empty where sequences are whole.
+std::string slice_words(const config& model);
+
+}  // namespace train
