@@ -213,8 +213,15 @@ TEST_CASE(
   CHECK(model.sum_message({3, true}, 8) == 7 * (4 * weights / 8));
   CHECK(model.sum_message({3, true}, 24) ==
         7 * (4 * weights / 8) + 2 * 2 * ((4 * weights / 8 + 2) / 3));
-  model.weight_shards = 1;
+  model.optimizer_shards = model.weight_shards = 1;
   CHECK(model.sum_message({3, true}, 8) == 2 * 7 * (4 * weights / 8));
+  // An optimizer that is dealt: each sums its own part, and sends the new weights to the others.
+  model.optimizer_shards = 8;
+  CHECK(model.sum_message({3, true}, 8) == 7 * (4 * weights / 8) + 7 * (2 * weights / 8));
+  CHECK(model.sum_message({3, true}, 16) ==
+        7 * (4 * weights / 8) + 2 * (4 * weights / 16) + 7 * (2 * weights / 8));
+  model.weight_shards = 4;  // whose holders need what two make of their weights
+  CHECK(model.sum_message({3, true}, 8) == 7 * (4 * weights / 8) + 2 * weights / 8);
 }
 
 TEST_CASE("experts' weights are dealt among those who hold them") {
@@ -228,6 +235,10 @@ TEST_CASE("experts' weights are dealt among those who hold them") {
   CHECK(model.weight_bytes({1, false}) == 2 * ((rest + 7) / 8 + held / 2));
   CHECK(model.gather_message({1, false}) == 7 * ((2 * rest + 7) / 8) + held);
   CHECK(model.sum_message({1, false}, 8) == 7 * ((4 * rest + 7) / 8) + 2 * held);
+  model.weight_shards = 1, model.optimizer_shards = 8;
+  CHECK(model.sum_message({1, false}, 8) ==
+        7 * ((4 * rest + 7) / 8) + 7 * ((2 * rest + 7) / 8) + 2 * held + held);
+  model.optimizer_shards = 1;
   model.weight_shards = 4;  // of each expert one replica holds it
   CHECK(model.weight_bytes({1, false}) == 2 * ((rest + 3) / 4 + held));
   CHECK(model.gather_message({1, false}) == 3 * ((2 * rest + 3) / 4));

@@ -223,18 +223,21 @@ struct transformer {
   }
   //! Bytes that leave each device when the gradients of such a stage are summed over so many
   //! data-parallel replicas: in single precision, around a ring; experts' among those that hold
-  //! them. Where weights are dealt each replica keeps the sum of its own alone.
-  //! @param replicas  a multiple of weight_shards and of experts.parallel
+  //! them. Where weights, or what the optimizer keeps of them, are dealt each replica keeps the sum
+  //! of its own alone; and where only the latter is, new weights go back to those that hold them.
+  //! @param replicas  a multiple of optimizer_shards, weight_shards and experts.parallel
   constexpr std::int64_t sum_message(const transformer_part& part, int replicas) const {
     const std::int64_t dealt = part.layers * dealt_weights();
-    const auto around = [](int members, int shards, std::int64_t weights) {
+    const int updaters = optimizer_shards > weight_shards ? optimizer_shards : weight_shards;
+    const auto around = [&](int members, int shards, int holders, std::int64_t weights) {
       const std::int64_t own = one_of(shards, 4 * weights);
       const int others = members / shards;  // with the same
-      return (shards - 1) * own + (others < 2 ? 0 : 2 * (others - 1) * one_of(others, own));
+      return (shards - 1) * own + (others < 2 ? 0 : 2 * (others - 1) * one_of(others, own)) +
+             (shards / holders - 1) * one_of(shards, bytes.weight * weights);
     };
     const auto among = [&](int all) { return all > experts.parallel ? all / experts.parallel : 1; };
-    return around(replicas, weight_shards, stage_weights(part) - dealt) +
-           around(among(replicas), among(weight_shards), dealt);
+    return around(replicas, updaters, weight_shards, stage_weights(part) - dealt) +
+           around(among(replicas), among(updaters), among(weight_shards), dealt);
   }
 
  private:
