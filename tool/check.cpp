@@ -61,7 +61,8 @@ void add_check(CLI::App& app) {
     const step made = make_step(*mine, true);
     const std::string gathered = gathered_in_words(made, *mine);
     std::cout << made.title << ", " << count_of(made.made.where.stages(), "stage")
-              << placement_in_words(*made.imported) << ", "
+              << placement_in_words(*made.imported)
+              << (made.forward_only ? ", forwards only, " : ", ")
               << (made.messages ? "compute_comms" : "compute_only")
               << (made.imported->beyond_pytorch ? " beyond PyTorch's grammar" : "") << ": ok"
               << gathered << '\n';

@@ -57,7 +57,7 @@ struct compare_command : compare_options {
   bool before(const compared& one, const compared& other, const comparison& common) const {
     if (sort == "name") return one.name < other.name;
     if (sort == "peak" && one.peak() != other.peak()) return one.peak() < other.peak();
-    const double bubbles[] = {one.all.all.bubble.value(), other.all.all.bubble.value()};
+    const double bubbles[] = {common.bubble(one), common.bubble(other)};
     if (sort == "bubble" && bubbles[0] != bubbles[1]) return bubbles[0] < bubbles[1];
     if (sort == "makespan") return one.all.all.makespan < other.all.all.makespan;
     if (sort == "span") return one.all.all.span < other.all.all.span;
@@ -125,7 +125,8 @@ void add_compare(CLI::App& app) {
       "what those of the slices that they do together would.\n"
       "Forwards alone hold all of --weights, and of --layer-costs memory_weights_alone where that\n"
       "is given.\n"
-      "bubble and peak are those of the worst rank. bound: no order on this placement and within\n"
+      "bubble and peak are those of the worst rank, the bubble over the makespan, or with\n"
+      "--objective span over the span. bound: no order on this placement and within\n"
       "this limit is shorter, its backwards whole or split. Forward-only schedules stand last,\n"
       "schedules that do not serve the shape or fit the limit below the table, with the reason; "
       "when\n"

@@ -26,8 +26,8 @@ std::string number_of(const nlohmann::ordered_json& row, const std::string& key)
 
 constexpr const char* columns[] = {
     "ranks",    "microbatches", "schedule",  "file",    "chunks", "slices", "limit",
-    "made_for", "makespan",     "span",      "bubble",  "peak",   "bound",  "span_bound",
-    "jobs_end", "by_gathers",   "recompute", "offload", "refused"};
+    "made_for", "makespan",     "span",      "bubble",  "span_bubble", "peak", "bound", "span_bound",
+    "busiest_link", "jobs_end", "by_gathers",   "recompute", "offload", "refused"};
 
 }  // namespace
 

@@ -152,7 +152,8 @@ void compare_rows::fit(const std::string& path, const step& read) {
     refuse("has " + count_of(where.stages(), "stage") + " on " + count_of(where.ranks, "rank") +
            ", not as many on each; --layers says what uneven ones take");
   if (read.slices > 1 && std::ranges::count(common_.slices, read.slices) == 0)
-    refuse("has " + count_of(read.slices, "slice") + ", of which there are none by --slices");
+    refuse("has " + count_of(read.slices, "slice") + "; --slices " + std::to_string(read.slices) +
+           " compares with as many");
   cut_costs(read.chunks, [&](const std::string& rule) {
     refuse("has " + count_of(read.chunks, "chunk") + ", for which " + rule +
            "; give costs of one by --chunks " + std::to_string(read.chunks));
@@ -259,6 +260,7 @@ void compare_rows::measure(const step& made, compared& result) const {
   result.put = made.put;
   result.all = simulate(made, false);
   result.by_gathers = by_gathers(made, result.all.all);
+  result.link = busiest_link(made.input());
   result.layers = made.layers;
   result.sums = made.sums;
   result.gathers = made.gathers;

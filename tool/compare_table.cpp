@@ -126,10 +126,19 @@ std::string comparison::table_of(const comparison_run& made) const {
     if (gathers) add({one.gathers ? time.text(one.by_gathers) : "-"});
     if (sums) add({one.sums ? time.text(one.all.all.makespan - one.all.all.jobs_end) : "-"});
     if (put_searched) add({one.forward_only ? "-" : put_text(one.put)});
-    add({percent(one.all.all.bubble.value()), memory.text(one.peak()),
+    add({percent(bubble(one)), memory.text(one.peak()),
          bounded ? time.text(bound(one)) : "-", bounded ? percent(above) : "-"});
   }
-  return print_table(rows) + lines_of_absent(made);
+  return print_table(rows) + line_of_links(made) + lines_of_absent(made);
+}
+
+std::string comparison::line_of_links(const comparison_run& made) const {
+  std::string names;
+  for (const compared& one : made.all)
+    if (one.link.time > one.all.all.makespan)
+      names += (names.empty() ? "" : ", ") + name_of(one);
+  if (names.empty()) return {};
+  return "longer than the step, one after the other, are the messages of one link: " + names + "\n";
 }
 
 std::string comparison::lines_of_absent(const comparison_run& made) const {
@@ -207,6 +216,8 @@ nlohmann::ordered_json comparison::rows_of(const comparison_run& made) const {
     entry["makespan"] = time.json(one.all.all.makespan);
     entry["span"] = time.json(one.all.all.span);
     entry["bubble"] = one.all.all.bubble.value();
+    entry["span_bubble"] = one.all.all.span_bubble.value();
+    entry["busiest_link"] = time.json(one.link.time);
     if (!one.file.empty()) entry["file"] = one.file;
     if (wanted.slices > 1) entry["slices"] = one.slices;
     if (one.gathers) entry["by_gathers"] = time.json(one.by_gathers);

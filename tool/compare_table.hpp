@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "finer_unit.hpp"
+#include "links.hpp"
 #include "simulated.hpp"
 #include "stretto/model/bound.hpp"
 
@@ -34,6 +35,7 @@ struct compared {
   bool sums = false;            //!< of gradients, which are part of its step
   bool gathers = false;         //!< of weights, the same
   std::int64_t by_gathers = 0;  //!< how much longer these make it
+  link_load link;               //!< with the most messages
 
   std::int64_t peak() const;
   //! Of forwards alone there is none.
@@ -63,6 +65,10 @@ struct comparison {
   std::int64_t length(const compared& one) const {
     return spans ? one.all.all.span : one.all.all.makespan;
   }
+  //! Idle of the worst rank, a part of that.
+  double bubble(const compared& one) const {
+    return (spans ? one.all.all.span_bubble : one.all.all.bubble).value();
+  }
   std::int64_t bound(const compared& one) const { return spans ? one.bound.span : one.bound.flush; }
   std::int64_t least_bound(const compared& one) const {
     return spans ? one.least_bound.span : one.least_bound.flush;
@@ -81,6 +87,8 @@ struct comparison {
 
  private:
   std::string table_of(const comparison_run& made) const;
+  //! Which rows' messages a link could not carry one after the other within the step.
+  std::string line_of_links(const comparison_run& made) const;
   std::string lines_of_absent(const comparison_run& made) const;
   //! What is put in, and how much of it a row has.
   std::string put_name() const;

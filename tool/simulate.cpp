@@ -5,6 +5,7 @@
 
 #include "arranged_step.hpp"
 #include "command.hpp"
+#include "links.hpp"
 #include "make_step.hpp"
 #include "simulated.hpp"
 #include "step_replicas.hpp"
@@ -30,7 +31,10 @@ void add_simulate(CLI::App& app) {
   command->footer(
       "busy and idle: how long the rank computes and does not, of the makespan; bubble: idle of "
       "the\n"
-      "worst rank over the makespan. peak: the most memory in use, by --memory and --weights.\n"
+      "worst rank over the makespan. span: from a rank's first job to its last end, the longest.\n"
+      "peak: the most memory in use, by --memory and --weights.\n"
+      "A message is as late as costs say, however many are on their way; where those of one link\n"
+      "would take longer than the step, one after the other, a line says so.\n"
       "receives wait: for how long receives are posted before their messages are made, summed; it\n"
       "is part of no other column, but what waits on a GPU may keep multiprocessors from "
       "kernels.\n"
@@ -51,6 +55,7 @@ void add_simulate(CLI::App& app) {
     const finer_unit& time = made.time;
     const simulated all = simulate(made);
     const std::int64_t longer = by_gathers(made, all.all);
+    const link_load link = busiest_link(made.input());
     const job_rows rows = made.input().rows;
     const auto gathers_of = [&](std::size_t rank) {
       return std::ranges::count(rows.row(static_cast<int>(rank)), job_kind::unshard, &job::kind);
@@ -65,7 +70,9 @@ void add_simulate(CLI::App& app) {
                                   {"chunks", made.chunks},
                                   {"makespan", time.json(all.all.makespan)},
                                   {"span", time.json(all.all.span)},
-                                  {"bubble", all.all.bubble.value()}};
+                                  {"bubble", all.all.bubble.value()},
+                                  {"span_bubble", all.all.span_bubble.value()},
+                                  {"busiest_link", time.json(link.time)}};
       if (made.gathers) text["by_gathers"] = time.json(longer);
       if (made.sums) text["jobs_end"] = time.json(all.all.jobs_end);
       if (made.slices > 1) text["slices"] = made.slices;
@@ -114,8 +121,16 @@ void add_simulate(CLI::App& app) {
                 << " of it behind the last job";
     std::cout << "\nbubble   " << percent(all.all.bubble.value()) << " ("
               << time.text(all.all.bubble.numerator) << " of " << time.text(all.all.makespan)
-              << ")\n\n"
-              << print_table(table);
+              << ")\n";
+    if (mine->options.objective == "span")
+      std::cout << "span     " << time.text(all.all.span) << ", of which "
+                << percent(all.all.span_bubble.value()) << " idle ("
+                << time.text(all.all.span_bubble.numerator) << ")\n";
+    if (link.time > all.all.makespan)
+      std::cout << "messages " << link.messages << " from rank " << link.from << " to " << link.to
+                << ", one after the other " << time.text(link.time)
+                << ": longer than the step, which lets a link carry any number at once\n";
+    std::cout << '\n' << print_table(table);
   });
 }
 

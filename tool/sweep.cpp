@@ -75,12 +75,12 @@ void add_sweep(CLI::App& app) {
   command
       ->add_option(
           "--measure", mine->measure,
-          "What a table or a picture shows: bubble, makespan, span, pace (the makespan per "
-          "micro-batch), peak or above (how far above the bound)")
+          "What a table or a picture shows: bubble (of the makespan), span_bubble, makespan, span, "
+          "pace (the makespan per micro-batch), peak or above (how far above the bound)")
       ->check(CLI::IsMember(measures))
       ->capture_default_str();
   command
-      ->add_option("--format", mine->format, "table, csv or json, which have all measures, or svg")
+      ->add_option("--format", mine->format, "table, csv or json, which have all that compare tells, or svg")
       ->check(CLI::IsMember({"table", "json", "csv", "svg"}));
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->footer(

@@ -42,6 +42,10 @@ const std::vector<sweep_measure>& sweep_measures() {
        [](const comparison& common, const compared& one) -> given {
          return units(one.all.all.span, common.time);
        }},
+      {"span_bubble", "idle part of the span", true,
+       [](const comparison&, const compared& one) -> given {
+         return one.all.all.span_bubble.value();
+       }},
       {"pace", "makespan per micro-batch", false,
        [](const comparison& common, const compared& one) -> given {
          return units(one.all.all.makespan, common.time) / common.wanted.microbatches;

@@ -185,6 +185,10 @@ void transformer_options::refuse(transformer_rule broken) const {
   const auto because = [](const char* option, std::int64_t value, const std::string& why) {
     throw bad_option(option, std::to_string(value), why);
   };
+  const auto no_multiple = [](const std::string& what, std::int64_t value) {
+    return what + " " + std::to_string(value) + " is no multiple of it";
+  };
+  const std::int64_t shards = model.tensor_parallel;
   switch (broken) {
     case transformer_rule::none:
       return;
@@ -203,14 +207,22 @@ void transformer_options::refuse(transformer_rule broken) const {
     case transformer_rule::part_of_sequence:  // which commands choose within it
       throw bad_input(std::string(describe(broken)));
     case transformer_rule::shards_divide_heads:
-      because("--tensor-parallel", model.tensor_parallel,
-              "--heads and --vocabulary, and --sequence (of a slice) where it is split, must "
-              "be multiples of it");
+      if (model.heads % shards != 0)
+        because("--tensor-parallel", shards, no_multiple("--heads", model.heads));
+      if (model.vocabulary % shards != 0)
+        because("--tensor-parallel", shards,
+                no_multiple("--vocabulary", model.vocabulary) + "; padded, " +
+                    std::to_string((model.vocabulary / shards + 1) * shards) + " is one");
+      because("--tensor-parallel", shards,
+              no_multiple(model.slices == 1 ? "--sequence" : "a slice of --sequence",
+                          model.length()) +
+                  ", which --sequence-parallel splits");
       return;
     case transformer_rule::shards_divide_widths:
-      because("--tensor-parallel", model.tensor_parallel,
-              "--kv-heads and --feed-forward (" + std::to_string(model.feed_forward_width()) +
-                  ") must be multiples of it");
+      because("--tensor-parallel", shards,
+              model.kv_heads % shards != 0
+                  ? no_multiple("--kv-heads", model.kv_heads)
+                  : no_multiple("--feed-forward", model.feed_forward_width()));
       return;
     case transformer_rule::pieces_divide_vocabulary:
       because("--head-pieces", model.head_pieces,

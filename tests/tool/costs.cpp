@@ -256,14 +256,14 @@ TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
     CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
   };
   refused("--slice-lengths equal", "--slices");
-  refused("--slices 3 --slice-lengths equal", "--sequence 16384 is no multiple of --slices 3");
-  refused("--slices 2 --slice-lengths 1,2", "has 2 slices of 3 tokens");
-  refused("--slices 2 --slice-lengths 16384", "has 1 slices of 16384 tokens");
-  refused("--slices 2 --slice-lengths 16384,1", "which sum to --sequence 16384");
+  refused("--slices 3 --slice-lengths equal", "a sequence of 16384 tokens makes no 3 slices of one length");
+  refused("--slices 2 --slice-lengths 1,2", "these are 2 slices of 3 tokens, and wanted are 2 slices of a");
+  refused("--slices 2 --slice-lengths 16384", "these are 1 slice of 16384 tokens, and");
+  refused("--slices 2 --slice-lengths 16384,1", "these are 2 slices of 16385 tokens, and");
   refused("--slices 2 --slice-lengths 8192,-8192", "expected balanced, balanced:N, equal");
   refused("--slices 2 --slice-lengths balanced:0", "after balanced comes nothing, or :N");
   refused("--slices 2 --slice-lengths balanced128", "after balanced comes nothing, or :N");
-  refused("--slices 3 --slice-lengths balanced:8192", "fewer multiples of 8192 than --slices 3");
+  refused("--slices 3 --slice-lengths balanced:8192", "fewer multiples of 8192 than 3 slices");
   refused("--slices 2 --sequence-parallel --slice-lengths 8191,8193",
           "gives a slice 8191 tokens, but");
   CHECK(times("--slices 3 --sequence-parallel").size() == 3);

@@ -189,7 +189,8 @@ TEST_CASE("slices have room for what each keeps, and the gradients that later on
   CHECK(refused("--slices 2 --recompute full").find("a slice cannot be recomputed") !=
         std::string::npos);
   CHECK(refused("--slices 2048").find(
-            "--tensor-parallel 8: --heads and --vocabulary, and --sequence (of a slice)") !=
+            "--tensor-parallel 8: a slice of --sequence 4 is no multiple of it, which "
+            "--sequence-parallel splits") !=
         std::string::npos);
 }
 
@@ -400,7 +401,7 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
     const char* says;
   } cases[] = {
       {"--heads 7", "--heads 7: --hidden is no multiple of it"},
-      {"--tensor-parallel 3", "--tensor-parallel 3: --heads and --vocabulary"},
+      {"--tensor-parallel 3", "--tensor-parallel 3: --heads 16 is no multiple of it\n"},
       {"--layers 3", "--layers 3: "},
       {"--layers 0", "--layers 0: "},
       {"--layers 5,4,4", "--layers 5,4,4: "},
@@ -436,8 +437,14 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
       {"--slices 3", "--slices 3: --sequence 1024 is no multiple of it"},
       {"--kv-heads 3", "--kv-heads 3: --heads is no multiple of it"},
       {"--kv-heads 4 --tensor-parallel 8",
-       "--tensor-parallel 8: --kv-heads and --feed-forward (4096) must be multiples of it"},
-      {"--feed-forward 4098 --tensor-parallel 4", "--feed-forward (4098) must be multiples of it"},
+       "--tensor-parallel 8: --kv-heads 4 is no multiple of it\n"},
+      {"--feed-forward 4098 --tensor-parallel 4",
+       "--tensor-parallel 4: --feed-forward 4098 is no multiple of it\n"},
+      {"--heads 12 --hidden 768 --tensor-parallel 8", "8: --heads 12 is no multiple of it\n"},
+      {"--vocabulary 50257 --tensor-parallel 8",
+       "8: --vocabulary 50257 is no multiple of it; padded, 50264 is one\n"},
+      {"--sequence 1001 --tensor-parallel 8 --sequence-parallel",
+       "8: --sequence 1001 is no multiple of it, which --sequence-parallel splits\n"},
       {"--experts 8 --tensor-parallel 2", "--experts 8: layers with experts are not shared"},
       {"--experts 8 --experts-per-token 9", "--experts-per-token 9: there are --experts 8"},
       {"--experts 8 --expert-parallel 3", "--expert-parallel 3: --experts 8 is no multiple of it"},

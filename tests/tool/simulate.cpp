@@ -202,6 +202,59 @@ TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
   }
 }
 
+TEST_CASE("what of a span is idle: of equal work what the zero-bubble papers call the bubble") {
+  const std::string shape = " --ranks 4 --microbatches 8 --cost 10,12,8,1";
+  for (const std::string name : {"1f1b", "zb_h1", "zb_h2", "zb_auto --objective span", "zbv"}) {
+    INFO(name);
+    const json found = run_json("simulate " + name + shape + " --format json");
+    const double span = found["span"], work = (name == "zbv" ? 2 : 1) * 8 * 30;
+    CHECK(found["span_bubble"].get<double>() == doctest::Approx((span - work) / span));
+  }
+  // Of unequal work the rank's with the least.
+  const json uneven = run_json("simulate 1f1b --ranks 3 --microbatches 4 --format json "
+                               "--layers sparse_table:2,1,2");
+  CHECK(uneven["span_bubble"].get<double>() ==
+        doctest::Approx(1 - uneven["busy"][1].get<double>() / uneven["span"].get<double>()));
+  CHECK(run("simulate zb_auto --ranks 4 --microbatches 8 --objective span")
+            .out.find("bubble   11.1 % (3 of 27)\nspan     24, of which 0.0 % idle (0)\n\n") !=
+        std::string::npos);
+  CHECK(run("simulate zb_auto --ranks 4 --microbatches 8").out.find("\nspan") == std::string::npos);
+  // compare tells what is to be short.
+  const std::string by_span = run("compare --ranks 4 --microbatches 8 --objective span").out;
+  CHECK_MESSAGE(
+      by_span.find("\nzb_h2                1    x 1        27     24   0.0 %") != std::string::npos,
+      by_span);
+}
+
+TEST_CASE("messages that a link could not carry one after the other within the step are told") {
+  const auto busiest = [](const std::string& options) {
+    return run_json("simulate " + options + " --format json")["busiest_link"].get<std::int64_t>();
+  };
+  CHECK(busiest("1f1b --ranks 4 --microbatches 8 --cost 1,1,1,5") == 8 * 5);
+  // Of two chunks a link has twice as many, on a V forwards of one and backwards of the other.
+  for (const std::string name : {"interleaved", "zbv", "looped_bfs"})
+    CHECK(busiest(name + " --ranks 4 --microbatches 8 --chunks 2 --cost 1,1,1,5") == 2 * 8 * 5);
+  CHECK(busiest("dualpipe --ranks 4 --microbatches 8 --cost 1,1,1,5") == 8 * 5);
+  CHECK(busiest("seq_1f1b --ranks 4 --microbatches 8 --slices 3 --cost 1,1,1,5") == 3 * 8 * 5);
+  CHECK(busiest("1f1b --ranks 1 --microbatches 8 --cost 1,1,1,5") == 0);
+  const std::string forwards = "inference --ranks 2 --microbatches 8 --cost 1,0,0,10";
+  CHECK(busiest(forwards) == 80);
+  CHECK(run("simulate " + forwards)
+            .out.find("\nmessages 8 from rank 0 to 1, one after the other 80: longer than the step, "
+                      "which lets a link carry any number at once\n") != std::string::npos);
+  CHECK(run("simulate inference --ranks 2 --microbatches 8 --cost 3,0,0,1").out.find("messages 8") ==
+        std::string::npos);
+  const std::string both = run("compare --ranks 4 --microbatches 32 --chunks 2 --cost 1,1,1,4").out;
+  const std::size_t at =
+      both.find("\nlonger than the step, one after the other, are the messages of one link: ") + 1;
+  REQUIRE_MESSAGE(at != 0, both);
+  const std::string names = both.substr(at, both.find('\n', at) - at);
+  CHECK_MESSAGE(names.find(" looped_bfs") != std::string::npos, names);
+  CHECK_MESSAGE(names.find("v_min") == std::string::npos, names);
+  CHECK(run("compare --ranks 4 --microbatches 32 --chunks 2 --cost 4,4,4,1")
+            .out.find("longer than the step") == std::string::npos);
+}
+
 TEST_CASE("shapes as large as the library's are simulated, seldom as they are" *
           doctest::skip(test_support::sanitized)) {
   const json large = run_json("simulate 1f1b --ranks 1024 --microbatches 4100 --format json");

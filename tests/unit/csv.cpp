@@ -52,7 +52,7 @@ TEST_CASE("every file that PyTorch wrote is valid, and is written back byte for 
 TEST_CASE("the sentence names row, rank, cell and rule") {
   CHECK(accept("0F0,0B0\n1F0,1X0\n").sentence() ==
         "row 2 (rank 1), cell 2, \"1X0\": syntax: not an action: expected STAGE TYPE [MICROBATCH],"
-        " as in 2F0");
+        " as in 2F0, or of a forward and a backward (2F1;2B0)OVERLAP_F_B");
   CHECK(accept("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n").sentence() ==
         "row 1 (rank 0), cell 2, \"0B0\": rule live broken: it waits for a job that can never run:"
         " 1B0");
@@ -163,7 +163,9 @@ TEST_CASE("what is no schedule at all is refused, whatever its numbers") {
   broken("\n", fault::syntax, reason::empty_row, 1, 0);
   broken("0F0,0B0\n\n", fault::syntax, reason::empty_row, 2, 0);
   broken("0F0,0B0\n,,\n", fault::syntax, reason::empty_row, 2, 0);
-  broken("\"0F0\",0B0\n", fault::syntax, reason::bad_token, 1, 1);
+  CHECK(accept("\"0F0\", \" 0B0 \",\"\"\n").ok());  // as spreadsheets write them
+  for (const char* const quoted : {"\"0F0,0B0\n", "\"\"0F0\"\",0B0\n", "\",0B0\n"})
+    broken(quoted, fault::syntax, reason::bad_token, 1, 1);
   broken(
       "\xEF\xBB\xBF"
       "0F0,0B0\n",

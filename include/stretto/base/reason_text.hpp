@@ -48,7 +48,9 @@ constexpr std::string_view describe(reason why) {
     case reason::reduction_missing: return "gradients must be reduced before the optimizer";
     case reason::unexpected_communication:
       return "a compute-only list holds no communication, nor the optimizer or the step's end";
-    case reason::bad_token: return "not an action: expected STAGE TYPE [MICROBATCH], as in 2F0";
+    case reason::bad_token:
+      return "not an action: expected STAGE TYPE [MICROBATCH], as in 2F0, or of a forward and a "
+             "backward (2F1;2B0)OVERLAP_F_B";
     case reason::trailing_text: return "text follows the action";
     case reason::empty_row: return "the rank has no job";
     case reason::no_form: return "this job has no form in the format";

@@ -35,6 +35,12 @@ inline std::string_view trim(std::string_view text) {
   return text;
 }
 
+//! Of a cell that a spreadsheet has put in quotes what is between them; no action has any.
+inline std::string_view unquoted(std::string_view text) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return text;
+  return trim(text.substr(1, text.size() - 2));
+}
+
 //! Reads a file row by row. Numbers are held against what the file can hold before anything is
 //! sized by them.
 class csv_reader {
@@ -71,7 +77,7 @@ class csv_reader {
     made_.texts.emplace_back();
     for (int cell = 0;; ++cell) {
       const std::size_t end = std::min(line.find(','), line.size());
-      const std::string_view text = trim(line.substr(0, end));
+      const std::string_view text = unquoted(trim(line.substr(0, end)));
       made_.texts.back().emplace_back(text);
       if (text.empty()) {
         if (first_empty_.rank < 0) first_empty_ = {row, cell, {}};
