@@ -44,7 +44,7 @@ class picture {
     up_ = plot_axis(units(std::min(brief->length, dots_.bound), common_.time),
                     units(slow->length, common_.time), high);
     for (const std::int64_t tick : up_.ticks(tick_height))
-      left_ = std::max(left_, 24 + plot_text_width(std::to_string(tick), 11));
+      left_ = std::max(left_, 24 + plot_text_width(in_thousands(tick), 11));
     lay_out_legend();
     places_.inside = {left_, top_, wide + 30, high};
     last_x_ = left_;
@@ -86,8 +86,8 @@ class picture {
   }
 
   std::string title() const {
-    std::string made = std::to_string(common_.wanted.ranks) + " ranks, " +
-                       std::to_string(common_.wanted.microbatches) + " micro-batches";
+    std::string made = count_of(common_.wanted.ranks, "rank") + ", " +
+                       count_of(common_.wanted.microbatches, "micro-batch");
     const std::vector<int>& slices = common_.slices;
     for (std::size_t at = 0; at + 1 < slices.size(); ++at)
       made += ", " + std::to_string(slices[at]);
@@ -108,7 +108,7 @@ class picture {
       legend_.push_back({hue_of(chunks), "", count_of(chunks, "chunk")});
     legend_.push_back({nullptr, "front", "none is both shorter and leaner"});
     if (dots_.has_bound())
-      legend_.push_back({nullptr, "bound", "no order is below: " + common_.time.text(dots_.bound)});
+      legend_.push_back({nullptr, "bound", "no order is below: " + in_thousands(common_.time.text(dots_.bound))});
     double x = 16;
     double y = 52;
     for (entry& one : legend_) {
@@ -151,18 +151,18 @@ class picture {
 
   void grid() {
     const std::int64_t most = across_.ticks(70).empty() ? 0 : across_.ticks(70).back();
-    const double apart = std::max(70.0, plot_text_width(std::to_string(most), 11) + 16);
+    const double apart = std::max(70.0, plot_text_width(in_thousands(most), 11) + 16);
     for (const std::int64_t tick : across_.ticks(apart)) {
       const double x = left_ + across_.at(static_cast<double>(tick));
       text_ += "<path class=\"grid\" d=\"M" + plot_number(x) + " " + plot_number(top_) + "v" +
                plot_number(high) + "\"/>\n";
-      words(x, top_ + high + 18, "tick", "middle", std::to_string(tick));
+      words(x, top_ + high + 18, "tick", "middle", in_thousands(tick));
     }
     for (const std::int64_t tick : up_.ticks(tick_height)) {
       const double y = top_ + high - up_.at(static_cast<double>(tick));
       text_ += "<path class=\"grid\" d=\"M" + plot_number(left_) + " " + plot_number(y) + "h" +
                plot_number(wide) + "\"/>\n";
-      words(left_ - 8, y + 4, "tick", "end", std::to_string(tick));
+      words(left_ - 8, y + 4, "tick", "end", in_thousands(tick));
     }
   }
 

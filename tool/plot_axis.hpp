@@ -2,12 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stretto/plan/svg_layout.hpp"
 
 namespace stretto::tool {
+
+//! A number as an axis has it, in thousands from 10 000 on.
+//! @param number  as text, maybe with a fraction
+inline std::string in_thousands(std::string number) {
+  const std::size_t whole = std::min(number.find_first_of(".e"), number.size());
+  if (whole > 4)
+    for (std::size_t at = whole - 3; at > 0 && at < whole; at = at > 3 ? at - 3 : 0)
+      number.insert(at, " ");
+  return number;
+}
+inline std::string in_thousands(std::int64_t number) {
+  return in_thousands(std::to_string(number));
+}
 
 //! From the least to the greatest of what is drawn, with some room, on so many pixels; by its
 //! logarithm where the one is many times the other.

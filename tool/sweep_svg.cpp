@@ -128,7 +128,7 @@ class sweep_picture {
   std::string tick_text(std::int64_t tick) const {
     char text[32];
     std::snprintf(text, sizeof text, "%.15g", static_cast<double>(tick) / finer_);
-    return text + std::string(grid_.measure().part ? " %" : "");
+    return in_thousands(std::string(text)) + (grid_.measure().part ? " %" : "");
   }
   double x_of(int count) const { return left_ + across_.at(count); }
   double y_of(double value) const { return top_ + high_ - up_.at(finer_ * shown(value)); }
