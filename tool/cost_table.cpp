@@ -43,14 +43,10 @@ void move_what_is_kept(job_table& table) {
 }
 
 //! What forwards take that run again, by --again or untold.
-//! @param layers  of a rank's chunk, of each of which --again speaks; 1: of the chunk itself
-template <class Layers>
-void tell_second_runs(job_table& table, const cost_options::second_run& told,
-                      const Layers& layers) {
+void tell_second_runs(job_table& table, const cost_options::second_run& told) {
   for_each_cell(table, [&](int number, int rank, int chunk) {
-    const std::int64_t count = layers(rank, chunk);
-    table.at(number, rank, chunk, job_kind::recompute) = {
-        told.time ? *told.time * count : untold, told.memory ? *told.memory * count : untold, 0};
+    table.at(number, rank, chunk, job_kind::recompute) = {told.time.value_or(untold),
+                                                          told.memory.value_or(untold), 0};
   });
 }
 //! What is untold is as the first run has it.
@@ -109,7 +105,8 @@ void join_alike(dealt_layers& dealt, int joined) {
     for (const auto member :
          {&unit_costs::forward, &unit_costs::backward_input, &unit_costs::backward_weight,
           &unit_costs::whole_saves, &unit_costs::memory_forward, &unit_costs::memory_backward_input,
-          &unit_costs::memory_backward_weight, &unit_costs::offload, &unit_costs::memory_offload})
+          &unit_costs::memory_backward_weight, &unit_costs::offload, &unit_costs::memory_offload,
+          &unit_costs::recompute_saves, &unit_costs::memory_recompute})
       one.*member *= joined;
 }
 
@@ -174,11 +171,14 @@ job_table layer_table(const cost_options& options, const placement& where, const
     leave_copies_untold(table);
     move_what_is_kept(table);
   }
-  tell_second_runs(table, options.second(), [&](int rank, int chunk) -> std::int64_t {
+  const cost_options::second_run told = options.second();
+  for_each_cell(table, [&](int number, int rank, int chunk) {
     const int stage = where.stage_of(rank, chunk);
-    return stage < 0 ? 0 : dealt.stages[static_cast<std::size_t>(stage)].count;
+    const std::int64_t count = stage < 0 ? 0 : dealt.stages[static_cast<std::size_t>(stage)].count;
+    job_cost& second = table.at(number, rank, chunk, job_kind::recompute);
+    if (told.time) second.time = *told.time * count;
+    if (told.memory) second.change = *told.memory * count;
   });
-  run_as_first(table);
   refuse_saving_too_much(options, table);
   refuse_long_sums(options, table, where,
                    {.slices = cut.slices, .times = cut.times, .amounts = cut.amounts}, 0);
@@ -194,7 +194,7 @@ job_table table_of(const cost_options& options, const placement& where, const co
   job_table table(where.ranks, cut.given > 0 ? cut.given : where.chunks, units);
   std::int64_t loss = 0;
   if (!options.copies_told()) leave_copies_untold(table);
-  tell_second_runs(table, options.second(), [](int, int) { return std::int64_t{1}; });
+  tell_second_runs(table, options.second());
   if (!options.costs_file.empty()) {
     costs_file file(options.costs_file, table, where.microbatches, cut.slices * cut.joined,
                     options.whole_saves);

@@ -12,6 +12,7 @@
 #include "machine_options.hpp"
 #include "measured_stages.hpp"
 #include "numbers.hpp"
+#include "recomputed.hpp"
 #include "slice_options.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/model/transformer_chain.hpp"
@@ -30,6 +31,7 @@ struct costs_command {
   int layers = 24;
   bool ends_apart = false;
   int host_link = 0;
+  std::string recompute = "none";
   std::string trace;
   int ranks = 0;
   std::string out;
@@ -54,6 +56,12 @@ struct costs_command {
                     "GB/s each way to the host's memory, for --offload's copies (default: the "
                     "device's; of a measured machine none is known)")
         ->check(CLI::Range(1, 1 << 20).description(""));
+    command
+        .add_option("--recompute", recompute,
+                    "What forwards do not keep and do again, where --recompute of other commands "
+                    "says that they run again: none, attention (scores, softmax, dropout), full")
+        ->check(CLI::IsMember(recompute_words))
+        ->capture_default_str();
     const auto of_layers =
         command.get_options([](const CLI::Option* one) { return one->get_name() != "--help"; });
     auto* const measured = command.add_option("--trace", trace,
@@ -72,21 +80,28 @@ struct costs_command {
     if (!trace.empty()) return tell_measured();
     of_model.settle(layers, std::to_string(layers), 1);
     slices_ = of_slices.cut(of_model.model);
+    if (second() && slices_.size() > 1)
+      throw bad_option("--recompute", recompute, "a slice cannot be recomputed");
+    if (recompute == "attention" && of_model.model.attention == attention_kernel::fused)
+      throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
     on_ = of_machine.settle();
     if (host_link > 0) on_.to_host = host_link;
     const std::vector<layer_entry> all = all_layers().kinds(slices_);
     refuse_long(all);
     if (!out.empty())
-      write_file("-o", out, layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers()}));
+      write_file("-o", out, layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers(), second()}));
     if (out != "-") print(all);
   }
 
  private:
-  transformer_layers all_layers() const { return {of_model, layers, ends_apart, on_}; }
+  transformer_layers all_layers() const {
+    return {of_model, layers, ends_apart, on_, recompute};
+  }
   //! Layers in the file.
   int dealt() const { return all_layers().dealt(); }
   bool sums() const { return of_model.replicas > 1; }
   bool gathers() const { return of_model.model.weight_shards > 1; }
+  bool second() const { return recompute != "none"; }
 
   void tell_measured() const {
     const measured_stages found(measured_trace("--trace", trace, ranks));
@@ -133,8 +148,9 @@ struct costs_command {
 
   //! Pieces of a head are for stages of their own, beside those of the layers.
   suggested_pipeline suggested(int slices) const {
-    if (of_model.model.head_pieces == 1) return {std::min(layers, 8), 1, slices, dealt()};
-    return {std::clamp(dealt() / 2, 1, 8), 2, slices, dealt()};
+    if (of_model.model.head_pieces == 1)
+      return {std::min(layers, 8), 1, slices, dealt(), second()};
+    return {std::clamp(dealt() / 2, 1, 8), 2, slices, dealt(), second()};
   }
   //! A column of what copies take, where that is known of any.
   static void add_copies(std::vector<std::vector<std::string>>& rows,
@@ -160,6 +176,9 @@ struct costs_command {
               << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
                  "Kept: from the forward on, and from I to W. State: weights,\ngradients and "
                  "optimizer. "
+              << (second() ? "Again: what a forward takes when it runs a second time, and then "
+                             "brings back.\n"
+                           : "")
               << (on_.to_host > 0 ? "Copy: of what is kept, to the host or back.\n" : "")
               << (sums() ? "Sum: of gradients, over " + std::to_string(of_model.replicas) +
                                " replicas.\n"
@@ -181,6 +200,14 @@ struct costs_command {
            std::to_string(one.costs.whole_saves), std::to_string(one.costs.memory_forward),
            std::to_string(-one.costs.memory_backward_weight),
            one.slice > 0 ? "" : std::to_string(one.costs.memory_weights)});
+    if (second()) {
+      rows[0].insert(rows[0].end(), {"again", "brings back"});
+      for (std::size_t at = 0; at < all.size(); ++at) {
+        const unit_costs& one = all[at].costs;
+        rows[at + 1].insert(rows[at + 1].end(), {std::to_string(one.forward - one.recompute_saves),
+                                                 std::to_string(one.memory_recompute)});
+      }
+    }
     add_copies(rows, all);
     const auto add = [&](const char* title, std::int64_t unit_costs::*told) {
       rows[0].push_back(title);

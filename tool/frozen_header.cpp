@@ -100,7 +100,10 @@ std::optional<unit_costs> same_for_all(job_table table, const std::set<job_kind>
   all.memory_forward = of(job_kind::forward).change;
   all.memory_backward_input = of(job_kind::backward_input).change;
   all.memory_backward_weight = of(job_kind::backward_weight).change;
-  if (kinds.contains(job_kind::recompute)) all.memory_recompute = of(job_kind::recompute).change;
+  if (kinds.contains(job_kind::recompute)) {
+    all.recompute_saves = all.forward - of(job_kind::recompute).time;
+    all.memory_recompute = of(job_kind::recompute).change;
+  }
   if (kinds.contains(job_kind::offload)) {
     all.offload = of(job_kind::offload).time;
     all.memory_offload = of(job_kind::reload).change;
@@ -144,6 +147,7 @@ std::vector<std::string> initialisers(const unit_costs& costs) {
   say("memory_weights", costs.memory_weights, usual.memory_weights);
   say("pair_hides", costs.pair_hides, usual.pair_hides);
   say("whole_saves", costs.whole_saves, usual.whole_saves);
+  say("recompute_saves", costs.recompute_saves, usual.recompute_saves);
   return words;
 }
 
@@ -201,8 +205,8 @@ std::string print_header(const step& made, const std::string& command) {
                      std::to_string(all.all.makespan) + ". Proven where it is used";
   if (!costs)
     text +=
-        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice, a "
-        "forward takes another time when it\n// runs again, or a job needs more while it runs";
+        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice, or "
+        "a job needs more while it runs";
   text += ":\n//   static_assert(stretto::valid<stretto::pipeline<\n//       " + type +
           "::made_for, stretto::schedule::frozen<" + type + ">";
   if (!memory.empty()) text += ",\n//       stretto::assignment::unassigned, " + type + "::memory";

@@ -40,6 +40,10 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
       entry["memory_backward_weight"] = one.costs.memory_backward_weight;
       if (one.slice < 0) add_state(entry);
     }
+    if (with.second) {
+      entry["recompute_saves"] = one.costs.recompute_saves;
+      entry["memory_recompute"] = one.costs.memory_recompute;
+    }
     if (one.copy) entry["offload"] = *one.copy;
     list.push_back(entry);
   };
@@ -61,7 +65,8 @@ std::string comparing_command(const suggested_pipeline& of, std::int64_t hop,
          (of.slices > 1 ? "--slices " + std::to_string(of.slices) + " " : "") + "--layers " +
          (of.layers <= assignment::described::most_balanced ? "balanced:" : "even:") +
          std::to_string(of.layers) + " --layer-costs " +
-         (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," + std::to_string(hop);
+         (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," + std::to_string(hop) +
+         (of.again ? " --recompute all" : "");
 }
 
 }  // namespace stretto::tool

@@ -27,6 +27,7 @@ struct layer_costs_format {
   bool memory = false;      //!< what they keep is known
   bool sums = false;        //!< gradients are summed over replicas
   bool gathers = false;     //!< weights are gathered from them
+  bool second = false;      //!< what a forward's second run takes and brings back is known
 };
 
 //! The file of --layer-costs.
@@ -38,6 +39,7 @@ struct suggested_pipeline {
   int chunks;
   int slices;
   int layers;
+  bool again = false;  //!< with forwards that run a second time
 };
 
 //! The command that compares schedules by such a file.

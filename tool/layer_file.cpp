@@ -112,6 +112,8 @@ class layer_file {
           : key == "backward_input"         ? &unit_costs::backward_input
           : key == "backward_weight"        ? &unit_costs::backward_weight
           : key == "whole_saves"            ? &unit_costs::whole_saves
+          : key == "recompute_saves"        ? &unit_costs::recompute_saves
+          : key == "memory_recompute"       ? &unit_costs::memory_recompute
           : key == "memory_forward"         ? &unit_costs::memory_forward
           : key == "memory_backward_input"  ? &unit_costs::memory_backward_input
           : key == "memory_backward_weight" ? &unit_costs::memory_backward_weight
@@ -135,6 +137,8 @@ class layer_file {
           continue;
         }
         if (member == &unit_costs::offload) copy_told_[static_cast<std::size_t>(layer)] = true;
+        if (member == &unit_costs::memory_recompute)
+          to_.brings_back[static_cast<std::size_t>(layer)] = true;
         to_.costs[static_cast<std::size_t>(layer)].*member = number;
         for (const std::int64_t slice : of_slices)
           to_.slices[static_cast<std::size_t>(slice)][static_cast<std::size_t>(layer)].*member =

@@ -37,6 +37,17 @@ void leave_forwards(dealt_layers& made, bool keeps_nothing) {
   for (std::vector<unit_costs>& slice : made.slices) in(slice);
 }
 
+//! A layer of which nothing else is said keeps nothing when its forward runs a second time.
+void bring_back_what_is_kept(dealt_layers& made) {
+  const auto in = [&](std::vector<unit_costs>& layers) {
+    for (std::size_t at = 0; at < layers.size(); ++at)
+      if (!made.brings_back[at])
+        layers[at].memory_recompute = std::max(std::int64_t{0}, layers[at].memory_forward);
+  };
+  in(made.costs);
+  for (std::vector<unit_costs>& slice : made.slices) in(slice);
+}
+
 //! Layers that are dealt whatever they take may take more than there is.
 void refuse_above(const layer_options& options, const dealt_layers& made, const placement& where,
                   const std::vector<std::int64_t>& limit, const std::vector<std::int32_t>& alive) {
@@ -84,9 +95,11 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   if (!made.how.complaint().empty())
     throw bad_option("--layers", options.text, made.how.complaint());
   made.costs.assign(static_cast<std::size_t>(made.how.layers()), layer);
+  made.brings_back.assign(made.costs.size(), false);
   read_times("--embedding", options.embedding, made.costs.front());
   read_times("--head", options.head, made.costs.back());
   if (!options.file.empty()) read_layer_file(options, made);
+  bring_back_what_is_kept(made);
   if (options.evenly) made.how = assignment::described("even:" + std::to_string(made.how.layers()));
   if (options.forward_only) leave_forwards(made, options.keeps_nothing);
 
@@ -100,6 +113,11 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
                       options.text + " saves " + std::to_string(one.whole_saves) +
                       " of a whole backward, whose halves take " +
                       std::to_string(one.backward_input + one.backward_weight));
+    if (one.recompute_saves > one.forward)
+      throw bad_input("--layer-costs " + options.file + ": a forward of layer " +
+                      std::to_string(&one - made.costs.data()) + " saves " +
+                      std::to_string(one.recompute_saves) + " when it runs again, and takes " +
+                      std::to_string(one.forward));
     sum += static_cast<double>(one.forward + one.backward_input + one.backward_weight) +
            static_cast<double>(one.reduce_grad) + static_cast<double>(one.unshard) +
            static_cast<double>(one.memory_unshard) +

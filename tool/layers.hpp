@@ -53,6 +53,7 @@ struct dealt_layers {
   //! Of every slice of a micro-batch, where --layer-costs tells them apart: of every layer; `costs`
   //! are then of all slices together.
   std::vector<std::vector<unit_costs>> slices;
+  std::vector<bool> brings_back;    //!< of every layer whether the file says what a second run does
   std::vector<layer_range> stages;  //!< in pipeline order
   std::int64_t bound = 0;           //!< no slowest rank is faster; 0: nothing is known
 

@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "errors.hpp"
 #include "memory_table.hpp"
+#include "recomputed.hpp"
 #include "refusals.hpp"
 #include "step_options.hpp"
 #include "stretto/check/all.hpp"
@@ -57,7 +58,7 @@ struct memory_command {
         .add_option("--recompute", recompute,
                     "What forwards do not keep and do again: none, attention (scores, softmax, "
                     "dropout), full")
-        ->check(CLI::IsMember({"none", "attention", "full"}))
+        ->check(CLI::IsMember(recompute_words))
         ->capture_default_str();
     command
         .add_option("--recompute-of", recompute_period,

@@ -7,6 +7,7 @@
 
 #include "errors.hpp"
 #include "op_ways.hpp"
+#include "recomputed.hpp"
 #include "stretto/memory/liveness.hpp"
 #include "stretto/model/transformer_chain.hpp"
 
@@ -42,23 +43,43 @@ one_stage pipeline_with(const transformer_part& part, bool last, std::int64_t pi
   return made;
 }
 
+//! Of a job's ops in the shortest order that is known.
+std::int64_t time_of(const program_chain& chain, std::size_t job, const machine& on) {
+  const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));
+  return ways_of("", graph, chain, on, {.multiprocessors = on.multiprocessors}).best().makespan;
+}
+
+//! Of a forward that runs again: what that takes less than the first time, and brings back.
+//! @param once  the chain without it, whose forward takes and keeps what `made` says
+void add_second_run(const program_chain& once, const std::string& what, const machine& on,
+                    unit_costs& made) {
+  const program_chain chain = recomputed(once, what);
+  made.recompute_saves = made.forward;
+  made.memory_recompute = 0;
+  for (std::size_t job = 0; job < chain.programs.size(); ++job)
+    if (chain.programs[job].kind == job_kind::recompute)
+      made.recompute_saves = std::max(std::int64_t{0}, made.forward - time_of(chain, job, on));
+  if (chain.programs.size() == once.programs.size()) return;  // nothing runs again
+  std::vector<job_cost> kept(chain.programs.size());
+  const verdict answer = memory::measure_chain(chain, {kept.data(), kept.size()});
+  if (!answer.ok()) throw bad_input(std::string(memory::explain(answer, chain).view()));
+  made.memory_recompute = made.memory_forward - in_kib(kept[0].change);
+}
+
 unit_costs costs_of(const transformer& model, const one_stage& at,
-                    const transformer_options& of_model, const machine& on) {
+                    const transformer_options& of_model, const machine& on,
+                    const std::string& recompute) {
   const placement where{.ranks = static_cast<int>(at.parts.size()), .chunks = 1};
   const transformer_part& part = at.part();
   const program_chain halves = transformer_chain(model, where, at.rank, at.parts, true, on);
   of_model.refuse_huge(halves);
   const program_chain whole = transformer_chain(model, where, at.rank, at.parts, false, on);
-  const auto time = [&](const program_chain& chain, std::size_t job) {
-    const op_graph graph = graph_of(chain, std::span(chain.programs).subspan(job, 1));
-    return ways_of("", graph, chain, on, {.multiprocessors = on.multiprocessors}).best().makespan;
-  };
   unit_costs made;
-  made.forward = time(halves, 0);
-  made.backward_input = time(halves, 1);
-  made.backward_weight = time(halves, 2);
+  made.forward = time_of(halves, 0, on);
+  made.backward_input = time_of(halves, 1, on);
+  made.backward_weight = time_of(halves, 2, on);
   const std::int64_t apart = made.backward_input + made.backward_weight;
-  made.whole_saves = std::max(std::int64_t{0}, apart - time(whole, 1));
+  made.whole_saves = std::max(std::int64_t{0}, apart - time_of(whole, 1, on));
   std::vector<job_cost> kept(halves.programs.size());
   const verdict answer = memory::measure_chain(halves, {kept.data(), kept.size()});
   if (!answer.ok()) throw bad_input(std::string(memory::explain(answer, halves).view()));
@@ -67,6 +88,7 @@ unit_costs costs_of(const transformer& model, const one_stage& at,
   const std::int64_t left = in_kib(kept[0].change + kept[1].change);
   made.memory_backward_input = left - made.memory_forward;
   made.memory_backward_weight = -left;
+  if (recompute != "none") add_second_run(halves, recompute, on, made);
   made.memory_weights = in_kib(model.state_bytes(part));
   const auto across = [&](std::int64_t message) {
     return message == 0 ? 0 : on.time({.message = message, .between_nodes = true});
@@ -100,7 +122,7 @@ std::vector<layer_entry> transformer_layers::kinds(std::span<const transformer> 
     std::string which = std::to_string(from);
     if (to > from) which += "-" + std::to_string(to);
     for (std::size_t slice = 0; slice < slices.size(); ++slice) {
-      const unit_costs costs = costs_of(slices[slice], at, of_model, on);
+      const unit_costs costs = costs_of(slices[slice], at, of_model, on, recompute);
       all.push_back({which, others ? -1 : from, slices.size() == 1 ? -1 : static_cast<int>(slice),
                      costs, in_kib(model.weight_bytes(part)), copy_time(costs.memory_forward, on),
                      to});

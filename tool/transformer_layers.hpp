@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "layer_costs.hpp"
@@ -17,6 +18,7 @@ struct transformer_layers {
   int layers = 1;           //!< of attention and feed-forward
   bool ends_apart = false;  //!< embedding and head are layers of their own
   machine on;
+  std::string recompute = "none";  //!< ops that run again, of recompute_words
 
   //! How many there are.
   int dealt() const;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "errors.hpp"
+#include "recomputed.hpp"
 #include "stretto/lowering/requested.hpp"
 #include "stretto/memory/all.hpp"
 #include "stretto/model/transformer_chain.hpp"
@@ -72,15 +73,11 @@ std::int64_t transformer_ranks::state_bytes(const placement& where, int rank,
 program_chain transformer_ranks::chain_of(const placement& where, int rank,
                                           const std::vector<transformer_part>& parts, bool split,
                                           bool again) const {
-  constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
   program_chain chain = transformer_chain(of_model.model, where, rank, parts, split);
   // Without backwards nothing outlives the last op of a forward that reads it.
   if (forward_only)
     std::erase_if(chain.programs, [](const program& job) { return job.kind != job_kind::forward; });
-  if (again && recompute == "full") return memory::recompute(chain, memory::recompute_full{});
-  if (again && recompute == "attention")
-    return memory::recompute(chain, memory::recompute_ops{core});
-  return chain;
+  return again ? recomputed(std::move(chain), recompute) : chain;
 }
 
 chain_maker transformer_ranks::chains(const placement& where) const {

@@ -283,14 +283,99 @@ TEST_CASE("files of costs, and layers, say what runs again") {
   CHECK(run_json(layers + "--again 2,5")["peak"] == json({30, 10}));
 }
 
-TEST_CASE("an order with forwards that run again is frozen, and no other says what these take") {
+TEST_CASE("files of layers say what each takes when it runs again, and brings back") {
+  const temporary file("layers.json");
+  const std::string shape =
+      "--ranks 2 --microbatches 4 --layers 3,3 --cost 10,12,8,0 --memory 9,0,-9 --recompute all "
+      "--format json ";
+  const auto with = [&](const std::string& schedule, const std::string& text) {
+    file.write(text);
+    return run_json("simulate " + schedule + " " + shape + "--layer-costs " + file.path());
+  };
+  for (const std::string schedule : {"1f1b", "gpipe", "zbv", "zb_h1", "interleaved --chunks 3"}) {
+    CAPTURE(schedule);
+    // As --again says it of each layer.
+    CHECK(with(schedule, R"([{"recompute_saves": 7, "memory_recompute": 5}])") ==
+          run_json("simulate " + schedule + " " + shape + "--again 3,5"));
+    CHECK(with(schedule, R"([{"recompute_saves": 7}])") ==
+          run_json("simulate " + schedule + " " + shape + "--again 3"));
+    CHECK(with(schedule, R"([{"layer": 2, "forward": 10}])") ==
+          run_json("simulate " + schedule + " " + shape));
+    // What --again says is said of all of them.
+    CHECK(run_json("simulate " + schedule + " " + shape + "--again 3,5 --layer-costs " +
+                   file.path()) == run_json("simulate " + schedule + " " + shape + "--again 3,5"));
+  }
+  // Of one layer, on the first rank, whose forwards all run again, three of them while it is fullest.
+  const json all = run_json("simulate gpipe " + shape);
+  const json less = with("gpipe", R"([{"layer": 1, "recompute_saves": 10, "memory_recompute": 0}])");
+  CHECK(all["busy"][0].get<int>() - less["busy"][0].get<int>() == 4 * 10);
+  CHECK(all["busy"][1] == less["busy"][1]);
+  CHECK(less["peak"][0].get<int>() - all["peak"][0].get<int>() == 3 * 9);
+
+  const auto refused = [&](const std::string& text) {
+    file.write(text);
+    const outcome ran = run("simulate gpipe " + shape + "--layer-costs " + file.path());
+    CHECK(ran.exit == 2);
+    return ran.err.substr(ran.err.find(".json") + 5);
+  };
+  CHECK(refused(R"([{"layer": 4, "recompute_saves": 11}])") ==
+        ": a forward of layer 4 saves 11 when it runs again, and takes 10\n");
+  CHECK(refused(R"([{"layer": 4, "memory_recompute": 10}])") ==
+        ": a forward of rank 1, chunk 0 brings back 28 when it runs again, and it keeps 27\n");
+  CHECK(refused(R"([{"recompute_saves": -1}])").starts_with(": [0].recompute_saves is -1"));
+}
+
+TEST_CASE("costs of a transformer tell what its forwards take when they run again") {
+  const std::string model =
+      "costs -o - --layers 4 --hidden 1024 --heads 16 --sequence 1024 --batch 2 "
+      "--tensor-parallel 4 --sequence-parallel --recompute ";
+  const json plain = run_json(model + "none"), core = run_json(model + "attention");
+  const json full = run_json(model + "full");
+  // Scores, softmax and its dropout: 5 a s^2 b, of which each device has its part.
+  const std::int64_t kept = 5LL * 16 * 1024 * 1024 * 2 / 4 / 1024;
+  for (std::size_t at = 0; at < plain["costs"].size(); ++at) {
+    const json& first = plain["costs"][at];
+    CHECK_FALSE(first.contains("recompute_saves"));
+    CHECK(core["costs"][at]["memory_recompute"] == kept);
+    const std::int64_t forward = first["forward"];
+    const std::int64_t saves[] = {core["costs"][at]["recompute_saves"],
+                                  full["costs"][at]["recompute_saves"]};
+    CHECK(saves[0] > forward / 2);
+    CHECK(saves[0] < forward);
+    CHECK(saves[1] < forward / 4);
+    // All but the input, of 2 s b h, which sequence parallelism splits (of the embedding tokens).
+    const std::int64_t left = first["memory_forward"].get<std::int64_t>() -
+                              full["costs"][at]["memory_recompute"].get<std::int64_t>();
+    if (first.value("layer", json()) != 0) CHECK(left == 2 * 1024 * 2 * 1024 / 4 / 1024);
+    for (const char* key : {"forward", "backward_input", "backward_weight", "memory_forward"})
+      CHECK(core["costs"][at][key] == first[key]);
+  }
+  const std::string table = run("costs --layers 4 --recompute attention").out;
+  CHECK(table.find("again  brings back") != std::string::npos);
+  CHECK(table.ends_with(" --recompute all\n"));
+  const auto refused = [](const std::string& options) {
+    const outcome ran = run("costs --layers 4 " + options);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    return ran.err;
+  };
+  CHECK(refused("--recompute attention --attention fused") ==
+        "stretto: --recompute attention: --attention fused keeps none of that\n");
+  CHECK(refused("--recompute full --slices 2") ==
+        "stretto: --recompute full: a slice cannot be recomputed\n");
+  CHECK(refused("--recompute some").find("--recompute") != std::string::npos);
+}
+
+TEST_CASE("an order with forwards that run again is frozen, with what these take; no other is") {
   const std::string step =
       "schedule 1f1b --ranks 2 --microbatches 3 --memory 4,0,-4 --emit header ";
   CHECK(run(step).out.find("memory_recompute") == std::string::npos);
   CHECK(run(step).out.find("memory_offload") == std::string::npos);
   CHECK(run(step + "--recompute all").out.find(".memory_recompute = 4\n") != std::string::npos);
-  CHECK(run(step + "--recompute all --again 2")
-            .out.find("a forward takes another time when it\n// runs again") != std::string::npos);
+  const std::string longer = run(step + "--recompute all --again 2").out;
+  CHECK(longer.find(".recompute_saves = -1\n") != std::string::npos);
+  CHECK(longer.find("for its order alone") == std::string::npos);
+  CHECK(run(step + "--recompute all").out.find("recompute_saves") == std::string::npos);
 }
 
 TEST_CASE("what --recompute and --again cannot be of is refused") {

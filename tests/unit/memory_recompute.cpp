@@ -32,6 +32,17 @@ constexpr stretto::unit_costs costs{.forward = 2,
                                     .memory_backward_weight = -10,
                                     .memory_recompute = 8};
 
+// What a second run takes, of a job and of layers together.
+constexpr stretto::unit_costs saving{
+    .forward = 7, .memory_forward = 10, .memory_recompute = 4, .recompute_saves = 5};
+static_assert(saving.of(job_kind::recompute) == stretto::job_cost{2, 4, 0});
+static_assert(stretto::unit_costs{.forward = 7}.of(job_kind::recompute).time == 7);
+static_assert(stretto::sum_of_layers({1, 3}, [](int layer) {
+                auto one = saving;
+                if (layer == 2) one.recompute_saves = 0;
+                return one;
+              }).of(job_kind::recompute) == stretto::job_cost{2 + 7 + 2, 12, 0});
+
 TEST_CASE("every schedule with every window is valid, and what is left of it is the schedule") {
   for (const stretto::schedule::any& schedule : support::schedules()) {
     for (int ranks = 1; ranks <= 4; ++ranks)

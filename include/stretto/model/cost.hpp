@@ -109,7 +109,7 @@ struct job_table_view {
 };
 
 //! The same costs for every rank and chunk. A whole backward costs, and releases, what its halves
-//! do one after the other, less `whole_saves`; a recompute costs a forward.
+//! do one after the other, less `whole_saves`; a recompute costs a forward, less `recompute_saves`.
 struct unit_costs {
   std::int64_t forward = 1;
   std::int64_t backward_input = 1;
@@ -138,6 +138,8 @@ struct unit_costs {
   //! Time that a whole backward takes less than its halves one after the other: what both read is
   //! read once. Measured, not assumed: nothing by default.
   std::int64_t whole_saves = 0;
+  //! Time that a forward takes less when it runs a second time: what it kept it does not do again.
+  std::int64_t recompute_saves = 0;
 
   constexpr bool operator==(const unit_costs&) const = default;
   //! A micro-batch's forward and whole backward.
@@ -154,7 +156,8 @@ struct unit_costs {
                               saturated_negative(whole_saves)),
                 saturated_sum(memory_backward_input, memory_backward_weight),
                 memory_backward_input > 0 ? memory_backward_input : 0};
-      case job_kind::recompute: return {forward, memory_recompute, 0};
+      case job_kind::recompute:
+        return {saturated_sum(forward, saturated_negative(recompute_saves)), memory_recompute, 0};
       case job_kind::offload: return {offload, saturated_negative(memory_offload), 0};
       case job_kind::reload: return {offload, memory_offload, 0};
       case job_kind::reduce_grad: return {reduce_grad, 0, 0};

@@ -46,6 +46,7 @@ constexpr unit_costs sum_of_layers(const layer_range& held, const Costs& costs) 
     add_size(sum.backward_input, one.backward_input);
     add_size(sum.backward_weight, one.backward_weight);
     add(sum.whole_saves, one.whole_saves);
+    add(sum.recompute_saves, one.recompute_saves);
     add(sum.memory_forward, one.memory_forward);
     add(sum.memory_backward_input, one.memory_backward_input);
     add(sum.memory_backward_weight, one.memory_backward_weight);
