@@ -36,6 +36,13 @@ void for_each_rate(machine& of, Do&& with) {
   of.collective = static_cast<std::int32_t>(held[1]);
 }
 
+//! Those that a file may leave out.
+template <class Do>
+void for_each_further_rate(machine& of, Do&& with) {
+  with({"single", 1}, of.single);
+  with({"to_host", 1}, of.to_host);
+}
+
 //! C++'s keywords, and the namespaces that the header speaks of.
 constexpr std::string_view taken =
     " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
@@ -61,10 +68,14 @@ class machine_reader {
     if (!is_identifier(made.name))
       from_.fail("\"machine\" is \"" + made.name + "\", " + identifier_rule);
     std::set<std::string> known{"machine", "kernels"};
-    for_each_rate(made.rates, [&](const rate& one, std::int64_t& value) {
+    const auto read_rate = [&](const rate& one, std::int64_t& value) {
       known.insert(one.field);
       value =
           from_.integer(member(all, one.field, ""), quoted(one.field), one.least, 1'000'000'000);
+    };
+    for_each_rate(made.rates, read_rate);
+    for_each_further_rate(made.rates, [&](const rate& one, std::int64_t& value) {
+      if (all.contains(one.field)) read_rate(one, value);
     });
     refuse_others(all, known, "");
     const machine& on = made.rates;
@@ -76,7 +87,8 @@ class machine_reader {
       from_.fail("\"collective\" is " + std::to_string(on.collective) +
                  ", which leaves computation none of \"multiprocessors\", " +
                  std::to_string(on.multiprocessors));
-    const json& kernels = array(member(all, "kernels", ""), "\"kernels\"");
+    if (!all.contains("kernels")) return made;
+    const json& kernels = array(all["kernels"], "\"kernels\"");
     std::set<std::string> names;
     for (std::size_t at = 0; at < kernels.size(); ++at) {
       made.kernels.push_back(kernel(kernels[at], "kernels[" + std::to_string(at) + "]"));
@@ -196,6 +208,9 @@ std::string measured_machine::json() const {
   ordered_json all{{"machine", name}};
   machine values = rates;
   for_each_rate(values, [&](const rate& one, std::int64_t& value) { all[one.field] = value; });
+  for_each_further_rate(values, [&](const rate& one, std::int64_t& value) {
+    if (value > 0) all[one.field] = value;
+  });
   for (const kernel& one : kernels)
     all["kernels"].push_back({{"name", one.name}, {"axes", one.axes}, {"times", one.times}});
   // A kernel a line.

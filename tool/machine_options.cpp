@@ -22,7 +22,8 @@ void machine_options::add(CLI::App& command, const std::string& others) {
           ->capture_default_str();
   command
       .add_option("--machine", path,
-                  "File of a measured machine, in place of a device: stretto calibrate")
+                  "File of a machine, in place of a device: measured by stretto calibrate, or its "
+                  "rates alone")
       ->excludes(named);
   command
       .add_option("--network", network,

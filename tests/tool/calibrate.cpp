@@ -72,6 +72,36 @@ TEST_CASE("what is wrong in a machine's file is named") {
         std::string::npos);
 }
 
+TEST_CASE("of a machine that was not measured its rates are enough") {
+  const temporary file("rates.json");
+  const std::string rates =
+      R"("machine": "mine", "flops": 788000, "memory": 3000, "link": 370, "launch": 3000,
+         "latency": 3000, "multiprocessors": 132, "collective": 8)";
+  const auto with = [&](const std::string& more, const std::string& command) {
+    file.write("{" + rates + more + "}");
+    return run_json(command + " --machine " + file.path());
+  };
+  // The library's H100.
+  const std::string costs = "costs -o - --layers 4 --tensor-parallel 2 --precision ";
+  const std::string all = R"(, "single": 394000, "to_host": 52)";
+  for (const std::string precision : {"mixed", "single"})
+    CHECK(with(all, costs + precision) == run_json(costs + precision + " --device h100"));
+  const json overlap = with("", "overlap --tensor-parallel 2 --format json");
+  json same = run_json("overlap --tensor-parallel 2 --format json --device h100");
+  CHECK(overlap["device"] == "mine");
+  same["device"] = "mine";
+  CHECK(overlap == same);
+  // What is not told: copies to the host none, single precision as half.
+  for (const json& one : with("", costs + "mixed")["costs"]) CHECK_FALSE(one.contains("offload"));
+  CHECK(with("", costs + "single") != with(all, costs + "single"));
+  file.write("{" + rates + R"(, "single": 0})");
+  CHECK(run("costs --layers 4 --machine " + file.path()).err.ends_with(
+      "\"single\" is 0, must be an integer from 1 to 1000000000\n"));
+  file.write("{" + rates + R"(, "kernels": []})");
+  CHECK(run("costs --layers 4 --machine " + file.path()).err.ends_with(
+      "\"kernels\" must be an array that is not empty\n"));
+}
+
 TEST_CASE("a measured machine takes the place of a device") {
   const std::string model = "overlap --hidden 64 --heads 4 --sequence 64 --format json --machine ";
   const json once = run_json(model + known);

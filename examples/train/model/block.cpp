@@ -291,7 +291,7 @@ void block<Scalar>::run_weight(op_code op, const counted_math<Scalar>& with,
                                std::size_t slice, op_piece piece) const {
   using held_constant = held_matrix<const Scalar>;
   const std::size_t rows = model_.rows(slice);
-  const auto kept = [&](const held_tensor& part) { return part.of(stash).rows_from(0, rows); };
+  const auto kept = [&](const held_tensor& part) { return part.of(stash, rows); };
   const auto linear = [&](const tensor& weight, const tensor& bias,
                           const held_constant& input, const held_constant& gradient) {
     const matrix_span<Scalar> sums(&gradients[weight.offset], input.columns(), gradient.columns());

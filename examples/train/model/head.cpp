@@ -65,25 +65,24 @@ void head<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Sca
                            std::span<Scalar> stash, double* loss,
                            row_logits<Scalar> asked) const {
   const std::size_t rows = targets.size();
-  const auto own = [&](const held_tensor& part) { return part.of(stash).rows_from(0, rows); };
   const double factor =
       loss_scale / static_cast<double>(config::size(model_.microbatch) * config::size(model_.context));
   if (norms()) {
     const held_matrix<const Scalar> from(input.data(), model_.in_bf16(), rows, width_);
-    with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], from, own(normal_),
-               &stash[deviation_.offset], own(output_));
+    with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], from, normal_.of(stash, rows),
+               &stash[deviation_.offset], output_.of(stash, rows));
   } else {
     with->copy(input.data(), &stash[output_.offset], held_bytes(rows));
   }
   // The loss is that of logits in Scalar.
   const matrix_span<Scalar> logits =
-      whole() ? with.place(own(logits_)) : logits_of(stash, rows);
-  with.product(logits, own(output_), transposed(table_of(parameters)));
+      whole() ? with.place(logits_.of(stash, rows)) : logits_of(stash, rows);
+  with.product(logits, output_.of(stash, rows), transposed(table_of(parameters)));
   const std::size_t first = config::size(piece_) * tokens_;
   if (asked.to != nullptr)
     with->copy(logits.data + asked.row * tokens_, asked.to + first, tokens_ * sizeof(Scalar));
   if (whole()) {  // what is kept is their gradient
-    with->cross_entropy(logits, targets.data(), factor, loss, own(logits_));
+    with->cross_entropy(logits, targets.data(), factor, loss, logits_.of(stash, rows));
     return;
   }
   with->copy(targets.data(), &stash[targets_.offset], targets.size());
@@ -102,10 +101,9 @@ void head<Scalar>::backward_input(const counted_math<Scalar>& with,
                                   std::span<const Scalar> output_gradient,
                                   std::span<Scalar> input_gradient, std::span<Scalar> stash,
                                   std::size_t rows) const {
-  const auto own = [&](const held_tensor& part) { return part.of(stash).rows_from(0, rows); };
   const held_matrix<Scalar> to(input_gradient.data(), model_.in_bf16(), rows, width_);
-  const held_matrix<Scalar> made = norms() ? own(output_gradient_) : to;
-  const held_matrix<Scalar> gradient = own(logits_gradient_);
+  const held_matrix<Scalar> made = norms() ? output_gradient_.of(stash, rows) : to;
+  const held_matrix<Scalar> gradient = logits_gradient_.of(stash, rows);
   if (whole()) {
     with.product(made, gradient, table_of(parameters));
   } else {
@@ -126,18 +124,17 @@ void head<Scalar>::backward_input(const counted_math<Scalar>& with,
   }
   // There is no residual beside the final norm.
   with->zero(input_gradient.data(), held_bytes(rows));
-  with->norm_back(&parameters[gamma_.offset], own(normal_), &stash[deviation_.offset], made,
+  with->norm_back(&parameters[gamma_.offset], normal_.of(stash, rows), &stash[deviation_.offset], made,
                   to, to);
 }
 
 template <class Scalar>
 void head<Scalar>::backward_weight(const counted_math<Scalar>& with, std::span<const Scalar> stash,
                                    std::span<Scalar> gradients, std::size_t rows) const {
-  const auto own = [&](const held_tensor& part) { return part.of(stash).rows_from(0, rows); };
   const matrix_span<Scalar> table(&gradients[table_.offset], tokens_, width_);
-  with.product(table, transposed(own(logits_gradient_)), own(output_), true);
+  with.product(table, transposed(logits_gradient_.of(stash, rows)), output_.of(stash, rows), true);
   if (norms())
-    with->norm_weights(own(normal_), own(output_gradient_), &gradients[gamma_.offset],
+    with->norm_weights(normal_.of(stash, rows), output_gradient_.of(stash, rows), &gradients[gamma_.offset],
                        &gradients[beta_.offset]);
 }
 

@@ -45,6 +45,11 @@ struct held_tensor {
   held_matrix<Scalar> of(std::span<Scalar> stash) const {
     return {&stash[offset], in_bf16, rows, columns};
   }
+  //! Its first rows.
+  template <class Scalar>
+  held_matrix<Scalar> of(std::span<Scalar> stash, std::size_t first_rows) const {
+    return {&stash[offset], in_bf16, first_rows, columns};
+  }
 };
 
 //! Deals out consecutive aligned tensors.
