@@ -65,5 +65,6 @@ TEST_CASE("no V schedule takes longer than that of the system it comes from") {
   CHECK(cells("zbv_greedy paddle_early") == 215);
   CHECK(cells("zbv_greedy paddle_final") == 420);
   CHECK(cells("zbv_greedy paddle_drawn") == 105);
+  CHECK(cells("zbv_greedy paddle_early_drawn") == 36);
   CHECK(scores["zbv_greedy sail"].span.cells() == 315);
 }

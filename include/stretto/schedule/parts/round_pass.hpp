@@ -42,7 +42,7 @@ class round_pass {
     for (int rank = 0; rank < p_; ++rank)
       if (!state_.put(rank, 0, forward)) return false;
     round_warm_up warm_up(state_, hop_);
-    if (!(rules_.lean ? warm_up.run_lean() : warm_up.run())) return false;
+    if (!(rules_.lean ? warm_up.run_lean() : warm_up.run(rules_.first))) return false;
     while (state_.ranks[last_].inputs < m_ * v_) {
       const std::int64_t before = state_.jobs;
       if (!make_room() || !(rules_.lean ? backwards_lean() : backwards()) || !forwards() ||
@@ -110,7 +110,8 @@ class round_pass {
       const int rank = nth(turn);
       int chunk = 0;
       while (chunk < v_ && !state_.can_back(rank, chunk)) ++chunk;
-      if (chunk < v_ && !put_filled(rank, chunk, input, rules_.fill_back)) return false;
+      const bool more = rules_.fill_back || (rules_.first && chunk == 0);
+      if (chunk < v_ && !put_filled(rank, chunk, input, more)) return false;
     }
     return true;
   }

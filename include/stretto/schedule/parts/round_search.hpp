@@ -14,14 +14,16 @@
 namespace stretto::schedule {
 
 //! The variants of a search that passes in rounds: first ZB-VPP's, then ZB-V's, with each choice of
-//! where gaps take more than they hold; then ZB-V's with both and less strict by a message. As
+//! where gaps take more than they hold; then ZB-V's with both and less strict by a message; then
+//! ZB-VPP's as it was first published. As
 //! their authors do, a pass is repeated with the idle times that it has left allowed, for as long
 //! as the longest of them becomes shorter; the best is taken.
 struct round_search {
   objective_kind objective;
 
   static constexpr int choices = 4;
-  static constexpr int variants = 3 * choices + 1;
+  static constexpr int lean = 3 * choices + 1;
+  static constexpr int variants = lean + choices;
 
   constexpr bool serves(const shape& sizes, int tried) const {
     return sizes.chunks == 2 || (sizes.chunks > 2 && !rules(tried).lean);
@@ -53,12 +55,15 @@ struct round_search {
 
  private:
   static constexpr round_rules rules(int tried) {
-    const int choice = choices - 1 - tried % choices;  // all of them made first, as the authors do
-    return {.lean = tried >= 2 * choices,
+    const bool first = tried >= lean;
+    const int place = first ? tried - lean : tried;
+    const int choice = choices - 1 - place % choices;  // all of them made first, as the authors do
+    return {.lean = !first && tried >= 2 * choices,
+            .first = first,
             .fill_back = choice / 2 == 1,
             .fill_forward = choice % 2 == 1,
             .fill_loss = tried < choices,
-            .spare_hop = tried >= 3 * choices};
+            .spare_hop = !first && tried >= 3 * choices};
   }
 };
 

@@ -43,7 +43,8 @@ class round_warm_up {
 
   //! ZB-VPP's: before the first micro-batch goes through the next chunk, and before its backward,
   //! each rank runs as many forwards as would end before that does.
-  constexpr bool run() {
+  //! @param first  as it was first published: only while one of the last of these chunks would, too
+  constexpr bool run(bool first) {
     for (int chunk = 1; chunk <= v_; ++chunk) {
       const bool down = chunk % 2 == 1;  // the chunk before goes down the ranks
       const bool last = chunk == v_;
@@ -53,7 +54,7 @@ class round_warm_up {
       for (int step = 1; step < p_; ++step) {
         const int rank = down ? p_ - 1 - step : step;
         until += hop_ + state_.cost(rank, last ? 0 : chunk, last ? input : forward).time;
-        if (!fill_forwards(rank, chunk, down, until)) return false;
+        if (!fill_forwards(rank, chunk, down, until, first)) return false;
         if (!last && !state_.put(rank, chunk, forward)) return false;
       }
     }
@@ -66,13 +67,16 @@ class round_warm_up {
 
   //! Forwards of the first chunks on the rank and those before it, while one of them would end by
   //! then; on the way up also until the rank has run as many as rank 0.
-  constexpr bool fill_forwards(int rank, int chunks, bool down, std::int64_t until) {
+  constexpr bool fill_forwards(int rank, int chunks, bool down, std::int64_t until, bool strict) {
     const int first = down ? 0 : p_ - 1;
     const int step = down ? 1 : -1;
     const int least = down ? 0 : forwards_of(0, chunks);
     int chunk = (state_.ranks[rank].last + 1) % chunks;
     for (int barren = 0; barren < chunks; chunk = (chunk + 1) % chunks) {
-      if (forwards_of(rank, chunks) >= least && !state_.fits(rank, chunks - 1, forward)) break;
+      if (forwards_of(rank, chunks) >= least &&
+          (!state_.fits(rank, chunks - 1, forward) ||
+           (strict && !ends_by(rank, chunks - 1, until))))
+        break;
       std::int64_t kept = state_.need(rank, chunk, input) + state_.need(rank, chunk, forward);
       for (int other = 1; other < v_; ++other)
         if (state_.done(rank, other, forward) == 0) kept += state_.need(rank, other, forward);
@@ -80,17 +84,19 @@ class round_warm_up {
       ++barren;
       for (int other = first; other != rank + step; other += step) {
         if (!state_.can_forward(other, chunk)) continue;
-        const std::int64_t there = state_.ready(other, chunk, forward);
-        const std::int64_t start =
-            there > state_.ranks[other].free ? there : state_.ranks[other].free;
-        if (forwards_of(other, chunks) >= least &&
-            start + state_.cost(other, chunk, forward).time > until)
-          continue;
+        if (forwards_of(other, chunks) >= least && !ends_by(other, chunk, until)) continue;
         if (!state_.put(other, chunk, forward)) return false;
         barren = 0;
       }
     }
     return true;
+  }
+  //! Whether the chunk's next forward would, its input being there.
+  constexpr bool ends_by(int rank, int chunk, std::int64_t until) {
+    const bool any = state_.done(rank, chunk, forward) < m_;
+    const std::int64_t there = any ? state_.ready(rank, chunk, forward) : 0;
+    const std::int64_t free = state_.ranks[rank].free;
+    return (there > free ? there : free) + state_.cost(rank, chunk, forward).time <= until;
   }
   constexpr int forwards_of(int rank, int chunks) const {
     int sum = 0;
