@@ -6,6 +6,13 @@
 
 namespace stretto::schedule {
 
+//! For how many rounds backwards for the weights are put off so that forwards may go before them:
+//! no longer than forwards are left behind the first `warmup`.
+constexpr int rounds_of_forwards(const shape& sizes, int warmup, int late) {
+  const int left = sizes.microbatches * sizes.slices - (warmup + sizes.slices - 1);
+  return left < 0 ? 0 : left < late ? left : late;
+}
+
 //! One rank's list of a split 1F1B with one chunk: `warmup` forwards, then a backward for the input
 //! a round, each followed by the backward for the weights of `late` rounds before and by the next
 //! forward, as far as there are any; the weights that are left end it. Of k slices forwards go up,

@@ -48,8 +48,8 @@ constexpr bool write_zb_form(const shape& sizes, const job_table_view& table, co
   for (int rank = 0; rank < sizes.ranks; ++rank) {
     const std::int64_t wanted = std::int64_t{form.ahead} * (sizes.ranks - 1 - rank) + 1;
     int warmup = wanted < before ? static_cast<int>(wanted) : before;
-    const int late =
-        form.late * rank < sizes.microbatches ? form.late * rank : sizes.microbatches - 1;
+    int late = form.late * rank < sizes.microbatches ? form.late * rank : sizes.microbatches - 1;
+    if (form.late > 1) late = rounds_of_forwards(sizes, static_cast<int>(wanted), late);
     const auto time = [&](job_kind kind) { return table.at(rank, 0, kind).time; };
     const bool whole =
         form.late == 0 &&
