@@ -113,7 +113,7 @@ TEST_CASE("for whatever costs, V-Half and V-Min are no longer than these, nor ke
   };
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (int microbatches = 1; microbatches <= 16; ++microbatches)
-      for (int tried = 0; tried < 24; ++tried) {
+      for (int tried = 0; tried < 12; ++tried) {
         const shape sizes{.ranks = ranks, .microbatches = microbatches, .chunks = 2};
         const int most = tried % 3 == 0 ? 5 : 60;
         const stretto::unit_costs units{.forward = drawn(1, most),
@@ -122,7 +122,7 @@ TEST_CASE("for whatever costs, V-Half and V-Min are no longer than these, nor ke
                                         .communication = tried % 2 == 0 ? 0 : drawn(0, most / 3)};
         job_table costs(ranks, 2, tried == 0 ? stretto::unit_costs{} : units);
         // Ranks that differ, but not in their chunks, of which weights' backwards run in other turns.
-        for (int rank = 0; tried >= 18 && rank < ranks; ++rank)
+        for (int rank = 0; tried >= 9 && rank < ranks; ++rank)
           for (int kind = 0; kind < stretto::cost_kinds; ++kind) {
             const std::int64_t more = drawn(0, most / 4);
             for (int chunk = 0; chunk < 2; ++chunk)

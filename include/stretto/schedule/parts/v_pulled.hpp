@@ -155,7 +155,7 @@ class v_pulled {
         const std::int32_t job = at(rank, slot);
         if (job == 0) continue;
         if (rank == 0 && stream_of(job) == v_back_up) first_back = true;
-        bool moves = first_back ? last_forward : begins;
+        const bool moves = first_back ? last_forward : begins;
         last_forward = last_forward || (first_back && job == code(v_down, m_ - 1));
         const int to = moves ? place(rank, slot, earliest(rank, job)) : slot;
         end(rank, stream_of(job), microbatch_of(job)) = to + 1;
