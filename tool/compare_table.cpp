@@ -189,7 +189,7 @@ std::string comparison::table(const std::vector<std::int64_t>& limits,
     for (const std::string& one : for_less) text += (&one == for_less.data() ? " " : ", ") + one;
     text += '\n';
   }
-  return text + lines_of_absent(runs.back());
+  return text + line_of_links(runs.back()) + lines_of_absent(runs.back());
 }
 
 std::string comparison::json(const std::vector<std::int64_t>& limits,

@@ -219,6 +219,7 @@ std::string measured_machine::json() const {
     if (field == "kernels") continue;
     text += " \"" + field + "\": " + value.dump() + ",\n";
   }
+  if (kernels.empty()) return text.substr(0, text.rfind(',')) + "\n}\n";
   text += " \"kernels\": [\n";
   for (const ordered_json& one : all["kernels"])
     text += "  " + one.dump() + (&one == &all["kernels"].back() ? "\n" : ",\n");
@@ -249,12 +250,16 @@ std::string measured_machine::header(const std::string& command) const {
     add(prefix + "_times", kernels[at].times);
     entries += "      {\"" + kernels[at].name + "\", {" + axes + "}, " + prefix + "_times},\n";
   }
-  text += "  static constexpr stretto::measured_kernel kernels[] = {\n" + entries + "  };\n";
+  if (!kernels.empty())
+    text += "  static constexpr stretto::measured_kernel kernels[] = {\n" + entries + "  };\n";
   text += "  static constexpr stretto::machine on{\"" + name + "\"";
   machine values = rates;
   for_each_rate(values,
                 [&](const rate&, std::int64_t& value) { text += ", " + std::to_string(value); });
-  return text + ", kernels};\n};\n";
+  text += kernels.empty() ? ", {}" : ", kernels";
+  if (rates.single > 0 || rates.to_host > 0)  // behind the rate of a network, which no file has
+    text += ", 0, " + std::to_string(rates.single) + ", " + std::to_string(rates.to_host);
+  return text + "};\n};\n";
 }
 
 const machine& measured_machine::view() {

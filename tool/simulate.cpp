@@ -31,7 +31,8 @@ void add_simulate(CLI::App& app) {
   command->footer(
       "busy and idle: how long the rank computes and does not, of the makespan; bubble: idle of "
       "the\n"
-      "worst rank over the makespan. span: from a rank's first job to its last end, the longest.\n"
+      "worst rank over the makespan. With --objective span, and in json, also of the span: from a\n"
+      "rank's first job to its last end, the longest.\n"
       "peak: the most memory in use, by --memory and --weights.\n"
       "A message is as late as costs say, however many are on their way; where those of one link\n"
       "would take longer than the step, one after the other, a line says so.\n"

@@ -23,10 +23,11 @@ void slice_options::add(CLI::App& command) {
 }
 
 std::vector<transformer> slice_options::cut(const transformer& model) const {
-  if (slices == 1) return {model};
+  if (slices == 1 && lengths == "balanced") return {model};
   std::vector<transformer> made;
   for (const sequence_part& part : parts(model)) {
     made.push_back(model);
+    if (slices == 1) break;  // that is the sequence
     made.back().slices = slices;
     made.back().slice = part;
     if (const transformer_rule broken = made.back().broken_rule(); broken != transformer_rule::none)

@@ -77,13 +77,14 @@ void introduce(std::ostream& out, const pipeline& made, const options& with,
   out << with.model.layers << " blocks of width " << with.model.width << ", "
       << (made.parameter_count() + 500) / 1000 << " k parameters; text of "
       << (made.text().training().size() + made.text().held_back().size() + 500) / 1000 << " kB\n"
-      << with.pipeline.schedule << ": " << sizes.ranks << " ranks of " << sizes.chunks
+      << with.pipeline.schedule << ": " << sizes.ranks
+      << (sizes.ranks == 1 ? " rank of " : " ranks of ") << sizes.chunks
       << (sizes.chunks == 1 ? " chunk" : " chunks");
   if (made.workers() > 1) out << ", " << made.workers() << " workers each,";
   out << " on " << cores
       << (cores == 1 ? " core, " : " cores, ")
       << (made.copies() > 1 ? std::to_string(made.copies()) + " x " : "") << sizes.microbatches
-      << " micro-batches of "
+      << (sizes.microbatches == 1 ? " micro-batch of " : " micro-batches of ")
       << with.model.microbatch << " x " << with.model.context << " bytes";
   out << slice_words(made.model());
   if (with.pipeline.products == precision::bf16) out << ", in bf16";

@@ -91,6 +91,16 @@ TEST_CASE("of a machine that was not measured its rates are enough") {
   CHECK(overlap["device"] == "mine");
   same["device"] = "mine";
   CHECK(overlap == same);
+  // Written again, in either form, it is the same.
+  file.write("{" + rates + all + "}");
+  const temporary again("again.json");
+  REQUIRE(run("calibrate --machine " + file.path() + " -o " + again.path()).exit == 0);
+  CHECK(json::parse(contents(again.path())) == json::parse(contents(file.path())));
+  const std::string header = run("calibrate --machine " + file.path() + " --emit header -o -").out;
+  CHECK_MESSAGE(header.find("on{\"mine\", 788000, 3000, 370, 3000, 3000, 132, 8, {}, 0, 394000, 52};") !=
+                    std::string::npos,
+                header);
+  CHECK(header.find("kernels[]") == std::string::npos);
   // What is not told: copies to the host none, single precision as half.
   for (const json& one : with("", costs + "mixed")["costs"]) CHECK_FALSE(one.contains("offload"));
   CHECK(with("", costs + "single") != with(all, costs + "single"));

@@ -251,6 +251,8 @@ TEST_CASE("messages that a link could not carry one after the other within the s
   const std::string names = both.substr(at, both.find('\n', at) - at);
   CHECK_MESSAGE(names.find(" looped_bfs") != std::string::npos, names);
   CHECK_MESSAGE(names.find("v_min") == std::string::npos, names);
+  CHECK(run("compare inference --ranks 2 --microbatches 80 --cost 1,1,1,50 --limit 2,3")
+            .out.find("longer than the step, one after the other") != std::string::npos);
   CHECK(run("compare --ranks 4 --microbatches 32 --chunks 2 --cost 4,4,4,1")
             .out.find("longer than the step") == std::string::npos);
 }

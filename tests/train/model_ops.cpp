@@ -187,6 +187,26 @@ TEST_CASE("policies put sums behind gradients of weights") {
   CHECK(ahead.makespan >= stretto::measure_ops(graph, spans).computes);
 }
 
+TEST_CASE("a slice's attention is a square of as many products as it has with all that it sees") {
+  config model{.layers = 1, .width = 16, .heads = 4, .context = 64, .microbatch = 2, .slices = 4};
+  const auto square = [&](int slice) {
+    const auto calls = kernels_of(model, op_code::attention, slice);
+    REQUIRE(calls.size() == 1);
+    CHECK(calls[0].times == 2 * 4);
+    CHECK(calls[0].sizes[1] == 4);
+    return calls[0].sizes[0];
+  };
+  CHECK(square(0) == 16);
+  CHECK(square(3) == 32);  // 16 tokens that see 64
+  CHECK(square(-1) == 25);  // that see 40
+  model.slice_ends = {1, 2, 63, 64};
+  CHECK(square(0) == 1);
+  CHECK(square(2) == 62);  // 61 that see 63
+  CHECK(square(3) == 8);   // one that sees 64
+  CHECK(kernels_of(model, op_code::mix, 2)[0].sizes[0] == 2 * 61);
+  CHECK(kernels_of(model, op_code::mix, 3)[0].sizes[0] == 2);
+}
+
 TEST_CASE("an op takes what its kernels do, on a machine where they were measured") {
   const std::int64_t size[] = {1}, time[] = {1};
   std::vector<stretto::measured_kernel> measured;

@@ -50,7 +50,7 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
   refused({.schedule = "seq_1f1b", .slices = 9, .slice_lengths = "balanced"},
           "--slice-lengths balanced: a sequence of 8 tokens has fewer multiples of 1 than 9 slices");
   refused({.schedule = "1f1b", .slice_lengths = "balanced"},
-          "--slice-lengths balanced: sequences are whole, --slices is 1");
+          "--slice-lengths balanced: sequences are whole: there is one slice");
   refused({.schedule = "seq_1f1b", .microbatches = 200'000, .slices = 4},
           "--microbatches 200000: with 4 ranks of 1 chunks and 4 slices, more than 1000000 jobs of "
           "a kind in a step");
@@ -219,6 +219,38 @@ TEST_CASE("on a known machine, costs are what the ops of a job take on it, and m
       CHECK((rank < 2 ? beside > 0 : beside == 0));  // a head has nothing else
       CHECK(beside < 40);
     }
+}
+
+TEST_CASE("slices take times of their own, on a known machine and by the clock") {
+  constexpr std::int64_t quick = std::int64_t{1} << 40;
+  const stretto::machine abacus{.name = "abacus", .flops = 1, .memory = quick, .link = quick};
+  const pipeline_settings settings{.schedule = "seq_1f1b",
+                                   .ranks = 2,
+                                   .microbatches = 3,
+                                   .slices = 3,
+                                   .slice_lengths = "3,3,2",
+                                   .machine = &abacus};
+  pipeline pipelined(tiny(6, true), text(), settings, learning());
+  using stretto::job_kind;
+  stretto::job_table foretold = pipelined.predicted_costs();
+  const auto forward = [&](int slice) {
+    return foretold.at(slice, 0, 0, job_kind::forward).time;
+  };
+  CHECK(forward(1) > forward(0));  // as long, and sees more
+  CHECK(forward(2) < forward(1));
+  CHECK(foretold.slices == 3);
+  CHECK(foretold.classes == std::vector<std::int32_t>{0, 1, 2, 0, 1, 2, 0, 1, 2});
+  pipelined.step();
+  stretto::job_table taken = pipelined.measured_costs();
+  for (int slice = 0; slice < 3; ++slice)
+    for (int rank = 0; rank < 2; ++rank)
+      for (const job_kind kind : {job_kind::forward, job_kind::backward})
+        CHECK(taken.at(slice, rank, 0, kind).time > 0);
+  CHECK(taken.classes == foretold.classes);
+  pipelined.forget_times();
+  taken = pipelined.measured_costs();
+  for (int slice = 0; slice < 3; ++slice)
+    CHECK(taken.at(slice, 1, 0, job_kind::forward).time == 0);
 }
 
 TEST_CASE("measured costs: of every kind of job that the plan has, and of no other") {

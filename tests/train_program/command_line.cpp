@@ -363,7 +363,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule seq_1f1b --slices 2 --slice-lengths 8+8",
        "--slice-lengths 8+8: expected balanced, balanced:N, equal, or the tokens of each slice"},
       {"--schedule 1f1b --slice-lengths balanced",
-       "--slice-lengths balanced: sequences are whole, --slices is 1"},
+       "--slice-lengths balanced: sequences are whole: there is one slice"},
       {"--group 1", "--group 1: a group of fewer micro-batches, or slices of them, than ranks"},
       {"--schedule gpipe --group 4", "--group 4: the schedule gpipe has no such option"},
       {"--schedule gpipe --split full", "--split full: the schedule gpipe has no such option"},

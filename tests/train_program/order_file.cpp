@@ -89,6 +89,8 @@ TEST_CASE(
         "row 1 (rank 0): rule complete broken, job 0B0: the job is missing\n");
   CHECK(has(refused("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "it has messages"));
   CHECK(has(refused("0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0\n"), "lie neither looped"));
+  CHECK(refused("0F0.0,0F0.1,0F0.2,0B0.2,0B0.1,0B0.0\n") ==
+        "the context, 16, is no multiple of its 3 slices, and --slice-lengths is equal\n");
   CHECK(refused("0F0,0R0,0B0\n") ==
         "it says what forwards run again, which the trainer has from --recompute\n");
   CHECK(refused("0F0,0OFFLOAD0,0RELOAD0,0B0\n") ==

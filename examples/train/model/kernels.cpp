@@ -1,5 +1,6 @@
 #include "model/kernels.hpp"
 
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -305,12 +306,13 @@ std::vector<kernel_call> near_kernels(const config& model, op_code code, int sli
   const auto each = [&](const char* name, std::int64_t columns) {
     return kernel_call{name, {rows, columns}};
   };
-  // Squares, of itself and of what lies before it.
+  // A square of as many products: of the slice's tokens with all that they see.
   const auto heads_of = [&](const char* name) {
-    const std::int64_t all = std::int64_t{model.microbatch} * (model.heads / model.shards);
+    const auto side = static_cast<std::int64_t>(
+        std::lround(std::sqrt(static_cast<double>(length) * static_cast<double>(seen))));
     return kernel_call{name,
-                       {length, share / (model.heads / model.shards)},
-                       all * seen / length};
+                       {side, share / (model.heads / model.shards)},
+                       std::int64_t{model.microbatch} * (model.heads / model.shards)};
   };
   // What is summed over shards is kept besides.
   const auto keeping = [&](std::vector<kernel_call> made) {

@@ -69,7 +69,7 @@ config checked(config model, int slices, const pipeline_settings& settings) {
   model.shards = shards;
   model.activations = settings.products;
   model.slices = slices;
-  model.slice_ends = slice_ends(model, slices, settings.slice_lengths);
+  model.slice_ends = slice_ends(model, slices, settings);
   if (model.head_pieces < 1 || model.vocabulary % model.head_pieces != 0)
     throw bad_setting("head-pieces", std::to_string(model.head_pieces),
                       "the vocabulary, " + std::to_string(model.vocabulary) +

@@ -4,21 +4,25 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "pipeline/settings.hpp"
 #include "stretto/model/slice_text.hpp"
 
 namespace train {
 
-std::vector<int> slice_ends(const config& model, int slices, const std::string& lengths) {
+std::vector<int> slice_ends(const config& model, int slices, const pipeline_settings& settings) {
+  const std::string& lengths = settings.slice_lengths;
   if (slices < 1 || model.context < 1) return {};  // which config::check() refuses
   if (lengths == "equal") {
     if (model.context % slices == 0) return {};
+    if (settings.order)
+      throw bad_setting("csv", settings.schedule,
+                        "the context, " + std::to_string(model.context) + ", is no multiple of its " +
+                            std::to_string(slices) + " slices, and --slice-lengths is equal");
     throw bad_setting("slices", std::to_string(slices),
                       "the context, " + std::to_string(model.context) +
                           ", is no multiple of it, and --slice-lengths is equal");
   }
   if (slices == 1)
-    throw bad_setting("slice-lengths", lengths, "sequences are whole, --slices is 1");
+    throw bad_setting("slice-lengths", lengths, "sequences are whole: there is one slice");
   const stretto::transformer sizes{.hidden = model.width,
                                    .heads = model.heads,
                                    .sequence = model.context,

@@ -11,7 +11,8 @@ namespace stretto::schedule {
 
 //! V-Half: half of what 1F1B keeps, at most (p + 2) / 2 activations of a stage, rounded down, and
 //! half its bubble. No bubble in every period as long as w + 2 b >= 2 f and w + 2 f >= 2 b. Any m.
-//! Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", whose order is never shorter.
+//! Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", whose order is among the ways
+//! that are tried.
 struct v_half {
   static constexpr std::string_view name = "v_half";
 
