@@ -25,9 +25,9 @@ std::string number_of(const nlohmann::ordered_json& row, const std::string& key)
 }
 
 constexpr const char* columns[] = {
-    "ranks",    "microbatches", "schedule",  "file",    "chunks", "slices", "limit",
-    "made_for", "makespan",     "span",      "bubble",  "span_bubble", "peak", "bound", "span_bound",
-    "busiest_link", "jobs_end", "by_gathers",   "recompute", "offload", "refused"};
+    "ranks",      "microbatches", "schedule", "file",       "chunks",      "slices",  "limit",
+    "made_for",   "makespan",     "span",     "bubble",     "span_bubble", "peak",    "bound",
+    "span_bound", "busiest_link", "jobs_end", "by_gathers", "recompute",   "offload", "refused"};
 
 }  // namespace
 

@@ -108,7 +108,8 @@ class picture {
       legend_.push_back({hue_of(chunks), "", count_of(chunks, "chunk")});
     legend_.push_back({nullptr, "front", "none is both shorter and leaner"});
     if (dots_.has_bound())
-      legend_.push_back({nullptr, "bound", "no order is below: " + in_thousands(common_.time.text(dots_.bound))});
+      legend_.push_back(
+          {nullptr, "bound", "no order is below: " + in_thousands(common_.time.text(dots_.bound))});
     double x = 16;
     double y = 52;
     for (entry& one : legend_) {

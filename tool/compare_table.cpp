@@ -126,8 +126,8 @@ std::string comparison::table_of(const comparison_run& made) const {
     if (gathers) add({one.gathers ? time.text(one.by_gathers) : "-"});
     if (sums) add({one.sums ? time.text(one.all.all.makespan - one.all.all.jobs_end) : "-"});
     if (put_searched) add({one.forward_only ? "-" : put_text(one.put)});
-    add({percent(bubble(one)), memory.text(one.peak()),
-         bounded ? time.text(bound(one)) : "-", bounded ? percent(above) : "-"});
+    add({percent(bubble(one)), memory.text(one.peak()), bounded ? time.text(bound(one)) : "-",
+         bounded ? percent(above) : "-"});
   }
   return print_table(rows) + line_of_links(made) + lines_of_absent(made);
 }
@@ -135,8 +135,7 @@ std::string comparison::table_of(const comparison_run& made) const {
 std::string comparison::line_of_links(const comparison_run& made) const {
   std::string names;
   for (const compared& one : made.all)
-    if (one.link.time > one.all.all.makespan)
-      names += (names.empty() ? "" : ", ") + name_of(one);
+    if (one.link.time > one.all.all.makespan) names += (names.empty() ? "" : ", ") + name_of(one);
   if (names.empty()) return {};
   return "longer than the step, one after the other, are the messages of one link: " + names + "\n";
 }

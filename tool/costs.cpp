@@ -89,14 +89,13 @@ struct costs_command {
     const std::vector<layer_entry> all = all_layers().kinds(slices_);
     refuse_long(all);
     if (!out.empty())
-      write_file("-o", out, layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers(), second()}));
+      write_file("-o", out,
+                 layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers(), second()}));
     if (out != "-") print(all);
   }
 
  private:
-  transformer_layers all_layers() const {
-    return {of_model, layers, ends_apart, on_, recompute};
-  }
+  transformer_layers all_layers() const { return {of_model, layers, ends_apart, on_, recompute}; }
   //! Layers in the file.
   int dealt() const { return all_layers().dealt(); }
   bool sums() const { return of_model.replicas > 1; }
@@ -148,8 +147,7 @@ struct costs_command {
 
   //! Pieces of a head are for stages of their own, beside those of the layers.
   suggested_pipeline suggested(int slices) const {
-    if (of_model.model.head_pieces == 1)
-      return {std::min(layers, 8), 1, slices, dealt(), second()};
+    if (of_model.model.head_pieces == 1) return {std::min(layers, 8), 1, slices, dealt(), second()};
     return {std::clamp(dealt() / 2, 1, 8), 2, slices, dealt(), second()};
   }
   //! A column of what copies take, where that is known of any.
@@ -166,12 +164,10 @@ struct costs_command {
     const transformer& model = of_model.model;
     std::cout << layers << (layers == 1 ? " layer" : " layers")
               << (ends_apart ? ", embedding and head" : "")
-              << (model.head_pieces > 1
-                      ? std::string(ends_apart ? "" : " and the head") + " in " +
-                            std::to_string(model.head_pieces) + " pieces"
-                      : "")
-              << ", each on "
-              << std::max(model.tensor_parallel, model.experts.parallel) << " of "
+              << (model.head_pieces > 1 ? std::string(ends_apart ? "" : " and the head") + " in " +
+                                              std::to_string(model.head_pieces) + " pieces"
+                                        : "")
+              << ", each on " << std::max(model.tensor_parallel, model.experts.parallel) << " of "
               << of_machine.device
               << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
                  "Kept: from the forward on, and from I to W. State: weights,\ngradients and "

@@ -205,7 +205,8 @@ std::string print_header(const step& made, const std::string& command) {
                      std::to_string(all.all.makespan) + ". Proven where it is used";
   if (!costs)
     text +=
-        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice, or "
+        ", for its order alone: costs or\n// limits differ by rank, chunk, micro-batch or slice, "
+        "or "
         "a job needs more while it runs";
   text += ":\n//   static_assert(stretto::valid<stretto::pipeline<\n//       " + type +
           "::made_for, stretto::schedule::frozen<" + type + ">";

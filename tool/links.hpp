@@ -6,8 +6,8 @@
 
 namespace stretto::tool {
 
-//! The messages that one rank has for another in a step. Replays make each as late as costs say, and
-//! let a link carry any number at once; one after the other they take this long.
+//! The messages that one rank has for another in a step. Replays make each as late as costs say,
+//! and let a link carry any number at once; one after the other they take this long.
 struct link_load {
   int from = -1;  //!< below 0: no rank has any
   int to = -1;

@@ -16,7 +16,7 @@ namespace stretto::tool {
 inline std::string in_thousands(std::string number) {
   const std::size_t whole = std::min(number.find_first_of(".e"), number.size());
   if (whole > 4)
-    for (std::size_t at = whole - 3; at > 0 && at < whole; at = at > 3 ? at - 3 : 0)
+    for (std::size_t at = whole - 3; at > 0 && at<whole; at = at> 3 ? at - 3 : 0)
       number.insert(at, " ");
   return number;
 }

@@ -6,8 +6,8 @@
 namespace stretto::tool {
 
 //! What CLI11 says of a number out of its range, as other refusals are said: the option, what was
-//! typed, the rule. "--ranks: Value 4.5 not in range 1 to 64" becomes "--ranks 4.5: expected a whole
-//! number from 1 to 64". Other words stay as they are.
+//! typed, the rule. "--ranks: Value 4.5 not in range 1 to 64" becomes "--ranks 4.5: expected a
+//! whole number from 1 to 64". Other words stay as they are.
 inline std::string range_words(const std::string& words) {
   constexpr std::string_view typed = ": Value ", rule = " not in range ";
   const std::size_t value = words.find(typed), range = words.rfind(rule);

@@ -61,15 +61,16 @@ void refuse_second_runs(const cost_options& costs, const window_options& windows
                                    : "says of what only with --recompute");
   }
   const bool of_layers = !costs.layers.file.empty();
-  const bool told =
-      costs.second().memory.has_value() || (costs.costs_file.empty() && !of_layers);
+  const bool told = costs.second().memory.has_value() || (costs.costs_file.empty() && !of_layers);
   refuse_beyond_kept(
-      made, job_kind::recompute, told ? "--again" : of_layers ? "--layer-costs" : "--costs",
+      made, job_kind::recompute,
+      told        ? "--again"
+      : of_layers ? "--layer-costs"
+                  : "--costs",
       told        ? costs.again
       : of_layers ? costs.layers.file
                   : costs.costs_file,
-      text,
-      [](const std::string& where, const std::string& back, const std::string& kept) {
+      text, [](const std::string& where, const std::string& back, const std::string& kept) {
         return "a forward of " + where + " brings back " + back +
                " when it runs again, and it keeps " + kept;
       });

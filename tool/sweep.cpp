@@ -80,7 +80,8 @@ void add_sweep(CLI::App& app) {
       ->check(CLI::IsMember(measures))
       ->capture_default_str();
   command
-      ->add_option("--format", mine->format, "table, csv or json, which have all that compare tells, or svg")
+      ->add_option("--format", mine->format,
+                   "table, csv or json, which have all that compare tells, or svg")
       ->check(CLI::IsMember({"table", "json", "csv", "svg"}));
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->footer(

@@ -213,10 +213,10 @@ void transformer_options::refuse(transformer_rule broken) const {
         because("--tensor-parallel", shards,
                 no_multiple("--vocabulary", model.vocabulary) + "; padded, " +
                     std::to_string((model.vocabulary / shards + 1) * shards) + " is one");
-      because("--tensor-parallel", shards,
-              no_multiple(model.slices == 1 ? "--sequence" : "a slice of --sequence",
-                          model.length()) +
-                  ", which --sequence-parallel splits");
+      because(
+          "--tensor-parallel", shards,
+          no_multiple(model.slices == 1 ? "--sequence" : "a slice of --sequence", model.length()) +
+              ", which --sequence-parallel splits");
       return;
     case transformer_rule::shards_divide_widths:
       because("--tensor-parallel", shards,

@@ -81,8 +81,7 @@ void introduce(std::ostream& out, const pipeline& made, const options& with,
       << (sizes.ranks == 1 ? " rank of " : " ranks of ") << sizes.chunks
       << (sizes.chunks == 1 ? " chunk" : " chunks");
   if (made.workers() > 1) out << ", " << made.workers() << " workers each,";
-  out << " on " << cores
-      << (cores == 1 ? " core, " : " cores, ")
+  out << " on " << cores << (cores == 1 ? " core, " : " cores, ")
       << (made.copies() > 1 ? std::to_string(made.copies()) + " x " : "") << sizes.microbatches
       << (sizes.microbatches == 1 ? " micro-batch of " : " micro-batches of ")
       << with.model.microbatch << " x " << with.model.context << " bytes";

@@ -44,8 +44,8 @@ stretto::job_lists theirs(bool half, const shape& sizes) {
     int done[v_streams]{};
     for (int at = 0; at < slots.count(rank); ++at) {
       const int stream = slots.order(rank)[at].stream();
-      out.push(rank, {where.stage_of(rank, v_chunk(stream)), done[stream]++, 0,
-                      v_kind(stream, false)});
+      out.push(rank,
+               {where.stage_of(rank, v_chunk(stream)), done[stream]++, 0, v_kind(stream, false)});
     }
   }
   return made;
@@ -121,7 +121,8 @@ TEST_CASE("for whatever costs, V-Half and V-Min are no longer than these, nor ke
                                         .backward_weight = drawn(1, most),
                                         .communication = tried % 2 == 0 ? 0 : drawn(0, most / 3)};
         job_table costs(ranks, 2, tried == 0 ? stretto::unit_costs{} : units);
-        // Ranks that differ, but not in their chunks, of which weights' backwards run in other turns.
+        // Ranks that differ, but not in their chunks, of which weights' backwards run in other
+        // turns.
         for (int rank = 0; tried >= 9 && rank < ranks; ++rank)
           for (int kind = 0; kind < stretto::cost_kinds; ++kind) {
             const std::int64_t more = drawn(0, most / 4);

@@ -97,19 +97,20 @@ TEST_CASE("of a machine that was not measured its rates are enough") {
   REQUIRE(run("calibrate --machine " + file.path() + " -o " + again.path()).exit == 0);
   CHECK(json::parse(contents(again.path())) == json::parse(contents(file.path())));
   const std::string header = run("calibrate --machine " + file.path() + " --emit header -o -").out;
-  CHECK_MESSAGE(header.find("on{\"mine\", 788000, 3000, 370, 3000, 3000, 132, 8, {}, 0, 394000, 52};") !=
-                    std::string::npos,
-                header);
+  CHECK_MESSAGE(
+      header.find("on{\"mine\", 788000, 3000, 370, 3000, 3000, 132, 8, {}, 0, 394000, 52};") !=
+          std::string::npos,
+      header);
   CHECK(header.find("kernels[]") == std::string::npos);
   // What is not told: copies to the host none, single precision as half.
   for (const json& one : with("", costs + "mixed")["costs"]) CHECK_FALSE(one.contains("offload"));
   CHECK(with("", costs + "single") != with(all, costs + "single"));
   file.write("{" + rates + R"(, "single": 0})");
-  CHECK(run("costs --layers 4 --machine " + file.path()).err.ends_with(
-      "\"single\" is 0, must be an integer from 1 to 1000000000\n"));
+  CHECK(run("costs --layers 4 --machine " + file.path())
+            .err.ends_with("\"single\" is 0, must be an integer from 1 to 1000000000\n"));
   file.write("{" + rates + R"(, "kernels": []})");
-  CHECK(run("costs --layers 4 --machine " + file.path()).err.ends_with(
-      "\"kernels\" must be an array that is not empty\n"));
+  CHECK(run("costs --layers 4 --machine " + file.path())
+            .err.ends_with("\"kernels\" must be an array that is not empty\n"));
 }
 
 TEST_CASE("a measured machine takes the place of a device") {

@@ -259,8 +259,10 @@ TEST_CASE("costs: slices of a sequence, as long as they are told to be") {
   refused("--slices 1 --slice-lengths 5,banana", "expected balanced, balanced:N, equal");
   refused("--slices 1 --slice-lengths 16383", "these are 1 slice of 16383 tokens, and");
   CHECK(times("--slices 1 --slice-lengths equal") == times(""));
-  refused("--slices 3 --slice-lengths equal", "a sequence of 16384 tokens makes no 3 slices of one length");
-  refused("--slices 2 --slice-lengths 1,2", "these are 2 slices of 3 tokens, and wanted are 2 slices of a");
+  refused("--slices 3 --slice-lengths equal",
+          "a sequence of 16384 tokens makes no 3 slices of one length");
+  refused("--slices 2 --slice-lengths 1,2",
+          "these are 2 slices of 3 tokens, and wanted are 2 slices of a");
   refused("--slices 2 --slice-lengths 16384", "these are 1 slice of 16384 tokens, and");
   refused("--slices 2 --slice-lengths 16384,1", "these are 2 slices of 16385 tokens, and");
   refused("--slices 2 --slice-lengths 8192,-8192", "expected balanced, balanced:N, equal");

@@ -188,10 +188,9 @@ TEST_CASE("slices have room for what each keeps, and the gradients that later on
   };
   CHECK(refused("--slices 2 --recompute full").find("a slice cannot be recomputed") !=
         std::string::npos);
-  CHECK(refused("--slices 2048").find(
-            "--tensor-parallel 8: a slice of --sequence 4 is no multiple of it, which "
-            "--sequence-parallel splits") !=
-        std::string::npos);
+  CHECK(refused("--slices 2048")
+            .find("--tensor-parallel 8: a slice of --sequence 4 is no multiple of it, which "
+                  "--sequence-parallel splits") != std::string::npos);
 }
 
 TEST_CASE("a stage with more layers than a job can have ops is refused by its option") {

@@ -305,9 +305,11 @@ TEST_CASE("files of layers say what each takes when it runs again, and brings ba
     CHECK(run_json("simulate " + schedule + " " + shape + "--again 3,5 --layer-costs " +
                    file.path()) == run_json("simulate " + schedule + " " + shape + "--again 3,5"));
   }
-  // Of one layer, on the first rank, whose forwards all run again, three of them while it is fullest.
+  // Of one layer, on the first rank, whose forwards all run again, three of them while it is
+  // fullest.
   const json all = run_json("simulate gpipe " + shape);
-  const json less = with("gpipe", R"([{"layer": 1, "recompute_saves": 10, "memory_recompute": 0}])");
+  const json less =
+      with("gpipe", R"([{"layer": 1, "recompute_saves": 10, "memory_recompute": 0}])");
   CHECK(all["busy"][0].get<int>() - less["busy"][0].get<int>() == 4 * 10);
   CHECK(all["busy"][1] == less["busy"][1]);
   CHECK(less["peak"][0].get<int>() - all["peak"][0].get<int>() == 3 * 9);

@@ -211,8 +211,9 @@ TEST_CASE("what of a span is idle: of equal work what the zero-bubble papers cal
     CHECK(found["span_bubble"].get<double>() == doctest::Approx((span - work) / span));
   }
   // Of unequal work the rank's with the least.
-  const json uneven = run_json("simulate 1f1b --ranks 3 --microbatches 4 --format json "
-                               "--layers sparse_table:2,1,2");
+  const json uneven = run_json(
+      "simulate 1f1b --ranks 3 --microbatches 4 --format json "
+      "--layers sparse_table:2,1,2");
   CHECK(uneven["span_bubble"].get<double>() ==
         doctest::Approx(1 - uneven["busy"][1].get<double>() / uneven["span"].get<double>()));
   CHECK(run("simulate zb_auto --ranks 4 --microbatches 8 --objective span")
@@ -239,11 +240,13 @@ TEST_CASE("messages that a link could not carry one after the other within the s
   CHECK(busiest("1f1b --ranks 1 --microbatches 8 --cost 1,1,1,5") == 0);
   const std::string forwards = "inference --ranks 2 --microbatches 8 --cost 1,0,0,10";
   CHECK(busiest(forwards) == 80);
-  CHECK(run("simulate " + forwards)
-            .out.find("\nmessages 8 from rank 0 to 1, one after the other 80: longer than the step, "
-                      "which lets a link carry any number at once\n") != std::string::npos);
-  CHECK(run("simulate inference --ranks 2 --microbatches 8 --cost 3,0,0,1").out.find("messages 8") ==
-        std::string::npos);
+  CHECK(
+      run("simulate " + forwards)
+          .out.find("\nmessages 8 from rank 0 to 1, one after the other 80: longer than the step, "
+                    "which lets a link carry any number at once\n") != std::string::npos);
+  CHECK(
+      run("simulate inference --ranks 2 --microbatches 8 --cost 3,0,0,1").out.find("messages 8") ==
+      std::string::npos);
   const std::string both = run("compare --ranks 4 --microbatches 32 --chunks 2 --cost 1,1,1,4").out;
   const std::size_t at =
       both.find("\nlonger than the step, one after the other, are the messages of one link: ") + 1;

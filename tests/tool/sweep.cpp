@@ -165,7 +165,8 @@ TEST_CASE("sweep's table has the shapes beside each other, and says why some are
   const std::string asked =
       "sweep 1f1b zb_h1 gpipe v_auto inference --ranks 2,4,8 --microbatches 6 --cost 3,3,3,0 ";
   const json rows = run_json(asked + "--format json");
-  for (const std::string measure : {"makespan", "span", "pace", "peak", "bubble", "span_bubble", "above"}) {
+  for (const std::string measure :
+       {"makespan", "span", "pace", "peak", "bubble", "span_bubble", "above"}) {
     const std::string table = run(asked + "--measure " + measure).out;
     INFO(table);
     CHECK(table.find(", 6 micro-batches, by ranks\n") != std::string::npos);

@@ -197,7 +197,7 @@ TEST_CASE("a slice's attention is a square of as many products as it has with al
     return calls[0].sizes[0];
   };
   CHECK(square(0) == 16);
-  CHECK(square(3) == 32);  // 16 tokens that see 64
+  CHECK(square(3) == 32);   // 16 tokens that see 64
   CHECK(square(-1) == 25);  // that see 40
   model.slice_ends = {1, 2, 63, 64};
   CHECK(square(0) == 1);

@@ -48,7 +48,8 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
           "--slice-lengths 4,3: these are 2 slices of 7 tokens, and wanted are 3 slices of a "
           "sequence of 8 tokens");
   refused({.schedule = "seq_1f1b", .slices = 9, .slice_lengths = "balanced"},
-          "--slice-lengths balanced: a sequence of 8 tokens has fewer multiples of 1 than 9 slices");
+          "--slice-lengths balanced: a sequence of 8 tokens has fewer multiples of 1 than 9 "
+          "slices");
   refused({.schedule = "1f1b", .slice_lengths = "balanced"},
           "--slice-lengths balanced: sequences are whole: there is one slice");
   refused({.schedule = "seq_1f1b", .microbatches = 200'000, .slices = 4},

@@ -260,7 +260,8 @@ TEST_CASE("what stages took is read from the trace") {
   const struct {
     std::string options, words;
   } cases[] = {{"zbv --ranks 2 --microbatches 4", "4 stages of 2 ranks"},
-               {"seq_1f1b --ranks 2 --microbatches 4 --slices 2 --slice-lengths 11,5", "--slices 2"},
+               {"seq_1f1b --ranks 2 --microbatches 4 --slices 2 --slice-lengths 11,5",
+                "--slices 2"},
                {"zb_h1 --ranks 2 --microbatches 4 --tensor-parallel 2", "2 stages of 2 ranks"},
                {"1f1b --ranks 2 --microbatches 4 --data-parallel 2", "2 stages of 2 ranks"},
                {"dualpipe --ranks 2 --microbatches 8", "2 stages of 2 ranks"}};
@@ -358,8 +359,8 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule seq_1f1b --slices 3", "--slices 3: the context, 16, is no multiple of it"},
       {"--schedule seq_1f1b --slices 0", "--slices 0: expected a whole number from "},
       {"--schedule seq_1f1b --slices 2 --slice-lengths 9,8",
-       "--slice-lengths 9,8: these are 2 slices of 17 tokens, and wanted are 2 slices of a sequence "
-       "of 16 tokens"},
+       "--slice-lengths 9,8: these are 2 slices of 17 tokens, and wanted are 2 slices of a "
+       "sequence of 16 tokens"},
       {"--schedule seq_1f1b --slices 2 --slice-lengths 8+8",
        "--slice-lengths 8+8: expected balanced, balanced:N, equal, or the tokens of each slice"},
       {"--schedule 1f1b --slice-lengths balanced",

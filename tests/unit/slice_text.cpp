@@ -46,8 +46,7 @@ TEST_CASE("texts that cut no such slices are refused with the rule") {
        {"", "equals", "Balanced", ",", "1,", ",47", "16,,32", "16, 32", "0,48", "-1,49", "+16,32",
         "16;32", "1e1,38", "16,99999999999999999999", "9223372036854775807,1", "0x10,32"})
     refused(text, 2, expected);
-  const char* const behind =
-      "after balanced comes nothing, or :N, of which lengths are multiples";
+  const char* const behind = "after balanced comes nothing, or :N, of which lengths are multiples";
   for (const std::string_view text : {"balanced8", "balanced:", "balanced:0", "balanced:-8",
                                       "balanced:8,8", "balanced: 8", "balanced,48"})
     refused(text, 2, behind);

@@ -159,9 +159,7 @@ void attention_backward(const counted_math<Scalar>& with, const attention_shape&
       }
       with->softmax_back(all_scores, squares, length, shape.before, shape.scale<Scalar>(),
                          all_gradients);
-      const auto to_own = [&](std::size_t slice) {
-        return shape.columns_of(of_slice, slice);
-      };
+      const auto to_own = [&](std::size_t slice) { return shape.columns_of(of_slice, slice); };
       with.products(shape.part(joint_gradients, last, 0, sequence, head, count), joints.size(),
                     shape.from_squares(count), [&](std::size_t slice) {
                       return std::pair<factor<Scalar>, factor<Scalar>>(
@@ -169,8 +167,8 @@ void attention_backward(const counted_math<Scalar>& with, const attention_shape&
                     });
       for (std::size_t slice = 0; slice < joints.size(); ++slice)
         with.product(shape.part(joint_gradients, slice, 1, sequence, head, count),
-                     transposed(to_own(slice)), shape.part(joints, last, 0, sequence, head),
-                     !first, shape.from_squares(count));
+                     transposed(to_own(slice)), shape.part(joints, last, 0, sequence, head), !first,
+                     shape.from_squares(count));
     }
   }
 }

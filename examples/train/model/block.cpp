@@ -89,10 +89,7 @@ struct block_views {
 
   // A plan cuts ops by the rows of the longest slice, of which a shorter one has the first.
   block_views(const block_call<Scalar>& of, const config& model)
-      : with(of),
-        rows(model.rows()),
-        width(config::size(model.width)),
-        in_bf16(model.in_bf16()) {
+      : with(of), rows(model.rows()), width(config::size(model.width)), in_bf16(model.in_bf16()) {
     const auto mine =
         stretto::piece_of(static_cast<std::int64_t>(rows), of.piece.index, of.piece.count);
     const std::size_t end = model.rows(of.slice);
@@ -110,9 +107,7 @@ struct block_views {
   }
   const Scalar* at(const tensor& part) const { return &with.parameters[part.offset]; }
   held kept(const held_tensor& part) const { return own(part.of(with.stash)); }
-  Scalar* of_rows(const tensor& part) const {
-    return &with.stash[part.offset] + first;
-  }
+  Scalar* of_rows(const tensor& part) const { return &with.stash[part.offset] + first; }
   held_constant from() const {
     return own(held_constant(with.from.data(), in_bf16, rows, width));
   }

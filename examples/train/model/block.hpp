@@ -48,9 +48,10 @@ struct block_call {
 //! with the up and joint weights, are summed over all shards; then all go on with the same bits.
 //!
 //! Stateless: parameters, gradients, activations and stash are the caller's. Activations and their
-//! gradients are row-major [rows, width], of which a shorter slice fills the first. Jobs are made of ops, which job_ops lists in an order in
-//! which they may run; each reads its arguments during the call only: what a later one needs of an
-//! earlier one is in the stash (and in `to` and `sums` within the job).
+//! gradients are row-major [rows, width], of which a shorter slice fills the first. Jobs are made
+//! of ops, which job_ops lists in an order in which they may run; each reads its arguments during
+//! the call only: what a later one needs of an earlier one is in the stash (and in `to` and `sums`
+//! within the job).
 template <class Scalar>
 class block {
  public:

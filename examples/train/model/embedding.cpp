@@ -43,8 +43,8 @@ void embedding<Scalar>::backward_weight(const counted_math<Scalar>& with,
                                         std::span<Scalar> gradients, std::size_t slice) const {
   const held_matrix<const Scalar> from(output_gradient.data(), model_.in_bf16(), tokens.size(),
                                        config::size(model_.width));
-  with->embed_weights(from, &gradients[table_.offset],
-                      &gradients[positions(slice)], tokens.data(), model_.cut().length(slice));
+  with->embed_weights(from, &gradients[table_.offset], &gradients[positions(slice)], tokens.data(),
+                      model_.cut().length(slice));
 }
 
 template class embedding<float>;

@@ -65,8 +65,8 @@ void head<Scalar>::forward(const counted_math<Scalar>& with, std::span<const Sca
                            std::span<Scalar> stash, double* loss,
                            row_logits<Scalar> asked) const {
   const std::size_t rows = targets.size();
-  const double factor =
-      loss_scale / static_cast<double>(config::size(model_.microbatch) * config::size(model_.context));
+  const double factor = loss_scale / static_cast<double>(config::size(model_.microbatch) *
+                                                         config::size(model_.context));
   if (norms()) {
     const held_matrix<const Scalar> from(input.data(), model_.in_bf16(), rows, width_);
     with->norm(&parameters[gamma_.offset], &parameters[beta_.offset], from, normal_.of(stash, rows),
@@ -114,7 +114,8 @@ void head<Scalar>::backward_input(const counted_math<Scalar>& with,
                       config::size(piece_) * tokens_, sums, gradient);
     if (!ends())
       with->copy(output_gradient.data(),
-                 norms() ? &stash[output_gradient_.offset] : input_gradient.data(), held_bytes(rows));
+                 norms() ? &stash[output_gradient_.offset] : input_gradient.data(),
+                 held_bytes(rows));
     with.product(made, gradient, table_of(parameters), !ends());
     if (!norms()) {
       with->copy(sums, input_gradient.data() + model_.sums_place(),
@@ -124,8 +125,8 @@ void head<Scalar>::backward_input(const counted_math<Scalar>& with,
   }
   // There is no residual beside the final norm.
   with->zero(input_gradient.data(), held_bytes(rows));
-  with->norm_back(&parameters[gamma_.offset], normal_.of(stash, rows), &stash[deviation_.offset], made,
-                  to, to);
+  with->norm_back(&parameters[gamma_.offset], normal_.of(stash, rows), &stash[deviation_.offset],
+                  made, to, to);
 }
 
 template <class Scalar>
@@ -134,8 +135,8 @@ void head<Scalar>::backward_weight(const counted_math<Scalar>& with, std::span<c
   const matrix_span<Scalar> table(&gradients[table_.offset], tokens_, width_);
   with.product(table, transposed(logits_gradient_.of(stash, rows)), output_.of(stash, rows), true);
   if (norms())
-    with->norm_weights(normal_.of(stash, rows), output_gradient_.of(stash, rows), &gradients[gamma_.offset],
-                       &gradients[beta_.offset]);
+    with->norm_weights(normal_.of(stash, rows), output_gradient_.of(stash, rows),
+                       &gradients[gamma_.offset], &gradients[beta_.offset]);
 }
 
 template class head<float>;

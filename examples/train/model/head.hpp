@@ -44,9 +44,10 @@ class head {
   //! A piece's part of what a whole head's would be.
   void initialise(std::uint64_t seed, std::span<Scalar> parameters) const;
 
-  //! Where it ends: sets *loss to the mean cross-entropy of the micro-batch in nats per token, times
-  //! `loss_scale`; of a slice its part of that mean. This is the one place where the loss is scaled:
-  //! its gradient carries the same factor. Copies the row's logits where they are asked for.
+  //! Where it ends: sets *loss to the mean cross-entropy of the micro-batch in nats per token,
+  //! times `loss_scale`; of a slice its part of that mean. This is the one place where the loss is
+  //! scaled: its gradient carries the same factor. Copies the row's logits where they are asked
+  //! for.
   //! @param targets  of the slice: they tell its rows
   //! @param output   for the piece behind, a message; not of the last one
   void forward(const counted_math<Scalar>& with, std::span<const Scalar> parameters,

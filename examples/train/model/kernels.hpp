@@ -35,8 +35,8 @@ std::string_view missing_kernel(const stretto::machine& on);
 
 //! What an op calls, one after the other, in a slice's job.
 //! @param slice  below 0: in one between the first, which sees least, and the last
-//! @param afar   in a stage that is so large that what an op reads was last used long ago, and is in
-//!               no near cache
+//! @param afar   in a stage that is so large that what an op reads was last used long ago, and
+//!               is in no near cache
 std::vector<stretto::kernel_call> kernels_of(const config& model, op_code code, int slice = -1,
                                              bool afar = false);
 

@@ -48,8 +48,8 @@ struct product_counts {
   bool operator==(const product_counts&) const = default;
 };
 
-//! What a layer's products cost, in closed form, for assignment policies and predictions: of a whole
-//! micro-batch, or of one slice. Of a shard its own.
+//! What a layer's products cost, in closed form, for assignment policies and predictions: of a
+//! whole micro-batch, or of one slice. Of a shard its own.
 product_counts expected_products(const config& model, int layer);
 product_counts expected_products(const config& model, int layer, std::size_t slice);
 

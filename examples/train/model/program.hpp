@@ -17,8 +17,8 @@ struct chain_options {
   //! where kernels were measured, otherwise by its roofline. Null: an op's multiply-adds or, where
   //! it has none or is a sum, the scalars that it touches.
   const stretto::machine* on = nullptr;
-  //! Whose jobs' times these are; below 0: those of one between the first, which sees least, and the
-  //! last.
+  //! Whose jobs' times these are; below 0: those of one between the first, which sees least, and
+  //! the last.
   int slice = -1;
   std::size_t scalar_bytes = sizeof(float);  //!< of parameters, and activations that are no bf16
   int chunk = 0;                             //!< of the programs

@@ -106,8 +106,8 @@ std::span<Value> basic_stage<Scalar>::part(std::span<Value> whole, int layer) co
 }
 
 template <class Scalar>
-std::span<const std::uint8_t> basic_stage<Scalar>::stashed_tokens(
-    std::span<const Scalar> stash, std::size_t slice) const {
+std::span<const std::uint8_t> basic_stage<Scalar>::stashed_tokens(std::span<const Scalar> stash,
+                                                                  std::size_t slice) const {
   return {reinterpret_cast<const std::uint8_t*>(&stash[tokens_.offset]), model_.rows(slice)};
 }
 
@@ -151,8 +151,7 @@ void basic_stage<Scalar>::check(job_kind kind, const job_arguments<Scalar>& with
     } else {
       check_buffer("input", with.input, model_.message_scalars());
     }
-    if (has_piece())
-      check_tokens("targets", model_, with.targets, with.slice, by_->on_host());
+    if (has_piece()) check_tokens("targets", model_, with.targets, with.slice, by_->on_host());
     return;
   }
   if (!has_embedding()) {

@@ -64,9 +64,9 @@ struct job_arguments {
 //! micro-batch, with a stash of its own. The slices of a micro-batch run forward in order and
 //! backward in reverse, and each call takes the stashes of those before it: attention reads the
 //! keys and values that they keep, and adds to the gradients of these. Slices may be of different
-//! lengths: every buffer has room for the longest, and of a shorter one the rest means nothing. Such
-//! sums group their terms
-//! otherwise than a whole sequence's, so results agree to rounding only.
+//! lengths: every buffer has room for the longest, and of a shorter one the rest means nothing.
+//! Such sums group their terms otherwise than a whole sequence's, so results agree to rounding
+//! only.
 //!
 //! A stage may be one of the model's shards (see block.hpp). Its jobs then run op by op, with the
 //! sums over the shards done by the caller: every shard's `sums` is set to the sum of all, with the

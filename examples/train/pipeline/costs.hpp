@@ -15,8 +15,8 @@
 namespace train {
 
 //! Times are multiply-adds of the matrix products, per job: so stages of unequal layers differ, and
-//! an embedding, which multiplies nothing, costs nothing. Messages cost nothing. Here and below each
-//! slice is a class of its own, in its order.
+//! an embedding, which multiplies nothing, costs nothing. Messages cost nothing. Here and below
+//! each slice is a class of its own, in its order.
 stretto::job_table product_costs(const config& model, const stretto::shape& sizes,
                                  const stretto::placement& where,
                                  std::span<const stretto::assignment::layer_range> layers);

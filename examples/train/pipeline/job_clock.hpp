@@ -10,8 +10,8 @@
 
 namespace train {
 
-//! Sums one rank's times by chunk, kind of compute job and slice. Filled by the thread that runs the jobs,
-//! read between steps.
+//! Sums one rank's times by chunk, kind of compute job and slice. Filled by the thread that runs
+//! the jobs, read between steps.
 class job_clock {
  public:
   job_clock(int chunks, int slices)
@@ -47,7 +47,8 @@ class job_clock {
     std::int64_t count = 0;
   };
   std::size_t index(int chunk, stretto::job_kind kind, int slice) const {
-    return (static_cast<std::size_t>(chunk) * stretto::cost_kinds + static_cast<std::size_t>(kind)) *
+    return (static_cast<std::size_t>(chunk) * stretto::cost_kinds +
+            static_cast<std::size_t>(kind)) *
                slices_ +
            static_cast<std::size_t>(slice);
   }

@@ -15,8 +15,9 @@ std::vector<int> slice_ends(const config& model, int slices, const pipeline_sett
     if (model.context % slices == 0) return {};
     if (settings.order)
       throw bad_setting("csv", settings.schedule,
-                        "the context, " + std::to_string(model.context) + ", is no multiple of its " +
-                            std::to_string(slices) + " slices, and --slice-lengths is equal");
+                        "the context, " + std::to_string(model.context) +
+                            ", is no multiple of its " + std::to_string(slices) +
+                            " slices, and --slice-lengths is equal");
     throw bad_setting("slices", std::to_string(slices),
                       "the context, " + std::to_string(model.context) +
                           ", is no multiple of it, and --slice-lengths is equal");

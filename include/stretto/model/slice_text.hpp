@@ -25,8 +25,8 @@ inline bool read_length(std::string_view text, std::int64_t& length) {
 }  // namespace detail
 
 //! Cuts a sequence as command lines say it: "equal"; "balanced" (see balanced_slices), in lengths
-//! of which sequence parallelism can give each device its part; "balanced:128", in multiples of that;
-//! or the tokens of each slice, first to last: "1536,1024,896,640".
+//! of which sequence parallelism can give each device its part; "balanced:128", in multiples of
+//! that; or the tokens of each slice, first to last: "1536,1024,896,640".
 //! @param model   whose own slices are not looked at
 //! @param slices  how many, 1 or more
 //! @return the slices in order

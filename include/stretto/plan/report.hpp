@@ -39,8 +39,8 @@ struct report {
   std::int64_t span = 0;      //!< from the start of a rank's first job to its last end; the longest
   std::int64_t jobs_end = 0;  //!< of the last job of any rank: what is left of the makespan is sums
   fraction bubble{};          //!< the largest idle / makespan of any rank
-  //! The same of the span: what of it the rank with the least work does not compute. Where ranks have
-  //! equal work, the bubble rate of *Zero Bubble Pipeline Parallelism, Qi et al. 2023*.
+  //! The same of the span: what of it the rank with the least work does not compute. Where ranks
+  //! have equal work, the bubble rate of *Zero Bubble Pipeline Parallelism, Qi et al. 2023*.
   fraction span_bubble{};
 
   constexpr bool operator==(const report&) const = default;
@@ -166,7 +166,8 @@ constexpr report measure(const replay_input& input, std::span<rank_report> ranks
   }
   if (made.makespan > 0) made.bubble = {most_idle, made.makespan};
   if (made.span > 0)
-    made.span_bubble = {std::max(std::int64_t{0}, made.span - (made.makespan - most_idle)), made.span};
+    made.span_bubble = {std::max(std::int64_t{0}, made.span - (made.makespan - most_idle)),
+                        made.span};
   return made;
 }
 

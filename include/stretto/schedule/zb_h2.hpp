@@ -9,9 +9,9 @@ namespace stretto::schedule {
 
 //! Zero bubble with twice 1F1B's memory: 2 (p - 1 - r) + 1 forwards ahead fill the start as the
 //! weights put off by 2 r rounds fill the end. A rank is never idle between its first and its last
-//! job when f = b = w and m >= 2 p - 1, with 2 p - 1 micro-batches alive on every rank. ZB-H2 (Qi et
-//! al. 2023), which wants as many; here any m, of which fewer put weights off for no more rounds than
-//! have forwards; and any number k of slices: with costs of one, k - 1 slices more are alive.
+//! job when f = b = w and m >= 2 p - 1, with 2 p - 1 micro-batches alive on every rank. ZB-H2 (Qi
+//! et al. 2023), which wants as many; here any m, of which fewer put weights off for no more rounds
+//! than have forwards; and any number k of slices: with costs of one, k - 1 slices more are alive.
 struct zb_h2 {
   static constexpr std::string_view name = "zb_h2";
 

@@ -53,8 +53,8 @@ struct zbv_greedy {
        .fixed = true},
   }};
   //! The rules in every room, and as the last resort micro-batches one by one; then the rounds,
-  //! which find what their authors' generators do, the first ZB-VPP's, too, whatever the costs; then
-  //! ZB-V's fixed order.
+  //! which find what their authors' generators do, the first ZB-VPP's, too, whatever the costs;
+  //! then ZB-V's fixed order.
   static constexpr int waves = wave_search::variants(rules.size());
   static constexpr int fixed = waves + round_search::variants;
   static constexpr int variants = fixed + form_search<zbv>::variants;

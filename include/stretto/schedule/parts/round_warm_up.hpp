@@ -73,9 +73,8 @@ class round_warm_up {
     const int least = down ? 0 : forwards_of(0, chunks);
     int chunk = (state_.ranks[rank].last + 1) % chunks;
     for (int barren = 0; barren < chunks; chunk = (chunk + 1) % chunks) {
-      if (forwards_of(rank, chunks) >= least &&
-          (!state_.fits(rank, chunks - 1, forward) ||
-           (strict && !ends_by(rank, chunks - 1, until))))
+      if (forwards_of(rank, chunks) >= least && (!state_.fits(rank, chunks - 1, forward) ||
+                                                 (strict && !ends_by(rank, chunks - 1, until))))
         break;
       std::int64_t kept = state_.need(rank, chunk, input) + state_.need(rank, chunk, forward);
       for (int other = 1; other < v_; ++other)

@@ -12,8 +12,8 @@ namespace stretto::schedule {
 //! Closes a block's slots up as the authors of V-Min and V-Half do (Qi et al. 2024): backwards for
 //! the weights take the free slots behind their other halves, the oldest first. What comes before
 //! the first backward of rank 0's first stage, and what comes after its last forward where that is
-//! the later one, is pulled ahead, job by job, into the first free slot behind its input in which no
-//! rank comes to keep more than the block does. All then run as soon as they can; and the end is
+//! the later one, is pulled ahead, job by job, into the first free slot behind its input in which
+//! no rank comes to keep more than the block does. All then run as soon as they can; and the end is
 //! pulled ahead once more, while the backwards for the weights are left out and filled in anew.
 class v_pulled {
  public:
@@ -222,14 +222,13 @@ class v_pulled {
   constexpr void write(int rank, v_orders& to) {
     int count = 0;
     for (int slot = 0; slot < width_; ++slot)
-      if (at(rank, slot) != 0)
-        to.order(rank)[count++] = {8 * slot + stream_of(at(rank, slot))};
+      if (at(rank, slot) != 0) to.order(rank)[count++] = {8 * slot + stream_of(at(rank, slot))};
     to.count(rank) = count;
   }
 
   int p_, m_, width_;
   int most_ = 0;
-  bool left_out_ = false;  // backwards for the weights have no slots
+  bool left_out_ = false;          // backwards for the weights have no slots
   scratch<std::int32_t> rows_;     // jobs by rank and slot
   scratch<std::int32_t> levels_;   // what is kept behind each slot,
   scratch<std::int32_t> pending_;  // and how many backwards for the weights wait
