@@ -103,7 +103,8 @@ TEST_CASE("of a machine that was not measured its rates are enough") {
       header);
   CHECK(header.find("kernels[]") == std::string::npos);
   // What is not told: copies to the host none, single precision as half.
-  for (const json& one : with("", costs + "mixed")["costs"]) CHECK_FALSE(one.contains("offload"));
+  const json without = with("", costs + "mixed");
+  for (const json& one : without["costs"]) CHECK_FALSE(one.contains("offload"));
   CHECK(with("", costs + "single") != with(all, costs + "single"));
   file.write("{" + rates + R"(, "single": 0})");
   CHECK(run("costs --layers 4 --machine " + file.path())
