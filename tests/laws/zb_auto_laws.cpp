@@ -216,7 +216,9 @@ TEST_CASE("zb_auto: closed forms keep as many micro-batches alive as the limits 
                                   cost(job_kind::backward_input) + cost(job_kind::backward_weight);
         const auto ahead = std::int64_t{form.ahead} * (sizes.ranks - 1 - rank) + 1;
         const int warmup = static_cast<int>(std::min<std::int64_t>(ahead, before));
-        const int late = std::min(form.late * rank, sizes.microbatches - 1);
+        int late = std::min(form.late * rank, sizes.microbatches - 1);
+        if (form.late > 1)  // as ZB-H2 itself
+          late = rounds_of_forwards(sizes, static_cast<int>(ahead), late);
         const int most = std::max(warmup, late + 1);
         int alive = most;
         for (; alive > 0; --alive) {
