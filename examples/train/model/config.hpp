@@ -33,7 +33,7 @@ struct config {
   //! Where in the sequence each of them ends, the last with it. Empty: they are equal.
   std::vector<int> slice_ends{};
   int shards = 1;        //!< equal parts of every block's heads and hidden features
-  int head_pieces = 1;   //!< equal parts of the vocabulary, each with a head of its own; see head.hpp
+  int head_pieces = 1;   //!< equal parts of the vocabulary, each with a head; see head.hpp
   //! What passes from op to op, and between stages: activations and their gradients. Within an op
   //! all is computed in single precision, whichever this is.
   precision activations = precision::fp32;

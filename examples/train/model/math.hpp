@@ -105,8 +105,8 @@ class math {
                              double* loss, const held& gradient) const = 0;
 
   //! Of some columns of logits, those of the tokens from `first` on: sets each row's sums (see
-  //! sums_of_row) to the largest logit, the sum of exponentials of what logits are above that, and the
-  //! target's logit, or 0, where it is not among them.
+  //! sums_of_row) to the largest logit, the sum of exponentials of what logits are above that, and
+  //! the target's logit, or 0, where it is not among them.
   //! @param before  those of the columns before, which are then counted, too; null: there are none
   virtual void row_sums(matrix_span<const Scalar> logits, const std::uint8_t* targets,
                         std::size_t first, const Scalar* before, Scalar* sums) const = 0;

@@ -29,7 +29,7 @@ class job_clock {
     if (begins) ++to.count;
   }
   //! Nanoseconds of one job; 0 where none was run.
-  std::int64_t mean(int chunk, stretto::job_kind kind, int slice = 0) const {
+  std::int64_t mean(int chunk, stretto::job_kind kind, int slice) const {
     const entry& from = entries_[index(chunk, kind, slice)];
     return from.count == 0 ? 0 : from.sum / from.count;
   }
