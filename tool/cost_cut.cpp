@@ -42,6 +42,7 @@ void add_behind(job_cost& sum, const job_cost& one) {
 
 void refine(job_table& table, const cost_cut& cut) {
   table.communication *= cut.times;
+  table.between_nodes *= cut.times;
   for (job_cost& one : table.entries)
     one = {one.time * cut.times, one.change * cut.amounts, one.peak * cut.amounts};
   for (auto* all : {&table.base, &table.limit})
@@ -51,6 +52,9 @@ void refine(job_table& table, const cost_cut& cut) {
 job_table cut_anew(const job_table& given, const placement& where, const cost_cut& cut) {
   job_table table(where.ranks, where.chunks);
   table.communication = given.communication;
+  table.between_nodes = given.between_nodes;
+  table.node_ranks = given.node_ranks;
+  table.serial_links = given.serial_links;
   table.pair_hides = given.pair_hides;
   table.base = given.base;
   table.limit = given.limit;

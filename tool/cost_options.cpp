@@ -32,6 +32,12 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
                      "Times F,I,W,C: forward, backward for the input, backward for the weights, "
                      "hop between ranks (default 1,1,1,0; a whole backward costs I+W, less "
                      "--whole-saves)");
+  command.add_option("--nodes", nodes,
+                     "N,T: a node has N ranks, in their order, and a hop to a rank of another takes "
+                     "T (default: all ranks are of one, and a hop takes C)");
+  command.add_flag("--serial-links", serial_links,
+                   "A rank's messages to another one follow one another, each for as long as a hop "
+                   "takes (default: any number are on their way at once)");
   command
       .add_option("--whole-saves", whole_saves,
                   "Time that a whole backward takes less than I+W, because what both read is read "
@@ -126,6 +132,15 @@ unit_costs cost_options::units() const {
     units.backward_weight = given[2];
     units.communication = given[3];
   }
+  if (!nodes.empty()) {
+    const auto given = read_numbers<2>("--nodes", nodes, "N,T", 0);
+    if (given[0] < 1 || given[0] > most_node_ranks)
+      throw bad_option("--nodes", nodes,
+                       "N is a number of ranks, from 1 to " + std::to_string(most_node_ranks));
+    units.node_ranks = static_cast<int>(given[0]);
+    units.between_nodes = given[1];
+  }
+  units.serial_links = serial_links;
   units.whole_saves = whole_saves;
   units.reduce_grad = reduce_grad;
   if (!unshard.empty()) {

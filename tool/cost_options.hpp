@@ -19,10 +19,12 @@ void add_gathered(CLI::App& command, std::optional<int>& most);
 //! @throws bad_input for so few that a pair's halves have not theirs at once
 [[noreturn]] void refuse_few_gathered(int gathered, const std::string& schedule);
 
-//! --cost, --whole-saves, --memory, --copy, --again, --reduce-grad, --unshard, --gathered,
+//! --cost, --nodes, --serial-links, --whole-saves, --memory, --copy, --again, --reduce-grad, --unshard, --gathered,
 //! --weights, --limit, --hides, --costs, and the model by layers.
 struct cost_options {
   std::string cost;
+  std::string nodes;
+  bool serial_links = false;
   std::string memory;
   std::string copy;
   std::string again;
@@ -62,7 +64,7 @@ struct cost_options {
     std::optional<std::int64_t> time, memory;
   };
   second_run second() const;
-  //! What --cost, --whole-saves, --memory, --copy, --reduce-grad, --unshard and --hides say of one
+  //! What --cost, --nodes, --serial-links, --whole-saves, --memory, --copy, --reduce-grad, --unshard and --hides say of one
   //! job or layer.
   unit_costs units() const;
   //! Whether there is a choice of how layers are dealt: balanced ones.

@@ -48,7 +48,7 @@ void refuse_long_sums(const cost_options& options, const job_table& given, const
   }
   longest += 8.0 * static_cast<double>(loss) + 2.0 * where.ranks *
                                                    std::max(where.chunks, given.chunks) *
-                                                   static_cast<double>(given.communication);
+                                                   static_cast<double>(given.view().hops().longest(where.ranks));
   const auto refuse = [&](const char* what, const char* option, const std::string& typed,
                           std::int64_t parts) {
     const auto [name, value] =

@@ -17,6 +17,8 @@ namespace stretto::tool {
 //!
 //! The file of --costs is one object; every key may be left out:
 //!   {"communication": 1,             time of one hop between ranks
+//!    "node_ranks": 4, "between_nodes": 9,  of a hop to a rank of another node, which has so many
+//!    "serial_links": true,           a rank's messages to another one follow one another
 //!    "loss": 2,                      added to F, I and W of the last stage (and so twice to B)
 //!    "base": 10, "limit": [40, 50],  memory: one number for all ranks, or one per rank
 //!    "jobs": [{"rank": 0, "chunk": 1, "kind": "F", "cost": 3, "change": 1, "peak": 2}]}

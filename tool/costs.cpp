@@ -31,6 +31,7 @@ struct costs_command {
   int layers = 24;
   bool ends_apart = false;
   int host_link = 0;
+  int node_ranks = 0;
   std::string recompute = "none";
   std::string trace;
   int ranks = 0;
@@ -51,6 +52,11 @@ struct costs_command {
                       "(default 1: whole)");
     of_slices.add(command);
     of_machine.add(command, "neighbouring ranks and ");
+    command
+        .add_option("--node-ranks", node_ranks,
+                    "Ranks of a node, in their order: only messages to another node go over "
+                    "--network (default: all do)")
+        ->check(CLI::Range(1, most_node_ranks).description(""));
     command
         .add_option("--host-link", host_link,
                     "GB/s each way to the host's memory, for --offload's copies (default: the "
@@ -86,6 +92,9 @@ struct costs_command {
       throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
     on_ = of_machine.settle();
     if (host_link > 0) on_.to_host = host_link;
+    if (node_ranks > 0 && on_.network == 0)
+      throw bad_option("--node-ranks", std::to_string(node_ranks),
+                       "without --network all hops take the same");
     const std::vector<layer_entry> all = all_layers().kinds(slices_);
     refuse_long(all);
     if (!out.empty())
@@ -131,16 +140,17 @@ struct costs_command {
       refuse(layer("'s weights are gathered in"), one.costs.unshard, "ns");
       refuse(layer("'s gathered weights take"), one.costs.memory_unshard, "KiB");
     }
-    refuse("a hop takes", hop(), "ns");
+    for (const bool between : {false, true}) refuse("a hop takes", hop(between), "ns");
   }
   //! A message from one stage to the next, of the longest slice.
-  std::int64_t hop() const {
+  //! @param between  nodes
+  std::int64_t hop(bool between) const {
     std::int64_t longest = 0;
     for (const transformer& slice : slices_) {
       program_chain none_yet;
       longest = std::max(longest,
                          on_.time({.message = transformer_writer(slice, none_yet).message_bytes(),
-                                   .between_nodes = true}));
+                                   .between_nodes = between}));
     }
     return longest;
   }
@@ -222,9 +232,13 @@ struct costs_command {
                             {std::to_string(slice), std::to_string(slices_[slice].length())});
       }
     }
-    std::cout << print_table(rows) << "\nBetween ranks a hop takes " << hop()
+    const suggested_hops hops{
+        .within = hop(node_ranks == 0), .node_ranks = node_ranks, .between = hop(true)};
+    std::cout << print_table(rows) << "\nBetween ranks "
+              << (node_ranks > 0 ? "of a node " : "") << "a hop takes " << hops.within
+              << (node_ranks > 0 ? ", between nodes " + std::to_string(hops.between) : "")
               << ". So, for what ranks and micro-batches you like:\n"
-              << comparing_command(suggested(slices), hop(), out) << '\n';
+              << comparing_command(suggested(slices), hops, out) << '\n';
   }
   void print(const measured_stages& found) const {
     const auto count = static_cast<int>(found.stages.size());
@@ -246,7 +260,7 @@ struct costs_command {
     add_copies(rows, found.stages);
     std::cout << print_table(rows) << "\nBetween ranks a message takes " << found.hop
               << ". So, for what micro-batches you like:\n"
-              << comparing_command({found.ranks, 1, found.slices, count}, found.hop, out) << '\n';
+              << comparing_command({found.ranks, 1, found.slices, count}, {.within = found.hop}, out) << '\n';
   }
 
   std::vector<transformer> slices_;  // a model of each

@@ -34,9 +34,10 @@ costs_file::costs_file(const std::string& path, job_table& table, int microbatch
 void costs_file::apply() {
   const json all = file_.parse();
   if (!all.is_object()) file_.fail("must hold one object");
-  only(all, "the file", {"communication", "loss", "base", "limit", "jobs"});
+  only(all, "the file", {"communication", "node_ranks", "between_nodes", "serial_links", "loss", "base", "limit", "jobs"});
   if (all.contains("communication"))
     table_.communication = file_.integer(all["communication"], "communication", 0, most_cost);
+  nodes(all);
   if (all.contains("base")) table_.base = per_rank(all["base"], "base");
   if (all.contains("limit")) table_.limit = per_rank(all["limit"], "limit");
   if (all.contains("jobs")) {
@@ -50,6 +51,20 @@ void costs_file::apply() {
   }
   if (all.contains("loss")) loss_ = file_.integer(all["loss"], "loss", 0, most_cost);
   join_backwards();
+}
+
+void costs_file::nodes(const json& all) {
+  if (all.contains("node_ranks") != all.contains("between_nodes"))
+    file_.fail("node_ranks and between_nodes belong together: how many ranks a node has, and what a "
+               "hop to another takes");
+  if (all.contains("node_ranks")) {
+    table_.node_ranks =
+        static_cast<int>(file_.integer(all["node_ranks"], "node_ranks", 1, most_node_ranks));
+    table_.between_nodes = file_.integer(all["between_nodes"], "between_nodes", 0, most_cost);
+  }
+  if (!all.contains("serial_links")) return;
+  if (!all["serial_links"].is_boolean()) file_.fail("serial_links must be true or false");
+  table_.serial_links = all["serial_links"].get<bool>();
 }
 
 void costs_file::only(const json& object, const std::string& place,

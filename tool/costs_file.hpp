@@ -34,6 +34,8 @@ class costs_file {
 
   void only(const nlohmann::json& object, const std::string& place,
             const std::vector<std::string_view>& keys) const;
+  //! What it says of hops between nodes, and of links.
+  void nodes(const nlohmann::json& all);
   std::vector<std::int64_t> per_rank(const nlohmann::json& value, const std::string& place) const;
   job_kind kind_of(const nlohmann::json& entry, const std::string& place) const;
   //! Numbers of micro-batches or slices that an entry names: one, a list, or all.

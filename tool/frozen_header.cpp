@@ -97,6 +97,9 @@ std::optional<unit_costs> same_for_all(job_table table, const std::set<job_kind>
   all.backward_input = of(job_kind::backward_input).time;
   all.backward_weight = of(job_kind::backward_weight).time;
   all.communication = table.communication;
+  all.node_ranks = table.node_ranks;
+  all.between_nodes = table.between_nodes;
+  all.serial_links = table.serial_links;
   all.memory_forward = of(job_kind::forward).change;
   all.memory_backward_input = of(job_kind::backward_input).change;
   all.memory_backward_weight = of(job_kind::backward_weight).change;
@@ -148,6 +151,12 @@ std::vector<std::string> initialisers(const unit_costs& costs) {
   say("pair_hides", costs.pair_hides, usual.pair_hides);
   say("whole_saves", costs.whole_saves, usual.whole_saves);
   say("recompute_saves", costs.recompute_saves, usual.recompute_saves);
+  say("node_ranks", costs.node_ranks, usual.node_ranks);
+  say("between_nodes", costs.between_nodes, usual.between_nodes);
+  if (costs.serial_links) {
+    if (!words.empty()) words.back() += ",";
+    words.emplace_back(".serial_links = true");
+  }
   return words;
 }
 

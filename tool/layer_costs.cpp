@@ -58,14 +58,17 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
   return file.dump(1) + "\n";
 }
 
-std::string comparing_command(const suggested_pipeline& of, std::int64_t hop,
+std::string comparing_command(const suggested_pipeline& of, const suggested_hops& hops,
                               const std::string& file) {
   return "stretto compare --ranks " + std::to_string(of.ranks) + " --microbatches 32 " +
          (of.chunks > 1 ? "--chunks " + std::to_string(of.chunks) + " " : "") +
          (of.slices > 1 ? "--slices " + std::to_string(of.slices) + " " : "") + "--layers " +
          (of.layers <= assignment::described::most_balanced ? "balanced:" : "even:") +
          std::to_string(of.layers) + " --layer-costs " +
-         (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," + std::to_string(hop) +
+         (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," + std::to_string(hops.within) +
+         (hops.node_ranks > 0
+              ? " --nodes " + std::to_string(hops.node_ranks) + "," + std::to_string(hops.between)
+              : "") +
          (of.again ? " --recompute all" : "");
 }
 

@@ -42,10 +42,16 @@ struct suggested_pipeline {
   bool again = false;  //!< with forwards that run a second time
 };
 
+//! What messages between its ranks take.
+struct suggested_hops {
+  std::int64_t within = 0;  //!< a node
+  int node_ranks = 0;       //!< 0: all are of one
+  std::int64_t between = 0;
+};
+
 //! The command that compares schedules by such a file.
-//! @param hop   time of a message between ranks
 //! @param file  as the shell finds it; empty: not written
-std::string comparing_command(const suggested_pipeline& of, std::int64_t hop,
+std::string comparing_command(const suggested_pipeline& of, const suggested_hops& hops,
                               const std::string& file);
 
 }  // namespace stretto::tool

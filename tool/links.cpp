@@ -9,6 +9,7 @@ namespace stretto::tool {
 
 link_load busiest_link(const replay_input& input) {
   const placement& where = input.where;
+  const hop_times hops = input.costs.hops();
   link_load most;
   std::vector<link_load> here;  // a rank has few neighbours
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
@@ -23,10 +24,11 @@ link_load busiest_link(const replay_input& input) {
       if (link == here.end()) link = here.insert(link, {.from = rank, .to = peer});
       ++link->messages;
     }
-    for (const link_load& one : here)
-      if (one.messages > most.messages) most = one;
+    for (link_load& one : here) {
+      one.time = saturated_product(static_cast<int>(one.messages), hops(one.from, one.to));
+      if (one.time > most.time || most.from < 0) most = one;
+    }
   }
-  most.time = saturated_product(static_cast<int>(most.messages), input.costs.communication);
   return most;
 }
 

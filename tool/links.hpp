@@ -6,8 +6,8 @@
 
 namespace stretto::tool {
 
-//! The messages that one rank has for another in a step. Replays make each as late as costs say,
-//! and let a link carry any number at once; one after the other they take this long.
+//! The messages that one rank has for another in a step. One after the other they take this long:
+//! unless costs say that links carry one at a time, replays let them carry any number at once.
 struct link_load {
   int from = -1;  //!< below 0: no rank has any
   int to = -1;
@@ -15,7 +15,7 @@ struct link_load {
   std::int64_t time = 0;
 };
 
-//! The most of any two ranks, by number.
+//! Of the two ranks for which they take longest.
 link_load busiest_link(const replay_input& input);
 
 }  // namespace stretto::tool

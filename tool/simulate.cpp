@@ -34,8 +34,9 @@ void add_simulate(CLI::App& app) {
       "worst rank over the makespan. With --objective span, and in json, also of the span: from a\n"
       "rank's first job to its last end, the longest.\n"
       "peak: the most memory in use, by --memory and --weights.\n"
-      "A message is as late as costs say, however many are on their way; where those of one link\n"
-      "would take longer than the step, one after the other, a line says so.\n"
+      "A message is as late as costs say, however many are on their way, unless --serial-links; "
+      "where\n"
+      "those of one link would take longer than the step, one after the other, a line says so.\n"
       "receives wait: for how long receives are posted before their messages are made, summed; it\n"
       "is part of no other column, but what waits on a GPU may keep multiprocessors from "
       "kernels.\n"
@@ -130,7 +131,7 @@ void add_simulate(CLI::App& app) {
     if (link.time > all.all.makespan)
       std::cout << "messages " << link.messages << " from rank " << link.from << " to " << link.to
                 << ", one after the other " << time.text(link.time)
-                << ": longer than the step, which lets a link carry any number at once\n";
+                << ": longer than the step, which lets a link carry any number at once (see --serial-links)\n";
     std::cout << '\n' << print_table(table);
   });
 }

@@ -110,6 +110,7 @@ enum class reason : int {
   base_out_of_range,
   limit_out_of_range,
   hop_out_of_range,
+  node_out_of_range,
   hiding_out_of_range,
   posted_early,
   not_as_listed,

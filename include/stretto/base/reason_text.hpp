@@ -124,6 +124,8 @@ constexpr std::string_view describe(reason why) {
     case reason::hop_out_of_range:
       return "a message's time is a number from 0 to 2^46, with many jobs of a kind 2^60 over their "
              "number";
+    case reason::node_out_of_range:
+      return "a node has a number of ranks from 1 on, or 0 where all are of one";
     case reason::hiding_out_of_range: return "a pair hides 0 to 100 percent of its shorter half";
     case reason::posted_early:
       return "it may be posted further ahead of the job it is for than the receive lead";

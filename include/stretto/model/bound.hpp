@@ -4,7 +4,9 @@
 #include <type_traits>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/model/bound_chain.hpp"
 #include "stretto/model/cost.hpp"
+#include "stretto/model/link_bound.hpp"
 #include "stretto/model/placement.hpp"
 
 namespace stretto {
@@ -53,40 +55,6 @@ constexpr void keep_less(std::int64_t& least, std::int64_t value, bool first) {
 constexpr void keep_more(std::int64_t& most, std::int64_t value) {
   if (value > most) most = value;
 }
-
-//! The least that a backward takes, split or whole.
-struct backward_time {
-  std::int64_t gradient = 0;  // until the gradient for the stage before is there
-  std::int64_t all = 0;
-  std::int64_t deferred = 0;  // what of `all` may come after the gradient
-
-  constexpr backward_time(const job_table_view& costs, int rank, int chunk) {
-    const std::int64_t input = costs.at(rank, chunk, job_kind::backward_input).time;
-    const std::int64_t whole = costs.at(rank, chunk, job_kind::backward).time;
-    const std::int64_t split = input + costs.at(rank, chunk, job_kind::backward_weight).time;
-    gradient = whole < input ? whole : input;
-    all = whole < split ? whole : split;
-    deferred = all - gradient;
-  }
-};
-
-//! One chain of stages: a direction of the placement.
-struct bound_chain {
-  const placement& where;
-  const job_table_view& costs;
-  int microbatch;  // any that goes this way
-
-  constexpr int rank(int stage) const { return where.rank_of(stage, microbatch); }
-  constexpr std::int64_t forward(int stage) const {
-    return costs.at(rank(stage), where.chunk_of(stage, microbatch), job_kind::forward).time;
-  }
-  constexpr std::int64_t gradient(int stage) const {
-    return backward_time(costs, rank(stage), where.chunk_of(stage, microbatch)).gradient;
-  }
-  constexpr std::int64_t hop(int stage) const {  // from this stage to the next
-    return rank(stage) == rank(stage + 1) ? 0 : costs.communication;
-  }
-};
 
 //! What is put in between jobs of one chunk. A forward that runs again does so right before its
 //! backward, but for one whose backward stands right behind it: then the rank waits for its
@@ -175,7 +143,8 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! flush >= work + start + I + max(0, tail - Q w), span >= work + max(I, start + I + tail - Q w),
 //! for every rank; the last because the step of the first stage's rank holds every chain from its
 //! start to its end. With one chunk, memory given back at the end of a backward alone, and M < m
-//! micro-batches that fit, forward k also waits for the end of the backward of k - M. Where costs
+//! micro-batches that fit, forward k also waits for the end of the backward of k - M. Where links
+//! carry one message at a time, see link_bound. Where costs
 //! differ between the chunks of a rank, the largest, or smallest, stand in for them; where pairs
 //! save time, all is taken to be paired. Exact for one chunk, f = b = w and M >= p; loose where
 //! memory is tight and v >= 2. What is put in between the jobs adds the time of forwards that run
@@ -194,6 +163,7 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
   const bool two_ways = where.kind == placement_kind::bidirectional && where.microbatches > 1;
   scratch<rank_bound> ranks(where.ranks);
   scratch<bool> seen(where.ranks);
+  link_bound links(where, costs);
   // The last backward of a chain ends on the rank of a first stage.
   std::int64_t last_deferred = unlimited;
   scratch<int> counts(alike ? 2 : 2 * costs.class_count());  // of each class, one way and the other
@@ -215,9 +185,12 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
     const job_table_view of = costs.of_class(one);
     const int ahead = counts[2 * one];
     const int back = counts[2 * one + 1];
-    if (ahead > 0) add_chain({where, of, 0}, ahead, put, put_in[2 * one], ranks, seen);
-    if (two_ways && back > 0)
-      add_chain({where, of, where.microbatches - 1}, back, put, put_in[2 * one + 1], ranks, seen);
+    const bound_chain there{where, of, 0};
+    const bound_chain other{where, of, where.microbatches - 1};
+    if (ahead > 0) add_chain(there, ahead, put, put_in[2 * one], ranks, seen);
+    if (two_ways && back > 0) add_chain(other, back, put, put_in[2 * one + 1], ranks, seen);
+    if (costs.serial_links && ahead > 0) links.add(there, ahead);
+    if (costs.serial_links && two_ways && back > 0) links.add(other, back);
     const auto end_at = [&](int microbatch) {
       const int rank = where.rank_of(0, microbatch);
       keep_less(last_deferred, backward_time(of, rank, where.chunk_of(0, microbatch)).deferred,
@@ -227,6 +200,8 @@ constexpr step_bound lower_bound(const placement& where, const job_table_view& c
     if (two_ways && back > 0) end_at(where.microbatches - 1);
   }
   step_bound found;
+  keep_more(found.flush, links.flush());
+  if (!two_ways) keep_more(found.span, links.flush());
   for (int rank = 0; rank < where.ranks; ++rank) {
     if (!seen[rank]) continue;
     const rank_bound& of = ranks[rank];

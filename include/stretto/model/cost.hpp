@@ -28,13 +28,30 @@ struct job_cost {
   constexpr bool operator==(const job_cost&) const = default;
 };
 
+//! What a message takes from one rank to another. Ranks 0 to n - 1 are of one node, n to 2 n - 1 of the
+//! next, and so on.
+struct hop_times {
+  std::int64_t within = 0;   //!< a node
+  std::int64_t between = 0;  //!< two nodes
+  int node_ranks = 0;        //!< n; 0: all ranks are of one
+
+  constexpr bool operator==(const hop_times&) const = default;
+  constexpr std::int64_t operator()(int from, int to) const {
+    return node_ranks == 0 || from / node_ranks == to / node_ranks ? within : between;
+  }
+  //! The longest that there is among so many ranks.
+  constexpr std::int64_t longest(int ranks) const {
+    return node_ranks > 0 && node_ranks < ranks && between > within ? between : within;
+  }
+};
+
 //! The kinds of jobs that have an entry in the job table are the first so many.
 inline constexpr int cost_kinds = static_cast<int>(job_kind::unshard) + 1;
 //! A limit of memory that is none.
 inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
 //! The job table that schedules and simulations read: one job_cost per (rank, chunk, kind with a
-//! cost), the time of one hop between different ranks, and per rank a base and a limit of memory
+//! cost), the times of hops between different ranks, and per rank a base and a limit of memory
 //! (empty: 0 and unlimited).
 struct job_table_view {
   std::span<const job_cost> entries;
@@ -50,6 +67,9 @@ struct job_table_view {
   //! largest; times, memory, bounds and the choice between orders go by each job's own.
   std::span<const std::int32_t> classes{};
   int slices = 1;  //!< of a micro-batch, in `classes`
+  std::int64_t between_nodes = 0;  //!< see unit_costs
+  int node_ranks = 0;
+  bool serial_links = false;
 
   //! No time is longer, and with more than 2^14 jobs of a kind none than 2^60 over their number: sums
   //! over all jobs, of whatever kind, and their messages then stay in 64 bits.
@@ -83,6 +103,8 @@ struct job_table_view {
     made.classes = {};
     return made;
   }
+  //! What a message takes from rank to rank.
+  constexpr hop_times hops() const { return {communication, between_nodes, node_ranks}; }
   //! Time of a pair whose halves take so long alone.
   constexpr std::int64_t pair_time(std::int64_t one, std::int64_t other) const {
     const std::int64_t shorter = one < other ? one : other;
@@ -140,6 +162,15 @@ struct unit_costs {
   std::int64_t whole_saves = 0;
   //! Time that a forward takes less when it runs a second time: what it kept it does not do again.
   std::int64_t recompute_saves = 0;
+  //! How many ranks a node has, in their order (0: all are of one), and what a message takes between
+  //! ranks of different nodes; `communication` is then what it takes within one.
+  int node_ranks = 0;
+  std::int64_t between_nodes = 0;
+  //! Whether a rank's messages to another one follow one another, as on one stream: each leaves when
+  //! the one before is there. Otherwise any number are on their way at once. Replays and bounds go by
+  //! it, and the choice among the orders of a search; each of these is made as if it were not so. A
+  //! message that waits for its receive (a receive lead) holds up none behind it.
+  bool serial_links = false;
 
   constexpr bool operator==(const unit_costs&) const = default;
   //! A micro-batch's forward and whole backward.
@@ -174,16 +205,24 @@ struct fixed_job_table {
   std::array<std::int64_t, static_cast<std::size_t>(Ranks)> base{};
   std::int64_t communication = 0;
   int pair_hides = 0;
+  std::int64_t between_nodes = 0;
+  int node_ranks = 0;
+  bool serial_links = false;
 
   constexpr fixed_job_table() : fixed_job_table(unit_costs{}) {}
   constexpr explicit fixed_job_table(const unit_costs& costs)
-      : communication(costs.communication), pair_hides(costs.pair_hides) {
+      : communication(costs.communication),
+        pair_hides(costs.pair_hides),
+        between_nodes(costs.between_nodes),
+        node_ranks(costs.node_ranks),
+        serial_links(costs.serial_links) {
     for (std::int64_t& one : base) one = saturated_product(Chunks, costs.memory_weights);
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
   }
   constexpr job_table_view view() const {
-    return {entries, Ranks, Chunks, communication, base, {}, pair_hides};
+    return {entries, Ranks, Chunks, communication, base,         {},
+            pair_hides, {},  1,      between_nodes, node_ranks, serial_links};
   }
 };
 
@@ -198,6 +237,9 @@ struct job_table {
   int pair_hides = 0;
   std::vector<std::int32_t> classes;  //!< see job_table_view; add_class() makes room for one
   int slices = 1;
+  std::int64_t between_nodes = 0;  //!< see unit_costs
+  int node_ranks = 0;
+  bool serial_links = false;
 
   constexpr job_table() = default;
   constexpr job_table(int ranks_, int chunks_, const unit_costs& costs = {})
@@ -205,7 +247,10 @@ struct job_table {
         ranks(ranks_),
         chunks(chunks_),
         communication(costs.communication),
-        pair_hides(costs.pair_hides) {
+        pair_hides(costs.pair_hides),
+        between_nodes(costs.between_nodes),
+        node_ranks(costs.node_ranks),
+        serial_links(costs.serial_links) {
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
     if (costs.memory_weights != 0)
@@ -228,8 +273,8 @@ struct job_table {
         ((of_class * ranks + rank) * chunks + chunk) * cost_kinds + static_cast<int>(kind))];
   }
   constexpr job_table_view view() const {
-    return {viewed(entries), ranks,      chunks,          communication, viewed(base),
-            viewed(limit),   pair_hides, viewed(classes), slices};
+    return {viewed(entries), ranks,           chunks, communication, viewed(base), viewed(limit),
+            pair_hides,      viewed(classes), slices, between_nodes, node_ranks,   serial_links};
   }
 };
 

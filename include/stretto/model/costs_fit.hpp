@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "stretto/model/cost.hpp"
@@ -66,8 +67,11 @@ constexpr verdict costs_fit(const job_table_view& costs, const placement& where,
     if (one < -much) return refused(reason::limit_out_of_range, rank, one, unlimited);
     ++rank;
   }
-  if (costs.communication < 0 || costs.communication > longest)
-    return refused(reason::hop_out_of_range, -1, costs.communication, longest);
+  for (const std::int64_t one : {costs.communication, costs.between_nodes})
+    if (one < 0 || one > longest) return refused(reason::hop_out_of_range, -1, one, longest);
+  if (costs.node_ranks < 0)
+    return refused(reason::node_out_of_range, -1, costs.node_ranks,
+                   std::numeric_limits<int>::max());
   if (costs.pair_hides < 0 || costs.pair_hides > 100)
     return refused(reason::hiding_out_of_range, -1, costs.pair_hides, 100);
   return {};

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/model/link_clocks.hpp"
 #include "stretto/model/node_ends.hpp"
 #include "stretto/model/replay_input.hpp"
 #include "stretto/model/replay_state.hpp"
@@ -28,6 +29,7 @@ class replay_engine : replay_state {
         copy_clock_(clock_ + input.rows.ranks),
         gather_clock_(copy_clock_ + input.rows.ranks),
         gathered_(gather_clock_ + input.rows.ranks),
+        links_(input),
         may_be_held_(input.receive_lead >= 0),
         places_(3 * std::int64_t{input.rows.ranks}),
         cursor_(places_.data()),
@@ -77,7 +79,9 @@ class replay_engine : replay_state {
     const int peer = in_.where.rank_of(to, work.microbatch);
     if (peer != rank && in_.messages) return;
     std::int64_t& there = ahead ? input_at_[at + stride_] : gradient_at_[at - stride_];
-    there = peer == rank ? end : end + in_.costs.communication;
+    there = peer == rank    ? end
+            : links_.plain ? end + links_.hop.within
+                           : links_.there(rank, peer, end);
     if (peer != rank && queued_[peer] == 0) wake(peer);
   }
 
@@ -116,8 +120,10 @@ class replay_engine : replay_state {
     if (weights > start) start = weights;
     if (in_.receive_lead < 0) return start;
     const std::int64_t posted = nodes_.posted(rank);
-    const std::int64_t there = posted + in_.costs.communication;
-    return posted > 0 && there > start && in_.receives(work) ? there : start;
+    if (posted == 0 || !in_.receives(work)) return start;
+    const int from = work.stage + (work.kind == job_kind::forward ? -1 : 1);
+    const std::int64_t there = posted + links_.hop(in_.where.rank_of(from, work.microbatch), rank);
+    return there > start ? there : start;
   }
 
   //! Both halves start when all their inputs are there and end together, so what they make leaves
@@ -215,7 +221,7 @@ class replay_engine : replay_state {
     const std::int64_t made = ahead ? forward_end_[from] : backward_end_[from];
     if (made == never) return false;
     (ahead ? input_at_[from + stride_] : gradient_at_[from - stride_]) =
-        made + in_.costs.communication;
+        links_.there(sends ? rank : peer, sends ? peer : rank, made);
     const int mine = cursor_[rank]++;
     const int theirs = cursor_[peer]++;
     observer_.met(sends ? rank : peer, sends ? mine : theirs, sends ? peer : rank,
@@ -271,6 +277,7 @@ class replay_engine : replay_state {
   std::int64_t* copy_clock_;
   std::int64_t* gather_clock_;
   std::int64_t* gathered_;  // when each rank's chunks have weights that were gathered, plus one
+  link_clocks links_;
   bool may_be_held_;        // jobs wait for more than inputs: late messages, weights
   scratch<std::int32_t> places_;  // behind the pointers
   std::int32_t* cursor_;
@@ -286,7 +293,8 @@ class replay_engine : replay_state {
 
 //! Runs the lists: the one engine behind the deadlock check, the timeline, the memory curve and the
 //! lowering. A rank runs its jobs in order; a job starts when the rank is free and its inputs are
-//! there (the maker's end, plus one hop if the maker is another rank); both halves of a pair start
+//! there (the maker's end, plus one hop if the maker is another rank, behind the messages before it
+//! where links carry one at a time); both halves of a pair start
 //! together and their outputs leave at the end of the longer. Copies to the host and back follow
 //! one another beside the jobs, and so do gathers of sharded weights, for which the jobs of their
 //! stage wait. With a receive lead a message leaves when its receive is posted, if that is later.

@@ -21,6 +21,7 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::base_out_of_range:
     case reason::limit_out_of_range:
     case reason::hop_out_of_range:
+    case reason::node_out_of_range:
     case reason::hiding_out_of_range:
     case reason::below_base:
     case reason::bad_recompute_window:

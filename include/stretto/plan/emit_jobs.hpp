@@ -29,6 +29,11 @@ constexpr job_table_view without_limits(job_table_view table) {
   return table;
 }
 
+//! Whether what a schedule sees says all of what its jobs take, and when messages are there.
+constexpr bool sees_all(const memory::windows& put, const job_table_view& costs) {
+  return put.folded_whole() && costs.classes.empty() && !costs.serial_links;
+}
+
 //! Puts recomputes and then copies into lists.
 //! @return fault::unsupported for windows that are unsound, do not go together or are asked for with
 //!         slices
@@ -62,9 +67,9 @@ constexpr schedule::variant_score judged(const Schedule& made, const shape& size
 
 }  // namespace detail
 
-//! How good one order of a search is with what is put in between its jobs. Where the job table that
-//! it sees does not say all of that, how long a step then takes, and whether it fits, is asked of
-//! the lists. Limits that it sees leave room for copies that may never be there at once, and all
+//! How good one order of a search is with what is put in between its jobs. Where what it sees does
+//! not say all of that, or links carry one message at a time, how long a step then takes, and whether
+//! it fits, is asked of the lists. Limits that it sees leave room for copies that may never be there at once, and all
 //! micro-batches are as the largest: what finds no place within these, or only a late one, may do
 //! better without.
 //! @param put    see emit_jobs
@@ -77,7 +82,7 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
                                              const job_table_view& costs,
                                              const job_table_view& seen, int tried,
                                              job_sink* out = nullptr) {
-  if ((put.folded_whole() && costs.classes.empty()) || !put.sound())
+  if (detail::sees_all(put, costs) || !put.sound())
     return made.score(sizes, seen, tried, out);
   const int room = made.capacity(sizes);
   verdict unread{};
@@ -111,8 +116,7 @@ constexpr schedule::variant_score possible_with(const Schedule& made, const shap
                                                 const memory::windows& put,
                                                 const job_table_view& costs,
                                                 const job_table_view& seen) {
-  if (put.folded_whole() && costs.classes.empty())
-    return schedule::best_possible(made, sizes, seen);
+  if (detail::sees_all(put, costs)) return schedule::best_possible(made, sizes, seen);
   return schedule::best_possible(made, sizes, detail::without_limits(costs));
 }
 
@@ -163,11 +167,10 @@ template <schedule::Policy Schedule>
 constexpr verdict emit_jobs(const Schedule& made, const shape& sizes, const memory::windows& put,
                             const job_table_view& costs, const job_table_view& seen,
                             job_sink& out) {
-  const bool alike = costs.classes.empty();
-  if (!put.any() && put.sound() && alike) return made.emit(sizes, costs, out);
+  const bool sees_all = detail::sees_all(put, costs);
+  if (!put.any() && put.sound() && sees_all) return made.emit(sizes, costs, out);
   if constexpr (requires { made.score(sizes, seen, 0, &out); }) {
-    const int orders =
-        put.sound() && (!put.folded_whole() || !alike) ? schedule::orders_of(made) : 0;
+    const int orders = put.sound() && !sees_all ? schedule::orders_of(made) : 0;
     const schedule::variant_score possible = possible_with(made, sizes, put, costs, seen);
     schedule::variant_choice choice;
     for (int tried = 0; tried < orders && !choice.is_settled(possible); ++tried)

@@ -78,7 +78,7 @@ inline std::vector<std::int64_t> receive_waits(const replay_input& compute,
       for (const message& one : from) {
         const std::int64_t posted = std::max(before, one.gate);
         waits[index(rank)] += std::max<std::int64_t>(0, one.made - posted);
-        before = std::max(one.made, posted) + compute.costs.communication;
+        before = std::max(one.made, posted) + compute.costs.hops()(peer, rank);
       }
       from.clear();
     }

@@ -89,8 +89,8 @@ struct inference {
       for (int stage = 0; stage < where.stages(); ++stage) {
         const int rank = where.rank_of(stage, at.microbatch);
         const int chunk = where.chunk_of(stage, at.microbatch);
-        if (stage > 0 && rank != where.rank_of(stage - 1, at.microbatch))
-          at.start += table.communication;
+        const int before = stage > 0 ? where.rank_of(stage - 1, at.microbatch) : rank;
+        if (rank != before) at.start += table.hops()(before, rank);
         const std::int64_t time = table.at(rank, chunk, job_kind::forward).time;
         if (time * sizes.slices * ways > at.period) at.period = time * sizes.slices * ways;
         streams[std::int64_t{rank} * where.chunks + chunk] = at;

@@ -27,7 +27,6 @@ class round_pass {
         m_(sizes.microbatches),
         v_(sizes.chunks),
         last_(v_ % 2 == 0 ? 0 : p_ - 1),
-        hop_(table.communication),
         rules_(rules),
         allowed_(allowed),
         state_(sizes, table, out),
@@ -41,7 +40,7 @@ class round_pass {
   constexpr bool run() {
     for (int rank = 0; rank < p_; ++rank)
       if (!state_.put(rank, 0, forward)) return false;
-    round_warm_up warm_up(state_, hop_);
+    round_warm_up warm_up(state_);
     if (!(rules_.lean ? warm_up.run_lean() : warm_up.run(rules_.first))) return false;
     while (state_.ranks[last_].inputs < m_ * v_) {
       const std::int64_t before = state_.jobs;
@@ -84,7 +83,8 @@ class round_pass {
   constexpr bool put_filled(int rank, int chunk, int kind, bool more) {
     const round_rank& at = state_.ranks[rank];
     const std::int64_t until = state_.ready(rank, chunk, kind);
-    const std::int64_t spare = rules_.spare_hop ? hop_ : 0;
+    const int from = state_.source(rank, chunk, kind);
+    const std::int64_t spare = rules_.spare_hop ? state_.hop(from < 0 ? rank : from, rank) : 0;
     const std::int64_t share = rules_.fill_loss && kind == input && rank == last_ ? 5 : 1;
     while (state_.has_pending(rank) && share * (until + spare - at.free) >=
                                            state_.cost(rank, state_.next_weight(rank), weight).time)
@@ -149,7 +149,6 @@ class round_pass {
 
   int p_, m_, v_;
   int last_;  // the rank of the last stage
-  std::int64_t hop_;
   round_rules rules_;
   const std::int64_t* allowed_;
   std::int64_t most_allowed_ = 0;

@@ -37,6 +37,7 @@ class round_state {
         m(sizes.microbatches),
         v(sizes.chunks),
         ranks(p),
+        hop(table.hops()),
         where_{.kind = placement_kind::wave, .ranks = p, .chunks = v},
         table_(table),
         out_(out),
@@ -67,13 +68,18 @@ class round_state {
   constexpr int done(int rank, int chunk, int kind) const {
     return done_[3 * (rank * v + chunk) + kind];
   }
+  //! The rank that an input of the chunk comes from; -1: none but itself.
+  constexpr int source(int rank, int chunk, int kind) const {
+    const int from = (chunk % 2 == 0) == (kind == forward) ? rank - 1 : rank + 1;
+    return from < p ? from : -1;
+  }
   //! When the chunk's next input is there; never: nobody has made it yet. 0 where it comes from the
   //! rank itself, whose list has it.
   constexpr std::int64_t ready(int rank, int chunk, int kind) {
-    const int there = (chunk % 2 == 0) == (kind == forward) ? rank - 1 : rank + 1;
-    if (there < 0 || there >= p) return 0;
-    const std::int64_t end = end_of(there, chunk, kind, done(rank, chunk, kind));
-    return end == 0 ? never : end - 1 + table_.communication;
+    const int from = source(rank, chunk, kind);
+    if (from < 0) return 0;
+    const std::int64_t end = end_of(from, chunk, kind, done(rank, chunk, kind));
+    return end == 0 ? never : end - 1 + hop(from, rank);
   }
   constexpr bool can_forward(int rank, int chunk) {
     const int next = done(rank, chunk, forward);
@@ -128,6 +134,7 @@ class round_state {
 
   int p, m, v;
   scratch<round_rank> ranks;
+  hop_times hop;  //!< what messages take
   std::int64_t most_idle = 0;  //!< of any rank
   std::int64_t jobs = 0;       //!< that have run
 

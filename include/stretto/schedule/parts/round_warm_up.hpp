@@ -11,9 +11,8 @@ namespace stretto::schedule {
 //! cannot keep within the limits.
 class round_warm_up {
  public:
-  //! @param hop  how long a message takes
-  constexpr round_warm_up(round_state& state, std::int64_t hop)
-      : p_(state.p), m_(state.m), v_(state.v), hop_(hop), state_(state) {}
+  constexpr explicit round_warm_up(round_state& state)
+      : p_(state.p), m_(state.m), v_(state.v), state_(state) {}
 
   //! ZB-V's: forwards of the first chunk until the first one comes back up the V; then both
   //! chunks in turn, until no rank has had fewer than the one before.
@@ -53,7 +52,8 @@ class round_warm_up {
       if (!last && !state_.put(turn, chunk, forward)) return false;
       for (int step = 1; step < p_; ++step) {
         const int rank = down ? p_ - 1 - step : step;
-        until += hop_ + state_.cost(rank, last ? 0 : chunk, last ? input : forward).time;
+        until += state_.hop(down ? rank + 1 : rank - 1, rank) +
+                 state_.cost(rank, last ? 0 : chunk, last ? input : forward).time;
         if (!fill_forwards(rank, chunk, down, until, first)) return false;
         if (!last && !state_.put(rank, chunk, forward)) return false;
       }
@@ -104,7 +104,6 @@ class round_warm_up {
   }
 
   int p_, m_, v_;
-  std::int64_t hop_;
   round_state& state_;
 };
 

@@ -76,7 +76,7 @@ class v_fill {
   constexpr v_fill(const shape& sizes, const Table& table, const v_orders& slots, job_sink* out,
                    const v_fill_rules& rules, v_history* history, int most)
       : p_(sizes.ranks),
-        hop_(table.communication),
+        hop_(table.hops()),
         rules_(rules),
         history_(history),
         state_(sizes, table, slots, most, rules.regardless, out),
@@ -141,7 +141,7 @@ class v_fill {
       const bool down = stream == v_down || stream == v_back_down;
       const int there = down ? rank + 1 : rank - 1;
       if (there >= 0 && there < p_) {
-        state_.ready(stream, there, microbatch) = at.clock + hop_ + 1;
+        state_.ready(stream, there, microbatch) = at.clock + hop_(rank, there) + 1;
         wake(there);
       } else if (stream + 1 < v_weight_upper) {
         state_.ready(stream + 1, rank, microbatch) = at.clock + 1;
@@ -151,7 +151,7 @@ class v_fill {
   }
 
   int p_;
-  std::int64_t hop_;
+  hop_times hop_;
   v_fill_rules rules_;
   v_history* history_;
   v_fill_state state_;

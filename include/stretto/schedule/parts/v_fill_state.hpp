@@ -24,7 +24,7 @@ class v_fill_state {
                          bool regardless, job_sink* out)
       : ranks(sizes.ranks),
         p_(sizes.ranks),
-        hop_(table.communication),
+        hop_(table.hops()),
         ring_(ring_for(most > sizes.microbatches ? sizes.microbatches : most)),
         ready_(std::int64_t{v_weight_upper} * p_ * ring_),
         regardless_(regardless),
@@ -121,7 +121,7 @@ class v_fill_state {
     for (int stream = 0; stream < v_weight_upper; ++stream) {
       if (stream == v_down && rank == 0) continue;
       const v_source from(stream, rank, p_);
-      const std::int64_t hop = from.turns ? 0 : hop_;
+      const std::int64_t hop = from.turns ? 0 : hop_(from.rank, rank);
       const int sent = history.mark(mark)[from.rank].done[from.stream];
       for (int microbatch = ranks[rank].done[stream]; microbatch < sent; ++microbatch)
         ready(stream, rank, microbatch) =
@@ -131,7 +131,7 @@ class v_fill_state {
   }
 
   int p_;
-  std::int64_t hop_;
+  hop_times hop_;
   std::int64_t ring_;            // micro-batches of which inputs are remembered, a power of two
   scratch<std::int64_t> ready_;  // of each (stream, rank, micro-batch)
   bool regardless_;

@@ -24,7 +24,7 @@ constexpr bool takes_slots(const shape& sizes, const job_table_view& table) {
       for (const job_kind kind :
            {job_kind::forward, job_kind::backward_input, job_kind::backward_weight})
         if (table.at(rank, chunk, kind).time != slot) return false;
-  return table.communication == 0;
+  return table.hops().longest(sizes.ranks) == 0;
 }
 
 //! How a block's slots are closed up.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "stretto/model/cost.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/schedule/parts/wave_clock.hpp"
 #include "stretto/schedule/parts/wave_memory.hpp"
@@ -13,11 +14,11 @@ namespace stretto::schedule {
 //! memory, which others it opens, and when the input that it makes is there.
 class wave_jobs {
  public:
-  //! @param hop    how long a message takes
+  //! @param hop    what messages take
   //! @param fixed  each rank has an order of its own: see wave_rules
   //! @param out    where the lists go; none: only measures
-  constexpr wave_jobs(wave_state& state, wave_memory& memory, wave_clock& clock, std::int64_t hop,
-                      bool fixed, job_sink* out)
+  constexpr wave_jobs(wave_state& state, wave_memory& memory, wave_clock& clock,
+                      const hop_times& hop, bool fixed, job_sink* out)
       : left(std::int64_t{3} * state.p * state.v * state.m),
         state_(state),
         memory_(memory),
@@ -98,7 +99,7 @@ class wave_jobs {
   //! Tells of the input that the job just put will make.
   constexpr void send(int target, int microbatch, int from) {
     wave_cell& to = state_.cells[target / 2];
-    const std::int64_t there = state_.ranks[from].free + (to.rank == from ? 0 : hop_);
+    const std::int64_t there = state_.ranks[from].free + (to.rank == from ? 0 : hop_(from, to.rank));
     state_.arrivals[std::int64_t{target} * (state_.m + 1) + microbatch] = there;
     if (state_.done[3 * (target / 2) + target % 2] != microbatch) return;
     to.ready[target % 2] = there;
@@ -110,7 +111,7 @@ class wave_jobs {
   wave_memory& memory_;
   wave_clock& clock_;
   int v_;
-  std::int64_t hop_;
+  hop_times hop_;
   bool fixed_;
   job_sink* out_;
 };

@@ -24,7 +24,7 @@ class zb_pass {
       : ranks_(ranks),
         count_(sizes.microbatches),
         last_(sizes.ranks - 1),
-        hop_(table.communication),
+        hop_(table.hops()),
         state_(sizes, table, ranks, ends, out),
         early_((variant & 4) != 0),
         yielding_((variant & 2) != 0),
@@ -82,15 +82,16 @@ class zb_pass {
     std::int64_t first_back = ranks_[last_].end + ranks_[last_].time[input];
     for (int rank = last_ - 1; rank >= 0; --rank) {
       zb_rank& at = ranks_[rank];
+      const std::int64_t gradient = first_back + hop_(rank + 1, rank);
       std::int64_t end = at.end;
       std::int64_t memory = at.memory;
       while (at.more < count_ - 1 && memory + at.reserve <= at.limit &&
-             (early_ ? end + at.time[forward] <= first_back + hop_ : end < first_back + hop_)) {
+             (early_ ? end + at.time[forward] <= gradient : end < gradient)) {
         memory += at.change[forward];
         end += at.time[forward];
         ++at.more;
       }
-      first_back = (end > first_back + hop_ ? end : first_back + hop_) + at.time[input];
+      first_back = (end > gradient ? end : gradient) + at.time[input];
     }
     // 2. Every rank at least one ahead of the next, unless it has run all.
     for (int rank = 1; rank <= last_; ++rank) {
@@ -120,7 +121,7 @@ class zb_pass {
     const zb_rank& at = ranks_[rank];
     const zb_rank& next = ranks_[rank + 1];
     if (at.done[forward] < next.done[forward] + 2) return false;
-    const std::int64_t back = next.end + next.time[forward] + next.time[input] + hop_;
+    const std::int64_t back = next.end + next.time[forward] + next.time[input] + hop_(rank + 1, rank);
     if (at.end >= back) return true;
     std::int64_t end = at.end + at.time[forward];
     std::int64_t memory = at.memory;
@@ -135,7 +136,7 @@ class zb_pass {
   scratch<zb_rank>& ranks_;
   int count_;
   int last_;
-  std::int64_t hop_;
+  hop_times hop_;
   zb_state state_;
   bool early_;
   bool yielding_;

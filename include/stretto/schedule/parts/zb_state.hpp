@@ -38,7 +38,7 @@ class zb_state {
         count_(sizes.microbatches),
         stride_(sizes.ranks),
         last_(sizes.ranks - 1),
-        hop_(table.communication) {
+        hop_(table.hops()) {
     constexpr job_kind kinds[] = {job_kind::forward, job_kind::backward_input,
                                   job_kind::backward_weight};
     for (int rank = 0; rank < sizes.ranks; ++rank) {
@@ -64,9 +64,11 @@ class zb_state {
   //! When the input of the rank's next job of the kind is there.
   constexpr std::int64_t arrival(int rank, int kind) const {
     if (kind == forward)
-      return rank == 0 ? 0 : ends_[ranks_[rank].done[forward] * stride_ + rank - 1] + hop_;
+      return rank == 0 ? 0
+                       : ends_[ranks_[rank].done[forward] * stride_ + rank - 1] +
+                             hop_(rank - 1, rank);
     if (rank == last_) return 0;
-    return ends_[(count_ + ranks_[rank].done[input]) * stride_ + rank + 1] + hop_;
+    return ends_[(count_ + ranks_[rank].done[input]) * stride_ + rank + 1] + hop_(rank + 1, rank);
   }
 
   //! Appends the rank's next job of the kind.
@@ -122,7 +124,7 @@ class zb_state {
   int count_;
   std::int64_t stride_;
   int last_;
-  std::int64_t hop_;
+  hop_times hop_;
 };
 
 }  // namespace stretto::schedule
