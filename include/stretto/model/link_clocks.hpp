@@ -3,19 +3,19 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
-#include "stretto/model/replay_input.hpp"
+#include "stretto/model/cost.hpp"
 
 namespace stretto::detail {
 
-//! When messages are there, in a replay.
+//! When messages are there, of which each rank's to another one are told of in their order.
 class link_clocks {
  public:
-  constexpr explicit link_clocks(const replay_input& input)
-      : hop(input.costs.hops()),
-        plain(!input.costs.serial_links && hop.node_ranks == 0),
-        // A rank's stages each have two neighbours.
-        most_(input.costs.serial_links ? 2 * std::int64_t{input.where.chunks} : 0),
-        links_(most_ * input.rows.ranks) {}
+  //! @param chunks  stages that a rank holds, each of which has two neighbours
+  constexpr link_clocks(const job_table_view& costs, int ranks, int chunks)
+      : hop(costs.hops()),
+        plain(!costs.serial_links && hop.node_ranks == 0),
+        most_(costs.serial_links ? 2 * std::int64_t{chunks} : 0),
+        links_(most_ * ranks) {}
   constexpr ~link_clocks() = default;  // nvcc does not find it constexpr by itself
 
   const hop_times hop;

@@ -29,7 +29,7 @@ class replay_engine : replay_state {
         copy_clock_(clock_ + input.rows.ranks),
         gather_clock_(copy_clock_ + input.rows.ranks),
         gathered_(gather_clock_ + input.rows.ranks),
-        links_(input),
+        links_(input.costs, input.rows.ranks, input.where.chunks),
         may_be_held_(input.receive_lead >= 0),
         places_(3 * std::int64_t{input.rows.ranks}),
         cursor_(places_.data()),

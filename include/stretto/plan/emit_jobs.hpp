@@ -29,6 +29,11 @@ constexpr job_table_view without_limits(job_table_view table) {
   return table;
 }
 
+constexpr job_table_view at_once(job_table_view table) {
+  table.serial_links = false;
+  return table;
+}
+
 //! Whether what a schedule sees says all of what its jobs take, and when messages are there.
 constexpr bool sees_all(const memory::windows& put, const job_table_view& costs) {
   return put.folded_whole() && costs.classes.empty() && !costs.serial_links;
@@ -69,9 +74,9 @@ constexpr schedule::variant_score judged(const Schedule& made, const shape& size
 
 //! How good one order of a search is with what is put in between its jobs. Where what it sees does
 //! not say all of that, or links carry one message at a time, how long a step then takes, and whether
-//! it fits, is asked of the lists. Limits that it sees leave room for copies that may never be there at once, and all
-//! micro-batches are as the largest: what finds no place within these, or only a late one, may do
-//! better without.
+//! it fits, is asked of the lists. Limits that it sees leave room for copies that may never be there
+//! at once, and all micro-batches are as the largest: what finds no place within these, or only a
+//! late one, may do better without; and so may a pass that does not look at what is on its way.
 //! @param put    see emit_jobs
 //! @param costs  the same
 //! @param seen   the same
@@ -101,11 +106,18 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
     found.room = kept;
     return found;
   };
-  const schedule::variant_score found = made_within(seen);
-  if (seen.limit.empty() || (placed && costs.classes.empty())) return found;
-  const schedule::variant_score free = made_within(detail::without_limits(seen));
-  if (free.fits && (!found.fits || free.is_better_than(found))) return free;
-  if (out != nullptr && found.fits) made_within(seen);
+  schedule::variant_score found = made_within(seen);
+  const bool unlimited_too = !seen.limit.empty() && (!placed || !costs.classes.empty());
+  job_table_view best = seen;
+  bool written = true;
+  const auto try_also = [&](const job_table_view& other) {
+    const schedule::variant_score score = made_within(other);
+    written = score.fits && (!found.fits || score.is_better_than(found));
+    if (written) found = score, best = other;
+  };
+  if (costs.serial_links) try_also(detail::at_once(seen));
+  if (unlimited_too) try_also(detail::without_limits(seen));
+  if (out != nullptr && found.fits && !written) made_within(best);
   return found;
 }
 

@@ -226,7 +226,7 @@ class pipeline_jobs {
         verdict refused{};
         job_sink out = lists.sink();
         out.refused = &refused;
-        if constexpr (best_ >= 0 && put_in.sound() && !put_in.folded_whole()) {
+        if constexpr (best_ >= 0 && put_in.sound() && !detail::sees_all(put_in, costs())) {
           (void)score_with(Schedule{}, Shape, put_in, costs(), seen(), best_, &out);
         } else {
           Schedule chosen{};

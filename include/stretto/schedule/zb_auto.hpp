@@ -86,9 +86,9 @@ struct zb_auto {
     if (variant < 0 && kept_room::repeats(sizes, table, room)) return {};
     const kept_room within(sizes, table, room);
     scratch<zb_rank> ranks(sizes.ranks);
-    scratch<std::int64_t> ends(std::int64_t{2} * sizes.ranks * sizes.microbatches);
+    scratch<std::int64_t> there(std::int64_t{2} * sizes.ranks * sizes.microbatches);
     const int choices = passes - 1 - tried % passes;  // all of them made first, as the authors do
-    zb_pass pass(sizes, within.table(), choices, ranks, ends, out);
+    zb_pass pass(sizes, within.table(), choices, ranks, there, out);
     if (!pass.run()) return {};
     return score_of(objective, pass.makespan(), pass.span(), room);
   }

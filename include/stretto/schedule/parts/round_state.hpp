@@ -4,6 +4,7 @@
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/model/cost.hpp"
+#include "stretto/model/link_clocks.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/model/shape.hpp"
@@ -40,9 +41,10 @@ class round_state {
         hop(table.hops()),
         where_{.kind = placement_kind::wave, .ranks = p, .chunks = v},
         table_(table),
+        links_(table, p, v),
         out_(out),
         done_(std::int64_t{3} * p * v),
-        ends_(std::int64_t{2} * p * v * m),
+        there_(std::int64_t{2} * p * v * m),
         pending_(std::int64_t{p} * v * m) {
     for (int rank = 0; rank < p; ++rank) {
       ranks[rank].level = table.base_of(rank);
@@ -78,8 +80,7 @@ class round_state {
   constexpr std::int64_t ready(int rank, int chunk, int kind) {
     const int from = source(rank, chunk, kind);
     if (from < 0) return 0;
-    const std::int64_t end = end_of(from, chunk, kind, done(rank, chunk, kind));
-    return end == 0 ? never : end - 1 + hop(from, rank);
+    return there(from, chunk, kind, done(rank, chunk, kind)) - 1;
   }
   constexpr bool can_forward(int rank, int chunk) {
     const int next = done(rank, chunk, forward);
@@ -99,8 +100,8 @@ class round_state {
     if (!fits(rank, chunk, kind)) return false;
     if (kind == forward && !can_forward(rank, chunk)) return false;
     const job_cost& spent = cost(rank, chunk, kind);
-    const std::int64_t there = kind == weight ? 0 : ready(rank, chunk, kind);
-    const std::int64_t start = there > at.free ? there : at.free;
+    const std::int64_t input_at = kind == weight ? 0 : ready(rank, chunk, kind);
+    const std::int64_t start = input_at > at.free ? input_at : at.free;
     if (at.forwards == 0)
       at.start = start;
     else if ((at.idle += start - at.free) > most_idle)
@@ -109,7 +110,8 @@ class round_state {
     at.level += spent.change;
     at.last = chunk;
     const int microbatch = done_[3 * (rank * v + chunk) + kind]++;
-    if (kind != weight) end_of(rank, chunk, kind, microbatch) = at.free + 1;
+    const int to = kind == weight ? -1 : target(rank, chunk, kind);
+    if (to >= 0) there(rank, chunk, kind, microbatch) = links_.there(rank, to, at.free) + 1;
     if (kind == forward) ++at.forwards;
     if (kind == input) {
       ++at.inputs;
@@ -139,15 +141,21 @@ class round_state {
   std::int64_t jobs = 0;       //!< that have run
 
  private:
-  constexpr std::int64_t& end_of(int rank, int chunk, int kind, int microbatch) {
-    return ends_[(std::int64_t{2} * (rank * v + chunk) + kind) * m + microbatch];
+  constexpr int target(int rank, int chunk, int kind) const {
+    const int to = (chunk % 2 == 0) == (kind == forward) ? rank + 1 : rank - 1;
+    return to < p ? to : -1;
+  }
+  //! When what the job has made is on the rank that it is for, plus one.
+  constexpr std::int64_t& there(int rank, int chunk, int kind, int microbatch) {
+    return there_[(std::int64_t{2} * (rank * v + chunk) + kind) * m + microbatch];
   }
 
   placement where_;
   const job_table_view& table_;
+  detail::link_clocks links_;
   job_sink* out_;
   scratch<std::int32_t> done_;     // of each (rank, chunk, kind)
-  scratch<std::int64_t> ends_;     // of each (rank, chunk, F or I, micro-batch), plus one
+  scratch<std::int64_t> there_;    // of each (rank, chunk, F or I, micro-batch), plus one
   scratch<std::int32_t> pending_;  // per rank: chunks of the backwards for the weights
 };
 

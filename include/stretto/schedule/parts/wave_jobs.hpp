@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "stretto/model/cost.hpp"
+#include "stretto/model/link_clocks.hpp"
 #include "stretto/model/rows.hpp"
 #include "stretto/schedule/parts/wave_clock.hpp"
 #include "stretto/schedule/parts/wave_memory.hpp"
@@ -14,17 +15,17 @@ namespace stretto::schedule {
 //! memory, which others it opens, and when the input that it makes is there.
 class wave_jobs {
  public:
-  //! @param hop    what messages take
+  //! @param table  what messages take
   //! @param fixed  each rank has an order of its own: see wave_rules
   //! @param out    where the lists go; none: only measures
   constexpr wave_jobs(wave_state& state, wave_memory& memory, wave_clock& clock,
-                      const hop_times& hop, bool fixed, job_sink* out)
+                      const job_table_view& table, bool fixed, job_sink* out)
       : left(std::int64_t{3} * state.p * state.v * state.m),
         state_(state),
         memory_(memory),
         clock_(clock),
         v_(state.v),
-        hop_(hop),
+        links_(table, state.p, state.v),
         fixed_(fixed),
         out_(out) {}
 
@@ -99,7 +100,10 @@ class wave_jobs {
   //! Tells of the input that the job just put will make.
   constexpr void send(int target, int microbatch, int from) {
     wave_cell& to = state_.cells[target / 2];
-    const std::int64_t there = state_.ranks[from].free + (to.rank == from ? 0 : hop_(from, to.rank));
+    const std::int64_t made = state_.ranks[from].free;
+    const std::int64_t there = to.rank == from ? made
+                               : links_.plain  ? made + links_.hop.within
+                                               : links_.there(from, to.rank, made);
     state_.arrivals[std::int64_t{target} * (state_.m + 1) + microbatch] = there;
     if (state_.done[3 * (target / 2) + target % 2] != microbatch) return;
     to.ready[target % 2] = there;
@@ -111,7 +115,7 @@ class wave_jobs {
   wave_memory& memory_;
   wave_clock& clock_;
   int v_;
-  hop_times hop_;
+  detail::link_clocks links_;
   bool fixed_;
   job_sink* out_;
 };

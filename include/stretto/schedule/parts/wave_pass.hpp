@@ -29,7 +29,7 @@ class wave_pass {
         memory_(sizes, table),
         state_(sizes, table, rules),
         clock_(sizes.ranks),
-        jobs_(state_, memory_, clock_, table.hops(), rules.fixed, out) {}
+        jobs_(state_, memory_, clock_, table, rules.fixed, out) {}
   constexpr ~wave_pass() = default;  // nvcc needs it written
 
   //! @return false when the pass cannot keep within the limits

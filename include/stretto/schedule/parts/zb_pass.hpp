@@ -15,17 +15,17 @@ namespace stretto::schedule {
 //! than delay the first backward; 2 has a rank that is far ahead wait for the backward that comes;
 //! 1 fills a wait too short for a whole backward even where another rank waits longer.
 //!
-//! Given its memory by the caller: `ranks` one entry a rank, `ends` 2 p m; without `out` it only
+//! Given its memory by the caller: `ranks` one entry a rank, `there` 2 p m; without `out` it only
 //! measures.
 class zb_pass {
  public:
   constexpr zb_pass(const shape& sizes, const job_table_view& table, int variant,
-                    scratch<zb_rank>& ranks, scratch<std::int64_t>& ends, job_sink* out = nullptr)
+                    scratch<zb_rank>& ranks, scratch<std::int64_t>& there, job_sink* out = nullptr)
       : ranks_(ranks),
         count_(sizes.microbatches),
         last_(sizes.ranks - 1),
         hop_(table.hops()),
-        state_(sizes, table, ranks, ends, out),
+        state_(sizes, table, ranks, there, out),
         early_((variant & 4) != 0),
         yielding_((variant & 2) != 0),
         greedy_((variant & 1) != 0) {}

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/model/link_clocks.hpp"
 #include "stretto/schedule/concept.hpp"
 
 namespace stretto::schedule {
@@ -23,7 +24,7 @@ struct zb_rank {
 };
 
 //! Where a pass of zb_auto stands: what has run, when, and in which memory. That is given by the
-//! caller: `ranks` one entry a rank, `ends` 2 p m; without `out` nothing is written.
+//! caller: `ranks` one entry a rank, `there` 2 p m; without `out` nothing is written.
 class zb_state {
  public:
   static constexpr int forward = 0;
@@ -31,14 +32,14 @@ class zb_state {
   static constexpr int weight = 2;
 
   constexpr zb_state(const shape& sizes, const job_table_view& table, scratch<zb_rank>& ranks,
-                     scratch<std::int64_t>& ends, job_sink* out)
+                     scratch<std::int64_t>& there, job_sink* out)
       : ranks_(ranks),
-        ends_(ends),
+        there_(there),
         out_(out),
         count_(sizes.microbatches),
         stride_(sizes.ranks),
         last_(sizes.ranks - 1),
-        hop_(table.hops()) {
+        links_(table, sizes.ranks, 1) {
     constexpr job_kind kinds[] = {job_kind::forward, job_kind::backward_input,
                                   job_kind::backward_weight};
     for (int rank = 0; rank < sizes.ranks; ++rank) {
@@ -64,11 +65,9 @@ class zb_state {
   //! When the input of the rank's next job of the kind is there.
   constexpr std::int64_t arrival(int rank, int kind) const {
     if (kind == forward)
-      return rank == 0 ? 0
-                       : ends_[ranks_[rank].done[forward] * stride_ + rank - 1] +
-                             hop_(rank - 1, rank);
+      return rank == 0 ? 0 : there_[ranks_[rank].done[forward] * stride_ + rank - 1];
     if (rank == last_) return 0;
-    return ends_[(count_ + ranks_[rank].done[input]) * stride_ + rank + 1] + hop_(rank + 1, rank);
+    return there_[(count_ + ranks_[rank].done[input]) * stride_ + rank + 1];
   }
 
   //! Appends the rank's next job of the kind.
@@ -82,7 +81,10 @@ class zb_state {
         at.end = input_at;
       }
       if (kind == forward && at.done[forward] == 0) at.start = at.end;
-      ends_[(kind * count_ + at.done[kind]) * stride_ + rank] = at.end + at.time[kind];
+      const int to = kind == forward ? rank + 1 : rank - 1;
+      if (to >= 0 && to <= last_)
+        there_[(kind * count_ + at.done[kind]) * stride_ + rank] =
+            links_.there(rank, to, at.end + at.time[kind]);
     }
     if (at.memory + at.need[kind] > at.limit) failed = true;
     at.end += at.time[kind];
@@ -119,12 +121,12 @@ class zb_state {
   scratch<zb_rank>& ranks_;
   // Of the forwards, then of the backwards for the input: micro-batch by micro-batch, because
   // neighbouring ranks ask for each other's.
-  scratch<std::int64_t>& ends_;
+  scratch<std::int64_t>& there_;
   job_sink* out_;
   int count_;
   std::int64_t stride_;
   int last_;
-  hop_times hop_;
+  detail::link_clocks links_;
 };
 
 }  // namespace stretto::schedule
