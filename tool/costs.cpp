@@ -53,11 +53,6 @@ struct costs_command {
     of_slices.add(command);
     of_machine.add(command, "neighbouring ranks and ");
     command
-        .add_option("--node-ranks", node_ranks,
-                    "Ranks of a node, in their order: only messages to another node go over "
-                    "--network (default: all do)")
-        ->check(CLI::Range(1, most_node_ranks).description(""));
-    command
         .add_option("--host-link", host_link,
                     "GB/s each way to the host's memory, for --offload's copies (default: the "
                     "device's; of a measured machine none is known)")
@@ -78,6 +73,11 @@ struct costs_command {
     command.add_option("--ranks", ranks, "Of the pipeline in --trace [as many as share no jobs]")
         ->check(CLI::Range(1, 1 << 20).description(""))
         ->needs(measured);
+    command
+        .add_option("--node-ranks", node_ranks,
+                    "Ranks of a node, in their order: only messages to another node go over "
+                    "--network (default: all do); of --trace, what these took stands by itself")
+        ->check(CLI::Range(1, most_node_ranks).description(""));
     command.add_option("-o,--output", out,
                        "File to write for --layer-costs; - for standard output, without the table");
   }
@@ -112,7 +112,7 @@ struct costs_command {
   bool second() const { return recompute != "none"; }
 
   void tell_measured() const {
-    const measured_stages found(measured_trace("--trace", trace, ranks));
+    const measured_stages found(measured_trace("--trace", trace, ranks), node_ranks);
     const auto stages = static_cast<int>(found.stages.size());
     if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, {stages}));
     if (out != "-") print(found);
@@ -168,6 +168,14 @@ struct costs_command {
     rows[0].push_back("copy");
     for (std::size_t at = 0; at < all.size(); ++at)
       rows[at + 1].push_back(all[at].copy ? std::to_string(*all[at].copy) : "-");
+  }
+
+  //! "Between ranks a hop takes 5", or both.
+  static std::string told(const suggested_hops& hops, const std::string& what) {
+    const bool nodes = hops.node_ranks > 0;
+    return "\nBetween ranks " + std::string(nodes ? "of a node " : "") + what + " takes " +
+           std::to_string(hops.within) +
+           (nodes ? ", between nodes " + std::to_string(hops.between) : "");
   }
 
   void print(const std::vector<layer_entry>& all) const {
@@ -234,9 +242,7 @@ struct costs_command {
     }
     const suggested_hops hops{
         .within = hop(node_ranks == 0), .node_ranks = node_ranks, .between = hop(true)};
-    std::cout << print_table(rows) << "\nBetween ranks "
-              << (node_ranks > 0 ? "of a node " : "") << "a hop takes " << hops.within
-              << (node_ranks > 0 ? ", between nodes " + std::to_string(hops.between) : "")
+    std::cout << print_table(rows) << told(hops, "a hop")
               << ". So, for what ranks and micro-batches you like:\n"
               << comparing_command(suggested(slices), hops, out) << '\n';
   }
@@ -258,9 +264,9 @@ struct costs_command {
           {one.which, std::to_string(one.costs.forward), std::to_string(one.costs.backward_input),
            std::to_string(one.costs.backward_weight), std::to_string(one.costs.whole_saves)});
     add_copies(rows, found.stages);
-    std::cout << print_table(rows) << "\nBetween ranks a message takes " << found.hop
+    std::cout << print_table(rows) << told(found.hops, "a message")
               << ". So, for what micro-batches you like:\n"
-              << comparing_command({found.ranks, 1, found.slices, count}, {.within = found.hop}, out) << '\n';
+              << comparing_command({found.ranks, 1, found.slices, count}, found.hops, out) << '\n';
   }
 
   std::vector<transformer> slices_;  // a model of each

@@ -19,31 +19,44 @@ bool is_left_out(job_kind kind) {
          kind == job_kind::all_gather;
 }
 
+//! Times of messages, by whether they went from node to node.
+struct measured_hops {
+  int node_ranks;
+  std::vector<std::int64_t> within{};
+  std::vector<std::int64_t> between{};
+
+  std::vector<std::int64_t>& of(int from, int to) {
+    const hop_times nodes{.within = 0, .between = 1, .node_ranks = node_ranks};
+    return nodes(from, to) == 0 ? within : between;
+  }
+};
+
 //! What the messages of a step took, each from when both its ranks are at it.
-void add_hops(const std::vector<traced>& step, std::vector<std::int64_t>& hops) {
-  std::map<work_key, job_time> received;
+void add_hops(const std::vector<traced>& step, measured_hops& hops) {
+  std::map<work_key, const traced*> received;
   for (const traced& one : step)
-    if (is_receive(one.what.kind)) received[key_of(one.what)] = one.when;
+    if (is_receive(one.what.kind)) received[key_of(one.what)] = &one;
   for (const traced& one : step) {
     if (!is_send(one.what.kind)) continue;
     const auto found = received.find(key_of(matching_receive(one.what)));
     if (found == received.end()) continue;
-    const std::int64_t both = std::max(one.when.start, found->second.start);
-    hops.push_back(std::max(std::int64_t{0}, found->second.end - both));
+    const traced& other = *found->second;
+    const std::int64_t both = std::max(one.when.start, other.when.start);
+    hops.of(one.rank, other.rank).push_back(std::max(std::int64_t{0}, other.when.end - both));
   }
 }
 
 }  // namespace
 
-measured_stages::measured_stages(const measured_trace& trace)
+measured_stages::measured_stages(const measured_trace& trace, int node_ranks)
     : ranks(trace.ranks()), workers(trace.workers()) {
   using times = std::array<std::vector<std::int64_t>, cost_kinds>;
   std::map<int, times> of;
-  std::vector<std::int64_t> hops;
+  measured_hops messages{.node_ranks = node_ranks};
   std::set<job_kind> others;
   for (const std::int64_t number : trace.steps()) {
     const std::vector<traced> step = trace.step(number);
-    add_hops(step, hops);
+    add_hops(step, messages);
     for (const traced& one : step) {
       const auto kind = static_cast<std::size_t>(one.what.kind);
       if (is_left_out(one.what.kind)) others.insert(one.what.kind);
@@ -56,10 +69,13 @@ measured_stages::measured_stages(const measured_trace& trace)
   if (of.empty()) trace.fail("it has no jobs of stages");
   for (const job_kind kind : others)
     left_out += (left_out.empty() ? "" : ", ") + std::string(letters(kind));
-  hop = median(hops);
-  if (hop > most_cost)
-    trace.fail("a message took " + std::to_string(hop) + " ns, which is more than " +
-               std::to_string(most_cost));
+  hops = {.within = median(messages.within),
+          .node_ranks = node_ranks,
+          .between = median(messages.between)};
+  for (const std::int64_t hop : {hops.within, hops.between})
+    if (hop > most_cost)
+      trace.fail("a message took " + std::to_string(hop) + " ns, which is more than " +
+                 std::to_string(most_cost));
   for (auto& [number, jobs] : of) {
     const auto stage = static_cast<int>(stages.size());
     const auto took = [&](job_kind kind) {

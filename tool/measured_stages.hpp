@@ -15,13 +15,14 @@ struct measured_stages {
   std::int64_t workers = 1;  //!< of each, of which the first one's jobs are counted
   int slices = 1;
   std::vector<layer_entry> stages{};  //!< in pipeline order, each as a layer
-  std::int64_t hop = 0;         //!< a message, from when both its ranks are at it; 0: there is none
+  suggested_hops hops{};  //!< messages, from when both their ranks are at them; 0: there is none
   bool guessed_halves = false;  //!< some stage's backwards are whole: its halves are taken as equal
   //! What else the trace has that takes time, and `stages` does not tell of: "R, ALL_REDUCE".
   std::string left_out{};
 
+  //! @param node_ranks  of a node, in their order; 0: all are of one
   //! @throws bad_input for a stage without a forward, or with half of a backward
-  explicit measured_stages(const measured_trace& trace);
+  explicit measured_stages(const measured_trace& trace, int node_ranks = 0);
 };
 
 }  // namespace stretto::tool

@@ -83,6 +83,15 @@ TEST_CASE("costs: what stages took in a trace, by medians, as --layer-costs read
                  file.path() + " --cost 0,0,0,4000 --format json")["makespan"] ==
         12000 + 4000 + 10000 + 13000 + 4000 + 15000);
 
+  // Messages between nodes stand by themselves.
+  const std::string nodes = "costs --trace " + trace.path() + " --node-ranks ";
+  const outcome apart = run(nodes + "1");
+  CHECK(apart.out.find("Between ranks of a node a message takes 0, between nodes 4000. ") !=
+        std::string::npos);
+  CHECK(apart.out.find(" --cost 0,0,0,0 --nodes 1,4000\n") != std::string::npos);
+  CHECK(run(nodes + "2").out.find("of a node a message takes 4000, between nodes 0. ") !=
+        std::string::npos);
+
   // Both kinds of backward: what the whole one takes less.
   auto both = of_two_ranks;
   both.insert(both.end(), {{"0I1", 0, 75, 85}, {"0W1", 0, 85, 92}});
