@@ -87,8 +87,9 @@ bool searches(const std::string& name) {
   return false;
 }
 
-verdict serves(const std::string& name, const shape& sizes) {
-  const std::optional<schedule::any> found = schedule::by_name(name);
+verdict serves(const std::string& name, const shape& sizes, const schedule::options& told) {
+  const std::optional<schedule::any> found =
+      schedule::by_name(name, told, [](const auto&, const auto&) {});
   return found ? found->supports(sizes) : verdict{};
 }
 

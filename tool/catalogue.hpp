@@ -58,8 +58,8 @@ bool is_forward_only(const std::string& name);
 
 //! Whether there is such a schedule, and limits decide on its order.
 bool searches(const std::string& name);
-//! Whether the schedule of that name, with its default options, serves the shape.
-verdict serves(const std::string& name, const shape& sizes);
+//! Whether the schedule of that name serves the shape, with options that it has.
+verdict serves(const std::string& name, const shape& sizes, const schedule::options& told = {});
 
 //! Whether any job of a kind takes time or memory.
 bool takes(const job_table_view& costs, job_kind kind);

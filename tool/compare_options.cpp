@@ -7,7 +7,10 @@
 namespace stretto::tool {
 
 std::vector<CLI::Option*> compare_options::add(CLI::App& command, several of, bool limits) {
-  command.add_option("NAME", names, "Schedules (default all): " + schedule_names());
+  command.add_option("NAME", names,
+                     "Schedules, each with options of its own where there are some, as in "
+                     "interleaved:group=8,warmup=all (default all): " +
+                         schedule_names());
   sizes.add(command, true, of);
   costs.add(command,
             {.windows = true, .pairs = true, .limits = limits, .sums = true, .gathers = true});

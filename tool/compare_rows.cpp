@@ -42,8 +42,8 @@ compare_rows::compare_rows(const compare_options& asked) : compare_options(asked
   common_.layers = costs.layers.given();
   chosen_ = chosen_schedules();
   const bool trains = std::any_of(chosen_.begin(), chosen_.end(),
-                                  [](const schedule_facts& one) { return !one.forward_only; });
-  common_.put = windows.of(trains ? std::string() : chosen_.front().name);
+                                  [](const named_schedule& one) { return !one.facts.forward_only; });
+  common_.put = windows.of(trains ? std::string() : chosen_.front().facts.name);
   common_.put_searched = windows.searched();
   if (common_.put.any() && sizes.slices > 1)
     throw bad_option("--slices", std::to_string(sizes.slices),
@@ -59,31 +59,35 @@ compare_rows::compare_rows(const compare_options& asked) : compare_options(asked
   common_.time.times = common_.memory.times * finer_unit::of_hidden(costs.hides).times;
 }
 
-std::vector<schedule_facts> compare_rows::chosen_schedules() const {
-  std::vector<schedule_facts> all = catalogue();
-  for (const std::string& name : names)
-    if (std::none_of(all.begin(), all.end(),
-                     [&](const schedule_facts& one) { return one.name == name; }))
-      refuse_name(name);
-  std::erase_if(all, [&](const schedule_facts& one) {
-    return !names.empty() && std::find(names.begin(), names.end(), one.name) == names.end();
-  });
+std::vector<named_schedule> compare_rows::chosen_schedules() const {
+  std::vector<named_schedule> told;
+  for (const std::string& name : names) {
+    named_schedule one = read_named(name);
+    if (std::ranges::find(told, one.words, &named_schedule::words) == told.end())
+      told.push_back(std::move(one));
+  }
+  std::vector<named_schedule> all;
+  for (const schedule_facts& facts : catalogue()) {
+    if (names.empty()) all.push_back({.facts = facts, .words = facts.name});
+    for (const named_schedule& one : told)
+      if (one.facts.name == facts.name) all.push_back(one);
+  }
   return all;
 }
 
-shape compare_rows::shape_of(const schedule_facts& facts, int chunks) const {
+shape compare_rows::shape_of(const named_schedule& named, int chunks) const {
   shape made = common_.wanted;
-  if (!facts.slices) made.slices = 1;
+  if (!named.facts.slices) made.slices = 1;
   made.chunks = chunks;
   return made;
 }
 
-shape compare_rows::own_shape_of(const schedule_facts& facts) const {
-  for (const int chunks : facts.chunks) {
-    const shape tried = shape_of(facts, chunks);
-    if (serves(facts.name, tried).ok()) return tried;
+shape compare_rows::own_shape_of(const named_schedule& named) const {
+  for (const int chunks : named.facts.chunks) {
+    const shape tried = shape_of(named, chunks);
+    if (serves(named.facts.name, tried, named.told).ok()) return tried;
   }
-  return shape_of(facts, common_.wanted.chunks);
+  return shape_of(named, common_.wanted.chunks);
 }
 
 template <class Refuse>
@@ -106,13 +110,14 @@ void compare_rows::enter() {
   common_.slices = sizes.all_slices.empty() ? std::vector<int>{1} : sizes.all_slices;
   for (const shape& one : asked)
     jobs_ = std::max(jobs_, std::int64_t{one.ranks} * one.chunks * one.microbatches * one.slices);
-  for (const schedule_facts& facts : chosen_) {
+  for (const named_schedule& named : chosen_) {
     const std::size_t before = entrants_.size();
     for (const shape& one : asked) {
-      const shape tried = shape_of(facts, one.chunks);
-      if (serves(facts.name, tried).ok()) entrants_.push_back({&facts, tried, nullptr});
+      const shape tried = shape_of(named, one.chunks);
+      if (serves(named.facts.name, tried, named.told).ok())
+        entrants_.push_back({&named, tried, nullptr});
     }
-    if (entrants_.size() == before) entrants_.push_back({&facts, own_shape_of(facts), nullptr});
+    if (entrants_.size() == before) entrants_.push_back({&named, own_shape_of(named), nullptr});
     for (std::size_t at = before, end = entrants_.size(); at < end; ++at) {
       entrant coarser = entrants_[at];
       const auto in = [&](int slices) {
@@ -165,7 +170,7 @@ std::vector<compared> compare_rows::made_within(std::optional<std::int64_t> limi
   std::vector<std::size_t> order(entrants_.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_partition(order.begin(), order.end(), [&](std::size_t at) {
-    return entrants_[at].facts != nullptr && entrants_[at].facts->searches;
+    return entrants_[at].made != nullptr && entrants_[at].made->facts.searches;
   });
   std::vector<compared> made(order.size());
   std::vector<std::exception_ptr> failed(order.size());
@@ -175,10 +180,10 @@ std::vector<compared> compare_rows::made_within(std::optional<std::int64_t> limi
       const std::size_t at = order[taken];
       try {
         const entrant& one = entrants_[at];
-        if (one.facts != nullptr)
-          tell(one.facts->name + ", " + count_of(one.cut.ranks, "rank") + ", " +
+        if (one.made != nullptr)
+          tell(one.made->words + ", " + count_of(one.cut.ranks, "rank") + ", " +
                count_of(one.cut.microbatches, "micro-batch"));
-        made[at] = one.facts != nullptr ? run(*one.facts, one.cut) : run(*one.read);
+        made[at] = one.made != nullptr ? run(*one.made, one.cut) : run(*one.read);
       } catch (...) {
         failed[at] = std::current_exception();
       }
@@ -199,18 +204,20 @@ std::vector<compared> compare_rows::made_within(std::optional<std::int64_t> limi
   return made;
 }
 
-compared compare_rows::run(const schedule_facts& facts, const shape& cut) const {
+compared compare_rows::run(const named_schedule& named, const shape& cut) const {
+  const schedule_facts& facts = named.facts;
   compared result;
-  result.name = facts.name;
+  result.name = named.words;
   result.forward_only = facts.forward_only;
   result.chunks = cut.chunks;
   result.slices = cut.slices;
   schedule_options options;
-  options.merge = schedule::spelt<schedule::merge_kind>(merge);
+  static_cast<schedule::options&>(options) = named.told;
+  if (!options.merge) options.merge = schedule::spelt<schedule::merge_kind>(merge);
   options.gathered = costs.gathered.value_or(options.gathered);
   result.choices = facts.forward_only ? std::vector<memory::windows>(1)
                                       : windows.choices(facts.name, cut.microbatches, costs);
-  if (common_.spans && (merge != "none" ||
+  if (common_.spans && (options.merge != schedule::merge_kind::none ||
                         std::count(facts.options.begin(), facts.options.end(), "--objective") > 0))
     options.objective = schedule::objective_kind::span;
   const cost_options mine = costs.for_step(facts.forward_only, result.choices.back().offload.any());

@@ -9,6 +9,7 @@
 #include "compare_options.hpp"
 #include "compare_table.hpp"
 #include "cost_cut.hpp"
+#include "named_schedule.hpp"
 #include "step.hpp"
 
 namespace stretto::tool {
@@ -32,21 +33,22 @@ class compare_rows : compare_options {
  private:
   //! A schedule, in slices and chunks that it has, or an order that is read.
   struct entrant {
-    const schedule_facts* facts;
+    const named_schedule* made;
     shape cut;
     step* read;
   };
 
-  //! Those that are named, or all, in the catalogue's order.
-  std::vector<schedule_facts> chosen_schedules() const;
+  //! Those that are named, in the catalogue's order and with their options in that in which they are
+  //! told; or all.
+  std::vector<named_schedule> chosen_schedules() const;
   //! Each with every number of chunks that is asked for and that it has; where it has none of
   //! these, with one that it has. What can be sliced stands there in every number of slices, and
   //! whole, too.
   void enter();
   //! The shape asked for, in as many slices if the schedule has any, and so many chunks.
-  shape shape_of(const schedule_facts& facts, int chunks) const;
+  shape shape_of(const named_schedule& named, int chunks) const;
   //! The same in chunks that it has, if there are any.
-  shape own_shape_of(const schedule_facts& facts) const;
+  shape own_shape_of(const named_schedule& named) const;
   //! Multiplies costs, lest a part of them be rounded of so many chunks.
   //! @param refuse  is told why where that makes too many parts; throws
   template <class Refuse>
@@ -55,14 +57,14 @@ class compare_rows : compare_options {
   //! @throws bad_input for an order of another shape, and where it cannot be cut
   void fit(const std::string& path, const step& read);
 
-  compared run(const schedule_facts& facts, const shape& cut) const;
+  compared run(const named_schedule& named, const shape& cut) const;
   //! The costs without what is told for orders of one's own, which run again or copy.
   cost_options said_of_schedules() const;
   //! An order of one's own, which is as it is.
   compared run(step& read) const;
   void measure(const step& made, compared& result) const;
 
-  std::vector<schedule_facts> chosen_;
+  std::vector<named_schedule> chosen_;
   std::vector<entrant> entrants_;
   std::vector<step> read_;
   std::int64_t jobs_ = 0;  // of a kind, of the largest shape that is asked for
