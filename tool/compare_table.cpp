@@ -137,8 +137,8 @@ std::string comparison::line_of_links(const comparison_run& made) const {
   for (const compared& one : made.all)
     if (one.link.time > one.all.all.makespan) names += (names.empty() ? "" : ", ") + name_of(one);
   if (names.empty()) return {};
-  return "longer than the step, one after the other, are the messages of one link (see --serial-links): " +
-         names + "\n";
+  return "longer than the step, one after the other, are the messages of one link: " + names +
+         " (see --serial-links)\n";
 }
 
 std::string comparison::lines_of_absent(const comparison_run& made) const {

@@ -243,7 +243,8 @@ TEST_CASE("messages that a link could not carry one after the other within the s
   CHECK(
       run("simulate " + forwards)
           .out.find("\nmessages 8 from rank 0 to 1, one after the other 80: longer than the step, "
-                    "which lets a link carry any number at once\n") != std::string::npos);
+                    "which lets a link carry any number at once (see --serial-links)\n") !=
+      std::string::npos);
   CHECK(
       run("simulate inference --ranks 2 --microbatches 8 --cost 3,0,0,1").out.find("messages 8") ==
       std::string::npos);
