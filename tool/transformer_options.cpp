@@ -58,9 +58,10 @@ void transformer_options::add(CLI::App& command) {
   command
       .add_option("--precision", precision,
                   "mixed: weights and gradients of 2 bytes, master weights and moments "
-                  "of 12 together; single: of 4, 4 and 8, and products at that rate (TF32's, where "
+                  "of 12 together; mixed_wide_gradients: the same, and gradients of 4 "
+                  "(Megatron-LM); single: of 4, 4 and 8, and products at that rate (TF32's, where "
                   "tensor cores have it)")
-      ->check(CLI::IsMember({"mixed", "single"}))
+      ->check(CLI::IsMember({"mixed", "mixed_wide_gradients", "single"}))
       ->capture_default_str();
 }
 
@@ -90,7 +91,9 @@ void transformer_options::add_head(CLI::App& command, const char* says) {
 }
 
 void transformer_options::settle(int count, const std::string& layers_text, int slices) {
-  model.bytes = precision == "mixed" ? mixed_precision : single_precision;
+  model.bytes = precision == "mixed"    ? mixed_precision
+                : precision == "single" ? single_precision
+                                        : mixed_precision_wide_gradients;
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
   model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
   model.slices = slices;

@@ -50,6 +50,11 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
   const json single = run_json("memory 1f1b" + gpt + "--precision single");
   CHECK(of(single, 1, "state") == of(all, 1, "state"));  // 16 bytes a weight
   CHECK(of(single, 1, "activations") > of(all, 1, "activations"));
+  const json wide = run_json("memory 1f1b" + gpt + "--precision mixed_wide_gradients");
+  for (std::size_t rank = 0; rank < 8; ++rank) {  // 18 bytes a weight
+    CHECK(8 * of(wide, rank, "state") == 9 * of(all, rank, "state"));
+    CHECK(of(wide, rank, "activations") == of(all, rank, "activations"));
+  }
   const json replicas = run_json("memory 1f1b" + gpt + "--data-parallel 8");
   const json dealt = run_json("memory 1f1b" + gpt + "--optimizer-shards 8");
   for (std::size_t rank = 0; rank < 8; ++rank) {  // 4 + 12 / 8 of 16 bytes a weight, rounded up

@@ -17,9 +17,11 @@ struct precision {
 };
 //! All in single precision.
 inline constexpr precision single_precision{};
-//! Half-precision weights, activations and gradients; master weights and moments in single. (Who
-//! sums gradients in single precision, as Megatron-LM does, has 4 bytes for them.)
+//! Half-precision weights, activations and gradients; master weights and moments in single.
 inline constexpr precision mixed_precision{2, 2, 2, 12};
+//! The same, but for gradients, which micro-batch by micro-batch are added in single precision, as
+//! Megatron-LM does by default.
+inline constexpr precision mixed_precision_wide_gradients{2, 2, 4, 12};
 
 //! What layers are made of. Both norm before a block, and add its result to what it had.
 enum class architecture : std::uint8_t {
