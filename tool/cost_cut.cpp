@@ -49,6 +49,12 @@ void refine(job_table& table, const cost_cut& cut) {
     for (std::int64_t& one : *all) one *= cut.amounts;
 }
 
+void join_messages(job_table& table, const cost_cut& cut) {
+  if (!table.serial_links) return;
+  table.communication *= cut.joined;
+  table.between_nodes *= cut.joined;
+}
+
 job_table cut_anew(const job_table& given, const placement& where, const cost_cut& cut) {
   job_table table(where.ranks, where.chunks);
   table.communication = given.communication;

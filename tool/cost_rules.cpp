@@ -46,9 +46,10 @@ void refuse_long_sums(const cost_options& options, const job_table& given, const
       held = std::max(held, sum);
     }
   }
-  longest += 8.0 * static_cast<double>(loss) + 2.0 * where.ranks *
-                                                   std::max(where.chunks, given.chunks) *
-                                                   static_cast<double>(given.view().hops().longest(where.ranks));
+  longest += 8.0 * static_cast<double>(loss);
+  const hop_times hops = given.view().hops();
+  const double messages = 2.0 * where.ranks * std::max(where.chunks, given.chunks) *
+                          static_cast<double>(hops.longest(where.ranks));
   const auto refuse = [&](const char* what, const char* option, const std::string& typed,
                           std::int64_t parts) {
     const auto [name, value] =
@@ -64,7 +65,14 @@ void refuse_long_sums(const cost_options& options, const job_table& given, const
   const auto fits = [](double sum, std::int64_t parts) {
     return sum * static_cast<double>(parts) < static_cast<double>(unlimited);
   };
-  if (!fits(longest * jobs, cut.times)) refuse("times", "--cost", options.cost, cut.times);
+  const bool by_nodes = hops.longest(where.ranks) > hops.within && !options.nodes.empty();
+  if (by_nodes && fits(longest * jobs, cut.times) &&
+      !fits((longest + messages) * jobs, cut.times))
+    throw bad_option("--nodes", options.nodes,
+                     "with so many jobs, the times of messages sum to more than 64 bits hold; give "
+                     "smaller ones");
+  if (!fits((longest + messages) * jobs, cut.times))
+    refuse("times", "--cost", options.cost, cut.times);
   if (!fits(held, cut.amounts))
     refuse("amounts of memory", "--memory", options.memory, cut.amounts);
 }

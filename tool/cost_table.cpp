@@ -183,6 +183,7 @@ job_table layer_table(const cost_options& options, const placement& where, const
   refuse_long_sums(options, table, where,
                    {.slices = cut.slices, .times = cut.times, .amounts = cut.amounts}, 0);
   refine(table, cut);
+  join_messages(table, cut);
   put_largest_first(table);
   return table;
 }
@@ -221,6 +222,7 @@ job_table table_of(const cost_options& options, const placement& where, const co
   refuse_long_sums(options, table, where, cut, loss);
   refine(table, cut);
   if (cut.given > 0) table = cut_anew(table, where, cut);
+  join_messages(table, cut);
   add_loss(table, where, loss * cut.joined * cut.times);
   put_largest_first(table);
   return table;

@@ -264,7 +264,12 @@ struct costs_command {
           {one.which, std::to_string(one.costs.forward), std::to_string(one.costs.backward_input),
            std::to_string(one.costs.backward_weight), std::to_string(one.costs.whole_saves)});
     add_copies(rows, found.stages);
-    std::cout << print_table(rows) << told(found.hops, "a message")
+    const bool between_alone = found.hops.node_ranks > 0 && !found.within_nodes;
+    std::cout << print_table(rows)
+              << (between_alone
+                      ? "\nBetween nodes a message takes " + std::to_string(found.hops.between)
+                      : told(found.hops, "a message") +
+                            (node_ranks > found.hops.node_ranks ? " (none left its node)" : ""))
               << ". So, for what micro-batches you like:\n"
               << comparing_command({found.ranks, 1, found.slices, count}, found.hops, out) << '\n';
   }

@@ -222,6 +222,10 @@ void add_plot(CLI::App& app) {
   command->callback([mine, command] {
     for (const char* option : {"--cost", "--costs", "--layers"})
       mine->own_costs = mine->own_costs || command->count(option) > 0;
+    for (const char* option : {"--nodes", "--serial-links"})
+      if (command->count(option) > 0 && !mine->measured.empty() && !mine->own_costs)
+        throw bad_input(std::string(option) +
+                        ": --trace tells what jobs take, and of no hops; they go with --cost");
     mine->options.costs.replicas = mine->measured.empty();  // which traces tell of in another way
     mine->plot();
   });

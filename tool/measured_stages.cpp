@@ -69,9 +69,10 @@ measured_stages::measured_stages(const measured_trace& trace, int node_ranks)
   if (of.empty()) trace.fail("it has no jobs of stages");
   for (const job_kind kind : others)
     left_out += (left_out.empty() ? "" : ", ") + std::string(letters(kind));
-  hops = {.within = median(messages.within),
-          .node_ranks = node_ranks,
-          .between = median(messages.between)};
+  within_nodes = !messages.within.empty();
+  hops.within = median(messages.within);
+  if (!messages.between.empty())
+    hops = {.within = hops.within, .node_ranks = node_ranks, .between = median(messages.between)};
   for (const std::int64_t hop : {hops.within, hops.between})
     if (hop > most_cost)
       trace.fail("a message took " + std::to_string(hop) + " ns, which is more than " +

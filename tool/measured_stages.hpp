@@ -15,7 +15,10 @@ struct measured_stages {
   std::int64_t workers = 1;  //!< of each, of which the first one's jobs are counted
   int slices = 1;
   std::vector<layer_entry> stages{};  //!< in pipeline order, each as a layer
-  suggested_hops hops{};  //!< messages, from when both their ranks are at them; 0: there is none
+  //! Messages, from when both their ranks are at them; 0: there is none. Between nodes there are
+  //! some if it says how many ranks these have.
+  suggested_hops hops{};
+  bool within_nodes = false;  //!< there are some within
   bool guessed_halves = false;  //!< some stage's backwards are whole: its halves are taken as equal
   //! What else the trace has that takes time, and `stages` does not tell of: "R, ALL_REDUCE".
   std::string left_out{};

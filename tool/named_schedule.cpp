@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -54,14 +55,14 @@ class told_options {
       int number = -1;
       const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
       if (read.ec != std::errc{} || read.ptr != value.data() + value.size() || number < least)
-        refuse(option + " is a whole number from " + std::to_string(least) + " on, not '" + value +
-               "'");
+        refuse(option + " is a whole number from " + std::to_string(least) + " to " +
+               std::to_string(std::numeric_limits<int>::max()) + ", not '" + value + "'");
       into = number;
     } else {
       into = schedule::spelt<Kind>(value);
       if (!into) refuse(option + " is " + all_words<Kind>() + ", not '" + value + "'");
     }
-    words += (words.find(':') == std::string::npos ? ":" : ",") + option + "=" + value;
+    words += (words.find(':') == std::string::npos ? ":" : ",") + option + "=" + schedule::word_for(*into);
     told_.erase(found);
   }
   //! @param has  options that there are, as the command line spells them

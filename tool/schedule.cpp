@@ -68,6 +68,7 @@ struct schedule_command {
     for (const CLI::Option* option : command.get_options()) {
       if (option->count() == 0 || option->check_name("-o")) continue;
       if (!option->get_positional()) line += " --" + option->get_lnames().back();
+      if (option->get_items_expected_max() == 0) continue;  // a flag
       for (const std::string& word : option->results()) line += " " + shell_word(word);
     }
     return line;

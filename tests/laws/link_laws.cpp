@@ -365,6 +365,37 @@ TEST_CASE("links: backwards are whole again where that is shorter one message at
   }
 }
 
+TEST_CASE_TEMPLATE("links: searches, too, with whole backwards or without", Schedule,
+                   schedule::zbv_greedy, schedule::zb_auto, schedule::v_auto) {
+  std::mt19937 random(37);
+  int joined = 0;
+  for (int round = 0; round < 80; ++round) {
+    auto [sizes, table] = drawn_search<Schedule>(random);
+    table.node_ranks = 1 + static_cast<int>(random() % 3);
+    table.between_nodes = static_cast<std::int64_t>(random() % 40);
+    table.serial_links = true;
+    const stretto::placement where = place(Schedule{}.placed(), sizes);
+    const auto emits = [&](const auto& of) { return emitted(of, sizes, table); };
+    const stretto::job_lists whole = emits(schedule::merged<Schedule>{});
+    const stretto::job_lists split = emits(Schedule{});
+    CHECK(measured(input_of(whole.rows(), where, sizes, table)).makespan <=
+          measured(input_of(split.rows(), where, sizes, table)).makespan);
+    joined += whole.rows().total() < split.rows().total() ? 1 : 0;
+    // Of itself a search knows nothing of it.
+    const auto own = [&](const stretto::job_table_view& costs) {
+      stretto::job_lists lists(sizes.ranks, Schedule{}.capacity(sizes));
+      stretto::job_sink sink = lists.sink();
+      REQUIRE(Schedule{}.emit(sizes, costs, sink).ok());
+      return lists;
+    };
+    const stretto::job_lists one = own(table.view());
+    const stretto::job_lists other = own(table.view().at_once());
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      CHECK(std::ranges::equal(one.rows().row(rank), other.rows().row(rank)));
+  }
+  CHECK(joined > 0);
+}
+
 TEST_CASE("links: what a slow one lets pass bounds the step") {
   const shape sizes{.ranks = 2, .microbatches = 4};
   const auto where = stretto::place(stretto::placement_kind::looped, sizes);

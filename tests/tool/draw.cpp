@@ -202,6 +202,14 @@ TEST_CASE("a measured step is drawn below the predicted one, rank by rank, strea
   // By costs of one's own, in the same unit.
   CHECK(run(measured_1f1b + file.path() + " --cost 2,2,2,0")
             .out.find("by the costs given: makespan 12") != std::string::npos);
+  // Hops go with these: a trace tells of none.
+  CHECK(run(measured_1f1b + file.path() + " --cost 2,2,2,0 --nodes 1,5")
+            .out.find("by the costs given: makespan 22") != std::string::npos);
+  for (const char* links : {"--nodes 1,5", "--serial-links"}) {
+    const outcome refused = run(measured_1f1b + file.path() + " " + links);
+    CHECK(refused.exit == 2);
+    CHECK(refused.err.find("they go with --cost") != std::string::npos);
+  }
 }
 
 TEST_CASE("a picture is SVG, and no other file is made of it") {

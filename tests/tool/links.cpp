@@ -124,12 +124,40 @@ TEST_CASE("links: what says nothing is refused") {
   }
   const outcome told = run(step + "--nodes 0,5");
   CHECK(told.err == "stretto: --nodes 0,5: N is a number of ranks, from 1 to 1048576\n");
+  const outcome many = run("compare gpipe --ranks 1024 --chunks 1,7,9 --microbatches 1024 "
+                           "--nodes 2,10000000000");
+  CHECK(many.exit == 2);
+  CHECK(many.err.starts_with("stretto: --nodes 2,10000000000: with so many jobs, "));
 }
 
-TEST_CASE("links: a header is proven under them") {
+TEST_CASE("links: what takes several slices together sends as much more on a serial link") {
+  const auto rows = [&](const std::string& options) {
+    return run_json("compare seq_1f1b --ranks 4 --microbatches 4 --slices 1,4 --cost 1,1,1,4 "
+                    "--nodes 2,6 --sort name --format json " +
+                    options);
+  };
+  const auto whole = [&](const std::string& costs) {
+    return makespan("seq_1f1b --ranks 4 --microbatches 4 " + costs);
+  };
+  const json serial = rows("--serial-links");
+  const auto of_slices = [](const json& all, int slices) {
+    for (const json& one : all)
+      if (one["slices"] == slices) return one["makespan"].get<std::int64_t>();
+    return std::int64_t{-1};
+  };
+  CHECK(of_slices(serial, 1) == whole("--cost 4,4,4,16 --nodes 2,24 --serial-links"));
+  CHECK(of_slices(serial, 4) == whole("--slices 4 --cost 1,1,1,4 --nodes 2,6 --serial-links"));
+  const json at_once = rows("");  // hops are what the way takes
+  CHECK(of_slices(at_once, 1) == whole("--cost 4,4,4,4 --nodes 2,6"));
+}
+
+TEST_CASE("links: a header is proven under them, and says the command that writes it") {
   const outcome header = run(
       "schedule zb_auto --ranks 4 --microbatches 6 --nodes 2,9 --serial-links --emit header");
   REQUIRE(header.exit == 0);
+  const std::string before = "// Written by\n//   stretto ";
+  const std::size_t from = header.out.find(before) + before.size();
+  CHECK(run(header.out.substr(from, header.out.find('\n', from) - from)).out == header.out);
   CHECK(header.out.find(".node_ranks = 2,") != std::string::npos);
   CHECK(header.out.find(".between_nodes = 9,") != std::string::npos);
   CHECK(header.out.find(".serial_links = true") != std::string::npos);

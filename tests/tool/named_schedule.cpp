@@ -52,7 +52,7 @@ TEST_CASE("a comparison's schedule with options is what these make of it elsewhe
 
 TEST_CASE("a schedule stands there once with each of its options, and as it is") {
   const json rows = run_json(
-      "compare zb_h1 interleaved:warmup=all,group=16 interleaved interleaved:group=16,warmup=all "
+      "compare zb_h1 interleaved:warmup=all,group=16 interleaved interleaved:group=016,warmup=all "
       "zb_h1 interleaved:group=8" +
       shape + " --chunks 2 --sort name --format json");
   std::vector<std::string> names;
@@ -81,11 +81,11 @@ TEST_CASE("what a schedule cannot be told is refused, by name") {
   };
   const auto refusal = [](const std::string& words) { return "stretto: NAME " + words + "\n"; };
   CHECK(said("interleaved:group=0") ==
-        refusal("interleaved:group=0: group is a whole number from 1 on, not '0'"));
+        refusal("interleaved:group=0: group is a whole number from 1 to 2147483647, not '0'"));
   CHECK(said("interleaved:group=4x") ==
-        refusal("interleaved:group=4x: group is a whole number from 1 on, not '4x'"));
+        refusal("interleaved:group=4x: group is a whole number from 1 to 2147483647, not '4x'"));
   CHECK(said("zb_auto:variant=-1") ==
-        refusal("zb_auto:variant=-1: variant is a whole number from 0 on, not '-1'"));
+        refusal("zb_auto:variant=-1: variant is a whole number from 0 to 2147483647, not '-1'"));
   CHECK(said("interleaved:warmup=some") ==
         refusal("interleaved:warmup=some: warmup is standard or all, not 'some'"));
   CHECK(said("1f1b:group=2") == refusal("1f1b:group=2: 1f1b has no option group; it has merge"));

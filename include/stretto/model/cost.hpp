@@ -103,6 +103,12 @@ struct job_table_view {
     made.classes = {};
     return made;
   }
+  //! As if links carried any number of messages at once.
+  constexpr job_table_view at_once() const {
+    job_table_view made = *this;
+    made.serial_links = false;
+    return made;
+  }
   //! What a message takes from rank to rank.
   constexpr hop_times hops() const { return {communication, between_nodes, node_ranks}; }
   //! Time of a pair whose halves take so long alone.
@@ -168,9 +174,9 @@ struct unit_costs {
   std::int64_t between_nodes = 0;
   //! Whether a rank's messages to another one follow one another, as on one stream: each leaves when
   //! the one before is there. Otherwise any number are on their way at once. Replays and bounds go by
-  //! it, greedy passes, and the choice among the orders of a search; orders of a closed form and those
-  //! on the slots of a V are as if it were not so. A message that waits for its receive (a receive
-  //! lead) holds up none behind it.
+  //! it, and what emit_jobs (so the pipeline, too) takes of the orders of a search, some of which are
+  //! made with an eye to it; a schedule's own emit() knows nothing of it. A message that waits for its
+  //! receive (a receive lead) holds up none behind it.
   bool serial_links = false;
 
   constexpr bool operator==(const unit_costs&) const = default;

@@ -29,11 +29,6 @@ constexpr job_table_view without_limits(job_table_view table) {
   return table;
 }
 
-constexpr job_table_view at_once(job_table_view table) {
-  table.serial_links = false;
-  return table;
-}
-
 //! Whether what a schedule sees says all of what its jobs take, and when messages are there.
 constexpr bool sees_all(const memory::windows& put, const job_table_view& costs) {
   return put.folded_whole() && costs.classes.empty() && !costs.serial_links;
@@ -115,7 +110,7 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
     written = score.fits && (!found.fits || score.is_better_than(found));
     if (written) found = score, best = other;
   };
-  if (costs.serial_links) try_also(detail::at_once(seen));
+  if (costs.serial_links) try_also(seen.at_once());
   if (unlimited_too) try_also(detail::without_limits(seen));
   if (out != nullptr && found.fits && !written) made_within(best);
   return found;

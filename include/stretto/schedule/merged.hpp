@@ -42,7 +42,8 @@ struct merged : Schedule {
                             objective_kind aim = objective_kind::flush)
       : Schedule(made), merge(how), aimed_at(aim) {}
 
-  constexpr verdict emit(const shape& sizes, const job_table_view& table, job_sink& out) const {
+  constexpr verdict emit(const shape& sizes, const job_table_view& costs, job_sink& out) const {
+    const job_table_view table = costs.at_once();
     if (merge == merge_kind::none) return Schedule::emit(sizes, table, out);
     if constexpr (Search<Schedule>) {
       const int chosen = this->variant < 0 ? best_variant(*this, sizes, table) : this->variant;
@@ -78,9 +79,7 @@ struct merged : Schedule {
     job_sink& lists = out == nullptr ? own.sink : *out;
     const merged order(*this, tried == 0 ? merge : merge_kind::none, aimed_at);
     if (!order.emit(sizes, table, lists).ok()) return {};
-    job_table_view unbounded = table;  // no schedule but a search looks at limits
-    unbounded.limit = {};
-    return score_lists(aim(), sizes, place(this->placed(), sizes), unbounded, lists.rows());
+    return replayed(lists.rows(), sizes, table);  // no schedule but a search looks at limits
   }
   //! Of a search: a variant's, with its backwards whole where that is best.
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
@@ -94,8 +93,18 @@ struct merged : Schedule {
     variant_score as_split = Schedule::score(sizes, table, tried, &halved.sink);
     if (!as_split.fits) return as_split;
     scratch_lists own(out == nullptr ? sizes.ranks : 0, room, &unread);
-    const variant_score whole =
-        join(sizes, table, halved.sink.rows(), out == nullptr ? own.sink : *out);
+    job_sink& lists = out == nullptr ? own.sink : *out;
+    variant_score whole = join(sizes, table, halved.sink.rows(), lists);
+    // What is joined knows of no other message on a link.
+    if (table.serial_links && merge == merge_kind::shortest) {
+      const std::int64_t split = length_of(halved.sink.rows(), sizes, table);
+      whole.first = length_of(lists.rows(), sizes, table);
+      if (!whole.fits || split < whole.first) {
+        for (int rank = 0; rank < sizes.ranks; ++rank) lists.counts[rank] = 0;
+        copy(halved.sink.rows(), lists);
+        whole = {true, split};
+      }
+    }
     // What else a search knows of its order stays: the room that it was found in, the lesser of its
     // two lengths, and whether it is the last resort. So it ends where it would.
     if (as_split.first != unlimited) as_split.first = whole.first;
@@ -115,14 +124,29 @@ struct merged : Schedule {
     return variant_over_limit(*this, sizes, table, chosen);
   }
 
+  //! The score of lists whatever limits there are, and what is to be short of it.
+  constexpr variant_score replayed(const job_rows& lists, const shape& sizes,
+                                   job_table_view table) const {
+    table.limit = {};
+    return score_lists(aim(), sizes, place(this->placed(), sizes), table, lists);
+  }
+  constexpr std::int64_t length_of(const job_rows& lists, const shape& sizes,
+                                   const job_table_view& table) const {
+    const variant_score found = replayed(lists, sizes, table);
+    return found.fits ? found.first : unlimited;
+  }
+  static constexpr void copy(const job_rows& lists, job_sink& out) {
+    for (int rank = 0; rank < lists.ranks; ++rank)
+      for (const job& work : lists.row(rank)) out.push(rank, work);
+  }
+
   //! Writes the lists with halves joined.
   //! @return what they then score
   constexpr variant_score join(const shape& sizes, const job_table_view& table,
                                const job_rows& halved, job_sink& out) const {
     half_merge halves(sizes, place(this->placed(), sizes), table, halved);
     if (!halves.live()) {  // whoever checks the lists says why
-      for (int rank = 0; rank < halved.ranks; ++rank)
-        for (const job& work : halved.row(rank)) out.push(rank, work);
+      copy(halved, out);
       return {};
     }
     const merge_search search{aim()};

@@ -122,9 +122,7 @@ struct variant_choice {
 //! The best of all variants; -1 when none fits.
 template <class Schedule>
 constexpr int best_variant(const Schedule& made, const shape& sizes, const job_table_view& table) {
-  job_table_view timed = table;
-  timed.serial_links = false;  // orders time themselves without
-  const variant_score possible = best_possible(made, sizes, timed);
+  const variant_score possible = best_possible(made, sizes, table);
   variant_choice choice;
   for (int variant = 0; variant < Schedule::variants && !choice.is_settled(possible); ++variant)
     choice = choice.with(variant, made.score(sizes, table, variant, nullptr));

@@ -14,8 +14,9 @@ namespace stretto::schedule {
 //! @return ok; else fault::over_limit, with no job in any list: see wave_limits_or_refuse, of a
 //!         single variant variant_over_limit
 template <class Schedule>
-constexpr verdict emit_best(const Schedule& made, const shape& sizes, const job_table_view& table,
+constexpr verdict emit_best(const Schedule& made, const shape& sizes, const job_table_view& costs,
                             job_sink& out) {
+  const job_table_view table = costs.at_once();  // by which all variants time themselves
   const int chosen = made.variant < 0 ? best_variant(made, sizes, table) : made.variant;
   if (chosen >= 0 && made.score(sizes, table, chosen, &out).fits) return {};
   for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
