@@ -42,7 +42,7 @@ compare_rows::compare_rows(const compare_options& asked) : compare_options(asked
   common_.layers = costs.layers.given();
   chosen_ = chosen_schedules();
   const bool trains = std::any_of(chosen_.begin(), chosen_.end(),
-                                  [](const named_schedule& one) { return !one.facts.forward_only; });
+                                  [](const auto& one) { return !one.facts.forward_only; });
   common_.put = windows.of(trains ? std::string() : chosen_.front().facts.name);
   common_.put_searched = windows.searched();
   if (common_.put.any() && sizes.slices > 1)

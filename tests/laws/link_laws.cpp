@@ -288,7 +288,7 @@ TEST_CASE_TEMPLATE("links: searches time their orders by the hop between the ran
   CHECK(apart > 100);
 }
 
-TEST_CASE_TEMPLATE("links: of a search's orders that is taken which is shortest one message at a time",
+TEST_CASE_TEMPLATE("links: a search takes that of its orders which is shortest one message at a time",
                    Schedule, schedule::zbv_greedy, schedule::zb_auto, schedule::v_auto) {
   std::mt19937 random(23);
   int settled_otherwise = 0;
@@ -411,7 +411,8 @@ TEST_CASE("links: what a slow one lets pass bounds the step") {
 }
 
 TEST_CASE("links: numbers that say nothing are refused") {
-  const auto where = stretto::place(stretto::placement_kind::looped, {.ranks = 2, .microbatches = 2});
+  const auto where =
+      stretto::place(stretto::placement_kind::looped, {.ranks = 2, .microbatches = 2});
   const auto why = [&](const stretto::unit_costs& costs) {
     const stretto::job_table table(2, 1, costs);
     return stretto::costs_fit(table.view(), where, 2, 1).why;
@@ -436,7 +437,8 @@ struct two_nodes : stretto::memory::release_early {
 
 TEST_CASE("links: compilers prove what a program computes") {
   constexpr shape sizes{.ranks = 4, .microbatches = 4, .chunks = 2};
-  using step = stretto::pipeline<sizes, schedule::zbv_greedy, stretto::assignment::unassigned, two_nodes>;
+  using step = stretto::pipeline<sizes, schedule::zbv_greedy, stretto::assignment::unassigned,
+                                 two_nodes>;
   static_assert(stretto::valid<step>);
   static_assert(step::costs().hops()(1, 2) == 9 && step::costs().hops()(2, 3) == 1);
   const stretto::job_table table(4, 2, two_nodes{}.costs());

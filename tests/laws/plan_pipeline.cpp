@@ -347,6 +347,12 @@ TEST_CASE("of costs that make no sense the first is named, with what it is and m
   CHECK(said([](table& of) {
           of.communication = -1;
         }).starts_with("unsupported: a message's time is a number from 0 to 2^46"));
+  CHECK(said([](table& of) {
+          of.between_nodes = -1;
+        }).starts_with("unsupported: a message's time is a number from 0 to 2^46"));
+  CHECK(said([](table& of) { of.node_ranks = -2; }) ==
+        "unsupported: a node has a number of ranks from 1 on, or 0 where all are of one (-2, at most "
+        "2147483647)");
   CHECK(said([](table& of) { of.pair_hides = 101; }) ==
         "unsupported: a pair hides 0 to 100 percent of its shorter half (101, at most 100)");
   // In the second class of micro-batches, too.

@@ -89,8 +89,8 @@ TEST_CASE("what a schedule cannot be told is refused, by name") {
   CHECK(said("interleaved:warmup=some") ==
         refusal("interleaved:warmup=some: warmup is standard or all, not 'some'"));
   CHECK(said("1f1b:group=2") == refusal("1f1b:group=2: 1f1b has no option group; it has merge"));
-  CHECK(said("interleaved:grp=2").find("has no option grp; it has group, remainder, warmup, merge") !=
-        std::string::npos);
+  CHECK(said("interleaved:grp=2") == refusal("interleaved:grp=2: interleaved has no option grp; it "
+                                             "has group, remainder, warmup, merge"));
   CHECK(said("interleaved:group=2,group=3") ==
         refusal("interleaved:group=2,group=3: group is told twice"));
   for (const char* wrong : {"interleaved:", "interleaved:group", "interleaved:group=",

@@ -211,6 +211,7 @@ TEST_CASE("on a known machine, costs are what the ops of a job take on it, and m
   settings.products = precision::bf16;
   CHECK(pipeline(tiny(4, true), text(), settings, learning()).machine() == "abacus, in fp32");
   CHECK(timed.predicted_costs().communication == 8);
+  CHECK(timed.predicted_costs().serial_links);
   using stretto::job_kind;
   stretto::job_table products = counted.predicted_costs(), times = timed.predicted_costs();
   for (int rank = 0; rank < 3; ++rank)

@@ -70,6 +70,7 @@ stretto::job_table machine_costs(const config& model, const stretto::shape& size
       });
   const std::size_t bytes = model.message_scalars() * sizeof(float);
   table.communication = on.time({.message = static_cast<std::int64_t>(bytes)});
+  table.serial_links = true;  // a stream for each neighbour
   return table;
 }
 

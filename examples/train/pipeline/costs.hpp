@@ -21,7 +21,8 @@ stretto::job_table product_costs(const config& model, const stretto::shape& size
                                  const stretto::placement& where,
                                  std::span<const stretto::assignment::layer_range> layers);
 
-//! Times are nanoseconds on such a machine: of a job's ops, one after the other, and of a message.
+//! Times are nanoseconds on such a machine: of a job's ops, one after the other, and of a message,
+//! which waits for the one before it on its link.
 stretto::job_table machine_costs(const config& model, const stretto::shape& sizes,
                                  const stretto::placement& where,
                                  std::span<const stretto::assignment::layer_range> layers,

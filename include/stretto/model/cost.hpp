@@ -28,8 +28,8 @@ struct job_cost {
   constexpr bool operator==(const job_cost&) const = default;
 };
 
-//! What a message takes from one rank to another. Ranks 0 to n - 1 are of one node, n to 2 n - 1 of the
-//! next, and so on.
+//! What a message takes from one rank to another. Ranks 0 to n - 1 are of one node, n to 2 n - 1 of
+//! the next, and so on.
 struct hop_times {
   std::int64_t within = 0;   //!< a node
   std::int64_t between = 0;  //!< two nodes

@@ -125,7 +125,8 @@ class half_places {
         if (work.stage > 0 && is_input_gradient(work.kind))
           here.to = backwards[cell - from_stage] - 1;
       }
-      if (here.to >= 0 && places[here.to].rank != here.rank) here.hop = table_.hops()(here.rank, places[here.to].rank);
+      if (const int to = here.to < 0 ? here.rank : places[here.to].rank; to != here.rank)
+        here.hop = table_.hops()(here.rank, to);
       if (!here.second) find_tail(here, at);
     }
   }

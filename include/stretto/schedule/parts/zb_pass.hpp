@@ -121,7 +121,8 @@ class zb_pass {
     const zb_rank& at = ranks_[rank];
     const zb_rank& next = ranks_[rank + 1];
     if (at.done[forward] < next.done[forward] + 2) return false;
-    const std::int64_t back = next.end + next.time[forward] + next.time[input] + hop_(rank + 1, rank);
+    const std::int64_t back =
+        next.end + next.time[forward] + next.time[input] + hop_(rank + 1, rank);
     if (at.end >= back) return true;
     std::int64_t end = at.end + at.time[forward];
     std::int64_t memory = at.memory;
