@@ -125,6 +125,9 @@ void fill(choices& by, stretto::job_table& costs) {
   }
   costs.communication = std::abs(by.number() % (stretto::job_table_view::most_time + 1));
   costs.pair_hides = by.from(0, 100);
+  costs.node_ranks = by.from(0, 3);
+  costs.between_nodes = std::abs(by.number() % (stretto::job_table_view::most_time + 1));
+  costs.serial_links = by.flip();
 }
 
 //! A verdict stands where it says that it stands.

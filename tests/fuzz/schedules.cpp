@@ -50,6 +50,11 @@ job_table any_table(choices& by, const stretto::placement& where, const shape& s
     made.limit.assign(static_cast<std::size_t>(where.ranks), limit);
     by.one_of(made.limit) /= 2;
   }
+  if (by.flip()) {
+    made.node_ranks = by.below(4);
+    made.between_nodes = large ? std::abs(by.number() % (most + 1)) : by.below(20);
+    made.serial_links = by.flip();
+  }
   return made;
 }
 
