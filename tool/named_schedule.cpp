@@ -62,7 +62,8 @@ class told_options {
       into = schedule::spelt<Kind>(value);
       if (!into) refuse(option + " is " + all_words<Kind>() + ", not '" + value + "'");
     }
-    words += (words.find(':') == std::string::npos ? ":" : ",") + option + "=" + schedule::word_for(*into);
+    words += (words.find(':') == std::string::npos ? ":" : ",") + option + "=" +
+             schedule::word_for(*into);
     told_.erase(found);
   }
   //! @param has  options that there are, as the command line spells them

@@ -15,7 +15,7 @@ namespace stretto::tool {
 //! The largest time or change of memory that an option may give: what is made of it for one job
 //! stays in 64 bits. Sums over all jobs are looked at by themselves (make_costs).
 inline constexpr std::int64_t most_cost = 10'000'000'000;
-//! Ranks of a node: as many as a pipeline has at most.
+//! The most ranks that a node may be said to have.
 inline constexpr int most_node_ranks = 1 << 20;
 //! The largest limit or base, which are of a rank. Times what `compare` multiplies by lest parts be
 //! rounded, at most 1000, still a number.

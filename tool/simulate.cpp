@@ -131,7 +131,8 @@ void add_simulate(CLI::App& app) {
     if (link.time > all.all.makespan)
       std::cout << "messages " << link.messages << " from rank " << link.from << " to " << link.to
                 << ", one after the other " << time.text(link.time)
-                << ": longer than the step, which lets a link carry any number at once (see --serial-links)\n";
+                << ": longer than the step, which lets a link carry any number at once (see "
+                   "--serial-links)\n";
     std::cout << '\n' << print_table(table);
   });
 }

@@ -21,6 +21,7 @@
 #include "stretto/model/costs_fit.hpp"
 #include "stretto/plan/emit_jobs.hpp"
 #include "stretto/plan/pipeline.hpp"
+#include "stretto/plan/receive_waits.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/merged.hpp"
@@ -202,6 +203,42 @@ TEST_CASE("links: stages may lie on any ranks") {
     CHECK(bound.flush <= all.makespan);
     CHECK(bound.span <= all.span);
   }
+}
+
+TEST_CASE("links: so do messages that wait for their receive, and receives for them") {
+  std::mt19937 random(13);
+  int late = 0;
+  for (int round = 0; round < 60; ++round) {
+    const shape sizes = drawn_shape(random);
+    for (const schedule::any& made : support::schedules()) {
+      if (!made.supports(sizes).ok()) continue;
+      INFO("round ", round, ", ", std::string(made.name), " ", laws::words(sizes));
+      const stretto::placement where = place(made.placed(), sizes);
+      stretto::job_table table = laws::any_costs(random, where);
+      table.communication = static_cast<std::int64_t>(random() % 20);
+      const stretto::job_lists lists = emitted(made, sizes, table);
+      stretto::job_table apart = table;  // every rank is a node
+      apart.node_ranks = 1;
+      apart.between_nodes = table.communication;
+      apart.communication = 1'000;
+      std::vector<stretto::job_time> times(
+          static_cast<std::size_t>(sizes.ranks) * static_cast<std::size_t>(lists.rows().stride));
+      std::vector<std::int64_t> makespans;
+      std::vector<std::vector<std::int64_t>> waits;
+      for (const stretto::job_table* const costs : {&table, &apart}) {
+        stretto::replay_input input = input_of(lists.rows(), where, sizes, *costs);
+        const std::int64_t at_once = measured(input).makespan;
+        input.receive_lead = 0;
+        std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(sizes.ranks));
+        makespans.push_back(stretto::measure(input, ranks, times).makespan);
+        waits.push_back(stretto::receive_waits(input, times));
+        late += makespans.back() > at_once ? 1 : 0;
+      }
+      CHECK(makespans[0] == makespans[1]);
+      CHECK(waits[0] == waits[1]);
+    }
+  }
+  CHECK(late > 100);
 }
 
 TEST_CASE("links: schedules know nodes by their hops alone") {

@@ -19,7 +19,9 @@ class link_clocks {
   constexpr ~link_clocks() = default;  // nvcc does not find it constexpr by itself
 
   const hop_times hop;
-  const bool plain;  //!< every message takes hop.within, and none waits for another
+  //! Every message takes hop.within, and none waits for another: who has many asks this first, and
+  //! spares compilers the call.
+  const bool plain;
 
   //! Of the next that `from` sends to `to`, which it has made at `made`.
   constexpr std::int64_t there(int from, int to, std::int64_t made) {
