@@ -83,8 +83,9 @@ class round_pass {
   constexpr bool put_filled(int rank, int chunk, int kind, bool more) {
     const round_rank& at = state_.ranks[rank];
     const std::int64_t until = state_.ready(rank, chunk, kind);
-    const int from = state_.source(rank, chunk, kind);
-    const std::int64_t spare = rules_.spare_hop ? state_.hop(from < 0 ? rank : from, rank) : 0;
+    int from = state_.source(rank, chunk, kind);
+    if (from < 0) from = rank > 0 ? rank - 1 : 1;  // its authors count a hop there, too
+    const std::int64_t spare = rules_.spare_hop ? state_.hop(from, rank) : 0;
     const std::int64_t share = rules_.fill_loss && kind == input && rank == last_ ? 5 : 1;
     while (state_.has_pending(rank) && share * (until + spare - at.free) >=
                                            state_.cost(rank, state_.next_weight(rank), weight).time)
