@@ -2,67 +2,10 @@
 
 #include <cstdint>
 
+#include "stretto/model/transformer_layer.hpp"
 #include "stretto/model/transformer_rule.hpp"
 
 namespace stretto {
-
-//! Bytes of a number in each of its roles.
-struct precision {
-  std::int64_t activation = 4;
-  std::int64_t weight = 4;
-  std::int64_t gradient = 4;
-  std::int64_t optimizer = 8;  //!< all that Adam keeps for one weight, its master copy included
-
-  constexpr bool operator==(const precision&) const = default;
-};
-//! All in single precision.
-inline constexpr precision single_precision{};
-//! Half-precision weights, activations and gradients; master weights and moments in single.
-inline constexpr precision mixed_precision{2, 2, 2, 12};
-//! The same, but for gradients, which micro-batch by micro-batch are added in single precision, as
-//! Megatron-LM does by default.
-inline constexpr precision mixed_precision_wide_gradients{2, 2, 4, 12};
-
-//! What layers are made of. Both norm before a block, and add its result to what it had.
-enum class architecture : std::uint8_t {
-  gpt,    //!< LayerNorm, learned positions, GELU, biases, dropout (Radford et al. 2019)
-  llama,  //!< RMSNorm, rotary positions, SwiGLU, neither biases nor dropout (Touvron et al. 2023)
-};
-
-//! How attention is computed, causal in either case.
-enum class attention_kernel : std::uint8_t {
-  plain,  //!< products and softmax one by one, over all scores, which are kept
-  fused,  //!< one kernel, which skips what is masked, keeps the sums of rows alone, and computes
-          //!< the scores again for the backward (FlashAttention-2, Dao 2023)
-};
-
-//! Experts in place of a layer's feed-forward, each with its width; every token goes to some.
-struct expert_mixture {
-  std::int64_t count = 0;      //!< 0: none
-  std::int64_t per_token = 2;  //!< of these, those that a token goes to
-  std::int64_t shared = 0;     //!< beside these, those that every token goes to
-  int parallel = 1;            //!< replicas among whom the experts are dealt (not the shared ones)
-
-  constexpr bool operator==(const expert_mixture&) const = default;
-};
-
-//! Tokens [begin, end) of a sequence.
-struct sequence_part {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-
-  constexpr bool operator==(const sequence_part&) const = default;
-};
-
-//! What a stage has of a transformer.
-struct transformer_part {
-  std::int64_t layers = 0;
-  bool embedding = false;
-  std::int64_t head_pieces = 0;  //!< of transformer::head_pieces, behind the layers
-  bool head_norm = false;        //!< the first of them is among these: the last norm goes with it
-
-  constexpr bool operator==(const transformer_part&) const = default;
-};
 
 //! The sizes of a model of transformer layers, each attention and a feed-forward.
 struct transformer {
