@@ -46,6 +46,7 @@ struct costs_command {
                      "Megatron-LM's layouts");
     of_model.add(command);
     of_model.add_state(command);
+    of_model.add_dense(command);
     of_model.add_head(command,
                       "Cuts the head's vocabulary in so many pieces, each a layer of its own "
                       "behind the others, as L of Megatron-LM's layouts is the last of them "
@@ -85,6 +86,7 @@ struct costs_command {
   void run() {
     if (!trace.empty()) return tell_measured();
     of_model.settle(layers, std::to_string(layers), 1);
+    of_model.refuse_dense(layers);
     slices_ = of_slices.cut(of_model.model);
     if (second() && slices_.size() > 1)
       throw bad_option("--recompute", recompute, "a slice cannot be recomputed");

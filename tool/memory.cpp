@@ -51,6 +51,7 @@ struct memory_command {
         ->capture_default_str();
     of_model.add(command);
     of_model.add_state(command);
+    of_model.add_dense(command);
     of_model.add_head(command,
                       "Cuts the head's vocabulary in so many pieces, each a layer of its own: "
                       "the last of --layers (default 1: the head is with the last)");

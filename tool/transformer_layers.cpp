@@ -130,10 +130,19 @@ std::vector<layer_entry> transformer_layers::kinds(std::span<const transformer> 
   };
   const int last = layers - 1 + (ends_apart ? 1 : 0);  // of those before the head
   const bool whole = !ends_apart && pieces == 1;       // which is with it
-  add(0, 0, false, {ends_apart ? 0 : 1, true, whole && last == 0 ? 1 : 0, whole && last == 0});
-  add(1, last - (whole ? 1 : 0), true, {1});
+  const auto dense = [&](int at) {
+    return at - (ends_apart ? 1 : 0) < model.dense_layers ? 1 : 0;
+  };
+  add(0, 0, false,
+      {ends_apart ? 0 : 1, true, whole && last == 0 ? 1 : 0, whole && last == 0,
+       ends_apart ? 0 : dense(0)});
+  const int middle_end = last - (whole ? 1 : 0);
+  int mixed = 1;  // the first layer that is not dense
+  while (mixed <= middle_end && dense(mixed) > 0) ++mixed;
+  add(1, mixed - 1, false, {1, false, 0, false, 1});
+  add(mixed, middle_end, true, {1});
   if (whole) {
-    add(std::max(last, 1), last, false, {1, false, 1, true});
+    add(std::max(last, 1), last, false, {1, false, 1, true, dense(last)});
     return all;
   }
   const int first_piece = last + 1, last_piece = last + pieces;

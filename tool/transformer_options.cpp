@@ -38,6 +38,19 @@ void transformer_options::add(CLI::App& command) {
   };
   other("--kv-heads", model.kv_heads, "Heads of keys and values (default as many as --heads)",
         1 << 20);
+  other("--head-width", model.head_width,
+        "Features of a head's queries, keys and values (default --hidden by --heads)", 1 << 20);
+  other("--kv-rank", model.latent.keys,
+        "Latent attention (MLA): numbers of a token that all heads' keys and values are made of",
+        1 << 20);
+  other("--query-rank", model.latent.queries,
+        "With it: that queries are made of (default: of all features)", 1 << 20);
+  other("--rotary-width", model.latent.rotary,
+        "With it: further features of a head's queries and keys, which alone say positions "
+        "(default 0)",
+        1 << 20, 0);
+  other("--value-width", model.latent.values,
+        "With it: of a head's values (default --head-width)", 1 << 20);
   other("--feed-forward", model.feed_forward,
         "Width of the feed-forward (default 4 times --hidden; llama: 8/3 times, rounded up to a "
         "multiple of 256)",
@@ -85,6 +98,17 @@ void transformer_options::add_state(CLI::App& command) {
       ->check(CLI::Range(1, 1 << 20).description(""));
 }
 
+void transformer_options::add_dense(CLI::App& command) {
+  command
+      .add_option("--dense-layers", model.dense_layers,
+                  "Layers, the first, with a feed-forward in place of --experts (default 0)")
+      ->check(CLI::Range(0, 1 << 20).description(""));
+  command
+      .add_option("--dense-feed-forward", model.dense_feed_forward,
+                  "Its width (default: that of all experts together which a token goes to)")
+      ->check(CLI::Range(1, 1 << 22).description(""));
+}
+
 void transformer_options::add_head(CLI::App& command, const char* says) {
   command.add_option("--head-pieces", model.head_pieces, says)
       ->check(CLI::Range(1, 1 << 12).description(""));
@@ -98,6 +122,7 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
   model.slices = slices;
   refuse_experts_alone();
+  refuse_latent_alone();
   refuse(model.broken_rule());
   replicas = data_parallel.value_or(
       std::max({model.weight_shards, model.optimizer_shards, model.experts.parallel}));
@@ -114,13 +139,17 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   const auto met = static_cast<double>(mixed.count == 0 ? 1 : mixed.per_token + mixed.shared);
   const auto held =
       static_cast<double>(mixed.count == 0 ? 1 : mixed.count / mixed.parallel + mixed.shared);
+  const double dense = model.dense_layers > 0 ? static_cast<double>(model.dense_width()) : 0;
+  const double widths = attention_widths();
   const double kept =
       tokens *
-      (24 * hidden + met * (6 * wide + 8 * hidden) + 4 * static_cast<double>(mixed.count) +
-       scores * static_cast<double>(model.heads) + 8 * static_cast<double>(model.vocabulary));
-  if ((kept * count > 1e15) || 20 * (hidden * (5 * hidden + 3 * wide * held) * count +
-                                     2.0 * hidden * static_cast<double>(model.vocabulary)) >
-                                   1e15)
+      (16 * hidden + 4 * widths + std::max(met * (6 * wide + 8 * hidden), 6 * dense + 8 * hidden) +
+       4 * static_cast<double>(mixed.count) + scores * static_cast<double>(model.heads) +
+       8 * static_cast<double>(model.vocabulary));
+  const double weights = hidden * (hidden + widths + 3 * std::max(wide * held, dense)) +
+                         static_cast<double>(model.latent.keys + model.latent.queries) * widths;
+  if ((kept * count > 1e15) ||
+      20 * (weights * count + 2.0 * hidden * static_cast<double>(model.vocabulary)) > 1e15)
     throw bad_input("--hidden " + std::to_string(model.hidden) + " --sequence " +
                     std::to_string(model.sequence) + " --batch " +
                     std::to_string(model.microbatch) + " --vocabulary " +
@@ -143,9 +172,23 @@ void transformer_options::refuse_experts_alone() const {
   const auto alone = [](const char* option, std::int64_t value) {
     throw bad_option(option, std::to_string(value), "says of what only with --experts");
   };
+  if (model.dense_layers > 0) alone("--dense-layers", model.dense_layers);
+  if (model.dense_feed_forward > 0) alone("--dense-feed-forward", model.dense_feed_forward);
   if (mixed.shared > 0) alone("--shared-experts", mixed.shared);
   if (mixed.parallel > 1) alone("--expert-parallel", mixed.parallel);
   if (mixed.per_token != expert_mixture{}.per_token) alone("--experts-per-token", mixed.per_token);
+}
+
+void transformer_options::refuse_latent_alone() const {
+  const latent_attention& latent = model.latent;
+  if (latent.keys > 0) return;
+  const auto alone = [](const char* option, std::int64_t value) {
+    if (value > 0)
+      throw bad_option(option, std::to_string(value), "says of what only with --kv-rank");
+  };
+  alone("--query-rank", latent.queries);
+  alone("--rotary-width", latent.rotary);
+  alone("--value-width", latent.values);
 }
 
 void transformer_options::refuse_replicas() const {
@@ -164,17 +207,37 @@ void transformer_options::refuse_replicas() const {
   no_multiple_of("--expert-parallel", model.experts.parallel);
 }
 
+void transformer_options::refuse_dense(std::int64_t layers) const {
+  if (model.dense_layers > layers)
+    throw bad_option("--dense-layers", std::to_string(model.dense_layers),
+                     "--layers has " + std::to_string(layers));
+}
+
+double transformer_options::widest_head() const {
+  return static_cast<double>(std::max({model.hidden, model.query_width(), model.key_width(),
+                                       model.value_width(), model.context_width()}));
+}
+
+double transformer_options::attention_widths() const {
+  return static_cast<double>(model.query_width()) + static_cast<double>(model.key_width()) +
+         static_cast<double>(model.value_width()) + static_cast<double>(model.context_width()) +
+         2 * static_cast<double>(model.latent.keys + model.latent.queries) +
+         static_cast<double>(model.latent.rotary);
+}
+
 //! What is counted of the largest op stays in 64 bits.
 void transformer_options::refuse_overflow() const {
   const auto times = [](double all, auto each) { return all * static_cast<double>(each); };
   const std::int64_t blocks =
       model.experts.count == 0 ? 1 : model.experts.per_token + model.experts.shared;
   // An attention's backward has five products, of which each sees no more than all.
-  const double widest =
-      std::max({times(5, model.sequence), times(1, model.vocabulary),
-                times(static_cast<double>(model.wide()), blocks), times(3, model.hidden)});
-  double operations = 2 * widest;
-  for (const std::int64_t one : {model.sequence, model.microbatch, model.hidden})
+  const double widest = std::max(
+      {times(5, model.sequence), times(1, model.vocabulary),
+       times(static_cast<double>(model.wide()), blocks),
+       model.dense_layers > 0 ? static_cast<double>(model.wide_of(model.dense_width())) : 0,
+       3 * widest_head()});
+  double operations = 2 * widest * widest_head();
+  for (const std::int64_t one : {model.sequence, model.microbatch})
     operations = times(operations, one);
   if (operations / model.tensor_parallel > 9e18)
     throw bad_input("--hidden " + std::to_string(model.hidden) + " --sequence " +
@@ -198,10 +261,23 @@ void transformer_options::refuse(transformer_rule broken) const {
     case transformer_rule::sizes_positive:  // whose options say so
       throw bad_input(std::string(describe(broken)));
     case transformer_rule::heads_divide_hidden:
-      because("--heads", model.heads, "--hidden is no multiple of it");
+      because("--heads", model.heads,
+              "--hidden is no multiple of it, which --head-width need not be");
       return;
     case transformer_rule::kv_heads_divide_heads:
       because("--kv-heads", model.kv_heads, "--heads is no multiple of it");
+      return;
+    case transformer_rule::latent_keys:  // refused above
+      throw bad_input(std::string(describe(broken)));
+    case transformer_rule::latent_of_llama:
+      because("--kv-rank", model.latent.keys, "goes with --architecture llama");
+      return;
+    case transformer_rule::latent_whole:
+      because("--kv-rank", model.latent.keys,
+              model.kv_heads > 0
+                  ? "makes keys and values for every head, and --kv-heads says another number"
+                  : "is not shared by devices: --tensor-parallel " + std::to_string(shards) +
+                        " must be 1");
       return;
     case transformer_rule::slices_divide_sequence:
       because("--slices", model.slices,
@@ -235,6 +311,8 @@ void transformer_options::refuse(transformer_rule broken) const {
                        : " is no multiple of it times --tensor-parallel " +
                              std::to_string(model.tensor_parallel)));
       return;
+    case transformer_rule::dense_beside_experts:  // refused above
+      throw bad_input(std::string(describe(broken)));
     case transformer_rule::experts_whole:
       because("--experts", mixed.count,
               "layers with experts are not shared: --tensor-parallel " +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,10 +16,9 @@ struct program_chain;
 
 namespace stretto::tool {
 
-//! --hidden, --heads, --kv-heads, --feed-forward, --sequence, --batch, --vocabulary,
-//! --architecture,
-//! --attention, --experts and what goes with it, --tensor-parallel, --sequence-parallel,
-//! --precision.
+//! --hidden, --heads, --kv-heads, --head-width, --kv-rank and what goes with it, --feed-forward,
+//! --sequence, --batch, --vocabulary, --architecture, --attention, --experts and what goes with it,
+//! --tensor-parallel, --sequence-parallel, --precision.
 struct transformer_options {
   transformer model{};
   std::string precision = "mixed";
@@ -30,6 +30,8 @@ struct transformer_options {
   void add(CLI::App& command);
   //! --data-parallel, --optimizer-shards and --weight-shards, which matter to what holds weights.
   void add_state(CLI::App& command);
+  //! --dense-layers and --dense-feed-forward, which matter where all layers of a model are.
+  void add_dense(CLI::App& command);
   //! --head-pieces, which matters where the head is.
   //! @param says  which layers are the pieces
   void add_head(CLI::App& command, const char* says);
@@ -39,14 +41,21 @@ struct transformer_options {
   //! @param slices        of every sequence
   //! @throws bad_input for sizes that do not divide, or whose sums leave 64 bits
   void settle(int count, const std::string& layers_text, int slices);
+  //! @param layers  of attention, that the model has
+  //! @throws bad_input for more of --dense-layers
+  void refuse_dense(std::int64_t layers) const;
   //! @param chain  the model's, or a part of it
   //! @throws bad_input for sizes that make a buffer larger than any may be
   void refuse_huge(const program_chain& chain) const;
 
  private:
   void refuse_experts_alone() const;
+  void refuse_latent_alone() const;
   void refuse_replicas() const;
   void refuse_overflow() const;
+  //! Of all that a token has in one layer's attention: the widest, and the sum.
+  double widest_head() const;
+  double attention_widths() const;
   void refuse(transformer_rule broken) const;
 };
 

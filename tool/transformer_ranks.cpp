@@ -30,18 +30,21 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
                        std::string("has ") + letter(layer) + " among the last " +
                            std::to_string(model.head_pieces) +
                            ", which are the pieces of --head-pieces");
+  const int embeddings = letters.starts_with('E') ? 1 : 0;
+  of_model.refuse_dense(pieces_from - embeddings);
+  const auto dense = [&](int layer) { return layer - embeddings < model.dense_layers; };
   // Balanced by multiply-adds of a token and feature.
   const auto work = [&](int layer) {
     const bool head = layer >= pieces_from || (!counted && layer + 1 == how.layers());
     const std::int64_t one =
-        (layer < pieces_from ? model.layer_products() / model.hidden : 0) +
+        (layer < pieces_from ? model.layer_products(dense(layer)) / model.hidden : 0) +
         (head ? model.vocabulary / model.head_pieces : 0);
     return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
   };
   std::vector<layer_range> ranges(static_cast<std::size_t>(where.stages()));
   const verdict answer = how.assign(where, ranges, work);
   if (!answer.ok()) throw bad_option("--layers", layers_text, how.explain(answer, where));
-  if ((letters.starts_with('E') && ranges.front().count == 0) ||
+  if ((embeddings > 0 && ranges.front().count == 0) ||
       (counted && ranges.back().count == 0))
     throw bad_option("--layers", layers_text,
                      "has embedding or head on another than the first and the last stage, where "
@@ -53,7 +56,9 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
     for (int layer = range.first; layer < range.first + range.count; ++layer) {
       part.head_norm = part.head_norm || layer == pieces_from;
       part.head_pieces += layer >= pieces_from ? 1 : 0;
-      part.layers += layer < pieces_from && letter(layer) != 'E' ? 1 : 0;
+      if (layer >= pieces_from || letter(layer) == 'E') continue;
+      ++part.layers;
+      part.dense += dense(layer) ? 1 : 0;
     }
   }
   if (!counted) parts.back().head_pieces = 1, parts.back().head_norm = true;

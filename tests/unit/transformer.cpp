@@ -14,44 +14,20 @@
 #include "stretto/memory/liveness.hpp"
 #include "stretto/memory/recompute.hpp"
 #include "stretto/model/transformer_chain.hpp"
+#include "unit/transformer_chains.hpp"
 
 namespace {
 
 using stretto::architecture;
 using stretto::attention_kernel;
-using stretto::job_cost;
 using stretto::job_kind;
 using stretto::program_chain;
-using stretto::touch;
 using stretto::transformer;
+using transformer_chains::chain_of;
+using transformer_chains::change_of_layer;
+using transformer_chains::measured_chain;
+using transformer_chains::read_by_weights;
 namespace memory = stretto::memory;
-
-//! Of the middle one of three ranks: neither embedding nor head.
-program_chain chain_of(const transformer& model, int layers, bool split,
-                       const stretto::machine& on = {}) {
-  const std::vector<std::int32_t> counts(3, layers);
-  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
-                                    stretto::transformer_parts(counts), split, on);
-}
-
-std::vector<job_cost> measured_chain(const program_chain& chain) {
-  std::vector<job_cost> made(chain.programs.size());
-  const auto answer = memory::measure_chain(chain, made);
-  REQUIRE(answer.ok());
-  return made;
-}
-
-//! By how much the job's change grows with one more layer.
-std::int64_t change_of_layer(const transformer& model, std::size_t job, bool split,
-                             bool again = false) {
-  std::int64_t change[2];
-  for (const int layers : {1, 2}) {
-    program_chain chain = chain_of(model, layers, split);
-    if (again) chain = memory::recompute(chain, memory::recompute_full{});
-    change[layers - 1] = measured_chain(chain)[job].change;
-  }
-  return change[1] - change[0];
-}
 
 // Korthikanti et al. 2022: bytes that one layer keeps in half precision.
 std::int64_t published_bytes(const transformer& model) {
@@ -87,6 +63,7 @@ TEST_CASE("sizes that do not go together are told by their rule, and make no cha
   broken({.heads = 7}, heads_divide_hidden);
   broken({.kv_heads = 5}, kv_heads_divide_heads);
   broken({.kv_heads = 8}, none);
+  broken({.heads = 7, .head_width = 100}, none);
   broken({.slices = 3}, slices_divide_sequence);
   broken({.tensor_parallel = 3}, shards_divide_heads);
   broken({.vocabulary = 50257, .tensor_parallel = 2}, shards_divide_heads);
@@ -256,6 +233,15 @@ TEST_CASE("the weights of published models") {
         124'439'808);
   CHECK(all({.hidden = 1600, .heads = 25, .sequence = 1024, .vocabulary = 50257}, 48, true) ==
         1'557'611'200);
+  // Mistral NeMo, whose heads are narrower than hidden / heads.
+  CHECK(all({.hidden = 5120,
+             .heads = 32,
+             .vocabulary = 131072,
+             .layers = architecture::llama,
+             .kv_heads = 8,
+             .head_width = 128,
+             .feed_forward = 14336},
+            40, false) == 12'247'782'400);
   // Llama 2 7B, by the default width of 8/3 h; Llama 3 8B and 70B.
   CHECK(all({.hidden = 4096, .heads = 32, .vocabulary = 32000, .layers = architecture::llama}, 32,
             false) == 6'738'415'616);
@@ -443,28 +429,6 @@ TEST_CASE("a layer keeps, whatever it is made of, what its blocks say") {
   });
 }
 
-//! What every op that makes gradients of weights reads: by the op that wrote it last, and the how
-//! manieth of its name that was.
-std::vector<std::string> read_by_weights(const program_chain& chain) {
-  std::vector<std::string> made;
-  std::map<std::int32_t, std::string> contents;
-  std::map<std::string, int> count;
-  for (const stretto::program& job : chain.programs)
-    for (const stretto::op& one : chain.ops_of(job)) {
-      const std::string name(one.name);
-      std::string result = name + " " + std::to_string(++count[name]);
-      for (const stretto::op_use& use : chain.uses_of(one)) {
-        if (use.how != touch::reads) continue;
-        const std::string& content = contents[chain.storage_of(use.buffer)];
-        if (name.ends_with("weights")) made.push_back(name + ": " + content);
-        if (name == "gather") result = content;
-      }
-      for (const stretto::op_use& use : chain.uses_of(one))
-        if (use.how == touch::writes) contents[chain.storage_of(use.buffer)] = result;
-    }
-  return made;
-}
-
 TEST_CASE("the backward for the weights reads what the whole one does, before it is changed") {
   const auto check = [](const transformer& model) {
     std::vector<std::string> whole = read_by_weights(chain_of(model, 2, false));
@@ -524,7 +488,7 @@ TEST_CASE("products take what their sizes say, and a fused attention half of its
       }
     const std::int64_t scores = 2 * rows * 256 * 512 / t;
     const bool fused = model.attention == attention_kernel::fused;
-    CHECK(times[0]["qkv"] == 2 * rows * 512 * (512 + 2 * model.kv_width()) / t);
+    CHECK(times[0]["qkv"] == 2 * rows * 512 * (512 + model.key_width() + model.value_width()) / t);
     CHECK(times[0]["narrow"] == 2 * rows * 512 * model.feed_forward_width() / t);
     CHECK(times[0]["widen"] == 2 * rows * 512 * model.wide() / t);
     CHECK(times[0][fused ? "attention" : "scores"] == scores);

@@ -28,6 +28,8 @@ struct transformer {
   architecture layers = architecture::gpt;
   attention_kernel attention = attention_kernel::plain;
   std::int64_t kv_heads = 0;  //!< heads of keys and values, each shared by several; 0: as many
+  std::int64_t head_width = 0;  //!< of a head's queries, keys and values; 0: hidden / heads
+  latent_attention latent{};
   //! Its width; 0: 4 hidden, or, in a SwiGLU, 8/3 hidden rounded up to a multiple of 256.
   std::int64_t feed_forward = 0;
   //! Parts of every sequence, which are a job each: numbers are those of one, the mean of equal
@@ -35,6 +37,9 @@ struct transformer {
   int slices = 1;
   sequence_part slice{};  //!< which later ones attend to, unless it is the last; empty: not given
   expert_mixture experts{};
+  std::int64_t dense_layers = 0;  //!< that come first, with a feed-forward in place of experts,
+  //! and its width; 0: that of all experts together which a token goes to.
+  std::int64_t dense_feed_forward = 0;
   //! Equal parts of the vocabulary, in which the head is cut: each may be on a stage of its own, one
   //! behind the other, so that ranks share its weights, its products and its logits. What goes from
   //! one to the next is the last norm's result, with each token's largest logit, sum of exponentials
@@ -53,10 +58,15 @@ struct transformer {
                                     std::int64_t{head_pieces}})
       if (size < 1) return sizes_positive;
     for (const std::int64_t size :
-         {kv_heads, feed_forward, experts.count, experts.per_token, experts.shared})
+         {kv_heads, head_width, feed_forward, experts.count, experts.per_token, experts.shared,
+          latent.keys, latent.queries, latent.rotary, latent.values, dense_layers,
+          dense_feed_forward})
       if (size < 0) return sizes_positive;
-    if (hidden % heads != 0) return heads_divide_hidden;
+    if (head_width == 0 && hidden % heads != 0) return heads_divide_hidden;
     if (kv_heads > 0 && heads % kv_heads != 0) return kv_heads_divide_heads;
+    if (latent.keys == 0 && latent != latent_attention{}) return latent_keys;
+    if (latent.keys > 0 && layers != architecture::llama) return latent_of_llama;
+    if (latent.keys > 0 && (kv_heads > 0 || shards > 1)) return latent_whole;
     if (slice != sequence_part{}) {
       if (slice.begin < 0 || slice.begin >= slice.end || slice.end > sequence)
         return part_of_sequence;
@@ -68,7 +78,8 @@ struct transformer {
       return shards_divide_heads;
     if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
     if (vocabulary / shards % head_pieces != 0) return pieces_divide_vocabulary;
-    if (experts.count == 0) return none;
+    if (experts.count == 0)
+      return dense_layers > 0 || dense_feed_forward > 0 ? dense_beside_experts : none;
     if (shards > 1) return experts_whole;
     if (experts.per_token > experts.count) return experts_for_token;
     if (experts.count % experts.parallel != 0) return experts_dealt;
@@ -89,32 +100,45 @@ struct transformer {
   //! Twice the keys that a token attends to, on the average, where each sees itself and those
   //! before.
   constexpr std::int64_t attends_twice() const { return seen() + slice.begin; }
-  //! Of keys, and of values.
-  constexpr std::int64_t kv_width() const {
-    return kv_heads == 0 ? hidden : hidden / heads * kv_heads;
-  }
+  //! Of all heads' queries, of keys, of values, and of what attention makes of these.
+  constexpr std::int64_t query_width() const { return heads * (one_head() + latent.rotary); }
+  constexpr std::int64_t key_width() const { return key_heads() * (one_head() + latent.rotary); }
+  constexpr std::int64_t value_width() const { return key_heads() * value_head(); }
+  constexpr std::int64_t context_width() const { return heads * value_head(); }
   constexpr std::int64_t feed_forward_width() const {
     return feed_forward > 0              ? feed_forward
            : layers == architecture::gpt ? 4 * hidden
                                          : (8 * hidden / 3 + 255) / 256 * 256;
   }
-  //! Of the first of its products: in a SwiGLU the gate comes with what goes through it.
-  constexpr std::int64_t wide() const {
-    return (layers == architecture::llama ? 2 : 1) * feed_forward_width();
+  //! Of that of a layer which has one in place of experts.
+  constexpr std::int64_t dense_width() const {
+    if (dense_feed_forward > 0) return dense_feed_forward;
+    return (experts.count == 0 ? 1 : experts.per_token + experts.shared) * feed_forward_width();
   }
+  //! Of the first of its products: in a SwiGLU the gate comes with what goes through it.
+  constexpr std::int64_t wide_of(std::int64_t width) const {
+    return (layers == architecture::llama ? 2 : 1) * width;
+  }
+  constexpr std::int64_t wide() const { return wide_of(feed_forward_width()); }
   //! Multiply-adds of a token in one layer, ranks that share it taken together.
-  constexpr std::int64_t layer_products() const {
-    return attention_matrices() + feed_forwards(experts.per_token) +
-           (attention == attention_kernel::fused ? attends_twice() : 2 * seen()) * hidden;
+  //! @param dense  of dense_layers; here and below
+  constexpr std::int64_t layer_products(bool dense = false) const {
+    const std::int64_t keys = attention == attention_kernel::fused ? attends_twice() : 2 * seen();
+    return attention_matrices() + (dense ? dense_matrices() : feed_forwards(experts.per_token)) +
+           keys * (query_width() + context_width()) / 2;
   }
   //! Weights of one layer on each rank; of GPT's default widths 12 h^2 + 13 h. Tensor parallelism
   //! leaves the norms and the biases of the row-split products whole.
-  constexpr std::int64_t layer_weights() const {
+  constexpr std::int64_t layer_weights(bool dense = false) const {
     const std::int64_t held = experts.count / experts.parallel;
-    const std::int64_t matrices = attention_matrices() + feed_forwards(held);
-    if (layers == architecture::llama) return matrices / tensor_parallel + 2 * hidden;
-    const std::int64_t blocks = experts.count == 0 ? 1 : held + experts.shared;
-    return (matrices + hidden + 2 * kv_width() + blocks * feed_forward_width()) / tensor_parallel +
+    const std::int64_t matrices =
+        attention_matrices() + (dense ? dense_matrices() : feed_forwards(held));
+    const std::int64_t norms = latent.keys + latent.queries;
+    if (layers == architecture::llama) return matrices / tensor_parallel + 2 * hidden + norms;
+    const std::int64_t blocks = experts.count == 0 || dense ? 1 : held + experts.shared;
+    const std::int64_t width = dense ? dense_width() : feed_forward_width();
+    return (matrices + query_width() + key_width() + value_width() + blocks * width) /
+               tensor_parallel +
            (5 + blocks) * hidden;
   }
   //! Token embeddings, and GPT's of positions; the head shares none of them.
@@ -129,7 +153,8 @@ struct transformer {
   }
   //! Of a stage, on each rank.
   constexpr std::int64_t stage_weights(const transformer_part& part) const {
-    return part.layers * layer_weights() + (part.embedding ? embedding_weights() : 0) +
+    return (part.layers - part.dense) * layer_weights() + part.dense * layer_weights(true) +
+           (part.embedding ? embedding_weights() : 0) +
            head_weights(part.head_pieces, part.head_norm);
   }
   //! Weights, gradients and optimizer state of such a stage.
@@ -146,14 +171,14 @@ struct transformer {
   //! nothing is.
   constexpr std::int64_t gathered_bytes(const transformer_part& part) const {
     if (weight_shards == 1) return 0;
-    const std::int64_t whole = weight_shards > experts.parallel ? 0 : part.layers * dealt_weights();
+    const std::int64_t whole = weight_shards > experts.parallel ? 0 : dealt_weights(part);
     return bytes.weight * (stage_weights(part) - whole);
   }
 
   //! Bytes that leave each device when the weights of such a stage are gathered: around a ring;
   //! experts' among those that hold them.
   constexpr std::int64_t gather_message(const transformer_part& part) const {
-    const std::int64_t dealt = part.layers * dealt_weights();
+    const std::int64_t dealt = dealt_weights(part);
     const auto around = [&](int members, std::int64_t weights) {
       return members < 2 ? 0 : (members - 1) * one_of(members, bytes.weight * weights);
     };
@@ -163,7 +188,7 @@ struct transformer {
   //! Of the weights of such a stage those whose gradients so many data-parallel replicas sum: not
   //! experts' that each have one holder.
   constexpr std::int64_t summed_weights(const transformer_part& part, int replicas) const {
-    const std::int64_t whole = replicas > experts.parallel ? 0 : part.layers * dealt_weights();
+    const std::int64_t whole = replicas > experts.parallel ? 0 : dealt_weights(part);
     return stage_weights(part) - whole;
   }
   //! Bytes that leave each device when the gradients of such a stage are summed over so many
@@ -172,7 +197,7 @@ struct transformer {
   //! of its own alone; and where only the latter is, new weights go back to those that hold them.
   //! @param replicas  a multiple of optimizer_shards, weight_shards and experts.parallel
   constexpr std::int64_t sum_message(const transformer_part& part, int replicas) const {
-    const std::int64_t dealt = part.layers * dealt_weights();
+    const std::int64_t dealt = dealt_weights(part);
     const int updaters = optimizer_shards > weight_shards ? optimizer_shards : weight_shards;
     const auto around = [&](int members, int shards, int holders, std::int64_t weights) {
       const std::int64_t own = one_of(shards, 4 * weights);
@@ -189,7 +214,7 @@ struct transformer {
   //! The largest share of a stage's weights, dealt among so many replicas; of experts among those
   //! that hold them.
   constexpr std::int64_t share_of(int shards, const transformer_part& part) const {
-    const std::int64_t dealt = part.layers * dealt_weights();
+    const std::int64_t dealt = dealt_weights(part);
     const int holders = dealt == 0 || shards == 1 ? 1 : shards / experts.parallel;
     return one_of(shards, stage_weights(part) - dealt) + one_of(holders, dealt);
   }
@@ -197,13 +222,28 @@ struct transformer {
   static constexpr std::int64_t one_of(int parts, std::int64_t whole) {
     return (whole + parts - 1) / parts;
   }
-  //! Of the experts that a rank holds of a layer, and other replicas do not.
-  constexpr std::int64_t dealt_weights() const {
+  //! Of the experts that a rank holds of a stage's layers, and other replicas do not.
+  constexpr std::int64_t dealt_weights(const transformer_part& part) const {
     const std::int64_t biases = layers == architecture::gpt ? feed_forward_width() + hidden : 0;
-    return experts.count / experts.parallel * (hidden * (wide() + feed_forward_width()) + biases);
+    return (part.layers - part.dense) * (experts.count / experts.parallel) *
+           (hidden * (wide() + feed_forward_width()) + biases);
   }
+  constexpr std::int64_t one_head() const { return head_width > 0 ? head_width : hidden / heads; }
+  constexpr std::int64_t value_head() const {
+    return latent.values > 0 ? latent.values : one_head();
+  }
+  constexpr std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   constexpr std::int64_t attention_matrices() const {
-    return hidden * (2 * hidden + 2 * kv_width());
+    const std::int64_t output = context_width() * hidden;
+    if (latent.keys == 0)
+      return hidden * (query_width() + key_width() + value_width()) + output;
+    const std::int64_t queries =
+        latent.queries > 0 ? latent.queries * (hidden + query_width()) : hidden * query_width();
+    return queries + hidden * (latent.keys + latent.rotary) +
+           latent.keys * (heads * one_head() + value_width()) + output;
+  }
+  constexpr std::int64_t dense_matrices() const {
+    return hidden * (wide_of(dense_width()) + dense_width());
   }
   //! Of so many experts, the shared ones, and the router; or of the feed-forward.
   constexpr std::int64_t feed_forwards(std::int64_t dealt) const {

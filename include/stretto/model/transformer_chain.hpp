@@ -36,6 +36,8 @@ constexpr std::vector<std::int64_t> first_pieces(const transformer& model,
   for (const transformer_part& part : parts) {
     if (part.layers < 0 || part.head_pieces < 0)
       transformer_parts_wrong("a stage has less than no layers, or pieces of the head");
+    if (part.dense < 0 || part.dense > part.layers)
+      transformer_parts_wrong("a stage has more dense layers than layers, or less than none");
     if (part.embedding != first.empty())
       transformer_parts_wrong("the embedding is not on the first stage alone");
     if (pieces > 0 && part.layers > 0)
@@ -54,11 +56,15 @@ constexpr std::vector<std::int64_t> first_pieces(const transformer& model,
 
 //! The parts of stages with so many layers each, the embedding with the first and a head in one
 //! piece with the last.
-constexpr std::vector<transformer_part> transformer_parts(std::span<const std::int32_t> layers) {
+//! @param dense  see transformer::dense_layers
+constexpr std::vector<transformer_part> transformer_parts(std::span<const std::int32_t> layers,
+                                                          std::int64_t dense = 0) {
   std::vector<transformer_part> parts;
   for (const std::int32_t count : layers) {
     const bool last = parts.size() + 1 == layers.size();
-    parts.push_back({count, parts.empty(), last ? 1 : 0, last});
+    const std::int64_t here = dense < count ? dense : count;
+    parts.push_back({count, parts.empty(), last ? 1 : 0, last, here});
+    dense -= here;
   }
   return parts;
 }
@@ -102,7 +108,7 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     made.begin(job_kind::forward, chunk);
     if (part.embedding) write.embed();
     if (stage > 0 && !here.stays_in) write.receive(here.sums_in);
-    for (int layer = 0; layer < part.layers; ++layer) write.layer_forward();
+    for (int layer = 0; layer < part.layers; ++layer) write.layer_forward(layer < part.dense);
     if (part.head_pieces > 0) write.head_forward(pieces[at], part.head_pieces);
     if (at + 1 < stages)
       here.stays_out ? write.hand_on(here.sums_out) : write.send(here.sums_out);

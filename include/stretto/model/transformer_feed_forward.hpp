@@ -15,8 +15,8 @@ class transformer_feed_forward {
   constexpr std::int32_t forward(transformer_ops& to, std::int32_t input) {
     const transformer& model = to.model();
     const bool gated = model.layers == architecture::llama;
-    const std::int64_t wide = to.share(model.wide());
-    const std::int64_t active = to.share(model.feed_forward_width());
+    const std::int64_t wide = to.share(wide_width(to));
+    const std::int64_t active = to.share(width(to));
     input_ = input;
     norm_ = to.buffer("feed-forward norm", to.row());
     wide_ = to.buffer("wide", wide);
@@ -27,9 +27,9 @@ class transformer_feed_forward {
 
     to.norm(input, norm_);
     const std::int32_t norm = to.gathered(norm_);
-    to.add("widen", {reads(norm), writes(wide_)}, to.linear(model.wide()));
+    to.add("widen", {reads(norm), writes(wide_)}, to.linear(wide_width(to)));
     to.add(gated ? "swiglu" : "gelu", {reads(wide_), writes(active_)}, to.moved(wide + active));
-    to.product("narrow", "narrow", {reads(active_)}, narrow, to.linear(model.feed_forward_width()));
+    to.product("narrow", "narrow", {reads(active_)}, narrow, to.linear(width(to)));
     to.residual(narrow, input, mask_, output);
     return output;
   }
@@ -40,8 +40,8 @@ class transformer_feed_forward {
                                         bool weights_too) {
     const transformer& model = to.model();
     const bool gated = model.layers == architecture::llama;
-    const std::int64_t wide = to.share(model.wide());
-    const std::int64_t active = to.share(model.feed_forward_width());
+    const std::int64_t wide = to.share(wide_width(to));
+    const std::int64_t active = to.share(width(to));
     d_narrow_ = to.residual_back(gradient, mask_, "narrow gradient");
     d_wide_ = to.buffer("wide gradient", wide);
     // As wide as what it comes of, a GELU's is made in place.
@@ -50,12 +50,12 @@ class transformer_feed_forward {
 
     const std::int32_t d_narrow = to.gathered(d_narrow_);
     to.add("narrow back", {reads(d_narrow), writes(d_active)},
-           to.linear(model.feed_forward_width()));
+           to.linear(width(to)));
     if (weights_too) narrow_weights(to, d_narrow);
     to.add(gated ? "swiglu back" : "gelu back", {reads(wide_), reads(d_active), writes(d_wide_)},
            to.moved(2 * wide + active));
     to.product("widen back", "feed-forward norm gradient", {reads(d_wide_)}, d_norm,
-               to.linear(model.wide()));
+               to.linear(wide_width(to)));
     if (weights_too) widen_weights(to);
     return to.norm_back(input_, d_norm, gradient, !weights_too && d_narrow_ == gradient);
   }
@@ -65,14 +65,20 @@ class transformer_feed_forward {
   }
 
  private:
+  static constexpr std::int64_t width(const transformer_ops& to) {
+    return to.model().dense_width();
+  }
+  static constexpr std::int64_t wide_width(const transformer_ops& to) {
+    return to.model().wide_of(width(to));
+  }
   //! @param gradient  all rows of the product's
   constexpr void narrow_weights(transformer_ops& to, std::int32_t gradient) const {
     to.weights("narrow weights", {reads(active_), reads(gradient)},
-               to.linear(to.model().feed_forward_width()));
+               to.linear(width(to)));
   }
   constexpr void widen_weights(transformer_ops& to) const {
     const std::int32_t norm = to.gathered(norm_);
-    to.weights("widen weights", {reads(norm), reads(d_wide_)}, to.linear(to.model().wide()));
+    to.weights("widen weights", {reads(norm), reads(d_wide_)}, to.linear(wide_width(to)));
   }
 
   std::int32_t input_ = -1, norm_ = -1, wide_ = -1, active_ = -1, mask_ = -1;

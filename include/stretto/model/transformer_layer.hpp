@@ -44,6 +44,20 @@ struct expert_mixture {
   constexpr bool operator==(const expert_mixture&) const = default;
 };
 
+//! Keys and values that are made, for all heads, of a few numbers of each token, and queries likewise
+//! (multi-head latent attention, DeepSeek-AI 2024, arXiv 2405.04434). Every head has its own. What
+//! they are made of is normed first.
+struct latent_attention {
+  std::int64_t keys = 0;     //!< numbers that keys and values are made of; 0: of all features
+  std::int64_t queries = 0;  //!< the same of queries
+  //! Further features of each head's queries and keys, which alone say positions; those of keys are
+  //! the same for all heads, and made of a token's features.
+  std::int64_t rotary = 0;
+  std::int64_t values = 0;  //!< width of a head's values; 0: of its queries, without the rotary part
+
+  constexpr bool operator==(const latent_attention&) const = default;
+};
+
 //! Tokens [begin, end) of a sequence.
 struct sequence_part {
   std::int64_t begin = 0;
@@ -58,6 +72,7 @@ struct transformer_part {
   bool embedding = false;
   std::int64_t head_pieces = 0;  //!< of transformer::head_pieces, behind the layers
   bool head_norm = false;        //!< the first of them is among these: the last norm goes with it
+  std::int64_t dense = 0;  //!< of the layers, the first: of those before transformer::dense_layers
 
   constexpr bool operator==(const transformer_part&) const = default;
 };

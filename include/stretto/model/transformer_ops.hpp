@@ -65,6 +65,14 @@ class transformer_ops {
             0,
             {rows_, h, columns / t_}};
   }
+  //! The same of a matrix that no other rank shares.
+  constexpr op_work matrix(std::int64_t inner, std::int64_t columns) const {
+    return {2 * rows_ * inner * columns,
+            rows_ * (inner + columns) * model_.bytes.activation +
+                inner * columns * model_.bytes.weight,
+            0,
+            {rows_, inner, columns}};
+  }
   constexpr static op_work moved(std::int64_t bytes) { return {0, bytes}; }
 
   //! An op that takes rows one by one.

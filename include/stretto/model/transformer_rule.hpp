@@ -8,15 +8,19 @@ namespace stretto {
 //! What the sizes of a transformer must keep.
 enum class transformer_rule : std::uint8_t {
   none,                    //!< all are kept
-  sizes_positive,          //!< all sizes are above 0; kv_heads, feed_forward and experts may be 0
-  heads_divide_hidden,     //!< hidden is a multiple of heads
+  sizes_positive,          //!< all sizes are above 0; those that have a meaning for 0 may be 0
+  heads_divide_hidden,     //!< hidden is a multiple of heads, unless head_width is given
   kv_heads_divide_heads,   //!< heads is a multiple of kv_heads
+  latent_keys,      //!< what says of latent attention goes with latent.keys
+  latent_of_llama,  //!< which an architecture like Llama's has,
+  latent_whole,     //!< with keys and values for every head, and not split by tensor parallelism
   slices_divide_sequence,  //!< sequence is a multiple of slices, unless one of them is given
   part_of_sequence,     //!< the given slice begins and ends within the sequence, and is not empty
   shards_divide_heads,  //!< heads and vocabulary are multiples of tensor_parallel, and what a slice
                         //!< has of the sequence, where that is split
   shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
   pieces_divide_vocabulary,  //!< vocabulary is a multiple of head_pieces times tensor_parallel
+  dense_beside_experts,  //!< layers have a feed-forward in place of experts where others have these
   experts_whole,         //!< layers with experts are not split by tensor parallelism
   experts_for_token,     //!< a token goes to no more experts than there are
   experts_dealt,         //!< the experts are a multiple of the replicas that they are dealt to
@@ -30,11 +34,18 @@ constexpr std::string_view describe(transformer_rule broken) {
     case transformer_rule::none:
       return "";
     case transformer_rule::sizes_positive:
-      return "a size is below 1 (or kv_heads, feed_forward or a number of experts below 0)";
+      return "a size is below 1, or below 0 where 0 says none, or as usual";
     case transformer_rule::heads_divide_hidden:
       return "hidden is no multiple of heads";
     case transformer_rule::kv_heads_divide_heads:
       return "heads is no multiple of kv_heads";
+    case transformer_rule::latent_keys:
+      return "latent.queries, rotary and values say of what only with latent.keys";
+    case transformer_rule::latent_of_llama:
+      return "latent attention goes with architecture::llama";
+    case transformer_rule::latent_whole:
+      return "latent attention has keys and values for every head, and is not split: kv_heads must "
+             "be 0, tensor_parallel 1";
     case transformer_rule::slices_divide_sequence:
       return "sequence is no multiple of slices";
     case transformer_rule::part_of_sequence:
@@ -46,6 +57,8 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "kv_heads and the feed-forward's width must be multiples of tensor_parallel";
     case transformer_rule::pieces_divide_vocabulary:
       return "vocabulary is no multiple of head_pieces times tensor_parallel";
+    case transformer_rule::dense_beside_experts:
+      return "dense_layers and dense_feed_forward say of what only with experts";
     case transformer_rule::experts_whole:
       return "layers with experts are not split: tensor_parallel must be 1";
     case transformer_rule::experts_for_token:

@@ -45,10 +45,12 @@ class transformer_writer {
   //! To the next stage, on the same rank.
   constexpr void hand_on(bool sums) { leave("hand on", input_, sums); }
 
-  constexpr void layer_forward() {
+  //! @param dense  with a feed-forward, whether or not other layers have experts
+  constexpr void layer_forward(bool dense) {
     layer& one = layers_.emplace_back();
+    one.mixes = to_.model().experts.count > 0 && !dense;
     input_ = {one.attention.forward(to_, input_.rows)};
-    input_ = {mixes() ? one.experts.forward(to_, input_.rows)
+    input_ = {one.mixes ? one.experts.forward(to_, input_.rows)
                       : one.feed_forward.forward(to_, input_.rows)};
   }
 
@@ -86,13 +88,13 @@ class transformer_writer {
   constexpr void layer_backward_input(int at, bool weights_too) {
     layer& one = layers_[static_cast<std::size_t>(at)];
     const std::int32_t middle =
-        mixes() ? one.experts.backward_input(to_, gradient_.rows, weights_too)
+        one.mixes ? one.experts.backward_input(to_, gradient_.rows, weights_too)
                 : one.feed_forward.backward_input(to_, gradient_.rows, weights_too);
     gradient_ = {one.attention.backward_input(to_, middle, weights_too)};
   }
   constexpr void layer_backward_weight(int at) {
     const layer& one = layers_[static_cast<std::size_t>(at)];
-    mixes() ? one.experts.backward_weight(to_) : one.feed_forward.backward_weight(to_);
+    one.mixes ? one.experts.backward_weight(to_) : one.feed_forward.backward_weight(to_);
     one.attention.backward_weight(to_);
   }
   constexpr int layers() const { return static_cast<int>(layers_.size()); }
@@ -103,9 +105,8 @@ class transformer_writer {
     transformer_attention attention;
     transformer_feed_forward feed_forward;
     transformer_experts experts;  // in its place
+    bool mixes = false;           // it has these
   };
-
-  constexpr bool mixes() const { return to_.model().experts.count > 0; }
 
   constexpr void receive(std::string_view name, transformer_message& to, bool sums) {
     to = {to_.buffer(name, to_.row())};

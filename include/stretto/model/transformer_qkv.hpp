@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/model/transformer_ops.hpp"
+
+namespace stretto {
+
+//! From what an attention's norm makes to queries, keys and values, and back: by one product, or,
+//! with latent attention, by way of the few numbers that these are made of. Keys and values of all
+//! heads are there in either case, and kept for the backward: no product is moved past another, as
+//! one may for inference.
+class transformer_qkv {
+ public:
+  //! @param norm  the rank's part of the rows
+  constexpr void forward(transformer_ops& to, std::int32_t norm) {
+    const transformer& model = to.model();
+    norm_ = norm;
+    q = to.buffer("queries", to.share(model.query_width()));
+    k = to.buffer("keys", to.share(model.key_width()));
+    v = to.buffer("values", to.share(model.value_width()));
+    if (model.latent.keys > 0) return latent_forward(to);
+    const std::int32_t all = to.gathered(norm_);
+    to.add("qkv", {reads(all), writes(q), writes(k), writes(v)}, to.linear(width(to)));
+    if (model.layers == architecture::llama)
+      to.add("rotary", {reads(q), reads(k), writes(q), writes(k)}, to.moved(turned_bytes(to)));
+  }
+  //! Gradients of keys and values, to which a slice's later ones add.
+  constexpr void make_kv_gradients(transformer_ops& to) {
+    d_k = to.buffer("keys gradient", to.share(to.model().key_width()));
+    d_v = to.buffer("values gradient", to.share(to.model().value_width()));
+  }
+  constexpr void make_query_gradients(transformer_ops& to) {
+    d_q = to.buffer("queries gradient", to.share(to.model().query_width()));
+  }
+  //! From the gradients that are made above to that of what the norm makes.
+  constexpr void backward_input(transformer_ops& to, std::int32_t d_norm) {
+    if (to.model().latent.keys > 0) return latent_back(to, d_norm);
+    if (to.model().layers == architecture::llama)
+      to.add("rotary back", {reads(d_q), reads(d_k), writes(d_q), writes(d_k)},
+             to.moved(turned_bytes(to)));
+    to.product("qkv back", "attention norm gradient", {reads(d_q), reads(d_k), reads(d_v)}, d_norm,
+               to.linear(width(to)));
+  }
+  constexpr void backward_weight(transformer_ops& to) const {
+    const transformer& model = to.model();
+    const latent_attention& latent = model.latent;
+    if (latent.keys == 0) {
+      const std::int32_t all = to.gathered(norm_);
+      to.weights("qkv weights", {reads(all), reads(d_q), reads(d_k), reads(d_v)},
+                 to.linear(width(to)));
+      return;
+    }
+    to.weights("key and value weights", {reads(low_norm_), reads(d_k), reads(d_v)}, made_kv(to));
+    to.weights("low key weights", {reads(norm_), reads(d_low_)},
+               to.matrix(model.hidden, latent.keys + latent.rotary));
+    if (latent.queries == 0) {
+      to.weights("query weights", {reads(norm_), reads(d_q)},
+                 to.matrix(model.hidden, model.query_width()));
+      return;
+    }
+    to.weights("query weights", {reads(low_query_norm_), reads(d_q)},
+               to.matrix(latent.queries, model.query_width()));
+    to.weights("low query weights", {reads(norm_), reads(d_low_query_)},
+               to.matrix(model.hidden, latent.queries));
+  }
+
+  std::int32_t q = -1, k = -1, v = -1;
+  std::int32_t d_q = -1, d_k = -1, d_v = -1;
+
+ private:
+  //! Of queries, keys and values.
+  static constexpr std::int64_t width(const transformer_ops& to) {
+    return to.model().query_width() + to.model().key_width() + to.model().value_width();
+  }
+  //! What the positions are turned into: all features, read and written; with latent attention the
+  //! rotary ones, of which those of keys come once and go to every head.
+  static constexpr std::int64_t turned_bytes(const transformer_ops& to) {
+    const transformer& model = to.model();
+    if (model.latent.keys == 0)
+      return 2 * (to.share(model.query_width()) + to.share(model.key_width()));
+    return to.share((3 * model.heads + 1) * model.latent.rotary);
+  }
+  //! Of keys without their rotary part, and values.
+  static constexpr op_work made_kv(const transformer_ops& to) {
+    const transformer& model = to.model();
+    return to.matrix(model.latent.keys, model.key_width() - model.heads * model.latent.rotary +
+                                            model.value_width());
+  }
+
+  constexpr void latent_forward(transformer_ops& to) {
+    const transformer& model = to.model();
+    const latent_attention& latent = model.latent;
+    low_ = to.buffer("low keys", to.share(latent.keys + latent.rotary));
+    low_norm_ = to.buffer("low keys norm", to.share(latent.keys));
+    to.add("low keys", {reads(norm_), writes(low_)},
+           to.matrix(model.hidden, latent.keys + latent.rotary));
+    to.add("low keys norm", {reads(low_), writes(low_norm_)}, to.moved(2 * to.share(latent.keys)));
+    to.add("keys and values", {reads(low_norm_), writes(k), writes(v)}, made_kv(to));
+    if (latent.queries > 0) {
+      low_query_ = to.buffer("low queries", to.share(latent.queries));
+      low_query_norm_ = to.buffer("low queries norm", to.share(latent.queries));
+      to.add("low queries", {reads(norm_), writes(low_query_)},
+             to.matrix(model.hidden, latent.queries));
+      to.add("low queries norm", {reads(low_query_), writes(low_query_norm_)},
+             to.moved(2 * to.share(latent.queries)));
+      to.add("queries", {reads(low_query_norm_), writes(q)},
+             to.matrix(latent.queries, model.query_width()));
+    } else {
+      to.add("queries", {reads(norm_), writes(q)}, to.matrix(model.hidden, model.query_width()));
+    }
+    if (latent.rotary > 0)
+      to.add("rotary", {reads(q), reads(low_), reads(k), writes(q), writes(k)},
+             to.moved(turned_bytes(to)));
+  }
+  constexpr void latent_back(transformer_ops& to, std::int32_t d_norm) {
+    const transformer& model = to.model();
+    const latent_attention& latent = model.latent;
+    d_low_ = to.buffer("low keys gradient", to.share(latent.keys + latent.rotary));
+    const std::int32_t d_low_norm = to.buffer("low keys norm gradient", to.share(latent.keys));
+    if (latent.rotary > 0)
+      to.add("rotary back", {reads(d_q), reads(d_k), writes(d_q), writes(d_low_)},
+             to.moved(turned_bytes(to)));
+    to.add("keys and values back", {reads(d_k), reads(d_v), writes(d_low_norm)}, made_kv(to));
+    const op_work norm = to.moved(3 * to.share(latent.keys));
+    if (latent.rotary > 0)
+      to.add("low keys norm back", {reads(low_), reads(d_low_norm), reads(d_low_), writes(d_low_)},
+             norm);
+    else
+      to.add("low keys norm back", {reads(low_), reads(d_low_norm), writes(d_low_)}, norm);
+    to.add("low keys back", {reads(d_low_), writes(d_norm)},
+           to.matrix(model.hidden, latent.keys + latent.rotary));
+    if (latent.queries == 0) {
+      to.add("queries back", {reads(d_q), reads(d_norm), writes(d_norm)},
+             to.matrix(model.hidden, model.query_width()));
+      return;
+    }
+    d_low_query_ = to.buffer("low queries gradient", to.share(latent.queries));
+    const std::int32_t d_query_norm =
+        to.buffer("low queries norm gradient", to.share(latent.queries));
+    to.add("queries back", {reads(d_q), writes(d_query_norm)},
+           to.matrix(latent.queries, model.query_width()));
+    to.add("low queries norm back", {reads(low_query_), reads(d_query_norm), writes(d_low_query_)},
+           to.moved(3 * to.share(latent.queries)));
+    to.add("low queries back", {reads(d_low_query_), reads(d_norm), writes(d_norm)},
+           to.matrix(model.hidden, latent.queries));
+  }
+
+  std::int32_t norm_ = -1;
+  std::int32_t low_ = -1, low_norm_ = -1, low_query_ = -1, low_query_norm_ = -1;
+  std::int32_t d_low_ = -1, d_low_query_ = -1;
+};
+
+}  // namespace stretto

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/memory/liveness.hpp"
+#include "stretto/memory/recompute.hpp"
+#include "stretto/model/transformer_chain.hpp"
+
+//! What tests of transformers ask of their chains.
+namespace transformer_chains {
+
+namespace memory = stretto::memory;
+using stretto::job_cost;
+using stretto::program_chain;
+using stretto::transformer;
+
+//! Of the middle one of three ranks: neither embedding nor head.
+inline program_chain chain_of(const transformer& model, int layers, bool split,
+                              const stretto::machine& on = {}) {
+  const std::vector<std::int32_t> counts(3, layers);
+  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
+                                    stretto::transformer_parts(counts), split, on);
+}
+
+inline std::vector<job_cost> measured_chain(const program_chain& chain) {
+  std::vector<job_cost> made(chain.programs.size());
+  const auto answer = memory::measure_chain(chain, made);
+  REQUIRE(answer.ok());
+  return made;
+}
+
+//! By how much the job's change grows with one more layer.
+inline std::int64_t change_of_layer(const transformer& model, std::size_t job, bool split,
+                                    bool again = false) {
+  std::int64_t change[2];
+  for (const int layers : {1, 2}) {
+    program_chain chain = chain_of(model, layers, split);
+    if (again) chain = memory::recompute(chain, memory::recompute_full{});
+    change[layers - 1] = measured_chain(chain)[job].change;
+  }
+  return change[1] - change[0];
+}
+
+//! What every op that makes gradients of weights reads: by the op that wrote it last, and the how
+//! manieth of its name that was.
+inline std::vector<std::string> read_by_weights(const program_chain& chain) {
+  std::vector<std::string> made;
+  std::map<std::int32_t, std::string> contents;
+  std::map<std::string, int> count;
+  for (const stretto::program& job : chain.programs)
+    for (const stretto::op& one : chain.ops_of(job)) {
+      const std::string name(one.name);
+      std::string result = name + " " + std::to_string(++count[name]);
+      for (const stretto::op_use& use : chain.uses_of(one)) {
+        if (use.how != stretto::touch::reads) continue;
+        const std::string& content = contents[chain.storage_of(use.buffer)];
+        if (name.ends_with("weights")) made.push_back(name + ": " + content);
+        if (name == "gather") result = content;
+      }
+      for (const stretto::op_use& use : chain.uses_of(one))
+        if (use.how == stretto::touch::writes) contents[chain.storage_of(use.buffer)] = result;
+    }
+  return made;
+}
+
+}  // namespace transformer_chains
