@@ -61,7 +61,8 @@ struct costs_command {
     command
         .add_option("--recompute", recompute,
                     "What forwards do not keep and do again, where --recompute of other commands "
-                    "says that they run again: none, attention (scores, softmax, dropout), full")
+                    "says that they run again: " +
+                        std::string(recompute_says))
         ->check(CLI::IsMember(recompute_words))
         ->capture_default_str();
     const auto of_layers =

@@ -57,8 +57,7 @@ struct memory_command {
                       "the last of --layers (default 1: the head is with the last)");
     command
         .add_option("--recompute", recompute,
-                    "What forwards do not keep and do again: none, attention (scores, softmax, "
-                    "dropout), full")
+                    "What forwards do not keep and do again: " + std::string(recompute_says))
         ->check(CLI::IsMember(recompute_words))
         ->capture_default_str();
     command

@@ -65,6 +65,10 @@ void transformer_options::add(CLI::App& command) {
       .add_option("--expert-parallel", model.experts.parallel,
                   "Replicas among whom the experts are dealt (default 1)")
       ->check(CLI::Range(1, 1 << 16).description(""));
+  other("--expert-nodes", model.experts.nodes,
+        "On which a token's experts lie, at most: a copy travels once to each (default: a copy for "
+        "each expert)",
+        1 << 16);
   size("--tensor-parallel", model.tensor_parallel, "Devices that share each layer", 1 << 12);
   command.add_flag("--sequence-parallel", model.sequence_parallel,
                    "They also share what they would each keep");
@@ -175,6 +179,7 @@ void transformer_options::refuse_experts_alone() const {
   if (model.dense_layers > 0) alone("--dense-layers", model.dense_layers);
   if (model.dense_feed_forward > 0) alone("--dense-feed-forward", model.dense_feed_forward);
   if (mixed.shared > 0) alone("--shared-experts", mixed.shared);
+  if (mixed.nodes > 0) alone("--expert-nodes", mixed.nodes);
   if (mixed.parallel > 1) alone("--expert-parallel", mixed.parallel);
   if (mixed.per_token != expert_mixture{}.per_token) alone("--experts-per-token", mixed.per_token);
 }
@@ -239,8 +244,12 @@ void transformer_options::refuse_overflow() const {
   double operations = 2 * widest * widest_head();
   for (const std::int64_t one : {model.sequence, model.microbatch})
     operations = times(operations, one);
+  const std::string heads = model.head_width == 0
+                                ? ""
+                                : " --heads " + std::to_string(model.heads) + " --head-width " +
+                                      std::to_string(model.head_width);
   if (operations / model.tensor_parallel > 9e18)
-    throw bad_input("--hidden " + std::to_string(model.hidden) + " --sequence " +
+    throw bad_input("--hidden " + std::to_string(model.hidden) + heads + " --sequence " +
                     std::to_string(model.sequence) + " --batch " +
                     std::to_string(model.microbatch) +
                     ": the operations of one product pass 64 bits");

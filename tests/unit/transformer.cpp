@@ -392,6 +392,16 @@ TEST_CASE("experts take what their copies take, and copies travel there and back
     const int devices = model.experts.parallel;
     CHECK(count == (devices == 1 ? 0 : 4));
     CHECK(communicates == 4 * (rows * model.experts.per_token * 512 * 2 * (devices - 1) / devices));
+    // One copy for all experts of a node; as many as there are experts, where that is fewer.
+    for (const std::int64_t nodes : {1, 2, 5}) {
+      transformer limited = model;
+      limited.experts.nodes = nodes;
+      std::int64_t fewer = 0;
+      for (const stretto::op& one : chain_of(limited, 1, false, slow).ops)
+        if (one.stream != 0) fewer += one.time;
+      const std::int64_t copies = std::min(nodes, model.experts.per_token);
+      CHECK(fewer == 4 * (rows * copies * 512 * 2 * (devices - 1) / devices));
+    }
   });
 }
 

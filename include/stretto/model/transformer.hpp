@@ -59,7 +59,7 @@ struct transformer {
       if (size < 1) return sizes_positive;
     for (const std::int64_t size :
          {kv_heads, head_width, feed_forward, experts.count, experts.per_token, experts.shared,
-          latent.keys, latent.queries, latent.rotary, latent.values, dense_layers,
+          experts.nodes, latent.keys, latent.queries, latent.rotary, latent.values, dense_layers,
           dense_feed_forward})
       if (size < 0) return sizes_positive;
     if (head_width == 0 && hidden % heads != 0) return heads_divide_hidden;

@@ -11,7 +11,7 @@ namespace stretto {
 //! A mixture of experts in place of a layer's feed-forward, from its norm to its residual: its ops,
 //! and what they keep. Tokens go to the devices of their experts and back, each way an all-to-all
 //! on the stream of the data-parallel replicas, among whom the experts are dealt; shared experts
-//! depend on neither. Every expert gets as many tokens as any other, and each device as many copies
+//! depend on neither. Within a node copies cost nothing that would be seen beside that. Every expert gets as many tokens as any other, and each device as many copies
 //! as it sends; the copies of a piece's tokens lie, and go, together. Kept are copies where they
 //! arrive, what experts make of them, and what comes back, for the gradient of the routing. On one
 //! device of tensor parallelism (DeepSeek-AI 2024, arXiv 2412.19437).
@@ -148,9 +148,12 @@ class transformer_experts {
   static constexpr void all_to_all(transformer_ops& to, std::string_view name, std::int32_t from,
                                    std::int32_t result) {
     if (!among(to)) return;
-    const int devices = to.model().experts.parallel;
+    const expert_mixture& mixed = to.model().experts;
+    const bool alone = mixed.nodes == 0 || mixed.nodes > mixed.per_token;
+    const std::int64_t travelling = to.rows() * (alone ? mixed.per_token : mixed.nodes) *
+                                    to.model().hidden * to.model().bytes.activation;
     to.message(name, {reads(from), writes(result)},
-               copy_bytes(to, to.model().hidden) * (devices - 1) / devices);
+               travelling * (mixed.parallel - 1) / mixed.parallel);
   }
 
   constexpr void shared_forward(transformer_ops& to) {

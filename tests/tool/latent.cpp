@@ -1,0 +1,147 @@
+// Models like DeepSeek-V3: latent attention, dense layers before those with experts, experts of few
+// nodes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "run_tool.hpp"
+#include "stretto/model/transformer.hpp"
+
+namespace {
+
+using nlohmann::json;
+using stretto::transformer;
+using stretto::transformer_part;
+using tool_tests::outcome;
+using tool_tests::run;
+using tool_tests::run_json;
+
+const std::string sizes =
+    "--architecture llama --attention fused --hidden 512 --heads 8 --head-width 48 --kv-rank 128 "
+    "--query-rank 96 --rotary-width 16 --value-width 40 --feed-forward 384 --sequence 256 "
+    "--vocabulary 960 --experts 16 --experts-per-token 3 --shared-experts 1 ";
+//! The same.
+constexpr transformer model{.hidden = 512,
+                            .heads = 8,
+                            .sequence = 256,
+                            .vocabulary = 960,
+                            .bytes = stretto::mixed_precision,
+                            .layers = stretto::architecture::llama,
+                            .attention = stretto::attention_kernel::fused,
+                            .head_width = 48,
+                            .latent = {128, 96, 16, 40},
+                            .feed_forward = 384,
+                            .experts = {.count = 16, .per_token = 3, .shared = 1},
+                            .dense_layers = 2,
+                            .dense_feed_forward = 1024};
+const std::string dense = "--dense-layers 2 --dense-feed-forward 1024 ";
+
+std::int64_t kib(const transformer_part& part, int head_pieces) {
+  transformer of = model;
+  of.head_pieces = head_pieces;
+  return (of.state_bytes(part) + 1023) / 1024;
+}
+
+TEST_CASE("costs: dense layers are told apart, wherever the embedding is") {
+  struct entry {
+    json layer;
+    transformer_part part;
+  };
+  const auto check = [&](const std::string& more, const std::vector<entry>& wanted,
+                         int head_pieces = 1) {
+    CAPTURE(more);
+    const json all = run_json("costs -o - " + sizes + dense + more)["costs"];
+    REQUIRE(all.size() == wanted.size());
+    for (std::size_t at = 0; at < wanted.size(); ++at) {
+      CAPTURE(at);
+      CHECK(all[at].value("layer", json()) == wanted[at].layer);
+      CHECK(all[at]["memory_weights"] == kib(wanted[at].part, head_pieces));
+    }
+  };
+  const transformer_part mixed{1}, first{1, true, 0, false, 1}, other{1, false, 0, false, 1};
+  check("--layers 5",
+        {{nullptr, mixed}, {0, first}, {1, other}, {4, {1, false, 1, true}}});
+  check("--layers 5 --ends-apart", {{nullptr, mixed},
+                                    {0, {0, true}},
+                                    {json{1, 2}, other},
+                                    {6, {0, false, 1, true}}});
+  check("--layers 3 --head-pieces 2",
+        {{nullptr, mixed}, {0, first}, {1, other}, {3, {0, false, 1, true}}, {4, {0, false, 1}}}, 2);
+  check("--layers 2", {{0, first}, {1, {1, false, 1, true, 1}}});
+}
+
+TEST_CASE("memory: ranks hold the weights of the dense layers and of those with experts") {
+  const auto check = [&](const std::string& layers, const std::vector<transformer_part>& wanted) {
+    CAPTURE(layers);
+    const json needs = run_json("memory 1f1b --ranks " + std::to_string(wanted.size()) +
+                                " --microbatches 4 --format json " + sizes + dense + "--layers '" +
+                                layers + "'")["need"];
+    REQUIRE(needs.size() == wanted.size());
+    for (std::size_t rank = 0; rank < wanted.size(); ++rank)
+      CHECK(needs[rank]["state"] == model.state_bytes(wanted[rank]));
+  };
+  check("3,2", {{3, true, 0, false, 2}, {2, false, 1, true}});
+  check("1,4", {{1, true, 0, false, 1}, {4, false, 1, true, 1}});
+  check("Et|ttt|L", {{1, true, 0, false, 1}, {3, false, 0, false, 1}, {0, false, 1, true}});
+}
+
+TEST_CASE("costs: what norms and latent attention make runs again, and need not be kept") {
+  const json all = run_json("costs --layers 4 --recompute norms -o - " + sizes)["costs"];
+  // Of both norms and of those of what all is made of; queries and keys, values.
+  const std::int64_t numbers = 2 * 512 + 128 + 96 + 2 * 8 * (48 + 16) + 8 * 40;
+  CHECK(all[0]["memory_recompute"] == 256 * 2 * numbers / 1024);
+  const json plain = run_json("costs --layers 4 --recompute norms --architecture llama --hidden 512 "
+                              "--heads 8 --sequence 256 --vocabulary 960 -o -")["costs"];
+  CHECK(plain[0]["memory_recompute"] == 256 * 2 * 2 * 512 / 1024);
+}
+
+TEST_CASE("overlap: experts of few nodes are sent fewer copies") {
+  const std::string device = "overlap --tensor-parallel 1 --expert-parallel 8 --format json " + sizes;
+  const auto sends = [&](const std::string& more) {
+    return run_json(device + more)["jobs"][0]["communication_ns"].get<std::int64_t>();
+  };
+  CHECK(sends("--expert-nodes 1") < sends("--expert-nodes 2"));
+  CHECK(sends("--expert-nodes 2") < sends(""));
+  CHECK(sends("--expert-nodes 3") == sends(""));
+}
+
+TEST_CASE("sizes that do not go together are refused, and the option is named") {
+  struct refusal {
+    const char* arguments;
+    const char* says;
+  };
+  const refusal cases[] = {
+      {"--query-rank 8", "--query-rank 8: says of what only with --kv-rank"},
+      {"--rotary-width 8", "--rotary-width 8: says of what only with --kv-rank"},
+      {"--value-width 8", "--value-width 8: says of what only with --kv-rank"},
+      {"--kv-rank 64", "--kv-rank 64: goes with --architecture llama"},
+      {"--kv-rank 64 --architecture llama --kv-heads 4",
+       "--kv-rank 64: makes keys and values for every head, and --kv-heads says another number"},
+      {"--kv-rank 64 --architecture llama --tensor-parallel 2",
+       "--kv-rank 64: is not shared by devices: --tensor-parallel 2 must be 1"},
+      {"--head-width 0", "--head-width 0: expected a whole number from 1 to 1048576"},
+      {"--heads 7", "--heads 7: --hidden is no multiple of it, which --head-width need not be"},
+      {"--heads 1048576 --head-width 1048576",
+       "--heads 1048576 --head-width 1048576 --sequence 1024 --batch 1: the operations of one "
+       "product pass 64 bits"},
+      {"--dense-layers 1", "--dense-layers 1: says of what only with --experts"},
+      {"--dense-feed-forward 8", "--dense-feed-forward 8: says of what only with --experts"},
+      {"--expert-nodes 2", "--expert-nodes 2: says of what only with --experts"},
+      {"--experts 4 --dense-layers 25", "--dense-layers 25: --layers has 24"},
+      {"--experts 4 --dense-layers 6 --layers 'Ettt|ttL'", "--dense-layers 6: --layers has 5"},
+  };
+  for (const auto& one : cases) {
+    INFO(one.arguments);
+    const outcome ran = run(std::string("memory 1f1b --ranks 2 --microbatches 4 ") + one.arguments);
+    INFO(ran.err);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.find(one.says) != std::string::npos);
+    CHECK(std::ranges::count(ran.err, '\n') == 1);
+  }
+}
+
+}  // namespace
