@@ -14,17 +14,42 @@ namespace stretto::check {
 
 namespace detail {
 
-//! Whether `earlier` of the plan's rank is done whenever somebody who knows `now` has his turn.
-constexpr bool done_before(const plan_view& plan, lowering::clock_rows known,
-                           std::span<const plan_view> plans, const lowering::clock& now,
+//! Whether one instruction of the plan's rank is done whenever somebody who knows a clock has his
+//! turn. Of a send its receive, which says so, too, is looked up once.
+class done_when {
+ public:
+  constexpr done_when(const plan_view& plan, const lowering::clock_rows& known,
+                      const std::span<const plan_view>& plans, std::int32_t earlier)
+      : earlier_(earlier) {
+    const instruction& before = plan.instructions.data()[earlier];
+    stream_ = before.stream;
+    if (before.act != action::send) return;
+    side_ = lowering::side_of(plan.rank, before.peer, known.ranks);
+    if (side_ < 0) return;
+    there_ = known.at(plan.rank, earlier).partner - 1;
+    peer_ = known.row(before.peer);
+    receives_ = plans.data()[before.peer].instructions.data()[there_].stream;
+  }
+  //! Nobody on the peer knows of its receive before that has come.
+  constexpr bool operator()(const lowering::clock& now) const {
+    return now.own[stream_] > earlier_ ||
+           (side_ >= 0 && now.side[side_] > there_ &&
+            peer_[now.side[side_] - 1].own[receives_] > there_);
+  }
+
+ private:
+  std::int32_t earlier_;
+  int stream_ = 0;
+  int side_ = -1;           // of the peer that takes it; -1: nothing is heard of it
+  std::int32_t there_ = 0;  // the receive, and its stream
+  int receives_ = 0;
+  const lowering::clock* peer_ = nullptr;
+};
+
+constexpr bool done_before(const plan_view& plan, const lowering::clock_rows& known,
+                           const std::span<const plan_view>& plans, const lowering::clock& now,
                            std::int32_t earlier) {
-  const instruction& before = plan.instructions[static_cast<std::size_t>(earlier)];
-  if (now.own[before.stream] > earlier) return true;
-  if (before.act != action::send) return false;
-  const std::int32_t there = known.at(plan.rank, earlier).partner - 1;
-  const instruction& receive = plans[static_cast<std::size_t>(before.peer)]
-                                   .instructions[static_cast<std::size_t>(there)];
-  return known.knows_taken(now, plan.rank, before.peer, there, receive.stream);
+  return done_when(plan, known, plans, earlier)(now);
 }
 
 //! Who has touched a buffer so far; indices plus one.

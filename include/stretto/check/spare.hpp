@@ -4,6 +4,7 @@
 #include <span>
 
 #include "stretto/base/scratch.hpp"
+#include "stretto/check/clash.hpp"
 #include "stretto/check/race_free.hpp"
 #include "stretto/check/timely.hpp"
 #include "stretto/lowering/happens_before.hpp"
@@ -50,19 +51,18 @@ class knowledge_without {
   constexpr bool other_waits(std::int32_t index, int left_out, const Knows& knows) const {
     const instruction& here = list_[index];
     const int end = here.first_wait + here.wait_count;
-    for (int wait = here.first_wait; wait < end; ++wait)
-      if (wait != left_out && ends(waits_[wait]))
-        if (const std::int32_t by = recorder_[waits_[wait].event]; by > 0 && knows(mine_[by - 1]))
-          return true;
+    event_wait other;  // here, because compilers are slow to make what a loop holds
+    for (int wait = here.first_wait; wait < end; ++wait) {
+      if (wait == left_out) continue;
+      other = waits_[wait];
+      // Of those that say that an instruction of this step has ended.
+      if (other.previous_step || other.why == wait_reason::starts_before) continue;
+      if (recorder_[other.event] > 0 && knows(mine_[recorder_[other.event] - 1])) return true;
+    }
     return false;
   }
 
  private:
-  //! Whether it says that an instruction of this step has ended.
-  static constexpr bool ends(const event_wait& wait) {
-    return !wait.previous_step && wait.why != wait_reason::starts_before;
-  }
-
   const instruction* list_;
   lowering::clock_rows known_;
   const lowering::clock* mine_;
@@ -70,72 +70,6 @@ class knowledge_without {
   const event_wait* waits_;
   const std::int32_t* recorder_;
 };
-
-//! Whether the order of two instructions matters: they touch a common buffer (it may be empty) or
-//! common bytes, and one of them writes; or the later one writes bytes that the earlier (or the node
-//! that it is the last op of) has released; or the later one releases what the earlier touches,
-//! before it starts or as it ends.
-//! @param index  of `one`, the earlier
-//! @param later  of `other`
-constexpr bool clash(const plan_view& plan, std::int32_t index, const instruction& one,
-                     std::int32_t later, const instruction& other) {
-  const buffer_use* const uses = plan.uses.data();
-  const buffer* const buffers = plan.buffers.data();
-  const std::int32_t* const released = plan.released.data();
-  for (int theirs = other.first_use; theirs < other.first_use + other.use_count; ++theirs) {
-    buffer_use its = uses[theirs];
-    buffer place = buffers[its.buffer];
-    const std::int64_t end = place.offset + place.bytes;
-    const auto held = [&](std::int32_t id) {
-      buffer before = buffers[id];
-      return before.offset < end && place.offset < before.offset + before.bytes;
-    };
-    for (int mine = one.first_use; mine < one.first_use + one.use_count; ++mine) {
-      buffer_use used = uses[mine];
-      if ((used.mode != access::read || its.mode != access::read) &&
-          (used.buffer == its.buffer || held(used.buffer)))
-        return true;
-    }
-    if (its.mode == access::read) continue;
-    for (std::int32_t giver = index; giver >= 0; --giver) {
-      // The last op of a node speaks for its first, before which buffers are released.
-      if (giver < index && plan.part_of(giver).ends != 0) break;
-      instruction gives = plan.instructions[static_cast<std::size_t>(giver)];
-      for (int freed = gives.first_release; freed < gives.first_release + gives.release_count;
-           ++freed)
-        if (held(released[freed]) && !plan.released_as_ends(released[freed], giver)) return true;
-    }
-  }
-  for (int freed = other.first_release; freed < other.first_release + other.release_count; ++freed)
-    for (int mine = one.first_use; mine < one.first_use + one.use_count; ++mine)
-      if (uses[mine].buffer == released[freed] && !plan.released_as_ends(released[freed], later))
-        return true;
-  // What the later one gives back as it ends.
-  const auto next = static_cast<std::size_t>(later) + 1;
-  if (next == plan.instructions.size()) return false;
-  for (const std::int32_t freed : plan.released_before(plan.instructions[next]))
-    for (int mine = one.first_use; mine < one.first_use + one.use_count; ++mine)
-      if (uses[mine].buffer == freed && plan.released_as_ends(freed, later + 1)) return true;
-  return false;
-}
-
-//! The same of pieces of an op behind one that waits for them all, too: they stand on its stream.
-constexpr bool clash_behind(const plan_view& plan, std::int32_t index, const instruction& one,
-                            std::int32_t piece) {
-  const op_part first = plan.part_of(piece);
-  const instruction& waits = plan.instructions[static_cast<std::size_t>(piece)];
-  const auto count = static_cast<std::int32_t>(plan.instructions.size());
-  for (std::int32_t later = piece + 1; first.piece + 1 < first.pieces && later < count; ++later) {
-    const op_part part = plan.part_of(later);
-    const instruction& other = plan.instructions[static_cast<std::size_t>(later)];
-    if (part.op != first.op || other.stream != waits.stream || !(other.what == waits.what))
-      continue;
-    if (part.piece <= first.piece) break;
-    if (clash(plan, index, one, later, other)) return true;
-    if (part.piece + 1 == part.pieces) break;
-  }
-  return false;
-}
 
 //! A wait that orders nothing, or an event that nobody waits for.
 struct idle_wait {
@@ -171,6 +105,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   const event_wait* const waits = plan.waits.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
   const buffer_use* const uses = plan.uses.data();
+  const std::int32_t* const released = plan.released.data();
   const lowering::clock* const row =
       known.clocks + static_cast<std::int64_t>(rank) * known.stride;
   const op_part* const parts = plan.parts.empty() ? nullptr : plan.parts.data();
@@ -185,12 +120,18 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   std::int32_t by = 0;  // what is waited for
   instruction recorded;
   buffer_use made;
+  std::int32_t next_freed = 0;
   bool start = false;
-  bool alone = false;
+  int other = 0;  // of the waits beside it
+  event_wait beside;
   bool needed = false;
-  const auto done = [&](const lowering::clock& now) {
-    return now.own[recorded.stream] > by ||
-           (recorded.act == action::send && done_before(plan, known, plans, now, by));
+  // Whether the instruction may know of the sent message's receive; neighbours are told without a
+  // call.
+  const auto heard = [&] {
+    const int side = recorded.peer == rank + 1   ? 1
+                     : recorded.peer == rank - 1 ? 0
+                                                 : lowering::side_of(rank, recorded.peer, known.ranks);
+    return side >= 0 && row[index].side[side] >= row[by].partner;
   };
   // Whether nothing but the wait says that the receive's gate has ended.
   const auto gates_alone = [&] {
@@ -201,6 +142,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   };
   // Whether nothing but the wait says that the other instruction has ended.
   const auto tells_alone = [&] {
+    const done_when done(plan, known, plans, by);
     return !(before >= 0 && done(row[before])) && !knowledge.others(index, wait, done);
   };
   // Whether a wait for something else than data has its reason, and is needed for it.
@@ -251,11 +193,29 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
                      (uses[at.first_use].buffer == made.buffer ||
                       (at.use_count > 1 && uses[at.first_use + 1].buffer == made.buffer));
           }
-          // And mostly there is but the stream to ask whether the other has ended.
-          alone = at.wait_count == 1 && at.act != action::receive && recorded.act != action::send;
-          needed = (needed || clash(plan, by, recorded, index, at) ||
-                    (parts != nullptr && clash_behind(plan, by, recorded, index))) &&
-                   (alone ? before < 0 || row[before].own[recorded.stream] <= by : tells_alone());
+          // Or it is sent, and given back here.
+          if (recorded.act == action::send && recorded.use_count > 0)
+            for (next_freed = at.first_release;
+                 !needed && next_freed < at.first_release + at.release_count; ++next_freed)
+              needed = released[next_freed] == made.buffer &&
+                       !plan.released_as_ends(made.buffer, index);
+          needed = needed || clash(plan, by, recorded, index, at) ||
+                   (parts != nullptr && clash_behind(plan, by, recorded, index));
+          // And mostly it is the stream, or another wait, that is asked whether the other has ended;
+          // what the peer says of a message nobody may have heard of.
+          if (needed && (at.act == action::receive || (recorded.act == action::send && heard()))) {
+            needed = tells_alone();
+          } else if (needed) {
+            needed = before < 0 || row[before].own[recorded.stream] <= by;
+            other = at.wait_count == 1 ? end : at.first_wait;
+            for (; needed && other < end; ++other) {
+              if (other == wait) continue;
+              beside = waits[other];
+              if (!beside.previous_step && beside.why != wait_reason::starts_before &&
+                  recorder[beside.event] > 0)
+                needed = row[recorder[beside.event] - 1].own[recorded.stream] <= by;
+            }
+          }
         } else if (event.previous_step == (event.why == wait_reason::gate) &&
                    start == (event.why == wait_reason::starts_before)) {
           needed = has_reason();
