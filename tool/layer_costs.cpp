@@ -14,11 +14,10 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
   ordered_json list = ordered_json::array();
   const auto add = [&](const layer_entry& one) {
     ordered_json entry;
-    if (one.layer >= 0) entry["layer"] = one.layer;
-    if (one.layer >= 0 && one.last > one.layer) {
-      entry["layer"] = ordered_json::array();
-      for (int layer = one.layer; layer <= one.last; ++layer) entry["layer"].push_back(layer);
-    }
+    if (one.layers.size() == 1)
+      entry["layer"] = one.layers.front();
+    else if (!one.layers.empty())
+      entry["layer"] = one.layers;
     const auto add_state = [&](ordered_json& to) {
       to["memory_weights"] = one.costs.memory_weights;
       to["memory_weights_alone"] = one.weights_alone;
@@ -49,9 +48,9 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
   };
   // Later entries win.
   for (const layer_entry& one : all)
-    if (one.layer < 0) add(one);
+    if (one.layers.empty()) add(one);
   for (const layer_entry& one : all)
-    if (one.layer >= 0) add(one);
+    if (!one.layers.empty()) add(one);
   ordered_json file{{"layers", with.layers}};
   if (with.ends_apart) file["ends_apart"] = true;
   file["costs"] = std::move(list);

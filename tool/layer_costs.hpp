@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "stretto/model/cost.hpp"
 
@@ -11,13 +12,12 @@ namespace stretto::tool {
 
 //! Layers that take the same, as `stretto costs` tells of them.
 struct layer_entry {
-  std::string which{};  //!< "0", "1-30"
-  int layer = -1;       //!< the first of them; -1: all that nothing else is said of
-  int slice = -1;       //!< -1: all
+  std::string which{};        //!< "0", "1-30"
+  std::vector<int> layers{};  //!< none: all that nothing else is said of
+  int slice = -1;             //!< -1: all
   unit_costs costs{};
   std::int64_t weights_alone = 0;  //!< of memory_weights, what forwards alone need
   std::optional<std::int64_t> copy{};  //!< time of a copy to the host, or back, of what is kept
-  int last = layer;                    //!< the last of them
 };
 
 //! What a file of --layer-costs tells.

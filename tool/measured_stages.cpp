@@ -92,7 +92,7 @@ measured_stages::measured_stages(const measured_trace& trace, int node_ranks)
       trace.fail("it has no forward of stage " + std::to_string(stage));
     if (has(job_kind::backward_input) != has(job_kind::backward_weight))
       trace.fail("of the backwards of stage " + std::to_string(stage) + " it has but one half");
-    layer_entry made{.which = std::to_string(stage), .layer = stage};
+    layer_entry made{.which = std::to_string(stage), .layers = {stage}};
     made.costs.forward = took(job_kind::forward);
     made.costs.backward_input = took(job_kind::backward_input);
     made.costs.backward_weight = took(job_kind::backward_weight);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "errors.hpp"
 #include "op_ways.hpp"
@@ -32,15 +34,32 @@ struct one_stage {
 //! @param last  it is the last: of pieces of the head the one with the loss
 one_stage pipeline_with(const transformer_part& part, bool last, std::int64_t pieces) {
   one_stage made;
-  if (!part.embedding) made.parts.push_back({1, true});
+  if (!part.embedding) made.parts.push_back({part.first, true});
   const bool piece = part.head_pieces > 0;
   const std::int64_t before = !piece || part.head_norm ? 0 : last ? pieces - 1 : 1;
-  if (before > 0) made.parts.push_back({0, false, before, true});
+  if (before > 0) made.parts.push_back({0, false, before, true, part.first});
   made.rank = static_cast<int>(made.parts.size());
   made.parts.push_back(part);
   const std::int64_t behind = pieces - before - part.head_pieces;
-  if (behind > 0) made.parts.push_back({0, false, behind, !piece});
+  if (behind > 0) made.parts.push_back({0, false, behind, !piece, part.first + part.layers});
   return made;
+}
+
+//! "3", "1-30", "5,11..59"; of others that are neither one behind another nor evenly apart that.
+std::string named(const std::vector<int>& layers, bool others) {
+  const std::string first = std::to_string(layers.front()), last = std::to_string(layers.back());
+  if (layers.size() == 1) return first;
+  const int apart = layers[1] - layers[0];
+  for (std::size_t at = 1; at < layers.size(); ++at)
+    if (layers[at] - layers[at - 1] != apart) {
+      if (others) return "others";
+      std::string all = first;
+      for (std::size_t next = 1; next < layers.size(); ++next)
+        all += "," + std::to_string(layers[next]);
+      return all;
+    }
+  if (apart == 1) return first + "-" + last;
+  return first + "," + std::to_string(layers[1]) + (layers.size() > 2 ? ".." + last : "");
 }
 
 //! Of a job's ops in the shortest order that is known.
@@ -116,39 +135,48 @@ std::vector<layer_entry> transformer_layers::kinds(std::span<const transformer> 
   std::vector<layer_entry> all;
   const transformer& model = of_model.model;
   const int pieces = model.head_pieces;
-  const auto add = [&](int from, int to, bool others, const transformer_part& part) {
-    if (from > to) return;
-    const one_stage at = pipeline_with(part, to + 1 == dealt(), pieces);
-    std::string which = std::to_string(from);
-    if (to > from) which += "-" + std::to_string(to);
+  const int ahead = ends_apart ? 1 : 0;  // what is before the layers
+  const auto add = [&](const std::vector<int>& alike, bool others, transformer_part part) {
+    if (alike.empty()) return;
+    part.first = std::min(alike.front() - ahead, layers);
+    if (part.first < 0) part.first = 0;
+    const one_stage at = pipeline_with(part, alike.back() + 1 == dealt(), pieces);
     for (std::size_t slice = 0; slice < slices.size(); ++slice) {
       const unit_costs costs = costs_of(slices[slice], at, of_model, on, recompute);
-      all.push_back({which, others ? -1 : from, slices.size() == 1 ? -1 : static_cast<int>(slice),
-                     costs, in_kib(model.weight_bytes(part)), copy_time(costs.memory_forward, on),
-                     to});
+      all.push_back({named(alike, others), others ? std::vector<int>{} : alike,
+                     slices.size() == 1 ? -1 : static_cast<int>(slice), costs,
+                     in_kib(model.weight_bytes(part)), copy_time(costs.memory_forward, on)});
     }
   };
-  const int last = layers - 1 + (ends_apart ? 1 : 0);  // of those before the head
-  const bool whole = !ends_apart && pieces == 1;       // which is with it
-  const auto dense = [&](int at) {
-    return at - (ends_apart ? 1 : 0) < model.dense_layers ? 1 : 0;
-  };
-  add(0, 0, false,
-      {ends_apart ? 0 : 1, true, whole && last == 0 ? 1 : 0, whole && last == 0,
-       ends_apart ? 0 : dense(0)});
-  const int middle_end = last - (whole ? 1 : 0);
-  int mixed = 1;  // the first layer that is not dense
-  while (mixed <= middle_end && dense(mixed) > 0) ++mixed;
-  add(1, mixed - 1, false, {1, false, 0, false, 1});
-  add(mixed, middle_end, true, {1});
+  const auto one = [](int at) { return std::vector<int>{at}; };
+  const int last = layers - 1 + ahead;            // of those before the head
+  const bool whole = !ends_apart && pieces == 1;  // which is with it
+  add(one(0), false,
+      {ends_apart ? 0 : 1, true, whole && last == 0 ? 1 : 0, whole && last == 0});
+  std::vector<std::pair<layer_kind, std::vector<int>>> middle;
+  for (int at = 1; at <= last - (whole ? 1 : 0); ++at) {
+    const layer_kind kind = model.kind_of(at - ahead);
+    auto found = std::ranges::find(middle, kind, &decltype(middle)::value_type::first);
+    if (found == middle.end()) found = middle.insert(found, {kind, {}});
+    found->second.push_back(at);
+  }
+  std::size_t most = 0;
+  for (const auto& [kind, alike] : middle) most = std::max(most, alike.size());
+  // Of equals the last are the others.
+  const auto others = std::ranges::find_if(middle.rbegin(), middle.rend(), [&](const auto& each) {
+    return each.second.size() == most;
+  });
+  for (const auto& each : middle) add(each.second, &each == &*others, {1});
   if (whole) {
-    add(std::max(last, 1), last, false, {1, false, 1, true, dense(last)});
+    if (last > 0) add(one(last), false, {1, false, 1, true});
     return all;
   }
   const int first_piece = last + 1, last_piece = last + pieces;
-  add(first_piece, first_piece, false, {0, false, 1, true});
-  add(first_piece + 1, last_piece - 1, false, {0, false, 1});
-  add(std::max(last_piece, first_piece + 1), last_piece, false, {0, false, 1});
+  std::vector<int> between;
+  for (int piece = first_piece + 1; piece < last_piece; ++piece) between.push_back(piece);
+  add(one(first_piece), false, {0, false, 1, true});
+  add(between, false, {0, false, 1});
+  if (last_piece > first_piece) add(one(last_piece), false, {0, false, 1});
   return all;
 }
 

@@ -36,6 +36,10 @@ void transformer_options::add(CLI::App& command) {
                          std::int64_t most, std::int64_t least = 1) {
     command.add_option(option, value, says)->check(CLI::Range(least, most).description(""));
   };
+  other("--window", model.window,
+        "Tokens, itself and those before, that each attends to (default: all of these)", 1 << 22);
+  other("--window-pattern", model.window_pattern,
+        "Every so manieth layer has no window (default: none of them)", 1 << 10);
   other("--kv-heads", model.kv_heads, "Heads of keys and values (default as many as --heads)",
         1 << 20);
   other("--head-width", model.head_width,
@@ -275,6 +279,12 @@ void transformer_options::refuse(transformer_rule broken) const {
       return;
     case transformer_rule::kv_heads_divide_heads:
       because("--kv-heads", model.kv_heads, "--heads is no multiple of it");
+      return;
+    case transformer_rule::pattern_of_window:
+      because("--window-pattern", model.window_pattern, "says of what only with --window");
+      return;
+    case transformer_rule::window_of_fused:
+      because("--window", model.window, "goes with --attention fused: plain makes all scores");
       return;
     case transformer_rule::latent_keys:  // refused above
       throw bad_input(std::string(describe(broken)));

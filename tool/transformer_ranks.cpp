@@ -32,12 +32,11 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
                            ", which are the pieces of --head-pieces");
   const int embeddings = letters.starts_with('E') ? 1 : 0;
   of_model.refuse_dense(pieces_from - embeddings);
-  const auto dense = [&](int layer) { return layer - embeddings < model.dense_layers; };
   // Balanced by multiply-adds of a token and feature.
   const auto work = [&](int layer) {
     const bool head = layer >= pieces_from || (!counted && layer + 1 == how.layers());
     const std::int64_t one =
-        (layer < pieces_from ? model.layer_products(dense(layer)) / model.hidden : 0) +
+        (layer < pieces_from ? model.layer_products(model.kind_of(layer - embeddings)) / model.hidden : 0) +
         (head ? model.vocabulary / model.head_pieces : 0);
     return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
   };
@@ -51,14 +50,14 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
                      "memory looks for them");
   std::vector<transformer_part> parts;
   for (const layer_range& range : ranges) {
+    const std::int64_t first = parts.empty() ? 0 : parts.back().first + parts.back().layers;
     transformer_part& part = parts.emplace_back();
+    part.first = first;
     part.embedding = parts.size() == 1;
     for (int layer = range.first; layer < range.first + range.count; ++layer) {
       part.head_norm = part.head_norm || layer == pieces_from;
       part.head_pieces += layer >= pieces_from ? 1 : 0;
-      if (layer >= pieces_from || letter(layer) == 'E') continue;
-      ++part.layers;
-      part.dense += dense(layer) ? 1 : 0;
+      part.layers += layer < pieces_from && letter(layer) != 'E' ? 1 : 0;
     }
   }
   if (!counted) parts.back().head_pieces = 1, parts.back().head_norm = true;

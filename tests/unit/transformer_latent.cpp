@@ -45,7 +45,7 @@ constexpr transformer deepseek_v3{.hidden = 7168,
 
 TEST_CASE("the weights of published models with latent attention") {
   // Without the biases that balance its experts, of which each layer has 256.
-  CHECK(deepseek_v3.stage_weights({61, true, 1, true, 3}) == 671'026'404'352);
+  CHECK(deepseek_v3.stage_weights({61, true, 1, true}) == 671'026'404'352);
   CHECK(deepseek_v3.dense_width() == 18432);  // by default, too
   // DeepSeek-V2-Lite, whose queries are made of all features.
   constexpr transformer lite{.hidden = 2048,
@@ -58,13 +58,13 @@ TEST_CASE("the weights of published models with latent attention") {
                              .experts = {.count = 64, .per_token = 6, .shared = 2},
                              .dense_layers = 1,
                              .dense_feed_forward = 10944};
-  CHECK(lite.stage_weights({27, true, 1, true, 1}) == 15'706'484'224);
+  CHECK(lite.stage_weights({27, true, 1, true}) == 15'706'484'224);
   // What a token meets: 37 billion of DeepSeek-V3's, its head among them.
   transformer met = deepseek_v3;
   met.attention = attention_kernel::plain;
   const std::int64_t scores = 2 * met.sequence * (128 * 192 + 128 * 128) / 2;
   const std::int64_t products =
-      3 * met.layer_products(true) + 58 * met.layer_products() - 61 * scores;
+      3 * met.layer_products({.dense = true}) + 58 * met.layer_products() - 61 * scores;
   const std::int64_t all = products + met.vocabulary * met.hidden;
   CHECK(all > 36'500'000'000);
   CHECK(all < 37'500'000'000);
@@ -99,11 +99,11 @@ TEST_CASE("sizes of latent attention and of dense layers that do not go together
   broken({.experts = {.count = 4}, .dense_layers = 1, .dense_feed_forward = 64}, none);
   broken({.experts = {.count = 4}, .dense_layers = -1}, sizes_positive);
   broken({.experts = {.count = 4}, .dense_feed_forward = -1}, sizes_positive);
-  const transformer_part parts[] = {{1, true, 0, false, 2}, {1, false, 1, true}};
+  const transformer_part parts[] = {{3, true}, {1, false, 1, true, 2}};
   CHECK_THROWS_WITH_AS(
-      stretto::transformer_chain({.experts = {.count = 4}}, {.ranks = 2, .chunks = 1}, 0, parts,
-                                 false),
-      "stretto::transformer_chain: a stage has more dense layers than layers, or less than none",
+      stretto::transformer_chain({.experts = {.count = 4}, .dense_layers = 1},
+                                 {.ranks = 2, .chunks = 1}, 0, parts, false),
+      "stretto::transformer_chain: a stage's first layer is not the one behind those before",
       std::invalid_argument);
 }
 
@@ -203,9 +203,9 @@ TEST_CASE("programs of latent attention and of dense layers beside experts are s
 struct middle_stage {
   std::int64_t keeps = 0, computes = 0, weights = 0;
 
-  middle_stage(const transformer& model, std::int64_t layers, std::int64_t dense) {
+  middle_stage(const transformer& model, std::int64_t layers, std::int64_t first) {
     const transformer_part parts[] = {
-        {1, true}, {layers, false, 0, false, dense}, {1, false, 1, true}};
+        {first, true}, {layers, false, 0, false, first}, {1, false, 1, true, first + layers}};
     const program_chain chain = stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
                                                            parts, false, one_flop);
     keeps = transformer_chains::measured_chain(chain)[0].change;
@@ -229,25 +229,25 @@ TEST_CASE("layers before those with experts have a feed-forward of their own wid
   transformer plain = mixed;
   plain.experts = {}, plain.dense_layers = plain.dense_feed_forward = 0;
   plain.feed_forward = 768;
-  CHECK(middle_stage(mixed, 2, 2) == middle_stage(plain, 2, 0));
-  const middle_stage both(mixed, 3, 1), without(mixed, 2, 0), dense(plain, 1, 0), none(plain, 0, 0);
+  CHECK(middle_stage(mixed, 2, 0) == middle_stage(plain, 2, 0));
+  const middle_stage both(mixed, 3, 1), without(mixed, 2, 2), dense(plain, 1, 0), none(plain, 0, 0);
   CHECK(both.keeps == without.keeps + dense.keeps - none.keeps);
   CHECK(both.computes == without.computes + dense.computes);
   CHECK(both.weights == without.weights + dense.weights);
   // Their weights are no experts', which have one holder among these four.
   transformer sharded = mixed;
   sharded.optimizer_shards = 4;
-  const std::int64_t rest = sharded.stage_weights({1, false, 0, false, 1});
-  CHECK(sharded.state_bytes({1, false, 0, false, 1}) == 4 * rest + 12 * ((rest + 3) / 4));
-  CHECK(sharded.summed_weights({1, false, 0, false, 1}, 4) == rest);
-  CHECK(sharded.summed_weights({1, false}, 4) ==
-        sharded.stage_weights({1, false}) - 4 * 3 * 512 * 128);
-  // Of a model's layers they are the first.
+  const transformer_part before{1, false, 0, false, 1}, behind{1, false, 0, false, 2};
+  const std::int64_t rest = sharded.stage_weights(before);
+  CHECK(sharded.state_bytes(before) == 4 * rest + 12 * ((rest + 3) / 4));
+  CHECK(sharded.summed_weights(before, 4) == rest);
+  CHECK(sharded.summed_weights(behind, 4) == sharded.stage_weights(behind) - 4 * 3 * 512 * 128);
+  // Stages number the model's layers on.
   const std::vector<std::int32_t> counts{1, 3, 2};
-  const auto parts = stretto::transformer_parts(counts, 2);
-  CHECK(parts[0].dense == 1);
-  CHECK(parts[1].dense == 1);
-  CHECK(parts[2].dense == 0);
+  const auto parts = stretto::transformer_parts(counts);
+  CHECK(parts[0].first == 0);
+  CHECK(parts[1].first == 1);
+  CHECK(parts[2].first == 4);
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ struct transformer {
   int weight_shards = 1;
   architecture layers = architecture::gpt;
   attention_kernel attention = attention_kernel::plain;
+  //! Tokens, itself and those before, that each attends to; 0: all. Every `window_pattern`th layer has
+  //! no window (0: none of them), as with Gemma 3, whose pattern is 6.
+  std::int64_t window = 0;
+  std::int64_t window_pattern = 0;
   std::int64_t kv_heads = 0;  //!< heads of keys and values, each shared by several; 0: as many
   std::int64_t head_width = 0;  //!< of a head's queries, keys and values; 0: hidden / heads
   latent_attention latent{};
@@ -60,10 +64,12 @@ struct transformer {
     for (const std::int64_t size :
          {kv_heads, head_width, feed_forward, experts.count, experts.per_token, experts.shared,
           experts.nodes, latent.keys, latent.queries, latent.rotary, latent.values, dense_layers,
-          dense_feed_forward})
+          dense_feed_forward, window, window_pattern})
       if (size < 0) return sizes_positive;
     if (head_width == 0 && hidden % heads != 0) return heads_divide_hidden;
     if (kv_heads > 0 && heads % kv_heads != 0) return kv_heads_divide_heads;
+    if (window == 0 && window_pattern > 0) return pattern_of_window;
+    if (window > 0 && attention != attention_kernel::fused) return window_of_fused;
     if (latent.keys == 0 && latent != latent_attention{}) return latent_keys;
     if (latent.keys > 0 && layers != architecture::llama) return latent_of_llama;
     if (latent.keys > 0 && (kv_heads > 0 || shards > 1)) return latent_whole;
@@ -97,9 +103,19 @@ struct transformer {
   //! The sequence from its beginning to the end of what the job has of it; of equal slices to that
   //! of the last.
   constexpr std::int64_t seen() const { return slice.end > 0 ? slice.end : sequence; }
+  //! Of the layer of that number.
+  constexpr layer_kind kind_of(std::int64_t layer) const {
+    return {.dense = layer < dense_layers,
+            .windowed = window > 0 && (window_pattern == 0 || (layer + 1) % window_pattern != 0)};
+  }
   //! Twice the keys that a token attends to, on the average, where each sees itself and those
-  //! before.
-  constexpr std::int64_t attends_twice() const { return seen() + slice.begin; }
+  //! before, as far as a window reaches.
+  constexpr std::int64_t attends_twice(bool windowed = false) const {
+    const std::int64_t begin = slice.begin, end = seen();
+    if (!windowed || window >= end) return end + begin;
+    if (window <= begin) return 2 * window;
+    return (window * window - begin * begin + 2 * window * (end - window)) / (end - begin);
+  }
   //! Of all heads' queries, of keys, of values, and of what attention makes of these.
   constexpr std::int64_t query_width() const { return heads * (one_head() + latent.rotary); }
   constexpr std::int64_t key_width() const { return key_heads() * (one_head() + latent.rotary); }
@@ -121,14 +137,22 @@ struct transformer {
   }
   constexpr std::int64_t wide() const { return wide_of(feed_forward_width()); }
   //! Multiply-adds of a token in one layer, ranks that share it taken together.
-  //! @param dense  of dense_layers; here and below
-  constexpr std::int64_t layer_products(bool dense = false) const {
-    const std::int64_t keys = attention == attention_kernel::fused ? attends_twice() : 2 * seen();
-    return attention_matrices() + (dense ? dense_matrices() : feed_forwards(experts.per_token)) +
+  constexpr std::int64_t layer_products(const layer_kind& kind = {}) const {
+    const std::int64_t keys =
+        attention == attention_kernel::fused ? attends_twice(kind.windowed) : 2 * seen();
+    return attention_matrices() +
+           (kind.dense ? dense_matrices() : feed_forwards(experts.per_token)) +
            keys * (query_width() + context_width()) / 2;
+  }
+  //! The same of as many layers, behind the dense ones, as make a pattern.
+  constexpr std::int64_t pattern_products() const {
+    if (window == 0) return layer_products();
+    const std::int64_t windowed = layer_products({.windowed = true});
+    return window_pattern == 0 ? windowed : (window_pattern - 1) * windowed + layer_products();
   }
   //! Weights of one layer on each rank; of GPT's default widths 12 h^2 + 13 h. Tensor parallelism
   //! leaves the norms and the biases of the row-split products whole.
+  //! @param dense  of dense_layers
   constexpr std::int64_t layer_weights(bool dense = false) const {
     const std::int64_t held = experts.count / experts.parallel;
     const std::int64_t matrices =
@@ -153,7 +177,8 @@ struct transformer {
   }
   //! Of a stage, on each rank.
   constexpr std::int64_t stage_weights(const transformer_part& part) const {
-    return (part.layers - part.dense) * layer_weights() + part.dense * layer_weights(true) +
+    const std::int64_t dense = dense_in(part);
+    return (part.layers - dense) * layer_weights() + dense * layer_weights(true) +
            (part.embedding ? embedding_weights() : 0) +
            head_weights(part.head_pieces, part.head_norm);
   }
@@ -211,6 +236,11 @@ struct transformer {
   }
 
  private:
+  //! Layers of a stage that are among dense_layers.
+  constexpr std::int64_t dense_in(const transformer_part& part) const {
+    const std::int64_t left = dense_layers - part.first;
+    return left < 0 ? 0 : left < part.layers ? left : part.layers;
+  }
   //! The largest share of a stage's weights, dealt among so many replicas; of experts among those
   //! that hold them.
   constexpr std::int64_t share_of(int shards, const transformer_part& part) const {
@@ -225,7 +255,7 @@ struct transformer {
   //! Of the experts that a rank holds of a stage's layers, and other replicas do not.
   constexpr std::int64_t dealt_weights(const transformer_part& part) const {
     const std::int64_t biases = layers == architecture::gpt ? feed_forward_width() + hidden : 0;
-    return (part.layers - part.dense) * (experts.count / experts.parallel) *
+    return (part.layers - dense_in(part)) * (experts.count / experts.parallel) *
            (hidden * (wide() + feed_forward_width()) + biases);
   }
   constexpr std::int64_t one_head() const { return head_width > 0 ? head_width : hidden / heads; }

@@ -19,10 +19,12 @@ namespace stretto {
 //! sees; of equal ones, for as many as the last has.
 class transformer_attention {
  public:
+  //! @param windowed  see transformer::window
   //! @return the residual's sum
-  constexpr std::int32_t forward(transformer_ops& to, std::int32_t input) {
+  constexpr std::int32_t forward(transformer_ops& to, std::int32_t input, bool windowed) {
     const transformer& model = to.model();
     input_ = input;
+    windowed_ = windowed;
     const std::int32_t norm = to.buffer("attention norm", to.row());
     to.norm(input, norm);
     qkv_.forward(to, norm);
@@ -166,26 +168,34 @@ class transformer_attention {
                                        std::int64_t width) {
     return tokens * to.model().microbatch * width * to.model().bytes.activation / to.shards();
   }
-  //! Keys and values that a slice reads: its own, and those before; of equal ones the mean.
-  static constexpr std::int64_t read_kv(const transformer_ops& to) {
+  //! Keys and values that a slice reads: its own, and those before, as far as a window reaches; of
+  //! equal ones the mean.
+  constexpr std::int64_t read_kv(const transformer_ops& to) const {
     const transformer& model = to.model();
     const std::int64_t width = model.key_width() + model.value_width();
-    return model.slice.end > 0 ? before(to, model.seen(), width)
-                               : to.share(width) * (model.slices + 1) / 2;
+    const auto reach = [&](std::int64_t begin) {
+      return windowed_ && model.window < begin ? model.window : begin;
+    };
+    if (model.slice.end > 0) return before(to, model.length() + reach(model.slice.begin), width);
+    std::int64_t all = 0;
+    for (int slice = 0; slice < model.slices; ++slice)
+      all += model.length() + reach(slice * model.length());
+    return before(to, all, width) / model.slices;
   }
   //! Products of scores and of values in one. On the average half of the scores are masked, and
   //! skipped. Where heads' widths differ their mean is the products' inner size.
-  static constexpr op_work in_one(const transformer_ops& to, int of_scores, int of_values,
-                                  std::int64_t bytes) {
+  constexpr op_work in_one(const transformer_ops& to, int of_scores, int of_values,
+                           std::int64_t bytes) const {
     const transformer& model = to.model();
+    const std::int64_t keys = model.attends_twice(windowed_);
     const std::int64_t width =
         of_scores * model.query_width() + of_values * model.context_width();
     const std::int64_t products = of_scores + of_values;
-    return {to.rows() * model.attends_twice() * (width / to.shards()),
+    return {to.rows() * keys * (width / to.shards()),
             bytes,
             0,
             {model.length(), (width / model.heads + products - 1) / products,
-             (model.attends_twice() + 1) / 2},
+             (keys + 1) / 2},
             products * model.microbatch * model.heads / to.shards()};
   }
   //! A number in single precision for each row and head.
@@ -199,6 +209,7 @@ class transformer_attention {
   }
 
   transformer_qkv qkv_;
+  bool windowed_ = false;
   std::int32_t input_ = -1;
   std::int32_t softmax_ = -1, mask_ = -1, dropped_ = -1, sums_ = -1;
   std::int32_t context_ = -1, attended_mask_ = -1, d_attended_ = -1;

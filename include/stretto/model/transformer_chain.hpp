@@ -27,17 +27,19 @@ namespace detail {
 }
 
 //! The number of the first piece of the head on every stage, or behind it where it has none.
-//! @throws std::invalid_argument for parts of which the first has no embedding, or another has one,
+//! @throws std::invalid_argument for parts whose layers, where these differ, are not numbered on, of which the first has no embedding, or another has one,
 //!         or in which pieces are not each once, in order, behind all layers, the last on the last
 constexpr std::vector<std::int64_t> first_pieces(const transformer& model,
                                                  std::span<const transformer_part> parts) {
   std::vector<std::int64_t> first;
+  std::int64_t layers = parts.empty() ? 0 : parts.front().first;
   std::int64_t pieces = 0;
   for (const transformer_part& part : parts) {
     if (part.layers < 0 || part.head_pieces < 0)
       transformer_parts_wrong("a stage has less than no layers, or pieces of the head");
-    if (part.dense < 0 || part.dense > part.layers)
-      transformer_parts_wrong("a stage has more dense layers than layers, or less than none");
+    if (part.first != layers && (model.dense_layers > 0 || model.window > 0))
+      transformer_parts_wrong("a stage's first layer is not the one behind those before");
+    layers += part.layers;
     if (part.embedding != first.empty())
       transformer_parts_wrong("the embedding is not on the first stage alone");
     if (pieces > 0 && part.layers > 0)
@@ -56,15 +58,13 @@ constexpr std::vector<std::int64_t> first_pieces(const transformer& model,
 
 //! The parts of stages with so many layers each, the embedding with the first and a head in one
 //! piece with the last.
-//! @param dense  see transformer::dense_layers
-constexpr std::vector<transformer_part> transformer_parts(std::span<const std::int32_t> layers,
-                                                          std::int64_t dense = 0) {
+constexpr std::vector<transformer_part> transformer_parts(std::span<const std::int32_t> layers) {
   std::vector<transformer_part> parts;
+  std::int64_t first = 0;
   for (const std::int32_t count : layers) {
     const bool last = parts.size() + 1 == layers.size();
-    const std::int64_t here = dense < count ? dense : count;
-    parts.push_back({count, parts.empty(), last ? 1 : 0, last, here});
-    dense -= here;
+    parts.push_back({count, parts.empty(), last ? 1 : 0, last, first});
+    first += count;
   }
   return parts;
 }
@@ -108,7 +108,7 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     made.begin(job_kind::forward, chunk);
     if (part.embedding) write.embed();
     if (stage > 0 && !here.stays_in) write.receive(here.sums_in);
-    for (int layer = 0; layer < part.layers; ++layer) write.layer_forward(layer < part.dense);
+    for (int layer = 0; layer < part.layers; ++layer) write.layer_forward(model.kind_of(part.first + layer));
     if (part.head_pieces > 0) write.head_forward(pieces[at], part.head_pieces);
     if (at + 1 < stages)
       here.stays_out ? write.hand_on(here.sums_out) : write.send(here.sums_out);
@@ -136,7 +136,7 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     if (part.head_pieces > 0) write.head_backward_weight(here.head);
     for (int at = end - 1; at >= here.first_layer; --at) write.layer_backward_weight(at);
     if (part.embedding) write.embed_backward_weight();
-    if (part == transformer_part{}) write.nothing();
+    if (part.is_empty()) write.nothing();
   }
   return made;
 }

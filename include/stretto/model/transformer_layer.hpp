@@ -69,15 +69,24 @@ struct sequence_part {
   constexpr bool operator==(const sequence_part&) const = default;
 };
 
+//! How a layer of a transformer differs from others of it; see transformer::kind_of.
+struct layer_kind {
+  bool dense = false;     //!< has a feed-forward in place of experts
+  bool windowed = false;  //!< attends to a window alone
+
+  constexpr bool operator==(const layer_kind&) const = default;
+};
+
 //! What a stage has of a transformer.
 struct transformer_part {
   std::int64_t layers = 0;
   bool embedding = false;
   std::int64_t head_pieces = 0;  //!< of transformer::head_pieces, behind the layers
   bool head_norm = false;        //!< the first of them is among these: the last norm goes with it
-  std::int64_t dense = 0;  //!< of the layers, the first: of those before transformer::dense_layers
+  std::int64_t first = 0;  //!< the number of its first layer in the model: see kind_of
 
   constexpr bool operator==(const transformer_part&) const = default;
+  constexpr bool is_empty() const { return layers == 0 && !embedding && head_pieces == 0; }
 };
 
 }  // namespace stretto

@@ -11,6 +11,8 @@ enum class transformer_rule : std::uint8_t {
   sizes_positive,          //!< all sizes are above 0; those that have a meaning for 0 may be 0
   heads_divide_hidden,     //!< hidden is a multiple of heads, unless head_width is given
   kv_heads_divide_heads,   //!< heads is a multiple of kv_heads
+  pattern_of_window,  //!< a pattern says which layers have a window
+  window_of_fused,    //!< which goes with fused attention: a plain one makes all scores
   latent_keys,      //!< what says of latent attention goes with latent.keys
   latent_of_llama,  //!< which an architecture like Llama's has,
   latent_whole,     //!< with keys and values for every head, and not split by tensor parallelism
@@ -39,6 +41,10 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "hidden is no multiple of heads";
     case transformer_rule::kv_heads_divide_heads:
       return "heads is no multiple of kv_heads";
+    case transformer_rule::pattern_of_window:
+      return "window_pattern says of what only with window";
+    case transformer_rule::window_of_fused:
+      return "a window goes with attention_kernel::fused";
     case transformer_rule::latent_keys:
       return "latent.queries, rotary and values say of what only with latent.keys";
     case transformer_rule::latent_of_llama:

@@ -45,11 +45,10 @@ class transformer_writer {
   //! To the next stage, on the same rank.
   constexpr void hand_on(bool sums) { leave("hand on", input_, sums); }
 
-  //! @param dense  with a feed-forward, whether or not other layers have experts
-  constexpr void layer_forward(bool dense) {
+  constexpr void layer_forward(const layer_kind& kind) {
     layer& one = layers_.emplace_back();
-    one.mixes = to_.model().experts.count > 0 && !dense;
-    input_ = {one.attention.forward(to_, input_.rows)};
+    one.mixes = to_.model().experts.count > 0 && !kind.dense;
+    input_ = {one.attention.forward(to_, input_.rows, kind.windowed)};
     input_ = {one.mixes ? one.experts.forward(to_, input_.rows)
                       : one.feed_forward.forward(to_, input_.rows)};
   }

@@ -1,5 +1,5 @@
-// Models like DeepSeek-V3: latent attention, dense layers before those with experts, experts of few
-// nodes.
+// Models whose layers differ: latent attention, dense layers before those with experts, experts of few
+// nodes, windows of attention.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -61,9 +61,9 @@ TEST_CASE("costs: dense layers are told apart, wherever the embedding is") {
       CHECK(all[at]["memory_weights"] == kib(wanted[at].part, head_pieces));
     }
   };
-  const transformer_part mixed{1}, first{1, true, 0, false, 1}, other{1, false, 0, false, 1};
+  const transformer_part mixed{1, false, 0, false, 2}, first{1, true}, other{1, false, 0, false, 1};
   check("--layers 5",
-        {{nullptr, mixed}, {0, first}, {1, other}, {4, {1, false, 1, true}}});
+        {{nullptr, mixed}, {0, first}, {1, other}, {4, {1, false, 1, true, 4}}});
   check("--layers 5 --ends-apart", {{nullptr, mixed},
                                     {0, {0, true}},
                                     {json{1, 2}, other},
@@ -83,9 +83,9 @@ TEST_CASE("memory: ranks hold the weights of the dense layers and of those with 
     for (std::size_t rank = 0; rank < wanted.size(); ++rank)
       CHECK(needs[rank]["state"] == model.state_bytes(wanted[rank]));
   };
-  check("3,2", {{3, true, 0, false, 2}, {2, false, 1, true}});
-  check("1,4", {{1, true, 0, false, 1}, {4, false, 1, true, 1}});
-  check("Et|ttt|L", {{1, true, 0, false, 1}, {3, false, 0, false, 1}, {0, false, 1, true}});
+  check("3,2", {{3, true}, {2, false, 1, true, 3}});
+  check("1,4", {{1, true}, {4, false, 1, true, 1}});
+  check("Et|ttt|L", {{1, true}, {3, false, 0, false, 1}, {0, false, 1, true, 4}});
 }
 
 TEST_CASE("costs: what norms and latent attention make runs again, and need not be kept") {
@@ -108,6 +108,29 @@ TEST_CASE("overlap: experts of few nodes are sent fewer copies") {
   CHECK(sends("--expert-nodes 3") == sends(""));
 }
 
+TEST_CASE("costs: layers that attend to all are told apart from those with a window") {
+  const std::string fused = "costs -o - --architecture llama --attention fused --sequence 4096 ";
+  const auto layers = [&](const std::string& more) {
+    const json all = run_json(fused + more);
+    json made = json::array();
+    for (const json& one : all["costs"]) made.push_back(one.value("layer", json()));
+    return made;
+  };
+  CHECK(layers("--layers 20 --window 128 --window-pattern 6") == json{nullptr, 0, {5, 11, 17}, 19});
+  CHECK(layers("--layers 20 --window 128") == json{nullptr, 0, 19});
+  CHECK(layers("--layers 6 --window 128 --window-pattern 2") == json{nullptr, 0, {1, 3}, 5});
+  CHECK(layers("--layers 6 --ends-apart --window 128 --window-pattern 3 --experts 4 --dense-layers 4") ==
+        json{nullptr, 0, 3, 5, 6, 7});
+  const json all = run_json(fused + "--layers 20 --window 128 --window-pattern 6")["costs"];
+  const auto takes = [&](std::size_t at) { return all[at]["forward"].get<std::int64_t>(); };
+  CHECK(takes(0) < takes(2));
+  const json without = run_json(fused + "--layers 20")["costs"];
+  CHECK(takes(2) == without[0]["forward"]);
+  CHECK(all[0]["memory_forward"] == without[0]["memory_forward"]);
+  CHECK(run(fused.substr(0, 6) + "--layers 20 --attention fused --window 128 --window-pattern 6")
+            .out.find("\n5,11..17 ") != std::string::npos);
+}
+
 TEST_CASE("sizes that do not go together are refused, and the option is named") {
   struct refusal {
     const char* arguments;
@@ -127,6 +150,8 @@ TEST_CASE("sizes that do not go together are refused, and the option is named") 
       {"--heads 1048576 --head-width 1048576",
        "--heads 1048576 --head-width 1048576 --sequence 1024 --batch 1: the operations of one "
        "product pass 64 bits"},
+      {"--window 8", "--window 8: goes with --attention fused: plain makes all scores"},
+      {"--window-pattern 8", "--window-pattern 8: says of what only with --window"},
       {"--dense-layers 1", "--dense-layers 1: says of what only with --experts"},
       {"--dense-feed-forward 8", "--dense-feed-forward 8: says of what only with --experts"},
       {"--expert-nodes 2", "--expert-nodes 2: says of what only with --experts"},
